@@ -11,8 +11,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// cacheOptions selects the cached parts of the hub's own kinds. Managed fields are dropped: no reader needs them, and a
-// write without managed fields leaves them unchanged. Templates, whose managed fields are read, are not in this cache.
+// cacheOptions returns what the manager's cache keeps of the hub's own kinds. It drops managed fields, because no
+// reader needs them, and a write without managed fields does not change them. Templates are in another store, which
+// keeps the managed fields of their status.
 func cacheOptions(namespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -32,7 +33,7 @@ func cacheOptions(namespace string) cache.Options {
 	}
 }
 
-// trimBinding drops the managed fields of a binding, and the spare capacity of its decoded slices.
+// trimBinding drops the managed fields of a binding, and shrinks its slices to save memory.
 func trimBinding(obj any) (any, error) {
 	b, ok := obj.(hubv1.BindingObject)
 	if !ok {

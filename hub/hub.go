@@ -22,8 +22,8 @@
 //	                                            hub/tracing     spans of changes
 //	                                            hub/notify      the hub's events to receivers outside
 //
-// Run creates the parts (process.go, parts.go), connects changes with the parts that they wake (wakes.go) and starts
-// the manager.
+// Run creates the parts (process.go, parts.go), connects changes with the parts that must react to them (wakes.go), and
+// starts the manager.
 package hub
 
 import (
@@ -59,8 +59,8 @@ type Options struct {
 	// MetricsSecure serves metrics over TLS to clients that may get the path /metrics, with a certificate for MetricsName
 	// under the CA in the Secret WebhookSecret.
 	MetricsSecure bool
-	// Failover limits how many objects move from unreachable clusters. Its grace period is also the time after which an
-	// unreachable cluster gets a NoExecute taint. Confirmed must not be set.
+	// Failover limits how many objects move from unreachable clusters. After its grace period, an unreachable cluster gets
+	// a NoExecute taint. Confirmed must not be set.
 	Failover schedule.Failover
 	// Proxy returns the proxy of connections to members, repositories and the identity provider. If it is nil, there is no
 	// proxy.
@@ -117,8 +117,8 @@ func (o *Options) securesMetrics() bool {
 	return o.MetricsSecure && o.MetricsAddress != "" && o.MetricsAddress != "0"
 }
 
-// Run runs the hub until ctx ends, or until the hub loses leadership or its shard. The process must then end, so that a
-// new process starts without old state.
+// Run runs the hub. It returns when ctx ends, or when this process stops being the leader or loses its members. The
+// process must then end, because a new process starts without outdated state.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	self, err := identity.Await(ctx, config, o.Namespace)
 	if err != nil || self.UID == "" {
@@ -137,8 +137,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return fmt.Errorf("adding the parts of the hub: %w", err)
 	}
 	err = process.mgr.Start(ctx)
-	// After losing the lead, the process ends at once. It releases its Lease, so that other replicas need not wait until
-	// the Lease expires.
+	// The process has lost the lead, and ends at once. It gives back its Lease before, so that other replicas need not
+	// wait until the Lease expires.
 	if left := process.coordinator.Leave(context.WithoutCancel(ctx)); err == nil {
 		err = left
 	}

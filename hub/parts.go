@@ -33,7 +33,7 @@ import (
 	"github.com/hanse-dev/hanse/member/served"
 )
 
-// parts are the parts of the hub. Each part is built from the parts before it.
+// parts are the parts of the hub. Each part needs only parts above it.
 type parts struct {
 	*process
 	*knowledge
@@ -141,8 +141,8 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		Revisions:              stored,
 		DeniedMetadataPrefixes: p.options.DeniedMetadataPrefixes,
 		Key:                    p.hub.Key,
-		// Only the member decides whether a field exists: an override may set a field that only a newer definition on the
-		// member has.
+		// Only the schema of the member decides whether a field exists: an override may set a field that only the newer
+		// definition on the member has.
 		Misfits: k.kinds.DeclaredMisfits,
 		Epochs:  k.epochs,
 		Tracer:  p.tracer,
@@ -253,8 +253,8 @@ func (p *parts) addConsole() error {
 	return p.mgr.Add(p.console.Live)
 }
 
-// answersOfViews returns a handler for requests of the console to the views. The handler uses the handler that addViews
-// makes. It is nil if views are turned off.
+// answersOfViews returns a handler for the console's requests to the views. It calls the handler that addViews makes
+// later. It is nil if views are turned off.
 func (p *process) answersOfViews() http.Handler {
 	if p.views == nil {
 		return nil
@@ -283,7 +283,7 @@ func (p *parts) addViews() error {
 	return p.mgr.Add(p.views)
 }
 
-// everywhere is a function that the manager runs in every replica.
+// everywhere is a function that the manager runs in every replica, not only in the leader.
 type everywhere func(context.Context) error
 
 // Start implements manager.Runnable.

@@ -30,7 +30,8 @@ import (
 	"github.com/hanse-dev/hanse/member/connect"
 )
 
-// process is one replica: its manager, its part in the distribution of members, and its links to members.
+// process has the parts of one replica that all others need: its manager, its shard of the members, and its links to
+// members.
 type process struct {
 	options     Options
 	hub         identity.Hub
@@ -80,8 +81,8 @@ func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, er
 	return p, nil
 }
 
-// newCertificate returns the keeper of the certificate for webhook, metrics and console. It is nil if all three are
-// turned off.
+// newCertificate returns the keeper of the certificate for the webhook, the metrics and the console. It is nil if all
+// three are turned off.
 func newCertificate(o Options) *certificate.Keeper {
 	options := certificate.Options{Path: admission.Path, Secret: types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret}}
 	if o.reviews() {
@@ -145,8 +146,9 @@ func newManager(config *rest.Config, o Options, lead *shard.Lead, keeper *certif
 	return mgr, nil
 }
 
-// versionLabel returns the Lease's label with the version of the leader. A label cannot contain a "+", so it contains a
-// "_" instead. The label is always set, because otherwise the Lease would keep the label of the previous leader.
+// versionLabel returns the label of the Lease with the version of the leader. A label cannot contain a "+", so that "_"
+// replaces it. The label is set even without a version. Otherwise the Lease would keep the version of the previous
+// leader.
 func versionLabel(version string) map[string]string {
 	version = strings.ReplaceAll(version, "+", "_")
 	if version == "" || len(validation.IsValidLabelValue(version)) > 0 {

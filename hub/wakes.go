@@ -14,8 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// connect registers, in one table, which changes wake which parts. It is called after all parts are made and before a
-// part starts.
+// connect registers which parts react to which changes. It is called when all parts are made, before a part starts.
 func (p *parts) connect(ctx context.Context) {
 	p.followPolicies()
 	p.followTemplates(ctx)
@@ -31,7 +30,7 @@ func (p *parts) connect(ctx context.Context) {
 	p.epochs.OnRestart(func() { go p.dispatcher.WakeOlder(ctx) })
 }
 
-// followPages tells open pages of the console which scope has changed.
+// followPages tells open pages of the console in which scope an object has changed.
 func (p *parts) followPages() {
 	if p.console == nil {
 		return
@@ -102,7 +101,7 @@ func (p *parts) followPolicies() {
 // followTemplates wakes the parts that depend on hub objects and their definitions. The scheduler, the policies, the
 // bundles and the protection register with the store themselves.
 func (p *parts) followTemplates(ctx context.Context) {
-	// Thousands of objects of a first list must not delay later changes.
+	// An object of a first list has not changed. Thousands of them must not delay later changes.
 	listed := func(id hubv1.ObjectIdentity) bool {
 		state, _ := p.store.StateOf(id)
 		return state.Delivered
@@ -168,7 +167,7 @@ func (p *parts) followMembers() {
 		},
 		watch: p.reporter.WakeKind,
 		copied: func(cluster string, o member.Observation, c copyChange) {
-			// The object is found by kind and name, because the owner annotation may have been removed.
+			// The object is found by kind and name, because its owner annotation may have been removed.
 			id := hubv1.ObjectIdentity{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
 			switch c {
 			case copyGone: // first, so that the row already shows it
@@ -194,7 +193,7 @@ func (p *parts) followDecisions() {
 	})
 }
 
-// linkLog filters link changes: bindings depend only on the status and reason of a link.
+// linkLog filters changes of links. Bindings depend only on the status and the reason of a link.
 type linkLog struct {
 	links member.Links
 
@@ -202,7 +201,7 @@ type linkLog struct {
 	last map[string]string
 }
 
-// moved reports whether the link became ready, was lost, or changed the reason for being down since the last call.
+// moved reports whether the link became ready, went down, or has another reason for being down than at the last call.
 func (l *linkLog) moved(cluster string) (moved, ready bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,13 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// webhookEndsWithin is the time in which API servers with open connections leave a replica that ends.
+// webhookEndsWithin is how long a replica that shuts down waits until API servers have closed their connections.
 const webhookEndsWithin = time.Second
 
 // webhookServer makes API servers close their connections before it ends. http.Server.Shutdown closes an idle
-// connection without notice, and an API server that has just sent a request on it refuses the user's policy. During the
-// shutdown, each answer closes its connection. With HTTP/2, the server sends a GOAWAY frame, after which clients open a
-// new connection (RFC 9113, section 6.8). The Service directs the new connection to another replica.
+// connection without notice. An API server that has just sent a request on it then refuses the policy of a user. During
+// the shutdown, each answer of a webhookServer closes its connection. With HTTP/2, the server sends a GOAWAY frame,
+// after which clients open a new connection (RFC 9113, section 6.8). The Service directs the new connection to another
+// replica.
 type webhookServer struct {
 	webhook.Server
 	ending atomic.Bool

@@ -11,13 +11,14 @@
 //   - A policy that would withdraw copies gets a warning with their number (withdrawals.go). The warning never causes a
 //     refusal.
 //
-// Deletions are not reviewed, and neither are changes that leave the spec unchanged.
+// Deletions are not reviewed, except those of FederatedOperators. Changes that leave the spec unchanged are not
+// reviewed either.
 //
 // Any client that reaches the port and knows the path can read the answer to a review. An answer therefore shows no
-// value of an object and no key of a map, except values and keys of the policy itself and names in the schema. For a
-// Secret, it shows only the names in the schema.
+// value of an object and no key of a map, except those that the policy itself contains, and names in the schema. For a
+// Secret, it shows only names in the schema.
 //
-// The controllers repeat the checks where they can: they mark an invalid policy, and do not send a broken manifest
+// The controllers repeat most checks: they report an invalid policy in its status, and do not send a broken manifest
 // (hub/policystatus, hub/dispatch). The rights of the author cannot be checked later, because the author is not stored.
 package admission
 
@@ -51,9 +52,9 @@ import (
 const Path = "/validate-policies"
 
 const (
-	// reviewWithin is how long a review may take: the API server waits for 10 s.
+	// reviewWithin is the timeout of a review. The API server waits for 10 s.
 	reviewWithin = 8 * time.Second
-	// renderWithin is the part of reviewWithin that rendering objects may take.
+	// renderWithin is the part of reviewWithin in which objects are rendered.
 	renderWithin = reviewWithin / 2
 	// atOnce is the number of concurrent reviews: at most ofAuthor of one author, and at most ofNamespace of policies of
 	// one namespace. Further reviews wait.
@@ -78,17 +79,17 @@ type Templates interface {
 
 // Options of a Reviewer. The field DeniedMetadataPrefixes is optional; all other fields are required.
 type Options struct {
-	// Client reads from the cache and asks for rights.
+	// Client reads from the cache, and creates SubjectAccessReviews.
 	Client    client.Client
 	Mapper    meta.RESTMapper
 	Templates Templates
 	// Schema returns the schema of a kind on the hub's API server, or nil if it cannot be read.
 	Schema func(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema
-	// Readable returns an error if a placement is invalid, independent of the objects that it selects.
+	// Readable returns an error if a placement is invalid, whatever objects it selects.
 	Readable func(hubv1.PlacementObject) error
 	// RemovalLimit is the guard's limit for clusters, and for placements that set no limit.
 	RemovalLimit guard.Limit
-	// DeniedMetadataPrefixes are as in overrides.Prepare.
+	// DeniedMetadataPrefixes are the prefixes for overrides.Prepare.
 	DeniedMetadataPrefixes []string
 }
 
@@ -106,7 +107,7 @@ func New(o Options) *Reviewer {
 	return &Reviewer{options: o, slots: slots.New(atOnce), forecasts: slots.New(forecastsAtOnce)}
 }
 
-// refusal is the reason why a policy is refused. The author of the policy reads its text.
+// refusal is the reason why a policy is refused. Its text is for the author of the policy.
 type refusal struct {
 	forbidden bool // true: the author lacks a right
 	text      string
@@ -124,7 +125,7 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 	case unchanged:
 		return admission.Allowed("")
 	}
-	// The end of the process also cancels ctx. A review that has begun is finished before the process ends.
+	// ctx also ends with the process. A review that has begun is finished before the process ends.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewWithin)
 	defer cancel()
 	giveBack, ok := r.slots.Take(ctx, parties(req.UserInfo.Username, policy.GetNamespace())...)
@@ -204,7 +205,7 @@ func read(req admission.Request) (policy client.Object, unchanged bool, err erro
 	if err := json.Unmarshal(content, policy); err != nil {
 		return nil, false, fmt.Errorf("reading the %s: %w", req.Kind.Kind, err)
 	}
-	// A new object may lack its namespace and its name, but the request has them.
+	// A new object may lack its namespace and its name. The request has them.
 	policy.SetNamespace(req.Namespace)
 	if policy.GetName() == "" {
 		policy.SetName(req.Name)

@@ -27,8 +27,8 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// mostObjects is the maximum number of objects that a review renders. If the policy selects more objects, it renders a
-// selection that is spread evenly.
+// mostObjects is the maximum number of objects that a review renders. If the policy selects more, it renders objects
+// that are spread evenly over the list.
 const mostObjects = 500
 
 func (r *Reviewer) reviewOverrides(ctx context.Context, p hubv1.OverridePolicyObject, who author) ([]string, error) {
@@ -55,7 +55,7 @@ func (r *Reviewer) reviewOverrides(ctx context.Context, p hubv1.OverridePolicyOb
 	return trial.warnings, nil
 }
 
-// readable returns an error if the policy is invalid whatever object it is applied to.
+// readable returns an error if the policy is invalid, whatever object it is applied to.
 func readable(p hubv1.OverridePolicyObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return &refusal{text: fmt.Sprintf("spec.namespaceSelector: %s", err)}
@@ -80,11 +80,11 @@ func refusalOf(errs field.ErrorList) *refusal {
 type trial struct {
 	reviewer *Reviewer
 	policy   hubv1.OverridePolicyObject
-	// without has all other policies; with has all policies including this one.
+	// without has all other policies. with has all policies and the reviewed one.
 	without, with []hubv1.OverridePolicyObject
 	clusters      map[string]overrides.Cluster
 	selected      []selectedObject
-	// literals are the values and the keys that the policy contains.
+	// literals are the values and keys that the policy itself contains. An answer may show them.
 	literals sets.Set[string]
 
 	tried    sets.Set[schema.GroupKind]
@@ -93,7 +93,7 @@ type trial struct {
 	warned   sets.Set[string]
 }
 
-// selectedObject is a hub object that the policy selects, with its binding's decision.
+// selectedObject is a hub object that the policy selects, with the decision in its binding.
 type selectedObject struct {
 	hubv1.SelectableObject
 	binding hubv1.BindingObject
@@ -125,7 +125,7 @@ func (r *Reviewer) newTrial(ctx context.Context, p hubv1.OverridePolicyObject) (
 	return t, err
 }
 
-// objects returns the objects that have a decision and that the policy selects, sorted by name.
+// objects returns the objects that the policy selects and that have a decision, sorted by name.
 func (r *Reviewer) objects(ctx context.Context, p hubv1.OverridePolicyObject) ([]selectedObject, error) {
 	bindings, err := scopes.Bindings(ctx, r.options.Client, p.GetNamespace(), client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -177,7 +177,7 @@ func speaksOf(selectors []hubv1.ResourceSelector, gk schema.GroupKind) bool {
 	})
 }
 
-// run fills broken and warnings. It ends early when enough errors are found or the time is over.
+// run fills broken and warnings. It ends early if enough errors are found, or after renderWithin.
 func (t *trial) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renderWithin)
 	defer cancel()
@@ -223,8 +223,8 @@ func (t *trial) warn(text string) {
 	}
 }
 
-// breaks records an error. Errors with the same text are recorded once, because an expression can produce any number of
-// them.
+// breaks records an error. An expression can produce any number of errors with the same text, so that each text is
+// recorded once.
 func (t *trial) breaks(text string) {
 	if !slices.Contains(t.broken, text) {
 		t.broken = append(t.broken, text)
@@ -277,8 +277,8 @@ func (t *trial) cluster(o selectedObject, name string) overrides.Cluster {
 	return cluster
 }
 
-// applies reports whether a rule of the policy changes objects for the cluster. It returns true for an invalid rule,
-// because rendering reports its error.
+// applies reports whether a rule of the policy selects the cluster. It returns true for an invalid rule, so that
+// rendering reports the error.
 func (t *trial) applies(cluster overrides.Cluster) bool {
 	rules := t.policy.OverrideSpec().Rules
 	for i := range rules {
@@ -302,8 +302,8 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 	cluster := t.cluster(o, name)
 	result, err := prepared.Render(cluster, with, divided)
 	if conflict := (*overrides.ConflictError)(nil); errors.As(err, &conflict) {
-		// The other policy may be the cause, and the statuses of bindings and policies show the conflict. This policy must
-		// still match the schema by itself.
+		// Another policy may be the cause, and the statuses of bindings and policies show the conflict. The rendering with
+		// this policy alone must still match the schema.
 		t.warn(where + err.Error())
 		with, without = []hubv1.OverridePolicyObject{t.policy}, nil
 		result, err = prepared.Render(cluster, with, divided)
@@ -335,7 +335,7 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 	}
 }
 
-// unsafe records why the rendered manifest would not be written: its kind or type is refused, or it violates Pod
+// unsafe records why the hub would not write the rendered manifest: its kind or type is refused, or it violates Pod
 // Security.
 func (t *trial) unsafe(o selectedObject, where string, manifest *unstructured.Unstructured, without func() *unstructured.Unstructured) {
 	if tenancy.Of(manifest, o.NamespaceLabels) == nil {
@@ -355,8 +355,8 @@ func (t *trial) unsafe(o selectedObject, where string, manifest *unstructured.Un
 	}
 }
 
-// failed records an error of rendering if this policy causes it. An override of a divided number is a warning, like a
-// conflict.
+// failed records an error of rendering, if the reviewed policy causes it. A conflict, or an override of a divided
+// number, is only a warning.
 func (t *trial) failed(where string, err error, without func() error) {
 	invalid, divided := (*overrides.InvalidError)(nil), (*overrides.DividedError)(nil)
 	switch {
@@ -371,8 +371,8 @@ func (t *trial) failed(where string, err error, without func() error) {
 	}
 }
 
-// shown returns the text of an error, without values and keys that are not in the policy. An expression can turn the
-// value of a field into a key of a map.
+// shown returns the text of an error. It leaves out values and keys that are not in the policy, because an expression
+// can turn the value of a field into a key of a map.
 func (t *trial) shown(f openapi.Fault, gk schema.GroupKind) string {
 	literals := t.literals
 	if hubv1.IsSecret(gk) {
@@ -381,8 +381,8 @@ func (t *trial) shown(f openapi.Fault, gk schema.GroupKind) string {
 	return f.Redacted(literals).String()
 }
 
-// literally compares the literal values of the rules with the schema of a selected kind, if no object of the kind was
-// rendered.
+// literally compares the constant values in the rules with the schema of a selected kind. It is used if no object of
+// the kind was rendered.
 func (t *trial) literally(ctx context.Context, s hubv1.ResourceSelector) error {
 	gk := schema.GroupKind{Group: s.APIGroup, Kind: s.Kind}
 	if s.Kind == "*" || t.tried.Has(gk) {
@@ -423,7 +423,7 @@ func literalFaults(kind *openapi.Schema, rule *hubv1.OverrideRule) []openapi.Fau
 	return out
 }
 
-// literals returns all scalars and keys in the rules.
+// literals returns all scalars and keys that the rules contain.
 func literals(spec *hubv1.OverridePolicySpec) sets.Set[string] {
 	raw, err := json.Marshal(spec.Rules)
 	if err != nil {

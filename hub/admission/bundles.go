@@ -18,9 +18,9 @@ import (
 
 const whyImpersonate = "the hub stores the objects of the bundle with the rights of this ServiceAccount"
 
-// reviewBundle refuses a bundle whose author may not use its ServiceAccount, or whose manifests are invalid. It does
-// not read ConfigMaps with manifests or charts: they may change later, and the condition Stored reports their errors.
-// The warning names the objects that the change removes from the bundle.
+// reviewBundle refuses a bundle if its author may not use its ServiceAccount, or if its manifests are invalid. It does
+// not read ConfigMaps with manifests or charts, because they may change later. The condition Stored reports errors in
+// them. A warning names the objects that the change removes from the bundle.
 func (r *Reviewer) reviewBundle(ctx context.Context, b hubv1.BundleObject, who author) ([]string, error) {
 	account := rights.Need{Why: whyImpersonate, Right: authorizationv1.ResourceAttributes{
 		Namespace: b.GetNamespace(), Verb: "impersonate", Resource: "serviceaccounts", Name: b.BundleSpec().ServiceAccountName,
@@ -71,8 +71,8 @@ func (r *Reviewer) leaving(b hubv1.BundleObject, objects []*unstructured.Unstruc
 	return []string{"these objects leave the bundle, and their copies leave all clusters: " + someOf(leave, ", ")}
 }
 
-// reviewRemoval refuses the deletion of an operator while clusters have objects of its kinds, because no controller
-// would reconcile these objects any more.
+// reviewRemoval refuses the deletion of an operator while clusters have objects of its kinds. After the deletion, no
+// controller would reconcile these objects.
 func (r *Reviewer) reviewRemoval(ctx context.Context, policy client.Object) error {
 	o, ok := policy.(*hubv1.FederatedOperator)
 	if !ok || o.Spec.Removal == hubv1.OperatorRemovalAllow || len(o.Status.Provides) == 0 {

@@ -2,7 +2,7 @@ package admission
 
 import utiljson "k8s.io/apimachinery/pkg/util/json"
 
-// decoded reads JSON as Kubernetes objects are read: whole numbers become integers.
+// decoded decodes JSON in the same way as Kubernetes objects: whole numbers become int64.
 func decoded(raw []byte) (any, bool) {
 	var v any
 	err := utiljson.Unmarshal(raw, &v)

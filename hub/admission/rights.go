@@ -29,7 +29,7 @@ const (
 	whyEscalate   = "the policy changes the rights of others on members"
 )
 
-// selected returns the needed rights on every selected kind. An empty namespace means all namespaces.
+// selected returns the rights that a policy needs on every selected kind. An empty namespace means all namespaces.
 func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string) ([]rights.Need, error) {
 	if len(selectors) > mostSelectors {
 		return nil, &refusal{text: fmt.Sprintf("spec.resourceSelectors: more than %d", mostSelectors)}
@@ -56,7 +56,7 @@ func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string
 	return out, nil
 }
 
-// referenced returns the needed rights on every kind of objects that selected objects may need.
+// referenced returns the rights that a policy needs on the kinds of objects that the selected objects may need.
 func (r *Reviewer) referenced(rules []hubv1.ReferenceRule, namespace string) ([]rights.Need, error) {
 	var out []rights.Need
 	for _, kind := range decide.ReferencedKinds(rules) {
@@ -74,8 +74,8 @@ func (r *Reviewer) referenced(rules []hubv1.ReferenceRule, namespace string) ([]
 	return out, nil
 }
 
-// resource returns the resource of a selected kind. For a kind that the hub does not serve, and for every kind of a
-// group, it is all resources of the group.
+// resource returns the resource of a selected kind. If the hub does not serve the kind, or the selector selects every
+// kind of a group, it returns "*" for all resources of the group.
 func (r *Reviewer) resource(s hubv1.ResourceSelector) (string, error) {
 	if s.Kind == "*" {
 		return "*", nil
@@ -87,8 +87,8 @@ func (r *Reviewer) resource(s hubv1.ResourceSelector) (string, error) {
 	return mapping.Resource.Resource, nil
 }
 
-// mapping returns the mapping of a kind. It returns false if the hub does not serve the kind. A failed request is an
-// error, and does not mean a missing kind.
+// mapping returns the REST mapping of a kind. It returns false if the hub does not serve the kind. If the request
+// fails, it returns an error instead.
 func (r *Reviewer) mapping(gk schema.GroupKind) (*meta.RESTMapping, bool, error) {
 	mapping, err := r.options.Mapper.RESTMapping(gk)
 	switch {
@@ -100,7 +100,7 @@ func (r *Reviewer) mapping(gk schema.GroupKind) (*meta.RESTMapping, bool, error)
 	return mapping, true, nil
 }
 
-// adoption returns the rights to take over objects on the named members, or on all members.
+// adoption returns the rights to adopt existing objects on the named members, or on all members.
 func adoption(spec *hubv1.PlacementSpec) []rights.Need {
 	if spec.Apply.Adoption == "" || spec.Apply.Adoption == hubv1.AdoptionNever {
 		return nil
@@ -118,8 +118,8 @@ func adoption(spec *hubv1.PlacementSpec) []rights.Need {
 	return out
 }
 
-// placing returns the rights to place objects on clusters with requirePlaceVerb that the names and labels of a
-// placement select. The expression is ignored, because its result can change.
+// placing returns the rights to place objects on clusters that require the verb place. It considers clusters that the
+// placement selects by name or label. It ignores the expression, because its result can change.
 func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelection) ([]rights.Need, error) {
 	var all hubv1.MemberClusterList
 	if err := r.options.Client.List(ctx, &all); err != nil {
@@ -138,8 +138,8 @@ func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelectio
 	return out, nil
 }
 
-// overriding returns the rights to change placed objects. Overrides of RBAC or admission kinds need the rights that the
-// hub's API server requires for a direct change: escalate and bind.
+// overriding returns the rights to change the selected objects by overrides. For RBAC and admission kinds, it includes
+// escalate and bind, which the hub's API server requires for a direct change.
 func overriding(p hubv1.OverridePolicyObject) []rights.Need {
 	namespace := p.GetNamespace()
 	out := []rights.Need{{Why: whyOverride, Right: authorizationv1.ResourceAttributes{

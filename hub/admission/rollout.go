@@ -6,8 +6,8 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// reviewRollout refuses an invalid rollout, and warns of settings without an effect. An annotation that a user sets
-// never causes a refusal.
+// reviewRollout refuses an invalid rollout, and warns of settings without an effect. It never refuses a placement
+// because of an annotation.
 func reviewRollout(p hubv1.PlacementObject) ([]string, error) {
 	var warnings []string
 	_, ignored := rollout.ParseVerbs(p.GetAnnotations())

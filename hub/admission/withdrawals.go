@@ -19,11 +19,12 @@ import (
 )
 
 const (
-	// forecastWithin is the part of reviewWithin for a forecast, including its wait for other forecasts.
+	// forecastWithin is the part of reviewWithin for a forecast. The wait for other forecasts is included.
 	forecastWithin = reviewWithin / 8
-	// mostBindings is the maximum number of namespaced bindings, and of cluster-scoped bindings, in a forecast.
+	// mostBindings is the maximum number of namespaced bindings in a forecast. The same maximum applies to cluster-scoped
+	// bindings.
 	mostBindings = 50_000
-	// forecastsAtOnce bounds the memory of forecasts.
+	// forecastsAtOnce is the maximum number of concurrent forecasts. It limits their memory.
 	forecastsAtOnce = 1
 )
 
@@ -31,7 +32,7 @@ const tooManyToTell = "which copies the policy would withdraw is not known: too 
 
 var errTooMany = errors.New("too many bindings")
 
-// withdrawals returns the warning about the copies that the policy would delete. It never refuses the policy.
+// withdrawals returns a warning about the copies that the edited policy would delete. It never refuses the policy.
 func (r *Reviewer) withdrawals(ctx context.Context, p client.Object) []string {
 	ctx, cancel := context.WithTimeout(ctx, forecastWithin)
 	defer cancel()
@@ -53,18 +54,18 @@ func (r *Reviewer) withdrawals(ctx context.Context, p client.Object) []string {
 	return f.warnings()
 }
 
-// forecast makes one round of decisions on every object that a policy selects, or that follows the policy, with the
-// policy and without it.
+// forecast computes one decision on each affected object, with the policy before the edit and with the policy after it.
 type forecast struct {
 	reviewer *Reviewer
 	policy   client.Object
 
-	// copies has the current number of copies by placement, and objects the current number of objects by cluster.
+	// copies is the current number of copies of each placement. objects is the current number of objects on each cluster.
 	copies, objects map[string]int
-	// memos for the decisions before and after.
+	// before and after cache the conversions for the decisions without and with the edit.
 	before, after decide.Memo
 
-	// removals are the copies that the edit would delete, and the scopes with which the guard compares them.
+	// removals are the copies that the edit would delete, in the form that the guard judges. The scopes have the copies of
+	// the affected placements and clusters.
 	removals             []guard.Removal
 	placements, clusters map[string]guard.Scope
 	losers               int    // objects that lose a copy
@@ -116,8 +117,8 @@ func (f *forecast) count(b hubv1.BindingObject) {
 	}
 }
 
-// concerns reports whether the policy may change the decision on the object of a binding: the policy selects the kind,
-// or the object follows the policy.
+// concerns reports whether the edit may change the decision on the object of a binding. The policy must select the kind
+// of the object, or the object must follow the policy.
 func (f *forecast) concerns(b hubv1.BindingObject) bool {
 	if ns := f.policy.GetNamespace(); ns != "" && ns != b.GetNamespace() {
 		return false
@@ -142,7 +143,7 @@ func selectionOf(policy client.Object) ([]hubv1.ResourceSelector, *metav1.LabelS
 	return nil, nil
 }
 
-// selects reports whether the policy selects an object. An invalid selector selects none.
+// selects reports whether the policy selects an object. It returns false for an invalid selector.
 func (f *forecast) selects(o hubv1.SelectableObject) bool {
 	selectors, namespaces := selectionOf(f.policy)
 	if _, places := f.policy.(hubv1.PlacementObject); places {
@@ -199,7 +200,7 @@ func (f *forecast) edited(facts decide.Facts) decide.Facts {
 	return facts
 }
 
-// replaced returns the policies, with the policy of the same namespace and name replaced.
+// replaced returns the policies after the edit: by replaces the policy of the same namespace and name.
 func replaced[P client.Object](all []P, by P) []P {
 	out := slices.DeleteFunc(slices.Clone(all), func(p P) bool { return p.GetNamespace() == by.GetNamespace() && p.GetName() == by.GetName() })
 	return append(out, by)
@@ -221,8 +222,8 @@ func (f *forecast) add(object string, r decide.Removal, facts decide.Facts) {
 	f.removals = append(f.removals, guard.Removal{Set: r.Owner.String(), Object: object, Placement: placement, Cluster: r.Cluster, Last: r.Last})
 }
 
-// warnings returns the numbers of copies and objects, the clusters that lose most copies, one example, and the guard's
-// verdict.
+// warnings returns a text with the numbers of copies and objects, the clusters that lose most copies, one example, and
+// the verdict of the guard.
 func (f *forecast) warnings() []string {
 	if len(f.removals) == 0 {
 		return nil
@@ -242,7 +243,7 @@ func (f *forecast) warnings() []string {
 	return []string{text + "; " + f.verdict()}
 }
 
-// verdict returns the guard's verdict for the case that no other removals are waiting.
+// verdict returns the verdict of the guard as text. It assumes that no other removals are waiting.
 func (f *forecast) verdict() string {
 	held := guard.Judge(f.removals, f.placements, f.clusters)
 	n := 0
@@ -260,7 +261,7 @@ func (f *forecast) verdict() string {
 	return fmt.Sprintf("the hub holds the removal of %s until a user confirms it", counted(n, "copy", "copies"))
 }
 
-// counted returns a number with its noun.
+// counted returns a number and its noun, such as "2 copies".
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

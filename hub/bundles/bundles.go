@@ -8,8 +8,8 @@
 //     so that it needs an uncached read of the bundle before. The Secret of the object is deleted after its binding.
 //   - All objects of a deleted bundle are removed in the same way. Live of hub/templates proves the deletion.
 //
-// Only the leader stores objects. All replicas read the stored objects. hub/policystatus counts them, and writes their
-// state into the bundle's status.
+// Only the leader stores objects. All replicas read the stored objects. hub/policystatus counts the objects, and writes
+// the counts into the status of the bundle.
 package bundles
 
 import (
@@ -50,16 +50,16 @@ const workers = 4
 type Templates interface {
 	// Get returns an object from memory. The object is shared, and the caller must not change it.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
-	// State says whether the hub's own objects of a kind are read. It returns false if the kind is not watched.
+	// State returns the state of the watch of a kind. It returns false if the kind is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
-	// StoredState says whether the stored objects of bundles are read.
+	// StoredState returns the state of the watch of the stored objects.
 	StoredState() kindwatch.State
 	// List returns the objects of a kind.
 	List(gk schema.GroupKind) []hubv1.ObjectIdentity
 	// ListStored returns the objects of the bundles that `which` selects.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
-	// Live reads a hub object without a cache. gone means that it was deleted while its kind has existed since the
-	// given time.
+	// Live reads a hub object from the API server. gone means that the object was deleted: it is missing, although its
+	// kind has existed since the time since.
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 	// OnChange and OnState register functions that are called after changes of objects and of kinds. Call them before
 	// the manager starts.
@@ -110,7 +110,7 @@ func (c *Controller) SetupWithManager(mgr manager.Manager) error {
 		Reconciler:         c,
 		NeedLeaderElection: ptr.To(true),
 		RecoverPanic:       ptr.To(true),
-		// A slow chart must not delay other bundles.
+		// Bundles are processed concurrently, because a slow chart must not delay other bundles.
 		MaxConcurrentReconciles: workers,
 		RateLimiter:             pace.Retries[hubv1.BundleReference](),
 	})
@@ -150,14 +150,16 @@ func (c *Controller) BundleChanged(_ context.Context, change changes.Bundle) {
 	}
 }
 
-// BindingDeleted is called for every deleted binding. The Secret of a removed object can be deleted after its binding.
+// BindingDeleted is called for every deleted binding. If its object was removed from a bundle, the Secret of the object
+// can now be deleted.
 func (c *Controller) BindingDeleted(_ context.Context, change changes.Binding) {
 	if bundle := change.Before.BindingSpec().ObjectRef.Bundle; bundle != nil {
 		c.wake(*bundle)
 	}
 }
 
-// NamespaceAdded is called for every new namespace. It queues the bundles with an object whose namespace was missing.
+// NamespaceAdded is called for every new namespace. It queues the bundles with an object in this namespace, because
+// they could not be stored before.
 func (c *Controller) NamespaceAdded(ctx context.Context, _ changes.Namespace) {
 	c.wakeIf(ctx, func(b hubv1.BundleObject) bool {
 		stored := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored)

@@ -26,8 +26,8 @@ func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([
 	if archive, ok := c.Charts.Kept(o.Name, wanted); ok {
 		return archive, nil
 	}
-	// A new leader fetches the archive of the stored objects by its digest, because the tag may point to another archive
-	// now.
+	// A new leader fetches the archive from which the objects were stored. It does so by the digest, because the tag may
+	// now point to another archive.
 	if was := o.Status.Chart; was != nil && was.Repository == repositoryOf(r) && (wanted.Digest == "" || wanted.Digest == was.Digest) {
 		wanted.Known = was.Digest
 	}
@@ -48,8 +48,8 @@ func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([
 	return nil, notFetched(err)
 }
 
-// credentials returns the Docker configuration of a Secret. It is empty without a name. Only Secrets of the type
-// kubernetes.io/dockerconfigjson are read, because they name the hosts that may get the passwords. The error may be a
+// credentials returns the Docker configuration in a Secret. It is empty if name is empty. The Secret must have the type
+// kubernetes.io/dockerconfigjson, because such a Secret names the hosts that may get the passwords. The error may be a
 // refusal.
 func (c *Controller) credentials(ctx context.Context, name string) (string, error) {
 	if name == "" {
@@ -68,7 +68,7 @@ func (c *Controller) credentials(ctx context.Context, name string) (string, erro
 	return string(secret.Data[corev1.DockerConfigJsonKey]), nil
 }
 
-// leading returns a context that ends when this replica is no longer the leader.
+// leading returns a context that ends when this replica stops leading.
 func (c *Controller) leading() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 // Render renders a chart.
 type Render func(ctx context.Context, in child.Input) (child.Rendered, error)
 
-// rendering is the last result of rendering the chart of an operator.
+// rendering caches the last result of rendering an operator's chart.
 type rendering struct {
 	input  [sha256.Size]byte
 	at     time.Time
@@ -68,7 +68,7 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 	return out, objects, nil
 }
 
-// rendered renders a chart, only once for each input of an operator. The error may be a refusal.
+// rendered renders a chart, once for each input. The error may be a refusal.
 func (c *Controller) rendered(ctx context.Context, operator string, in child.Input) (out child.Rendered, err error) {
 	text, err := json.Marshal(in)
 	if err != nil {
@@ -146,8 +146,8 @@ func provided(objects []*unstructured.Unstructured) []string {
 	return kinds
 }
 
-// describe sets the chart and the provided kinds in the status of an operator, after its objects were stored. It
-// reports whether the status changed.
+// describe sets the chart and the provided kinds in the status of an operator. Its objects must be stored before. It
+// reports whether the status has changed.
 func describe(o *hubv1.FederatedOperator, has content) bool {
 	kinds := provided(has.objects)
 	if equality.Semantic.DeepEqual(o.Status.Chart, has.chart) && slices.Equal(o.Status.Provides, kinds) {

@@ -15,8 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/rights"
 )
 
-// allowed returns a refusal unless the ServiceAccount of the bundle could make the changes itself on the hub. A bundle
-// must not send an object to members that its author may not create.
+// allowed returns a refusal if the ServiceAccount of the bundle may not make these changes itself on the hub. Otherwise
+// an author could send objects to members that the author may not create.
 func (c *Controller) allowed(ctx context.Context, b hubv1.BundleObject, changed []change) error {
 	var needed []rights.Need
 	for _, ch := range changed {
@@ -49,7 +49,7 @@ func (c *Controller) allowed(ctx context.Context, b hubv1.BundleObject, changed 
 	return nil
 }
 
-// needed returns the rights that the API server would require if the account wrote the object itself.
+// needed returns the rights that the account would need to write the object directly on the hub.
 func (c *Controller) needed(id hubv1.ObjectIdentity) ([]rights.Need, error) {
 	gk := id.GroupKind()
 	plural, _ := meta.UnsafeGuessKindToResource(gk.WithVersion("v1"))

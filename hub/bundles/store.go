@@ -21,7 +21,7 @@ import (
 	"github.com/hanse-dev/hanse/bundle"
 )
 
-// errBehind means that the API server has another state of the bundle than the cache.
+// errBehind means that the API server has a newer state of a bundle or a stored object than the cache.
 var errBehind = errors.New("the cache is behind the API server")
 
 // refusal is the reason why the manifests of a bundle are not stored.
@@ -30,14 +30,14 @@ type refusal struct{ reason, message string }
 // Error implements error.
 func (r *refusal) Error() string { return r.message }
 
-// content has the objects of a bundle, and the data for its status.
+// content has the objects that a bundle describes, and data for the status of the bundle.
 type content struct {
 	objects []*unstructured.Unstructured
 	chart   *hubv1.RenderedChart // nil if the objects are not from a chart
 }
 
-// store writes the stored objects that differ from the content of a bundle, and returns the condition Stored. If an
-// object is refused, no stored object changes.
+// store brings the stored objects of a bundle to its content, and returns the condition Stored. If one object is
+// refused, it changes no stored object.
 func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Condition, content, error) {
 	has, err := c.read(ctx, b)
 	var changed []change
@@ -69,7 +69,7 @@ func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Co
 	return metav1.Condition{Type: hubv1.ConditionStored, Status: metav1.ConditionTrue, Reason: hubv1.ReasonStored}, has, nil
 }
 
-// read returns the content of a bundle. The error may be a refusal.
+// read returns the content of a bundle. The error is a *refusal if the content is not acceptable.
 func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) (has content, err error) {
 	in := bundle.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: bundle.NamespacedOn(c.Mapper)}
 	for _, source := range b.BundleSpec().ConfigMaps {
@@ -106,7 +106,8 @@ func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) (has conten
 	return has, nil
 }
 
-// configMap reads a ConfigMap of a bundle. It returns nil for a missing optional ConfigMap. The error may be a refusal.
+// configMap reads a ConfigMap of a bundle. It returns nil if an optional ConfigMap does not exist. If a required one
+// does not exist, the error is a *refusal.
 func (c *Controller) configMap(ctx context.Context, key types.NamespacedName, optional bool) (*corev1.ConfigMap, error) {
 	m := &corev1.ConfigMap{}
 	err := c.APIReader.Get(ctx, key, m)
@@ -123,7 +124,7 @@ func (c *Controller) configMap(ctx context.Context, key types.NamespacedName, op
 	return m, nil
 }
 
-// home returns the namespace of the ConfigMaps and the ServiceAccount of a bundle.
+// home returns the namespace in which the ConfigMaps and the ServiceAccount of a bundle are.
 func (c *Controller) home(b hubv1.BundleObject) string {
 	if b.GetNamespace() != "" {
 		return b.GetNamespace()
@@ -173,10 +174,9 @@ func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted [
 	return append(removed, written...), nil
 }
 
-// taken returns the stored object of an identity. before is nil if no object is stored. In this case, sent is the
-// newest generation that a cluster has received, because a user may have deleted the Secret of a sent object. sent is 0
-// if no cluster has received the object. If the identity belongs to another bundle, or to an object of the hub that has
-// copies, the error is a refusal.
+// taken returns the stored object with this identity. before is nil if no object is stored. A user may have deleted the
+// Secret of an object that clusters already have. sent is then the newest generation that a cluster has, and otherwise
+// 0. If the identity belongs to another bundle, or to a hub object with copies, the error is a refusal.
 func (c *Controller) taken(
 	ctx context.Context, of hubv1.ObjectBundle, id hubv1.ObjectIdentity,
 ) (before *unstructured.Unstructured, sent int64, err error) {
@@ -213,8 +213,8 @@ func (c *Controller) removal(before *unstructured.Unstructured) change {
 	}, before}
 }
 
-// confirm returns an error unless the API server still has the bundle from which the changes were computed, and its
-// ServiceAccount has the rights to make them. The error may be a refusal.
+// confirm returns an error if the API server has another state of the bundle than the changes come from, or if the
+// ServiceAccount may not make the changes. The error may be a refusal.
 func (c *Controller) confirm(ctx context.Context, b hubv1.BundleObject, changed []change) error {
 	of := hubv1.ReferenceTo(b)
 	live := of.New()
@@ -262,8 +262,8 @@ func (c *Controller) write(ctx context.Context, ch change) error {
 	return nil
 }
 
-// replaceBroken replaces a stored Secret whose object cannot be read, because a user has edited the Secret. For any
-// other Secret, the error is errBehind.
+// replaceBroken replaces a stored Secret whose object cannot be decoded, because a user has edited the Secret. If the
+// object can be decoded, it returns errBehind.
 func (c *Controller) replaceBroken(ctx context.Context, secret *corev1.Secret) error {
 	var is corev1.Secret
 	if err := c.APIReader.Get(ctx, client.ObjectKeyFromObject(secret), &is); err != nil {
@@ -290,8 +290,8 @@ func (c *Controller) stored(of hubv1.BundleReference) []*unstructured.Unstructur
 	return out
 }
 
-// removeAll removes the objects of a deleted bundle, if an uncached read proves the deletion. It also drops the chart
-// of an operator.
+// removeAll removes the objects of a deleted bundle, after an uncached read has confirmed the deletion. It also drops
+// the cached chart of an operator.
 func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) error {
 	if of.Kind == hubv1.FederatedOperatorKind {
 		c.forgetRendering(of.Name)

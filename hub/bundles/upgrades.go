@@ -16,8 +16,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// mostUndo is the maximum length of the text about how to undo an upgrade, in characters. In a condition, the names of
-// the two charts precede the text.
+// mostUndo is the maximum length of the advice how to undo an upgrade, in characters. The condition has the names of
+// the two charts before it.
 const mostUndo = 824
 
 // upgradable returns a refusal if a changed definition of an operator breaks objects that the hub sends to clusters.
@@ -68,7 +68,7 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 	return nil
 }
 
-// isOlder reports whether a chart is an earlier version of the chart whose objects are stored.
+// isOlder reports whether a chart is an earlier version of the stored chart.
 func isOlder(chart, stored *hubv1.RenderedChart) bool {
 	if chart == nil || stored == nil || chart.Name != stored.Name {
 		return false
@@ -78,8 +78,8 @@ func isOlder(chart, stored *hubv1.RenderedChart) bool {
 	return err == nil && err2 == nil && now.LessThan(before)
 }
 
-// storedVersions returns the versions at which clusters store the objects of a definition, from the rows of the
-// definition. A cluster without a report is left out.
+// storedVersions returns, by cluster, the versions in which clusters store the objects of a definition. They come from
+// the rows of the definition's binding. Clusters that have not reported are left out.
 func (c *Controller) storedVersions(ctx context.Context, id hubv1.ObjectIdentity) (map[string][]string, error) {
 	binding := hubv1.NewBinding(id.BindingKey())
 	if err := c.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {

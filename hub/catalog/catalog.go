@@ -1,5 +1,5 @@
-// Package catalog caches the hub's CustomResourceDefinitions. For each requested kind, it keeps the parts that
-// determine how its objects are read.
+// Package catalog caches the hub's CustomResourceDefinitions of requested kinds. Of each definition, it keeps the parts
+// that determine how objects of the kind are read.
 //
 //   - A definition is read without a cache at the first request for its kind. An informer would keep all definitions
 //     completely in memory, and one definition may have 1 MB.
@@ -43,7 +43,7 @@ type Catalog struct {
 	kinds map[schema.GroupKind]*entry
 }
 
-// entry has the definition of one kind. Catalog.mu guards its fields, except the field reading.
+// entry has the definition of one kind. Catalog.mu guards all its fields except reading.
 type entry struct {
 	reading sync.Mutex // held by the caller that reads the definition
 
@@ -100,7 +100,8 @@ func (c *Catalog) see(ctx context.Context, o any, gone bool) {
 	}
 }
 
-// Known returns the cached definition. It is nil if the kind has no definition, or if no caller has requested it yet.
+// Known returns the cached definition. It is nil if the kind has no definition, or if no caller has requested the
+// definition yet.
 func (c *Catalog) Known(kind schema.GroupKind) *Definition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,8 +111,9 @@ func (c *Catalog) Known(kind schema.GroupKind) *Definition {
 	return nil
 }
 
-// Get returns the definition of a kind. It is nil for a built-in kind or a kind of an aggregated API server. Get reads
-// from the API server at the first request and after a change. If the read fails, the error says why.
+// Get returns the definition of a kind. It is nil for a built-in kind, and for a kind of an aggregated API server. Get
+// reads the definition from the API server at the first request, and again after it has changed. It returns an error if
+// this read fails.
 func (c *Catalog) Get(ctx context.Context, kind schema.GroupKind) (*Definition, error) {
 	e := c.entry(kind)
 	e.reading.Lock()
@@ -138,8 +140,8 @@ func (c *Catalog) Get(ctx context.Context, kind schema.GroupKind) (*Definition, 
 	return fresh, nil
 }
 
-// Conventions returns the cached conventions for reading the status of a kind's objects. They are empty until the kind
-// was requested. Paths that do not exist in a member's objects have no effect.
+// Conventions returns the cached conventions for reading the status of a kind's objects. They are empty until the
+// definition was requested. A path that an object does not have is ignored.
 func (c *Catalog) Conventions(gvk schema.GroupVersionKind) health.Conventions {
 	v, err := c.Known(gvk.GroupKind()).Version(gvk.Version)
 	if err != nil {
@@ -148,8 +150,8 @@ func (c *Catalog) Conventions(gvk schema.GroupVersionKind) health.Conventions {
 	return v.Conventions
 }
 
-// Learn returns the same as Conventions, and reads the definition before if it is not cached. If the read fails, the
-// conventions are empty.
+// Learn returns the same as Conventions. If the definition is not cached, it reads the definition first. If this read
+// fails, the conventions are empty.
 func (c *Catalog) Learn(ctx context.Context, gvk schema.GroupVersionKind) health.Conventions {
 	if _, err := c.Get(ctx, gvk.GroupKind()); err != nil {
 		return health.Conventions{}
@@ -167,8 +169,8 @@ func (c *Catalog) ScalePath(ctx context.Context, kind schema.GroupKind) string {
 	return d.ScalePath()
 }
 
-// Doubt is called if the API server seems to use another definition than the definition with this resourceVersion. The
-// next Get then reads again. Doubt returns false if it was already called for the cached definition.
+// Doubt is called if the API server does not behave as the definition with this resourceVersion says. The next Get then
+// reads the definition again. Doubt returns false if it was already called for the cached definition.
 func (c *Catalog) Doubt(kind schema.GroupKind, resourceVersion string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/versions"
 )
 
-// Definition contains the required parts of a CustomResourceDefinition. The caller must not change it.
+// Definition has the parts of a CustomResourceDefinition that the hub uses. The caller must not change it.
 type Definition struct {
 	Name, ResourceVersion string
 	Versions              []Version
@@ -23,15 +23,15 @@ type Definition struct {
 	generation int64
 }
 
-// Version contains the required parts of one version of a definition.
+// Version has the parts of one version of a definition that the hub uses.
 type Version struct {
 	Name string
 	// Served is true if the API server serves the version.
 	Served bool
 	// Conventions for reading the status of an object.
 	Conventions health.Conventions
-	// Status is the schema for merging the statuses of members. StatusSubresource is true if the version has a status
-	// subresource.
+	// Status is the schema for merging the statuses of members. StatusSubresource is true if the version has the
+	// subresource status.
 	Status            rollup.Schema
 	StatusSubresource bool
 	// ScalePath is the path of the replicas in the scale subresource, such as ".spec.replicas". It is empty if the version
@@ -101,8 +101,8 @@ func (d *Definition) conventions() map[string]health.Conventions {
 	return out
 }
 
-// covers reports whether the definition is at least as new as the observed one. It ignores writes of the definition's
-// status.
+// covers reports whether the definition is at least as new as the observed metadata. Writes of the definition's status
+// do not count.
 func (d *Definition) covers(seen *metav1.PartialObjectMetadata) bool {
 	return d != nil && d.uid == seen.UID && d.generation >= seen.Generation
 }

@@ -11,10 +11,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// HubObject returns the hub object of a binding, with the versions at which clusters may get the object. template is
-// nil if the object is not in memory; then the version is the one that the API server prefers. After an error, the
-// object has no other versions. An object of a bundle also has no other versions, because the hub may not even serve
-// its kind.
+// HubObject returns the hub object of a binding, with the versions at which clusters may get it. template is nil if the
+// object is not in memory. The version is then the one that the API server prefers. After a failed read, the object has
+// no other versions. An object of a bundle has none either, because the hub may not serve its kind.
 func (c *Catalog) HubObject(
 	ctx context.Context, ref hubv1.ObjectReference, template *unstructured.Unstructured,
 ) (hubv1.HubObject, error) {

@@ -2,10 +2,10 @@
 // the metrics that Prometheus reads. It also creates the secret path of the webhook, which only the API server knows
 // (path.go).
 //
-// The certificate, its CA and the path are in one Secret, which all replicas share. The CA and the path are also in the
-// webhooks of one ValidatingWebhookConfiguration. Every replica checks both regularly and adds missing parts, so that
-// no replica depends on another one. If two replicas write at the same time, the second write is refused, and the
-// second replica reads the result of the first.
+// One Secret has the certificate, its CA and the path. All replicas share it. The CA and the path are also in the
+// webhooks of one ValidatingWebhookConfiguration. Every replica regularly checks the Secret and the configuration, and
+// adds missing parts. No replica therefore depends on another one. If two replicas write at the same time, the API
+// server refuses the second write, and the second replica reads the result of the first.
 //
 //   - The CA signs one certificate. Then the key of the CA is discarded, so that the Secret holds no key that could
 //     sign another certificate.
@@ -16,9 +16,9 @@
 //     webhook, and the certificate is served at once. A user may delete the configuration of a failing webhook, and
 //     hubs still start.
 //
-// The library cert-controller creates and checks certificates. Its own loop is not used, because that loop needs the
-// Secret as a file, reads every webhook configuration, caches all Secrets of the namespace again and ends the process
-// if the file is late.
+// The library cert-controller creates and checks certificates. Its control loop is not used. The loop needs the Secret
+// as a file, reads every webhook configuration, caches all Secrets of the namespace again, and ends the process if the
+// file is late.
 package certificate
 
 import (
@@ -54,7 +54,7 @@ const (
 	caKey = "ca.crt"
 )
 
-// ErrNone means that no certificate has been read yet.
+// ErrNone means that no certificate has been read or created yet.
 var ErrNone = errors.New("the certificate is not there yet")
 
 // Options of a Keeper. The fields Reader, Client, Configuration and Clock are optional; all other fields are required.
@@ -78,7 +78,7 @@ type Options struct {
 type Keeper struct {
 	options Options
 	serving atomic.Pointer[served]
-	// uncalled is true while the configuration does not exist. Only the log uses it.
+	// uncalled is true while the ValidatingWebhookConfiguration does not exist. Only log lines depend on it.
 	uncalled atomic.Bool
 }
 
@@ -98,8 +98,7 @@ func New(o Options) *Keeper {
 	return &Keeper{options: o}
 }
 
-// SetupWithManager adds the Keeper to the manager, and uses the manager's clients. The manager itself may serve the
-// certificate.
+// SetupWithManager adds the Keeper to the manager, and uses the clients of the manager.
 func (k *Keeper) SetupWithManager(mgr ctrl.Manager) error {
 	k.options.Reader, k.options.Client = mgr.GetAPIReader(), mgr.GetClient()
 	if err := mgr.Add(k); err != nil {
@@ -175,7 +174,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	return k.serve(secret.Data)
 }
 
-// holds reports whether the certificate is valid for every name, and for longer than renewBefore.
+// holds reports whether the certificate is valid for every name, for longer than renewBefore.
 func (k *Keeper) holds(data map[string][]byte) bool {
 	at := k.options.Clock.Now().Add(renewBefore)
 	for _, name := range k.options.Names {
@@ -186,8 +185,8 @@ func (k *Keeper) holds(data map[string][]byte) bool {
 	return true
 }
 
-// renew writes a new certificate into the Secret. The CA bundle gets the new CA, followed by the CA of the previous
-// certificate.
+// renew makes a new certificate and writes it into secret. The CA bundle has the new CA first, and then the previous
+// CA.
 func (k *Keeper) renew(secret *corev1.Secret) error {
 	begin := k.options.Clock.Now().Add(-time.Hour)
 	maker := rotator.CertRotator{
@@ -211,7 +210,8 @@ func (k *Keeper) renew(secret *corev1.Secret) error {
 	return nil
 }
 
-// current returns the first CA of a bundle, which signed the current certificate, if it is still valid.
+// current returns the first CA of a bundle, which has signed the current certificate. It is empty if this CA is no
+// longer valid.
 func (k *Keeper) current(bundle []byte) []byte {
 	block, _ := pem.Decode(bundle)
 	if block == nil {

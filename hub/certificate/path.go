@@ -12,16 +12,16 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// The API server does not authenticate itself when it calls a webhook, unless it was configured to do so. The path
-// therefore has a random part, which only users know who may read the Secret or the configuration. Treat it like a
-// password in every request: the API server may log it with a failed call. To get a new random part, remove it from the
-// Secret.
+// By default, the API server does not authenticate itself when it calls a webhook. The path of the webhook therefore
+// has a random part. Only users who may read the Secret or the configuration know it. Treat it like a password. Note
+// that the API server may log the path of a failed call. To get a new random part, remove this key from the Secret.
 const pathKey = "path"
 
 // hiding matches random parts that are long enough. API servers accept only small letters in the path of a service.
 var hiding = regexp.MustCompile(`^[0-9a-z]{26,128}$`)
 
-// sessionKey is the entry of the Secret with the key of the console's sessions. If a user removes it, all sessions end.
+// sessionKey is the key in the Secret under which the key of the console's sessions is. If a user removes it, all
+// sessions end.
 const (
 	sessionKey     = "session-key"
 	sessionKeySize = 32
@@ -46,7 +46,7 @@ func (k *Keeper) path(data map[string][]byte) string {
 	return k.options.Path + "/" + string(data[pathKey])
 }
 
-// Guard answers 404 to requests without the random part in the path.
+// Guard answers requests whose path does not have the random part with 404.
 func (k *Keeper) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := k.serving.Load()

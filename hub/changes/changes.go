@@ -1,11 +1,11 @@
 // Package changes reports changes of the hub's own bindings, policies, clusters and namespaces to the parts of the hub.
 //
-// Each kind has one informer handler. For each event, the handler compares the object before and after, to find its
-// changed parts. The handler then calls the functions that are registered for one of these parts, in the order of their
-// registration. A registered function must not block. Every replica calls the functions from its start, whether or not
-// it leads.
+// Each kind has one informer handler. For each event, the handler compares the object before and after, to find the
+// changed parts. It then calls the functions that are registered for one of these parts, in the order of their
+// registration. A registered function must not block. Every replica calls the functions, whether or not it is the
+// leader.
 //
-// Package hub registers the functions. Each function decides how to react to a change.
+// Package hub registers the functions. Each function decides what to do after a change.
 package changes
 
 import (
@@ -24,8 +24,8 @@ import (
 
 // Change is one event of an object.
 type Change[T client.Object] struct {
-	// Before and After are the states of the object. They are shared, and the caller must not change them. Before is zero
-	// for an addition. After is zero for a deletion.
+	// Before and After are the states of the object. They are shared, and the caller must not change them. Before is nil
+	// for an added object. After is nil for a deleted object.
 	Before, After T
 	// Initial is true for an addition from the first list, which is not a change.
 	Initial bool

@@ -22,8 +22,8 @@ const (
 	Deleted
 	// Any is part of every update.
 	Any
-	// Spec means that the object's generation has changed, or that another object has its name now. The watch may miss
-	// a deletion. It then reports the new object as a change of the old object.
+	// Spec means that the generation of the object has changed, or that the object was deleted and created again. If the
+	// watch misses the deletion, it reports the new object as a change of the old one.
 	Spec
 	// Ending means that the deletion of the object has begun.
 	Ending
@@ -31,23 +31,23 @@ const (
 	Finalizers
 	// Labels means that the object's labels have changed.
 	Labels
-	// Settings are the settings of a placement that a binding has copied.
+	// Settings means that the settings which a binding has recorded from its placement have changed.
 	Settings
-	// Readiness is the status and the reason of a cluster's condition Ready.
+	// Readiness means that the status or the reason of a cluster's condition Ready has changed.
 	Readiness
-	// Facts are the data of a cluster that override policies read, such as its capacity.
+	// Facts means that data of a cluster which override policies read has changed, such as its capacity.
 	Facts
-	// Served are the API versions of each kind that a cluster serves.
+	// Served means that a cluster serves other versions of a kind than before.
 	Served
-	// AllowedNamespaces is that field of a cluster.
+	// AllowedNamespaces means that spec.allowedNamespaces of a cluster has changed.
 	AllowedNamespaces
-	// Region is the region of a cluster.
+	// Region means that the region of a cluster has changed.
 	Region
-	// Verbs are the rollout annotations of a placement, with which users request actions.
+	// Verbs means that the rollout annotations of a placement have changed, with which users request actions.
 	Verbs
 )
 
-// All is set for every change.
+// All selects every event.
 const All = Added | Deleted | Any
 
 func compareMeta[T client.Object](before, after T) Parts {

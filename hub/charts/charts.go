@@ -22,7 +22,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// ErrFetching means that the first attempt to fetch a chart has not ended.
+// ErrFetching means that the first attempt to fetch a chart is still running.
 var ErrFetching = errors.New("the chart is being fetched")
 
 // Chart names one version of a chart.
@@ -31,7 +31,7 @@ type Chart struct {
 	URL, Name, Version string
 	// Digest is the required digest of the archive. Empty means that any digest is accepted.
 	Digest string
-	// Known is the digest of the archive if it was fetched earlier. It is empty before that.
+	// Known is the digest of the archive from an earlier fetch. It is empty if the chart was never fetched.
 	Known string
 	// CA has the certificates of the trusted CAs in PEM. Empty means the CAs of the system.
 	CA string
@@ -47,7 +47,7 @@ func (c Chart) archive() Chart {
 	return Chart{URL: c.URL, Name: c.Name, Version: c.Version, Digest: c.Digest}
 }
 
-// try returns the chart with only those fields that affect whether an attempt to fetch it succeeds.
+// try returns the fields of the chart that decide whether an attempt to fetch it succeeds.
 func (c Chart) try() Chart {
 	c.Known = ""
 	return c
@@ -109,8 +109,8 @@ func New(o Options) *Fetcher {
 	return &Fetcher{Options: o, tries: map[string]*tried{}, hosts: map[string]chan struct{}{}}
 }
 
-// Kept returns the archive of an owner's chart, if the Fetcher has fetched it and the owner has requested no other
-// chart since then.
+// Kept returns the cached archive of an owner's chart. ok is false if it was not fetched, or if the owner has requested
+// another chart since.
 func (f *Fetcher) Kept(owner string, ch Chart) ([]byte, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,9 +121,9 @@ func (f *Fetcher) Kept(owner string, ch Chart) ([]byte, bool) {
 	return t.archive, true
 }
 
-// Get returns the archive of an owner's chart. If the archive has not been fetched, an attempt starts when it is due.
-// The attempt ends with ctx at the latest, and then done is called. Until then, the error is ErrFetching or the
-// TryError of the attempt before.
+// Get returns the archive of an owner's chart. If it is not cached, Get starts an attempt to fetch it, unless the last
+// attempt was too recent, and returns ErrFetching or the TryError of the last attempt. When the attempt ends, done is
+// called. The end of ctx ends the attempt.
 func (f *Fetcher) Get(ctx context.Context, owner string, ch Chart, done func()) ([]byte, error) {
 	if archive, ok := f.Kept(owner, ch); ok {
 		return archive, nil
@@ -156,7 +156,7 @@ func (f *Fetcher) Get(ctx context.Context, owner string, ch Chart, done func()) 
 	return nil, t.failure
 }
 
-// Forget drops the chart of an owner, and ends its attempt.
+// Forget drops the cached archive of an owner, and cancels its attempt.
 func (f *Fetcher) Forget(owner string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -192,7 +192,7 @@ func (f *Fetcher) run(ctx context.Context, t *tried, u *url.URL, done func()) {
 	done()
 }
 
-// inTurn fetches a chart after the fetches of other charts from the same host have ended.
+// inTurn fetches a chart. It waits until the fetches of other charts from the same host have ended.
 func (f *Fetcher) inTurn(ctx context.Context, ch Chart, u *url.URL) ([]byte, error) {
 	f.mu.Lock()
 	turn := f.hosts[u.Host]

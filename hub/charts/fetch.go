@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// MostArchiveBytes is the maximum size of an archive: 4 MiB, as for a rendering.
+	// MostArchiveBytes is the maximum size of an archive, 4 MiB. The rendered objects have the same limit.
 	MostArchiveBytes = 4 << 20
 	// MostIndexBytes is the maximum size of the index.yaml of a repository: 8 MiB. Parsing such an index takes about 110
 	// MiB of memory, so only one index is parsed at a time.
@@ -48,8 +48,8 @@ const (
 )
 
 var (
-	// ErrNotAllowed is the error for a host that Repositories does not contain. The host may be the host of a repository
-	// or of a redirect.
+	// ErrNotAllowed is the error for a host that is not in Repositories. It may be the host of the repository, or of a
+	// redirect.
 	ErrNotAllowed = errors.New("the value operators.repositories of the hub's chart does not allow it")
 	// ErrDigest is the error for an archive whose digest differs from the expected one.
 	ErrDigest = errors.New("the digest of the archive is another one")
@@ -87,7 +87,7 @@ func (f *Fetcher) fetch(ctx context.Context, ch Chart, u *url.URL) ([]byte, erro
 	}
 	logins, err := credentials.NewMemoryStoreFromDockerConfig([]byte(cmp.Or(ch.Credentials, "{}")))
 	if err != nil {
-		// The error of the parser may contain a part of a password, so it is not wrapped.
+		// The error of the parser is not wrapped, because it may contain a part of a password.
 		return nil, errors.New("the key .dockerconfigjson of the Secret in chart.repository.secret is no Docker configuration")
 	}
 	t := &fetching{chart: ch, url: u, logins: logins, reading: &f.reading, client: &http.Client{
@@ -108,8 +108,8 @@ func (f *Fetcher) fetch(ctx context.Context, ch Chart, u *url.URL) ([]byte, erro
 	return t.ofRepository(ctx)
 }
 
-// guarded sends requests only over TLS, and only to hosts of the allowed repositories. Redirects, addresses of token
-// servers, and URLs in an index can therefore not lead to other hosts.
+// guarded sends requests only over TLS, and only to hosts of allowed repositories. A redirect, a token server or a URL
+// in an index therefore cannot lead to another host.
 type guarded struct {
 	Repositories
 
@@ -127,8 +127,8 @@ func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(req)
 }
 
-// ofRegistry fetches the archive from an OCI registry. It fetches a known archive by its digest, because the tag may
-// point to another archive now.
+// ofRegistry fetches the archive from an OCI registry. An archive that was fetched before is fetched by its digest,
+// because the tag may now point to another archive.
 func (t *fetching) ofRegistry(ctx context.Context) ([]byte, error) {
 	repository, err := remote.NewRepository(t.url.Host + t.url.Path + "/" + t.chart.Name)
 	if err != nil {
@@ -283,7 +283,7 @@ func (t *fetching) check(digest string) error {
 func placeOf(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
 // cause returns an error without secrets, and without details that differ at each attempt, such as the port of a
-// connection. With such details, the condition would change at each attempt.
+// connection. Such details would change the condition at each attempt.
 func cause(ctx context.Context, err error) error {
 	var op *net.OpError
 	var answer *errcode.ErrorResponse

@@ -12,8 +12,8 @@ import (
 // Repositories are the repositories from which the hub may fetch charts.
 type Repositories struct {
 	prefixes []string
-	// hosts are the hosts of the prefixes. Registries redirect requests to other hosts, so the list of repositories must
-	// contain these hosts, too.
+	// hosts are the hosts of the prefixes. Some registries redirect requests to another host. An administrator must list a
+	// repository of that host, too.
 	hosts []string
 }
 
@@ -34,7 +34,7 @@ func ParseRepositories(prefixes []string) (Repositories, error) {
 	return out, nil
 }
 
-// parse returns the URL of a repository in its normal form.
+// parse returns the URL of a repository in a normal form, so that URLs can be compared.
 func parse(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -51,7 +51,7 @@ func parse(text string) (*url.URL, error) {
 // hostOf returns the host of a URL in lower case, with its port unless the port is 443.
 func hostOf(u *url.URL) string { return strings.TrimSuffix(strings.ToLower(u.Host), ":443") }
 
-// allow reports whether a prefix allows a chart.
+// allow reports whether the chart name at u is below one of the prefixes.
 func (r Repositories) allow(u *url.URL, name string) bool {
 	full := u.String()
 	if u.Scheme == schemeOCI {

@@ -1,11 +1,12 @@
-// Package epochs maintains the list of the hub's epochs. After a restore from an older backup, the hub recognises by
-// this list the copies that it wrote after the backup, see package source.
+// Package epochs keeps the list of the hub's epochs. If the hub is restored from an older backup, the list shows which
+// copies were written after the backup, see package source.
 //
 // The list is in one ConfigMap, which all replicas share and watch. An epoch is used only after it is in the ConfigMap.
-// A process appends an epoch before its first write to a member, unless another replica has appended one since the
-// process started. It appends another epoch when the newest epoch is ten minutes old. A restored hub therefore writes
-// with a new epoch, even if the sequence number of this epoch equals that of a lost epoch. The list causes at most six
-// writes an hour, one write for each start, and no write while the hub writes to no member.
+// A process adds an epoch before its first write to a member, unless another replica has added one since the process
+// started. When the newest epoch is ten minutes old, the next write adds another one. A restored hub therefore writes
+// with a new epoch. The new epoch may have the sequence number of an epoch that the restore has lost, but its random
+// part differs. The list causes at most six writes an hour, one write for each start, and no write while the hub writes
+// to no member.
 //
 // Without the ConfigMap, copies are written without an epoch. If the ConfigMap is deleted, a new list begins, and no
 // earlier copy is treated as newer than the hub.
@@ -34,16 +35,16 @@ import (
 )
 
 const (
-	// lasts is the minimum duration of one epoch. If a policy is edited after a backup, within the epoch that was the
-	// newest at the time of the backup, the edit cannot be distinguished from edits before the backup.
+	// lasts is the minimum duration of one epoch. All edits within one epoch look the same. If a backup is made in the
+	// middle of an epoch, edits after the backup in this epoch are not recognised as newer.
 	lasts = 10 * time.Minute
-	// kept is the number of epochs in the list. keptWhileHeld is the number of epochs while the hub holds a copy that a
-	// later state of the hub has written. If the epochs around that time were dropped, the copy would look old. A
+	// kept is the number of epochs in the list. keptWhileHeld is the number while the hub holds back a copy that a later
+	// state of the hub has written. If the epochs around the time of this write were dropped, the copy would look old. A
 	// ConfigMap has room for about 40,000 epochs.
 	kept          = 1000
 	keptWhileHeld = 20000
-	// mostForeign is the maximum number of foreign epochs in memory. A member may write any epoch to its copies. An epoch
-	// that is dropped from memory causes another read.
+	// mostForeign is the maximum number of foreign epochs in memory. It limits the memory, because a member may write any
+	// epoch into its copies. If an epoch is dropped from memory, the ConfigMap is read again.
 	mostForeign = 1000
 )
 
@@ -65,17 +66,17 @@ type Keeper struct {
 
 	mu    sync.Mutex
 	known source.Epochs
-	// since is the time at which the newest epoch was first seen. wrote is true if the hub has written to a member since
-	// that time. inherited is true if the epoch is older than this process.
+	// since is the time at which the newest epoch was first seen. wrote is true if the hub has written to a member since.
+	// inherited is true if another process has added the newest epoch.
 	since     time.Time
 	wrote     bool
 	inherited bool
 	read      bool // the list has been read
 	failed    time.Time
-	// beginning is locked by a writer, so that only one goroutine appends the epoch.
+	// beginning is held by the goroutine that adds an epoch, so that only one does.
 	beginning sync.Mutex
-	// foreign are epochs that an uncached read did not find in the list. The set is cleared when a new list begins, and
-	// when it is full.
+	// foreign are epochs that an uncached read of the list did not contain. They are cleared when a new list begins, and
+	// when there are too many.
 	foreign map[source.Epoch]bool
 }
 
@@ -87,8 +88,8 @@ func New(o Options) *Keeper {
 	return &Keeper{options: o, restarted: func() {}, foreign: map[source.Epoch]bool{}}
 }
 
-// OnRestart registers a function to call when a new list begins, so that held copies are released. It must be called
-// before Start, and f must not block.
+// OnRestart registers a function that is called when a new list begins, to release copies that are held back. It must
+// be called before Start, and f must not block.
 func (k *Keeper) OnRestart(f func()) { k.restarted = f }
 
 // Watch watches the ConfigMap.
@@ -112,7 +113,8 @@ func (k *Keeper) Watch(ctx context.Context, informers cache.Informers) error {
 	return nil
 }
 
-// read returns the list in the ConfigMap. It returns an empty list for an unreadable one, so that a new list begins.
+// read returns the list in the ConfigMap. If the list cannot be parsed, it returns an empty one, so that a new list
+// begins.
 func read(c *corev1.ConfigMap) source.Epochs {
 	l, _ := source.ParseEpochs(c.Data[hubv1.EpochsKey])
 	return l
@@ -169,15 +171,15 @@ func (k *Keeper) take(l source.Epochs) {
 	}
 }
 
-// Current returns the known epochs.
+// Current returns the epochs of the cached list.
 func (k *Keeper) Current() source.Epochs {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.known
 }
 
-// Use returns the epochs for a write to a member. The copy gets the newest epoch. A process without its own epoch
-// appends one first. If that fails, the write uses the earlier epoch, and Look tries again.
+// Use returns the epochs for a write to a member. The copy gets the newest epoch. If this process has not added an
+// epoch yet, Use adds one first. If this fails, the write uses an earlier epoch, and Look tries again.
 func (k *Keeper) Use(ctx context.Context) source.Epochs {
 	if k.appends() {
 		k.beginning.Lock()
@@ -191,7 +193,7 @@ func (k *Keeper) Use(ctx context.Context) source.Epochs {
 	return k.Current()
 }
 
-// appends records a write to a member, and reports whether an epoch must be appended first.
+// appends records a write to a member. It reports whether an epoch must be added before the write.
 func (k *Keeper) appends() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -199,8 +201,8 @@ func (k *Keeper) appends() bool {
 	return k.inherited && k.options.Clock.Since(k.failed) >= pace.LookEvery
 }
 
-// Confirm returns the epochs from an uncached read, because the cache may be older than another replica's write. An
-// epoch that such a read did not find stays foreign until a new list begins; see mostForeign.
+// Confirm returns the epochs by an uncached read, because the cache may lack an epoch that another replica has just
+// added. If the read does not find the epoch e, later calls for e need no read until a new list begins.
 func (k *Keeper) Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error) {
 	k.mu.Lock()
 	known, before := k.known, k.foreign[e]
@@ -259,7 +261,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	return err
 }
 
-// Lead is called by each new leader. If there is no epoch, it appends the first one.
+// Lead is called by each new leader. If the list is empty, it adds the first epoch.
 func (k *Keeper) Lead(ctx context.Context) error {
 	for ctx.Err() == nil && k.Current().Len() == 0 {
 		err := k.begin(ctx, nil)
@@ -274,7 +276,8 @@ func (k *Keeper) Lead(ctx context.Context) error {
 	return nil
 }
 
-// begin appends an epoch, unless another replica has appended an epoch after the given one.
+// begin adds an epoch to the list. If the newest epoch is no longer after, another replica has added one, and begin
+// adds none.
 func (k *Keeper) begin(ctx context.Context, after *source.Epoch) error {
 	c, err := k.get(ctx)
 	if err != nil || c == nil {
@@ -307,7 +310,7 @@ func (k *Keeper) begin(ctx context.Context, after *source.Epoch) error {
 	return nil
 }
 
-// held reports whether the hub holds a copy that a later state of the hub wrote.
+// held reports whether the hub holds back a copy that a later state of the hub has written.
 func (k *Keeper) held(ctx context.Context) (bool, error) {
 	bindings, err := scopes.Bindings(ctx, k.options.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {

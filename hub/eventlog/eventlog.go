@@ -10,8 +10,7 @@ import (
 	"k8s.io/client-go/tools/reference"
 )
 
-// recorder logs each event that it records, such as a refusal or an eviction, because logs are usually kept longer than
-// events on the API server.
+// recorder writes each recorded event also to the log. Logs are usually kept for longer than events.
 type recorder struct {
 	events.EventRecorder
 	scheme *runtime.Scheme

@@ -25,8 +25,8 @@ import (
 
 const (
 	awaitTells = 10 * time.Second
-	// awaitYes is how long the process repeats a request that the server refuses: a server that has just started may not
-	// have read its roles and definitions yet.
+	// awaitYes is how long the process repeats a request that the API server refuses. A server that has just started may
+	// not have read its roles and definitions yet.
 	awaitYes = 30 * time.Second
 )
 
@@ -36,14 +36,15 @@ type Hub struct {
 	Key canonical.Key
 }
 
-// Await waits until the hub's API server answers and serves Hanse's kinds. namespace has the Secret with the key. Await
-// waits without a limit, because Kubernetes would restart a failing process with pauses of up to five minutes. An error
-// means that the server refused for 30 s. If ctx ends first, the UID is empty and the error is nil.
+// Await waits until the hub's API server answers and serves Hanse's kinds. namespace is the namespace of the Secret
+// with the key. Await waits without a limit, because Kubernetes would restart a failing process with pauses of up to
+// five minutes. It returns an error if the server refuses for 30 s. If ctx ends first, the UID is empty and the error
+// is nil.
 func Await(ctx context.Context, config *rest.Config, namespace string) (Hub, error) {
 	return await(ctx, config, namespace, awaitYes)
 }
 
-// await does the same as Await. It returns an error after the server has refused for the duration yes.
+// await implements Await. yes is how long the server may refuse before await returns an error.
 func await(ctx context.Context, config *rest.Config, namespace string, yes time.Duration) (f Hub, err error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = answer.Timeout

@@ -23,14 +23,14 @@ const (
 	secretKeyBytes = 32
 )
 
-// readSecretKey returns the key for digests and hashes of Secrets, which the first replica creates. The Secret is
-// immutable. If it is deleted, the next process creates another one, and every copy of a Secret is written again.
+// readSecretKey returns the key for digests and hashes of Secrets. The first replica creates it. The Secret is
+// immutable. If a user deletes it, the next process creates another key, and every copy of a Secret is written again.
 func readSecretKey(ctx context.Context, hub kubernetes.Interface, namespace string) (canonical.Key, error) {
 	secrets := hub.CoreV1().Secrets(namespace)
 	found, err := secrets.Get(ctx, secretName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		// Server-side apply is used because a role can restrict the name of the created object. If another replica has
-		// created the Secret before, its manager and its value differ, so that this apply conflicts.
+		// Server-side apply is used because a role can restrict it to an object of this name. If another replica has created
+		// the Secret meanwhile, this apply conflicts, because the manager and the value differ.
 		fresh := make([]byte, secretKeyBytes)
 		_, _ = rand.Read(fresh) // it never returns an error
 		apply := applycorev1.Secret(secretName, namespace).WithType("hanse.dev/secret-key").WithImmutable(true).WithData(map[string][]byte{secretKey: fresh})

@@ -18,8 +18,8 @@ import (
 // ConfigMaps is a function that reads a ConfigMap.
 type ConfigMaps func(client.ObjectKey) (*corev1.ConfigMap, error)
 
-// Charts is a function that renders the chart of an operator. Package chart/child says why the hub must not render
-// charts for a page.
+// Charts is a function that renders the chart of an operator. The hub must not render a chart for a page: package
+// chart/child says why.
 type Charts func(*hubv1.FederatedOperator, ConfigMaps) ([]*unstructured.Unstructured, error)
 
 // Source has the other inputs that determine which objects a bundle has.
@@ -50,7 +50,7 @@ func Bundle(ctx context.Context, c client.Reader, of hubv1.BundleReference) (hub
 	return b, nil
 }
 
-// Objects returns the objects of a bundle as the hub would store them, without generations.
+// Objects returns the objects of a bundle in the form in which the hub would store them, but without generations.
 func (s Source) Objects(b hubv1.BundleObject) ([]*unstructured.Unstructured, error) {
 	in := bundle.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: s.Namespaced}
 	for _, source := range b.BundleSpec().ConfigMaps {
@@ -77,8 +77,8 @@ func (s Source) Objects(b hubv1.BundleObject) ([]*unstructured.Unstructured, err
 	return objects, nil
 }
 
-// Object returns the object of a binding as the hub would store it. It is nil if the bundle does not contain the
-// object.
+// Object returns the object of a binding in the form in which the hub would store it. It is nil if the bundle does not
+// contain the object.
 func (s Source) Object(b hubv1.BundleObject, binding hubv1.BindingObject) (*unstructured.Unstructured, error) {
 	objects, err := s.Objects(b)
 	if err != nil {
@@ -100,7 +100,7 @@ func BundleHome(b hubv1.BundleObject) string {
 	return b.GetNamespace()
 }
 
-// markBundled sets the annotations that the hub sets on an object of a bundle, except the generation.
+// markBundled sets the annotations of an object of a bundle, as the hub does. It does not set the generation.
 func markBundled(o *unstructured.Unstructured, b hubv1.BundleObject) {
 	o.SetUID(b.GetUID())
 	o.SetCreationTimestamp(b.GetCreationTimestamp())

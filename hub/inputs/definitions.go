@@ -55,8 +55,8 @@ func ScalePath(d *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// OtherVersions returns the further API versions at which clusters may get an object that the hub reads at one version.
-// It reads the definition only if a cluster does not serve that version. An object of a bundle has no further versions.
+// OtherVersions returns the other versions at which clusters may get an object that the hub reads at one version. It
+// reads the definition only if a cluster does not serve that version. An object of a bundle has no other versions.
 func OtherVersions(ctx context.Context, c client.Client, object *unstructured.Unstructured, clusters []*hubv1.MemberCluster) ([]string, error) {
 	gvk := object.GroupVersionKind()
 	if hubv1.BundleOf(object) != nil || !NeedsVersions(gvk, clusters) {
@@ -66,7 +66,7 @@ func OtherVersions(ctx context.Context, c client.Client, object *unstructured.Un
 	return OthersOf(d, gvk.Version), err
 }
 
-// OthersOf returns the further versions of a definition. The definition may be nil.
+// OthersOf returns the other versions of a definition. d may be nil.
 func OthersOf(d *apiextensionsv1.CustomResourceDefinition, version string) []string {
 	if d == nil {
 		return nil
@@ -74,7 +74,7 @@ func OthersOf(d *apiextensionsv1.CustomResourceDefinition, version string) []str
 	return versions.Others(d, version)
 }
 
-// NeedsVersions reports whether a cluster serves the kind only at other versions.
+// NeedsVersions reports whether a cluster serves the kind, but not at the version of gvk.
 func NeedsVersions(gvk schema.GroupVersionKind, clusters []*hubv1.MemberCluster) bool {
 	return slices.ContainsFunc(clusters, func(m *hubv1.MemberCluster) bool {
 		served := m.ServedVersions(gvk.GroupKind())

@@ -19,7 +19,8 @@ import (
 type Fleet struct {
 	client.Client
 	Namespace string
-	// Unless returns nil for an error about a missing right, if the user gets a note about the consequence instead.
+	// Unless returns nil for an error about a missing right, after it has noted the consequence for the user. It returns
+	// all other errors.
 	Unless func(err error, consequence string) error
 }
 
@@ -56,8 +57,8 @@ func (f Fleet) Around(ctx context.Context, fleet *decide.Fleet) error {
 }
 
 // Overrides reads the cluster-scoped override policies. If namespaced is true, it also reads the policies of the
-// namespace, or of all namespaces if the namespace is empty. It passes errors of lists to unless, with their
-// consequence.
+// namespace, or of all namespaces if namespace is empty. It passes each error to unless, with the consequence of the
+// missing list.
 func Overrides(ctx context.Context, r client.Reader, namespaced bool, namespace string, unless func(err error, consequence string) error) ([]hubv1.OverridePolicyObject, error) {
 	var out []hubv1.OverridePolicyObject
 	var everywhere hubv1.ClusterOverridePolicyList
@@ -99,9 +100,9 @@ func (f Fleet) namespaceLabels(ctx context.Context) (map[string]map[string]strin
 	return out, nil
 }
 
-// Objects reads one part of the objects of a kind, starting at a continue token, and returns the token of the next
-// part. If whole is true, the objects have their content. Otherwise they have the metadata that decisions read. The
-// annotation of an object of a bundle is removed, because only the hub may set it.
+// Objects reads one page of the objects of a kind, from a continue token on, and returns the token of the next page. If
+// whole is true, it reads the content of the objects, and otherwise only the metadata that decisions read. It removes
+// the annotation of an object of a bundle, because only the hub may set it.
 func (f Fleet) Objects(ctx context.Context, kind schema.GroupVersionKind, whole bool, part int64, from string) (objects []*unstructured.Unstructured, next string, err error) {
 	options := []client.ListOption{client.InNamespace(f.Namespace), client.Limit(part), client.Continue(from)}
 	listKind := kind.GroupVersion().WithKind(kind.Kind + "List")
@@ -155,7 +156,7 @@ func SelectedKinds(placements []hubv1.PlacementObject) (kinds map[schema.GroupKi
 	return kinds, groups
 }
 
-// Selects reports whether one of the placements that match such may select objects of a kind.
+// Selects reports whether a placement for which such returns true may select objects of a kind.
 func Selects(placements []hubv1.PlacementObject, kind schema.GroupKind, such func(hubv1.PlacementObject) bool) bool {
 	return slices.ContainsFunc(placements, func(p hubv1.PlacementObject) bool {
 		return such(p) && slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, func(s hubv1.ResourceSelector) bool {

@@ -22,7 +22,8 @@ import (
 // Reader reads the inputs of one decision.
 type Reader struct {
 	client.Client
-	// Unless returns nil for an error about a missing right, if the user gets a note about the consequence instead.
+	// Unless returns nil for an error about a missing right, after it has noted the consequence for the user. It returns
+	// all other errors.
 	Unless func(err error, consequence string) error
 	// Count returns the number of hub objects on each cluster.
 	Count func(context.Context) (map[string]int, error)
@@ -63,7 +64,7 @@ func (r Reader) Read(ctx context.Context, object *unstructured.Unstructured, bin
 	return in, err
 }
 
-// referrers returns the objects that need an object, if the decision on this object follows them. It is nil if they
+// referrers returns the objects that need an object, if the decision on the object depends on them. It is nil if they
 // cannot be read.
 func (r Reader) referrers(ctx context.Context, binding hubv1.BindingObject) ([]decide.Referrer, error) {
 	if !binding.BindingSpec().Referenced {

@@ -17,8 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// readKubeconfig reads the cluster's kubeconfig from its Secret. If there is no kubeconfig, it ends the link and sets
-// Ready to False, because a user who deletes credentials does not want them to be used. A failed read changes nothing.
+// readKubeconfig reads the kubeconfig of the cluster from its Secret. If the Secret has none, it ends the link and sets
+// Ready to False, because deleted credentials must not be used any more. If the read fails, it changes nothing.
 func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result, error) {
 	direct := run.cluster.Spec.Connection.Direct
 	if direct == nil {
@@ -47,8 +47,8 @@ func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
-// credentialOf returns a description of the credentials in a kubeconfig. It is zero for an invalid kubeconfig; the link
-// reports the error then.
+// credentialOf describes the credentials in a kubeconfig. It is zero for an invalid kubeconfig, whose error the link
+// reports.
 func credentialOf(kubeconfig []byte) credential.Credential {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil || config.Contexts[config.CurrentContext] == nil {
@@ -61,7 +61,7 @@ func credentialOf(kubeconfig []byte) credential.Credential {
 	return credential.Of(user.Token, string(user.ClientCertificateData))
 }
 
-// withoutLink ends the link and sets Ready to False with the reason.
+// withoutLink ends the link of the cluster and sets Ready to False, with this reason and message.
 func (r *Reconciler) withoutLink(run *run, reason, message string) {
 	r.links.Remove(run.cluster.Name)
 	run.settled = true
@@ -121,8 +121,8 @@ func (r *Reconciler) observe(ctx context.Context, run *run) (ctrl.Result, error)
 	return ctrl.Result{}, nil
 }
 
-// holdBackCapacity keeps the previous capacity in the status if the capacity was written recently. It returns the time
-// until the next write.
+// holdBackCapacity keeps the capacity in the status if it was written recently. It returns the time until it may be
+// written again.
 func (r *Reconciler) holdBackCapacity(run *run) time.Duration {
 	before := run.before.Status
 	if before.Capacity == nil || sameCapacity(before, run.cluster.Status) {

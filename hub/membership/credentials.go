@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// revokeTries limits the attempts to revoke the hub's token on a cluster that leaves.
+// revokeTries is the maximum number of attempts to revoke the hub's token on a leaving cluster.
 const revokeTries = 3
 
 // Tokens issues and revokes tokens of the hub's ServiceAccount on one cluster.
@@ -36,8 +36,8 @@ func (r *Reconciler) KeepTokens(of func(cluster string) (Tokens, error), recorde
 	r.tokens, r.events = of, recorder
 }
 
-// credentials records the expiry of the current credentials, revokes the token that they replaced, and renews them
-// before they expire. The status does not change before the link has used credentials.
+// credentials records the expiry of the credentials in use, revokes the token that they have replaced, and renews them
+// before they expire. It changes the status only after the link has used the credentials.
 func (r *Reconciler) credentials(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled || run.state == nil || run.state.InUse.ID == "" {
 		return ctrl.Result{}, nil
@@ -78,8 +78,8 @@ func (r *Reconciler) revoke(cluster string, secret *hubv1.TokenSecret) func(cont
 	}
 }
 
-// renew requests a new token from the cluster if it is time, and writes the token into the Secret, from which the link
-// reads it.
+// renew requests a new token from the cluster if the current one expires soon. It writes the token into the Secret,
+// from which the link reads it.
 func (r *Reconciler) renew(ctx context.Context, run *run) (ctrl.Result, error) {
 	inUse := run.state.InUse
 	d := renewal{
@@ -151,9 +151,9 @@ func (r *Reconciler) store(ctx context.Context, run *run, token string) error {
 	return nil
 }
 
-// revokeLast revokes the hub's token on a cluster that leaves. This is the hub's last request to the cluster. over is
-// false while the request is running. If the cluster does not answer or refuses, its deletion goes on; an event and the
-// hub's Secret say that the token is still valid.
+// revokeLast revokes the hub's token on a leaving cluster, as the hub's last request to it. over is false while the
+// request is running. If the cluster does not answer or refuses, the deletion of the MemberCluster goes on. An event
+// and the Secret on the hub then say that the token is still valid.
 func (r *Reconciler) revokeLast(ctx context.Context, run *run) (over bool, result ctrl.Result, err error) {
 	if run.cluster.Spec.Leave.Credentials != hubv1.CredentialsRevoke || r.tokens == nil || run.secret == nil ||
 		run.secret.Annotations[hubv1.CredentialsRevokedAnnotation] != "" {
@@ -181,7 +181,7 @@ func (r *Reconciler) revokeLast(ctx context.Context, run *run) (over bool, resul
 	return false, ctrl.Result{RequeueAfter: max(state.wait, lookAgain)}, nil
 }
 
-// noteRevoked records whether the token was revoked. fault is empty if it was, and otherwise says why not.
+// noteRevoked records whether the token was revoked. fault is the reason why it was not, or empty.
 func (r *Reconciler) noteRevoked(ctx context.Context, run *run, fault string) error {
 	note := "true"
 	if fault == "" {

@@ -9,17 +9,18 @@ import (
 )
 
 const (
-	// errandsAtOnce limits the concurrent requests to members, because many tokens may be due after a long outage of
-	// the hub.
+	// errandsAtOnce is the maximum number of concurrent errands. After a long outage of the hub, many tokens may be due at
+	// once.
 	errandsAtOnce = 4
-	// errandTimeout is long enough for the two requests of a renewal, which create a Secret and a token.
+	// errandTimeout is the timeout of an errand. The renewal of a token needs two requests: one creates a Secret, one a
+	// token.
 	errandTimeout = 2 * pace.AnswerWithin
-	// errandFirstTry is the pause after the first failure. The pause doubles up to pace.LongestSlowRetry.
+	// errandFirstTry is the pause after the first failure. Each failure doubles it, up to pace.LongestSlowRetry.
 	errandFirstTry = 5 * time.Second
 )
 
-// errands are the requests to members that issue or revoke the hub's tokens. They run outside of reconciles, so that a
-// reconcile never waits for a member.
+// errands are the requests to members that issue or revoke the hub's tokens. They run in their own goroutines, so that
+// a reconcile never waits for a member.
 type errands struct {
 	now     func() time.Time
 	changed func(cluster string) // called after an errand has ended
@@ -39,7 +40,7 @@ type errand struct {
 	due      time.Time
 }
 
-// errandState is the state of an errand. If neither done nor failed is set, the errand has not ended its first try.
+// errandState is the state of an errand. While neither done nor failed is set, its first try is running.
 type errandState struct {
 	done     bool
 	token    string
@@ -52,8 +53,8 @@ func newErrands(now func() time.Time, changed func(string)) *errands {
 	return &errands{now: now, changed: changed, slots: make(chan struct{}, errandsAtOnce), last: map[string]*errand{}}
 }
 
-// do starts an errand, unless it is running, is done, or waits for its next try. Each cluster has one errand at a time;
-// the next one starts after it.
+// do starts an errand, unless it is running, is done, or waits for its next try. A cluster has one errand at a time.
+// Another errand starts after it.
 func (e *errands) do(ctx context.Context, cluster, what string, work func(context.Context) (token string, err error)) errandState {
 	e.mu.Lock()
 	defer e.mu.Unlock()

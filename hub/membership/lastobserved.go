@@ -12,12 +12,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// observedEvery is the minimum time between two writes that change only MemberCluster.status.lastObservedTime. The
-// value is refreshed before it is older than hubv1.ObservedWithin, even with the time between two probes.
+// observedEvery is the minimum time between two writes that change nothing but MemberCluster.status.lastObservedTime.
+// It is half of hubv1.ObservedWithin, so that the value is never older than that while the cluster answers.
 const observedEvery = hubv1.ObservedWithin / 2
 
-// setLastObserved sets status.lastObservedTime if the status is written for another reason, or if a write of the time
-// is due. It is the last step, because it must know whether an earlier step changed the status.
+// setLastObserved sets status.lastObservedTime, if the status is written anyway, or if a write of the time is due. It
+// must be the last step, because it must know whether an earlier step has changed the status.
 func (r *Reconciler) setLastObserved(_ context.Context, run *run) (ctrl.Result, error) {
 	if run.released || run.state == nil || run.state.LastHeard.IsZero() {
 		return ctrl.Result{}, nil
@@ -37,8 +37,8 @@ func (r *Reconciler) setLastObserved(_ context.Context, run *run) (ctrl.Result, 
 	return ctrl.Result{RequeueAfter: min(max(wait, time.Second), observedEvery) + rand.N(observedEvery/8)}, nil // spreads the writes of clusters that joined together
 }
 
-// observedDue returns when status.lastObservedTime may be written without another change. A replica that has just got
-// the cluster reads the last write from the status.
+// observedDue returns when status.lastObservedTime may be written although nothing else has changed. If this replica
+// has not written the status of the cluster yet, it uses the time in the status.
 func (r *Reconciler) observedDue(c *hubv1.MemberCluster) time.Time {
 	last := r.records.of(c.Name).observedWritten
 	if said := c.Status.LastObservedTime; last.IsZero() && said != nil {
@@ -47,8 +47,8 @@ func (r *Reconciler) observedDue(c *hubv1.MemberCluster) time.Time {
 	return last.Add(observedEvery)
 }
 
-// observedTime returns the time to write for a cluster that last answered at `heard`. It returns nil if the recorded
-// time `said` is as new. due reports whether the time may be written without another change.
+// observedTime returns the time to write for a cluster that last answered at heard. It is nil if said, the time in the
+// status, is not older. due is true if it may be written although nothing else has changed.
 func observedTime(said *metav1.Time, heard, dueAt, now time.Time) (at *metav1.Time, due bool) {
 	t := metav1.NewTime(heard).Rfc3339Copy()
 	if said != nil && !said.Before(&t) {

@@ -28,7 +28,7 @@ const (
 
 func indexTargets(indexer client.FieldIndexer) error {
 	for _, b := range []hubv1.BindingObject{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
-		// The index lives as long as the manager, so that the context needs no end.
+		// The index lives as long as the process, so that a context without end is correct.
 		if err := indexer.IndexField(context.Background(), b, TargetIndex, targetsOf); err != nil {
 			return fmt.Errorf("indexing %T by cluster: %w", b, err)
 		}
@@ -48,8 +48,8 @@ func targetsOf(o client.Object) []string {
 	return names
 }
 
-// release removes the finalizer of a deleted MemberCluster once no binding names the cluster. It confirms this by a
-// read from the API server, because the cache may be outdated.
+// release removes the finalizer of a deleted MemberCluster when no binding names the cluster any more. It confirms this
+// by an uncached read.
 func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(run.cluster, hubv1.WithdrawFinalizer) {
 		r.links.Remove(run.cluster.Name)
@@ -75,7 +75,7 @@ func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error)
 	return ctrl.Result{}, client.IgnoreNotFound(r.patchFinalizers(ctx, run))
 }
 
-// left counts the bindings that still name a cluster.
+// left has the numbers of the bindings that still name a leaving cluster, by state.
 type left struct {
 	count   int
 	example string // the first object whose withdrawal is blocked, or else the first object
@@ -146,9 +146,8 @@ func (l *left) addAll(list client.ObjectList, cluster string) error {
 	})
 }
 
-// sayWhatIsLeft adds to the condition Ready the objects that delay the deletion of the MemberCluster. If the cluster
-// answers, the reason is Leaving. If it does not, the reason stays; after a long outage, the message says how to
-// abandon the cluster.
+// sayWhatIsLeft adds the objects that delay the deletion to the message of the condition Ready. If the cluster answers,
+// the reason is Leaving. Otherwise the reason stays. After a long outage, the message says how to abandon the cluster.
 func sayWhatIsLeft(c *hubv1.MemberCluster, l left, now time.Time) {
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	objects := fmt.Sprintf("%d objects are left, such as %s", l.count, l.example)

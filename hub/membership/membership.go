@@ -1,9 +1,9 @@
 // Package membership turns MemberClusters and their Secrets into links, and writes the state of the links into the
 // status.
 //
-// It decides which MemberCluster represents a cluster, what the cluster's topology is, and when the finalizer of a
-// deleted MemberCluster is removed. member/connect makes the connections. hub/schedule and hub/dispatch withdraw
-// objects, and membership waits for the withdrawals.
+// It decides which MemberCluster represents a cluster, where the cluster is, and when the finalizer of a deleted
+// MemberCluster is removed. member/connect makes the connections. hub/schedule and hub/dispatch withdraw the objects of
+// a leaving cluster, and membership waits for them.
 //
 //   - Only one MemberCluster represents a cluster: the one that has the cluster's ID in its status. If two have the ID,
 //     it is the older one.
@@ -62,11 +62,10 @@ type Reconciler struct {
 	hubID     string
 	grace     time.Duration
 
-	// unclaimed returns the number of copies on a cluster that no binding names. It returns false if the copies have
-	// not been counted yet.
+	// unclaimed returns the number of copies on a cluster that no binding names. It returns false before the first count.
 	unclaimed func(cluster string) (int, bool)
 
-	// tokens returns how to issue and revoke tokens on a cluster. It is nil if no tokens are issued.
+	// tokens returns how to issue and revoke tokens on a cluster. It is nil if no tokens are renewed.
 	tokens  func(cluster string) (Tokens, error)
 	events  events.EventRecorder // nil: no events are sent
 	errands *errands
@@ -87,8 +86,8 @@ func New(c client.Client, apiReader client.Reader, links Links, hubID string, gr
 	return r
 }
 
-// SetupWithManager adds the controller and its index. The controller has one worker, so that a replica never gives two
-// MemberClusters the same cluster. One worker suffices, because a reconcile never waits for a member.
+// SetupWithManager adds the controller and its index. The controller has one worker, because two workers could give the
+// same cluster to two MemberClusters. One is enough, because a reconcile never waits for a member.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := indexTargets(mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -107,8 +106,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Wake queues a cluster because its link or its shard has changed. Before the controller runs, it does nothing, because
-// the controller's start queues every cluster.
+// Wake queues a cluster, because its link or its shard has changed. Before the controller runs it does nothing, because
+// the start of the controller queues every cluster.
 func (r *Reconciler) Wake(cluster string) {
 	if queue := r.queue.Load(); queue != nil {
 		(*queue).Add(request(cluster))
@@ -156,7 +155,7 @@ type run struct {
 	kubeconfig []byte
 	stored     credential.Credential
 	secret     *corev1.Secret // nil if there is no Secret
-	// settled is true if an earlier step has set Ready, so that the state of the link is not read.
+	// settled is true if an earlier step has set Ready. The state of the link is then not read.
 	settled bool
 	// state is set by observe. It is nil if there is no link.
 	state *member.LinkState
@@ -213,7 +212,8 @@ func walk(ctx context.Context, run *run, steps []step) (ctrl.Result, error) {
 	return result, nil
 }
 
-// hold adds the finalizer before there can be a link, so that a deletion always withdraws the copies first.
+// hold adds the finalizer before the first link. A deletion of the MemberCluster therefore always withdraws the copies
+// first.
 func (r *Reconciler) hold(ctx context.Context, run *run) (ctrl.Result, error) {
 	if !controllerutil.AddFinalizer(run.cluster, hubv1.WithdrawFinalizer) {
 		return ctrl.Result{}, nil

@@ -30,8 +30,8 @@ var Metrics = []prometheus.Collector{credentialsExpiry, unclaimedCopies, Readine
 
 func init() { metrics.Registry.MustRegister(credentialsExpiry, unclaimedCopies) }
 
-// Readiness is the metric of members' readiness. It reads the MemberClusters from the cache at each scrape, so that a
-// deleted MemberCluster has no series.
+// Readiness is the metric of the readiness of members. Each scrape reads the MemberClusters from the cache, so that a
+// deleted one has no series.
 type Readiness struct{ client.Reader }
 
 // Lead exports the metric until ctx ends. The manager runs it in the leading replica only.

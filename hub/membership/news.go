@@ -14,21 +14,21 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// longestNote limits the note of an event, in characters. The API server refuses more than 1024 bytes, and a character
-// has at most four bytes.
+// longestNote is the maximum length of the note of an event, in characters. The API server accepts 1024 bytes, and a
+// character has at most four.
 const longestNote = 256
 
 // news is one event about a cluster.
 type news struct{ kind, reason, note string }
 
-// troubles are the conditions that are True while a user has to act.
+// troubles are the condition types that are True while a user must act.
 var troubles = []string{
 	hubv1.ConditionCredentialsExpireSoon, hubv1.ConditionTopologyChanged, hubv1.ConditionAnswersTooLarge, hubv1.ConditionUnclaimed,
 }
 
-// changes returns the events for the difference between two statuses. A cluster that is lost or replaced by another one
-// causes an event, as do credentials that are refused or expire soon, and the end of each such state. A new message
-// alone causes no event.
+// changes returns the events for a changed status. There is an event if a cluster is lost or replaced by another one,
+// if its credentials are refused or expire soon, and when such a state ends. A new message of the same reason causes no
+// event.
 func changes(before, after []metav1.Condition, now time.Time) []news {
 	var out []news
 	for _, t := range []string{hubv1.ConditionReady, hubv1.ConditionCredentialsValid} {
@@ -49,7 +49,7 @@ func changes(before, after []metav1.Condition, now time.Time) []news {
 			out = append(out, news{corev1.EventTypeWarning, is.Reason, is.Message})
 		}
 	}
-	// Ready and CredentialsValid may have the same reason, such as Unauthorized; one event suffices.
+	// Ready and CredentialsValid may have the same reason, such as Unauthorized. One event is then enough.
 	var told []string
 	out = slices.DeleteFunc(out, func(n news) bool {
 		twice := slices.Contains(told, n.reason)
@@ -62,7 +62,7 @@ func changes(before, after []metav1.Condition, now time.Time) []news {
 	return out
 }
 
-// turned reports whether a condition has this status now, and had another status or another reason before.
+// turned reports whether a condition now has this status, and had another status or another reason before.
 func turned(to metav1.ConditionStatus, was, is *metav1.Condition) bool {
 	return is != nil && is.Status == to && (was == nil || was.Status != is.Status || was.Reason != is.Reason)
 }

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// record has what this replica remembers of one MemberCluster and its status does not have.
+// record has data about one MemberCluster that this replica keeps in memory, and that the status does not have.
 type record struct {
-	// refused is set if another MemberCluster represents the cluster, so that the hub does not connect again and again.
+	// refused is set if another MemberCluster represents the same cluster. The hub then does not connect again.
 	refused refused
 	// capacityWritten and observedWritten are the times at which capacity and lastObservedTime were last written to the
 	// status.
 	capacityWritten, observedWritten time.Time
 }
 
-// refused is the cluster behind a MemberCluster's kubeconfig, if another MemberCluster represents that cluster. It is
-// not in the status: a clusterID there never changes, but this MemberCluster may get another kubeconfig.
+// refused is the cluster of a MemberCluster's kubeconfig, if another MemberCluster represents this cluster. The status
+// cannot record it: a clusterID in the status never changes, but this MemberCluster may get another kubeconfig.
 type refused struct {
 	clusterID  string
 	kubeconfig [sha256.Size]byte

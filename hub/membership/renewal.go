@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// longestRest is the maximum time between two checks of a cluster's credentials. It limits how late a timer can run.
+// longestRest is the maximum time between two checks of a cluster's credentials.
 const longestRest = time.Hour
 
 var (
@@ -28,19 +28,19 @@ type renewal struct {
 	// true if the cluster has refused them.
 	stored  credential.Credential
 	refused bool
-	// ours is true if hansectl has created the Secret.
+	// ours is true if hansectl created the Secret. Only then does the hub renew its credentials.
 	ours bool
 	// asked is true if a user has requested new credentials.
 	asked bool
 	now   time.Time
 }
 
-// due says whether to renew the credentials now, and when to check them again.
+// due is the result of the decision: whether to renew the credentials now, and when to check again.
 type due struct {
 	renew bool
 	// soon is true if less than a third of the credentials' lifetime is left.
 	soon bool
-	// cannot is why credentials that are due cannot be renewed. It is empty if they can.
+	// cannot is the reason why credentials that expire soon are not renewed. It is empty if they are.
 	cannot string
 	// wait is the time until the next check. It is zero if only a change requires a check.
 	wait time.Duration
@@ -73,8 +73,8 @@ func (r renewal) decide() due {
 	return d
 }
 
-// setExpireSoon sets the condition about credentials that expire soon and are not renewed. Its message has the expiry
-// and advice. failure is the error of the last attempt.
+// setExpireSoon sets the condition CredentialsExpireSoon. Its message has the expiry and tells a user what to do.
+// failure is the error of the last attempt.
 func setExpireSoon(c *hubv1.MemberCluster, inUse credential.Credential, d due, failure error) {
 	reason, why := hubv1.ReasonNotRenewable, d.cannot
 	if failure != nil {
@@ -126,8 +126,8 @@ func statusTime(t time.Time) *metav1.Time {
 	return &at
 }
 
-// replaced returns the Secret of the token that the current credentials have replaced. It is nil if there is none, or
-// if a user has set the current credentials.
+// replaced returns the Secret of the token that the credentials in use have replaced. It is nil if there is none, or if
+// a user has set the credentials.
 func replaced(before *hubv1.CredentialsStatus, inUse credential.Credential) *hubv1.TokenSecret {
 	if before == nil || before.TokenSecret == nil || before.ID == inUse.ID || inUse.UID == "" || before.TokenSecret.UID == inUse.UID {
 		return nil

@@ -23,8 +23,8 @@ const longestMessage = 4096
 // observed copies the state of a link into the status of its MemberCluster.
 func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 	c.Status.ObservedGeneration = c.Generation
-	// Until the first connection attempt has ended, the link has no state. Therefore the status from before a restart
-	// stays.
+	// Before the end of the first connection attempt, the state of the link is not known. The status from before a restart
+	// then stays.
 	before := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	if state.Ready != metav1.ConditionUnknown || before == nil || before.Reason == hubv1.ReasonSecretMissing {
 		message := state.Message
@@ -67,9 +67,9 @@ func served(kinds map[schema.GroupKind][]string) []hubv1.ServedKind {
 	return out[:min(len(out), hubv1.MostAPIResources)]
 }
 
-// pinned returns the topology. If the nodes contradict it, moved is a message with the remedy. Labels override derived
-// values. A derived value does not change, even if nodes are removed. An unknown region is derived as soon as all nodes
-// have the same one.
+// pinned returns the topology. Labels of the MemberCluster take precedence over values from nodes. A value from nodes
+// never changes once it is set, even if nodes are removed. If nodes now have another value, moved is a message that
+// says what to do. An unknown region is set as soon as all nodes have the same region.
 func pinned(before hubv1.ClusterTopology, labels map[string]string, facts member.Facts) (after hubv1.ClusterTopology, moved string) {
 	after = before
 	var news []string
@@ -110,7 +110,7 @@ func setCredentials(c *hubv1.MemberCluster, state member.LinkState) {
 	setCondition(c, hubv1.ConditionCredentialsValid, state.Credentials, state.CredentialsReason, state.CredentialsMessage)
 }
 
-// setTooLarge sets the condition about answers of the cluster that exceed the hub's limit.
+// setTooLarge sets the condition for a cluster whose responses exceed a limit of the hub.
 func setTooLarge(c *hubv1.MemberCluster, what string) {
 	if what == "" {
 		meta.RemoveStatusCondition(&c.Status.Conditions, hubv1.ConditionAnswersTooLarge)

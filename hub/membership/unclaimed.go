@@ -21,7 +21,7 @@ type WatchedCopies interface {
 // Unclaimed counts the copies on each member that no binding names, such as copies of objects that a restored hub does
 // not have. Every replica counts the copies of its members. Unclaimed never removes a copy.
 type Unclaimed struct {
-	// bindings reads from the synced cache. members returns this replica's members. changed is called for a member
+	// bindings reads bindings from the cache. members returns the members of this replica. changed is called for a member
 	// whose number of unclaimed copies has changed.
 	bindings client.Reader
 	members  func() map[string]WatchedCopies
@@ -108,8 +108,8 @@ func (u *Unclaimed) count(ctx context.Context) error {
 	return nil
 }
 
-// isCopy reports whether an object is a copy that the hub has applied. It returns false for an object to which an
-// operator has passed the labels of a copy: its owner has another kind or name.
+// isCopy reports whether the hub has applied the object. Some operators pass the labels of a copy on to other objects.
+// Such an object has another kind or name than the owner that its annotation names.
 func isCopy(o member.Observation) bool {
 	own := hubv1.ObjectIdentity{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
 	return o.Owner == own && o.Hash != "" && !o.Deleting

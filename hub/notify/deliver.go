@@ -23,7 +23,7 @@ const (
 	longestAsked = answer.LongestPause
 )
 
-// target is the receiver of a sink's messages, from the given generation of the sink's spec.
+// target is the receiver of the messages of a sink, as one generation of the sink's spec describes it.
 type target struct {
 	generation int64
 	url, ca    string
@@ -32,17 +32,17 @@ type target struct {
 
 // outcome is the result of one delivery attempt.
 type outcome struct {
-	// generation is the generation of the spec that was used.
+	// generation is the generation of the sink's spec that the attempt has used.
 	generation int64
 	// failure is nil if the receiver accepted the message.
 	failure error
-	// refused means that the receiver will never accept this message, but may accept others.
+	// refused is true if the receiver will never accept this message, but may accept others.
 	refused bool
 	// after is the pause that the receiver requests.
 	after time.Duration
 }
 
-// courier sends the messages of one sink, one request at a time.
+// courier makes the requests for one sink, one at a time.
 type courier struct {
 	proxy  func(*http.Request) (*url.URL, error)
 	within time.Duration // timeout of one request
@@ -51,8 +51,8 @@ type courier struct {
 	ca     string // of client
 }
 
-// deliver makes one attempt. It reads only the status code and Retry-After of the response. Otherwise a user could
-// read, through the sink's status, responses of servers that only the hub can reach.
+// deliver makes one attempt. It reads only the status code and Retry-After of the response. Otherwise the status of a
+// sink could show users the responses of servers that only the hub can reach.
 func (c *courier) deliver(ctx context.Context, to target, m *message) outcome {
 	if err := c.trust(to.ca); err != nil {
 		return outcome{failure: err}
@@ -77,7 +77,7 @@ func (c *courier) deliver(ctx context.Context, to target, m *message) outcome {
 	return judge(resp.StatusCode, resp.Header.Get("Retry-After"), now)
 }
 
-// judge returns the outcome for a response.
+// judge returns the outcome for the status code of a response.
 func judge(status int, retryAfter string, now time.Time) outcome {
 	says := fmt.Errorf("it answers %d %s", status, http.StatusText(status))
 	switch {
@@ -103,7 +103,7 @@ func pauseOf(text string, now time.Time) time.Duration {
 	return 0
 }
 
-// trust makes the client accept certificates of these CAs.
+// trust makes the client accept certificates that these CAs have signed.
 func (c *courier) trust(ca string) error {
 	if c.client != nil && c.ca == ca {
 		return nil
@@ -137,8 +137,8 @@ func (c *courier) close() {
 	}
 }
 
-// cause returns an error without the URL, because the URL's path may have a token. It also removes parts that change
-// with every attempt, such as a port, because they would change the condition each time.
+// cause returns an error without the URL, because the path may contain a token. It also removes details that differ at
+// each attempt, such as a port, because they would change the condition each time.
 func (c *courier) cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("it did not answer within %s", c.within)

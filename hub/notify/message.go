@@ -28,8 +28,7 @@ type notice struct {
 // severity returns how urgent a notice is.
 func (n notice) severity() hubv1.NotificationSeverity { return hubv1.SeverityOf(n.kind, n.reason) }
 
-// cloudEvent is a CloudEvents 1.0 event in structured mode. It needs no SDK, because the hub only writes its nine
-// fields.
+// cloudEvent is a CloudEvents 1.0 event in structured mode. Its nine fields are written directly, without the SDK.
 type cloudEvent struct {
 	SpecVersion     string                     `json:"specversion"`
 	ID              string                     `json:"id"`
@@ -102,8 +101,8 @@ func kindOf(r corev1.ObjectReference) string {
 	return r.Kind + "." + gv.Group
 }
 
-// clean removes characters that could forge lines or reverse the order of text. Messages of members and names of users
-// are in the text.
+// clean removes characters that could forge lines or reverse the direction of text. The text contains messages of
+// members and names that users choose.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

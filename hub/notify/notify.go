@@ -37,14 +37,14 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// EventSinkChanged is the reason of the first event for a new or changed sink. While the sink is not ready, the event
-// is repeated each hour. It is sent to this sink whatever the sink's filter is, and shows whether the receiver answers.
+// EventSinkChanged is the reason of the first event for a new or changed sink. The event is sent to this sink whatever
+// its filter is, to show whether the receiver answers. While the sink is not ready, the event is repeated each hour.
 const EventSinkChanged = "SinkChanged"
 
 const (
-	// reportEvery is how often a replica checks whether the status of its sinks must be written.
+	// reportEvery is the interval in which a replica checks whether it must write the status of its sinks.
 	reportEvery = 2 * time.Second
-	// mostRecorded limits the events that wait until the sinks are read.
+	// mostRecorded is the maximum number of events that wait until the sinks are read from the API server.
 	mostRecorded = 1024
 )
 
@@ -52,13 +52,13 @@ const (
 type Options struct {
 	Client client.Client
 	Scheme *runtime.Scheme
-	// Events records the events that are also sent to sinks.
+	// Events records the events. Each event is also sent to sinks.
 	Events events.EventRecorder
 	// Namespace is the namespace of the Secrets with signing keys.
 	Namespace string
 	// Hub is the UID of the hub, which is part of the CloudEvents' source.
 	Hub string
-	// Replica is the name of this process in the status of sinks.
+	// Replica is the name under which this process appears in the status of sinks.
 	Replica string
 	// Proxy returns the proxy for connections to receivers. It is nil if no proxy is used.
 	Proxy func(*http.Request) (*url.URL, error)
@@ -143,15 +143,15 @@ func (n *Notifier) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 }
 
 // greeter records the first event of each sink, and repeats it while the sink is not ready. Without the repetition,
-// there might be nothing to send, and Ready would not become True after the receiver works again.
+// there might be no event to send, and Ready would stay False after the receiver works again.
 type greeter struct {
 	limits
 	client client.Client
 	record events.EventRecorder
 }
 
-// Reconcile implements reconcile.ObjectReconciler. It also runs for each sink when this process begins to lead, because
-// the former leader's notifications are lost.
+// Reconcile implements reconcile.ObjectReconciler. It also runs for each sink when this process becomes the leader,
+// because unsent messages of the former leader are lost.
 func (g greeter) Reconcile(ctx context.Context, sink *hubv1.NotificationSink) (ctrl.Result, error) {
 	if !sink.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
@@ -172,7 +172,7 @@ func (g greeter) Reconcile(ctx context.Context, sink *hubv1.NotificationSink) (c
 	return again, nil
 }
 
-// observe writes that no message was sent with the current spec yet.
+// observe sets the status of a sink to which no message was sent with the current spec.
 func (g greeter) observe(ctx context.Context, sink *hubv1.NotificationSink) error {
 	after := sink.DeepCopy()
 	after.Status.ObservedGeneration, after.Status.FailingReplica = sink.Generation, ""
@@ -214,7 +214,7 @@ func (n *Notifier) look() {
 	}
 }
 
-// changedSpec wakes the sender of a sink after a change of the sink's spec.
+// changedSpec tells the sender of a sink that the spec has changed.
 func (n *Notifier) changedSpec(uid types.UID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -294,8 +294,8 @@ func (n *Notifier) drop(ctx context.Context) {
 	}
 }
 
-// target returns the current target of a sink's messages. If it returns an error, the target still has the generation
-// of the spec.
+// target returns the receiver that the current spec of a sink describes. Even with an error, the result has the
+// generation of the spec.
 func (n *Notifier) target(ctx context.Context, name string, uid types.UID) (target, error) {
 	var sink hubv1.NotificationSink
 	if err := n.Client.Get(ctx, types.NamespacedName{Name: name}, &sink, client.UnsafeDisableDeepCopy); err != nil {

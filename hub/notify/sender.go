@@ -29,7 +29,7 @@ var standard = limits{
 // errSigningKey is the error for a sink without a signing key.
 var errSigningKey = errors.New("no signing key")
 
-// message is an encoded notice that waits for its delivery.
+// message is a notice as JSON that waits for its delivery.
 type message struct {
 	id   string
 	at   time.Time
@@ -37,11 +37,11 @@ type message struct {
 	body []byte
 }
 
-// tally has the results of the delivery attempts since the last report.
+// tally counts the results of the delivery attempts since the last report.
 type tally struct {
 	// generation is the spec's generation at the last attempt. It is 0 before the first attempt.
 	generation int64
-	// failure is the error of the last attempt; it is nil after a success. since is the time of the first failure after
+	// failure is the error of the last attempt, or nil if it was successful. since is the time of the first failure after
 	// the last success. lost is the number of messages that were dropped since then.
 	failure error
 	since   time.Time
@@ -61,7 +61,7 @@ type sender struct {
 	target  func(ctx context.Context) (target, error)
 	courier courier
 	queue   chan *message
-	// changed has a value after a change of the sink. It ends the current pause.
+	// changed gets a value when the sink changes. It ends the current pause.
 	changed chan struct{}
 	stop    context.CancelFunc
 
@@ -88,7 +88,7 @@ func (s *sender) push(m *message) {
 	}
 }
 
-// wake makes the sender read a changed sink at once.
+// wake makes the sender use a changed spec at once.
 func (s *sender) wake() {
 	select {
 	case s.changed <- struct{}{}:
@@ -117,7 +117,7 @@ func (s *sender) setSending(is bool) {
 	s.sending = is
 }
 
-// send repeats the delivery of a message until the receiver accepts or refuses it, or the message is too old.
+// send repeats the delivery of a message until the receiver accepts or refuses it, or until the message is too old.
 func (s *sender) send(ctx context.Context, m *message) {
 	pause := s.firstPause
 	for {
@@ -167,7 +167,7 @@ func (s *sender) try(ctx context.Context, m *message) outcome {
 	return o
 }
 
-// note records the outcome of an attempt.
+// note adds the outcome of an attempt to the tally.
 func (s *sender) note(o outcome) {
 	now := time.Now()
 	s.mu.Lock()
@@ -194,7 +194,7 @@ func (s *sender) note(o outcome) {
 	notifications.WithLabelValues(s.name, "failed").Inc()
 }
 
-// drop counts a message that is dropped.
+// drop adds a dropped message to the tally.
 func (s *sender) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +215,7 @@ func (s *sender) result() (tally, time.Time) {
 	return t, s.reported
 }
 
-// wrote records that the status now has the counts of a tally.
+// wrote removes the counts of a tally that the status has now.
 func (s *sender) wrote(t tally, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

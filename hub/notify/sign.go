@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The format of keys in Standard Webhooks.
+// The format of signing keys, from the Standard Webhooks specification.
 const (
 	keyPrefix     = "whsec_"
 	leastKeyBytes = 24
@@ -19,7 +19,7 @@ const (
 	mostKeys      = 2
 )
 
-// errKey never quotes the value, because the Secret may have been made for another purpose.
+// errKey does not quote the value, because the Secret may have been made for another purpose.
 var errKey = errors.New("it is not whsec_ and 24 to 64 bytes in base64, in one or two lines")
 
 // parseKeys parses signing keys, one on each line.

@@ -13,12 +13,12 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// failsFor is how long the failure of one replica overrides the results of other replicas. A replica with waiting
-// notifications tries again within this time, and renews the time of its failure.
+// failsFor is how long the failure of one replica determines the condition, even if other replicas succeed. A replica
+// with waiting messages tries again within this time. A new failure then counts from its own time.
 const failsFor = 2 * longestAsked
 
-// fold adds the tally of a replica to the status of a sink, and reports whether the status must be written now. last is
-// the time of this replica's last write.
+// fold adds the tally of a replica to the status of a sink. It reports whether the status must be written now. last is
+// the time of the last write by this replica.
 func fold(sink *hubv1.NotificationSink, t tally, replica string, last, now time.Time) (hubv1.NotificationSinkStatus, bool) {
 	was, out := sink.Status, *sink.Status.DeepCopy()
 	out.Delivered += t.delivered
@@ -26,7 +26,7 @@ func fold(sink *hubv1.NotificationSink, t tally, replica string, last, now time.
 	if t.delivered > 0 && !isBefore(t.lastDelivered, was.LastDeliveredTime) {
 		out.LastDeliveredTime = stored(t.lastDelivered)
 	}
-	// The result of a delivery under an earlier spec must not set the condition of the current spec.
+	// The result of a delivery with an earlier spec must not set the condition of the current spec.
 	if t.generation == sink.Generation && was.ObservedGeneration == sink.Generation {
 		judgeReady(&out, sink, t, replica, now)
 	}

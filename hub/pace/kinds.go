@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	// slowFactor is the factor by which a write of a slow kind takes longer than binding-status writes.
+	// slowFactor is how many times longer than a write of a binding's status a write of a kind must take to make the kind
+	// slow.
 	slowFactor = 10
-	// slowWrites is the maximum number of writes of all slow kinds in flight: half of the workers of hub/report.
+	// slowWrites is the maximum number of writes of all slow kinds in flight. It is half of the workers of hub/report.
 	slowWrites = 2
 )
 
-// kind has the state of the writes to the hub objects of one kind. The webhooks and conversions of users can delay
-// these writes.
+// kind has the state of the writes to hub objects of one kind. Webhooks and conversions of users can make these writes
+// slow.
 type kind struct {
 	took  time.Duration // by the last write
 	began []time.Time   // of the writes in flight
@@ -36,10 +37,10 @@ type KindTurn struct {
 	began time.Time
 }
 
-// TryKind returns a turn for a write to a hub object of a kind, or nil and the time after which the caller asks again.
-// A slow webhook of one kind must not delay the objects of other kinds. A slow kind therefore has one write in flight,
-// and all slow kinds together have two. Other kinds have no limit here. The times of refused callers follow each other,
-// within 10 s.
+// TryKind returns a turn for a write to a hub object of a kind. If it returns nil, the caller must ask again after the
+// returned time. A slow webhook of one kind must not delay the objects of other kinds. A slow kind therefore has at
+// most one write in flight, and all slow kinds together have two. Other kinds have no limit here. The times for callers
+// that must ask again follow one after the other, within 10 s.
 func (p *Pacer) TryKind(of schema.GroupKind) (*KindTurn, time.Duration) {
 	now := p.clock.Now()
 	p.mu.Lock()

@@ -2,11 +2,11 @@ package pace
 
 import "time"
 
-// latency has two moving means of the duration of writes. The zero value is for the time before the first write.
+// latency has two moving means of the duration of writes. The zero value has seen no write.
 type latency struct{ recent, usual time.Duration }
 
 const (
-	// recentWrites and usualWrites are the numbers of writes over which the means adapt.
+	// recentWrites and usualWrites are the numbers of writes over which the two means adapt.
 	recentWrites = 8
 	usualWrites  = 64
 )
@@ -27,6 +27,6 @@ func (l *latency) mean() time.Duration {
 	return l.recent
 }
 
-// rises reports whether recent writes take more than twice as long as usual. On a machine that stays slow, the slow
-// writes become usual, because fewer writes in flight would not make the machine faster.
+// rises reports whether recent writes take more than twice as long as usual. If a machine stays slow, slow writes
+// become usual, because fewer writes in flight would not make the machine faster.
 func (l *latency) rises() bool { return l.recent > 2*l.usual }

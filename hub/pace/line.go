@@ -6,6 +6,7 @@ import (
 )
 
 // line has the waiting callers of all classes, each class in the order of arrival. It is not safe for concurrent use.
+// The order of the classes is start-time fair queueing.
 type line struct {
 	callers  map[any]*caller
 	classes  [classes]*list.List // of *caller
@@ -70,7 +71,7 @@ func (l *line) leave(key any) {
 	}
 }
 
-// charge counts a turn of a class, so that its next turn comes later.
+// charge counts a turn of a class. A class with a small weight then waits longer for its next turn.
 func (l *line) charge(c Class) {
 	l.now = max(l.now, l.start[c])
 	l.start[c] = l.now + 1/weights[c]
@@ -96,7 +97,7 @@ func (l *line) reserve(c Class, until time.Time) (wake func()) {
 	return w.wake
 }
 
-// lapsed ends the reservations that were not claimed in time, and returns their classes.
+// lapsed ends the reservations that were not claimed in time. It returns the classes of these reservations.
 func (l *line) lapsed(now time.Time) (out []Class) {
 	for len(l.reserved) > 0 {
 		w := l.reserved[0]

@@ -1,7 +1,7 @@
 // Package pace decides when the hub writes to its own API server.
 //
-// A Pacer limits the number of writes in flight, and shares them between classes of writes. It sets no rate,
-// because the rate of an API server depends on its speed and on its other load.
+// A Pacer limits the number of writes in flight, and divides them among classes of writes. It sets no rate, because the
+// rate of an API server depends on its speed and its other load.
 //
 //   - The width is the number of writes that may be in flight. It grows by one for each round of writes. It shrinks by
 //     a third while binding-status writes take twice as long as usual (additive increase, multiplicative decrease; Chiu
@@ -15,9 +15,9 @@
 //   - Try never blocks. It returns a Turn, or nil if there is none now. After nil, the Pacer wakes the caller when it
 //     has reserved a turn for the caller.
 //
-// Only the durations of binding-status writes change the width: the hub makes many of them, and no webhook or
-// conversion of a user can slow them down. Writes of Leases and finalizers, removals, and the few writes for each
-// cluster or process need no turn, so that load cannot delay them.
+// The width is the maximum number of writes in flight. It depends only on the duration of writes of binding statuses:
+// the hub makes many of them, and no webhook or conversion of a user can slow them down. Writes of Leases and
+// finalizers, removals, and the few writes for each cluster or process need no turn, so that load cannot delay them.
 package pace
 
 import (
@@ -34,7 +34,7 @@ import (
 type Class int
 
 const (
-	// Failure is a write about a new failure.
+	// Failure is a write that reports a new failure.
 	Failure Class = iota
 	// FirstDecision is a write of the decision on a new or changed object. Its copies wait for this write.
 	FirstDecision
@@ -49,20 +49,21 @@ const (
 	classes
 )
 
-// weights are the shares of the turns that the classes get while all of them have waiting writes: Rows gets 6 %, Many
-// gets 3 %.
+// weights are the shares of the turns that the classes get while all of them have waiting writes. Rows then gets 6 %,
+// and Many 3 %.
 var weights = [classes]float64{Failure: 8, FirstDecision: 12, FirstResult: 6, MergedStatus: 3, Rows: 2, Many: 1}
 
 // Priority returns the priority of a class in a priority queue: the highest for failures, 0 for first results.
 func (c Class) Priority() int { return 10 * int(FirstResult-c) }
 
 const (
-	// widest is the largest width. hub/report and hub/schedule have the same number of workers in total.
+	// widest is the maximum width. It is the number of workers of hub/report and hub/schedule together.
 	widest = 8
 	// reservedFor is how long a turn is reserved for a caller that was woken. If the caller has not taken the turn by
 	// then, another caller gets it.
 	reservedFor = time.Second
-	// AskAgain is the time after which a waiting caller calls Try again, in case that the call of wake had no effect.
+	// AskAgain is how long a waiting caller waits before it calls Try again. It is a safeguard for a call of wake that had
+	// no effect.
 	AskAgain = AnswerWithin
 )
 
@@ -95,9 +96,9 @@ type Turn struct {
 	once  sync.Once
 }
 
-// Try returns a turn for a write of a class, or nil. key identifies the caller. After nil, the caller waits for a turn.
-// When a turn is reserved for the caller, the Pacer calls wake, which must queue the caller for another Try. A caller
-// that is not woken tries again after AskAgain.
+// Try returns a turn for a write of a class, or nil. key identifies the caller. If it returns nil, the caller waits.
+// When the Pacer has reserved a turn for the caller, it calls wake, which must queue the caller for another Try. A
+// caller that is not woken tries again after AskAgain.
 func (p *Pacer) Try(c Class, key any, wake func()) *Turn {
 	now := p.clock.Now()
 	p.mu.Lock()
@@ -138,8 +139,8 @@ func (p *Pacer) grant(now time.Time) {
 	}
 }
 
-// isFree reports whether a write of the class may start now. Rows use at most half of the width, and Many uses at most
-// a quarter, so that the write of a single change finds a free turn.
+// isFree reports whether a write of the class may start now. Rows may use at most half of the width, and Many a
+// quarter, so that a write for a single change finds a free turn.
 func (p *Pacer) isFree(c Class) bool {
 	width, deciding := int(p.width), p.inFlight[FirstDecision]+p.line.waiting(FirstDecision) > 0
 	switch {
@@ -157,7 +158,7 @@ func (p *Pacer) isFree(c Class) bool {
 	return true
 }
 
-// from returns the number of writes in flight of a class and of all less urgent classes.
+// from returns the number of writes in flight of this class and of all less urgent classes.
 func (p *Pacer) from(c Class) (n int) {
 	for _, of := range p.inFlight[c:] {
 		n += of
@@ -195,14 +196,14 @@ func (p *Pacer) Steer(took time.Duration) {
 	width.Set(p.width)
 }
 
-// cut reduces the width. Writes that are in flight at that time do not reduce the width again.
+// cut reduces the width. Writes that were in flight at this time do not reduce it again.
 func (p *Pacer) cut(to float64) {
 	p.skip = p.from(Failure)
 	p.width = math.Max(to, 1)
 }
 
-// Wrap returns a transport in which each 429 halves the width, for rest.Config.Wrap. client-go retries such requests
-// itself and would hide the response.
+// Wrap returns a transport that halves the width after each response 429. It is for rest.Config.Wrap, because client-go
+// repeats such requests itself and hides the response.
 func (p *Pacer) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(req)
@@ -213,7 +214,7 @@ func (p *Pacer) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// throttled halves the width, once for all 429 responses within the duration of one write.
+// throttled halves the width. Several responses 429 within the duration of one write count as one.
 func (p *Pacer) throttled() {
 	now := p.clock.Now()
 	p.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// acceptance has the inputs of a placement's condition Accepted.
+// acceptance has the inputs of the condition Accepted of a placement.
 type acceptance struct {
 	policy           hubv1.PlacementObject
 	kinds            func(schema.GroupKind) (kindwatch.State, bool)
@@ -22,7 +22,7 @@ type acceptance struct {
 	scalePath        func(schema.GroupKind) string // path of the replicas in the kind's scale subresource, for messages
 }
 
-// condition returns the condition Accepted. known is false until the hub has tried to list every selected kind.
+// condition returns the condition Accepted. known is false until the hub has tried to list each selected kind once.
 func (a acceptance) condition() (c metav1.Condition, known bool) {
 	spec := a.policy.PlacementSpec()
 	if err := plan.CheckPlacement(a.policy); err != nil {
@@ -65,8 +65,8 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 }
 
 // unreadableReference returns the condition for a kind in spec.references that the hub cannot read. Kinds to which a
-// pod template may refer are not checked, because most objects refer to only some of them. The bindings say which
-// referenced objects are missing.
+// pod template may refer are not checked, because most objects need only some of them. The status of a binding shows
+// which needed objects are missing.
 func (a acceptance) unreadableReference() (metav1.Condition, bool) {
 	for i, r := range a.policy.PlacementSpec().References {
 		if r.Kind == "" {
@@ -83,8 +83,8 @@ func (a acceptance) unreadableReference() (metav1.Condition, bool) {
 	return metav1.Condition{}, false
 }
 
-// notServed returns a message with the remedy for a kind that the hub does not serve. A CRD cannot add a kind to the
-// core group; there, the group is missing in the selector or the kind is misspelt.
+// notServed returns a message for a kind that the hub does not serve, with the remedy. For the core group, a CRD cannot
+// help: the selector lacks the group, or the kind is misspelt.
 func notServed(gk schema.GroupKind) string {
 	if gk.Group == "" {
 		return fmt.Sprintf("the core group has no kind %s; set the apiGroup of the kind, or correct its name", gk.Kind)

@@ -17,8 +17,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// bundles writes the status of Bundles and ClusterBundles, or of FederatedOperators. hub/bundles writes the rest of
-// that status: the condition Stored, and the chart and the kinds of an operator. For operators, bundles also writes
+// bundles writes the status of Bundles and ClusterBundles, or of FederatedOperators. hub/bundles writes the other parts
+// of this status: the condition Stored, and the chart and the kinds of an operator. For operators, bundles also writes
 // status.operators of MemberClusters.
 type bundles struct {
 	Options
@@ -94,8 +94,8 @@ func (p *bundles) objects(ctx context.Context, of hubv1.BundleReference) ([]bund
 	return out, nil
 }
 
-// foldBundle sets the numbers and the conditions Applied and Healthy. While the newest manifests are not stored, the
-// conditions are about the stored ones. Therefore their observedGeneration does not change.
+// foldBundle sets the numbers and the conditions Applied and Healthy of a bundle. If the newest manifests are not
+// stored, the conditions describe the stored ones, and their observedGeneration stays.
 func foldBundle(b hubv1.BundleObject, objects []bundled) {
 	status := b.BundleStatus()
 	status.Objects, status.Placed = int32(len(objects)), 0
@@ -146,8 +146,9 @@ func (o bundled) isCurrent() bool {
 	})
 }
 
-// worstOf merges one condition of all bindings. It is False if any is False, and else Unknown if any is Unknown or
-// missing. Otherwise it is True with the reason good. The message names the objects that follow no placement.
+// worstOf merges one condition of all bindings. It is False if it is False for any object. Otherwise it is Unknown if
+// it is Unknown or missing for any object. Otherwise it is True with the reason good. The message names the objects
+// that follow no placement.
 func worstOf(conditionType, good string, objects []bundled) metav1.Condition {
 	var failed, unknown, unplaced []string
 	var why, whyUnknown string

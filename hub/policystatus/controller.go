@@ -34,9 +34,9 @@ type Templates interface {
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
 	// ListStored returns the stored objects of the bundles that `which` selects.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
-	// StoredState says whether the stored objects of bundles are read.
+	// StoredState returns the state of the watch of the stored objects.
 	StoredState() kindwatch.State
-	// State says whether the objects of a kind are read. It returns false if the kind is not watched.
+	// State returns the state of the watch of a kind. It returns false if the kind is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
 	// Watches reports whether the hub watches the objects of a kind in a namespace.
 	Watches(gk schema.GroupKind, namespace string) bool
@@ -48,8 +48,8 @@ type Templates interface {
 
 // Removals has the removals of copies that wait for a user's confirmation.
 type Removals interface {
-	// Removal returns the held removals of a placement, and the condition for its status. A nil condition means that
-	// the condition does not change. was has the held removals in the current status.
+	// Removal returns the held removals of a placement, and the condition for its status. If the condition is nil, the
+	// status stays as it is. was has the held removals in the current status.
 	Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition)
 }
 
@@ -60,14 +60,14 @@ type Options struct {
 	Templates Templates
 	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager.
 	HubRunsWorkloads func() bool
-	// ScalePath returns the path of the replicas in a kind's scale subresource, for messages. If it is nil, messages
-	// name no path.
+	// ScalePath returns the path of the replicas in a kind's scale subresource. Messages suggest it to users. Default:
+	// messages suggest no path.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
-	// Removals has the held removals of copies. If it is nil, no removal is held.
+	// Removals has the held removals of copies. Default: no removal is held.
 	Removals Removals
 	// Events sends events about placements.
 	Events events.EventRecorder
-	// Pacer gives the turns for writes. If it is nil, New makes a Pacer.
+	// Pacer gives the turns for writes. Default: New makes a Pacer.
 	Pacer *pace.Pacer
 	Clock clock.PassiveClock
 }
@@ -124,16 +124,16 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 func (c *Controllers) WakePlacement(key types.NamespacedName) { c.placements.wake(key) }
 
 const (
-	// foldEvery is how long changes of a policy and its objects are collected before the policy's status is computed.
+	// foldEvery is how long changes of a policy and its objects are collected before the status is computed.
 	foldEvery = 500 * time.Millisecond
-	// numbersEvery is the minimum time between two writes that change only the numbers of regions. The numbers change
+	// numbersEvery is the minimum time between two writes that change only the numbers by region. These numbers change
 	// whenever a pod of a copy starts or ends.
 	numbersEvery = 10 * time.Second
 )
 
-// updater writes the status of one policy if it changed.
+// updater computes the status of one policy, and writes it if it has changed.
 type updater interface {
-	// update returns the time until a delayed write is due. It is zero if no write is delayed.
+	// update returns the time until a write that it has put off is due. It is zero if no write is put off.
 	update(ctx context.Context, key types.NamespacedName) (again time.Duration, err error)
 }
 
@@ -175,7 +175,7 @@ func (k *keeper) setup(name string, mgr manager.Manager, wakeAll func(context.Co
 	return nil
 }
 
-// started returns the context of the running controller. It is nil while another replica leads.
+// started returns the context of the running controller. It is nil if this replica is not the leader.
 func (k *keeper) started() context.Context {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -204,7 +204,7 @@ func (k *keeper) Reconcile(ctx context.Context, key types.NamespacedName) (recon
 	return reconcile.Result{RequeueAfter: again}, err
 }
 
-// keeperKey identifies a policy to the pacer.
+// keeperKey identifies a policy in calls of the pacer.
 type keeperKey struct {
 	keeper *keeper
 	policy types.NamespacedName

@@ -3,8 +3,8 @@
 // each bundle and writes the bundle's status, except the condition Stored. In MemberClusters it writes
 // status.operators.
 //
-// It computes everything from the bindings, makes no decision and sends no request to members. A status is written only
-// if it changed.
+// It computes statuses from the bindings. It makes no decision and sends no request to members. It writes a status only
+// if the status has changed.
 //
 //   - A binding whose rows belong to an older decision is treated as not yet reported, so that a missing report never
 //     looks like success.
@@ -15,6 +15,6 @@
 //   - Until the hub has tried to list a kind, it does not know whether the kind can be federated, and the condition
 //     Accepted does not change.
 //
-// Placements, override policies, bundles and operators have one controller each. A key without a namespace is a
-// cluster-scoped object.
+// There is one controller each for placements, override policies, bundles and operators. A key without a namespace
+// names a cluster-scoped object.
 package policystatus

@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/operator"
 )
 
-// mostNotReady limits the clusters that the status of a FederatedOperator names as not ready.
+// mostNotReady is the maximum number of clusters that the status of a FederatedOperator names as not ready.
 const mostNotReady = 100
 
 // foldOperator counts the clusters on which the operator is placed, and names those on which it is not ready.
@@ -38,7 +38,8 @@ func storedOf(objects []bundled) []operator.Stored {
 	return out
 }
 
-// writeFacts writes, into each MemberCluster, the state of an operator on it. objects are all objects of the operator.
+// writeFacts writes the state of an operator on each cluster into status.operators of the MemberCluster. objects are
+// all objects of the operator.
 func (p *bundles) writeFacts(ctx context.Context, name string, objects []bundled) (again time.Duration, err error) {
 	var clusters hubv1.MemberClusterList
 	if err := p.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
@@ -77,7 +78,8 @@ func withoutFact(facts []hubv1.OperatorFact, name string) []hubv1.OperatorFact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f hubv1.OperatorFact) bool { return f.Name == name })
 }
 
-// withFact adds the fact of an operator, and sorts by name. If there are too many facts, it drops the last facts.
+// withFact returns the facts with the fact of one operator, sorted by name. If there are too many, it drops the last
+// ones.
 func withFact(facts []hubv1.OperatorFact, fact hubv1.OperatorFact) []hubv1.OperatorFact {
 	facts = slices.Concat(facts, []hubv1.OperatorFact{fact})
 	slices.SortFunc(facts, func(a, b hubv1.OperatorFact) int { return cmp.Compare(a.Name, b.Name) })

@@ -51,7 +51,8 @@ func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName)
 	}
 	status.ObservedGeneration = policy.GetGeneration()
 	status.Rules = rules(policy, selected, clusters)
-	// The hub still applies the policy to other copies; the condition only informs the policy's author.
+	// Copies that the policy does not break are still written with it. The condition only informs the author of the
+	// policy.
 	if message := objects(policy, selected, hubv1.ReasonOverrideInvalid, hubv1.ReasonFieldsNotServed); message != "" {
 		accepted = notAccepted(hubv1.ReasonOverrideInvalid, "%s", message)
 	}
@@ -119,7 +120,7 @@ func (p *overridePolicies) namespaceLabels(ctx context.Context, name string) (ma
 	return ns.Labels, nil
 }
 
-// clusters returns all clusters by name, in the form that rules need.
+// clusters returns all clusters by name, with the data that rules can read.
 func (p *overridePolicies) clusters(ctx context.Context) (map[string]overrides.Cluster, error) {
 	var list hubv1.MemberClusterList
 	if err := p.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -132,8 +133,8 @@ func (p *overridePolicies) clusters(ctx context.Context) (map[string]overrides.C
 	return out, nil
 }
 
-// rules returns for each rule the number of selected objects, and the number of selected clusters that have a copy of
-// one. For an excluding rule, it counts all selected clusters.
+// rules returns two numbers for each rule: of the objects that it selects, and of the clusters that it selects and that
+// have a copy of one. For a rule that excludes, all selected clusters count.
 func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, clusters map[string]overrides.Cluster) []hubv1.RuleStatus {
 	holding := map[string]bool{}
 	for _, b := range selected {
@@ -168,8 +169,8 @@ func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, cl
 	return out
 }
 
-// conflicted returns the condition about copies that were not written because this policy and another one set different
-// values.
+// conflicted returns the condition that tells whether copies were not written, because this policy and another one set
+// different values.
 func conflicted(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject) metav1.Condition {
 	message := objects(policy, selected, hubv1.ReasonOverrideConflict)
 	if message == "" {
@@ -178,8 +179,8 @@ func conflicted(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObjec
 	return metav1.Condition{Type: hubv1.ConditionConflicted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonOverrideClash, Message: message}
 }
 
-// objects returns a message that names the objects whose copies were not written for one of the reasons because of the
-// policy. It is empty if there are no such objects.
+// objects returns a message about the objects whose copies were not written because of the policy, for one of the
+// reasons. It is empty if there are no such objects.
 func objects(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, reasons ...string) string {
 	ref := overrides.RefOf(policy).String()
 	var named []string
@@ -202,8 +203,8 @@ func objects(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, 
 	return cut(someOf(named, len(selected)) + "; " + message)
 }
 
-// names reports whether the message of a conflict names the policy. A policy whose name only begins with the same text
-// does not match.
+// names reports whether the message of a conflict contains the name of the policy. The name must not only be the
+// beginning of a longer name.
 func names(message, ref string) bool {
 	for {
 		i := strings.Index(message, ref)

@@ -22,8 +22,8 @@ import (
 // placements writes the status of Placements and ClusterPlacements.
 type placements struct {
 	Options
-	// records has the record of each placement. Losing a record is harmless. Only the controller's one worker uses
-	// records.
+	// records has the record of each placement. It may be lost without harm. Only the one worker of the controller uses
+	// it.
 	records map[types.NamespacedName]*record
 }
 
@@ -160,7 +160,7 @@ func fold(status *hubv1.PlacementStatus, generation int64, of selected) {
 	set(&status.Conditions, generation, conditions[hubv1.ConditionHealthy].condition(hubv1.ConditionHealthy, hubv1.ReasonHealthyEverywhere))
 }
 
-// scheduled adds to the message of the condition Scheduled why some selected objects do not follow the placement.
+// scheduled adds to the condition Scheduled why some selected objects do not follow the placement.
 func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition {
 	if len(of.lost) > 0 {
 		c.Message += fmt.Sprintf("; %d of the selected objects follow another placement, such as %s", len(of.lost), nameOf(of.lost[0]))
@@ -179,7 +179,7 @@ func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition
 	return c
 }
 
-// If the placement suspends writes, applied says so in the message of the condition Applied.
+// applied adds to the condition Applied that the placement suspends writes, if it does.
 func (of selected) applied(c metav1.Condition) metav1.Condition {
 	if of.suspend.Dispatching {
 		c.Message = cut("writing to members is suspended; " + c.Message)
@@ -218,7 +218,7 @@ func (t *tally) count(b hubv1.BindingObject, kind string) {
 	}
 }
 
-// condition returns the condition over all bindings. Failed bindings take precedence over unknown ones.
+// condition merges the conditions of all bindings. Failed bindings come before unknown ones.
 func (t *tally) condition(kind, good string) metav1.Condition {
 	switch {
 	case t.total == 0:
@@ -252,7 +252,7 @@ func set(conditions *[]metav1.Condition, generation int64, c metav1.Condition) {
 	meta.SetStatusCondition(conditions, c)
 }
 
-// write patches the status, and reports whether it did. After a conflict it returns no error, because the change that
+// write patches the status, and reports whether it has. After a conflict it returns no error, because the change that
 // caused the conflict queues the policy again.
 func write(ctx context.Context, c client.Client, before, after client.Object) (bool, error) {
 	err := c.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
@@ -265,7 +265,7 @@ func write(ctx context.Context, c client.Client, before, after client.Object) (b
 	return false, fmt.Errorf("writing the status of %s %s: %w", kindOf(after), client.ObjectKeyFromObject(after), err)
 }
 
-// unlessGone wraps the error of reading a policy. It returns nil if the policy does not exist.
+// unlessGone wraps an error of reading a policy. If the policy does not exist, it returns nil.
 func unlessGone(err error, o client.Object, key types.NamespacedName) error {
 	if client.IgnoreNotFound(err) == nil {
 		return nil
@@ -273,5 +273,5 @@ func unlessGone(err error, o client.Object, key types.NamespacedName) error {
 	return fmt.Errorf("reading %s %s: %w", kindOf(o), key, err)
 }
 
-// kindOf returns the kind from the Go type, because objects from the cache have no kind.
+// kindOf returns the kind of an object by its Go type, because objects from the cache have no kind.
 func kindOf(o client.Object) string { return reflect.TypeOf(o).Elem().Name() }

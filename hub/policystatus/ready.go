@@ -7,9 +7,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// placementReady returns the condition Ready of a placement, for tools that read only this condition. It has the status
-// and reason of the first other condition that is not True. A placement that no object follows is ready once it is
-// accepted.
+// placementReady returns the condition Ready of a placement, for tools that read only this condition. Its status and
+// reason are those of the first other condition that is not True. If no object follows the placement, it is ready as
+// soon as it is accepted.
 func placementReady(s *hubv1.PlacementStatus, generation int64) metav1.Condition {
 	c := reported(s.Conditions, hubv1.ConditionAccepted, generation)
 	if c.Status != metav1.ConditionTrue {
@@ -35,7 +35,7 @@ func placementReady(s *hubv1.PlacementStatus, generation int64) metav1.Condition
 	return ready(c)
 }
 
-// reported returns a condition. It is Unknown if the hub has not set the condition for this generation.
+// reported returns a condition. If the hub has not set it for this generation, it is Unknown.
 func reported(conditions []metav1.Condition, kind string, generation int64) metav1.Condition {
 	c := meta.FindStatusCondition(conditions, kind)
 	if c == nil || c.ObservedGeneration != generation {

@@ -26,7 +26,8 @@ const (
 	EventClustersBack = "ClustersBack"
 )
 
-// event is one event on a placement. A failure causes one event, and its end another, for any number of objects.
+// event is one event on a placement. The failure of any number of objects causes one event, and the end of the failure
+// another.
 type event struct{ kind, reason, action, note string }
 
 // lastEvent is the last event about one kind of failure.
@@ -35,12 +36,12 @@ type lastEvent struct {
 	open bool // the failure's end has not been reported by an event
 }
 
-// chapter describes one kind of failure of a placement, and its events.
+// chapter describes one kind of failure of a placement, and the events for its begin and end.
 type chapter struct {
 	condition       string
 	action          string
 	trouble, relief string // reasons of the events about the failure and about its end
-	// but is a reason of the condition that is no failure, although the condition is False.
+	// but is a reason with which the condition is False although nothing has failed.
 	but string
 }
 
@@ -83,7 +84,7 @@ func (c chapter) troubled(now *metav1.Condition) bool {
 	return now != nil && now.Status == metav1.ConditionFalse && (c.but == "" || now.Reason != c.but)
 }
 
-// may reports whether an event about this kind of failure may be sent now, and records it as sent.
+// may reports whether an event about this kind of failure may be sent now. If so, it records the event as sent.
 func (m *record) may(what string, now time.Time) bool {
 	last := m.events[what]
 	if !last.at.IsZero() && now.Sub(last.at) < pace.RepeatAfter {

@@ -7,7 +7,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// named limits the objects that a message names.
+// named is the maximum number of objects that a message names.
 const named = 3
 
 // someOf returns a text such as "2 of 10 objects: Prometheus monitoring/a, Prometheus monitoring/b".

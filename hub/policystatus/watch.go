@@ -58,8 +58,8 @@ func (c *Controllers) BindingChanged(_ context.Context, change changes.Binding) 
 	}
 }
 
-// wakeFollowed queues the placement that a binding follows. If the binding now follows another placement, it queues
-// both placements and the other placements that select the object.
+// wakeFollowed queues the placement that the object of a binding follows. If the object now follows another placement,
+// it queues both placements, and all other placements that select the object.
 func (c *Controllers) wakeFollowed(before, after hubv1.BindingObject) {
 	same := before != nil && after != nil && equality.Semantic.DeepEqual(before.BindingSpec().PlacementRef, after.BindingSpec().PlacementRef) &&
 		slices.Equal(before.BindingStatus().OtherPlacements, after.BindingStatus().OtherPlacements)
@@ -110,7 +110,7 @@ func everyPlacement(hubv1.PlacementObject) bool { return true }
 
 func everyOverridePolicy(hubv1.OverridePolicyObject) bool { return true }
 
-// clashes returns the messages of a binding's rows with the reason OverrideConflict.
+// clashes returns the messages of the rows with the reason OverrideConflict.
 func clashes(b hubv1.BindingObject) []string {
 	var out []string
 	for _, row := range b.BindingStatus().Clusters {
@@ -140,7 +140,8 @@ func (c *Controllers) objectChanged(id hubv1.ObjectIdentity) {
 	c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return concerns(p, binding) })
 }
 
-// kindChanged queues the placements that select a kind, because the kind became served or readable, or no longer is.
+// kindChanged queues the placements that select a kind, because the hub now serves or can read the kind, or no longer
+// does.
 func (c *Controllers) kindChanged(gk schema.GroupKind) {
 	ctx := c.placements.started()
 	if ctx == nil {

@@ -39,7 +39,7 @@ const gatherFor = time.Second
 type Templates interface {
 	// Head returns a hub object's metadata with labels. It is shared and must not be changed.
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
-	// State says whether the objects of a kind are read. It returns false if the kind is not watched.
+	// State returns the state of the watch of a kind. It returns false if the kind is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
 	// OnChange and OnState register functions that are called after changes of objects and of kinds. Call them before
 	// the manager starts.
@@ -56,7 +56,7 @@ type Options struct {
 	Templates Templates
 	// Namespace is the namespace of the ConfigMap.
 	Namespace string
-	// Limit is the largest number of copies with which a name is not protected.
+	// Limit is the maximum number of copies of a namespace or definition that is not protected.
 	Limit int
 	// Counted reports whether BindingChanged has been called for every binding in the cache.
 	Counted func() bool
@@ -176,7 +176,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, err
 	return again, nil
 }
 
-// merged returns the content to write. While some labels are not known, it keeps the entries that the ConfigMap has.
+// merged returns the content to write. If known is false, it also keeps all entries that the ConfigMap has now.
 func merged(is, wanted map[string]string, known bool) map[string]string {
 	out := maps.Clone(wanted)
 	if !known {
@@ -185,8 +185,8 @@ func merged(is, wanted map[string]string, known bool) map[string]string {
 	return out
 }
 
-// wanted returns the wanted content of the ConfigMap. known is false while the labels of some objects are not known.
-// counted is false while bindings are not counted yet.
+// wanted returns the wanted content of the ConfigMap. known is false while some objects have not been listed, so that
+// their labels are not known. counted is false while not all bindings are counted.
 func (k *Keeper) wanted() (names map[string]string, known, counted bool) {
 	k.mu.Lock()
 	counted = k.options.Counted()
@@ -202,7 +202,7 @@ func (k *Keeper) wanted() (names map[string]string, known, counted bool) {
 	return now.protected(k.options.Limit, labelled, k.definition), known, counted
 }
 
-// definition returns the name of a kind's CustomResourceDefinition. For a built-in kind it returns a name that no
+// definition returns the name of the CustomResourceDefinition of a kind. For a built-in kind, it returns a name that no
 // CustomResourceDefinition has.
 func (k *Keeper) definition(kind schema.GroupKind) string {
 	if kind.Group == "" {

@@ -20,8 +20,8 @@ func newTally() *tally {
 	return &tally{namespaces: map[string]int{}, kinds: map[schema.GroupKind]int{}}
 }
 
-// count subtracts a binding's old state from the sums, and adds its new state. before is nil for a new binding, and
-// after is nil for a deleted one. count reports whether a sum changed.
+// count updates the sums after a change of a binding. before is nil for a new binding, and after is nil for a deleted
+// one. It reports whether a sum has changed.
 func (t *tally) count(before, after hubv1.BindingObject) bool {
 	was, is := copies(before), copies(after)
 	if was == is {
@@ -95,8 +95,8 @@ func text(id hubv1.ObjectIdentity) string {
 	return id.GroupKind().String() + " " + name
 }
 
-// step returns the largest number of the series 1, 2, 5, 10, 20, 50 and so on that is below n. It returns at least
-// limit.
+// step rounds n down to a number of the series 1, 2, 5, 10, 20, 50 and so on that is below n, but not below limit. The
+// text in the ConfigMap then changes seldom.
 func step(n, limit int) int {
 	out := limit
 	for scale := 1; scale < n; scale *= 10 {

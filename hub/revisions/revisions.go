@@ -31,9 +31,9 @@ import (
 )
 
 const (
-	// unusedFor is how long no binding may name a part before the part is deleted.
+	// unusedFor is how long no binding may name a part until it is deleted.
 	unusedFor = time.Minute
-	// kept limits the parts in memory.
+	// kept is the maximum number of parts in memory.
 	kept = 512
 
 	contentKey     = "content"
@@ -55,13 +55,13 @@ type Store struct {
 	Options
 	templates, rules *lru.Cache
 
-	// dropped is true if a binding has stopped naming a part since the last sweep.
+	// dropped is true if a binding has stopped naming a part since the last Sweep.
 	dropped atomic.Bool
 
 	mu sync.Mutex
-	// ensured has the digests for which Ensure was called in this process, with the time of the call.
+	// ensured has the digests for which Ensure was called in this process, each with the time of the last call.
 	ensured map[string]time.Time
-	// unnamed has the digests that no binding names, with the time of the first sweep that found this.
+	// unnamed has the digests that no binding names, each with the time of the Sweep that first found this.
 	unnamed map[string]time.Time
 }
 
@@ -75,7 +75,7 @@ func New(o Options) *Store {
 
 func secretName(digest string) string { return "revision-" + digest }
 
-// Ensure stores a part unless it is already stored.
+// Ensure stores a part. If the part is already stored, it only prevents its deletion.
 func (s *Store) Ensure(ctx context.Context, p decide.Payload) error {
 	now := s.Clock.Now()
 	s.mu.Lock()
@@ -107,7 +107,8 @@ func (s *Store) ensure(ctx context.Context, p decide.Payload, now time.Time) err
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	// The write changes the resourceVersion, so that the sweep of another leader does not delete the part.
+	// The patch changes the resourceVersion. The Sweep of another leader, which deletes a part at the resourceVersion that
+	// it has read, then does not delete the part.
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, usedAnnotation, used)
 	return s.Client.Patch(ctx, secret, client.RawPatch("application/merge-patch+json", []byte(patch)))
 }

@@ -35,7 +35,8 @@ func (s *Store) Lead(ctx context.Context) error {
 	return nil
 }
 
-// BindingChanged must be called for every change of a binding. It notes whether the binding stopped naming a part.
+// BindingChanged must be called for every change of a binding. It records whether the binding has stopped naming a
+// part.
 func (s *Store) BindingChanged(_ context.Context, c changes.Binding) {
 	if c.Before == nil || len(c.Before.BindingSpec().Revisions) == 0 {
 		return
@@ -96,7 +97,7 @@ func (s *Store) named(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
-// isUnused reports whether no binding has named a part for unusedFor, and Ensure was not called for it since.
+// isUnused reports whether no binding has named a part for unusedFor, and Ensure was not called for it in this time.
 func (s *Store) isUnused(digest string) bool {
 	now := s.Clock.Now()
 	s.mu.Lock()
@@ -110,8 +111,8 @@ func (s *Store) isUnused(digest string) bool {
 	return now.Sub(since) >= unusedFor && (!known || now.Sub(ensured) >= unusedFor)
 }
 
-// forget drops records that Sweep no longer needs. From the field unnamed, it drops parts that bindings name now. From
-// the field ensured, it drops records older than an hour.
+// forget drops records that Sweep no longer needs: parts in unnamed that bindings name now, and records in ensured that
+// are older than an hour.
 func (s *Store) forget(named map[string]bool) {
 	now := s.Clock.Now()
 	s.mu.Lock()

@@ -74,8 +74,8 @@ func Missing(ctx context.Context, c client.Writer, user authenticationv1.UserInf
 	return missing, nil
 }
 
-// sameBut reports whether two needs differ only in the verb. The authorization of a create does not include the
-// object's name.
+// sameBut reports whether two needs differ only in the verb. For the verb create, the name of the object does not
+// count, because authorization ignores it.
 func sameBut(a, b Need) bool {
 	return a.Why == b.Why && a.Right.Group == b.Right.Group && a.Right.Resource == b.Right.Resource && a.Right.Namespace == b.Right.Namespace &&
 		(a.Right.Name == b.Right.Name || a.Right.Verb == "create" || b.Right.Verb == "create")
@@ -94,8 +94,8 @@ func placeOf(a authorizationv1.ResourceAttributes) string {
 	return out + " in the whole cluster"
 }
 
-// Granting returns the rights that the API server requires, besides the usual ones, to write an object of this kind
-// that gives rights to others: escalate for roles, bind for bindings. It returns none for other kinds.
+// Granting returns the additional rights that the API server requires to write an object that gives rights to others:
+// escalate for roles, and bind for role bindings. It returns none for other kinds.
 func Granting(kind schema.GroupKind, namespace string) []authorizationv1.ResourceAttributes {
 	right := func(verb, resource string) authorizationv1.ResourceAttributes {
 		return authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: rbacv1.GroupName, Resource: resource}

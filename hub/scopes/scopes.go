@@ -40,7 +40,7 @@ func Placements(ctx context.Context, r client.Reader, options ...client.ListOpti
 }
 
 // PlacementsFor lists the placements that may select objects of a namespace. With an empty namespace, it lists the
-// ClusterOverridePolicies, because only they may select cluster-scoped objects.
+// ClusterPlacements, because only they may select cluster-scoped objects.
 func PlacementsFor(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) ([]hubv1.PlacementObject, error) {
 	if namespace == "" {
 		return clusterPlacements(ctx, r, nil, options)
@@ -89,7 +89,7 @@ func OverridePolicies(ctx context.Context, r client.Reader, options ...client.Li
 }
 
 // OverridePoliciesFor lists the override policies that may select objects of a namespace. With an empty namespace, it
-// lists those that may select cluster-scoped objects.
+// lists the ClusterOverridePolicies, because only they may select cluster-scoped objects.
 func OverridePoliciesFor(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) ([]hubv1.OverridePolicyObject, error) {
 	if namespace == "" {
 		return clusterOverridePolicies(ctx, r, nil, options)

@@ -18,11 +18,12 @@ import (
 // controllerManager is the Lease of a running kube-controller-manager.
 var controllerManager = types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "kube-controller-manager"}
 
-// workloadsFor is how long HubRunsWorkloads caches an answer, and how long a Lease is valid after its last renewal.
+// workloadsFor is how long HubRunsWorkloads uses an answer again. It is also how long the Lease of a controller-manager
+// counts as current after its last renewal.
 const workloadsFor = time.Minute
 
-// HubRunsWorkloads returns a function that returns the answer of RunsWorkloads. The answer is at most a minute old. If
-// the hub cannot be read, the answer is true, so that workloads are refused instead of running twice.
+// HubRunsWorkloads returns a function that returns the result of RunsWorkloads. The result is at most a minute old. If
+// the hub cannot be read, the result is true. Workloads are then refused, rather than run twice.
 func HubRunsWorkloads(ctx context.Context, r client.Reader) func() bool {
 	var mu sync.Mutex
 	var answer bool

@@ -69,7 +69,7 @@ func (c *Coordinator) decisions(ctx context.Context) {
 	}
 }
 
-// look does the due work and returns the time until the next check.
+// look does the work that is due, and returns the time until the next call.
 func (c *Coordinator) look(ctx context.Context) time.Duration {
 	t := c.current()
 	if t == nil {
@@ -149,14 +149,15 @@ func (c *Coordinator) hold(t *term, member string) {
 	c.onChange(member)
 }
 
-// bury deletes the expired Lease of a replica, with the resourceVersion that has expired as precondition.
+// bury deletes the expired Lease of another replica. If the Lease has been renewed since, the API server refuses the
+// deletion.
 func (c *Coordinator) bury(ctx context.Context, l *coordinationv1.Lease) {
 	c.write(ctx, l.Name, func(ctx context.Context, _ *coordinationv1.Lease) error { return c.remove(ctx, l) })
 }
 
-// write starts one write of a Lease in a goroutine, unless another write of the Lease is running. do gets the Lease of
-// the decision, or nil if there was none. A failed write may have succeeded on the server, and the watch may be late.
-// The write therefore ends after the Lease was read again.
+// write starts one write of a Lease in a goroutine, unless another write of this Lease is running. do gets the Lease to
+// which the decision applies, or nil if there was none. A write that returns an error may have succeeded on the server,
+// and the watch may be late. The Lease is therefore read again after a failed write.
 func (c *Coordinator) write(ctx context.Context, name string, do func(context.Context, *coordinationv1.Lease) error) {
 	if !c.writes.begin(name) {
 		return
@@ -202,7 +203,8 @@ func (c *Coordinator) reread(ctx context.Context, name string, known *coordinati
 	return nil
 }
 
-// fence writes the holder of a member, with the resourceVersion of the decision: of two concurrent writers, one fails.
+// fence writes which replica holds a member, at the resourceVersion of the decision. If two replicas write at the same
+// time, one of them fails.
 func (c *Coordinator) fence(ctx context.Context, l *coordinationv1.Lease, member, holder string) error {
 	var err error
 	if l == nil {
@@ -218,7 +220,7 @@ func (c *Coordinator) fence(ctx context.Context, l *coordinationv1.Lease, member
 	return nil
 }
 
-// remove deletes a Lease, with the resourceVersion of the decision as precondition.
+// remove deletes a Lease, at the resourceVersion of the decision.
 func (c *Coordinator) remove(ctx context.Context, l *coordinationv1.Lease) error {
 	if l == nil {
 		return nil

@@ -51,7 +51,7 @@ func (b *book) get(name string) *coordinationv1.Lease {
 	return b.leases[name].lease.DeepCopy()
 }
 
-// read returns the peers, the expired peer Leases, the holders of the fences, and the time until the next Lease
+// read returns the peers, the expired peer Leases, the holder of each member's fence, and the time until the next Lease
 // expires.
 func (b *book) read() (peers []peer, lapsed []*coordinationv1.Lease, fences map[string]string, next time.Duration) {
 	b.mu.Lock()

@@ -2,7 +2,7 @@
 // and ensures that never two replicas work on the same member.
 //
 // Every replica has a Lease, the peer Lease, which it renews every 5 s. Every member has a Lease, the fence, which
-// names the replica that works on the member. The fence is written only when this replica changes.
+// names the replica that works on the member. The fence is written only when another replica takes the member.
 //
 //   - A member belongs to the replica that rendezvous hashing selects among the live ones. It moves only when that
 //     changes, and only after the previous replica has stopped its work and released the fence, or has no peer Lease
@@ -48,15 +48,15 @@ type Options struct {
 	Config *rest.Config
 	// Namespace of the Leases.
 	Namespace string
-	// Identity of the replica, such as its pod's UID: at most 40 characters of a DNS label. No other running process may
-	// have the same identity. The Leases of an ended process with this identity are deleted at the start. The default is a
-	// random identity.
+	// Identity of the replica, such as the UID of its pod: at most 40 characters of a DNS label. No other running process
+	// may have the same identity. At the start, Leases of an ended process with this identity are deleted. The default is
+	// a random identity.
 	Identity string
 	// Members reads the MemberClusters from the hub's cache.
 	Members client.Reader
-	// HangUp ends the work on a member. After it returns, no request is sent to the member.
+	// HangUp ends the work on a member. When it has returned, this process sends no more requests to the member.
 	HangUp func(member string)
-	// Annotations of the peer Lease. Other replicas can read them.
+	// Annotations of the peer Lease, for other replicas.
 	Annotations map[string]string
 	Logger      logr.Logger
 }
@@ -123,8 +123,8 @@ func (c *Coordinator) Hold(member string) *Hold {
 // Holds reports whether this replica works on the member.
 func (c *Coordinator) Holds(member string) bool { return c.Hold(member) != nil }
 
-// Holder returns the annotations of the replica that works on the member, by the last known Leases. It is nil if no
-// replica works on the member.
+// Holder returns the annotations of the peer Lease of the replica that works on the member, as far as this replica
+// knows. It is nil if no replica works on the member.
 func (c *Coordinator) Holder(member string) map[string]string {
 	fence := c.book.get(fencePrefix + member)
 	if fence == nil {
@@ -137,13 +137,13 @@ func (c *Coordinator) Holder(member string) map[string]string {
 	return peer.Annotations
 }
 
-// Lapsed reports whether the replica could not renew its Lease in time.
+// Lapsed reports whether the Lease of this replica has expired, because it was not renewed in time.
 func (c *Coordinator) Lapsed() bool {
 	t := c.current()
 	return t != nil && !t.valid()
 }
 
-// IfHeld calls f under the lock if this replica holds the member. f must not block.
+// IfHeld calls f if this replica holds the member. It holds the lock meanwhile, so that f must not block.
 func (c *Coordinator) IfHeld(member string, f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,8 +185,8 @@ func (c *Coordinator) Run(ctx context.Context, work func(context.Context) error)
 	return errors.Join(lapsed, err, c.Leave(context.WithoutCancel(ctx)))
 }
 
-// Leave ends all holds permanently and deletes the peer Lease, so that its fences become void. A process that ends
-// without waiting for Run calls it. A second call has no effect.
+// Leave ends all holds for good, and deletes the peer Lease. Other replicas may then take the members at once. A
+// process that ends without waiting for Run calls it. A second call has no effect.
 func (c *Coordinator) Leave(ctx context.Context) error {
 	c.mu.Lock()
 	c.left = true

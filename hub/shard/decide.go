@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/manager/coordinator/sharded/sharder"
 )
 
-// peer is one term of one replica, as a peer Lease shows it.
+// peer is one term of one replica, as its peer Lease shows it. A term lasts from the creation of the Lease until it
+// expires.
 type peer struct {
 	id   string
 	seat string // the replica's identity, by which members are distributed
@@ -73,8 +74,8 @@ func decide(v view) []action {
 	return out
 }
 
-// about returns the action for an existing member. owner is the term to which the member belongs; it is empty if no
-// replica is live.
+// about returns the action for an existing member. owner is the term of the replica to which the member belongs. It is
+// empty if no replica is live.
 func about(v view, member, owner string) (s step, any bool) {
 	holder, fenced := v.fences[member]
 	ours := fenced && holder == v.self
@@ -90,13 +91,13 @@ func about(v view, member, owner string) (s step, any bool) {
 }
 
 // void reports whether no replica works under a fence: the fence was released, or the Lease of its holder was deleted.
-// An expired Lease might still be renewed, so it must be deleted before the fence is void.
+// If the Lease is only expired, its holder could still renew it. Such a Lease must be deleted first.
 func void(holder string, peers []peer) bool {
 	return holder == "" || !slices.ContainsFunc(peers, func(p peer) bool { return p.id == holder })
 }
 
-// liveSeats returns the seats among which members are distributed, and the term of each seat. If a seat has two terms,
-// the term with the last name is used.
+// liveSeats returns the identities of the live replicas, and the term of each. If a replica has two terms, the one with
+// the last name is used.
 func liveSeats(peers []peer) (seats []string, terms map[string]string) {
 	terms = map[string]string{}
 	for _, p := range peers {
@@ -107,13 +108,13 @@ func liveSeats(peers []peer) (seats []string, terms map[string]string) {
 	return slices.Sorted(maps.Keys(terms)), terms
 }
 
-// Owner returns the identity of the replica to which a member belongs. It is empty if there are no replicas. The member
-// belongs to the replica with the highest hash of both names, so a replica that starts or ends moves only its own
-// members.
+// Owner returns the identity of the replica to which a member belongs. It is empty if there are no replicas. It is the
+// replica with the highest hash of both names (rendezvous hashing). If a replica starts or ends, only its own members
+// move.
 func Owner(member string, replicas []string) string {
 	peers := make([]sharder.PeerInfo, len(replicas))
 	for i, r := range replicas {
-		// The hash of the library is too weak for names that differ only at their end, such as hub-0 and hub-1.
+		// The hash function of the library is too weak for names that differ only at their end, such as hub-0 and hub-1.
 		sum := sha256.Sum256([]byte(r))
 		peers[i] = sharder.PeerInfo{ID: hex.EncodeToString(sum[:]), Weight: 1}
 	}

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// The lead is valid for LeadLasts after the last renewal. After that, another process may have taken the lead. A
-// waiting process asks at intervals from LeadRetryEvery to 2.2 times LeadRetryEvery, so a new leader follows within 2 s
-// of a released Lease, and within 17 s of an abandoned Lease.
+// The lead is valid for LeadLasts after the last renewal. After that, another process may have become the leader. A
+// waiting process tries again after LeadRetryEvery to 2.2 times LeadRetryEvery. A new leader therefore follows within 2
+// s of a released Lease, and within 17 s of an abandoned one.
 const (
 	LeadLasts       = 13 * time.Second
 	LeadRenewWithin = 9 * time.Second
@@ -21,9 +21,9 @@ const (
 // ErrUnsure is the error of a write that was not sent, because this process may have lost the lead or the member.
 var ErrUnsure = errors.New("this process can no longer be sure that it leads or works on this member: nothing is written until its Lease is renewed")
 
-// Lead is the state of this process' own lead. It prevents writes after the process has lost the lead without noticing.
-// A process that was stopped and resumed may have old writes pending, and learns only later that another process leads.
-// A process that has never led is not restricted.
+// Lead knows whether this process is still the leader. It prevents writes after the process has lost the lead without
+// noticing. A process that was stopped and resumed may have pending writes, and notices only later that another process
+// leads. A process that has never led is not restricted.
 type Lead struct {
 	now     func() time.Time // has a monotonic clock, which runs while the process is stopped
 	lapsed  func() bool      // see LapseWith
@@ -33,12 +33,12 @@ type Lead struct {
 // NewLead returns the Lead of a process that does not lead.
 func NewLead() *Lead { return &Lead{now: time.Now, lapsed: func() bool { return false }} }
 
-// LapseWith makes the guard refuse writes while lapsed returns true, because the Lease of this replica has expired. It
-// must be called before the first write.
+// LapseWith makes the guard refuse writes while lapsed returns true: the Lease of this replica has expired. It must be
+// called before the first write.
 func (l *Lead) LapseWith(lapsed func() bool) { l.lapsed = lapsed }
 
-// Renewals wraps the transport of leader election's own client, which also writes events. A renewal is valid from the
-// time when it was sent, because no other process can have seen it earlier.
+// Renewals wraps the transport of the client that leader election uses, which also writes events. A renewal counts from
+// the time at which it was sent. Another process counts from a later time.
 func (l *Lead) Renewals(next http.RoundTripper) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
 		sent := l.now()
@@ -61,7 +61,7 @@ func (l *Lead) Guard(next http.RoundTripper) http.RoundTripper {
 // Guard wraps the transport of a client of the member. It refuses writes after the end of the hold.
 func (h *Hold) Guard(next http.RoundTripper) http.RoundTripper { return guarded(next, h.Valid) }
 
-// guarded returns a transport that sends a write only while may returns true.
+// guarded returns a transport that sends a write only if may returns true.
 func guarded(next http.RoundTripper, may func() bool) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
 		if writes(r) && !may() {
@@ -74,8 +74,8 @@ func guarded(next http.RoundTripper, may func() bool) http.RoundTripper {
 	})
 }
 
-// writes reports whether a request may change an object. Reviews of tokens and of rights are POST requests that store
-// nothing. A replica that ends still needs such reviews to answer the webhook and views.
+// writes reports whether a request may change an object. Reviews of tokens and rights are POST requests, but store
+// nothing. A replica that shuts down still needs them to answer the webhook and views.
 func writes(r *http.Request) bool {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	review := strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/") || strings.HasPrefix(r.URL.Path, "/apis/authentication.k8s.io/")
@@ -87,6 +87,6 @@ type transport func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-// CancelRequest is called by an http.Client after its timeout, in addition to the end of the request's context, which
-// ends the request. Without this method client-go logs a warning for each timeout.
+// CancelRequest does nothing, because the end of the request's context already ends the request. An http.Client calls
+// it after its timeout. Without this method, client-go logs a warning for each timeout.
 func (t transport) CancelRequest(*http.Request) {}

@@ -24,10 +24,10 @@ const (
 )
 
 const (
-	// leaseLasts is how long a peer Lease is valid after its last renewal.
+	// leaseLasts is how long a peer Lease is valid after a renewal.
 	leaseLasts = 15 * time.Second
 	renewEvery = leaseLasts / 3
-	// requestTimeout leaves time for two tries between the moment when a renewal is due and the end of the Lease.
+	// requestTimeout leaves time for two tries between the time at which a renewal is due and the end of the Lease.
 	requestTimeout = (leaseLasts-renewEvery)/2 - pace.RetryAfter
 )
 

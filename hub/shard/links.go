@@ -12,8 +12,8 @@ type Links struct {
 	coordinator *Coordinator
 }
 
-// Share limits links to the members in the Coordinator's shard. The link of a member ends before the member is
-// released.
+// Share returns links that exist only for members in the shard of this replica. The link of a member ends before the
+// member is released.
 func (c *Coordinator) Share(links member.Links) *Links {
 	return &Links{Links: links, coordinator: c}
 }
@@ -27,8 +27,8 @@ func (l *Links) Ensure(cluster string, kubeconfig []byte, expectedID string) {
 	l.coordinator.IfHeld(cluster, func() { l.Links.Ensure(cluster, kubeconfig, expectedID) })
 }
 
-// Confirmed reports whether this replica has probed a cluster in its shard. Of the clusters of other replicas, this
-// replica knows only the status.
+// Confirmed reports whether this replica has probed a cluster in its shard. For a cluster of another replica it returns
+// true, because this replica knows only the status.
 func (l *Links) Confirmed(cluster string) bool {
 	if !l.Holds(cluster) {
 		return true

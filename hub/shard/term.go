@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// term is the time from the first to the last renewal of one peer Lease. An expired term never restarts: other replicas
-// may have taken its members, and the process ends.
+// term is the time from the first to the last renewal of one peer Lease. An expired term never becomes valid again:
+// other replicas may have taken its members, and the process ends.
 type term struct {
 	id  string
 	now func() time.Time // has a monotonic clock, which runs while the process is stopped
@@ -33,7 +33,8 @@ func (t *term) validLocked() bool {
 	return !t.over
 }
 
-// renew records a renewal that was sent at that time. It returns false if the response came too late.
+// renew records a renewal that was sent at the time sent. It returns false if the response came after the end of the
+// term.
 func (t *term) renew(sent time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,9 +51,9 @@ func (t *term) end() {
 	t.over = true
 }
 
-// Hold is one replica's right to work on one member, from the time when the replica takes the member until its release
-// or the expiry of the Lease. An ended Hold is never valid again: if the replica takes the member again, there is a new
-// Hold.
+// Hold is the right of this replica to work on one member. It lasts from the time when the replica takes the member
+// until the release, or the end of the Lease. A Hold that has ended never becomes valid again. If the replica takes the
+// member again, there is a new Hold.
 type Hold struct {
 	term *term
 

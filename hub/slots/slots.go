@@ -1,5 +1,5 @@
-// Package slots limits the number of concurrent requests, in total and for one party: a user, a namespace or a peer.
-// With the limits, no party can block the others.
+// Package slots limits the number of concurrent requests, in total and for each party: a user, a namespace or a peer.
+// No party can therefore block the others.
 //
 // The caller determines the parties of a request, and how long the request waits.
 package slots
@@ -34,9 +34,9 @@ func New(atOnce int) *Slots {
 	return &Slots{all: make(chan struct{}, atOnce), shares: map[Party]*share{}}
 }
 
-// Take waits for a slot, which each party shares, and returns a function that gives the slot back. ok is false if ctx
-// ended first. While a caller waits for the slot of one party, it holds the slots of the parties before it. Name the
-// user before the namespace, because other users share the namespace.
+// Take waits for a slot, which counts against the limit of each party. giveBack returns the slot. ok is false if ctx
+// ended first. While a caller waits for a slot of one party, it holds the slots of the parties before it in the list.
+// Name the user before the namespace, because other users share the namespace.
 func (a *Slots) Take(ctx context.Context, parties ...Party) (giveBack func(), ok bool) {
 	var taken []func()
 	giveBack = func() {

@@ -14,8 +14,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// resource finds the resource of a kind at the version that the hub prefers, or else at the first version that has the
-// kind. For a kind that the hub does not serve, the error is a meta.NoKindMatchError.
+// resource returns the resource of a kind at the version that the hub prefers. If this version does not have the kind,
+// it returns the first version that does. If the hub does not serve the kind, the error is a meta.NoKindMatchError.
 func (s *Store) resource(ctx context.Context, gk schema.GroupKind) (schema.GroupVersionResource, error) {
 	versions, err := s.versions(ctx, gk.Group)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// undecided means that the object is missing, but no read can prove that it was deleted. A retry soon after gives the
-// same error.
+// undecided means that the object is missing, but no read can prove that it was deleted. A retry would return the same
+// error.
 type undecided struct{ why string }
 
 // Error implements error.
@@ -30,13 +30,13 @@ func (u undecided) Error() string { return u.why }
 // Undecided marks the error, so that callers can distinguish it from a failed read without an import of this package.
 func (undecided) Undecided() bool { return true }
 
-// Live reads an object from the API server. It returns the object, which may have a deletionTimestamp; or gone, if the
-// object was deleted; or an error.
+// Live reads an object from the API server. It returns the object, which may have a deletionTimestamp, or gone if the
+// object was deleted, or an error.
 //
-// gone is true only if the object was deleted while its kind stayed. Therefore the response must come from the kind's
-// own storage. The CustomResourceDefinition must exist, must not be terminating, and must not be younger than since, a
-// time at which the object existed. A definition that was deleted and created again has deleted its objects. An object
-// of a bundle is never gone: after it was removed from the bundle, it has a deletionTimestamp.
+// gone is true only if the object was deleted while its kind existed. The response must therefore come from the storage
+// of the kind. The CustomResourceDefinition must exist, must not be being deleted, and must not be younger than since,
+// a time at which the object existed. If a definition was deleted and created again, its objects are lost without a
+// user's wish. An object of a bundle is never gone. After it is removed from the bundle, it has a deletionTimestamp.
 func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
@@ -60,7 +60,7 @@ func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Ti
 }
 
 // read reads an object of a known resource, with the results of Live. If the API server does not serve the resource any
-// more, it returns an error, because only an existing kind can prove that an object is missing.
+// more, it returns an error: a missing object proves a deletion only if the kind still exists.
 func (s *Store) read(ctx context.Context, resource schema.GroupVersionResource, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
 	obj, err = s.requests.Resource(resource).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 	switch {
@@ -83,7 +83,8 @@ func (s *Store) read(ctx context.Context, resource schema.GroupVersionResource, 
 	return obj, false, nil
 }
 
-// places caches the resources of kinds for recentFor, so that many deletions together need one discovery request.
+// places caches the resources of kinds for recentFor. If many objects are deleted together, one discovery request is
+// enough.
 type places struct {
 	mu    sync.Mutex
 	found map[schema.GroupKind]place
@@ -110,15 +111,15 @@ func (p *places) put(gk schema.GroupKind, resource schema.GroupVersionResource) 
 	p.found[gk] = place{resource: resource, at: time.Now()}
 }
 
-// isGone reports whether the object is missing. The API server also answers 404 if the kind is missing; isGone returns
-// false then.
+// isGone reports whether the response says that the object is missing. If the kind is missing, API servers also answer
+// 404. isGone returns false then.
 func isGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// kindStays returns an error unless the kind has existed since the given time and is not being deleted. It must run
-// after the read of the object. A CRD gets a deletionTimestamp before its objects disappear, and the deletionTimestamp
-// is never removed.
+// kindStays returns an error unless the kind has existed since the given time and is not being deleted. It must be
+// called after the read of the object. A CRD gets its deletionTimestamp before its objects disappear, and never loses
+// it.
 func (s *Store) kindStays(ctx context.Context, r schema.GroupResource, since time.Time) error {
 	if builtIn(r.Group) {
 		return nil
@@ -139,9 +140,9 @@ func (s *Store) kindStays(ctx context.Context, r schema.GroupResource, since tim
 	return nil
 }
 
-// builtIn reports whether the API server itself serves the group. It uses the list in the client library and not the
-// server's, so that a CRD cannot make its group built-in. For a kind of an aggregated API server, builtIn returns
-// false, and nothing can prove that the kind exists.
+// builtIn reports whether the API server itself serves the group. It uses the list of groups in the client library. A
+// CRD could add a group to the list of the server. For a kind of an aggregated API server it returns false, and no read
+// can prove that the kind exists.
 func builtIn(group string) bool {
 	switch group {
 	case "apiextensions.k8s.io", "apiregistration.k8s.io":
@@ -150,7 +151,7 @@ func builtIn(group string) bool {
 	return builtInKinds.IsGroupRegistered(group)
 }
 
-// builtInKinds is a scheme of its own, because other packages may add kinds to the shared scheme of client-go.
+// builtInKinds is a separate scheme, because other packages may add kinds to the shared scheme of client-go.
 var builtInKinds = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(scheme.AddToScheme(s))

@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// recentBytes limits the cached objects of one generation, measured as JSON. In memory they take about five times
-	// that size.
+	// recentBytes is the maximum size of the cached objects of one generation, as JSON. They need about five times as much
+	// memory.
 	recentBytes = 2 << 20
-	// recentFor is the minimum time for which an unused object is cached; the maximum is twice that. The resource of a
-	// kind is cached for the same time.
+	// recentFor is the minimum time for which an unused object stays cached. The maximum is twice as long. The resource of
+	// a kind is cached for the same time.
 	recentFor = 10 * time.Second
 )
 
-// recent caches recently unpacked objects. After a change, scheduling, the dispatch to each member and the report read
-// the same object one after the other. There are two generations of objects; one that is not used during a whole
-// generation is dropped.
+// recent caches unpacked objects. After a change, scheduling, the dispatch to each member and the report read the same
+// object one after the other. The cache has two generations. An object that is not used during a whole generation is
+// dropped.
 //
-// The key is the record. A record never changes, because another version of an object has another record.
+// The key is the record. Each version of an object has another record, so that a key never changes its meaning.
 type recent struct {
 	mu         sync.Mutex
 	young, old map[*record]*unstructured.Unstructured
@@ -50,7 +50,7 @@ func (c *recent) put(r *record, u *unstructured.Unstructured) {
 	c.add(r, u)
 }
 
-// The caller of add and next holds the lock.
+// The caller of add and next holds c.mu.
 func (c *recent) add(r *record, u *unstructured.Unstructured) {
 	if c.bytes += r.jsonSize; c.bytes > recentBytes {
 		c.next()

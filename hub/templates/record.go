@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// record is a stored template: compressed JSON, and the values that are read most often. A record never changes.
+// record is a template in memory: compressed JSON, and the values that are read most often. A record never changes.
 type record struct {
 	*metav1.ObjectMeta // always nil: only the values below can be read
 	namespace, name    string
@@ -57,15 +57,15 @@ func (r *record) GetAnnotations() map[string]string {
 	return map[string]string{hubv1.BundleAnnotation: r.bundle.Annotation()}
 }
 
-// The compressor and the decompressor are safe for concurrent use. The window fits most objects and keeps the
-// compressor small.
+// The compressor and the decompressor are safe for concurrent use. The window is small, because most objects fit into
+// it.
 var (
 	compressor = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false)))
 	decompressor = must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true)))
 )
 
-// must panics on an error. The options here are constants, so that there is none.
+// must panics on an error. The options are constants, so that an error is not possible.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -101,8 +101,7 @@ func withoutStatus(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// unpack is the inverse of pack. It panics on an error, because an error means that this process has corrupted its
-// memory.
+// unpack is the inverse of pack. It panics on an error, which would mean that the memory of this process is corrupted.
 func (r *record) unpack() *unstructured.Unstructured {
 	raw, err := decompressor.DecodeAll(r.compressed, make([]byte, 0, r.jsonSize))
 	u := &unstructured.Unstructured{}
@@ -115,8 +114,8 @@ func (r *record) unpack() *unstructured.Unstructured {
 	return u
 }
 
-// Approximate memory in bytes: an entry of a map from strings to interface values at the usual load; a map of up to
-// eight labels; and the two string headers of a label.
+// Approximate sizes in memory, in bytes: an entry of a map from strings to interface values at the usual load, a map of
+// up to eight labels, and the two string headers of a label.
 const (
 	placeInKind = 64
 	placeLabels = 320

@@ -19,12 +19,13 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// A stored template is an object of a bundle, see bundle.Stored. hub/bundles writes the Secrets.
+// A stored template is an object of a bundle in a Secret, see bundle.Stored. hub/bundles writes these Secrets.
 
 // secrets is the kind Secret.
 var secrets = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 
-// storedRecord is the record of a stored template. Its metadata is that of the Secret.
+// storedRecord is the record of a stored template. Its namespace, name, UID and resourceVersion are those of the
+// Secret.
 type storedRecord struct {
 	*metav1.ObjectMeta // always nil, as in record
 	secret             types.NamespacedName
@@ -107,7 +108,7 @@ func (s *Store) StoredKinds() sets.Set[schema.GroupKind] {
 	return kinds
 }
 
-// StoredState says whether the objects of bundles are read.
+// StoredState returns the state of the watch of the stored objects.
 func (s *Store) StoredState() kindwatch.State {
 	state, _ := s.stored.State(secrets)
 	return state
@@ -128,7 +129,7 @@ func (s *Store) ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectId
 	return ids
 }
 
-// liveStored reads an object of a bundle from the API server, with the results of Live.
+// liveStored reads an object of a bundle from the API server. It has the same results as Live.
 func (s *Store) liveStored(ctx context.Context, id hubv1.ObjectIdentity) (obj *unstructured.Unstructured, gone bool, err error) {
 	u, err := s.requests.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(s.namespace).Get(ctx, id.ManifestName(), metav1.GetOptions{})
 	switch {

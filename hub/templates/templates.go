@@ -1,6 +1,6 @@
-// Package templates stores the federated objects of the hub: the templates. A template is the hub's own object of a
-// wanted kind, or an object of a bundle (stored.go), which the hub does not have as an object of its own. If both exist
-// with one identity, the object of the bundle is the template.
+// Package templates keeps the templates of the hub in memory. A template is a hub object of a wanted kind, or an object
+// of a bundle (stored.go), which is not a separate object on the hub. If both exist with the same identity, the object
+// of the bundle is the template.
 //
 //   - A kind is watched while it is wanted, without a label selector, at the version that the hub prefers. If its CRD
 //     gets another preferred version, the watch changes to that version.
@@ -61,9 +61,9 @@ var (
 	_ manager.LeaderElectionRunnable = &Store{}
 )
 
-// New returns a Store that wants no kinds yet. apiReader reads CustomResourceDefinitions without a cache. The objects
-// of bundles are Secrets in the namespace own. For a resource in namespaces, only the objects in its listed namespaces
-// are templates.
+// New returns a Store without wanted kinds. apiReader reads CustomResourceDefinitions without a cache. own is the
+// namespace of the Secrets with the objects of bundles. If a resource is in namespaces, only its objects in the listed
+// namespaces are templates.
 func New(cfg *rest.Config, apiReader client.Reader, own string, namespaces map[schema.GroupResource][]string) (*Store, error) {
 	short := rest.CopyConfig(cfg)
 	short.Timeout = answer.Timeout
@@ -182,9 +182,9 @@ func (s *Store) Want(kinds sets.Set[schema.GroupKind]) {
 	}
 }
 
-// Retry discovers the wanted kinds of the given groups again, because their CRDs have changed. It retries kinds that
-// were not served. If the hub prefers another version of a kind, the watch changes to that version, and the functions
-// of OnState are called.
+// Retry discovers the wanted kinds of the given groups again, because CRDs of these groups have changed. It retries
+// kinds that were not served. If the hub now prefers another version of a kind, the watch changes to this version, and
+// the functions of OnState are called.
 func (s *Store) Retry(ctx context.Context, groups sets.Set[string]) {
 	s.mu.Lock()
 	wanted := s.wanted
@@ -207,8 +207,8 @@ func (s *Store) Retry(ctx context.Context, groups sets.Set[string]) {
 	}
 }
 
-// Get returns a template, which is shared and must not be changed. If there is none, the object is not known to be
-// deleted; see Live.
+// Get returns a template. It is shared and must not be changed. If Get returns false, the object need not be deleted,
+// see Live.
 func (s *Store) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
 	r, ok := s.record(id)
 	if !ok {
@@ -217,8 +217,8 @@ func (s *Store) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) 
 	return s.recent.get(r), true
 }
 
-// Head returns the parts of a template that are readable without unpacking: namespace, name, uid, resourceVersion,
-// labels and BundleAnnotation. It is shared and must not be changed.
+// Head returns the metadata of a template that can be read without unpacking it: namespace, name, uid, resourceVersion,
+// labels and BundleAnnotation. The result is shared and must not be changed.
 func (s *Store) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 	r, ok := s.record(id)
 	if !ok {
@@ -227,8 +227,8 @@ func (s *Store) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 	return r, true
 }
 
-// Content returns a number that changes with every part of a template except its status. Numbers of different processes
-// cannot be compared. It is 0 if there is no such template.
+// Content returns a number that changes when any part of a template except its status changes. The numbers of different
+// processes cannot be compared. It is 0 if there is no such template.
 func (s *Store) Content(id hubv1.ObjectIdentity) uint64 {
 	r, ok := s.record(id)
 	if !ok {
@@ -246,8 +246,8 @@ func (s *Store) record(id hubv1.ObjectIdentity) (*record, bool) {
 	return r, ok
 }
 
-// keep makes the record of a listed or watched object. The object itself is cached, because the handlers that are
-// called next read it.
+// keep makes the record of an object from a list or a watch. It also caches the unpacked object, because the handlers
+// that are called next read it.
 func (s *Store) keep(u *unstructured.Unstructured) (metav1.Object, error) {
 	trim(u)
 	r := pack(u)
@@ -277,13 +277,13 @@ func (s *Store) isStored(id hubv1.ObjectIdentity) bool {
 	return ok
 }
 
-// State says whether the hub's own objects of a kind are read. It returns false if the kind is not watched.
+// State returns the state of the watch of a kind. It returns false if the kind is not watched.
 func (s *Store) State(gk schema.GroupKind) (kindwatch.State, bool) {
 	return s.watches.State(unversioned(gk))
 }
 
-// StateOf returns the State of the watch that has the object: the watch of bundles' objects if a bundle has the object,
-// and else the watch of its kind. It returns false if the kind is not watched.
+// StateOf returns the state of the watch that delivers the object: the watch of the stored objects if it is an object
+// of a bundle, and otherwise the watch of its kind. It returns false if the kind is not watched.
 func (s *Store) StateOf(id hubv1.ObjectIdentity) (kindwatch.State, bool) {
 	if s.isStored(id) {
 		return s.StoredState(), true
@@ -291,7 +291,7 @@ func (s *Store) StateOf(id hubv1.ObjectIdentity) (kindwatch.State, bool) {
 	return s.State(id.GroupKind())
 }
 
-// Watches reports whether the Store reads the kind's objects in a namespace. It returns true while this is not known.
+// Watches reports whether the Store reads the objects of a kind in a namespace. It returns true until this is known.
 func (s *Store) Watches(gk schema.GroupKind, namespace string) bool {
 	return s.watches.Watches(unversioned(gk), namespace)
 }

@@ -7,9 +7,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// trim removes the parts of a hub object that the hub never reads: the last-applied annotation, managed fields, and a
-// BundleAnnotation, which only objects of bundles may have. It keeps the field managers of the status, because the hub
-// writes a status only if no other manager owns it.
+// trim removes the parts of a hub object that the hub never reads: the last-applied annotation, most managed fields,
+// and a BundleAnnotation, which only objects of bundles may have. It keeps the field managers of the status, because
+// the hub writes a status only if no other manager has written it.
 func trim(u *unstructured.Unstructured) {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	if a, ok := metadata["annotations"].(map[string]any); ok {

@@ -35,7 +35,8 @@ const (
 // ID identifies a change among all changes of all objects. It is the span ID of SpanChange.
 type ID = trace.SpanID
 
-// Change is one change of a hub object. All replicas derive equal values. The zero Change makes no spans.
+// Change identifies one change of a hub object for tracing. All replicas compute the same IDs for it. The zero Change
+// makes no spans.
 type Change struct {
 	tracer *Tracer
 	object hubv1.ObjectIdentity
@@ -48,8 +49,8 @@ type Change struct {
 	sampled    bool
 }
 
-// Change returns the newest change of a hub object: that of its generation, or its deletion if it is being deleted. For
-// a kind without a generation, each resourceVersion is a change.
+// Change returns the newest change of a hub object. This is the change to its generation or, if it is being deleted,
+// the deletion. For a kind without a generation, each resourceVersion is a change.
 func (t *Tracer) Change(object hubv1.ObjectIdentity, template *unstructured.Unstructured) Change {
 	switch {
 	case t == nil:
@@ -78,9 +79,9 @@ func (t *Tracer) Deletion(object hubv1.ObjectIdentity, uid types.UID) Change {
 	return t.derive(object, uid, "deleted")
 }
 
-// TargetChange returns the change that a target of a binding applies. It is the deletion of the hub object if the
-// target is withdrawn because of that deletion. Otherwise it is the newest change of the object, or the zero Change if
-// no object with this UID is known. A withdrawal for another reason than the deletion is never in the trace of the
+// TargetChange returns the change of the hub object that a target of a binding applies. If the target is withdrawn
+// because the object was deleted, it is the deletion. Otherwise it is the newest change of the object. If no object
+// with this UID is known, it is the zero Change. A withdrawal for another reason never appears in the trace of the
 // deletion.
 func (t *Tracer) TargetChange(object hubv1.ObjectIdentity, uid types.UID, target *hubv1.BindingTarget, template *unstructured.Unstructured) Change {
 	switch {
@@ -94,7 +95,7 @@ func (t *Tracer) TargetChange(object hubv1.ObjectIdentity, uid types.UID, target
 	return t.Change(object, template)
 }
 
-// derive returns a change whose IDs are computed from its arguments, so that all replicas get the same IDs.
+// derive computes the IDs of a change from its arguments, so that all replicas get the same IDs.
 func (t *Tracer) derive(object hubv1.ObjectIdentity, uid types.UID, version string) Change {
 	c := Change{tracer: t, object: object}
 	sum := sha256.Sum256([]byte(t.hub + "\x00" + string(uid) + "\x00" + version))
@@ -113,7 +114,7 @@ func parse(text string) trace.SpanContext {
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
 }
 
-// maxParent limits the length of a traceparent. Version 00 has 55 characters.
+// maxParent is the maximum length of a traceparent. Version 00 has 55 characters.
 const maxParent = 128
 
 // ID returns the ID of the change.
@@ -130,7 +131,7 @@ func (c Change) Log(log logr.Logger) logr.Logger {
 	return log.WithValues("trace_id", c.trace.String())
 }
 
-// Step is a finished step of a change.
+// Step is a step of a change that has ended.
 type Step struct {
 	Name         string
 	Began, Ended time.Time
@@ -153,7 +154,7 @@ func (c Change) Root(began, ended time.Time) {
 	c.make(ctx, Step{Name: SpanChange, Began: began, Ended: ended})
 }
 
-// Record makes the span of a step as a child of SpanChange, and the spans of the step's parts as children of that span.
+// Record makes the span of a step as a child of SpanChange. The parts of the step become children of this span.
 func (c Change) Record(s Step) {
 	if c.sampled {
 		c.make(trace.ContextWithRemoteSpanContext(context.Background(), c.context(c.id)), s)
@@ -191,7 +192,7 @@ func (c Change) make(ctx context.Context, s Step) {
 	span.End(trace.WithTimestamp(s.Ended))
 }
 
-// ids generates the IDs of spans. SpanChange gets the IDs of its change; all other spans get random IDs.
+// ids generates the IDs of spans. SpanChange gets the IDs of its change. All other spans get random IDs.
 type ids struct{}
 
 // idsOfRoot is the context key of the Change whose IDs the next span gets.

@@ -1,10 +1,10 @@
 // Package tracing makes the spans of changes. One trace follows a change of a hub object from the user's write to the
 // members and back. The spans are sent to an OTLP endpoint.
 //
-// Queues contain only keys, and several replicas work on one change, so that the hub cannot pass a trace context from
+// Queues contain only keys, and several replicas work on one change. The hub therefore cannot pass a trace context from
 // part to part. Instead, each part computes the trace ID from the UID and the generation of the hub object (change.go).
-// The ID alone decides whether a trace is sampled. A span is made after its step, and only if the step changed
-// something.
+// The ID alone decides whether a trace is sampled. A span is made when its step has ended, and only if the step has
+// changed something.
 //
 // A nil Tracer makes no spans, and allocates no memory.
 package tracing
@@ -35,13 +35,13 @@ import (
 )
 
 const (
-	// requestWithin limits one request, and batchWithin limits all attempts to send one batch.
+	// requestWithin is the timeout of one request. batchWithin is the timeout of all attempts to send one batch.
 	requestWithin, batchWithin = 5 * time.Second, 10 * time.Second
-	// closeWithin limits how long the process waits at its end until the last spans are sent.
+	// closeWithin is how long the process waits at its end until the last spans are sent.
 	closeWithin = 2 * time.Second
-	// queued limits the spans that wait for the endpoint. Further spans are dropped.
+	// queued is the maximum number of spans that wait to be sent. Further spans are dropped.
 	queued = 8192
-	// batched limits the spans in one request.
+	// batched is the maximum number of spans in one request.
 	batched = 512
 )
 
@@ -105,8 +105,8 @@ func (o Options) url() (*url.URL, error) {
 	return u, nil
 }
 
-// New returns a Tracer that sends spans to the endpoint. It returns nil if there is no endpoint. It does not connect.
-// If the endpoint does not answer, only spans are lost.
+// New returns a Tracer that sends spans to the endpoint. It returns nil if no endpoint is configured. New does not
+// connect. If the endpoint does not answer later, spans are lost, and the hub works as usual.
 func New(o Options, p Process) (*Tracer, error) {
 	if err := o.Validate(); err != nil || o.Endpoint == "" {
 		return nil, err
@@ -183,7 +183,7 @@ func authorities(file string) (*x509.CertPool, error) {
 // noRedirect refuses redirects, so that spans are sent only to the configured host.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// mostReason limits the length of an endpoint's error in the log, in characters.
+// mostReason is the maximum length of an error of the endpoint in the log, in characters.
 const mostReason = 256
 
 // sender sends spans. It logs the begin and the end of an outage of the endpoint, but not each lost batch.
@@ -215,7 +215,7 @@ func (s *sender) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan)
 	return nil
 }
 
-// plain returns a text of the endpoint for the log: shortened, and on one line.
+// plain returns a text of the endpoint for the log, cut and on one line.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
