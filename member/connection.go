@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// Connection has the address of a member's API server, and the credentials of the hub there. The hub uses no other data
-// to reach the server. Two equal connections are served by the same link.
+// Connection has the address of a member's API server, and the credentials of the hub there. The hub uses nothing else
+// to reach the server. Equal connections have the same link.
 type Connection struct {
 	// Server is the https URL of the API server, without a trailing slash.
 	Server string

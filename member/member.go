@@ -44,8 +44,8 @@ type Cluster interface {
 	// these fields. It returns the manifest itself if the schema has all its fields, or if the cluster publishes no
 	// readable schema.
 	Fit(ctx context.Context, manifest *unstructured.Unstructured) (fitting *unstructured.Unstructured, unserved []string)
-	// Misfits returns the values of a manifest that violate the cluster's schema of the kind. It returns none if the
-	// cluster publishes no readable schema.
+	// Misfits returns the values of a manifest that violate the cluster's schema of the kind. It is empty if the cluster
+	// publishes no readable schema.
 	Misfits(ctx context.Context, manifest *unstructured.Unstructured) []Misfit
 	// Apply writes one object to the cluster. The outcome has the reason if it cannot. Apply logs nothing.
 	Apply(ctx context.Context, in ApplyIntent) Outcome
@@ -53,7 +53,7 @@ type Cluster interface {
 	Withdraw(ctx context.Context, in WithdrawIntent) Outcome
 	// Observe starts to watch objects of this kind for the given holder, a binding. It is idempotent.
 	Observe(gvk schema.GroupVersionKind, holder types.NamespacedName)
-	// Forget ends the use of the kind by the holder. The watch stops after its last holder is gone.
+	// Forget ends the observation of the kind for the holder. The watch stops when no holder is left.
 	Forget(gvk schema.GroupVersionKind, holder types.NamespacedName)
 	// Observation returns the last observed state of an object. synced is false until the kind's first list has been
 	// delivered, and while the cluster does not serve the kind. If synced is true, a missing observation means that the
@@ -117,7 +117,7 @@ type CopyState struct {
 	Adopted         bool   // the object was on the cluster before the hub adopted it
 }
 
-// Assessment is the health of a member object, with the reason.
+// Assessment is the health of an object on a member, with the reason.
 type Assessment struct {
 	Health        hubv1.Health
 	HealthReason  string
@@ -131,7 +131,7 @@ type ApplyIntent struct {
 	Manifest *unstructured.Unstructured
 	Owner    hubv1.ObjectIdentity
 	OwnerUID types.UID
-	// Digest is computed from the manifest and from the settings of the policy that change how the hub applies it.
+	// Digest is computed from the manifest, and from the settings of the placement that change how the hub applies it.
 	Digest string
 
 	Known
@@ -140,11 +140,11 @@ type ApplyIntent struct {
 	// Adopting is the UID of an unmanaged object that the hub adopts, in the way that Adoption allows. If it is set,
 	// Apply writes to no other object and creates none.
 	Adopting types.UID
-	// KeepAway means that the cluster held the copy before. If the copy no longer exists, Apply does not create it
-	// again, and the outcome is NotRecreated.
+	// KeepAway is true if the cluster held the copy before. If the copy is missing, Apply does not create it again, and
+	// the outcome is NotRecreated.
 	KeepAway bool
 	// Source is the state of the hub from which the manifest was rendered. Apply does not overwrite a copy from a later
-	// state: the outcome is HubIsOlder.
+	// state of the hub. The outcome is then HubIsOlder.
 	Source source.State
 	// NamespaceLabels are the pod-security labels of the hub's namespace. Apply sets them on a namespace that it
 	// creates on demand.
@@ -156,11 +156,11 @@ type Known struct {
 	// Confirmed is the content hash in the row of the binding. It is empty if the cluster has no row.
 	Confirmed string
 	// Observed is the last observed resourceVersion of the copy, or empty. It is set only if the last event showed the
-	// copy as last confirmed, not paused and not being deleted. If it is set, Apply writes at that version, and reads
-	// the copy only if the version has changed. If it is empty, Apply reads the copy first.
+	// copy with its last confirmed content, not paused and not being deleted. If it is set, Apply writes at this version,
+	// and reads the copy only if the version has changed. If it is empty, Apply reads the copy first.
 	Observed string
-	// Unknown means that the hub knows of no object of this name on the cluster. In this case Apply creates the object
-	// without a read, and reads only if the object exists.
+	// Unknown is true if the hub knows of no object of this name on the cluster. Apply then creates the object without a
+	// read, and reads it only if it exists.
 	Unknown bool
 	// ConfirmedUID is the UID of the last confirmed copy. An object with this UID is the hub's copy even if some of its
 	// labels or annotations were removed.
@@ -194,15 +194,15 @@ type WithdrawIntent struct {
 	// the hub's copy, even if its annotation names an earlier hub object of the same name.
 	ConfirmedUID    types.UID
 	ConfirmedDigest string
-	// Source is the state of the hub in which the withdrawal was decided. A copy from a later state stays on the
-	// cluster: the outcome is HubIsOlder.
+	// Source is the state of the hub in which the withdrawal was decided. A copy from a later state of the hub stays on
+	// the cluster. The outcome is then HubIsOlder.
 	Source source.State
 
 	// Adopted is true if the hub had adopted the copy with ConfirmedUID.
 	Adopted bool
 
-	// Seen is the copy's state from a live watch. It is nil if no watch has shown the copy. If Seen proves that the
-	// copy may be deleted, Withdraw deletes exactly that version, without a read.
+	// Seen is the state of the copy in a live watch. It is nil if no watch has shown the copy. If Seen proves that the
+	// copy may be deleted, Withdraw deletes exactly this version, without a read.
 	Seen *Observation
 
 	Policy hubv1.RemovalPolicy
@@ -215,15 +215,15 @@ type WithdrawIntent struct {
 type Retry int
 
 const (
-	// RetryNever means that only a change of the hub object, of a policy or of the member's object can help. An event
-	// of such a change queues the key again.
+	// RetryNever: only a change of the hub object, of a policy or of the member's object can help. The event of this
+	// change queues the key again.
 	RetryNever Retry = iota
-	// RetrySoon means a retry with the usual back-off: 0.2 s doubling to 60 s, with jitter.
+	// RetrySoon: retry after 0.2 s, doubling to 60 s, with jitter.
 	RetrySoon
-	// RetrySlowly means that only a change on the member can help, of which the hub may get no event: 30 s doubling to
+	// RetrySlowly: only a change on the member can help, of which the hub may get no event. Retry after 30 s, doubling to
 	// 5 min.
 	RetrySlowly
-	// RetryAfter means a retry after Outcome.After, because the server asked for that delay or a pause ends then.
+	// RetryAfter: retry after Outcome.After, because the server has asked for this delay, or a pause ends then.
 	RetryAfter
 )
 
@@ -235,12 +235,12 @@ type Outcome struct {
 	// Reason is a constant of api/v1alpha1. Message says what the user can do, in at most 256 characters.
 	Reason, Message string
 
-	// CopyState is the state of the member object after the call. It is empty if the call has not seen the object.
-	// Adopted and Digest are set only if Applied is True. Digest is that of the intent. If Withdraw leaves an object
-	// that is no copy, UID is that of the object. The caller then does not wait for the object's deletion.
+	// CopyState is the state of the object on the member after the call. It is empty if the call has not seen the object.
+	// Adopted and Digest are set only if Applied is True. Digest is the digest of the intent. If Withdraw leaves an object
+	// that is not a copy, UID is the UID of that object. The caller then does not wait for its deletion.
 	CopyState
-	// Newer is set if Reason is HubIsOlder. It has the copy's mark of the hub state, and whether the copy was written
-	// for the same hub object.
+	// Newer is set if Reason is HubIsOlder. It has the state of the hub from which the copy was written, and whether it
+	// was written for the same hub object.
 	Newer Newer
 	// Orphaned is set if Reason is Withdrawn and the copy stays on the cluster. The caller of Withdraw sets its
 	// ClusterID.
@@ -264,7 +264,8 @@ type Outcome struct {
 // HubState identifies one state of a hub object.
 type HubState struct {
 	HubGeneration int64
-	// HubRevision is the number of a stored revision. It is 0 for the newest state of the hub object.
+	// HubRevision is the number of the stored revision from which the manifest was rendered. It is 0 for the newest state
+	// of the hub object.
 	HubRevision int64
 	// HubContent is a number that differs between contents of the hub object. It is comparable only within this
 	// process. The hub needs it because many kinds have no generation.
@@ -279,7 +280,7 @@ type Newer struct {
 	SameObject bool
 }
 
-// FieldDrift is one field of the hub's that another manager changed.
+// FieldDrift is a field of the hub that another manager has changed.
 type FieldDrift struct {
 	Path    string // such as .spec.replicas
 	Manager string // field manager on the member, or "unknown"
@@ -291,8 +292,8 @@ type ObservationHandler func(cluster string, o Observation, content, gone bool)
 
 // LinkState is the state of the hub's link to one cluster.
 type LinkState struct {
-	// Ready is True if the cluster answers requests and its watches deliver events, and otherwise False with a reason.
-	// It is Unknown until the first attempt has ended.
+	// Ready is True if the cluster answers requests and its watches deliver events. Otherwise it is False, with a reason.
+	// It is Unknown until the first connection attempt has ended.
 	Ready           metav1.ConditionStatus
 	Reason, Message string
 	// Credentials is False, with a reason, if the hub refuses the kubeconfig or the cluster refuses its credentials. It
@@ -303,10 +304,10 @@ type LinkState struct {
 	// InUse are the credentials that the link uses. It is zero if the link uses none. The link uses new credentials
 	// only after the cluster has accepted them.
 	InUse credential.Credential
-	// TooLarge names a recent answer of the cluster that exceeded a limit. It is empty if no recent answer did.
+	// TooLarge names a recent response of the cluster that exceeded a limit. It is empty if there was none.
 	TooLarge string
-	// LastHeard is the time of the last watch event from the cluster, updated with each probe. It is zero before the
-	// first event. Other responses do not change it, because they do not show that watches deliver events.
+	// LastHeard is the time of the last watch event from the cluster. It is updated with each probe. It is zero before the
+	// first event. Other responses do not change it, because they do not prove that watches deliver events.
 	LastHeard time.Time
 	// Facts are the last facts that were read. They are zero before the first read.
 	Facts Facts
@@ -331,9 +332,9 @@ type Facts struct {
 // Links manages the links to all clusters. No method waits for the network.
 type Links interface {
 	// Ensure creates or updates the link of a cluster. kubeconfig is the content of the cluster's Secret. A call with
-	// equal arguments changes nothing. With a new token or certificate, the existing clients and caches stay. With a
-	// new address, the link connects to it before the old connection ends. expectedID is status.clusterID, or empty
-	// while it is not known. A cluster with another ID gives the reason IdentityChanged.
+	// equal arguments changes nothing. With a new token or certificate, the existing clients and caches stay. With a new
+	// address, the link connects to it before the old connection ends. expectedID is status.clusterID, or empty while it
+	// is not known. If the cluster has another ID, the link gets the reason IdentityChanged.
 	Ensure(cluster string, kubeconfig []byte, expectedID string)
 	// Remove ends the link and removes its state.
 	Remove(cluster string)

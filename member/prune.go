@@ -11,11 +11,11 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// Pruner lets users remove copies from a connected member that no binding claims.
+// Pruner removes copies that no binding claims from a connected member, for users.
 type Pruner interface {
-	// Copies lists the copies for which keep returns true, of every kind that the hub may write on the member. It
-	// returns at most `most` copies. If keep returns an error, Copies returns that error. If ctx ends, Copies returns
-	// the copies that it has found, with a note.
+	// Copies lists copies of every kind that the hub may write on the member. It returns the copies for which keep returns
+	// true, and at most most of them. If keep returns an error, Copies returns this error. If ctx ends, Copies returns the
+	// copies that it has found so far, with a note.
 	Copies(ctx context.Context, most int, keep func(Copy) (bool, error)) (Copies, error)
 	// Prune deletes or orphans one copy, in the same way as Withdraw. The caller has checked that no binding claims it.
 	Prune(ctx context.Context, in PruneIntent) Outcome
@@ -49,8 +49,8 @@ type PruneIntent struct {
 	// UID or version.
 	UID             types.UID
 	ResourceVersion string
-	// Source is the current state of the hub. Prune does not change a copy from a later state: the outcome is
-	// HubIsOlder.
+	// Source is the current state of the hub. Prune does not change a copy from a later state of the hub. The outcome is
+	// then HubIsOlder.
 	Source source.State
 	// Policy decides whether the copy is deleted or orphaned. An adopted copy is always orphaned.
 	Policy hubv1.RemovalPolicy

@@ -16,8 +16,8 @@ import (
 var ErrUnreadable = errors.New("the answer cannot be read")
 
 // Reader reads objects of a connected member for users of the hub, including objects that the hub does not manage. It
-// writes nothing. The caller checks the rights of the user and removes the values that the user must not see. An error
-// may contain a text of the member that the user has no right to read.
+// writes nothing. The caller must check the rights of the user, and must remove values that the user may not see. An
+// error may contain a text of the member that the user may not read.
 type Reader interface {
 	// List returns objects of a kind, either as rows of the table that the member prints or as whole objects.
 	List(ctx context.Context, in ListIntent) (Listed, error)

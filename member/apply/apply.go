@@ -1,11 +1,11 @@
 // Package apply writes one object to one member cluster, or removes it, and returns the outcome.
 //
 // It reads the object before a change, checks that it belongs to this hub, and makes the change conditional on the
-// version that was read. If no copy is known on the member, the package creates the object without a read, and the
-// server refuses the create if the object exists. If a watch has delivered all data that a read would return, the copy
-// is deleted without a read, at exactly the delivered version. An object of another hub is never changed. An object
-// without a hub's marks is changed only if the caller asked for its adoption. Each failure is an Outcome with a reason
-// and a time to retry. The package writes no log.
+// version that was read. If no copy is known on the member, it creates the object without a read, and the server
+// refuses the create if the object exists. If a watch has delivered all data that a read would return, it deletes the
+// copy without a read, at exactly that version. It never changes an object of another hub. It changes an object that no
+// hub manages only if the caller asks to adopt it. Each failure is an Outcome with a reason and a time to retry. The
+// package writes no log.
 //
 // The caller decides the content of the object, whether it may be removed, and how often the hub restores a field that
 // another manager changes.
@@ -54,7 +54,7 @@ func New(name string, isHub bool, requests rest.Interface, resolve Resolve, hubU
 	}
 }
 
-// target names one object on the member.
+// target is one object on the member, with the client for it.
 type target struct {
 	gvk      schema.GroupVersionKind
 	resource schema.GroupVersionResource
@@ -122,9 +122,9 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	if in.Mode == hubv1.ApplyReportOnly {
 		return a.report(ctx, t, in, manifest)
 	}
-	// The copy is read first in three cases. Some of its fields are left to the member. A deleted copy must not be
-	// created again, which a write at a version would do. The copy was adopted: a new copy must not get the mark of
-	// adoption.
+	// The copy must be read first in three cases. First, some of its fields are left to the member. Second, a deleted copy
+	// must not be created again, which a write at a version would do. Third, the copy was adopted: a new copy must not get
+	// the mark of adoption.
 	if in.Observed != "" && len(in.MemberOwned) == 0 && !in.KeepAway && !in.Adopted {
 		if out, settled := a.applyUnread(ctx, t, in, manifest); settled {
 			return out
@@ -153,7 +153,8 @@ func isSystem(gvk schema.GroupVersionKind, key types.NamespacedName) bool {
 }
 
 // applyUnread writes at the last observed version, without a read. settled is false if the object has changed since
-// that version, or if another manager, such as an autoscaler, owns a field with another value.
+// that version, or if another manager, such as an autoscaler, owns a field with another value. The object must then be
+// read.
 func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
 	after, err := a.write(ctx, t, onVersion(manifest, in.Observed), metav1.ApplyOptions{})
 	switch {
@@ -172,13 +173,14 @@ func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyInte
 const noVersion = "1"
 
 // createUnread creates an object without a read. settled is false if the object exists, or if the server reports a
-// conflict with a deleted object.
+// conflict with a deleted object. The object must then be read.
 func (a *Applier) createUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
 	out, again := a.create(ctx, t, in, onVersion(manifest, noVersion))
 	return out, !again
 }
 
-// applyOnce reads the object, decides what to do, and writes. again is true if the object changed in between.
+// applyOnce reads the object, decides what to do, and writes. again is true if the object has changed between the read
+// and the write.
 func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, again bool) {
 	live, err := t.read(ctx)
 	switch {
@@ -263,7 +265,7 @@ func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, m
 	return out, false
 }
 
-// done returns the outcome for an object that equals the manifest.
+// done returns the outcome for an object that needs no write, because it equals the manifest.
 func (a *Applier) done(in member.ApplyIntent, live *unstructured.Unstructured) member.Outcome {
 	out := seen(applied(hubv1.ReasonApplied, ""), live)
 	out.Hash, _ = content.Hash(a.key, live)

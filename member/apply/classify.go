@@ -26,8 +26,8 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// isGone reports whether the server serves the kind and has no such object. For a kind that is not served, the response
-// body is no Status, and client-go turns it into a 404 with the requested name.
+// isGone reports whether the server serves the kind and has no such object. If the kind is not served, the body of the
+// response is not a Status. client-go then makes a 404 with the name of the object.
 func isGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -66,8 +66,8 @@ const duplicateEntries = "duplicate entries for key"
 var (
 	rbacDenied = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
 	// conflictManager matches the message of one cause of a conflict, such as: conflict with "manager" using apps/v1.
-	// duplicated matches the path and the keys in: .spec.containers[name="web"].env: duplicate entries for key
-	// [name="A"].
+	// duplicated matches the path and the keys in a message such as: .spec.containers[name="web"].env: duplicate entries
+	// for key [name="A"].
 	duplicated      = regexp.MustCompile(`(\.\S+): ` + duplicateEntries + ` \[((?:[^"\]]|"(?:[^"\\]|\\.)*")*)\]`)
 	conflictManager = regexp.MustCompile(`^conflict with "((?:[^"\\]|\\.)*)"`)
 )
@@ -119,8 +119,8 @@ func tooLarge(err error) error {
 	return err
 }
 
-// cause returns why there was no response. It leaves out ports and times, because they would change the row in the
-// binding at every attempt.
+// cause returns why there was no response. It leaves out ports and times, because a message that differs at each
+// attempt would write the row each time.
 func cause(err error) string {
 	var timeout interface{ Timeout() bool }
 	var op *net.OpError
@@ -157,15 +157,15 @@ func byCode(err error, status metav1.Status, t target) member.Outcome {
 	return refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s", t.invalid(status))
 }
 
-// later sets the delay after which the server asked the client to retry.
+// later sets the time of the next try to the delay that the server has asked for.
 func later(out member.Outcome, err error) member.Outcome {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	out.Retry, out.After = member.RetryAfter, min(time.Duration(max(seconds, 1))*time.Second, answer.LongestPause)
 	return out
 }
 
-// forbidden distinguishes a missing right, which the member's chart can grant, from a denial by admission, such as a
-// quota.
+// forbidden returns the outcome for a response 403. The cause is either a missing right, which the chart of the member
+// can grant, or a denial by admission, such as a quota.
 func forbidden(status metav1.Status, t target) member.Outcome {
 	if m := rbacDenied.FindStringSubmatch(status.Message); m != nil {
 		where, what := "on this cluster", "the kind"
@@ -228,8 +228,8 @@ func (t target) duplicates(text string) string {
 	return said + ": server-side apply takes one: leave out the others on the hub"
 }
 
-// withKey returns the text of a duplicate entry for the message. For an entry of a set it returns no value, because the
-// value may be secret.
+// withKey returns the text about a duplicate entry. For an entry of a set it leaves out the value, because the value
+// may be secret.
 func withKey(key string) string {
 	if strings.HasPrefix(key, "=") {
 		return " that are equal"

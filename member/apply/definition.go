@@ -24,8 +24,8 @@ func isDefinition(gk schema.GroupKind) bool {
 }
 
 // definitionKept returns the outcome for a CustomResourceDefinition that must not be deleted now, because the API
-// server would delete all objects of its kind, too. It returns nil if there are no objects. An object that is created
-// between this read and the deletion is lost.
+// server would delete all objects of its kind, too. It is nil if there are no objects. If a user creates an object
+// after this check, the object is deleted with the definition.
 func (a *Applier) definitionKept(ctx context.Context, live *unstructured.Unstructured) *member.Outcome {
 	var d apiextensionsv1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &d); err != nil {
@@ -68,8 +68,8 @@ func servedVersion(d *apiextensionsv1.CustomResourceDefinition) (version string)
 	return version
 }
 
-// someOf returns a text with the number of objects of a kind in all namespaces, and the name of one object. The text is
-// empty if there are no objects. The API server reads the objects from etcd, not from its cache.
+// someOf returns a text with the number of objects of a kind in all namespaces, and the name of one of them. The text
+// is empty if there are no objects. The API server must read the objects from etcd, because its cache may be older.
 func (a *Applier) someOf(ctx context.Context, of schema.GroupVersionResource) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()

@@ -11,9 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// mark returns the manifest to send, with the hub's labels and annotations. Of the metadata it keeps only names, labels
-// and annotations. Finalizers and owners of the hub object have no meaning on the member. The result shares everything
-// except the metadata with the manifest, and this package does not change the shared part.
+// mark returns the manifest to send, with the hub's labels and annotations. Of the metadata it keeps only the name, the
+// namespace, labels and annotations, because finalizers and owners of the hub object have no meaning on the member. The
+// result shares everything except the metadata with the manifest. This package does not change the shared part.
 func (a *Applier) mark(in member.ApplyIntent) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: maps.Clone(in.Manifest.Object)}
 	delete(out.Object, "status")
@@ -44,8 +44,8 @@ func markAdopted(manifest *unstructured.Unstructured, uid types.UID) {
 	manifest.SetAnnotations(annotations)
 }
 
-// isAdopted reports whether the object has the annotation of an adopted copy. If a user of the member forges the
-// annotation, the hub only orphans the object instead of deleting it.
+// isAdopted reports whether the object has the annotation of an adopted copy. If a user of the member adds the
+// annotation, the hub orphans the object instead of deleting it.
 func isAdopted(live *unstructured.Unstructured) bool {
 	return live.GetAnnotations()[hubv1.AdoptedAnnotation] == adoptedValue
 }

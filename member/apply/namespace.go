@@ -17,8 +17,9 @@ import (
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// makeNamespace creates the namespace that an object needs, or returns why it cannot. It uses a create, because a later
-// apply of a federated Namespace object would remove the annotation if an apply had set it.
+// makeNamespace creates the namespace that an object needs. If it cannot, the outcome has the reason. It uses a create
+// and not an apply. If an apply had set the hub's annotation, a later apply of a Namespace object of the hub would
+// remove it.
 func (a *Applier) makeNamespace(ctx context.Context, name string, in member.ApplyIntent) (out member.Outcome, ok bool) {
 	if !in.CreateNamespace {
 		return refused(hubv1.ReasonNamespaceMissing, member.RetrySlowly,

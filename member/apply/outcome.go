@@ -9,7 +9,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// longestMessage limits a row's message, in characters.
+// longestMessage is the maximum length of the message of a row, in characters.
 const longestMessage = 256
 
 func applied(reason, format string, args ...any) member.Outcome {

@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// standing says whose copy a member object is.
+// standing tells whose copy an object on the member is.
 type standing int
 
 const (
@@ -59,10 +59,10 @@ func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectId
 type plan struct {
 	stop  *member.Outcome // if set: the outcome to return without a write
 	force bool
-	// ifSame means that the object is adopted only if the manifest would change nothing.
+	// ifSame is true if the object may be adopted only if the manifest would change nothing.
 	ifSame bool
 	drift  []member.FieldDrift
-	// adopted means that the object was on the member before the hub adopted it.
+	// adopted is true if the object was on the member before the hub adopted it.
 	adopted bool
 }
 
@@ -101,8 +101,8 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 	p := plan{force: in.FieldConflict != hubv1.FieldConflictReport, drift: a.drift(t, in, manifest, live)}
 	p.adopted = isAdopted(live) || back && in.Orphaned.Adopted || in.Adopted && live.GetUID() == in.ConfirmedUID
 	if !p.force && len(p.drift) > 0 {
-		// If another manager changed a field and then changed it back, that manager still owns the field, and no event
-		// reports the end of the conflict.
+		// Another manager may change a field and then change it back. It still owns the field, and no event reports the end
+		// of the conflict.
 		out := refused(hubv1.ReasonFieldConflict, member.RetrySlowly, "%s", t.conflictText(p.drift))
 		out.Drifted = p.drift
 		return stop(out, live)
@@ -134,8 +134,8 @@ func notAdopted(t target, in member.ApplyIntent, live *unstructured.Unstructured
 	return &out
 }
 
-// notToAdopt returns the outcome if the intent names an object to adopt by its UID, and this object is another one. It
-// returns nil if the intent names no object, or if this object is the named one.
+// notToAdopt returns the outcome for an object other than the one that the intent names by its UID. It is nil if the
+// intent names no object, or names this object.
 func (a *Applier) notToAdopt(t target, in member.ApplyIntent, live *unstructured.Unstructured) *member.Outcome {
 	if in.Adopting == "" {
 		return nil
@@ -202,10 +202,10 @@ func (a *Applier) synced(in member.ApplyIntent, live *unstructured.Unstructured)
 	return hash == in.Confirmed
 }
 
-// drift returns the fields that other managers changed since the last apply. If the copy has an older digest, a field
-// without a manager is treated as new, not as removed. The values of a Secret are not compared with the hub's values.
-// The result would let a user who may write one of the two Secrets guess the other one. All values are treated as
-// changed if the content hash differs from the last confirmed one.
+// drift returns the fields that other managers have changed since the last apply. If the copy has an older digest, a
+// field without a manager is treated as new, not as removed. The values of a Secret are not compared with the hub's
+// values. Otherwise a user who may write one of the two Secrets could guess the other one. Instead, if the content hash
+// differs from the last confirmed one, all values are treated as changed.
 func (a *Applier) drift(t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured) []member.FieldDrift {
 	if t.secret() {
 		found := drift(in, withoutValues(manifest), withoutValues(live))
@@ -262,8 +262,8 @@ func pausedFor(live *unstructured.Unstructured) time.Duration {
 	return time.Until(until)
 }
 
-// paused returns the outcome for a paused object. It reports the pause even if there is nothing to write, so that users
-// see it.
+// paused returns the outcome for a paused object. It reports the pause even if there is nothing to write, because users
+// should see the pause.
 func (a *Applier) paused(in member.ApplyIntent, live *unstructured.Unstructured, inSync bool, left time.Duration) member.Outcome {
 	out := refused(hubv1.ReasonPaused, member.RetryAfter, "left alone until %s, as the annotation %s on the member object says",
 		live.GetAnnotations()[hubv1.PauseAnnotation], hubv1.PauseAnnotation)

@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// report returns what Apply would do, without a write. The outcome asks for a retry after a while, because the hub has
-// no watch on objects that it does not manage.
+// report returns the outcome that Apply would have, without a write. The outcome asks for a retry after some time,
+// because the hub does not watch objects that it does not manage.
 func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) member.Outcome {
 	if t.secret() {
 		return a.reportSecret(ctx, t, in)
@@ -61,9 +61,9 @@ func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, m
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is compared", t)
 }
 
-// reportSecret is report for a Secret. It compares no values, because the result would reveal whether the hub's values
-// equal the cluster's values. It reports whether the copy has the last confirmed content hash, and whether the wanted
-// manifest has changed since then.
+// reportSecret does the same as report for a Secret. It compares no values, because the result would reveal whether the
+// hub's values equal the cluster's values. It reports whether the copy still has the last confirmed content hash, and
+// whether the wanted manifest has changed since.
 func (a *Applier) reportSecret(ctx context.Context, t target, in member.ApplyIntent) member.Outcome {
 	live, err := t.read(ctx)
 	switch {
@@ -94,8 +94,8 @@ func missing(t target) member.Outcome {
 	return refused(hubv1.ReasonMissing, member.RetrySlowly, "%s is not on the cluster, and apply.mode ReportOnly makes none", t)
 }
 
-// reported returns the outcome of a comparison. covers is false if the object is unmanaged and has fields that the
-// rendered manifest lacks. back is true for a copy that the hub orphaned here before.
+// reported returns the outcome for the result of a comparison. covers is false if the object is unmanaged and has
+// fields that the manifest lacks. back is true for a copy that the hub orphaned on this cluster before.
 func reported(changes []string, covers, back bool, whose standing, in member.ApplyIntent, scaled []string) member.Outcome {
 	also := ""
 	switch {
@@ -199,8 +199,8 @@ func merged(under, over map[string]string) map[string]string {
 	return out
 }
 
-// leave returns the manifest to send to an existing object: at the version that was read, and without fields that are
-// left to the member. scaled has the fields that an autoscaler on the member sets.
+// leave returns the manifest for a write to an existing object: at the version that was read, and without fields that
+// are left to the member. scaled are the fields that an autoscaler on the member sets.
 func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (sent *unstructured.Unstructured, scaled []string) {
 	for _, pointer := range content.Autoscaled(live) {
 		if _, ok, _ := unstructured.NestedFieldNoCopy(manifest.Object, hubv1.PointerKeys(pointer)...); ok {
@@ -217,7 +217,7 @@ func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (se
 	return sent, scaled
 }
 
-// noted adds to the message of a successful outcome the fields that an autoscaler sets.
+// noted adds the fields that an autoscaler sets to the message of a successful outcome.
 func noted(out member.Outcome, scaled []string) member.Outcome {
 	if len(scaled) > 0 && out.Reason == hubv1.ReasonApplied {
 		out.Reason, out.Message = hubv1.ReasonAutoscaled, line(scaledText(scaled))

@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// KeepRetryAfter wraps the transport of an Applier's client. client-go retries a request up to ten times if the
-// response has a Retry-After header. If a member throttles, these retries would block the worker until the deadline,
-// and the member would seem unreachable. The wrapper moves the delay from the header into the body, where the caller
-// reads it.
+// KeepRetryAfter wraps the transport of an Applier's client. client-go repeats a request up to ten times if the
+// response has a Retry-After header. If a member throttles, these retries would block the worker until its deadline,
+// and the member would seem to be unreachable. The wrapper moves the delay from the header into the body, where the
+// caller reads it.
 func KeepRetryAfter(next http.RoundTripper) http.RoundTripper { return keepRetryAfter{next} }
 
 type keepRetryAfter struct{ next http.RoundTripper }

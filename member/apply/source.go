@@ -26,8 +26,8 @@ func hubIsOlder(hub source.State, live *unstructured.Unstructured, whose standin
 	return &out
 }
 
-// keepSource keeps the mark of the source on a copy whose content does not change, so that a new mark alone causes no
-// write.
+// keepSource keeps the mark of the source on a copy whose content does not change. Otherwise a new mark alone would
+// cause a write.
 func keepSource(in member.ApplyIntent, sent, live *unstructured.Unstructured) {
 	mark := sourceOf(live)
 	if mark == (source.Mark{}) || live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest || in.Source.Newer(mark, true) {

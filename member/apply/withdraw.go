@@ -48,7 +48,8 @@ func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member
 }
 
 // known reports whether the watch has delivered all data that a read would return. A read is necessary for an adopted
-// copy, for a namespace, which may have been created on demand, and for a definition, which may have objects.
+// copy, for a namespace, because it may have been created on demand, and for a definition, because objects of its kind
+// may exist.
 func known(in member.WithdrawIntent) bool {
 	seen := in.Seen
 	return seen != nil && seen.UID != "" && seen.ResourceVersion != "" && !seen.Deleting &&
@@ -59,7 +60,8 @@ func known(in member.WithdrawIntent) bool {
 		!in.Source.Newer(seen.Source, true)
 }
 
-// withdrawUnread deletes the copy at the version from the watch. settled is false if the copy has changed since.
+// withdrawUnread deletes the copy at the version that the watch has shown. settled is false if the copy has changed
+// since. The copy must then be read.
 func (a *Applier) withdrawUnread(
 	ctx context.Context, t target, in member.WithdrawIntent,
 ) (out member.Outcome, settled bool) {
@@ -101,7 +103,7 @@ func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.Withdraw
 	return a.takeAway(ctx, t, in, live, policy, why)
 }
 
-// takeAway deletes or orphans the copy that was read, by the policy. why is the reason for a policy that differs from
+// takeAway deletes or orphans the copy that was read, as policy says. why is the reason for a policy that differs from
 // the requested one.
 func (a *Applier) takeAway(ctx context.Context, t target, in member.WithdrawIntent, live *unstructured.Unstructured, policy hubv1.RemovalPolicy, why string,
 ) (out member.Outcome, again bool) {
@@ -176,16 +178,16 @@ func orphanedCopy(t target, in member.WithdrawIntent, live *unstructured.Unstruc
 	return out
 }
 
-// asConfirmed reports whether the object is the last confirmed copy with the confirmed digest, although it names an
-// earlier hub object. The hub object may have been deleted and created again while the cluster was unreachable. Any
-// write for another hub object would have changed the digest.
+// asConfirmed reports whether the object is the last confirmed copy with the confirmed digest. Such an object may be
+// withdrawn although its annotation names an earlier hub object: the hub object may have been deleted and created again
+// while the cluster was unreachable. A write for another hub object would have changed the digest.
 func asConfirmed(in member.WithdrawIntent, live *unstructured.Unstructured) bool {
 	return confirmedCopy(in, live) && in.ConfirmedDigest != "" &&
 		live.GetAnnotations()[hubv1.DigestAnnotation] == in.ConfirmedDigest
 }
 
-// remove deletes the object with this UID at this version. left is the object from the response if it waits for
-// finalizers. left is nil if the object is gone.
+// remove deletes the object with this UID at this version. left is the object in the response if it still waits for
+// finalizers. It is nil if the object is gone.
 func (a *Applier) remove(
 	ctx context.Context, t target, uid types.UID, version string, propagation metav1.DeletionPropagation,
 ) (left *unstructured.Unstructured, err error) {
@@ -225,8 +227,8 @@ func pathOf(gv schema.GroupVersion) string {
 	return "/apis/" + gv.Group + "/" + gv.Version
 }
 
-// removed returns whether the deleted object is gone or waits for finalizers. For some kinds the response contains the
-// object even if it is gone. An object that is gone has no deletionTimestamp in the response, so that a read decides.
+// removed returns the outcome for a deleted object, which may wait for finalizers. For some kinds, the response
+// contains the object even if it is gone. It then has no deletionTimestamp, and another read decides.
 func removed(ctx context.Context, t target, uid types.UID, left *unstructured.Unstructured) member.Outcome {
 	if left != nil && left.GetDeletionTimestamp() == nil {
 		switch live, err := t.read(ctx); {
@@ -272,9 +274,9 @@ func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstr
 	return err
 }
 
-// withdrawUnserved returns the outcome for a copy whose kind the cluster does not serve. The copy is gone only if the
-// CustomResourceDefinition of the kind is gone. A built-in kind, or a kind of an aggregated API server, has no
-// definition to read.
+// withdrawUnserved returns the outcome for a copy of a kind that the cluster does not serve. If the
+// CustomResourceDefinition of the kind is gone, the copy is gone. A built-in kind, or a kind of an aggregated API
+// server, has no definition that could be read.
 func (a *Applier) withdrawUnserved(ctx context.Context, t target, unserved member.Outcome) member.Outcome {
 	if isBuiltIn(t.gvk.Group) {
 		return unserved

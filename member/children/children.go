@@ -8,9 +8,9 @@
 //   - Lists are limited; notes name a list that was cut. They are read page by page, and only names, states and UIDs
 //     are kept.
 //
-// It returns only the name, kind and state of a child. Package children does not find children in other namespaces, so
-// that a cluster-scoped object has no children here. Readers of a cluster-scoped hub object may have no right to read
-// those namespaces.
+// It returns only the name, kind and state of a child. It does not find children in other namespaces, because users who
+// may read the hub object may have no right to read these namespaces. A cluster-scoped object therefore has no children
+// here.
 package children
 
 import (
@@ -54,8 +54,7 @@ func apps(resource string) schema.GroupVersionResource {
 }
 
 const (
-	// mostChildren is the maximum number of children for all owners together, deepest the maximum number of
-	// generations.
+	// mostChildren is the maximum number of children of all owners together. deepest is the maximum number of generations.
 	mostChildren = 1000
 	deepest      = 5
 )
@@ -86,7 +85,7 @@ func (f *Finder) Children(ctx context.Context, owners []member.Owner) member.Chi
 	return out
 }
 
-// search is the state of one call. It requests the list of each kind and namespace once.
+// search is the state of one call. It lists each kind and namespace only once.
 type search struct {
 	ctx     context.Context
 	client  dynamic.Interface

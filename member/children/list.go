@@ -28,7 +28,8 @@ type place struct {
 	namespace string
 }
 
-// listed is the part of an object that is kept. The rest of the page is dropped before the next page is read.
+// listed has the fields of an object that the search needs. All other data of a page are dropped before the next page
+// is read.
 type listed struct {
 	child member.Child // its children are added later
 	uid   types.UID
@@ -116,8 +117,8 @@ func reason(err error) string {
 	return "the cluster did not answer"
 }
 
-// mayList returns false if the hub has no right to list the kind on the member. If the member did not report all rights
-// of the hub, it returns true.
+// mayList reports whether the hub may list the kind on the member. If the member has not reported all rights of the
+// hub, it returns true.
 func (s *search) mayList(p place) bool {
 	rules, asked := s.granted[p.namespace]
 	if !asked {

@@ -26,7 +26,7 @@ func newCluster(l *line, server, id string) *Cluster {
 	return &Cluster{Requests: requestConfig(l, server), Watches: watchConfig(l, server), ID: id}
 }
 
-// requestConfig returns the client configuration for requests. Its transport is the line, and the line adds the
+// requestConfig returns the client configuration for requests. Its transport is the line, which adds the current
 // credentials to each request.
 func requestConfig(l *line, server string) *rest.Config {
 	config := watchConfig(l, server)
@@ -50,7 +50,7 @@ func probeClient(l *line) *http.Client {
 	return &http.Client{Transport: l.probeTransport()}
 }
 
-// engagement is a Cluster that the hub's controllers use. cancel ends the context that they got with it.
+// engagement is a Cluster that the hub's controllers use. cancel ends the context of this use.
 type engagement struct {
 	cluster *Cluster
 	line    *line

@@ -2,9 +2,9 @@
 // provides a client configuration for each connected cluster. The only way to a cluster is the member.Connection that
 // it reads from the kubeconfig.
 //
-// Every link is a state machine in its own goroutine. The context of that goroutine ends with the provider, not with
-// the call that created the link. Links share no queue and no connection, and no lock is held during I/O, so that a
-// hanging cluster does not delay others.
+// Every link is a state machine in its own goroutine. Its context ends with the provider, not with the call that has
+// created the link. Links share no queue and no connection, and hold no lock during I/O. A cluster that hangs therefore
+// does not delay others.
 //
 //   - A link is ready if a watch on it delivers events. A successful request is not enough.
 //   - A single failed probe does not end a link, but two in a row do. One failure suffices if the connection or the
@@ -63,15 +63,15 @@ type Provider struct {
 	engage Engage
 	ended  bool
 	links  map[string]*link
-	// ending has links that were removed while their goroutine still runs. A new link of the same name waits for it.
+	// ending has links that were removed, but whose goroutine still runs. A new link of the same name waits for it.
 	ending  map[string]*link
 	running sync.WaitGroup
 }
 
 var _ member.Links = &Provider{}
 
-// Engage is called with a connected cluster, which may be used until ctx ends. It must not wait for the network,
-// because the link's goroutine calls it.
+// Engage is called with a connected cluster. The cluster may be used until ctx ends. Engage must not wait for the
+// network, because the goroutine of the link calls it.
 type Engage func(ctx context.Context, name string, c *Cluster) error
 
 // New returns a provider without links.
@@ -88,8 +88,8 @@ func defaultTo(d *time.Duration, value time.Duration) {
 	}
 }
 
-// LookFor sets the function that returns the kinds to find by discovery on each cluster. kinds returns nil while the
-// kinds are not known; the caller calls Look once they are known. LookFor must be called before Ensure.
+// LookFor sets the function that returns the kinds to discover on each cluster. It returns nil while the kinds are not
+// known. The caller calls Look when they are known. LookFor must be called before Ensure.
 func (p *Provider) LookFor(kinds func() []schema.GroupKind) { p.options.kinds = kinds }
 
 // OnChange registers a function. It is called when a field of a cluster's State other than LastHeard has changed, and
@@ -137,7 +137,7 @@ func (p *Provider) Ensure(cluster string, kubeconfig []byte, expectedID string) 
 	p.mu.Unlock()
 }
 
-// launchLocked starts the link's goroutine. The caller holds the lock.
+// launchLocked starts the goroutine of a link. The caller holds p.mu.
 func (p *Provider) launchLocked(l *link) {
 	if p.ended {
 		return

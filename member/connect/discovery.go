@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The hub reads which kinds a cluster serves when its link becomes ready, after Look and LookAgain, and otherwise every
-// 10 minutes. A changed CustomResourceDefinition appears late in discovery, so that LookAgain schedules several reads.
+// looksAgain are the times of several reads after a change of a CustomResourceDefinition, because discovery shows the
+// change late. Without a change, the hub reads which kinds a cluster serves when its link becomes ready, after Look,
+// and every 10 minutes.
 var looksAgain = []time.Duration{0, time.Second, 3 * time.Second}
 
 const looksSeldom = 10 * time.Minute
@@ -33,7 +34,7 @@ func (p *Provider) LookAgain(cluster string) {
 	}
 }
 
-// discovery schedules the reads of the kinds that a cluster serves.
+// discovery has the times of the next reads of the kinds that a cluster serves.
 type discovery struct {
 	looks   []time.Time // times of the next reads, in order
 	looking bool
@@ -64,7 +65,7 @@ func (d *discovery) next() (at time.Time, planned bool) {
 	return d.looks[0], true
 }
 
-// begin removes the scheduled reads that are due, because one read now replaces them all.
+// begin removes all reads that are due, because the read that begins now replaces them.
 func (d *discovery) begin() {
 	now := time.Now()
 	d.looks = slices.DeleteFunc(d.looks, func(t time.Time) bool { return !t.After(now) })

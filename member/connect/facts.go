@@ -26,8 +26,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// The limits exist because a hostile cluster may send a response of any size. The facts that are kept fit into a
-// MemberCluster's status.
+// Limits of a response, because a hostile cluster may send one of any size. The kept facts fit into the status of a
+// MemberCluster.
 const (
 	factsTimeout = 30 * time.Second
 	nodesPerPage = 500
@@ -41,8 +41,8 @@ const (
 	maxNames     = 4096 // of resources; the first names in sorted order are kept
 )
 
-// readFacts returns the known facts with updates. If a part of the facts cannot be read, it keeps the earlier values
-// and returns an error.
+// readFacts returns the known facts, updated. If a part of the facts cannot be read, it keeps the earlier values of
+// this part and returns an error.
 func readFacts(ctx context.Context, l *line, server string, known member.Facts) (member.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// factsReader schedules the reads of a cluster's facts.
+// factsReader has the time of the next read of a cluster's facts.
 type factsReader struct {
 	latest  member.Facts
 	due     time.Time

@@ -14,8 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// fault is the reason why the hub does not use a kubeconfig. It never contains a token, a key, or a part of a file that
-// cannot be parsed.
+// fault is the reason why the hub does not use a kubeconfig. It never contains a token or a key, and quotes no part of
+// a file that cannot be parsed.
 type fault struct{ reason, message string }
 
 func refused(format string, args ...any) *fault {
@@ -26,9 +26,9 @@ func invalid(format string, args ...any) *fault {
 	return &fault{reason: hubv1.ReasonKubeconfigInvalid, message: fmt.Sprintf(format, args...)}
 }
 
-// parseKubeconfig returns the connection of a kubeconfig's current context. The file is not trusted, because the
-// administrator of the member writes it. The hub must not run a program, read a file, impersonate another identity or
-// trust an unknown server because of it. Contexts other than the current one are ignored.
+// parseKubeconfig returns the connection that the current context of a kubeconfig describes. It ignores other contexts.
+// The administrator of the member writes the file, so that the hub does not trust it. The hub must not run a program,
+// read a file, impersonate another identity or trust an unknown server because of it.
 func parseKubeconfig(data []byte) (member.Connection, *fault) {
 	config, err := clientcmd.Load(data)
 	if err != nil { // the error text may quote the file

@@ -13,8 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// link is the connection to one cluster. Its methods may be called from any goroutine. Only the goroutine of run talks
-// to the cluster, and it holds no lock meanwhile.
+// link is the connection to one cluster. Its methods may be called from any goroutine. Only the goroutine of run sends
+// requests to the cluster, and it holds no lock meanwhile.
 type link struct {
 	name    string
 	options Options
@@ -67,7 +67,7 @@ func (l *link) setState(s member.LinkState) {
 	}
 }
 
-// countReconnect counts a reconnect if the link has become ready again. The caller holds the lock.
+// countReconnect increments a metric if the link has become ready again. The caller holds l.mu.
 func (l *link) countReconnect(before member.LinkState) {
 	switch is := l.state.Ready == metav1.ConditionTrue; {
 	case is && l.lost && !l.removed:
@@ -142,9 +142,8 @@ func (r *runner) wait(ctx context.Context, due <-chan time.Time) bool {
 	}
 }
 
-// pauseAfter returns the pause after a number of consecutive failures. The pause doubles from 0.2 s to 8 s, so that the
-// hub soon finds a cluster that has returned. For a cluster that has been unreachable for some minutes, the pause is 30
-// s.
+// pauseAfter returns the pause after a number of consecutive failures. It doubles from 0.2 s to 8 s, so that the hub
+// soon notices a cluster that is back. For a cluster that has been unreachable for some minutes, it is 30 s.
 func pauseAfter(failures int) time.Duration {
 	pause := min(200*time.Millisecond<<min(failures-1, 10), 8*time.Second)
 	if failures > 30 {
@@ -153,8 +152,8 @@ func pauseAfter(failures int) time.Duration {
 	return jittered(pause)
 }
 
-// jittered changes a duration by a random part, so that clusters that failed at the same time are not all tried at the
-// same time.
+// jittered changes a duration by a random part. Otherwise, clusters that failed together would all be tried at the same
+// time.
 func jittered(d time.Duration) time.Duration {
 	return d - d/8 + rand.N(d/4+1)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// want is the connection that the last call of Ensure asked for.
+// want is the connection that the last call of Ensure has requested.
 type want struct {
 	to         member.Connection
 	fault      *fault // set if the kubeconfig is invalid or refused; then to is empty
@@ -21,7 +21,7 @@ func (w want) equal(other want) bool {
 	return w.to == other.to && w.expectedID == other.expectedID
 }
 
-// orders holds the requests of other goroutines to the goroutine of a link.
+// orders has the requests of other goroutines that the goroutine of a link has not handled yet.
 type orders struct {
 	wake chan struct{} // has one token if there is a new request
 

@@ -50,7 +50,7 @@ func (r *runner) readiness() judgement {
 }
 
 // away returns the condition of an unreachable cluster. Its message has the last time at which the cluster answered.
-// The message of a cluster that answers has no time, because it would change with every probe.
+// The message for a cluster that answers has no time, because the time would change with every probe.
 func (r *runner) away(v verdict) judgement {
 	message := v.message
 	if !v.answered && !r.lastHeard.IsZero() {

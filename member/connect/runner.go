@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// judgement is the status, reason and message of one condition.
+// judgement is the status, reason and message of a condition.
 type judgement struct {
 	status          metav1.ConditionStatus
 	reason, message string
@@ -37,7 +37,7 @@ func (a *attempts) succeeded(interval time.Duration) {
 	*a = attempts{due: time.Now().Add(jittered(interval))}
 }
 
-// runner is the state machine of one link. Its fields belong to the link's goroutine.
+// runner is the state machine of one link. Only the goroutine of the link uses its fields.
 //
 //	nothing in use -- candidate delivers --> in use -- another kubeconfig --> in use, candidate beside it
 //	      ^                                    |
@@ -59,7 +59,7 @@ type runner struct {
 	larger  chan struct{} // gets a value when an answer exceeded its size limit
 }
 
-// wanted is the newest requested connection, with the results of its attempts.
+// wanted is the newest requested connection, with the results of the attempts to use it.
 type wanted struct {
 	want
 	tries attempts  // attempts to connect, while the wanted connection is not in use
@@ -132,7 +132,7 @@ func (r *runner) untilDue() time.Duration {
 	return time.Until(next)
 }
 
-// tryCandidate opens a session with the newest kubeconfig, beside the session in use, and probes it.
+// tryCandidate opens a session with the newest kubeconfig and probes it. The session in use stays open meanwhile.
 func (r *runner) tryCandidate(ctx, attempt context.Context) {
 	s, err := openSession(r.wanted.to, r.inUse, r.link.options.Proxy)
 	if err != nil {
@@ -164,8 +164,9 @@ func (r *runner) discard(s *session) {
 	}
 }
 
-// verdictOn judges the result of a probe. bad is false if the session works. If a probe fails, an event from another
-// watch since the last probe is accepted instead, unless another cluster may have sent it.
+// verdictOn judges the result of a probe. bad is false if the session works. If the probe has failed, but another watch
+// has delivered an event since the last probe, the session works. This does not hold if another cluster may have sent
+// the event.
 func (r *runner) verdictOn(id string, err error, to member.Connection) (v verdict, bad bool) {
 	expected := cmp.Or(r.wanted.expectedID, r.facts.latest.ClusterID)
 	switch {
@@ -198,8 +199,8 @@ func (r *runner) candidateFailed(v verdict) {
 	}
 }
 
-// use makes the session the current one. If the address is unchanged, existing clients of the cluster use the new
-// session. For another address, use makes a new Cluster; running requests of the old Cluster may continue until their
+// use makes the session the current one. If the address is the same, existing clients of the cluster use the new
+// session. If it differs, use makes a new Cluster. Running requests of the old Cluster may continue until their
 // timeout.
 func (r *runner) use(ctx context.Context, s *session, l *line, id string) error {
 	if r.engaged != nil && r.inUse.to.Server == s.to.Server {
@@ -285,7 +286,8 @@ func (r *runner) succeeded() {
 	}
 }
 
-// judgeCredentials sets the judgement on the credentials. If the cluster did not check them, the last judgement stays.
+// judgeCredentials sets the judgement on the credentials. If the cluster has not checked them, the last judgement
+// stays.
 func (w *wanted) judgeCredentials(v verdict) {
 	switch v.credentials {
 	case metav1.ConditionTrue:

@@ -35,8 +35,8 @@ var (
 // proxyFunc returns the proxy for a request; nil means a direct connection.
 type proxyFunc func(*http.Request) (*url.URL, error)
 
-// pool holds the network connections of one member.Connection. It does not use client-go's cache of transports, which
-// is global: a pool must end with its link or its credentials, together with all its connections.
+// pool has the network connections of one member.Connection. client-go's cache of transports is not used, because it is
+// global: a pool must end, with all its connections, when its link or its credentials end.
 type pool struct {
 	// Watches have separate connections, so that a slowly read list does not delay writes.
 	requests, watches *http.Transport
@@ -71,8 +71,8 @@ func newPool(to member.Connection, proxy proxyFunc) (*pool, error) {
 	return p, nil
 }
 
-// transport returns a transport that finds a dead connection within 15 s, even if no packet reports its end. It pings
-// an idle connection at the interval of probes, and closes it with all its streams if no answer comes.
+// transport returns a transport that notices a dead connection within 15 s, even if no packet reports its end. It pings
+// an idle connection as often as a link is probed. If no answer comes, it closes the connection with all its streams.
 func (p *pool) transport(config *tls.Config, proxy proxyFunc) *http.Transport {
 	return &http.Transport{
 		Proxy:                  proxy,
@@ -146,8 +146,8 @@ type session struct {
 	pool       *pool
 }
 
-// openSession returns a session for the connection. If only the token differs, it shares the connections of the
-// previous session. openSession itself does not connect.
+// openSession returns a session for the connection. If only the token differs from the previous session, both share
+// their connections. openSession itself does not connect.
 func openSession(to member.Connection, before *session, proxy proxyFunc) (*session, error) {
 	known := credential.Of(to.Credentials.Token, to.Credentials.Certificate)
 	if before != nil {
@@ -164,11 +164,11 @@ func openSession(to member.Connection, before *session, proxy proxyFunc) (*sessi
 	return &session{to: to, credential: known, pool: p}, nil
 }
 
-// line is the transport of a cluster's clients. The clients stay valid when the line's session changes.
+// line is the transport of a cluster's clients. The clients stay valid when the session of the line changes.
 type line struct {
 	session atomic.Pointer[session]
 	share   *answer.Budget // memory limit for the answers of the cluster
-	// delivered is the time of the last watch event, in nanoseconds since 1970. It is zero if there was none.
+	// delivered is the time of the last watch event, in nanoseconds since 1970. It is zero if no event has arrived.
 	delivered atomic.Int64
 
 	mu       sync.Mutex
@@ -183,8 +183,8 @@ func newLine(s *session) *line {
 	return l
 }
 
-// tooLarge records an answer that exceeded a limit. The first one is kept until no answer was too large for the time
-// largeFor, so that the message does not change.
+// tooLarge records a response that exceeded a limit. While such responses come, the first one stays recorded, so that
+// the message does not change. It is dropped after largeFor without another one.
 func (l *line) tooLarge(what string, err error) {
 	l.mu.Lock()
 	first := l.large == ""
@@ -199,7 +199,7 @@ func (l *line) tooLarge(what string, err error) {
 	}
 }
 
-// lastTooLarge returns the name of the answer that exceeded a limit within the time largeFor. It is empty if none did.
+// lastTooLarge returns the name of a response that exceeded a limit within the last largeFor. It is empty if none did.
 func (l *line) lastTooLarge() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -215,7 +215,7 @@ func (l *line) tellOfLarge(tell func()) {
 	l.onLarger = tell
 }
 
-// lastDelivered returns the time of the last watch event. It is zero if there was none.
+// lastDelivered returns the time of the last watch event. It is zero if no event has arrived.
 func (l *line) lastDelivered() time.Time {
 	if at := l.delivered.Load(); at != 0 {
 		return time.Unix(0, at)
@@ -235,8 +235,8 @@ func (l *line) probeTransport() http.RoundTripper { return &lineTransport{line: 
 type lineTransport struct {
 	line    *line
 	watches bool
-	// counts is true if the events of a watch set the line's time of the last delivery. It is false for a probe, whose
-	// events are judged first.
+	// counts is true if events of this watch set line.delivered. It is false for the watch of a probe, because the result
+	// of the probe is judged first.
 	counts bool
 }
 
@@ -276,7 +276,8 @@ func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// heardBody is a response body that records on its line the events of a watch, and a response that is too large.
+// heardBody is the body of a response. It records on its line when an event of a watch arrives, and when the response
+// exceeds a limit.
 type heardBody struct {
 	io.ReadCloser
 	line     *line

@@ -1,7 +1,8 @@
-// Package content computes which fields of a member object belong to the hub, and whether another client changed them.
+// Package content finds which fields of an object on a member the hub owns, and whether another client has changed
+// them.
 //
-// It does no I/O. It reads the owner of a field from managedFields, which needs no schema. managedFields may be
-// malformed: an entry that cannot be read is treated as missing.
+// It does no I/O. managedFields names the owner of each field, so that no schema is needed. An entry of managedFields
+// that cannot be parsed is treated as missing.
 package content
 
 import (
@@ -21,7 +22,8 @@ type entry struct {
 	fields                          map[string]any // the paths; nil if they cannot be read
 }
 
-// entries reads the managedFields in place, because the object's accessor converts every entry by reflection.
+// entries returns the entries of managedFields without converting them. The accessor of the object converts every entry
+// by reflection, which is slow.
 func entries(obj *unstructured.Unstructured) iter.Seq[entry] {
 	metadata, _ := obj.Object["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
@@ -53,8 +55,8 @@ func (e entry) isOurs() bool {
 	return e.manager == hubv1.FieldManager && e.operation == string(metav1.ManagedFieldsOperationApply) && e.subresource == ""
 }
 
-// WithoutOurs returns the entries of other managers. It removes every entry with the hub's manager name, of any
-// operation and subresource, because a namespace created on demand has an Update entry.
+// WithoutOurs returns the entries of other managers. It removes every entry with the hub's manager name, whatever its
+// operation and subresource, because a namespace that was created on demand has an Update entry.
 func WithoutOurs(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == hubv1.FieldManager })
 }

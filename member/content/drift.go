@@ -11,18 +11,18 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// UnknownManager replaces the name of a manager that is not known, because the field was removed or its manager left no
-// entry.
+// UnknownManager replaces the name of a manager if the manager of a field is not known. The field was removed, or its
+// manager has left no entry.
 const UnknownManager = "unknown"
 
 const mostDrifts = 3
 
-// Drift returns up to three fields of the manifest that differ in the live object and no longer belong to the hub.
-// Either another manager took such a field, or the field was removed; then its manager is "unknown". A field that still
-// belongs to the hub is no drift. The value of such a field differs because the manifest has changed since, or because
-// the server stores the value in another form.
+// Drift returns up to three fields of the manifest that another client has changed. Such a field differs in the live
+// object, and the hub no longer owns it: another manager owns it, or it was removed. If it was removed, its manager is
+// "unknown". A field that the hub still owns is not returned. Its value differs only because the manifest has changed,
+// or because the server stores the value in another form.
 //
-// If the manifest is newer than the live object, the result also has the fields that the manifest adds, with the
+// If the manifest is newer than the live object, the result also has the fields that are new in the manifest, with the
 // manager "unknown".
 func Drift(live, manifest *unstructured.Unstructured) []member.FieldDrift {
 	d := drifts{}
@@ -49,14 +49,14 @@ func Drift(live, manifest *unstructured.Unstructured) []member.FieldDrift {
 	return d.found
 }
 
-// owner is a manager with the fields that it owns below the current path.
+// owner is a manager, with the fields below the current path that it owns.
 type owner struct {
 	name string
 	ours bool
 	set  *fieldpath.Set // nil if it owns none
 }
 
-// below returns the owners of fields below the path element, with those fields.
+// below returns the owners of fields below a path element, each with these fields.
 func below(at []owner, pe fieldpath.PathElement) []owner {
 	out := make([]owner, 0, len(at))
 	for _, o := range at {
@@ -105,8 +105,8 @@ func (d *drifts) element(path fieldpath.Path, pe fieldpath.PathElement, want, ha
 	}
 }
 
-// items compares two lists. If some manager owns items by key or by value, it compares the items; otherwise it compares
-// the lists as one value.
+// items compares two lists. If a manager owns items by key or by value, it compares item by item. Otherwise it compares
+// the lists as whole values.
 func (d *drifts) items(path fieldpath.Path, pe fieldpath.PathElement, want, have []any, at []owner) {
 	inside := below(at, pe)
 	keys, byValue := shape(inside)
@@ -160,9 +160,9 @@ func fieldsOf(pe fieldpath.PathElement) []string {
 	return names
 }
 
-// keyElement returns the path element that addresses an item of the manifest by its keys. The manifest may leave a key
-// field to its default, such as the protocol of a port. The value of a defaulted key comes from the live item whose
-// other keys are equal.
+// keyElement returns the path element for an item of the manifest. It has the values of the item's keys. The manifest
+// may omit a key that has a default, such as the protocol of a port. The value of such a key comes from the live item
+// whose other keys are equal.
 func keyElement(keys []string, item any, live []any) fieldpath.PathElement {
 	given := map[string]any{}
 	m, _ := item.(map[string]any)
@@ -183,8 +183,8 @@ func keyElement(keys []string, item any, live []any) fieldpath.PathElement {
 	return fieldpath.PathElement{Key: &key}
 }
 
-// covers reports whether have contains all of want. have may have more fields, because a server adds defaults inside an
-// atomic list.
+// covers reports whether have contains everything in want. have may have more fields, because a server adds defaults
+// inside an atomic list.
 func covers(have, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:
@@ -213,7 +213,7 @@ func covers(have, want any) bool {
 	return sameJSON(have, want)
 }
 
-// report records a difference unless the hub owns the field.
+// report records a difference, unless the hub owns the field.
 func (d *drifts) report(path fieldpath.Path, pe fieldpath.PathElement, at []owner) {
 	manager := UnknownManager
 	for _, o := range at {

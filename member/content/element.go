@@ -45,8 +45,8 @@ func readElement(raw string, value any) (e element, known, ok bool) {
 	return e, ok, ok
 }
 
-// appendElements adds the path elements of fieldsV1 at one place, in the order of fieldpath. ok is false if one of them
-// cannot be read.
+// appendElements appends the path elements of one map of fieldsV1, in the order of package fieldpath. ok is false if
+// one of them cannot be parsed.
 func appendElements(to []element, fields map[string]any) (all []element, ok bool) {
 	from := len(to)
 	for raw, value := range fields {
@@ -67,7 +67,7 @@ const kinds = "fkvi"
 
 func isKnown(raw string) bool { return strings.IndexByte(kinds, raw[0]) >= 0 }
 
-// hasElements reports whether a map contains a known path element, or one that cannot be read.
+// hasElements reports whether a map of fieldsV1 has a path element, or an entry that cannot be parsed.
 func hasElements(fields map[string]any) bool {
 	for raw := range fields {
 		if raw != "." && (len(raw) < 2 || raw[1] != ':' || isKnown(raw)) {
@@ -77,7 +77,7 @@ func hasElements(fields map[string]any) bool {
 	return false
 }
 
-// elementText returns a path element in the canonical form. Servers already write nearly all of them in this form.
+// elementText returns a path element in canonical form. API servers write nearly all path elements in this form.
 func elementText(raw string) (text string, ok bool) {
 	switch content := raw[2:]; raw[0] {
 	case 'f':
@@ -116,7 +116,7 @@ func textOf(pe fieldpath.PathElement) string {
 	return ""
 }
 
-// compareElements compares in the order of fieldpath: by kind, and numbers by size.
+// compareElements compares two path elements in the order of package fieldpath: by their kind, and numbers by value.
 func compareElements(a, b element) int {
 	if c := cmp.Compare(strings.IndexByte(kinds, a.raw[0]), strings.IndexByte(kinds, b.raw[0])); c != 0 {
 		return c

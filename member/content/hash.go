@@ -13,18 +13,18 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// Hash covers the paths that the hub applied and the live values there. The hash changes if another client edits these
-// values. The hash does not change if other managers edit their own fields. It is the same for the response to an apply
-// and for a watch event. isOurs is false if the managedFields have no readable entry of the hub.
+// Hash returns a hash of the fields that the hub has applied, with their live values. It changes if another client
+// changes these values. It does not change if other managers change their own fields. It is the same for the response
+// to an apply and for a watch event. isOurs is false if managedFields has no entry of the hub that can be parsed.
 //
-// Below the last element of an owned path, the whole value is hashed. The function has no schema. Without a schema, an
-// atomic value cannot be distinguished from a map or list that the hub applied empty and to which others add. The
-// addition of another client changes the hash, which costs one apply that changes nothing.
+// Below the last element of an owned path, the whole value is hashed. Without a schema, an atomic value looks like a
+// map or list that the hub has applied empty, and to which other clients add items. If they add an item, the hash
+// changes, which costs one apply that changes nothing.
 //
 // The hash of a Secret is an HMAC with the key. Without a key, a reader of the binding's rows could guess the values.
 //
-// Rows store hashes, so that another algorithm would cause an apply of every copy. The function runs for each event of
-// a member, so it must be fast.
+// Rows store hashes. If the algorithm changed, every copy would be applied again. Hash is called for each event of a
+// member, so that it must be fast.
 func Hash(key canonical.Key, obj *unstructured.Unstructured) (text string, isOurs bool) {
 	fields := oursRaw(obj)
 	if fields == nil {
@@ -42,7 +42,7 @@ func Hash(key canonical.Key, obj *unstructured.Unstructured) (text string, isOur
 	return hex.EncodeToString(sum[:sha256.Size/2]), true
 }
 
-// Applied reports whether the managedFields have a readable entry of the hub, without computing the hash.
+// Applied reports whether managedFields has an entry of the hub that can be parsed. It does not compute the hash.
 func Applied(obj *unstructured.Unstructured) bool {
 	fields := oursRaw(obj)
 	return fields != nil && readable(fields)
@@ -58,7 +58,7 @@ func readable(fields map[string]any) bool {
 	return true
 }
 
-// digest collects the parts to hash in a buffer, so that it calls the hash function seldom.
+// digest collects the parts to hash in a buffer, so that the hash function is called seldom.
 type digest struct {
 	sum      hash.Hash
 	pending  []byte
@@ -81,8 +81,8 @@ func (d *digest) free() {
 	digests.Put(d)
 }
 
-// write adds every place that the hub owns, and then the places below it, both in the order of fieldpath. It returns
-// false if a path element cannot be read.
+// write adds every field that the hub owns, and then the fields below it, both in the order of package fieldpath. It
+// returns false if a path element cannot be parsed.
 func (d *digest) write(fields map[string]any, live any) bool {
 	from, ok := len(d.elements), false
 	if d.elements, ok = appendElements(d.elements, fields); !ok {
@@ -122,7 +122,7 @@ func (d *digest) write(fields map[string]any, live any) bool {
 	return true
 }
 
-// child returns the value below v that the text of a path element names.
+// child returns the value below v to which the text of a path element leads.
 func child(v any, l *list, text string) (any, bool) {
 	if text[0] != 'f' {
 		return l.find(text)
@@ -138,7 +138,7 @@ func (d *digest) put(parts ...string) {
 	}
 }
 
-// put adds a part with its length, so that different sequences of parts never give the same bytes.
+// put adds a part together with its length. Different sequences of parts therefore never give the same bytes.
 func put[T string | []byte](d *digest, part T) {
 	d.pending = strconv.AppendInt(d.pending, int64(len(part)), 10)
 	d.pending = append(append(d.pending, ':'), part...)

@@ -7,9 +7,9 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// list finds the items of one list by the path elements of managedFields. It indexes the items by the key fields of the
-// first request, because all keys of one list have the same fields. A request with other key fields finds nothing.
-// Therefore no input needs more than one pass over the list.
+// list finds the items of one list by path elements. It indexes the items by the key fields of the first request,
+// because all keys of a list have the same fields. A request with other key fields finds nothing. No input therefore
+// needs more than one pass over the list.
 type list struct {
 	items  []any
 	byKey  map[string]any // by the text of the item's key

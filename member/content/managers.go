@@ -11,9 +11,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Managers returns the sorted names of the field managers that own a field of a live object. A JSON pointer into the
-// manifest names the field. Items of lists are found by their keys, because their position may differ in the live
-// object. If the manifest does not have the list item, the pointer's index applies to the live object.
+// Managers returns the sorted names of the field managers that own a field of a live object. pointer is a JSON pointer
+// to the field in the manifest. A list item is found by its keys, because its position may differ in the live object.
+// If the manifest does not have the item, the index in the pointer selects an item of the live object.
 func Managers(live, manifest *unstructured.Unstructured, pointer string) []string {
 	var at []owner
 	for e := range entries(live) {
@@ -48,7 +48,7 @@ func Managers(live, manifest *unstructured.Unstructured, pointer string) []strin
 	return around
 }
 
-// holders returns the managers that own a place as a whole, and the managers that own only a part of it.
+// holders returns the managers that own a field as a whole, and the managers that own only a part of it.
 func holders(at []owner, pe fieldpath.PathElement) (whole, parts []string) {
 	for _, o := range at {
 		if _, inside := o.set.Children.Get(pe); inside {
@@ -65,8 +65,8 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// elementAt returns the path element by which managers address the step of a pointer. ok is false if no path element
-// does, because the list is owned as one value or has no such item.
+// elementAt returns the path element of managedFields for a step of a JSON pointer. ok is false if there is none: the
+// list is owned as one value, or has no such item.
 func elementAt(step string, want, have any, at []owner) (pe fieldpath.PathElement, ok bool) {
 	wanted, isList := want.([]any)
 	items, alsoList := have.([]any)

@@ -13,10 +13,10 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// LeaveToMember changes a manifest so that applying it does not change the fields at the JSON pointers in the live
-// object. For a field that only the hub owns, it puts the live value into the manifest, because the server removes a
-// field that its only owner stops sending. It removes the other fields from the manifest, so that the hub no longer
-// owns them. The manifest must not share data with other objects, because it is changed in place.
+// LeaveToMember changes a manifest so that its apply leaves the fields at the JSON pointers as they are in the live
+// object. If only the hub owns such a field, the field gets its live value. Otherwise the server would remove it,
+// because its only owner no longer sends it. All other such fields are removed from the manifest, so that the hub no
+// longer owns them. The manifest is changed in place, and must not share data with other objects.
 func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string) {
 	if len(pointers) == 0 {
 		return
@@ -38,7 +38,7 @@ func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string)
 	}
 }
 
-// prune removes a field, and the maps around it that become empty by the removal. The hub would still own an empty map.
+// prune removes a field, and then the maps around it that are empty. Otherwise the hub would own an empty map.
 func prune(from map[string]any, steps []string) {
 	if _, there := lookup(from, steps); !there {
 		return
@@ -56,7 +56,7 @@ func copied(value any) any {
 	return (&unstructured.Unstructured{Object: map[string]any{"value": value}}).DeepCopy().Object["value"]
 }
 
-// ownedAlone returns the paths that the hub applied and no other manager owns.
+// ownedAlone returns the paths that only the hub owns.
 func ownedAlone(live *unstructured.Unstructured) *fieldpath.Set {
 	alone := ours(live)
 	if alone == nil {
@@ -78,8 +78,8 @@ func lookup(from map[string]any, steps []string) (any, bool) {
 	return value, there && err == nil
 }
 
-// descend returns the part of a set below the steps. It is nil if the set has no path below the steps. whole is true if
-// the set contains the place itself and nothing below it.
+// descend returns the part of a set below the steps. It is nil if the set has no path below them. whole is true if the
+// set contains the path of the steps itself, and none below it.
 func descend(set *fieldpath.Set, steps []string) (below *fieldpath.Set, whole bool) {
 	for i, s := range steps {
 		next, ok := set.Children.Get(field(s))
@@ -91,8 +91,8 @@ func descend(set *fieldpath.Set, steps []string) (below *fieldpath.Set, whole bo
 	return set, false
 }
 
-// atomicAbove reports whether some manager owns a value above the place as a whole. The server would remove the place
-// if the manifest left it out.
+// atomicAbove reports whether a manager owns a value above the field as a whole. The server would then remove the field
+// if the manifest omitted it.
 func atomicAbove(live *unstructured.Unstructured, steps []string) bool {
 	for n := 1; n < len(steps); n++ {
 		asOne, inParts := false, false
@@ -109,7 +109,7 @@ func atomicAbove(live *unstructured.Unstructured, steps []string) bool {
 	return false
 }
 
-// kept returns the part of a live value that the set contains.
+// kept returns the part of a live value whose paths are in the set.
 func kept(value any, set *fieldpath.Set) (any, bool) {
 	if set == nil || set.Empty() {
 		return nil, false
@@ -137,8 +137,8 @@ func keptBelow(value any, set *fieldpath.Set, pe fieldpath.PathElement) (any, bo
 	return value, set.Members.Has(pe)
 }
 
-// keptItems returns the list items that the set contains, in the order of the live list. Each item has its key fields
-// and the fields in the set.
+// keptItems returns the list items whose paths are in the set, in the order of the live list. Each item has its key
+// fields and the fields in the set.
 func keptItems(items []any, set *fieldpath.Set) []any {
 	keys, byValue := shape([]owner{{set: set}})
 	byKey := map[string]*fieldpath.Set{}
@@ -180,14 +180,14 @@ func keptItems(items []any, set *fieldpath.Set) []any {
 	return out
 }
 
-// autoscaler is the field manager of the HorizontalPodAutoscaler controller, if the entry is for the subresource scale.
-// No other controller in kube-controller-manager writes through the scale subresource.
+// autoscaler is the field manager of the HorizontalPodAutoscaler controller. Only entries for the subresource scale are
+// its own. No other controller in kube-controller-manager writes through this subresource.
 const (
 	autoscaler       = "kube-controller-manager"
 	scaleSubresource = "scale"
 )
 
-// Autoscaled returns, as JSON pointers, the fields that a HorizontalPodAutoscaler was the last to set.
+// Autoscaled returns JSON pointers to the fields that a HorizontalPodAutoscaler has set last.
 func Autoscaled(live *unstructured.Unstructured) []string {
 	var out []string
 	for e := range entries(live) {
@@ -205,8 +205,8 @@ func Autoscaled(live *unstructured.Unstructured) []string {
 	return out
 }
 
-// pointerOf returns the JSON pointer of a path that consists of field names below the spec. ok is false for other
-// paths.
+// pointerOf returns the JSON pointer of a path. ok is false if the path is not below the spec, or has an element that
+// is not a field name.
 func pointerOf(p fieldpath.Path) (string, bool) {
 	var b strings.Builder
 	for i, pe := range p {

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// cut splits the first value from a JSON text, up to the comma, colon or bracket that ends it.
+// cut splits a JSON text after its first value. rest begins with the comma, colon or bracket after the value.
 func cut(text string) (value, rest string) {
 	depth, inString := 0, false
 	for i := 0; i < len(text); i++ {
@@ -26,14 +26,15 @@ func cut(text string) (value, rest string) {
 	return text, ""
 }
 
-// cutField splits the first field from the text between the braces of a JSON object.
+// cutField splits the text between the braces of a JSON object after its first field.
 func cutField(text string) (name, value, rest string) {
 	name, rest = cut(text)
 	value, rest = cut(strings.TrimPrefix(rest, ":"))
 	return name, value, strings.TrimPrefix(rest, ",")
 }
 
-// isPlainKey reports whether the text is a JSON object of plain names and scalars, sorted by name, without whitespace.
+// isPlainKey reports whether the text is a canonical JSON object: plain names and scalars, sorted by name, without
+// white space.
 func isPlainKey(text string) bool {
 	text, opened := strings.CutPrefix(text, "{")
 	text, closed := strings.CutSuffix(text, "}")
@@ -59,8 +60,8 @@ func isPlainKey(text string) bool {
 	}
 }
 
-// isPlainScalar reports whether a JSON scalar has only one valid form: a string of plain characters, a boolean, or an
-// integer that a float64 holds exactly.
+// isPlainScalar reports whether a JSON scalar can be written in only one way: a string of plain characters, a boolean,
+// or an integer that a float64 holds exactly.
 func isPlainScalar(text string) bool {
 	if text == "true" || text == "false" || text == "0" {
 		return true

@@ -30,7 +30,7 @@ import (
 
 const (
 	pageSize = 250
-	// mostPages limits the pages of one kind, mostKinds the number of kinds.
+	// mostPages is the maximum number of pages of one kind. mostKinds is the maximum number of kinds.
 	mostPages = 200
 	mostKinds = 500
 	mostNotes = 20
@@ -104,7 +104,8 @@ func (c *Lister) Copies(ctx context.Context, most int, keep func(member.Copy) (b
 
 // kinds returns the kinds that the hub may list and write on the member.
 func (c *Lister) kinds(l *listing) ([]Kind, error) {
-	// The hub writes nothing in its own namespace there, so that rights in only this namespace do not matter.
+	// The hub writes nothing in its own namespace on a member. Rights that it has only there therefore do not show in
+	// which kinds it may write.
 	rules, err := granted.In(l.ctx, c.options.Client, hubv1.SystemNamespace)
 	if err != nil {
 		return nil, err
@@ -135,7 +136,7 @@ func (c *Lister) kinds(l *listing) ([]Kind, error) {
 	return out, nil
 }
 
-// list adds the copies of a kind. An error is noted, so that the other kinds are still listed.
+// list adds the copies of a kind. If the list fails, it adds a note, and the other kinds are still listed.
 func (c *Lister) list(l *listing, kind Kind) {
 	options := metav1.ListOptions{Limit: pageSize, LabelSelector: hubv1.HubLabel + "=" + string(c.options.HubUID)}
 	resource := kind.GroupVersion().WithResource(kind.Resource)

@@ -1,5 +1,5 @@
-// Package granted asks a member for the rights that the hub has there, so that the hub sends no request that would be
-// refused.
+// Package granted asks a member which rights the hub has there, so that the hub sends no request that the member would
+// refuse.
 package granted
 
 import (
@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Rules are the hub's rights in one namespace of a member, including its cluster-wide rights. The zero value stands for
-// an incomplete answer, after which any request may be allowed.
+// Rules are the hub's rights in one namespace of a member, including its cluster-wide rights. The zero value means that
+// the rights are not known completely. Every request may then be allowed.
 type Rules struct{ rules []any }
 
 var selfReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectrulesreviews"}
@@ -45,8 +45,7 @@ func (r Rules) Allow(resource schema.GroupResource, verbs ...string) bool {
 	})
 }
 
-// Groups returns the API groups in which the rules allow the verb. all is true if the verb may be allowed in every
-// group.
+// Groups returns the API groups in which the rules allow the verb. all is true if they may allow it in every group.
 func (r Rules) Groups(verb string) (groups []string, all bool) {
 	for _, rule := range r.rules {
 		if !forAll(rule, verb) {

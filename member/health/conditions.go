@@ -25,8 +25,8 @@ const (
 	ConditionNotReady = "NotReady"
 )
 
-// perReader are lists in a status with one element for each controller that uses the object, such as each gateway of a
-// route or each target of a policy. Each element has its own conditions.
+// perReader are lists in a status with one item for each controller that uses the object, such as each gateway of a
+// route or each target of a policy. Each item has its own conditions.
 var perReader = []string{"parents", "ancestors"}
 
 // conditionsOf returns the well-formed conditions in status.conditions and in the lists of perReader.
@@ -64,7 +64,7 @@ func readConditions(status map[string]any) []condition {
 		c.reason, _ = m["reason"].(string)
 		c.message, _ = m["message"].(string)
 		c.severity, _ = m["severity"].(string)
-		// Controllers that do not set the observedGeneration of a condition serialise it as zero.
+		// Controllers that do not set observedGeneration in a condition write it as zero.
 		if g, ok := integer(m["observedGeneration"]); ok && g > 0 {
 			c.observed = g
 		}
@@ -93,8 +93,8 @@ func byStatedErrors(status map[string]any) (v Verdict, judged bool) {
 	return Verdict{}, false
 }
 
-// role returns the role of a condition type for objects of the reader's kind. If a printer column shows the condition
-// as the state of the object, its role is roleWhole.
+// role returns what a condition type tells about objects of the kind. If a printer column shows the condition as the
+// state of the object, the role is roleWhole.
 func (r reader) role(kind string) role {
 	says := words.condition(r.kind, kind).says
 	shown := slices.ContainsFunc(r.Columns, func(column Column) bool { return column.Condition == kind })
@@ -113,10 +113,10 @@ type reader struct {
 // conditionsSay is the result of reading all conditions of an object.
 type conditionsSay struct {
 	verdict Verdict
-	// judged is false if no condition type is in the vocabulary. whole is true if a condition with roleWhole is True.
-	// sound is true if a condition with roleWhole or rolePart is True.
+	// judged is false if the vocabulary has none of the condition types. whole is true if a condition with roleWhole is
+	// True. sound is true if a condition with roleWhole or rolePart is True.
 	judged, whole, sound bool
-	// unread names the conditions whose type is not in the vocabulary and whose status is not True.
+	// unread has the conditions whose type is not in the vocabulary and whose status is not True.
 	unread []string
 }
 
@@ -152,8 +152,8 @@ func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) c
 	if ended {
 		say.end()
 	}
-	// While the condition Reconciling is True, a condition that is False only means "not yet". Only a condition that
-	// explicitly reports a failure makes the object Degraded then.
+	// While the condition Reconciling is True, another condition that is False only means "not yet". The object is
+	// Degraded only if a condition reports a failure.
 	i := slices.IndexFunc(conditions, func(c condition) bool { return c.kind == "Reconciling" && c.status == "True" })
 	if i >= 0 && !failed {
 		say.verdict, say.judged = explain(hubv1.HealthProgressing, conditions[i]), true
@@ -167,7 +167,7 @@ func (s *conditionsSay) noteTrue(is role) {
 	s.sound = s.sound || is == roleWhole || is == rolePart
 }
 
-// end records that the object has run to completion, so that its pending conditions have no effect on its health.
+// end records that the object has run to completion. Its pending conditions then do not affect its health.
 func (s *conditionsSay) end() {
 	s.whole, s.sound = true, true
 	if s.verdict.Health == hubv1.HealthProgressing {
@@ -176,7 +176,7 @@ func (s *conditionsSay) end() {
 }
 
 // counting returns a function that reports whether a condition affects the health. Conditions with rolePart affect it
-// only if the object has no condition with roleWhole.
+// only if no condition has roleWhole.
 func (r reader) counting(conditions []condition) func(condition) bool {
 	whole := slices.ContainsFunc(conditions, func(c condition) bool { return r.role(c.kind) == roleWhole })
 	return func(c condition) bool {
@@ -190,9 +190,9 @@ func (r reader) counting(conditions []condition) func(condition) bool {
 	}
 }
 
-// outdated reports whether a condition that affects the health has an older generation. In that case the other
-// conditions may belong to the old spec, too. If neither the status nor the conditions that affect the health have a
-// generation, the generations of all other conditions decide.
+// outdated reports whether a condition that affects the health belongs to an older generation. The other conditions may
+// then belong to the older spec, too. If neither the status nor these conditions have a generation, the generations of
+// all other conditions decide.
 func outdated(obj *unstructured.Unstructured, conditions []condition, generation int64, counts func(condition) bool) (v Verdict, old bool) {
 	dated := ownObservedGeneration(obj) >= 0 || slices.ContainsFunc(conditions, func(c condition) bool { return c.observed >= 0 && counts(c) })
 	for _, c := range conditions {
@@ -266,7 +266,7 @@ func contains(parts []string, reason string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(reason, part) })
 }
 
-// rank orders conditions: failures first, the others by the position of their type in the vocabulary.
+// rank orders conditions: failures first, then all others by the position of their type in the vocabulary.
 func (r reader) rank(kind string) int {
 	m := words.condition(r.kind, kind)
 	if m.says == roleFailure {

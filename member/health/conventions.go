@@ -27,7 +27,7 @@ type Scale struct {
 	Selector []string
 }
 
-// Column is a printer column that shows a field of the status, or the status of a condition.
+// Column is a printer column. It shows a field of the status, or the status of a condition.
 type Column struct {
 	Name string
 	// Path has the names of nested fields. If Condition is set instead, the column shows the status of the condition of
@@ -36,7 +36,7 @@ type Column struct {
 	Condition string
 }
 
-// maxColumns is the maximum number of columns that are kept of a definition.
+// maxColumns is the maximum number of printer columns that are used.
 const maxColumns = 8
 
 // ReadConventions derives the conventions of one version of a custom resource from its definition.
@@ -94,7 +94,7 @@ func fieldsOf(path, below string) []string {
 	return names
 }
 
-// telling has the names of printer columns, in lower case, whose value shows the state of an object.
+// telling are names of printer columns, in lower case, whose value shows the state of an object.
 var telling = []string{
 	"status", "state", "phase", "ready", "health", "healthy", "available", "synced", "reconciled", "accepted", "programmed", "installed",
 	"succeeded", "valid", "robustness",

@@ -70,8 +70,8 @@ func Compile(text string) (*Expression, error) {
 	return &Expression{compiled: compiled, err: err}, err
 }
 
-// judge evaluates the expression. If a condition of the object has an older generation, judge does not evaluate the
-// expression, because the conditions may belong to an older spec.
+// judge evaluates the expression. If a condition of the object belongs to an older generation, it does not, because the
+// other conditions may also belong to the older spec.
 func (e *Expression) judge(obj *unstructured.Unstructured, generation int64, c Conventions) Verdict {
 	r := reader{kind: obj.GroupVersionKind().GroupKind(), Conventions: c}
 	if say := r.byConditions(obj, generation); say.verdict.Reason == ReasonGenerationNotObserved {

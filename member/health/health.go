@@ -10,13 +10,13 @@
 //   - Replicas: the count in the status compared with the spec, at the paths of the scale subresource.
 //
 // An object without a status is Progressing if its kind has a status, because its operator has not processed it yet. If
-// the package understands no part of a status, the object is Unknown, never Healthy. vocabulary.yaml has the known
-// words, which package rollup uses, too. Kinds that have a status which no controller writes are listed by name. If the
-// spec of an object pauses it, its current status is judged, although its generation may be older.
+// the package understands no part of the status, the object is Unknown, never Healthy. vocabulary.yaml has the known
+// words, which hub/rollup uses, too. Kinds with a status that no controller writes are listed by name. If the spec
+// pauses an object, its current status is judged, although it may belong to an older generation.
 //
-// An object is Degraded only if its status reports a failure. Pods that are not ready are no failure, because a status
-// looks the same while a set of pods starts, while it rolls out, and after it lost pods. Starting, rolling and broken
-// sets of pods differ only in their duration, and this package has no clock.
+// An object is Degraded only if its status reports a failure. Pods that are not ready are not a failure. A status looks
+// the same while pods start, while they roll out, and after some were lost. Only the time distinguishes these cases,
+// and this package has no clock.
 //
 // Pods themselves are not judged, because the rules of kstatus for pods need the time. An object of a kind without a
 // status is Healthy when it exists. The Expression of a placement can judge objects by other rules.
@@ -52,8 +52,8 @@ const (
 	maxReason  = 64
 )
 
-// Verdict is the health of one object. Reason and Message are empty if the object is Healthy. The exception is a paused
-// object whose status has an older generation.
+// Verdict is the health of one object. Reason and Message are empty if the object is Healthy, unless the object is
+// paused and its status belongs to an older generation.
 type Verdict struct {
 	Health  hubv1.Health
 	Reason  string
@@ -102,8 +102,8 @@ func assess(obj *unstructured.Unstructured, c Conventions, e *Expression) Verdic
 	if v.Reason != ReasonGenerationNotObserved || isBuiltIn || !paused(obj) {
 		return v
 	}
-	// No controller will process the newest generation of a paused object, so that the current status is judged. The
-	// reason still says that the generation has not been observed.
+	// No controller will process the newest generation of a paused object. The current status is judged instead, and the
+	// reason says that it belongs to an older generation.
 	last := byKind(0)
 	return verdict(last.Health, ReasonGenerationNotObserved, strings.TrimSuffix("it is paused; "+v.Message+"; "+last.Message, "; "))
 }
@@ -150,8 +150,8 @@ func compute(obj *unstructured.Unstructured) (result *status.Result, err error) 
 // customResource judges an object by the conventions of its kind. It applies the generic rules of kstatus to each
 // well-formed part of the status. kstatus itself would return an error if one condition were malformed.
 //
-// The verdict is Healthy only if the status says so explicitly. If no part of the status is understood, the verdict is
-// Unknown, and its message names the fields that the status has.
+// The verdict is Healthy only if the status says so. If no part of the status is understood, it is Unknown, and the
+// message names the fields of the status.
 func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generation int64, c Conventions) Verdict {
 	r := reader{kind: gk, Conventions: c}
 	status := statusOf(obj)
@@ -195,9 +195,9 @@ func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generat
 	return worst
 }
 
-// notUnderstood returns the verdict on a status that no convention can read. Its message names a word that the
-// vocabulary lacks, or else the conditions and fields. The message has only values that a projection keeps, so that it
-// does not change with each heartbeat.
+// notUnderstood returns the verdict for a status that is not understood. Its message names a word that the vocabulary
+// lacks, or else the conditions and fields. It quotes only values that a projection keeps, so that a heartbeat does not
+// change it.
 func notUnderstood(obj *unstructured.Unstructured, unread string) Verdict {
 	seen := []string{unread}
 	if unread == "" {
@@ -235,7 +235,7 @@ func isEmpty(value any) bool {
 	return false
 }
 
-// pauses are boolean fields of a spec that ask the operator not to act on the object.
+// pauses are boolean fields of a spec with which a user stops the operator from acting on the object.
 var pauses = []string{"paused", "pause", "suspend", "suspended"}
 
 func paused(obj *unstructured.Unstructured) bool {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// perCluster are names of status fields, in lower case, whose value is meaningful in one cluster only or is a command
-// to that cluster.
+// perCluster are names of status fields, in lower case, whose value has a meaning in one cluster only, or is a command
+// to this cluster.
 var perCluster = []string{
 	"selector", "labelselector", // fields of the scale subresource
 	"binding", "uid", "resourceversion",
@@ -25,8 +25,8 @@ var perClusterEndings = []string{
 	"Id", "ID", "UUID", "Hash", "Hashes", "Revision", "Revisions", "RevisionName", "RS", "ProviderID", "Shards", "Port", "Ports", "Weight", "Weights", "History",
 }
 
-// PerCluster reports whether a status field of this name is meaningful in one cluster only. A field for which it
-// returns true is never merged, even if all clusters have the same value.
+// PerCluster reports whether the value of a status field of this name has a meaning in one cluster only. Such a field
+// is never merged, even if all clusters have the same value.
 func PerCluster(name string) bool {
 	if IsCount(name) {
 		return false // a count such as numServeEndpoints, although its name ends in "Endpoints"
@@ -37,14 +37,14 @@ func PerCluster(name string) bool {
 	return slices.ContainsFunc(perClusterEndings, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// counts are the names of counters in the status of the core workload kinds. Custom resources use the same names.
+// counts are the names of counts in the status of the core workload kinds. Custom resources use the same names.
 var counts = []string{
 	"replicas", "instances", "active", "succeeded", "failed", "ready", "suspended",
 	"currentNumberScheduled", "desiredNumberScheduled", "updatedNumberScheduled",
 	"numberReady", "numberAvailable", "numberUnavailable", "numberMisscheduled",
 }
 
-// countEndings are endings of the names of counters. countBeginning is a prefix of such names, followed by a capital
+// countEndings are endings of the names of counts. countBeginning is a prefix of such names, followed by a capital
 // letter, as in numServeEndpoints.
 var countEndings = []string{"Replicas", "Instances", "Workloads"}
 

@@ -17,17 +17,17 @@ const (
 	maxNamed      = 256 // bytes of JSON of one value in Named
 )
 
-// Project keeps the parts of a status that rows and the hub object's status need, as canonical JSON of at most 512
-// bytes. It keeps conditions without their messages, whole numbers, booleans and short strings, at the top level and in
-// nested maps. Of a list whose items have names, it keeps the names and the values that can be merged. null stands for
-// such a list if it is too large. It drops fields whose value is meaningful in one cluster only (PerCluster). It also
-// drops times, because a heartbeat would change the row again and again. It keeps the times of an expiry or a failure.
+// Project returns the parts of a status that rows and the status of the hub object need, as canonical JSON of at most
+// 512 bytes. It keeps conditions without their messages, whole numbers, booleans and short strings, at the top level
+// and in nested maps. Of a list whose items have names, it keeps the names and the values that can be merged. If such a
+// list is too large, its value is null. It drops fields with a meaning in one cluster only (PerCluster). It also drops
+// times, because each heartbeat would change the row. It keeps the times of an expiry or a failure.
 //
-// paths are JSON pointers, such as /status/storage/used, to values that are kept unchanged: see Projection.Named.
+// paths are JSON pointers, such as /status/storage/used. The values there are kept unchanged, see Projection.Named.
 //
-// A projection that is too large loses values in this order: strings (the longest first), nested maps and lists, the
-// reasons of conditions, booleans, numbers, conditions and named values. The projection records the last of these steps
-// that was necessary. The result is nil if nothing is left.
+// If a projection is too large, it loses values in this order: strings (the longest first), nested maps and lists, the
+// reasons of conditions, booleans, numbers, conditions and named values. The projection records the last step that was
+// necessary. The result is nil if nothing is left.
 func Project(status map[string]any, paths ...string) []byte {
 	kept := scalars(status, 0)
 	addNamed(kept, status, paths)
@@ -112,8 +112,8 @@ func whole(value any) (int64, bool) {
 	return 0, false
 }
 
-// listed returns the kept part of a list, if the list is short and its items have names. kept is nil if the list has
-// values to merge but cannot be kept completely, because a sum over clusters would then be incomplete. reported is
+// listed returns the part of a list that is kept, if the list is short and its items have names. If the list has values
+// to merge but cannot be kept completely, kept is nil, because a sum over clusters would be incomplete. reported is
 // false if the list has no values to merge.
 func listed(list []any, depth int) (kept any, reported bool) {
 	if depth > maxDepth {
@@ -192,7 +192,7 @@ func summary(name string, value any) any {
 	return nil
 }
 
-// ticks reports whether the value is a time that is not kept. Times of an expiry or a failure are kept.
+// ticks reports whether the value is a time, except a time of an expiry or a failure, which is kept.
 func ticks(name, value string) bool {
 	if _, err := time.Parse(time.RFC3339, value); err != nil {
 		return false

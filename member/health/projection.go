@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Loss is the last group of values that a projection lost because of its size limit. All groups with smaller constants
-// were lost before it.
+// Loss is the last group of values that a projection has lost because of its size limit. It has also lost all groups
+// with a smaller constant.
 type Loss int
 
 // The constants are in the order in which a projection loses the groups.
@@ -32,11 +32,11 @@ func reserved(name string) bool { return name == lossField || strings.HasPrefix(
 type Projection struct {
 	// Fields are the kept fields of the status.
 	Fields map[string]any
-	// Named has the values at the paths that were given to Project, under their JSON pointers below the status, such as
-	// "/storage/used". A nil value means that the status has no such field. If a pointer is missing, the value was too
-	// large or lost, or the path was not requested.
+	// Named has the values at the paths that were given to Project, by their JSON pointers below the status, such as
+	// "/storage/used". A nil value means that the status has no such field. If a path has no entry, its value was too
+	// large or lost, or was not requested.
 	Named map[string]any
-	// Lost says which groups of values are missing because of the size limit.
+	// Lost tells which groups of values are missing because of the size limit.
 	Lost Loss
 }
 

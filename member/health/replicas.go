@@ -9,8 +9,7 @@ import (
 )
 
 // byReplicas compares the replicas in the status with the replicas in the spec. judged is false if one of the two
-// numbers cannot be read. A missing number is not read as zero replicas, because many operators omit a number that they
-// do not know.
+// numbers cannot be read. A missing number is not zero, because many operators omit a number that they do not know.
 func byReplicas(object map[string]any, scale Scale) (v Verdict, judged bool) {
 	v = Verdict{Health: hubv1.HealthHealthy}
 	wanted, ok := integer(at(object, specReplicas))
@@ -74,8 +73,8 @@ var (
 	}
 )
 
-// inForce reports whether the scale subresource applies to the object. In some modes of an operator, the scale
-// subresource has no effect. An object in such a mode has neither replicas nor a selector in its status.
+// inForce reports whether the scale subresource has an effect on the object. Some operators have modes without an
+// effect. An object in such a mode has neither replicas nor a selector in its status.
 func inForce(object map[string]any, scale Scale) bool {
 	if scale.Selector == nil {
 		return true

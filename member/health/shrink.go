@@ -30,7 +30,7 @@ func shrink(kept map[string]any) []byte {
 			if size -= lose(); size > maxProjection {
 				continue
 			}
-			// The estimate may be too large by a comma or two, so the real size decides.
+			// The estimated size may be too large by a comma or two. The real size decides.
 			if data = encode(kept); len(data) <= maxProjection {
 				break
 			}
@@ -139,7 +139,7 @@ func topLevel(kept map[string]any, of func(any) bool) []field {
 	return out
 }
 
-// fields returns the values in the map and its nested maps for which of returns true.
+// fields returns the values for which of returns true, in the map and its nested maps.
 func fields(m map[string]any, path string, out []field, of func(any) bool) []field {
 	for name, value := range m {
 		if reserved(name) {

@@ -46,8 +46,8 @@ type kindWords struct {
 	Kind       string                `json:"kind,omitempty"`
 	Conditions []conditionTypes      `json:"conditions,omitempty"`
 	Words      map[string][][]string `json:"words,omitempty"`
-	// Means has, for each field of the status, the words that mean each health. The judgement of health and the merging
-	// of statuses both use Means.
+	// Means has the words that mean each health, by field of the status. Both the judgement of health and the merging of
+	// statuses use it.
 	Means  map[string]map[hubv1.Health][]string `json:"means,omitempty"`
 	Source string                               `json:"source,omitempty"`
 }
@@ -80,7 +80,7 @@ type rankedWords struct {
 	Source string       `json:"source"`
 }
 
-// role is what a type of condition tells about an object.
+// role says what a condition type tells about an object.
 type role string
 
 const (
@@ -98,11 +98,11 @@ const (
 // roles are the valid values of the field `says` in the vocabulary.
 var roles = []role{roleFailure, roleWhole, rolePart, roleUnderway, roleAttempt, roleEnded, roleNotice, roleNothing}
 
-// stopped is the meaning of words for an object that does not run. A stopped object is healthy only if its spec asks to
-// stop it.
+// stopped is the meaning of a word for an object that does not run. Such an object is healthy only if its spec stops
+// it.
 const stopped hubv1.Health = "Stopped"
 
-// Polarity is the status that is good for a type of condition: True, False, or neither.
+// Polarity is the good status of a condition type: True, False, or neither of them.
 type Polarity string
 
 // Polarities of conditions. Conditions with the polarity Neither have no worst status.
@@ -114,8 +114,8 @@ const (
 
 var polarities = []Polarity{Neither, GoodWhenTrue, GoodWhenFalse}
 
-// typeMeaning is the meaning of a condition type, with its position in the vocabulary. Conditions are shown in the
-// order of these positions.
+// typeMeaning is the meaning of a condition type, with its position in the vocabulary. Conditions are shown in this
+// order.
 type typeMeaning struct {
 	says    role
 	refuses bool

@@ -15,9 +15,9 @@ import (
 // longestPhase is the maximum length of a text that is read as a phase. A longer text is written for people.
 const longestPhase = 128
 
-// judgeWord returns the health that a phase means. It is empty if the phase is not known. If a phase has several words,
-// a word of failure at any position makes the health Degraded. Without such a word, only the first word is read, and
-// only if it means progress.
+// judgeWord returns the health that a phase means. It is empty if the phase is not known. If the phase has several
+// words, a word of failure at any position means Degraded. Otherwise only the first word is read, and only if it means
+// progress.
 func judgeWord(text string, paused bool) hubv1.Health {
 	word := letters(text)
 	says := wordSays(word)
@@ -59,12 +59,12 @@ func tellsFailure(word string) bool {
 	return strings.Contains(word, "failed") || strings.Contains(word, "failure") || strings.Contains(word, "error") || strings.Contains(word, "unrecoverable")
 }
 
-// said is the value of a status field or of a printer column that may show the health.
+// said is a value that may show the health: of a status field, or of a printer column.
 type said struct {
 	name  string // name of the field or of the column
 	value any
-	// guessed is true if the field was chosen only because its name resembles the name of a phase. If such a field has
-	// a word that the vocabulary lacks, the field is ignored.
+	// guessed is true if the field was chosen only because its name resembles the name of a phase. If the vocabulary lacks
+	// the word in such a field, the field is ignored.
 	guessed bool
 	// means are the words that the kind defines for the field.
 	means map[string]hubv1.Health
@@ -74,15 +74,15 @@ type said struct {
 type wordsSay struct {
 	verdict Verdict
 	judged  bool
-	// well is true if a word means Healthy. unread is a word that the vocabulary lacks; it is empty if all words are
+	// well is true if a word means Healthy. unread is a word that the vocabulary lacks. It is empty if all words are
 	// known.
 	well   bool
 	unread string
 }
 
 // byWords judges phases, states, healths, the printer columns of the kind, and fields with similar names.
-// conditionsSpeak means that conditions judge the whole object. In that case, a phase that means progress is ignored. A
-// phase that means failure, and a field health, are used all the same.
+// conditionsSpeak is true if conditions judge the whole object. A phase that means progress is then ignored. A phase
+// that means failure, and a field named health, still count.
 func (r reader) byWords(obj *unstructured.Unstructured, conditionsSpeak bool) wordsSay {
 	out := wordsSay{verdict: Verdict{Health: hubv1.HealthHealthy}}
 	for _, s := range r.said(obj) {
@@ -137,7 +137,7 @@ func (r reader) said(obj *unstructured.Unstructured) []said {
 }
 
 // namedLikePhase reports whether the name of a field resembles the name of a phase, such as updateStatus and
-// readyToUse. It is false for states of past events, such as lastBackupStatus.
+// readyToUse. It returns false for the state of a past event, such as lastBackupStatus.
 func namedLikePhase(name string) bool {
 	for _, over := range []string{"last", "previous", "desired", "target"} {
 		if strings.HasPrefix(name, over) {
@@ -159,7 +159,7 @@ func namedLikePhase(name string) bool {
 // errorFields are fields of a status that are empty while the object has no error.
 var errorFields = []string{"error", "errors", "errorMessage", "errorReason", "failureMessage", "failureReason"}
 
-// byErrorTexts judges the fields in errorFields: an object with a text there is Degraded.
+// byErrorTexts judges the fields in errorFields. An object with a text in one of them is Degraded.
 func byErrorTexts(status map[string]any) (v Verdict, judged bool) {
 	for _, name := range errorFields {
 		if isEmpty(status[name]) || status[name] == "" || status[name] == false {

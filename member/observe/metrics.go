@@ -17,8 +17,8 @@ var Metrics = []prometheus.Collector{memberWatches}
 
 func init() { metrics.Registry.MustRegister(Metrics...) }
 
-// watches has the number of watched kinds for each cluster. While a new link replaces an old one, the kinds of both
-// observers are added up. A cluster without watches has no series.
+// watches has the number of watched kinds of each cluster. While a new link replaces an old one, the kinds of both are
+// added up. A cluster without watches has no series.
 var watches = struct {
 	mu       sync.Mutex
 	clusters map[string]int

@@ -1,9 +1,9 @@
 // Package observe watches the hub's copies in one member cluster. It keeps a small Observation of each copy.
 //
 // A kind is watched as long as at least one binding needs copies of it. The watch selects objects with the hub's label.
-// Each object is judged and hashed as a whole when it arrives. Only the observation is kept, whose size does not depend
-// on the spec. Users of the member can write these objects. Therefore the size of an object is limited, and invalid
-// content causes no error.
+// When an object arrives, it is judged and hashed, and only the observation is kept. The size of an observation does
+// not depend on the spec. Users of the member can write these objects, so that the size of an object is limited, and
+// invalid content causes no error.
 //
 // The label only selects objects for the watch. Packages content and apply decide whether an object is a copy of this
 // hub.
@@ -30,7 +30,7 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// linger is how long a kind is watched after its last holder is gone, so that a kind that is soon needed again is not
+// linger is how long a kind is watched after its last holder is gone. A kind that is soon needed again is then not
 // listed again.
 const linger = 30 * time.Second
 
@@ -45,8 +45,8 @@ type Options struct {
 	// Conventions returns the conventions of a kind. If it is nil, every kind has empty conventions. It must answer
 	// from memory.
 	Conventions func(schema.GroupVersionKind) health.Conventions
-	// Settings returns the status settings of an object's placement. It returns the same pointer until they change, and
-	// nil if there are none. It must answer from memory, because it is called at every event. Settings may be nil.
+	// Settings returns the status settings of an object's placement, or nil if there are none. It returns the same pointer
+	// until they change. It must not block, because it is called for every event. Settings may be nil.
 	Settings func(hubv1.ObjectIdentity) *health.Settings
 	// HubUID is the value of the hub's label.
 	HubUID types.UID
@@ -186,11 +186,11 @@ func (ob *Observer) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructu
 	ob.watches.Await(gvk, u)
 }
 
-// Observation returns the last observed state of an object; see member.Cluster. While the member does not serve the
-// kind, it returns synced=false: the definition may have been deleted with all objects.
+// Observation returns the last observed state of an object, see member.Cluster. While the member does not serve the
+// kind, synced is false, because the definition may have been deleted with all objects.
 func (ob *Observer) Observation(gvk schema.GroupVersionKind, key types.NamespacedName) (o member.Observation, found, synced bool) {
-	// The state must be read before the object: otherwise an object of the first list that arrives in between would
-	// seem to be missing.
+	// The state must be read before the object. Otherwise, an object of the first list that arrives in between would seem
+	// to be missing.
 	state, _ := ob.watches.State(gvk)
 	if state.Reason == hubv1.ReasonKindNotServed {
 		return o, false, false

@@ -20,7 +20,7 @@ import (
 )
 
 // The maximum lengths of the texts that are kept, because users of a member may write any text. A longer annotation is
-// ignored; a longer reason or message is cut.
+// ignored. A longer reason or message is cut.
 const (
 	longestOwner   = 1024
 	longestDigest  = 128
@@ -43,14 +43,14 @@ type record struct {
 	observed []byte
 }
 
-// marks are the values of the hub's annotations that differ between most objects.
+// marks are the values of the hub's annotations that most objects do not share.
 type marks struct {
 	ownerUID         types.UID
 	sourceGeneration int64
 	digest           string
 }
 
-// common has the values that are equal for many objects of a member, which share one instance.
+// common has values that many objects of a member share. They use one instance.
 type common struct {
 	gvk       schema.GroupVersionKind
 	namespace string
@@ -161,14 +161,14 @@ func (r *record) observation() member.Observation {
 	return o
 }
 
-// sameContent reports whether the two records differ at most in health and status.
+// sameContent reports whether two records have the same content. Their health and status may differ.
 func (r *record) sameContent(other *record) bool {
 	a, b := r.common.Value(), other.common.Value()
 	return r.uid == other.uid && a.deleting == b.deleting && a.owner == b.owner && r.ownerUID == other.ownerUID &&
 		r.digest == other.digest && r.hash == other.hash && a.paused.Equal(b.paused)
 }
 
-// equal reports whether the two records differ at most in the resourceVersion, so that the handler need not be called.
+// equal reports whether two records differ at most in the resourceVersion. The handler then need not be called.
 func (r *record) equal(other *record) bool {
 	a, b := r.common.Value(), other.common.Value()
 	return r.sameContent(other) && r.generation == other.generation && r.observedGeneration == other.observedGeneration &&

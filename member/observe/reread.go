@@ -14,20 +14,19 @@ import (
 )
 
 const (
-	// gather is how long the hub waits for further objects before it reads those of a kind whose settings changed. A
-	// changed placement changes the settings of all its objects.
+	// gather is how long objects to read again are collected. A changed placement changes the settings of all its objects.
 	gather = time.Second
 	// mostReread is the maximum number of objects of a kind that are read individually within gather.
 	mostReread = 50
-	// relistEvery is the minimum time between two lists of a kind because of changed settings. A list is a load for the
-	// member, so that the changes of one placement must not cause many lists of a kind.
+	// relistEvery is the minimum time between two lists of a kind because of changed settings. Each list is a load for the
+	// member, and several placements may change one after the other.
 	relistEvery = time.Minute
 )
 
-// rereads are the objects of one kind to read again because their settings changed. The objects must be read from the
-// member, because the hub keeps only observations. Up to mostReread objects are read one by one. Namespaces with few
-// objects come first, so that a tenant with many objects does not delay the others. If there are more, the kind is
-// listed: the first time at once, then at most once in relistEvery.
+// rereads are the objects of one kind to read again, because their settings have changed. They must be read from the
+// member, because the hub keeps only observations. Up to mostReread objects are read one by one, and namespaces with
+// few objects come first: a tenant with many objects must not delay the others. If there are more objects, the kind is
+// listed, at once and then at most once in relistEvery.
 type rereads struct {
 	objects map[types.NamespacedName]struct{}
 	running bool // the next round is scheduled or running
@@ -52,7 +51,7 @@ func (ob *Observer) ReadAnew(kind schema.GroupKind) {
 	}
 }
 
-// watched returns the versions at which a kind is watched for a holder.
+// watched returns the versions at which a kind is watched.
 func (ob *Observer) watched(gk schema.GroupKind) (versions []schema.GroupVersionKind) {
 	ob.mu.Lock()
 	defer ob.mu.Unlock()
@@ -115,8 +114,8 @@ func (ob *Observer) relist(gvk schema.GroupVersionKind, r *rereads) {
 	ob.watches.Relist(gvk)
 }
 
-// split returns the objects to read one by one, and the number of the remaining objects. It selects either all objects
-// of a namespace or none of them.
+// split returns the objects to read one by one, and the number of the other objects. It selects all objects of a
+// namespace, or none of them.
 func split(objects []types.NamespacedName) (few []types.NamespacedName, left int) {
 	byNamespace := map[string][]types.NamespacedName{}
 	for _, o := range objects {

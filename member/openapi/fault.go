@@ -31,9 +31,9 @@ func (f Fault) String() string {
 	return f.Path + " " + f.Message + ", not " + f.Value
 }
 
-// Redacted returns the fault for users who may not read the object. literals, from Literals, are the texts that these
-// users know. Redacted removes a value or a path step that is neither in literals nor in the schema, because it may
-// come from the object.
+// Redacted returns the fault for users who may not read the object. literals are the texts that these users know, see
+// Literals. A value or a step of the path may come from the object. It is removed if it is neither in literals nor in
+// the schema.
 func (f Fault) Redacted(literals sets.Set[string]) Fault {
 	if !literals.Has(f.Value) {
 		f.Value = ""

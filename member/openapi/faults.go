@@ -30,7 +30,7 @@ const (
 )
 
 // Faults returns the values of an object that violate the schema, in the order of their paths. It does not check the
-// status, which the hub does not write. A required field may be missing if it has a default.
+// status, because the hub does not write it. A required field may be missing if it has a default.
 func (s *Schema) Faults(object map[string]any) []Fault {
 	if s == nil {
 		return nil
@@ -40,9 +40,8 @@ func (s *Schema) Faults(object map[string]any) []Fault {
 	return c.found()
 }
 
-// FaultsAt returns the faults of a value that is to be set at a JSON pointer of an object. partial means that the value
-// is merged into an existing value, so that it may lack required fields. A place for which the schema accepts any value
-// has no faults.
+// FaultsAt returns the faults of a value at a JSON pointer of an object. partial is true if the value is merged into an
+// existing value. It may then lack required fields. If the schema accepts any value there, the value has no faults.
 func (s *Schema) FaultsAt(pointer string, value any, partial bool) []Fault {
 	c := &checker{partial: partial}
 	for i, step := range strings.Split(pointer, "/")[1:] {
@@ -69,8 +68,8 @@ func (s *Schema) FaultsAt(pointer string, value any, partial bool) []Fault {
 	return c.found()
 }
 
-// at returns the schema one step below. It returns false if the schema has no such field. A numeric step may be an
-// index of a list or a key of a map.
+// at returns the schema one step below. It returns false if the schema has no such field. A number may be an index of a
+// list or a key of a map.
 func (s *Schema) at(step string) (*Schema, bool) {
 	if s.types == isArray || s.items != nil {
 		return s.items, true
@@ -78,7 +77,7 @@ func (s *Schema) at(step string) (*Schema, bool) {
 	return s.field(step)
 }
 
-// everywhere has the fields that objects of every kind have, and that are not checked.
+// everywhere has the fields that objects of all kinds have. They are not checked.
 var everywhere = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "status": true}
 
 // checker checks one object against a schema, and collects the faults.
@@ -87,8 +86,7 @@ type checker struct {
 	faults  []Fault
 	steps   int
 	partial bool
-	// quiet is above 0 while the value is tried against an alternative, whose faults are counted but not recorded.
-	// failed is their number.
+	// quiet is above 0 while a value is compared with an alternative. The faults are then only counted, in failed.
 	quiet, failed int
 }
 
@@ -123,7 +121,7 @@ func (c *checker) fault(message string, value any) {
 	c.faults = append(c.faults, Fault{Path: path.String(), Declared: declared.String(), Message: message, Value: Shown(value)})
 }
 
-// done reports whether the check has reached a limit. An alternative whose check is not complete is treated as
+// done reports whether the check has reached a limit. An alternative that was not checked completely counts as
 // matching.
 func (c *checker) done() bool {
 	c.steps++
@@ -164,7 +162,7 @@ func (c *checker) value(s *Schema, value any) {
 	}
 }
 
-// rules checks the requirements on a value itself. The caller has checked its fields and items.
+// rules checks the requirements on a value itself. Its fields and items are checked elsewhere.
 func (c *checker) rules(r *rules, value any) {
 	if len(r.enum) > 0 {
 		if raw, err := json.Marshal(value); err == nil && !slices.Contains(r.enum, string(raw)) {
@@ -286,8 +284,8 @@ func (c *checker) count(least, most *int64, n int, what string) {
 	}
 }
 
-// others checks a value against the schemas in allOf, anyOf, oneOf and not. A partial value is not checked against
-// anyOf, oneOf and not, because they mostly define which fields belong together.
+// others checks a value against the schemas in allOf, anyOf, oneOf and not. For a partial value it checks only allOf,
+// because the others mostly define which fields belong together.
 func (c *checker) others(o *others, value any) {
 	for _, part := range o.all {
 		c.value(part, value)
@@ -314,7 +312,7 @@ func (c *checker) others(o *others, value any) {
 	}
 }
 
-// fits reports whether the value matches an alternative without a fault.
+// fits reports whether the value has no fault with an alternative.
 func (c *checker) fits(s *Schema, value any) bool {
 	trial := &checker{quiet: 1, steps: c.steps, path: slices.Clone(c.path)}
 	trial.value(s, value)

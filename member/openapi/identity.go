@@ -7,15 +7,15 @@ import (
 	"unique"
 )
 
-// identity tells what identifies an entry of a list: the values of its key fields, or the whole entry if keys is empty.
-// The list has the x-kubernetes-list-type map or set. Server-side apply refuses duplicate entries. A create of a
-// built-in kind accepts them.
+// identity tells what identifies an item of a list with the x-kubernetes-list-type map or set: the values of its key
+// fields, or the whole item if keys is empty. Server-side apply refuses duplicate items. A create of a built-in kind
+// accepts them.
 type identity struct{ keys []key }
 
-// key is a key field of an entry. fallback is its default as JSON, which is empty if the field has no default.
+// key is a key field of an item. fallback is its default as JSON, or empty if it has no default.
 type key struct{ name, fallback string }
 
-// identityOf returns the identity of a list's entries. It is nil if the list may have duplicate entries.
+// identityOf returns the identity of a list's items. It is nil if the list may have duplicate items.
 func (p *parser) identityOf(e *element, depth int) *identity {
 	switch {
 	case e.ListType == "set":
@@ -78,8 +78,8 @@ func (i *identity) fault() string {
 	return "must have another " + strings.Join(names, " or ") + " than the entries before it"
 }
 
-// of returns the identity of an entry. value is the scalar that identifies it, or nil if several values do. ok is false
-// if the entry lacks a key.
+// of returns the identity of an item. value is the scalar that identifies it, or nil if several values do. ok is false
+// if the item lacks a key.
 func (i *identity) of(entry any) (id string, value any, ok bool) {
 	if len(i.keys) == 0 {
 		raw, err := json.Marshal(entry)
@@ -107,7 +107,7 @@ func (i *identity) of(entry any) (id string, value any, ok bool) {
 	return strings.Join(values, " "), value, true
 }
 
-// apart reports a fault for each duplicate entry of a list.
+// apart reports a fault for each duplicate item of a list.
 func (c *checker) apart(i *identity, list []any) {
 	seen := make(map[string]bool, len(list))
 	for n, entry := range list {

@@ -1,8 +1,8 @@
 // Package openapi stores the schema of one kind and compares objects with it. It finds fields that are not in the
 // schema, and values that violate it.
 //
-// The schema comes from the OpenAPI v3 document that an API server publishes for the group and version, for built-in
-// and custom kinds alike. Therefore the same check serves the hub's objects and their copies on members.
+// The schema comes from the OpenAPI v3 document that an API server publishes for the group and version, both for
+// built-in and custom kinds. The same check therefore works for hub objects and for their copies on members.
 //
 //   - Equal parts of a schema are stored once, and descriptions are dropped.
 //   - The check reports no fault where the schema accepts any value. A null is always accepted. Formats of strings and
@@ -22,7 +22,7 @@ import (
 // are stored once, and a schema may contain itself. A parsed Schema never changes.
 type Schema struct {
 	types types // allowed types; 0 allows every type
-	// open is true if the value may have undeclared fields. If values is set, these fields must match it.
+	// open is true if the value may have undeclared fields. If values is set, undeclared fields must match it.
 	open   bool
 	names  []string  // names of the fields, sorted
 	parts  []*Schema // schemas of the fields, in the order of names
@@ -41,14 +41,14 @@ type rules struct {
 	identity *identity // of the entries of a list; nil if duplicates are allowed
 }
 
-// others are the schemas in allOf, anyOf, oneOf and not. A value must match every schema in the field all, at least one
-// schema in the field any, exactly one schema in the field one, and must not match the schema in the field not.
+// others are the schemas in allOf, anyOf, oneOf and not. A value must match all schemas in all, at least one in any,
+// exactly one in one, and must not match the schema in not.
 type others struct {
 	all, any, one []*Schema
 	not           *Schema
 }
 
-// bounds are the limits for a number, for a text, and for the size of a list or a map, with the names of OpenAPI.
+// bounds are the limits of a number, of a text, and of the size of a list or a map. They have the names of OpenAPI.
 type bounds struct {
 	Minimum          *float64 `json:"minimum,omitempty"`
 	Maximum          *float64 `json:"maximum,omitempty"`

@@ -128,15 +128,16 @@ type parser struct {
 	err        error
 }
 
-// component is a named schema of the document. Its schema may be referred to before it is completely read, because
-// schemas may be recursive.
+// component is a named schema of the document. Schemas may be recursive, so that other schemas may refer to it before
+// it is completely parsed.
 type component struct {
 	schema  *Schema
 	pointed bool
 	done    bool
 }
 
-// component parses a named schema. A built-in type without fields, such as RawExtension, accepts any value.
+// component parses a named schema. If a built-in type has no fields, such as RawExtension, its schema accepts any
+// value.
 func (p *parser) component(name string, depth int) *Schema {
 	if c := p.named[name]; c != nil {
 		c.pointed = c.pointed || !c.done
@@ -171,8 +172,8 @@ func (p *parser) fail(err error) {
 	}
 }
 
-// read converts an element to a schema, which is nil if every value is accepted. alternative is true for a schema in
-// allOf, anyOf, oneOf or not. An alternative accepts undeclared fields, because other schemas of the same value may
+// read converts an element to a schema. The result is nil if every value is accepted. alternative is true for a schema
+// in allOf, anyOf, oneOf or not. An alternative accepts undeclared fields, because other schemas of the same value may
 // declare them.
 func (p *parser) read(e *element, depth int, alternative bool) *Schema {
 	switch {
@@ -193,8 +194,8 @@ func componentName(reference string) string {
 	return strings.TrimPrefix(reference, "#/components/schemas/")
 }
 
-// refers reports whether the element consists only of a reference in allOf. API servers write a reference in this form
-// if it has a default or a description.
+// refers reports whether the element is only a reference in allOf. API servers write a reference in this form if it has
+// a default or a description.
 func (e *element) refers() bool {
 	return len(e.AllOf) == 1 && len(e.AnyOf)+len(e.OneOf) == 0 && e.Type == nil && e.Properties == nil && e.Additional == nil &&
 		e.Items == nil && !e.Either
@@ -289,7 +290,7 @@ func (p *parser) list(elements []*element, depth int) []*Schema {
 	return out
 }
 
-// share returns the stored schema that is equal to s. If there is none, it stores s and returns it.
+// share returns the stored schema that equals s. If there is none, it stores s and returns it.
 func (p *parser) share(s Schema) *Schema {
 	s.names, s.parts = slices.Clip(s.names), slices.Clip(s.parts)
 	key := fmt.Sprintf("%d %t %q %v %p %p %p", s.types, s.open, s.names, s.parts, s.values, s.items, s.rules)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Step is one step from a value to a part of it. It leads to the field Name if Name is not empty, otherwise to the item
-// Index of a list. Field is true for a field whose name is empty: such a field cannot be declared, but an object may
+// Step is one step from a value to a part of it. It leads to the field Name, or to the item Index of a list if Name is
+// empty. Field is true if it leads to a field with an empty name: such a field cannot be declared, but an object may
 // have it.
 type Step struct {
 	Name  string
@@ -46,8 +46,8 @@ func plain(name string) bool {
 	return name != ""
 }
 
-// Unknown returns the fields of an object that are not in the schema, in the order of their names. It does not return
-// the parts of an unknown field.
+// Unknown returns the fields of an object that are not in the schema, sorted by name. It does not return the fields
+// inside an unknown field.
 func (s *Schema) Unknown(object map[string]any) []Path {
 	if s == nil {
 		return nil
@@ -76,7 +76,7 @@ func (f *finder) field(s *Schema, name string, value any) {
 	f.at = f.at[:len(f.at)-1]
 }
 
-// value searches a value for unknown fields, where it has the type that the schema requires.
+// value searches a value for unknown fields, if the value has the type that the schema requires.
 func (f *finder) value(s *Schema, value any) {
 	if s == nil {
 		return

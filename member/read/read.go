@@ -6,7 +6,7 @@
 //     kept, because annotations may contain the values of a Secret.
 //   - Texts in tables and events are printable. A log is returned unchanged: the caller escapes its control characters.
 //
-// The package checks no rights of the user and removes no values of Secrets: hub/memberview does both.
+// This package does not check the rights of the user, and does not remove values of Secrets. hub/memberview does both.
 package read
 
 import (
@@ -57,8 +57,8 @@ type Reader struct{ client rest.Interface }
 // New returns a Reader. Every request of the client has a timeout.
 func New(client rest.Interface) *Reader { return &Reader{client} }
 
-// get returns a request for objects of a resource. The request fails if the namespace is not a valid path segment,
-// because such a namespace could lead to another resource.
+// get returns a request for objects of a resource. The namespace becomes a part of the path, so that an invalid one
+// could lead to another resource. The request then fails.
 func (r *Reader) get(resource schema.GroupVersionResource, namespace string) *rest.Request {
 	root := []string{"apis", resource.Group, resource.Version}
 	if resource.Group == "" {
@@ -122,8 +122,8 @@ type list struct {
 
 func (l *list) full() bool { return l.found >= l.in.Most || l.bytes >= mostKept }
 
-// take counts one object and reports whether the list keeps it. It drops an object of another name or namespace, which
-// a hostile member may send: the user may have no right to it.
+// take counts an object and reports whether the list keeps it. It drops an object with another name or namespace than
+// requested. A hostile member may send such an object, and the user may have no right to it.
 func (l *list) take(name, namespace string) bool {
 	if len(name) > hubv1.MaxNameLength || len(namespace) > hubv1.MaxNameLength {
 		return false
@@ -156,7 +156,7 @@ func (l *list) addObjects(body []byte) (next string, err error) {
 		if item == nil || !l.take(o.GetName(), o.GetNamespace()) {
 			continue
 		}
-		// The items of a list have no kind. The caller needs the kind to remove the values of Secrets.
+		// The items of a list have no kind. The caller needs the kind to find Secrets, whose values it removes.
 		o.SetGroupVersionKind(l.in.Kind)
 		o.SetManagedFields(nil)
 		l.out.Objects = append(l.out.Objects, o.Object)

@@ -64,7 +64,7 @@ func newDefinitions(client dynamic.Interface, changed func(name string, known, g
 	})
 }
 
-// mark is the kept part of a definition.
+// mark has the data of a definition that are kept.
 type mark struct {
 	*metav1.ObjectMeta // always nil: only the overridden methods may be called
 	name, version      string
@@ -80,7 +80,7 @@ func (m *mark) GetUID() types.UID { return m.uid }
 // GetResourceVersion implements metav1.Object.
 func (m *mark) GetResourceVersion() string { return m.version }
 
-// Watched reports whether a running watch would report a new definition of this group.
+// Watched reports whether a new definition of this group would cause an event.
 func (k *Kinds) Watched(group string) bool {
 	state, ok := k.definitions.State(definition)
 	return ok && state.Synced && state.Reason == "" && !isBuiltIn(group)
@@ -92,9 +92,8 @@ func (k *Kinds) unwatchable() bool {
 	return state.Reason == hubv1.ReasonForbidden
 }
 
-// The API server serves the kind of a new definition shortly after the event of the definition, and publishes the
-// schema a little later. Therefore the hub queues objects again after these pauses, while their kind still lacks its
-// resource or a field.
+// again are the pauses after which objects are queued again, while the member still lacks their kind or a field. The
+// API server serves a new kind shortly after the event of its definition, and publishes the schema a little later.
 var again = []time.Duration{time.Second, 2 * time.Second, 7 * time.Second}
 
 // definitionChanged is called when a CustomResourceDefinition was listed, added, changed or deleted.
@@ -112,8 +111,8 @@ func (k *Kinds) definitionChanged(name string, known, gone bool) {
 	}
 }
 
-// invalidate drops the cached answers about a kind and queues the kind's objects. It queues no object if the definition
-// is from the first list and no object waits for the kind.
+// invalidate drops the cached answers about a kind, and queues the objects of the kind. If the definition is from the
+// first list and no object waits for the kind, it queues none.
 func (k *Kinds) invalidate(gvk schema.GroupVersionKind, kind *kind, known, gone bool) {
 	kind.invalidate()
 	if !known && !kind.troubled {
@@ -139,8 +138,8 @@ func (k *Kinds) invalidate(gvk schema.GroupVersionKind, kind *kind, known, gone 
 	}
 }
 
-// wake queues the objects of a kind at once, and after each pause while the member lacks the kind or a field. An event
-// starts the pauses again. The objects are queued at most once a second.
+// wake queues the objects of a kind at once, and again after each pause while the member lacks the kind or a field.
+// Another event starts the pauses again. The objects are queued at most once a second.
 func (k *Kinds) wake(gvk schema.GroupVersionKind, kind *kind, nudge <-chan struct{}) {
 	pauses, changes := again, -1
 	for {
@@ -161,7 +160,7 @@ func (k *Kinds) wake(gvk schema.GroupVersionKind, kind *kind, nudge <-chan struc
 	}
 }
 
-// pause waits until the time has passed or the kind is nudged. It returns false if the context of the member has ended.
+// pause waits for the duration d, or until the kind is nudged. It returns false if the context of the member has ended.
 func (k *Kinds) pause(d time.Duration, nudge <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -174,9 +173,9 @@ func (k *Kinds) pause(d time.Duration, nudge <-chan struct{}) bool {
 	return true
 }
 
-// due reports by tell whether the objects of a kind are queued now, and invalidates the answers about the kind. changes
-// is the number of events when they were last queued. ended is true after the last pause, or if the definition was
-// deleted, unless another event has arrived.
+// due invalidates the answers about a kind, and calls tell if its objects must be queued now. changes is the number of
+// events when they were last queued. ended is true after the last pause, or if the definition was deleted, unless
+// another event has arrived.
 func (k *Kinds) due(gvk schema.GroupVersionKind, kind *kind, changes int, last bool) (now int, tell, ended bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

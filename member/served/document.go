@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// schemaFor is the age at which a schema is fetched again, even if no event reports a change.
+	// schemaFor is the maximum age of a cached schema. After that, it is fetched again even without an event.
 	schemaFor = 10 * time.Minute
-	// trustedFor is the age up to which a cached schema is trusted. If a manifest has a field that an older schema lacks,
-	// the hub fetches the schema again.
+	// trustedFor is the age up to which a cached schema is believed if a manifest has a field that it lacks. An older
+	// schema is fetched again.
 	trustedFor = 10 * time.Second
-	// publishLag is the time within which an API server publishes the schema of a new definition. The answer that there
-	// is no schema is valid for the same time.
+	// publishLag is how long an API server may take to publish the schema of a new definition. An answer without a schema
+	// is valid for the same time.
 	publishLag = 5 * time.Second
-	// unreadableFor is the time for which the hub does not request a schema again that could not be read.
+	// unreadableFor is how long a schema that could not be read is not requested again.
 	unreadableFor = time.Minute
 )
 
-// largestDocument limits the OpenAPI document of a group and version. For comparison, the document of the core group
-// has less than 2 MiB.
+// largestDocument is the maximum size of the OpenAPI document of a group and version. For comparison, the document of
+// the core group has less than 2 MiB.
 var largestDocument = answer.Bounds{Bytes: 8 << 20, Values: 1 << 18}
 
 // document is the last answer of the member about the schema of one kind. Kinds.mu guards its fields, and is not held
@@ -54,8 +54,8 @@ func (d *document) current() bool {
 	return !d.asked.IsZero() && d.invalidations == d.settled && time.Since(d.asked) < d.holds
 }
 
-// schemaOf returns the schema of a kind. It returns nil if the member publishes no schema that can be read. It sends a
-// request only if there is no valid answer. For each kind it sends one request at a time.
+// schemaOf returns the schema of a kind. It is nil if the member publishes no readable schema. A request is sent only
+// if there is no valid answer, and only one at a time for each kind.
 func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema {
 	k.mu.Lock()
 	d := &k.known(gvk).document
@@ -146,9 +146,9 @@ func (k *Kinds) download(ctx context.Context, gv schema.GroupVersion, known stri
 	return raw, response.Header.Get("ETag"), nil
 }
 
-// schemas has the schemas of all members, so that a document that many members publish is parsed and stored once. The
-// key is the content of the document, not a name or an etag. Therefore no member can change the schema of another
-// member.
+// schemas has the parsed schemas of all members, so that a document which many members publish is parsed and stored
+// once. The key is the content of the document, not its name or etag. A member therefore cannot change the schema of
+// another member.
 var schemas sharedSchemas
 
 type sharedSchemas struct {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// publishWithin is how long Fit waits for a new schema. Without a schema, the server would silently drop unknown
-	// fields.
+	// publishWithin is how long Fit waits for the schema of a new definition. Without a schema, the server would silently
+	// drop unknown fields.
 	publishWithin = 3 * time.Second
 	publishPoll   = 250 * time.Millisecond
 )
@@ -68,8 +68,7 @@ func (k *Kinds) Misfits(ctx context.Context, manifest *unstructured.Unstructured
 	return misfits(k.Faults(ctx, manifest))
 }
 
-// DeclaredMisfits returns Misfits without undeclared fields, because the API server of another member may declare
-// these.
+// DeclaredMisfits returns Misfits without undeclared fields. The API server of another member may declare these fields.
 func (k *Kinds) DeclaredMisfits(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit {
 	return misfits(slices.DeleteFunc(k.Faults(ctx, manifest), func(f openapi.Fault) bool { return f.Message == openapi.Undeclared }))
 }
@@ -120,8 +119,8 @@ func (k *Kinds) fresh(gvk schema.GroupVersionKind) bool {
 	return time.Since(k.known(gvk).changed) < publishLag
 }
 
-// mayHaveCome reports whether the definition may have got an unknown field since the last request. If so, it
-// invalidates the answer.
+// mayHaveCome reports whether the member may have got a field that the cached schema lacks. If so, it invalidates the
+// cached schema.
 func (k *Kinds) mayHaveCome(gvk schema.GroupVersionKind) bool {
 	if k.Watched(gvk.Group) {
 		return false // the watch would have reported a change of the definition
@@ -136,7 +135,8 @@ func (k *Kinds) mayHaveCome(gvk schema.GroupVersionKind) bool {
 	return true
 }
 
-// askedAnew fetches the schema again, unless another caller has just fetched it.
+// askedAnew returns a schema that was just fetched. If another caller has fetched it within the given time, it sends no
+// request.
 func (k *Kinds) askedAnew(ctx context.Context, gvk schema.GroupVersionKind, within time.Duration) *openapi.Schema {
 	k.mu.Lock()
 	if d := &k.known(gvk).document; time.Since(d.asked) >= within {
@@ -146,12 +146,12 @@ func (k *Kinds) askedAnew(ctx context.Context, gvk schema.GroupVersionKind, with
 	return k.schemaOf(ctx, gvk)
 }
 
-// LearnFrom invalidates the cached answers that the outcome of a write contradicts. It returns the outcome with an
-// adapted time of the next retry.
+// LearnFrom invalidates the cached answers that the outcome of a write contradicts. It returns the outcome, with
+// another time of the next try if necessary.
 func (k *Kinds) LearnFrom(gvk schema.GroupVersionKind, o member.Outcome) member.Outcome {
 	switch {
-	// The cached schema may be older than a change of the definition. With a new schema, the next outcome can name the
-	// override that caused the error.
+	// The cached schema may be older than the definition. With the new schema, the next outcome can name the override rule
+	// that has caused the error.
 	case o.Reason == hubv1.ReasonFieldsNotServed, o.Reason == hubv1.ReasonManifestRefused && k.fresh(gvk):
 		k.mu.Lock()
 		known := k.known(gvk)

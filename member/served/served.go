@@ -8,8 +8,8 @@
 //     definition that is added, changed or deleted invalidates the answers about its kinds and queues the objects that
 //     wait for it. There is no polling.
 //
-// If a schema is missing or cannot be read, no field and no value is checked, and that is no error. The caller decides
-// what to do with an unknown field or a wrong value.
+// If a schema is missing or cannot be read, no field and no value is checked. This is not an error. The caller decides
+// what to do with an unknown field or an invalid value.
 package served
 
 import (
@@ -39,8 +39,8 @@ type Options struct {
 	HTTP *http.Client
 	// Definitions reads CustomResourceDefinitions, see MetadataOnly. It must have no timeout.
 	Definitions dynamic.Interface
-	// OnChange is called for a kind in use if the member may have started or stopped serving the kind, or may serve it
-	// with other fields. It must not block.
+	// OnChange is called for a kind in use, if the member may have started or stopped serving it, or may serve it with
+	// other fields. It must not block.
 	OnChange func(schema.GroupKind)
 	// OnDefinition is called when a definition of an expected group was added, changed or deleted. It must not block.
 	OnDefinition func()
@@ -64,15 +64,15 @@ type kind struct {
 	resource  *Resource // nil until the resource was found
 	hasStatus bool      // as of the last time when the resource was found
 	missing   time.Time // the time when the member answered that it does not serve the kind
-	// changes is the number of events that invalidated the answers. An answer to a request from before the last event
-	// is not kept.
+	// changes is the number of events that have invalidated the answers. The answer to a request that was sent before the
+	// last event is not kept.
 	changes int
-	// troubled is true if, since the last event, a write failed because the member lacks the kind or a field.
+	// troubled is true if a write since the last event has failed, because the member lacks the kind or a field.
 	troubled bool
-	// nudge ends the current pause of the goroutine of wake. It is nil if that goroutine does not run.
+	// nudge ends the current pause of wake. It is nil if wake does not run for this kind.
 	nudge chan struct{}
-	// went is the time when the definition was deleted. It is zero if another event came afterwards. While the resource
-	// is not known, the deletion of any definition of the group sets it.
+	// went is the time at which the definition was deleted. It is zero if another event has come since. While the resource
+	// of the kind is not known, the deletion of any definition of its group sets it.
 	went time.Time
 	// changed is the time when the definition was last added or changed. It is zero if no event has reported that.
 	changed time.Time
@@ -92,13 +92,13 @@ type Resource struct {
 }
 
 const (
-	// missingFor is how long the answer is valid that the member does not serve a kind. missingForWatched is used if a
-	// watch would report a new definition. A failed write is retried after the same time. The shorter time also serves
-	// kinds of aggregated API servers, which have no definition.
+	// missingFor is how long the answer is valid that the member does not serve a kind. If a watch would report a new
+	// definition, missingForWatched is used instead. A failed write is retried after the same time. The shorter time also
+	// covers kinds of aggregated API servers, which have no definition.
 	missingFor        = 2 * time.Second
 	missingForWatched = 5 * time.Minute
-	// stillDiscovered is how long discovery may still list a kind after its definition was deleted. No event reports
-	// the end of that time, so that such an answer is not cached.
+	// stillDiscovered is how long discovery may still list a kind after its definition was deleted. No event reports the
+	// end of this time, so that such an answer is not cached.
 	stillDiscovered = 10 * time.Second
 )
 
