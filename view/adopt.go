@@ -68,7 +68,7 @@ func firstOf(paths []string) string {
 	return text
 }
 
-// Left returns the number of objects that Hanse still does not manage, and the number of clusters that did not answer.
+// Left returns the number of objects that Hanse does not manage yet, and the number of clusters that did not answer.
 func (a Adoption) Left() (objects, unknown int) {
 	for _, c := range a.Clusters {
 		switch {

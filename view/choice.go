@@ -13,7 +13,7 @@ import (
 type Choice struct {
 	// Clusters are the clusters of the fleet, sorted by name. The list is empty if the user has asked about no cluster.
 	Clusters []ExplainedCluster `json:"clusters,omitempty"`
-	// Missing are the clusters of the binding without a MemberCluster, on which nothing is decided.
+	// Missing are the clusters in the binding that have no MemberCluster. The decision does not change them.
 	Missing []string `json:"missing,omitempty"`
 	// Selected is the number of clusters that hold the object after the replay.
 	Selected int `json:"selected"`
@@ -25,7 +25,7 @@ type Choice struct {
 	Shortfalls    []string     `json:"shortfalls,omitempty"`
 }
 
-// The outcomes of the decision for a cluster.
+// The results of the decision for a cluster.
 const (
 	Selected  = "Selected"
 	Withdrawn = "Withdrawn" // it has the object and loses it
@@ -42,7 +42,7 @@ type ExplainedCluster struct {
 	Message string `json:"message,omitempty"`
 	// Held is true if the cluster held the object before.
 	Held bool `json:"held"`
-	// Filters are the answers of the filters, in the order of evaluation.
+	// Filters are the results of the filters, in the order of evaluation.
 	Filters []Filter `json:"filters,omitempty"`
 	// Score is the sum of Parts. A cluster that a filter rejects has no score.
 	Score int64       `json:"score"`
@@ -51,7 +51,7 @@ type ExplainedCluster struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
-// Filter is the answer of one filter. It has no reason if the cluster passes.
+// Filter is the result of one filter. It has no reason if the cluster passes the filter.
 type Filter struct {
 	Filter  string `json:"filter"`
 	Reason  string `json:"reason,omitempty"`

@@ -31,13 +31,13 @@ type Cluster struct {
 	Version string `json:"version,omitempty"`
 	// ClusterID is the UID of the cluster's namespace kube-system.
 	ClusterID string `json:"clusterID,omitempty"`
-	// LastObservedTime is when the hub last observed the cluster. It is absent if this is not recorded. Live is true while
-	// the hub observes the cluster.
+	// LastObservedTime is the time at which the hub last observed the cluster. It is absent if it is not recorded. Live is
+	// true while the hub observes the cluster.
 	LastObservedTime *metav1.Time      `json:"lastObservedTime,omitempty"`
 	Live             bool              `json:"live"`
 	Nodes            hubv1.NodeSummary `json:"nodes"`
-	// Objects is the number of hub objects that the cluster shall hold or still has. It is null if they could not be
-	// counted.
+	// Objects is the number of hub objects that the cluster shall hold or still has. It is null if the objects could not
+	// be counted.
 	Objects *int        `json:"objects"`
 	Created metav1.Time `json:"created"`
 	Leaving bool        `json:"leaving,omitempty"`
@@ -64,8 +64,8 @@ type Scheduling struct {
 	Taints []corev1.Taint `json:"taints,omitempty"`
 }
 
-// Clusters returns the members, sorted by name. objects is the number of objects by cluster. The map is nil if the
-// numbers are not known. silence tells since when no hub runs. It is nil while a hub runs.
+// Clusters returns the members, sorted by name. objects is the number of objects on each cluster, or nil if the numbers
+// are not known. silence tells since when no hub runs. It is nil while a hub runs.
 func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Silence, now time.Time) ClusterList {
 	list := ClusterList{Clusters: []Cluster{}}
 	for i := range members {
@@ -90,7 +90,7 @@ func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Si
 }
 
 // Heard returns a function that reports whether the hub observes a cluster. It returns true for a cluster that is not
-// among the members, because the user may not be allowed to list this cluster. silence is nil while a hub runs.
+// in members, because the user may not be allowed to list this cluster. silence is nil while a hub runs.
 func Heard(members []hubv1.MemberCluster, silence *Silence, now time.Time) func(cluster string) bool {
 	unheard := sets.New[string]()
 	for i := range members {

@@ -23,7 +23,7 @@ type Comparison struct {
 	since metav1.Time // of Recorded
 }
 
-// Said is the short form of a condition.
+// Said is the status, reason and message of a condition.
 type Said struct {
 	Status  metav1.ConditionStatus `json:"status"`
 	Reason  string                 `json:"reason"`

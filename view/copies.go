@@ -33,7 +33,7 @@ type MemberCopy struct {
 	Replicas *int64       `json:"replicas,omitempty"`
 	// Away is true while the hub does not observe the cluster. Health and the numbers may then be out of date.
 	Away bool `json:"away,omitempty"`
-	// Object is the current copy on the cluster. It is absent if the hub returned no copy. Refused then has the reason.
+	// Object is the current copy on the cluster. If the hub returned no copy, it is absent, and Refused has the reason.
 	Object  map[string]any     `json:"object,omitempty"`
 	Refused *memberview.Reason `json:"refused,omitempty"`
 }

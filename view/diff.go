@@ -33,8 +33,7 @@ type ClusterDiff struct {
 	Unadopted bool `json:"unadopted,omitempty"`
 	// Diff is a unified diff. It is empty if nothing differs.
 	Diff string `json:"diff,omitempty"`
-	// Refused is the reason why the hub does not write now, although the copy differs or may differ. It is nil if the hub
-	// would write.
+	// Refused is the reason why the hub does not write the copy now. It is nil if the hub would write it.
 	Refused *memberview.Reason `json:"refused,omitempty"`
 	// Error is the reason why the copy could not be compared. It is empty if the copy was compared.
 	Error string `json:"error,omitempty"`

@@ -71,8 +71,8 @@ func (d Diagnosis) Write(w io.Writer, _ time.Time) {
 }
 
 const (
-	// clockTolerance is the accepted difference of clocks. A hub renews its Lease every 0.75 s, and tokens and
-	// certificates are valid from their issuer's time.
+	// clockTolerance is the accepted difference between two clocks. A hub renews its Lease every 0.75 s. Tokens and
+	// certificates are valid from the time of their issuer's clock.
 	clockTolerance = 5 * time.Second
 	// soon is the time before the expiry of a certificate or credential at which doctor starts to warn.
 	soon = 7 * 24 * time.Hour
@@ -175,7 +175,7 @@ func CheckMember(m *hubv1.MemberCluster, now time.Time) Check {
 	return Check{Name: name, Result: FindingOK, Message: ready.Reason}
 }
 
-// Lacks has the number of kinds that the hub cannot write, by cluster and reason.
+// Lacks counts the kinds that the hub cannot write, by cluster and reason.
 type Lacks map[lack]map[string]int
 
 type lack struct{ cluster, reason string }

@@ -25,7 +25,7 @@ type Explanation struct {
 	Division *ExplainedDivision `json:"division,omitempty"`
 	// Rollout of the object, from its binding. It is absent if the placement has no rollout.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
-	// Notes name the inputs that only the hub has.
+	// Notes name the inputs that only the hub knows, so that the replay does without them.
 	Notes []string `json:"notes,omitempty"`
 	// Fields shows which policy or manager set each field on the requested cluster, if the user asked for fields.
 	Fields *Fields `json:"fields,omitempty"`
@@ -164,8 +164,8 @@ func NeedsCounts(p hubv1.PlacementObject) bool {
 	})
 }
 
-// Refused reports whether the hub refuses to federate the object's kind because controllers of the hub would act on it.
-// The binding's conditions show whether the hub runs workloads.
+// Refused reports whether the hub refuses to place objects of this kind, because controllers of the hub would act on
+// them. The conditions of the binding show whether the hub runs workloads.
 func Refused(binding hubv1.BindingObject, object *unstructured.Unstructured) bool {
 	if hubv1.BundleOf(object) != nil {
 		return false // the hub does not have the object

@@ -116,7 +116,7 @@ type KindCluster struct {
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 }
 
-// HubKinds are the kinds that the hub's API server serves.
+// HubKinds are the kinds that the API server of the hub serves.
 type HubKinds struct {
 	Kinds map[schema.GroupKind]HubKind
 	// Unread are the groups that could not be read. All is true if no group could be read.
@@ -156,7 +156,7 @@ type kindUse struct {
 	versions map[string]bool
 	targets  map[string]*KindCluster
 	// keptAway are the clusters that decisions reject because of the kind. selecting are the clusters that placements
-	// select by names and labels alone.
+	// select by name or label, without an expression or spread.
 	keptAway, selecting map[string]bool
 }
 

@@ -27,8 +27,8 @@ func NewLogReader() *LogReader {
 }
 
 // Print writes the lines of a log that are newer than the last printed line, with a prefix. It escapes control
-// characters, with which a container could change the user's terminal. skips is true if lines are missing: times are
-// requested in full seconds, and one answer may not have room for all lines of a second.
+// characters, because a container could change the user's terminal with them. skips is true if lines are missing. Times
+// are requested in whole seconds, and one answer may not have room for all lines of a second.
 func (r *LogReader) Print(w io.Writer, cluster string, log memberview.ContainerLog) (skips bool) {
 	name := logName{cluster, log.Pod, log.Container}
 	prefix := fmt.Sprintf("[%s %s %s] ", cluster, printable(log.Pod), printable(log.Container))
@@ -52,7 +52,7 @@ func (r *LogReader) Print(w io.Writer, cluster string, log memberview.ContainerL
 		fmt.Fprintln(w, prefix+escaped(rest))
 	}
 	if now := r.printed[name]; log.Cut && !last.IsZero() && now.Equal(last) {
-		// With the same time, the next answer would be the same.
+		// With the same time, the next answer would have the same lines.
 		r.from[name] = r.from[name].Truncate(time.Second).Add(time.Second)
 		return true
 	}

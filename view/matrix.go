@@ -71,7 +71,7 @@ const (
 	mostMatrixChoices = 200
 )
 
-// Matrix shows objects as rows and clusters as columns.
+// Matrix is a table with objects as rows and clusters as columns.
 type Matrix struct {
 	// Clusters and Objects are the columns and rows of the shown page.
 	Clusters []MatrixColumn
@@ -116,7 +116,7 @@ type MatrixGatherer struct {
 	query   MatrixQuery
 	now     time.Time
 	members map[string]*hubv1.MemberCluster
-	// names has the names of clusters. Cells have the indexes of names and reasons, so that each text is stored once.
+	// names has the names of clusters. A cell has indexes into names and reasons, so that each text is stored only once.
 	names, reasons names
 	objects        []matrixObject
 	cells, more    int
@@ -313,8 +313,8 @@ func (g *MatrixGatherer) compare(a, b matrixObject) int {
 		cmp.Compare(a.summary.Name, b.summary.Name), cmp.Compare(a.summary.Group, b.summary.Group))
 }
 
-// worst returns the worst state of the object's copies. For an object without copies that has a reason for this, it
-// returns the zero state, so that the object is sorted first.
+// worst returns the worst state of the copies of an object. An object without copies that has a reason for this has the
+// zero state, and is sorted first.
 func (o matrixObject) worst() rollup.CopyState {
 	if len(o.cells) == 0 && o.summary.Reason == "" {
 		return rollup.CopyHealthy

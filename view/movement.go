@@ -57,7 +57,7 @@ func shareOf(n *int32) int64 {
 	return int64(*n)
 }
 
-// nowhere reports whether the object runs on no reachable cluster after the change, although it did before.
+// nowhere reports whether the object ran on a reachable cluster before the change, and runs on none after it.
 func (m *Movement) nowhere() bool { return m.Running == 0 && m.RunningBefore > 0 }
 
 func targetsOf(held map[string]hubv1.BindingTarget) []SimulatedTarget {

@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// NotFederated is the reason why an object has no binding, and the advice for the user.
+// NotFederated is the reason why an object has no binding, and the steps that help.
 type NotFederated struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
@@ -36,8 +36,8 @@ type Surroundings struct {
 	NamespaceLabels map[string]string
 }
 
-// WhyNot returns the reason why an object has no binding, as far as it is visible outside of the hub. It uses the hub's
-// own rules.
+// WhyNot returns the reason why an object has no binding. It uses the rules of the hub, with the data that users can
+// read.
 func WhyNot(id hubv1.ObjectIdentity, object *unstructured.Unstructured, around Surroundings) *NotFederated {
 	switch {
 	case id.Group == hubv1.GroupVersion.Group:

@@ -292,7 +292,7 @@ func (c OperatorOnCluster) cell() string {
 	return text + c.doubt()
 }
 
-// doubt returns the mark for a value that is the last known one. It is empty for a current value.
+// doubt returns the mark of a value that may be out of date. It is empty for a current value.
 func (c OperatorOnCluster) doubt() string {
 	if c.Away {
 		return "?"
@@ -383,8 +383,8 @@ func (s *OperatorObjects) OnClusters() OperatorOnClusters {
 	return out
 }
 
-// asTheHubCounts returns the same as OnClusters if objects without a binding were not added. The status of the operator
-// has the clusters on which such objects are missing.
+// asTheHubCounts returns the same as OnClusters, but without the objects that AddUnplaced has added. The status of the
+// operator counts in this way.
 func (s *OperatorObjects) asTheHubCounts() OperatorOnClusters {
 	out := s.OnClusters()
 	for i := range out.OnClusters {
@@ -435,8 +435,8 @@ func (o OperatorOnClusters) write(w io.Writer, now time.Time, kinds string) {
 	table(w, []string{"CLUSTER", "VERSION", "READY", "OBJECTS", "RESOURCES", "WAITS FOR"}, rows)
 }
 
-// Extends reports whether a kind extends API servers. Every API server has these kinds, and client-go does not register
-// them.
+// Extends reports whether a kind extends API servers, such as CustomResourceDefinition. Every API server has these
+// kinds, but client-go does not register them.
 func Extends(gk schema.GroupKind) bool {
 	return gk.Group == "apiextensions.k8s.io" || gk.Group == "apiregistration.k8s.io"
 }

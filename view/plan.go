@@ -175,7 +175,7 @@ func (s planSection) shown() (items []planItem, rest string) {
 	return items, rest
 }
 
-// add adds an item. If another item has the same text, it adds the object to that item.
+// add adds an item. If another item has the same text, the object is added to that item.
 func (s *planSection) add(i planItem) {
 	for n, other := range s.items {
 		if other.where == i.where && slices.Equal(other.lines, i.lines) {

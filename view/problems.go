@@ -49,7 +49,7 @@ type SlowCluster struct {
 	// Copies is the number of copies that the cluster shall hold. Behind is the number of copies that are not up to date.
 	Copies int `json:"copies"`
 	Behind int `json:"behind"`
-	// Object, Reason and Message are from the copy with the longest delay. Since is the time at which this delay began.
+	// Object, Reason and Message belong to the copy with the longest delay. Since is the time at which this delay began.
 	Object  string       `json:"object"`
 	Since   *metav1.Time `json:"since,omitempty"`
 	Reason  string       `json:"reason,omitempty"`
@@ -71,7 +71,7 @@ type ContestedField struct {
 	Field   string `json:"field,omitempty"`
 	Manager string `json:"manager,omitempty"`
 	Copies  int    `json:"copies"`
-	// Object and Cluster are from the copy with the longest conflict. Since is the time at which this conflict began.
+	// Object and Cluster belong to the copy with the longest conflict. Since is the time at which this conflict began.
 	Object  string       `json:"object"`
 	Cluster string       `json:"cluster"`
 	Since   *metav1.Time `json:"since,omitempty"`
@@ -120,7 +120,7 @@ func unusableKubeconfig(m *hubv1.MemberCluster) *metav1.Condition {
 	return c
 }
 
-// problemConditions are the conditions of MemberClusters and placements that are True while a user has to act.
+// problemConditions are the condition types of MemberClusters and placements that are True while a user must act.
 var problemConditions = []string{
 	hubv1.ConditionCredentialsExpireSoon, hubv1.ConditionTopologyChanged, hubv1.ConditionAnswersTooLarge, hubv1.ConditionUnclaimed, hubv1.ConditionRemovalHeld,
 }
@@ -158,8 +158,8 @@ func (t *Gatherer) AddBundle(b hubv1.BundleObject) {
 	}
 }
 
-// addObject adds the first condition of a binding that is False, or that says that the hub object cannot be read. It
-// ignores later conditions, because they may follow from the first one.
+// addObject adds the first condition of a binding that is False, or that says that the hub object cannot be read. Later
+// conditions may follow from the first one, so that they are ignored.
 func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
 	for _, kind := range []string{hubv1.ConditionScheduled, hubv1.ConditionApplied, hubv1.ConditionHealthy} {
 		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, kind); c != nil && (c.Status == metav1.ConditionFalse || c.Reason == hubv1.ReasonTemplateMissing) {

@@ -179,8 +179,8 @@ func clustersByWave(p hubv1.PlacementObject, following []hubv1.BindingObject, me
 	return out
 }
 
-// worse orders the states of copies on one cluster. The last state in this order that a copy has is the state of the
-// cluster.
+// worse orders the states of copies on one cluster. If copies have different states, the last one in this order is the
+// state of the cluster.
 var worse = []WaveClusterState{WaveClusterPassing, WaveClusterWaiting, WaveClusterChanging, WaveClusterDegraded, WaveClusterUnknown}
 
 // add adds the state of a copy.

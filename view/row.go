@@ -45,7 +45,7 @@ type Report struct {
 
 func (r Report) why() string { return why(r.Reason, r.Message) }
 
-// liveness describes whether a row may be out of date.
+// liveness tells whether a row may be out of date.
 type liveness struct {
 	unheard   bool         // the cluster has not reported on the object
 	silent    bool         // no hub runs that would hear it
@@ -78,9 +78,9 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 	return row
 }
 
-// during adds to a live row the time since which no hub runs. It also sets Applied to Unknown, unless digest shows that
-// the copy is still the wanted one. digest is the digest of the manifest that the hub would send now. It is empty if it
-// is not known.
+// during changes a row for the time in which no hub runs. It adds the time since which no hub runs. It sets Applied to
+// Unknown, unless the row has digest, the digest of the manifest that the hub would send now. digest is empty if it is
+// not known.
 func (r *Row) during(silence *Silence, digest string) {
 	r.silent, r.mayBeLost = true, false
 	if r.unheard {

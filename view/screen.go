@@ -24,8 +24,8 @@ var colours = map[string]string{
 	"Degraded": red, "False": red, "Failed": red,
 }
 
-// paint colours a padded cell by its text. A question mark after a state means that the state is the last known one.
-// Such a state is never green.
+// paint colours a padded cell according to its text. A question mark after a state means that the state may be out of
+// date. Such a state is never green.
 func (s *Screen) paint(cell, padded string) string {
 	colour := colours[strings.TrimSuffix(cell, "?")]
 	if colour == green && strings.HasSuffix(cell, "?") {
@@ -37,7 +37,8 @@ func (s *Screen) paint(cell, padded string) string {
 	return colour + cell + plain + padded[len(cell):]
 }
 
-// fits cuts the last cell of a line, which starts at a column, to the width. It never cuts the header of the column.
+// fits cuts the last cell of a line to the width of the screen. column is the position at which the cell starts. The
+// header is never cut.
 func (s *Screen) fits(cell string, column int) string {
 	const least = 10
 	if s == nil || s.Width == 0 {

@@ -22,7 +22,7 @@ type Simulation struct {
 	Objects []SimulatedObject `json:"objects"`
 	// Clusters are the clusters before or after the changes, sorted by name.
 	Clusters []SimulatedCluster `json:"clusters"`
-	// Notes name inputs that are not known.
+	// Notes name inputs that the simulation does not know.
 	Notes []string `json:"notes,omitempty"`
 
 	all bool // name every object
@@ -141,7 +141,7 @@ func (o *SimulatedObject) same() bool {
 		(o.ScheduledBefore.Reason == "" || o.Scheduled.Status == o.ScheduledBefore.Status && o.Scheduled.Reason == o.ScheduledBefore.Reason)
 }
 
-// fewerThanAsked are the reasons of decisions that found fewer clusters, or fewer replacements, than the placement
+// fewerThanAsked are the reasons of decisions that have found fewer clusters, or fewer replacements, than the placement
 // requests.
 var fewerThanAsked = []string{hubv1.ReasonNoClusterSelected, hubv1.ReasonSpreadUnsatisfied, hubv1.ReasonNoReplacement, hubv1.ReasonTooManyAway}
 

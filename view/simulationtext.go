@@ -132,7 +132,8 @@ func (s Simulation) writeGroups(w io.Writer, objects []SimulatedObject, columns 
 	}
 }
 
-// groups returns groups of similar objects, the largest first. If all objects are to be named, each object is a group.
+// groups returns groups of similar objects, the largest first. If all objects must be named, each object is a group of
+// its own.
 func (s Simulation) groups(objects []SimulatedObject, columns []column) [][]SimulatedObject {
 	var out [][]SimulatedObject
 	places := map[string]int{}
@@ -172,8 +173,8 @@ func dense(w io.Writer, header []string, rows [][]string) {
 	table(w, header, rows)
 }
 
-// which returns the names of the first objects of a group. It names a kind only where the kind differs from that of the
-// object before.
+// which returns the names of the first objects of a group. It repeats the kind only if the kind differs from that of
+// the object before.
 func which(group []SimulatedObject) string {
 	var names []string
 	kind := ""
@@ -210,7 +211,7 @@ func (o *SimulatedObject) Follows() string {
 	return o.PlacementBefore + " -> " + cmp.Or(o.Placement, "none")
 }
 
-// shifts returns, for each cluster with a difference, the total replicas before and after.
+// shifts returns the total replicas before and after, for each cluster on which they differ.
 func (s Simulation) shifts(objects []SimulatedObject) string {
 	before, after := map[string]int64{}, map[string]int64{}
 	all := map[string]bool{}

@@ -22,8 +22,8 @@ type Status struct {
 	NotFederated *NotFederated `json:"notFederated,omitempty"`
 	Federated
 
-	// decided is the generation of the binding, which changes with each decision. Conditions may belong to an earlier
-	// generation for some seconds.
+	// decided is the generation of the binding, which changes with each decision. For some seconds after a decision,
+	// conditions may belong to an earlier generation.
 	decided int64
 }
 
@@ -136,7 +136,8 @@ type StatusInput struct {
 	// send now, if the digest is known.
 	Silence *Silence
 	Digests map[string]string
-	// Blind is true if the user may not read the hub's Lease. Then a cluster is live only if it was observed recently.
+	// Blind is true if the user may not read the hub's Lease. A cluster then counts as live only if it was observed
+	// recently.
 	Blind bool
 	Now   time.Time
 }

@@ -22,7 +22,7 @@ func (s Status) Write(w io.Writer, now time.Time) { s.write(w, now, false) }
 // WriteWide writes the status as text with all columns of the rows.
 func (s Status) WriteWide(w io.Writer, now time.Time) { s.write(w, now, true) }
 
-// Undated returns the text of the status with the same age everywhere, so that the text does not change only because an
+// Undated returns the text of the status with the same age everywhere. The text then does not change only because an
 // age changes.
 func (s Status) Undated(wide bool) string {
 	now := metav1.Unix(1, 0)
@@ -127,7 +127,7 @@ func (s Status) lines(rollout string, wide bool) []Line {
 	}
 }
 
-// Text describes what the silence means for the displayed state.
+// Text tells what it means for the displayed state that no hub runs.
 func (s Silence) Text(now time.Time) string {
 	const so = "no change reaches a member; see kubectl get pods -n " + hubv1.SystemNamespace
 	if s.Since == nil {
@@ -313,8 +313,8 @@ func (s Status) regions(wide bool) string {
 	return strings.Join(parts, gap)
 }
 
-// onObject describes the merged status on the hub object. It names all fields that were left out only if wide is true,
-// because a kind may have many such fields.
+// onObject describes the merged status on the hub object. Only if wide is true, it names all fields that were left out,
+// because a kind may have many of them.
 func (s Status) onObject(wide bool) string {
 	switch {
 	case s.StatusTo.Mode == string(hubv1.StatusBindingOnly):

@@ -24,8 +24,8 @@ type UnplacedCluster struct {
 	Reason string `json:"reason"`
 }
 
-// keptAway has, for each reason why a selected cluster does not get an object, the text about one cluster. Package
-// decide has the texts about several clusters.
+// keptAway maps the reason why a selected cluster does not get an object to a text about one cluster. Package decide
+// has the texts about several clusters.
 var keptAway = map[string]string{
 	hubv1.ReasonTaintNotTolerated:   "tainted",
 	hubv1.ReasonUnschedulable:       "cordoned",

@@ -13,9 +13,9 @@ import (
 type BindingObject interface {
 	metav1.Object
 	runtime.Object
-	// BindingSpec returns the decision.
+	// BindingSpec returns the spec, which has the decision.
 	BindingSpec() *BindingSpec
-	// BindingStatus returns the reports of the clusters.
+	// BindingStatus returns the status, which has the reports of the clusters.
 	BindingStatus() *BindingStatus
 }
 
@@ -57,7 +57,7 @@ func (r ObjectReference) GroupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 }
 
-// Left returns the copy that the hub left on the cluster with this ID. It returns nil if the hub left no copy there.
+// Left returns the copy that the hub has orphaned on the cluster with this ID. It is nil if there is no such copy.
 func (s *BindingStatus) Left(clusterID string) *OrphanedCopy {
 	for i := range s.Orphaned {
 		if s.Orphaned[i].ClusterID == clusterID {

@@ -86,9 +86,9 @@ type ClusterBundleList struct {
 
 // BundleSpec has manifests, and the ServiceAccount whose rights the manifests must not exceed.
 type BundleSpec struct {
-	// serviceAccountName is a ServiceAccount of the hub: for a Bundle in its namespace, otherwise in hanse-system. It must
-	// have the right to get, create, update and delete each object of the bundle on the hub. The author of the bundle
-	// needs the right to impersonate the ServiceAccount. Default "default".
+	// serviceAccountName is a ServiceAccount on the hub. It is in the namespace of a Bundle, and otherwise in
+	// hanse-system. It must have the right to get, create, update and delete each object of the bundle on the hub. The
+	// author of the bundle needs the right to impersonate it. Default "default".
 	// +optional
 	// +kubebuilder:default=default
 	// +kubebuilder:validation:MinLength=1
@@ -103,8 +103,8 @@ type BundleSpec struct {
 	// +kubebuilder:validation:items:XPreserveUnknownFields
 	Manifests []runtime.RawExtension `json:"manifests,omitempty"`
 
-	// configMaps have more manifests: each of their values is YAML or JSON with one or more objects. The ConfigMaps are in
-	// the namespace of a Bundle, otherwise in hanse-system. At most 16.
+	// configMaps have further manifests. Each of their values is YAML or JSON with one or more objects. The ConfigMaps are
+	// in the namespace of a Bundle, and otherwise in hanse-system. At most 16.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -123,12 +123,12 @@ type ConfigMapSource struct {
 
 // BundleStatus counts the objects of a bundle.
 type BundleStatus struct {
-	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not processed the
-	// bundle yet.
+	// observedGeneration is the generation of the spec that the conditions describe. -1 means that the hub has not
+	// processed the bundle yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// objects is the number of stored objects, without the objects that are being removed.
+	// objects is the number of stored objects. Objects that are being removed do not count.
 	// +optional
 	// +kubebuilder:default=0
 	Objects int32 `json:"objects"`
@@ -214,7 +214,7 @@ func ReferenceTo(b BundleObject) BundleReference {
 	return out
 }
 
-// ObjectBundle describes the bundle that contains an object, with the data that policies select by.
+// ObjectBundle describes the bundle that contains an object. Policies select the object by this data.
 //
 // +kubebuilder:object:generate=false
 type ObjectBundle struct {
@@ -255,7 +255,7 @@ func (o ObjectBundle) Annotation() string {
 	return string(value)
 }
 
-// Regarding returns the object that events on a hub object in a namespace name: the hub object, or the bundle that
+// Regarding returns the object on which events about a hub object are recorded: the hub object, or the bundle that
 // contains it.
 func (r ObjectReference) Regarding(namespace string) *corev1.ObjectReference {
 	if r.Bundle == nil {

@@ -2,47 +2,50 @@ package v1alpha1
 
 // Condition types.
 const (
-	// ConditionReady of a MemberCluster: its watches deliver. Of a policy: all its other conditions are good. Of a
-	// NotificationSink: its receiver accepts notifications.
+	// ConditionReady is True for a MemberCluster whose watches deliver events, for a policy whose other conditions are all
+	// good, and for a NotificationSink whose receiver accepts notifications.
 	ConditionReady = "Ready"
-	// ConditionCredentialsValid of a MemberCluster: the kubeconfig is valid and the cluster accepts its credentials.
+	// ConditionCredentialsValid of a MemberCluster is True if the kubeconfig is valid and the cluster accepts its
+	// credentials.
 	ConditionCredentialsValid = "CredentialsValid"
 	// ConditionCredentialsExpireSoon of a MemberCluster is True if less than a third of the lifetime of its credentials is
-	// left, and they were not renewed. It is False if the renewal failed, and more than a third is left. It is absent
-	// while no action is needed.
+	// left, and they were not renewed. It is False if a renewal has failed, but more than a third is left. Otherwise the
+	// MemberCluster does not have this condition.
 	ConditionCredentialsExpireSoon = "CredentialsExpireSoon"
-	// ConditionTopologyChanged of a MemberCluster: its nodes have another region than the pinned region.
+	// ConditionTopologyChanged of a MemberCluster is True if its nodes have another region than status.topology.
 	ConditionTopologyChanged = "TopologyChanged"
-	// ConditionAnswersTooLarge of a MemberCluster: an answer in the last minutes was larger than its limit. It is absent
-	// if there was no such answer.
+	// ConditionAnswersTooLarge of a MemberCluster is True if a response in the last minutes exceeded a limit of the hub.
+	// Otherwise the MemberCluster does not have this condition.
 	ConditionAnswersTooLarge = "AnswersTooLarge"
-	// ConditionUnclaimed of a MemberCluster: it has copies that no binding claims. It is absent if there are none.
+	// ConditionUnclaimed of a MemberCluster is True if it has copies that no binding names. Otherwise the MemberCluster
+	// does not have this condition.
 	ConditionUnclaimed = "Unclaimed"
-	// ConditionStored of a bundle: its manifests are valid, and the hub has stored them.
+	// ConditionStored of a bundle is True if its manifests are valid, and the hub has stored them.
 	ConditionStored = "Stored"
-	// ConditionAccepted of a policy: its spec can be followed.
+	// ConditionAccepted of a policy is True if the hub can follow its spec.
 	ConditionAccepted = "Accepted"
-	// ConditionConflicted of an override policy: another policy of equal rank sets another value.
+	// ConditionConflicted of an override policy is True if another policy of equal rank sets a field to another value.
 	ConditionConflicted = "Conflicted"
-	// ConditionScheduled of a binding or placement: there is a decision.
+	// ConditionScheduled of a binding or placement is True if the hub has decided on the clusters.
 	ConditionScheduled = "Scheduled"
-	// ConditionApplied of a binding, placement or bundle: the copies on all targets have the desired content.
+	// ConditionApplied of a binding, placement or bundle is True if the copies on all targets have the wanted content.
 	ConditionApplied = "Applied"
-	// ConditionHealthy of a binding, placement or bundle: the copies on all targets are healthy.
+	// ConditionHealthy of a binding, placement or bundle is True if the copies on all targets are healthy.
 	ConditionHealthy = "Healthy"
-	// ConditionContested of a binding: another field manager on a member keeps changing fields that the hub sets. It is
-	// absent if there is no such manager.
+	// ConditionContested of a binding is True if another field manager on a member repeatedly changes fields that the hub
+	// sets. Otherwise the binding does not have this condition.
 	ConditionContested = "Contested"
-	// ConditionRolledOut of a placement with a rollout: all objects have their newest revision on all clusters.
+	// ConditionRolledOut of a placement with a rollout is True if all objects have their newest revision on all clusters.
 	ConditionRolledOut = "RolledOut"
-	// ConditionRemovalHeld of a placement, or of a leaving MemberCluster: copies stay until a user confirms their removal.
-	// It is absent if no removal was ever held.
+	// ConditionRemovalHeld of a placement or a leaving MemberCluster is True if copies stay until a user confirms their
+	// removal. An object for which no removal was ever held does not have this condition.
 	ConditionRemovalHeld = "RemovalHeld"
-	// ConditionStatusWritten of a binding: the merged status is on the hub object.
+	// ConditionStatusWritten of a binding is True if the hub object has the merged status.
 	ConditionStatusWritten = "StatusWritten"
-	// ConditionRowsTruncated of a binding: healthy rows were shortened to keep the size limit.
+	// ConditionRowsTruncated of a binding is True if the hub has shortened rows of healthy copies, because all rows
+	// together were too large.
 	ConditionRowsTruncated = "RowsTruncated"
-	// ConditionObjectHealthy is a condition that the hub adds to the conditions of a hub object.
+	// ConditionObjectHealthy is the type of a condition that the hub adds to the status of a hub object.
 	ConditionObjectHealthy = Prefix + "Healthy"
 )
 
@@ -92,7 +95,8 @@ const (
 	ReasonSigningKeyInvalid = "SigningKeyInvalid" // the Secret does not exist, or has no key of Standard Webhooks
 )
 
-// ReasonOperatorNotReady of a row: the copy is not created before the operator of its kind is ready on the cluster.
+// ReasonOperatorNotReady is the reason of a row whose copy is not created yet, because the operator of its kind is not
+// ready on the cluster.
 const ReasonOperatorNotReady = "OperatorNotReady"
 
 // Reasons of references. A needed object is an object that a placed object names, by the references of its placement.
@@ -103,11 +107,12 @@ const (
 	ReasonReferenceNotReady = "ReferenceNotReady" // of a row: the copy is created after a needed object is on the cluster
 )
 
-// ReasonBundleNotReady of a row: a webhook configuration or APIService is not created before the other objects of its
-// bundle are ready on the cluster. A workload is not created before the objects that its pods may need.
+// ReasonBundleNotReady is the reason of a row whose copy waits for other objects of its bundle. A webhook configuration
+// or APIService waits until all of them are ready on the cluster. A workload waits for the objects that its pods may
+// need.
 const ReasonBundleNotReady = "BundleNotReady"
 
-// Reasons of bundles. A bundle whose manifests cannot be stored keeps its stored objects.
+// Reasons of bundles. If the manifests of a bundle cannot be stored, its stored objects stay.
 const (
 	ReasonStored                = "Stored"
 	ReasonManifestInvalid       = "ManifestInvalid"       // a manifest cannot be an object of the bundle
@@ -183,8 +188,8 @@ const (
 	ReasonBaselinePending = "BaselinePending" // objects have no revision yet, so that their changes go to all clusters at once
 )
 
-// ReasonSuperseded is the reason of an event on an object: a later change began before a revision had passed on all
-// clusters or failed.
+// ReasonSuperseded is the reason of an event on an object: another change has begun before a revision had failed or had
+// passed on all clusters.
 const ReasonSuperseded = "Superseded"
 
 // Reasons of rows and of the conditions over them.
@@ -210,7 +215,7 @@ const (
 	ReasonNamespaceMissing   = "NamespaceMissing"
 	ReasonNamespaceRefused   = "NamespaceRefused"
 	ReasonNamespaceTerminate = "NamespaceTerminating"
-	// ReasonSecretTypeRefused and ReasonPodSecurityViolation: the object is not written, see package tenancy.
+	// ReasonSecretTypeRefused and ReasonPodSecurityViolation mean that the object is not written, see package tenancy.
 	ReasonSecretTypeRefused    = "SecretTypeRefused"
 	ReasonPodSecurityViolation = "PodSecurityViolation"
 	ReasonContested            = "Contested"

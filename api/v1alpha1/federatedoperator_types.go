@@ -7,8 +7,8 @@ import (
 
 // FederatedOperator installs an operator on members: a program that reconciles custom resources. It has the objects of
 // a Helm chart or of manifests, like a ClusterBundle. The hub does not create these objects on its own API server. A
-// ClusterPlacement that selects the FederatedOperator sends them to clusters. A custom resource of the operator's kinds
-// is created on such a cluster only after the operator is ready there.
+// ClusterPlacement that selects the FederatedOperator sends them to clusters. The hub creates custom resources of the
+// operator's kinds on such a cluster only after the operator is ready there.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -54,7 +54,7 @@ type FederatedOperatorSpec struct {
 	// +optional
 	Chart *OperatorChart `json:"chart,omitempty"`
 
-	// acknowledge permits changes of CustomResourceDefinitions that break objects in use, one by one. The condition Stored
+	// acknowledge permits single changes of CustomResourceDefinitions that break objects in use. The condition Stored
 	// names such changes. At most 100.
 	// +optional
 	// +listType=atomic
@@ -62,15 +62,16 @@ type FederatedOperatorSpec struct {
 	Acknowledge []AcknowledgedChange `json:"acknowledge,omitempty"`
 
 	// removal sets what happens if the FederatedOperator is deleted while a placement sends objects of its kinds to
-	// clusters. Refuse: the webhook refuses the deletion. Allow: the operator is removed, and the objects of its kinds
-	// stay.
+	// clusters. With Refuse, the webhook refuses the deletion. With Allow, the operator is removed, and the objects of its
+	// kinds stay.
 	// +optional
 	// +kubebuilder:default=Refuse
 	// +kubebuilder:validation:Enum=Refuse;Allow
 	Removal OperatorRemoval `json:"removal,omitempty"`
 }
 
-// AcknowledgedChange is a change of a CustomResourceDefinition that may break objects in use.
+// AcknowledgedChange is a change of a CustomResourceDefinition that a user permits, although it may break objects in
+// use.
 type AcknowledgedChange struct {
 	// crd is the name of the CustomResourceDefinition.
 	// +required
@@ -100,7 +101,7 @@ const (
 	OperatorRemovalAllow  OperatorRemoval = "Allow"
 )
 
-// OperatorChart names the archive of a Helm chart. It also has the values and versions that the templates get.
+// OperatorChart names the archive of a Helm chart, and sets the values and versions with which it is rendered.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.archive) != has(self.repository)",message="either archive or repository is required"
 type OperatorChart struct {
@@ -143,20 +144,22 @@ type OperatorChart struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Values *runtime.RawExtension `json:"values,omitempty"`
 
-	// kubernetesVersion that the templates see, such as v1.36.0. Default: the version that hansectl operator rbac uses.
+	// kubernetesVersion is the version that the templates see, such as v1.36.0. The default is the version that hansectl
+	// operator rbac uses.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^v1\.[0-9]{1,3}(\.[0-9]{1,3})?$`
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
-	// apiVersions that members serve besides those of Kubernetes, such as monitoring.coreos.com/v1. At most 100.
+	// apiVersions are versions that members serve in addition to those of Kubernetes itself, such as
+	// monitoring.coreos.com/v1. The templates see them. At most 100.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=253
 	APIVersions []string `json:"apiVersions,omitempty"`
 
-	// hooks sets what happens to the chart's hooks: objects that helm creates at certain steps of a release. Refuse: a
-	// chart with hooks, except tests, is refused. Skip: hooks are left out.
+	// hooks sets what happens to the hooks of the chart. A hook is an object that helm creates at a certain step of a
+	// release. With Refuse, a chart with hooks other than tests is refused. With Skip, hooks are left out.
 	// +optional
 	// +kubebuilder:default=Refuse
 	// +kubebuilder:validation:Enum=Refuse;Skip
@@ -236,7 +239,7 @@ type ValuesSource struct {
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key,omitempty"`
 
-	// optional means that the ConfigMap or the key may be missing. Default: false.
+	// optional is true if the ConfigMap or the key may be missing. Default false.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
@@ -282,7 +285,7 @@ type RenderedChart struct {
 	// +required
 	Version string `json:"version"`
 
-	// appVersion of the chart: the version of the operator.
+	// appVersion of the chart, which is the version of the operator.
 	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
 
@@ -290,8 +293,8 @@ type RenderedChart struct {
 	// +required
 	Digest string `json:"digest"`
 
-	// repository from which the hub fetched the archive, with the name and the version: URL/NAME:VERSION. Unset: the
-	// archive is from a ConfigMap.
+	// repository from which the hub fetched the archive, with name and version of the chart, as URL/NAME:VERSION. It is
+	// unset if the archive is from a ConfigMap.
 	// +optional
 	Repository string `json:"repository,omitempty"`
 }
@@ -302,7 +305,7 @@ type OperatorOnCluster struct {
 	// +required
 	Name string `json:"name"`
 
-	// message names the objects for which the operator waits.
+	// message names the objects that are not ready yet.
 	// +required
 	Message string `json:"message"`
 }

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ObjectIdentity identifies one federated object. It has no version, because an object has the same identity at all
-// versions of its API.
+// ObjectIdentity identifies one hub object. It has no version, because an object has the same identity at all versions
+// of its API.
 type ObjectIdentity struct {
 	Group     string
 	Kind      string
@@ -70,7 +70,7 @@ func (o ObjectIdentity) BindingName() string {
 	if len(name) > 200 {
 		name = name[:200]
 	}
-	// RBAC names may contain colons and upper case, which the name of a binding may not.
+	// Names of RBAC objects may contain colons and upper-case letters. The name of a binding may not.
 	return dnsSafe(name) + "-" + kind + "-" + hex.EncodeToString(sum[:5])
 }
 
@@ -100,7 +100,7 @@ func dnsSafe(name string) string {
 		}
 		return '-'
 	}, name)
-	// Every label of a DNS subdomain starts and ends with a letter or digit.
+	// Each label of a DNS subdomain must start and end with a letter or digit.
 	labels := strings.Split(safe, ".")
 	kept := labels[:0]
 	for _, l := range labels {

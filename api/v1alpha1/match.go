@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// SelectableObject has the data of a hub object by which policies select.
+// SelectableObject has the data of a hub object that selectors of policies compare.
 //
 // +kubebuilder:object:generate=false
 type SelectableObject struct {
@@ -45,7 +45,7 @@ func (o SelectableObject) Placed() SelectableObject {
 	return placed
 }
 
-// Specificity is how narrow a matching selector is. A higher value is narrower.
+// Specificity tells how narrow the selector is that selects an object. A higher value is narrower.
 type Specificity int
 
 // The values range from no match to the narrowest match.
@@ -100,9 +100,9 @@ func (s ResourceSelector) match(o SelectableObject) (Specificity, error) {
 	return MatchesKind, nil
 }
 
-// InScope reports whether a policy may select an object. A namespaced policy may select objects of its own namespace,
-// except the objects of ClusterBundles. A cluster-scoped policy may select cluster-scoped objects, and objects in the
-// namespaces that it selects. {} selects every namespace except kube-* and hanse-system.
+// InScope reports whether a policy may select an object, by its namespace. A namespaced policy may select objects of
+// its own namespace, except objects of ClusterBundles. A cluster-scoped policy may select cluster-scoped objects, and
+// objects in the namespaces that selected selects. {} selects every namespace except kube-* and hanse-system.
 func InScope(policyNamespace string, selected *metav1.LabelSelector, o SelectableObject) (bool, error) {
 	switch {
 	case policyNamespace != "":
@@ -146,8 +146,8 @@ func (c *MemberCluster) SelectableLabels() map[string]string {
 	return out
 }
 
-// MaySelect reports whether the names and labels of a selection select a cluster. It ignores the expression, whose
-// result may change. A selector that cannot be read selects no cluster.
+// MaySelect reports whether the names and labels of a selection select a cluster. It ignores the expression, because
+// its result may change. An invalid selector selects no cluster.
 func (s *ClusterSelection) MaySelect(c *MemberCluster) bool {
 	if slices.Contains(s.ExcludedNames, c.Name) || len(s.Names) > 0 && !slices.Contains(s.Names, c.Name) {
 		return false
@@ -159,9 +159,9 @@ func (s *ClusterSelection) MaySelect(c *MemberCluster) bool {
 	return err == nil && sel.Matches(labels.Set(c.SelectableLabels()))
 }
 
-// SuspendsWrites reports whether the hub writes nothing to the cluster with this name. The cluster is nil if it is not
-// known. A selector suspends writes to an unknown cluster, and a selector that cannot be read suspends writes to every
-// cluster, because a write cannot be undone.
+// SuspendsWrites reports whether the hub must not write to the cluster with this name. c is nil if the cluster is not
+// known. A selector suspends writes to an unknown cluster, and an invalid selector suspends writes to every cluster,
+// because a write cannot be undone.
 func (s *SuspendPolicy) SuspendsWrites(name string, c *MemberCluster) bool {
 	switch {
 	case s.Dispatching || slices.Contains(s.Clusters, name):

@@ -55,7 +55,7 @@ type MemberClusterSpec struct {
 
 	// taints repel objects whose placement does not tolerate the taint. NoSchedule repels new objects. NoExecute also
 	// withdraws the objects on the cluster. PreferNoSchedule lowers the score of the cluster. A placement can tolerate a
-	// NoExecute taint for a time after timeAdded; after that time, its objects are withdrawn. If timeAdded is not set,
+	// NoExecute taint for some time after timeAdded. After that time, its objects are withdrawn. If timeAdded is not set,
 	// such a toleration never ends. At most 32.
 	// +optional
 	// +listType=map
@@ -66,13 +66,14 @@ type MemberClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !t.key.startsWith('hanse.dev/'))",message="taints of hanse.dev/ are set by the hub, in status.taints"
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
-	// unschedulable true prevents that the cluster gets new objects. Objects on the cluster stay. Default false.
+	// unschedulable true prevents new objects on the cluster. Objects on the cluster stay. Default false.
 	// +optional
 	Unschedulable bool `json:"unschedulable,omitempty"`
 
-	// drain moves the objects of this cluster to other clusters and keeps new objects away. An object leaves this
-	// cluster when its replacement is Healthy. An object stays if no other cluster can take it, or if its placement
-	// wants it on every cluster. Unset: no object starts to move; objects that are already moving go on.
+	// drain moves the objects of this cluster to other clusters, and prevents new objects on it. An object leaves this
+	// cluster when its replacement is Healthy. An object stays if no other cluster can take it, or if its placement wants
+	// it on every cluster. If drain is removed, no further object starts to move, and objects that are already moving go
+	// on.
 	// +optional
 	Drain *DrainPolicy `json:"drain,omitempty"`
 
@@ -82,16 +83,16 @@ type MemberClusterSpec struct {
 	// +required
 	AllowedNamespaces AllowedNamespaces `json:"allowedNamespaces"`
 
-	// requirePlaceVerb true requires the verb place on this MemberCluster from the author of a placement. The webhook
-	// checks the verb when a placement is created, or its spec changes, if its names and labels select this cluster. It
-	// does not check stored placements, or placements that select the cluster only later. Default false: every author of a
+	// requirePlaceVerb true means that the author of a placement needs the verb place on this MemberCluster. The webhook
+	// checks it when a placement is created or its spec changes, if its names and labels select this cluster. It does not
+	// check stored placements, or placements that select the cluster only later. Default false: every author of a
 	// placement may place objects on the cluster.
 	// +optional
 	RequirePlaceVerb bool `json:"requirePlaceVerb,omitempty"`
 
-	// hub true means that this cluster is the hub itself. Then nothing is written to the cluster, because it already
-	// has the hub objects. A cluster with the hub's identity is refused without this field (ClusterIDClaimed). A
-	// cluster with another identity is refused with this field (IdentityChanged). Default false.
+	// hub true means that this cluster is the hub itself. The hub writes nothing to it, because it already has the hub
+	// objects. A cluster with the identity of the hub is refused without this field (ClusterIDClaimed). A cluster with
+	// another identity is refused with this field (IdentityChanged). Default false.
 	// +optional
 	Hub bool `json:"hub,omitempty"`
 
@@ -104,17 +105,17 @@ type MemberClusterSpec struct {
 
 // DrainPolicy sets how a cluster is drained.
 type DrainPolicy struct {
-	// maxUnavailable is the number of objects that may move at a time. A moving object has a replacement that is not
-	// yet Healthy. 1 to 10000, default 10.
+	// maxUnavailable is the maximum number of objects that move at the same time. A moving object has a replacement that
+	// is not yet Healthy. 1 to 10000, default 10.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	MaxUnavailable *int32 `json:"maxUnavailable,omitempty"`
 
-	// evict true also withdraws objects that no other cluster can take. These are objects that their placements want on
-	// every cluster, and objects without a replacement. They come back when drain is unset. deletion.whenUnselected of
-	// the placement sets whether a copy is deleted or orphaned. Default false: such objects stay.
+	// evict true also withdraws objects that no other cluster can take: objects that their placements want on every
+	// cluster, and objects without a replacement. They come back when drain is removed. deletion.whenUnselected of the
+	// placement sets whether a copy is deleted or orphaned. Default false: such objects stay.
 	// +optional
 	Evict bool `json:"evict,omitempty"`
 }
@@ -126,7 +127,7 @@ const MostUnavailable = 10
 // +kubebuilder:validation:Enum=Direct
 type ConnectionType string
 
-// ConnectionDirect means that the hub dials the member's API server with a kubeconfig.
+// ConnectionDirect means that the hub connects to the member's API server with a kubeconfig.
 const ConnectionDirect ConnectionType = "Direct"
 
 // Connection is a union: only the field that type names is set.
@@ -236,8 +237,8 @@ type LeavePolicy struct {
 	// +kubebuilder:default=Orphan
 	Policy RemovalPolicy `json:"policy,omitempty"`
 
-	// timeoutSeconds is how long the hub waits for an unreachable cluster before whenUnreachable: Abandon takes effect.
-	// 0 to 604800, default 600.
+	// timeoutSeconds is how long the hub waits for an unreachable cluster if whenUnreachable is Abandon. 0 to 604800,
+	// default 600.
 	// +optional
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=0
@@ -272,7 +273,7 @@ type MemberClusterStatus struct {
 
 	// lastObservedTime is the time at which a watch of the cluster last delivered an event to the hub. It is written with
 	// every other change of this status, and otherwise at most every 30 s. If the time is older than a minute, the hub
-	// does not observe the cluster, even if a condition says otherwise. Unset before the first connection.
+	// does not observe the cluster, even if a condition says otherwise. It is unset before the first connection.
 	// +optional
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 
@@ -294,7 +295,7 @@ type MemberClusterStatus struct {
 	APIResources []ServedKind `json:"apiResources,omitempty"`
 
 	// operators are the FederatedOperators that are placed on the cluster. Expressions of placements and override policies
-	// can read them. At most 64: of more, only the first by name are listed.
+	// can read them. At most 64. If there are more, the first ones by name are listed.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -327,15 +328,15 @@ type MemberClusterStatus struct {
 	// +optional
 	Drain *DrainStatus `json:"drain,omitempty"`
 
-	// unclaimed is the number of copies of this hub on the cluster that no binding claims, such as copies of objects that
-	// a restored hub does not know. The hub counts once a minute, for the kinds that bindings place on the cluster. Unset:
-	// there are none.
+	// unclaimed is the number of copies of this hub on the cluster that no binding names, such as copies of objects that a
+	// restored hub does not know. The hub counts them once a minute, for the kinds that bindings place on the cluster. It
+	// is unset if there are none.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Unclaimed *int32 `json:"unclaimed,omitempty"`
 
-	// removalHeld describes the copies that leave.policy Delete would delete, and that stay until a user confirms their
-	// removal. Unset if there are none.
+	// removalHeld describes copies that would be deleted by leave.policy Delete, but stay until a user confirms the
+	// removal. It is unset if there are none.
 	// +optional
 	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
 
@@ -385,7 +386,7 @@ type TokenSecret struct {
 	UID string `json:"uid,omitempty"`
 }
 
-// DrainStatus counts the objects of a drained cluster. The drain is done when remaining equals staying. It is stuck
+// DrainStatus counts the objects of a drained cluster. The drain is done when remaining equals staying. It cannot go on
 // when remaining equals staying + blocked.
 type DrainStatus struct {
 	// total is the number of objects on the cluster when the drain began. total - remaining objects have left the
@@ -434,8 +435,8 @@ type ClusterVersion struct {
 // MostOperators bounds MemberClusterStatus.Operators.
 const MostOperators = 64
 
-// OperatorFact describes a FederatedOperator on a cluster. It does not change while the cluster is unreachable, and
-// does not depend on whether the operator is ready.
+// OperatorFact describes a FederatedOperator on a cluster. It stays the same while the cluster is unreachable, and does
+// not depend on whether the operator is ready.
 type OperatorFact struct {
 	// name of the FederatedOperator.
 	// +required
@@ -448,7 +449,7 @@ type OperatorFact struct {
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version,omitempty"`
 
-	// installed is true after each workload, definition, webhook configuration and APIService of the operator has been
+	// installed is true when each workload, definition, webhook configuration and APIService of the operator has been
 	// applied on the cluster once. It stays true until the operator is removed from the cluster.
 	// +required
 	Installed bool `json:"installed"`
@@ -477,8 +478,8 @@ type ServedKind struct {
 	Versions []string `json:"versions,omitempty"`
 }
 
-// ClusterTopology is the location of a cluster. Values from nodes are pinned: they never change on their own, and never
-// become empty.
+// ClusterTopology is the location of a cluster. A value from the nodes never changes on its own, and never becomes
+// empty.
 type ClusterTopology struct {
 	// region is the label topology.kubernetes.io/region of the MemberCluster, or otherwise the region of all nodes.
 	// +optional

@@ -35,9 +35,9 @@ const (
 	// 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01. A user sets it. The spans of the change are in this trace.
 	TraceParentAnnotation = Prefix + "traceparent"
 
-	// WithdrawAnnotation on a hub object has the UID of its binding. A user sets it. The hub then withdraws all copies
-	// of the object if no placement selects the object. The binding is deleted after the last copy, so the annotation
-	// works only once.
+	// WithdrawAnnotation on a hub object has the UID of its binding. A user sets it. If no placement selects the object,
+	// the hub then withdraws all its copies. The binding is deleted after the last copy, so that the annotation works only
+	// once.
 	WithdrawAnnotation = Prefix + "withdraw"
 
 	// EpochsConfigMap is the ConfigMap in the hub's namespace with the hub's epochs, one per line under the key EpochsKey.
@@ -82,24 +82,24 @@ const (
 	// ManifestSecretType is the type of these Secrets.
 	ManifestSecretType = Prefix + "manifest"
 
-	// RolloutApproveAnnotation on a placement approves waves, separated by commas, such as asia@2026-11-26T10:00:00Z. It
-	// approves the wave for changes that began before that time.
+	// RolloutApproveAnnotation on a placement lists approved waves, separated by commas, such as
+	// asia@2026-11-26T10:00:00Z. The approval applies to changes that began before this time.
 	RolloutApproveAnnotation = Prefix + "rollout-approve"
 
 	// RolloutPauseAnnotation on a placement with the value "true" pauses its rollouts. Clusters that have begun to change
 	// continue.
 	RolloutPauseAnnotation = Prefix + "rollout-pause"
 
-	// RolloutSkipAnnotation on a placement excludes clusters from waves, separated by commas, such as
-	// eu-fra-1@2026-11-26T10:00:00Z. No wave waits for the cluster, for changes that began before that time.
+	// RolloutSkipAnnotation on a placement lists skipped clusters, separated by commas, such as
+	// eu-fra-1@2026-11-26T10:00:00Z. For changes that began before this time, no wave waits for the cluster.
 	RolloutSkipAnnotation = Prefix + "rollout-skip"
 
 	// RolloutPromoteAnnotation on a placement has a time and a reason, such as "2026-11-26T10:00:00Z CVE-2026-1". Changes
 	// that began before that time are sent to all clusters at once.
 	RolloutPromoteAnnotation = Prefix + "rollout-promote"
 
-	// RolloutUndoAnnotation on a hub object has the number of a revision. All clusters return to the revision, wave by
-	// wave, and keep the revision's template until the hub object changes.
+	// RolloutUndoAnnotation on a hub object has the number of a revision. All clusters return to this revision, wave by
+	// wave. They keep its template until the hub object changes.
 	RolloutUndoAnnotation = Prefix + "rollout-undo"
 
 	// RotateCredentialsAnnotation on a MemberCluster has its status.credentials.id. A user sets it. The hub then

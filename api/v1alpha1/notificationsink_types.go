@@ -72,8 +72,9 @@ type SigningKeyRef struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// key in the Secret's data. Default "signingKey". Its value is a key of Standard Webhooks: whsec_ and 24 to 64 bytes
-	// in base64. Two keys in two lines cause two signatures, so that a receiver can change its key.
+	// key in the Secret's data. Default "signingKey". Its value is a key in the format of Standard Webhooks: whsec_ and 24
+	// to 64 bytes in base64. With two keys in two lines, the hub sends two signatures, so that a receiver can change its
+	// key.
 	// +optional
 	// +kubebuilder:default=signingKey
 	// +kubebuilder:validation:MinLength=1
@@ -98,7 +99,8 @@ type NotificationFilter struct {
 	// +kubebuilder:validation:items:Pattern=`^[A-Z][A-Za-z0-9]*(\.[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
 	Kinds []string `json:"kinds,omitempty"`
 
-	// placements select notifications about these placements, and about objects that follow them. Unset: all. At most 100.
+	// placements selects notifications about these placements, and about objects that follow them. Unset: all
+	// notifications. At most 100.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -153,17 +155,18 @@ type NotificationSinkStatus struct {
 	// +kubebuilder:default=0
 	Delivered int64 `json:"delivered"`
 
-	// dropped is the number of notifications that the hub no longer tries to send: the receiver refused them or did not
-	// accept them within an hour, or newer ones replaced them in the queue.
+	// dropped is the number of notifications that the hub will not send any more. The receiver has refused them, or has
+	// not accepted them within an hour, or newer notifications have replaced them in the queue.
 	// +optional
 	// +kubebuilder:default=0
 	Dropped int64 `json:"dropped"`
 
-	// lastDeliveredTime is when the receiver last accepted a notification, as of the last write of the status.
+	// lastDeliveredTime is the time at which the receiver last accepted a notification. It is as old as the last write of
+	// this status.
 	// +optional
 	LastDeliveredTime *metav1.Time `json:"lastDeliveredTime,omitempty"`
 
-	// lastFailedTime is when a delivery last failed, as of the last write of the status.
+	// lastFailedTime is the time at which a delivery last failed. It is as old as the last write of this status.
 	// +optional
 	LastFailedTime *metav1.Time `json:"lastFailedTime,omitempty"`
 

@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// ObservedWithin is the maximum age of status.lastObservedTime of a MemberCluster while its watches deliver and a hub
-	// runs. An older time means that the cluster is not observed.
+	// ObservedWithin is the maximum age of status.lastObservedTime of a MemberCluster while a hub runs and the cluster's
+	// watches deliver events. If the time is older, the hub does not observe the cluster.
 	ObservedWithin = time.Minute
-	// OfferAbandonAfter is how long a cluster must be unobserved before messages suggest to abandon its copies. Abandoned
-	// copies stay on the cluster permanently, and most outages end sooner.
+	// OfferAbandonAfter is how long a cluster must be unobserved before messages suggest to abandon its copies. Most
+	// outages end sooner, and abandoned copies stay on the cluster for ever.
 	OfferAbandonAfter = time.Hour
 )
 
@@ -27,12 +27,12 @@ func (c *MemberCluster) IsOverdue(now time.Time) bool {
 	return at != nil && now.Sub(at.Time) > ObservedWithin
 }
 
-// IsHeard reports whether the hub observes the cluster now. Pages, hansectl and metrics show states of the cluster and
-// of its copies as known only if it returns true.
+// IsHeard reports whether the hub observes the cluster now. If it returns false, pages, hansectl and metrics show the
+// states of the cluster and its copies as unknown.
 func (c *MemberCluster) IsHeard(now time.Time) bool { return !c.IsAway() && !c.IsOverdue(now) }
 
-// MayBeLost reports whether the cluster has been unobserved for OfferAbandonAfter. For a cluster that was never
-// observed, the time starts at the last transition of its condition Ready.
+// MayBeLost reports whether the cluster has been unobserved for OfferAbandonAfter. If it was never observed, the last
+// transition of its condition Ready counts.
 func (c *MemberCluster) MayBeLost(now time.Time) bool {
 	since := c.CreationTimestamp.Time
 	if ready := meta.FindStatusCondition(c.Status.Conditions, ConditionReady); ready != nil {

@@ -80,9 +80,9 @@ type ClusterOverridePolicyList struct {
 type Tier string
 
 const (
-	// TierBaseline comes before OverridePolicies, which may change the same paths.
+	// TierBaseline is applied before OverridePolicies, which may change the same paths.
 	TierBaseline Tier = "Baseline"
-	// TierAdmin comes after OverridePolicies, which cannot change the same paths.
+	// TierAdmin is applied after OverridePolicies, so that they cannot change the same paths.
 	TierAdmin Tier = "Admin"
 	// TierNamespaced is the stage of OverridePolicies. It is not a value of spec.tier.
 	TierNamespaced Tier = "Namespaced"
@@ -97,22 +97,22 @@ type ClusterOverridePolicySpec struct {
 	// +kubebuilder:default=Baseline
 	Tier Tier `json:"tier,omitempty"`
 
-	// namespaceSelector selects namespaces; objects in them are selected, too. Unset: cluster-scoped objects only. {}:
-	// every namespace except kube-* and hanse-system.
+	// namespaceSelector selects namespaces. Objects in these namespaces may then be selected, too. Unset: only
+	// cluster-scoped objects. {}: every namespace except kube-* and hanse-system.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
 // OverridePolicySpec selects objects and sets their changes for some clusters.
 type OverridePolicySpec struct {
-	// resourceSelectors select hub objects; one match is enough. 1 to 64.
+	// resourceSelectors select hub objects. One matching selector is enough. 1 to 64.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
 
-	// rules in order. Between rules of equal rank, the later rule wins. 1 to 64, names unique.
+	// rules in order. Among rules of equal rank, the later rule wins. 1 to 64, names unique.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -133,8 +133,8 @@ type OverrideRule struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// priority of the rule. The rule with the higher number wins. The topology level decides only between rules of equal
-	// priority. -1000 to 1000. Unset: 0.
+	// priority of the rule. The rule with the higher number wins. Only between rules of equal priority does the topology
+	// level decide. -1000 to 1000. Unset: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=-1000
 	// +kubebuilder:validation:Maximum=1000
@@ -204,8 +204,8 @@ type OverrideRule struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	MergePatch *apiextensionsv1.JSON `json:"mergePatch,omitempty"`
 
-	// patches are JSON patch operations (RFC 6902), applied in order. If a test fails, the whole rule is skipped, with a
-	// reason. Tests before all other operations read the object in its state before the rule. At most 64.
+	// patches are JSON patch operations (RFC 6902), applied in order. If a test fails, the whole rule is skipped, and the
+	// reason is reported. Tests before all other operations read the object as it was before the rule. At most 64.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -242,8 +242,9 @@ type ContainerTarget struct {
 	Path string `json:"path,omitempty"`
 }
 
-// ImageOverride replaces parts of an image. Unset parts stay. Setting only the tag removes the digest, and setting only
-// the digest removes the tag. An image without a registry is in docker.io, and without a path in docker.io/library.
+// ImageOverride replaces parts of an image. Unset parts stay. If only the tag is set, the digest is removed. If only
+// the digest is set, the tag is removed. An image without a registry is in docker.io, and without a path in
+// docker.io/library.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.containers) && has(self.path))",message="set containers or path, not both"
 // +kubebuilder:validation:XValidation:rule="has(self.registry) || has(self.repository) || has(self.tag) || has(self.digest)",message="set at least one of registry, repository, tag and digest"
@@ -355,7 +356,7 @@ const (
 )
 
 // StringEdit changes one YAML or JSON document in a string field. The root of the document is an object. Unchanged
-// parts keep their order, comments and spelling; blank lines and indentation may change. YAML with anchors, aliases or
+// parts keep their order, comments and spelling. Blank lines and indentation may change. YAML with anchors, aliases or
 // tags is refused. At most 256 KiB.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.mergePatch) || has(self.patches)",message="set mergePatch or patches"
@@ -423,8 +424,8 @@ const (
 )
 
 // PatchOperation is one operation of a JSON patch (RFC 6902). A path that does not exist is an error, except for the
-// last step of add. It cannot patch apiVersion, kind, status and metadata of an object. Single labels and annotations
-// can be patched, except the ones of the hub.
+// last step of add. apiVersion, kind, status and metadata of an object cannot be patched. Single labels and annotations
+// can be patched, except the labels and annotations of the hub.
 //
 // +kubebuilder:validation:XValidation:rule="(self.op in ['move', 'copy']) == has(self.from)",message="from goes with move and copy, and only with them"
 // +kubebuilder:validation:XValidation:rule="[self.path, has(self.from) && self.op == 'move' ? self.from : self.path].all(p, !(p in ['/', '/apiVersion', '/kind', '/status', '/metadata']) && !p.startsWith('/apiVersion/') && !p.startsWith('/kind/') && !p.startsWith('/status/') && (!p.startsWith('/metadata/') || p.startsWith('/metadata/labels/') || p.startsWith('/metadata/annotations/')))",message="apiVersion, kind, status and metadata other than single labels and annotations cannot be patched"

@@ -81,21 +81,21 @@ type ClusterPlacementList struct {
 type ClusterPlacementSpec struct {
 	PlacementSpec `json:",inline"`
 
-	// namespaceSelector selects namespaces; objects in them are selected, too. Unset: cluster-scoped objects only. {}:
-	// every namespace except kube-* and hanse-system.
+	// namespaceSelector selects namespaces. Objects in these namespaces may then be selected, too. Unset: only
+	// cluster-scoped objects. {}: every namespace except kube-* and hanse-system.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// enforced true makes this placement precede every placement that is not enforced, for any priorities. It also takes
-	// over objects that follow such a placement, even if its preemption is Never. Between enforced placements, priority
-	// and preemption decide. Default false.
+	// enforced true makes this placement precede every placement that is not enforced, whatever their priorities. It also
+	// takes over objects that follow such a placement, even if its preemption is Never. Between two enforced placements,
+	// priority and preemption decide. Default false.
 	// +optional
 	Enforced bool `json:"enforced,omitempty"`
 }
 
 // PlacementSpec selects objects and clusters. It also sets how the objects are applied, deleted and reported.
 type PlacementSpec struct {
-	// resourceSelectors select hub objects; one match is enough. 1 to 64.
+	// resourceSelectors select hub objects. One matching selector is enough. 1 to 64.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -110,13 +110,14 @@ type PlacementSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	Priority int32 `json:"priority,omitempty"`
 
-	// preemption Always takes over objects that follow another placement, if this placement precedes it. Default Never.
+	// preemption Always takes over objects that follow another placement, if this placement comes before the other one in
+	// the order of precedence. Default Never.
 	// +optional
 	// +kubebuilder:default=Never
 	Preemption Preemption `json:"preemption,omitempty"`
 
-	// hubExecution Allowed also places kinds on which controllers of the hub act. These are RBAC, quotas, admission
-	// configurations, and workloads if the hub runs workloads. Default Refused.
+	// hubExecution Allowed also places kinds on which controllers of the hub act: RBAC, quotas, admission configurations,
+	// and workloads if the hub runs workloads. Default Refused.
 	// +optional
 	// +kubebuilder:default=Refused
 	HubExecution HubExecution `json:"hubExecution,omitempty"`
@@ -130,9 +131,9 @@ type PlacementSpec struct {
 	// +optional
 	Spread *SpreadPolicy `json:"spread,omitempty"`
 
-	// references are rules for objects that selected objects name, such as the Secret of a Certificate. A named object
-	// that no placement selects goes to the same clusters. It is created before, and removed after, the objects that name
-	// it. At most 16 rules, and 64 names for each object.
+	// references are rules for objects that the selected objects name, such as the Secret of a Certificate. If no
+	// placement selects such an object, it goes to the same clusters as the object that names it. It is created before,
+	// and removed after, the objects that name it. At most 16 rules, and 64 names for each object.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -153,9 +154,9 @@ type PlacementSpec struct {
 	// +kubebuilder:default={}
 	Deletion DeletionPolicy `json:"deletion,omitempty"`
 
-	// removalLimit is the number of copies that may be deleted at once when clusters are no longer selected. If more
-	// copies would be deleted, all copies stay until a user confirms the removal. Unset: the limit of the hub's chart.
-	// Its default is 5 copies or 20 percent, whichever is larger.
+	// removalLimit is the number of copies that may be deleted at once because clusters are no longer selected. If more
+	// copies would be deleted, all of them stay until a user confirms the removal. Unset: the limit of the hub's chart, by
+	// default 5 copies or 20 percent, whichever is larger.
 	// +optional
 	RemovalLimit *RemovalLimit `json:"removalLimit,omitempty"`
 
@@ -232,17 +233,18 @@ type ClusterSelection struct {
 
 	// expression in CEL is true for the clusters to select: "semver(version, true).major() == 1 && nodes.ready >= 3".
 	// Variables: name, labels, annotations, region, zone, version, capacity, allocatable, nodes, servedKinds, operators.
-	// The CEL libraries of Kubernetes are available. If the expression turns false for a cluster, the cluster gets no
-	// new objects. It also loses the objects that it holds if the expression reads only name, labels, annotations,
-	// region and zone.
+	// The CEL libraries of Kubernetes are available. If the expression becomes false for a cluster, the cluster gets no
+	// new objects. If the expression reads only name, labels, annotations, region and zone, the cluster also loses the
+	// objects that it holds.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Expression string `json:"expression,omitempty"`
 
 	// tolerations of cluster taints, as for pods. tolerationSeconds limits how long a NoExecute taint is tolerated after
-	// its timeAdded. The shortest limit is used. During that time, the cluster gets no new objects. For the taint
-	// hanse.dev/unreachable, failover sets the toleration, unless a toleration names this key. At most 32.
+	// its timeAdded. If several tolerations match, the shortest time is used. During this time, the cluster gets no new
+	// objects. The toleration of the taint hanse.dev/unreachable comes from failover, unless a toleration names this key.
+	// At most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -368,7 +370,7 @@ type DeletionPolicy struct {
 	// +optional
 	WhenUnselected RemovalPolicy `json:"whenUnselected,omitempty"`
 
-	// adopted Orphan leaves adopted copies on the member, even where another field or leave.policy says Delete. An adopted
+	// adopted Orphan leaves adopted copies on the member, even if another field or leave.policy says Delete. An adopted
 	// copy existed on the member before the hub adopted it. Default Orphan.
 	// +optional
 	// +kubebuilder:default=Orphan
@@ -383,8 +385,8 @@ type DeletionPolicy struct {
 
 // RemovalLimit is the number of copies that may be deleted at once. The larger of the two limits is used.
 type RemovalLimit struct {
-	// copies is the number of copies that may be deleted at once, even if percent allows fewer. 0 to 1000000. Unset:
-	// guard.copies of the hub's chart.
+	// copies is the number of copies that may be deleted at once, even if it is more than percent allows. 0 to 1000000.
+	// Unset: guard.copies of the hub's chart.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
@@ -399,8 +401,8 @@ type RemovalLimit struct {
 
 // RemovalHeld describes the copies that stay until a user confirms their removal.
 type RemovalHeld struct {
-	// id of this removal. To confirm the removal, set the annotation hanse.dev/confirm-removal to the id. An id is
-	// valid once. It covers the clusters and reasons that are shown here, and at most a tenth more copies.
+	// id of this removal. To confirm the removal, set the annotation hanse.dev/confirm-removal to this id. An id is valid
+	// once. It covers the clusters and causes that are listed here, and at most a tenth more copies.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	ID string `json:"id"`
@@ -433,8 +435,8 @@ type RemovalHeld struct {
 type FailoverPolicy struct {
 	// evictAfterSeconds is how long an object tolerates the taint hanse.dev/unreachable:NoExecute of its cluster. A
 	// cluster gets this taint when it has not answered for the hub's grace period. After evictAfterSeconds, other clusters
-	// take over the object or its share of the replicas. The old copy is withdrawn only when its cluster answers again and
-	// the replacement is Healthy. 0 to 604800. Unset: without a limit.
+	// take over the object, or its share of the replicas. The old copy is withdrawn only when its cluster answers again
+	// and the replacement is Healthy. 0 to 604800. Unset: the object stays.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
@@ -443,11 +445,11 @@ type FailoverPolicy struct {
 
 // SuspendPolicy stops decisions or writes.
 type SuspendPolicy struct {
-	// scheduling: if true, the hub changes no decision on an object. Default false.
+	// scheduling true means that the hub changes no decision on an object. Default false.
 	// +optional
 	Scheduling bool `json:"scheduling,omitempty"`
 
-	// dispatching: if true, the hub writes nothing to any member. Default false.
+	// dispatching true means that the hub writes nothing to any member. Default false.
 	// +optional
 	Dispatching bool `json:"dispatching,omitempty"`
 
@@ -481,12 +483,13 @@ type PlacementStatus struct {
 	// +kubebuilder:default=0
 	SelectedClusters int32 `json:"selectedClusters"`
 
-	// oldestObservedTime is the time of the oldest observation in the numbers and conditions of this status. It is from
-	// the target cluster that has not answered for the longest time. Unset while all target clusters answer.
+	// oldestObservedTime is the time of the oldest observation that this status contains. It comes from the target cluster
+	// that has not answered for the longest time. It is unset while all target clusters answer.
 	// +optional
 	OldestObservedTime *metav1.Time `json:"oldestObservedTime,omitempty"`
 
-	// topology counts the copies of the objects of this placement by region, sorted by name. At most 100 regions.
+	// topology counts the copies of the objects of this placement by region, sorted by name of the region. At most 100
+	// regions.
 	// +optional
 	// +listType=map
 	// +listMapKey=region

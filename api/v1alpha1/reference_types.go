@@ -13,25 +13,25 @@ type ReferenceRule struct {
 	// +kubebuilder:validation:MaxLength=253
 	APIGroup string `json:"apiGroup,omitempty"`
 
-	// kind of the needed objects, such as Secret. Unset: path leads to a pod template, and its ConfigMaps, Secrets and
-	// ServiceAccount are needed.
+	// kind of the needed objects, such as Secret. If it is unset, path leads to a pod template, and the ConfigMaps,
+	// Secrets and the ServiceAccount in the template are needed.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[A-Z][A-Za-z0-9]*$`
 	Kind string `json:"kind,omitempty"`
 
-	// path is a JSON pointer (RFC 6901) to the field with the name of the needed object, such as /spec/tls/secretName, or
-	// to a pod template, such as /spec/template. An asterisk in place of a key means all items of a list, such as
-	// /spec/listeners/*/secret. An object without this field needs nothing by this rule.
+	// path is a JSON pointer (RFC 6901) to the field with the name of the needed object, such as /spec/tls/secretName. If
+	// kind is unset, it leads to a pod template, such as /spec/template. An asterisk in place of a key means all items of
+	// a list, such as /spec/listeners/*/secret. If an object does not have the field, the rule has no effect on it.
 	// +required
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^/~]|~[01])+)+$`
 	Path string `json:"path"`
 
-	// restart OnChange restarts pods when a ConfigMap or Secret that they read changes. Then the hub sets the annotation
-	// hanse.dev/reload in the pod template at path: a digest of the content that the hub sends of these objects to the
-	// cluster. Pull secrets and Jobs are ignored. Unset means Never.
+	// restart OnChange restarts pods when a ConfigMap or Secret that they read changes. The hub sets the annotation
+	// hanse.dev/reload in the pod template at path. Its value is a digest of the content of these objects that the hub
+	// sends to the cluster. Pull secrets and Jobs are ignored. Unset: Never.
 	// +optional
 	Restart RestartPolicy `json:"restart,omitempty"`
 }
@@ -59,7 +59,7 @@ func (s *PlacementSpec) RestartPaths() []string {
 	return slices.Compact(out)
 }
 
-// BindingReference is an object that the federated object needs on its clusters.
+// BindingReference is an object that the object of the binding needs on its clusters.
 type BindingReference struct {
 	// apiGroup of the needed object. It is empty for the core group.
 	// +optional
@@ -78,13 +78,13 @@ type BindingReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// path at which the federated object names it.
+	// path of the field in which the object of the binding names the needed object.
 	// +required
 	// +kubebuilder:validation:MaxLength=512
 	Path string `json:"path"`
 
-	// former is true if the newest state of the federated object does not need the object, but copies of older states may
-	// need it.
+	// former is true if the newest state of the object does not need the other object any more, but copies of older states
+	// may.
 	// +optional
 	Former bool `json:"former,omitempty"`
 }

@@ -33,8 +33,8 @@ type ReplicasPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/metadata/') && !self.startsWith('/status/')",message="name a number of the object's spec, such as /spec/replicas, not metadata or status"
 	Path string `json:"path,omitempty"`
 
-	// requests are the resources that one replica needs, for divide.by Capacity and Pack. Unset: the requests of the
-	// pod template at /spec/template. Unless requests names pods, one pod is added. At most 16.
+	// requests are the resources that one replica needs, for divide.by Capacity and Pack. Unset: the requests of the pod
+	// template at /spec/template. One pod is added to the requests, unless they name pods. At most 16.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="size(self) <= 16",message="name at most 16 resources"
 	Requests corev1.ResourceList `json:"requests,omitempty"`
@@ -77,14 +77,14 @@ type DividePolicy struct {
 	// +kubebuilder:validation:MaxItems=64
 	Weights []ReplicaWeight `json:"weights,omitempty"`
 
-	// limits of the share of a cluster. The first entry that selects the cluster is used. At most 64.
+	// limits of the share of a cluster. The first entry that selects a cluster is used. At most 64.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Limits []ReplicaLimit `json:"limits,omitempty"`
 
-	// rebalance true also moves running replicas, so that the shares follow the weights. Default false. Only
-	// the way KubeFed reads it: the other ways always rebalance, and move as few replicas as possible.
+	// rebalance true also moves running replicas, so that the shares follow the weights. Default false. Only KubeFed reads
+	// this field. The other ways always rebalance, and move as few replicas as possible.
 	// +optional
 	Rebalance *bool `json:"rebalance,omitempty"`
 }
@@ -111,18 +111,18 @@ type ReplicaLimit struct {
 	// +optional
 	Clusters *RuleClusters `json:"clusters,omitempty"`
 
-	// minReplicas of each of these clusters, if there are enough replicas. Default 0.
+	// minReplicas is the minimum for each of these clusters, if there are enough replicas. Default 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// maxReplicas of each of these clusters. Unset: no limit.
+	// maxReplicas is the maximum for each of these clusters. Unset: no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 }
 
-// Division describes the number that the clusters of a binding share.
+// Division describes the number that the hub divides among the clusters of a binding.
 type Division struct {
 	// path is the JSON pointer to the number that was divided, such as /spec/replicas.
 	// +required
@@ -130,8 +130,8 @@ type Division struct {
 	// +kubebuilder:validation:MaxLength=512
 	Path string `json:"path"`
 
-	// termsHash is a hash of replicas in the placement and of the requests of one replica. Set for Capacity and Pack.
-	// While the hash is unchanged, a short change of capacity moves no replicas.
+	// termsHash is a hash of the field replicas in the placement, and of the requests of one replica. It is set for
+	// Capacity and Pack. While it is the same, a short change of a cluster's capacity moves no replicas.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	TermsHash string `json:"termsHash,omitempty"`

@@ -28,8 +28,8 @@ type ResourceBinding struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec and status are atomic, because only the hub writes them. A write is cheaper if the API server tracks no
-	// fields.
+	// Spec and status are atomic for server-side apply. Only the hub writes them, and a write is cheaper if the API server
+	// tracks no fields.
 
 	// spec is the decision.
 	// +required
@@ -71,8 +71,8 @@ type ClusterResourceBinding struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec and status are atomic, because only the hub writes them. A write is cheaper if the API server tracks no
-	// fields.
+	// Spec and status are atomic for server-side apply. Only the hub writes them, and a write is cheaper if the API server
+	// tracks no fields.
 
 	// spec is the decision.
 	// +required
@@ -105,8 +105,8 @@ type BindingSpec struct {
 	// +optional
 	PlacementRef *PlacementReference `json:"placementRef,omitempty"`
 
-	// referenced is true if no placement selects the object, so that the decision follows the objects that need it. Then
-	// placementRef is the placement of one of these objects.
+	// referenced is true if no placement selects the object, and the decision follows the objects that need it.
+	// placementRef is then the placement of one of these objects.
 	// +optional
 	Referenced bool `json:"referenced,omitempty"`
 
@@ -121,22 +121,23 @@ type BindingSpec struct {
 	// +optional
 	Division *Division `json:"division,omitempty"`
 
-	// revisions of the object that targets name or may return to, by number. Set if the placement has a rollout.
+	// revisions are the revisions that targets name, or to which they may return, by number. They are set if the placement
+	// has a rollout.
 	// +optional
 	// +listType=map
 	// +listMapKey=number
 	// +kubebuilder:validation:MaxItems=32
 	Revisions []ObjectRevision `json:"revisions,omitempty"`
 
-	// rollout is the state of the object's rollout. Set if the placement has a rollout.
+	// rollout is the state of the object's rollout. It is set if the placement has a rollout.
 	// +optional
 	Rollout *BindingRollout `json:"rollout,omitempty"`
 
-	// One rule on the list checks all targets. A rule on each target costs an API server far more, also at every write
-	// of the status.
+	// One rule on the whole list checks all targets. A rule on each target would cost an API server far more, even at a
+	// write of the status.
 
 	// clusters are the targets of the decision. A cluster is Evicting until its replacements are Healthy, and Absent if it
-	// shall lose the object. A missing entry does not delete a copy.
+	// must lose its copy. A cluster without an entry does not lose a copy.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -147,8 +148,8 @@ type BindingSpec struct {
 
 // ObjectReference names a hub object.
 type ObjectReference struct {
-	// apiVersion of the object when the decision last changed. A cluster may hold the object at another version of its
-	// kind.
+	// apiVersion of the object at the time when the decision last changed. A cluster may hold the object at another
+	// version of its kind.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
@@ -216,7 +217,7 @@ type PlacementReference struct {
 	// +required
 	UID types.UID `json:"uid"`
 
-	// generation of the placement when the decision last changed.
+	// generation of the placement at the time when the decision last changed.
 	// +required
 	Generation int64 `json:"generation"`
 }
@@ -236,8 +237,8 @@ type TargetState string
 const (
 	// TargetPresent means that the cluster shall hold the object.
 	TargetPresent TargetState = "Present"
-	// TargetEvicting means that other clusters replace the cluster. Its copy is kept up to date, but does not count as a
-	// desired copy. The copy is withdrawn when the cluster answers and its replacements are Healthy.
+	// TargetEvicting means that other clusters replace this cluster. Its copy is kept up to date, but does not count as a
+	// wanted copy. It is withdrawn when the cluster answers and its replacements are Healthy.
 	TargetEvicting TargetState = "Evicting"
 	// TargetAbsent means that the object is withdrawn from the cluster.
 	TargetAbsent TargetState = "Absent"
@@ -269,7 +270,7 @@ type BindingTarget struct {
 	// +optional
 	RevisionTime *metav1.Time `json:"revisionTime,omitempty"`
 
-	// removal is set if the cluster keeps its copy only until a user confirms the removal. Then state is Present.
+	// removal is set if the cluster keeps its copy only until a user confirms the removal. state is then Present.
 	// +optional
 	Removal *HeldRemoval `json:"removal,omitempty"`
 
@@ -324,8 +325,8 @@ type Replacement struct {
 	// +kubebuilder:validation:MaxLength=63
 	Cluster string `json:"cluster"`
 
-	// digest of the manifest that the cluster held before. A copy with another digest must be Healthy. Unset: the
-	// cluster held no copy.
+	// digest of the manifest that the replacing cluster held before. Only a copy with another digest counts as Healthy.
+	// Unset: the cluster held no copy.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest,omitempty"`
@@ -349,7 +350,7 @@ type Absence struct {
 
 // BindingStatus has the reports of the clusters on one object.
 type BindingStatus struct {
-	// observedGeneration is the generation of the spec that rows and conditions describe.
+	// observedGeneration is the generation of the spec that the rows and conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -373,9 +374,9 @@ type BindingStatus struct {
 	// +kubebuilder:validation:MaxItems=2000
 	Clusters []ClusterRow `json:"clusters,omitempty"`
 
-	// orphaned are the copies that the hub left on clusters when it withdrew the object, oldest first. If the cluster
-	// shall hold the object again, the hub adopts such a copy, even if apply.adoption forbids it, and removes the entry.
-	// At most 64: a new entry replaces the oldest.
+	// orphaned are the copies that the hub has left on clusters when it withdrew the object, the oldest first. If such a
+	// cluster shall hold the object again, the hub adopts the copy, even if apply.adoption forbids it, and removes the
+	// entry. At most 64. A new entry replaces the oldest one.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -407,8 +408,8 @@ type OrphanedCopy struct {
 	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid"`
 
-	// digest of the manifest that the copy last had. It shows whether the copy or the hub object has changed since
-	// then. Unset: not known.
+	// digest of the last manifest of the copy. It shows whether the copy or the hub object has changed since then. Unset:
+	// it is not known.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest,omitempty"`
@@ -420,7 +421,8 @@ type OrphanedCopy struct {
 
 // DecisionStatus has the reasons why clusters were chosen or not.
 type DecisionStatus struct {
-	// reasons of the chosen clusters, if the placement has spread or the reason is not Scheduled. At most 100.
+	// reasons why clusters were chosen. They are set if the placement has spread, or if a reason is not Scheduled. At most
+	// 100.
 	// +optional
 	// +listType=map
 	// +listMapKey=cluster
@@ -440,8 +442,8 @@ type ChosenCluster struct {
 	// +required
 	Cluster string `json:"cluster"`
 
-	// reason is Scheduled, or the reason why the cluster would get no new object. Such a cluster keeps the object because
-	// it already holds it.
+	// reason is Scheduled, or the reason why the cluster would not get a new object. Such a cluster is chosen because it
+	// already holds the object.
 	// +required
 	Reason string `json:"reason"`
 
@@ -559,8 +561,8 @@ type ClusterRow struct {
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version,omitempty"`
 
-	// passingSince is the time since which the copy is applied and Healthy at its revision. Unset: the copy is not, or the
-	// placement has no rollout.
+	// passingSince is the time since which the copy is applied and Healthy with its revision. It is unset if the copy is
+	// not, or if the placement has no rollout.
 	// +optional
 	PassingSince *metav1.Time `json:"passingSince,omitempty"`
 
@@ -582,7 +584,7 @@ type ClusterRow struct {
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 
-	// observed is a part of the copy's status: numbers, scalars and conditions, at most 512 bytes.
+	// observed is a part of the copy's status: numbers, short texts and conditions, at most 512 bytes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
@@ -593,7 +595,7 @@ type ClusterRow struct {
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
 
 	// lastObservedTime is the time at which the copy was last observed. It is set while the cluster does not answer, and
-	// while the hub cannot watch the kind there.
+	// while the hub cannot watch the kind on the cluster.
 	// +optional
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 }

@@ -11,24 +11,24 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.onFailure) || self.onFailure != 'Rollback' || !has(self.revisionHistoryLimit) || self.revisionHistoryLimit > 0",message="onFailure: Rollback needs a revision to return to: set revisionHistoryLimit to at least 1"
 // +kubebuilder:validation:XValidation:rule="self.waves.all(w, self.waves.exists_one(o, o.name == w.name))",message="names of waves are unique"
 type RolloutPolicy struct {
-	// waves of clusters, in order. A cluster belongs to the first wave that selects it. Clusters that no wave selects
-	// belong to the last wave. 1 to 20.
+	// waves of clusters, in order. A cluster belongs to the first wave that selects it. A cluster that no wave selects
+	// belongs to the last wave. 1 to 20.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	Waves []RolloutWave `json:"waves"`
 
-	// settleSeconds groups changes: an object enters a wave when all objects of the placement with a change in the same
-	// group have passed the wave before. A change belongs to the group if it began at most settleSeconds after the
-	// object's own change. 0 to 600, default 5.
+	// settleSeconds groups the changes of several objects. A change belongs to the group of an object if it began at most
+	// settleSeconds after the object's own change. An object enters a wave when all objects of its group have passed the
+	// wave before. 0 to 600, default 5.
 	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=600
 	SettleSeconds *int32 `json:"settleSeconds,omitempty"`
 
-	// healthGate sets when a cluster has passed.
+	// healthGate sets when a cluster has passed, and when it has failed.
 	// +optional
 	// +kubebuilder:default={}
 	HealthGate RolloutGate `json:"healthGate,omitempty"`
@@ -39,15 +39,15 @@ type RolloutPolicy struct {
 	// +kubebuilder:default=Pause
 	OnFailure RolloutFailure `json:"onFailure,omitempty"`
 
-	// windows are times in which clusters may begin to change. A cluster that has begun completes its change also after
-	// the window. Unset: at any time. At most 10.
+	// windows are times in which clusters may begin to change. A cluster that has begun completes its change even after
+	// the end of the window. Unset: at any time. At most 10.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Windows []RolloutWindow `json:"windows,omitempty"`
 
-	// maxObjectsMoving is the number of objects of this placement that may change at a time. 1 to 100000. Unset: no
-	// limit.
+	// maxObjectsMoving is the maximum number of objects of this placement that change at the same time. 1 to 100000.
+	// Unset: no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
@@ -69,7 +69,8 @@ type RolloutWave struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// clusters of the wave. All fields that are set must match. Unset: all clusters that no wave before selects.
+	// clusters of the wave. A cluster must match all fields that are set. Unset: all clusters that no earlier wave
+	// selects.
 	// +optional
 	Clusters *RuleClusters `json:"clusters,omitempty"`
 
@@ -80,8 +81,8 @@ type RolloutWave struct {
 	// +kubebuilder:validation:Maximum=2592000
 	SoakSeconds int32 `json:"soakSeconds,omitempty"`
 
-	// maxConcurrent is the number of clusters of the wave that change at a time, as a number or a percentage of the wave,
-	// rounded up. At least one cluster changes. Unset: all clusters of the wave.
+	// maxConcurrent is the maximum number of clusters of the wave that change at the same time. It is a number, or a
+	// percentage of the wave that is rounded up. At least one cluster changes. Unset: all clusters of the wave.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
@@ -133,7 +134,7 @@ const (
 
 // RolloutGate sets when a cluster has passed, and when it has failed.
 type RolloutGate struct {
-	// timeoutSeconds is how long a cluster may take from the decision to change until it is healthy. After that time it
+	// timeoutSeconds is how long a cluster may take from the decision to change until it is healthy. After this time it
 	// has failed. 30 to 604800, default 900.
 	// +optional
 	// +kubebuilder:default=900
@@ -147,8 +148,8 @@ type RolloutGate struct {
 	Unreachable UnreachableInWave `json:"unreachable,omitempty"`
 
 	// minObservedSeconds is how long a copy must be healthy if its status has no observedGeneration, because such a status
-	// may be older than the change. It is also how long a copy must be degraded, or refused by its cluster, before the
-	// cluster has failed. 0 to 86400, default 60.
+	// may be older than the change. It is also how long a copy must be degraded or refused before its cluster has failed.
+	// 0 to 86400, default 60.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=0
@@ -243,8 +244,9 @@ type BindingRollout struct {
 	// +optional
 	Failed int64 `json:"failed,omitempty"`
 
-	// rolledBack is the revision that failed with the template that the hub object still has. Since then, only policies
-	// have changed: the clusters get the newest policies with an older template. Unset: there is no such revision.
+	// rolledBack is the revision that has failed with the template that the hub object still has. Only policies have
+	// changed since, so that the clusters get the newest policies with an older template. Unset: there is no such
+	// revision.
 	// +optional
 	RolledBack int64 `json:"rolledBack,omitempty"`
 
@@ -259,8 +261,8 @@ type BindingRollout struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ObjectRevision is one state of the inputs that determine the copies. Its content is stored in Secrets of the hub's
-// namespace.
+// ObjectRevision is one state of the inputs that determine the copies of an object. Its content is stored in Secrets in
+// the hub's namespace.
 type ObjectRevision struct {
 	// number of the revision. A later change has a higher number.
 	// +required
@@ -271,7 +273,7 @@ type ObjectRevision struct {
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// template is the digest of the hub object without status, UID and divided numbers.
+	// template is the digest of the hub object without its status, UID and divided numbers.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Template string `json:"template"`
@@ -286,17 +288,17 @@ type ObjectRevision struct {
 	// +required
 	Time metav1.Time `json:"time"`
 
-	// passed is true if the revision passed on all clusters.
+	// passed is true if the revision has passed on all clusters.
 	// +optional
 	Passed bool `json:"passed,omitempty"`
 
-	// supersededBy is the revision whose change began before this revision had failed or had passed on all clusters.
+	// supersededBy is the revision of a change that began before this revision had failed, or had passed on all clusters.
 	// Unset: there is no such revision.
 	// +optional
 	SupersededBy int64 `json:"supersededBy,omitempty"`
 
-	// templateOf is the earlier revision with the same template. It is set if only policies changed after a rollback or an
-	// undo. Unset: the template is the one that the hub object had.
+	// templateOf is the earlier revision with the same template. It is set if only policies have changed after a rollback
+	// or an undo. Unset: the template is that of the hub object.
 	// +optional
 	TemplateOf int64 `json:"templateOf,omitempty"`
 }
@@ -345,7 +347,7 @@ type RolloutObjects struct {
 	// +kubebuilder:default=0
 	Failing int32 `json:"failing"`
 
-	// pending is the number of objects without a revision. Until an object has a revision, its changes are sent to all
+	// pending is the number of objects without a revision. While an object has no revision, its changes are sent to all
 	// clusters at once.
 	// +optional
 	// +kubebuilder:default=0

@@ -26,7 +26,7 @@ type ResourceSelector struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// labelSelector selects objects by their labels. Unset means all; {} means all as well.
+	// labelSelector selects objects by their labels. Unset and {} mean all objects.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }

@@ -7,13 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SettingsAnnotation of a binding keeps apply, deletion, statusAggregation and the references with restart of its
-// placement, without defaults. The copies of an object stay when its placement is deleted, and the hub still needs
-// these settings.
+// SettingsAnnotation of a binding has the settings of its placement that the hub needs after the placement is deleted,
+// because the copies stay. These are apply, deletion, statusAggregation and the references with restart, without values
+// that are defaults.
 const SettingsAnnotation = Prefix + "settings"
 
-// Settings returns the value of the SettingsAnnotation, empty if all settings are defaults. It does not keep adoption,
-// because no cluster is added without a placement. It does not keep suspend, because no user could end it.
+// Settings returns the value of the SettingsAnnotation. It is empty if all settings are defaults. It does not contain
+// adoption, because no cluster is added without a placement. It does not contain suspend, because no user could end the
+// suspension.
 func (s *PlacementSpec) Settings() string {
 	apply := s.Apply
 	apply.Adoption = ""
@@ -63,8 +64,8 @@ func unset[T ~string](v *T, standard T) {
 	}
 }
 
-// LastSettings returns the settings of the placement that a binding keeps, as a spec. If they cannot be read, the spec
-// forbids writes to members and to the status of the hub object.
+// LastSettings returns the recorded settings of the placement of a binding, as a spec. If they cannot be parsed, the
+// spec forbids writes to members and to the status of the hub object.
 func LastSettings(b BindingObject) PlacementSpec {
 	var s PlacementSpec
 	text := b.GetAnnotations()[SettingsAnnotation]

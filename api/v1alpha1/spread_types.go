@@ -7,15 +7,15 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.numberOfClusters) || !has(self.topologySpreadConstraints) || self.topologySpreadConstraints.all(c, !has(c.minDomains) || c.minDomains <= self.numberOfClusters)",message="minDomains must not exceed numberOfClusters"
 type SpreadPolicy struct {
-	// numberOfClusters is the number of clusters that hold the object. If fewer clusters can take the object, only these
-	// hold it. 1 to 2000. Unset: as many as the constraints allow.
+	// numberOfClusters is the number of clusters that hold the object. If fewer clusters can take the object, fewer hold
+	// it. 1 to 2000. Unset: as many as the constraints allow.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2000
 	NumberOfClusters *int32 `json:"numberOfClusters,omitempty"`
 
-	// topologySpreadConstraints set how clusters spread over regions, zones, or the values of any other label. All
-	// constraints must be met. An earlier constraint is met first. At most 8.
+	// topologySpreadConstraints set how clusters spread over regions, zones, or the values of another label. All
+	// constraints must be met. If not all can be met, earlier ones take precedence. At most 8.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
@@ -36,15 +36,16 @@ type SpreadPolicy struct {
 	// +kubebuilder:validation:MaxItems=8
 	Scores []WeighedScore `json:"scores,omitempty"`
 
-	// affinityGroups are groups of clusters, tried in order. The first group whose clusters meet all other rules holds the
-	// object, and keeps it as long as its clusters meet the rules. At most 16. Unset: all selected clusters are one group.
+	// affinityGroups are groups of clusters, tried in order. The object goes to the first group whose clusters can meet
+	// all other rules. It stays in this group as long as the clusters meet the rules. At most 16. Unset: all selected
+	// clusters are one group.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(g, self.exists_one(h, h.name == g.name))",message="names of affinityGroups must be unique"
 	AffinityGroups []AffinityGroup `json:"affinityGroups,omitempty"`
 
-	// rebalance Always chooses the best clusters at every decision, even if the object moves. Default Never.
+	// rebalance Always chooses the best clusters at every decision, even if the object must move. Default Never.
 	// +optional
 	// +kubebuilder:default=Never
 	Rebalance Rebalance `json:"rebalance,omitempty"`
@@ -91,7 +92,7 @@ type TopologySpreadConstraint struct {
 	// +kubebuilder:validation:Maximum=2000
 	ClustersPerDomain *int32 `json:"clustersPerDomain,omitempty"`
 
-	// maxSkew is the maximum difference between the numbers of clusters that two domains use. A domain without a cluster
+	// maxSkew is the maximum difference between the numbers of chosen clusters in two domains. A domain without a cluster
 	// that can take the object is ignored. The limit applies to added clusters. It removes a cluster only if rebalance is
 	// Always. Unset: no limit.
 	// +optional
@@ -153,7 +154,7 @@ type WeighedScore struct {
 	Weight int32 `json:"weight"`
 }
 
-// AffinityGroup is one group of clusters: all clusters that match all fields that are set.
+// AffinityGroup is a group of clusters. A cluster belongs to the group if it matches all fields that are set.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.labelSelector)",message="set names or labelSelector; 'labelSelector: {}' is every cluster"
 type AffinityGroup struct {

@@ -2,17 +2,17 @@ package v1alpha1
 
 // StatusAggregation sets how the health of copies is judged, and how and where their statuses are merged.
 type StatusAggregation struct {
-	// mode OnObject writes the merged status to the hub object. BindingOnly writes it to the binding only. Default
+	// mode OnObject writes the merged status to the hub object. BindingOnly writes it only to the binding. Default
 	// OnObject. OnObject is possible for custom resources, and for Deployments, StatefulSets, DaemonSets and ReplicaSets
-	// on a hub without controllers. Every other kind is BindingOnly.
+	// on a hub without controllers. All other kinds are always BindingOnly.
 	// +optional
 	// +kubebuilder:default=OnObject
 	Mode StatusMode `json:"mode,omitempty"`
 
 	// healthExpression in CEL judges the health of a copy: "object.status.state == 'running'". The variable object is the
-	// copy on the member. The result true means Healthy, and false means Degraded. The result can also be one of the
+	// copy on the member. The result true means Healthy, and false means Degraded. The result may also be one of the
 	// strings Healthy, Progressing, Degraded and Unknown, or a map with the keys health and message. Unset: the hub judges
-	// by the common status fields.
+	// the usual status fields.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -90,7 +90,7 @@ const (
 	ReducerWorst Reducer = "Worst"
 	// ReducerLatest returns the latest time.
 	ReducerLatest Reducer = "Latest"
-	// ReducerFirst returns the value of the first cluster, by name, that reports the field.
+	// ReducerFirst returns the value of the first cluster that reports the field. Clusters are sorted by name.
 	ReducerFirst Reducer = "First"
 	// ReducerJoin returns the different values. The result is a text with commas, or a list if the field is a list.
 	ReducerJoin Reducer = "Join"

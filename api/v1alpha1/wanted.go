@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// HubObject has the data of a hub object that determines the copies on clusters.
+// HubObject has the data of a hub object that determine which copies clusters shall hold.
 //
 // +kubebuilder:object:generate=false
 type HubObject struct {
@@ -57,9 +57,8 @@ type Want struct {
 	leaves bool // the cluster shall lose its copy
 }
 
-// Wanted returns the state of a hub object that a target shall hold, at a version that the cluster serves: the revision
-// that the target names, or otherwise the newest generation. Each comparison of a cluster's copy with the hub object
-// uses this function.
+// Wanted returns the state of a hub object that a target shall hold: the revision that the target names, or otherwise
+// the newest generation. Each comparison of a cluster's copy with the hub object uses this function.
 func Wanted(t BindingTarget, o HubObject) Want {
 	w := Want{Generation: o.Generation, Revision: t.Revision, object: o, leaves: t.State == TargetAbsent}
 	for _, r := range o.Revisions {
@@ -80,8 +79,8 @@ func (w Want) IsHeld(generation, revision int64) bool {
 }
 
 // At returns the group, version and kind at which a cluster holds the object. c is nil if the cluster is not known. A
-// copy that is to be removed may have any version that the cluster serves. If the cluster serves no suitable version,
-// or has not reported its versions, At returns the hub's version.
+// copy that must be removed may have any version that the cluster serves. If the cluster serves no suitable version, or
+// has not reported its versions, At returns the hub's version.
 func (w Want) At(c *MemberCluster) schema.GroupVersionKind {
 	gvk := w.object.GVK
 	if c == nil {
