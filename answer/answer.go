@@ -2,13 +2,13 @@
 // together.
 //
 // A member cluster may be hostile: three KiB of gzip can become gigabytes of JSON, and three bytes of JSON can become a
-// KiB of Go values. This package therefore limits bytes before and after unpacking, counts JSON values during the read,
-// and reads a possibly long list object by object. A response that exceeds its bounds fails with a TooLargeError. A
-// part of a response is never used as the whole response.
+// KiB of Go values. This package therefore limits bytes before and after unpacking, counts JSON values while it reads,
+// and reads a list that may be long object by object. A response that exceeds its bounds fails with a TooLargeError. A
+// part of a response is never used as if it were the whole.
 //
-// The memory of a response is estimated, and charged to its server until its reader has finished. The share of a server
-// is limited. The part beyond an ordinary response is also charged to a budget of the process, so ordinary responses of
-// one server never wait for another server.
+// The memory of a response is estimated, and charged to the budget of its server until its reader has finished. Only
+// the part beyond an ordinary response is also charged to a budget of the process. An ordinary response of one server
+// therefore never waits for another server.
 package answer
 
 import (
@@ -77,7 +77,7 @@ const (
 )
 
 // Streamed allows larger responses in this context, because their reader reads them object by object and keeps no
-// object. Values are not counted, and no memory is charged.
+// object. JSON values are not counted, and no memory is charged.
 func Streamed(ctx context.Context, bytes int64) context.Context {
 	return Within(ctx, Bounds{Bytes: bytes})
 }
@@ -88,8 +88,8 @@ func Within(ctx context.Context, bounds Bounds) context.Context {
 	return context.WithValue(ctx, boundsKey, bounds)
 }
 
-// Keep charges responses in this context until done is called, for a reader that keeps them decoded. Without Keep, a
-// response is charged until its body is closed, which clients do before they decode it.
+// Keep charges responses in this context until done is called, for a reader that keeps the decoded objects. Without
+// Keep, a response is charged until its body is closed, which clients do before they decode it.
 func Keep(ctx context.Context) (kept context.Context, done func()) {
 	a := &account{}
 	return context.WithValue(ctx, accountKey, a), a.done

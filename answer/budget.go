@@ -7,19 +7,20 @@ import (
 )
 
 const (
-	// valueCost is the largest size of a decoded JSON value in bytes: the size of a map with one entry.
+	// valueCost is the estimated size of a decoded JSON value in bytes: the size of a map with one entry.
 	valueCost = 320
 	// freeCost is the part of each response that is not charged, so that small responses never wait for large ones.
 	freeCost = 1 << 20
 	// ordinaryCost is the cost of a page of a list. Any cost beyond it is also charged to the process.
 	ordinaryCost = 16 << 20
-	// shareCost limits the concurrent responses of one server, and processCost the large responses of all servers.
+	// shareCost is the budget of one server. processCost is the budget of the process for the large responses of all
+	// servers.
 	shareCost   = 64 << 20
 	processCost = 128 << 20
 )
 
-// Budget limits the memory of concurrent responses. One call at a time may exceed the budget, so that calls that wait
-// for each other come to an end.
+// Budget limits the memory of concurrent responses. One call at a time may exceed it. Calls that wait for each other
+// therefore come to an end.
 type Budget struct {
 	most   int64
 	beyond chan struct{} // held by the one call that exceeds it
@@ -36,7 +37,7 @@ func NewShare() *Budget { return newBudget(shareCost) }
 // process is the budget for large responses of all servers.
 var process = newBudget(processCost)
 
-// take charges an amount if the budget has room. It reports whether it did.
+// take charges an amount if the budget has room for it. It returns false if the budget does not.
 func (b *Budget) take(cost int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,8 +55,7 @@ type charge struct {
 	beyond bool // it has the turn to exceed the budget
 }
 
-// fits charges a further amount if the budget has room, or if the call may exceed the budget. It reports whether it
-// did.
+// fits charges a further amount. It returns false if the budget has no room and the call may not exceed it.
 func (c *charge) fits(more int64) bool {
 	if c.beyond {
 		return true
@@ -91,7 +91,7 @@ func (c *charge) giveBack() {
 }
 
 // account has the charges of all responses of one call. A call that may exceed a budget may do so with all its
-// responses, so that a call never waits for itself.
+// responses. A call therefore never waits for itself.
 type account struct {
 	mu             sync.Mutex
 	share, process *charge // nil before the first response
@@ -107,8 +107,8 @@ func (a *account) open(share *Budget) {
 	}
 }
 
-// take charges an amount to the server, and a part of it to the process. All calls take from the server's budget before
-// the process's budget, so that two calls never wait for each other.
+// take charges an amount to the server, and a part of it to the process. All calls take from the budget of the server
+// first, so that two calls never wait for each other.
 func (a *account) take(ctx context.Context, toShare, toProcess int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,7 +9,7 @@ type expense struct {
 	toShare, toProcess int64
 }
 
-// newExpense uses the account of the call, if it has one.
+// newExpense returns the expense of a response. It charges the account of the call, if the call has one.
 func newExpense(ctx context.Context, share *Budget) expense {
 	var e expense
 	if e.account, e.kept = ctx.Value(accountKey).(*account); !e.kept {

@@ -71,7 +71,7 @@ func NamespacedOn(mapper meta.RESTMapper) Namespaced {
 	}
 }
 
-// ErrScope means that the manifests could not be read, because the hub did not answer whether a kind is namespaced.
+// ErrScope means that the manifests could not be read, because the hub has not answered whether a kind is namespaced.
 var ErrScope = errors.New("finding out whether a kind has namespaces")
 
 // Read returns the objects, sorted by group, kind, namespace and name. The error is ErrScope, or lists up to 5
@@ -125,7 +125,7 @@ var (
 	errObjects = fmt.Errorf("it has more than %d objects: split it into several bundles", MostObjects)
 )
 
-// finish returns the object as a JSON decoder would return it, and its size as JSON.
+// finish returns the object as if a JSON decoder had returned it, and its size as JSON.
 func finish(object *unstructured.Unstructured) (*unstructured.Unstructured, int, error) {
 	text := canonical.Bytes(object.Object)
 	if len(text) > MostBytes {
@@ -145,7 +145,7 @@ const (
 	mostProblem = 600
 )
 
-// problems counts all problems and lists the first ones.
+// problems counts all problems, and keeps the first ones for the error.
 type problems struct {
 	listed []string
 	more   int

@@ -37,7 +37,7 @@ type reader struct {
 	// refuse returns an error for kinds that are not allowed.
 	refuse func(schema.GroupKind) error
 	found  []manifest
-	// texts caches, by a plain YAML key, whether the key is a string.
+	// texts caches whether a plain YAML key is a string.
 	texts map[string]bool
 	// objects and bytes are the numbers of all objects and bytes that were read, including refused objects.
 	objects, bytes int
@@ -77,7 +77,7 @@ func (r *reader) configMap(c *corev1.ConfigMap) {
 	}
 }
 
-// value reads a value of a ConfigMap. Empty documents have no number.
+// value reads a value of a ConfigMap. In errors, documents are numbered, and empty documents do not count.
 func (r *reader) value(where string, value []byte) {
 	if !utf8.Valid(value) {
 		r.problems.add(where, errors.New("the value is not UTF-8: store YAML or JSON there"))
@@ -145,7 +145,7 @@ func (r *reader) json(where string, text []byte) {
 	}
 }
 
-// yaml reads one YAML document. where is called if the document is not empty.
+// yaml reads one YAML document. It calls where only if the document is not empty.
 func (r *reader) yaml(where func() string, document []byte) {
 	size, err := r.measure(document)
 	if errors.Is(err, io.EOF) {
@@ -183,8 +183,8 @@ func (r *reader) stop(err error) {
 }
 
 // measure returns the size of a YAML document with its aliases replaced. It returns io.EOF for an empty document. It
-// refuses documents that the next step would read only in part, or ambiguously. The next step replaces aliases in
-// memory, and limits their number but not their size.
+// refuses documents that the conversion to JSON would read only in part, or ambiguously. The conversion replaces
+// aliases in memory, and limits their number but not their size.
 func (r *reader) measure(document []byte) (int, error) {
 	var root, rest yamlv3.Node
 	decoder := yamlv3.NewDecoder(bytes.NewReader(document))
@@ -229,8 +229,8 @@ func (r *reader) size(n *yamlv3.Node, anchors map[*yamlv3.Node]int) (int, error)
 	return sum, nil
 }
 
-// isText reports whether a key is a string for sigs.k8s.io/yaml. The keys yes and 8080 are not. The library would
-// convert them to strings, which may equal other keys.
+// isText reports whether sigs.k8s.io/yaml reads a key as a string. The keys yes and 8080 are not strings. The library
+// would convert them to strings, which may equal other keys.
 func (r *reader) isText(key *yamlv3.Node) bool {
 	switch {
 	case key.Kind != yamlv3.ScalarNode:

@@ -74,7 +74,8 @@ func groupOf(object map[string]any) string {
 	return group
 }
 
-// clean returns a copy of the object with only the fields that a manifest may set. It calls refuse with the kind.
+// clean returns a copy of the object with only the fields that a manifest may set. It calls refuse with the kind of the
+// object.
 func clean(value any, refuse func(schema.GroupKind) error) (*unstructured.Unstructured, error) {
 	in, ok := value.(map[string]any)
 	if !ok {

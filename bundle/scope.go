@@ -90,7 +90,8 @@ func (s scopes) place(object *unstructured.Unstructured) error {
 
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
-// of returns the scope of a kind. The hub's answer precedes the definitions of the bundle. The error is ErrScope.
+// of returns whether a kind is namespaced. The answer of the hub takes precedence over the definitions in the bundle.
+// The error is ErrScope.
 func (s scopes) of(gk schema.GroupKind) (namespaced, known bool, err error) {
 	if gk == namespaceKind {
 		return false, true, nil

@@ -28,11 +28,11 @@ var errNotManifest = errors.New("it is not a stored manifest")
 // mostStored is the maximum size of a stored manifest as JSON, in bytes. No API server accepts an object of that size.
 const mostStored = 16 << 20
 
-// Stored is an object of a bundle in the form in which the hub stores it: in a Secret of the hub's namespace. The name
-// of the Secret depends on the identity of the object, so an object belongs to at most one bundle.
+// Stored is an object of a bundle in the form in which the hub stores it: in a Secret in the hub's namespace. The name
+// of the Secret depends on the identity of the object, so that an object belongs to at most one bundle.
 //
-// An object with a removal time is deleted, because the hub has decided to delete it. A missing Secret proves nothing,
-// because a user may have deleted it.
+// An object with a removal time is deleted, because the hub has decided so. If the Secret is missing, the object need
+// not be deleted, because a user may have deleted the Secret.
 type Stored struct {
 	Bundle hubv1.ObjectBundle
 	// UID of the bundle.
@@ -124,7 +124,8 @@ func (s Stored) Template(secret metav1.Object) *unstructured.Unstructured {
 	return u
 }
 
-// Patch returns a merge patch from the Secret of an earlier state of the object, at a resourceVersion, to this state.
+// Patch returns a merge patch that brings the Secret of an earlier state of the object to this state. The Secret must
+// still have the resourceVersion.
 func (s Stored) Patch(resourceVersion string) ([]byte, error) {
 	secret, err := s.Secret("")
 	if err != nil {
@@ -139,7 +140,7 @@ func (s Stored) Patch(resourceVersion string) ([]byte, error) {
 	})
 }
 
-// ManifestOf is the inverse of Template: it returns the manifest in a stored object's template.
+// ManifestOf is the inverse of Template. It returns the manifest in a template that Template has returned.
 func ManifestOf(template *unstructured.Unstructured) *unstructured.Unstructured {
 	out := template.DeepCopy()
 	for _, field := range []string{"uid", "generation", "resourceVersion", "creationTimestamp", "deletionTimestamp"} {

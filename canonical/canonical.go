@@ -1,7 +1,7 @@
 // Package canonical writes values of unstructured objects as canonical JSON: equal values give equal text.
 //
-// Annotations of copies and rows of bindings contain digests and hashes of this text. A change of the format would make
-// the hub apply every copy again.
+// Annotations of copies and rows of bindings contain digests and hashes of this text. If the format changed, the hub
+// would apply every copy again.
 package canonical
 
 import "encoding/json"

@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 )
 
-// Key is the secret of a hub for hashes of its objects' contents. Without the key, a reader of a hash cannot guess the
+// Key is the secret of a hub for hashes of its objects. Without the key, a user who can read a hash cannot guess the
 // content.
 type Key []byte
 

@@ -31,11 +31,11 @@ const (
 	MostSubchartDepth = 5
 )
 
-// unpacking reads an archive and the archives in it, within common limits.
+// unpacking reads an archive and the archives inside it. The limits apply to all of them together.
 type unpacking struct {
 	files []*archive.BufferedFile
 	names map[string]bool
-	// bytes and entries are the remaining bytes and entries of the limits.
+	// bytes and entries are the bytes and entries that may still be read.
 	bytes, entries int64
 }
 

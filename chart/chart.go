@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// MostTime is the maximum duration of a rendering: 2 minutes. A large chart takes half a second, and longer on a busy
+	// MostTime is the maximum duration of a rendering: 2 minutes. A large chart takes half a second, or longer on a busy
 	// machine.
 	MostTime = 2 * time.Minute
 	// MostRenderedBytes is the maximum size of all rendered templates and CRDs: 16 MiB.
@@ -66,13 +66,14 @@ type Rendered struct {
 	Digest string
 	// Definitions are the CustomResourceDefinitions, from the folder crds and from templates.
 	Definitions []*unstructured.Unstructured
-	// Objects are all other objects. For kinds of Kubernetes and kinds that the field Definitions defines, the scope is
-	// known: a namespaced object without a namespace gets the namespace of the release, and a cluster-scoped object loses
-	// its namespace. Objects of other kinds are not changed.
+	// Objects are all other objects. For kinds of Kubernetes, and for kinds in Definitions, it is known whether they are
+	// namespaced. A namespaced object without a namespace gets the namespace of the release, and a cluster-scoped object
+	// loses its namespace. Objects of other kinds are not changed.
 	Objects []*unstructured.Unstructured
 	// Hooks are objects that helm creates at certain steps of a release. They are not in the other lists.
 	Hooks []Hook
-	// Lookups are the templates that call lookup. A call inside a value that a template passes to tpl is not found.
+	// Lookups are the templates that call the function lookup. A call inside a text that a template passes to tpl is not
+	// found.
 	Lookups []string
 }
 
@@ -93,9 +94,9 @@ type Hook struct {
 
 // Render renders a chart. It does not change the Input.
 //
-// Render returns when MostTime or ctx is over, but a template that does not end cannot be stopped: its goroutine
-// continues. A template can also allocate any amount of memory, or use the whole stack, which ends the process. A
-// program that must not end therefore renders charts of others by package child.
+// Render returns after MostTime, or when ctx ends. A template that does not end cannot be stopped, so that its
+// goroutine goes on. A template can also use any amount of memory, or the whole stack, which ends the process. A
+// program that must not end renders charts of other authors by package child.
 func Render(ctx context.Context, in Input) (Rendered, error) {
 	digest, err := check(in)
 	if err != nil {
@@ -148,7 +149,7 @@ func render(ctx context.Context, in Input) (Rendered, error) {
 	if err != nil {
 		return Rendered{}, fmt.Errorf("reading the archive: %w", err)
 	}
-	// The two times differ in each field, so that a template that prints only the year is detected, too.
+	// The two times differ in each field. A template that prints only the year is therefore detected, too.
 	first, err := execute(in, files, time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC))
 	if err != nil {
 		return Rendered{}, err

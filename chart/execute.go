@@ -93,7 +93,8 @@ func load(files []*archive.BufferedFile) (*helmchart.Chart, error) {
 	return c, nil
 }
 
-// prepare checks the size of templates, and sorts the subcharts, because helm's loader returns them in any order.
+// prepare checks the size of templates. It also sorts the subcharts, because helm's loader returns them in random
+// order.
 func prepare(c *helmchart.Chart) error {
 	for _, t := range c.Templates {
 		if len(t.Data) > MostTemplateBytes {
@@ -150,7 +151,7 @@ func renderValues(in Input, c *helmchart.Chart, capabilities *common.Capabilitie
 	return top, nil
 }
 
-// complete checks that the archive has all subcharts that are turned on.
+// complete returns an error if the archive lacks a subchart that is turned on.
 func complete(c *helmchart.Chart) error {
 	for _, want := range c.Metadata.Dependencies {
 		if !slices.ContainsFunc(c.Dependencies(), func(sub *helmchart.Chart) bool { return sub.Name() == want.Name }) {

@@ -16,7 +16,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Sources have the objects that the chart of an operator names.
+// Sources return the ConfigMaps and the fetched archive for the chart of an operator.
 type Sources struct {
 	// ConfigMap returns a ConfigMap of hanse-system. It is nil for a missing optional ConfigMap.
 	ConfigMap func(name string, optional bool) (*corev1.ConfigMap, error)

@@ -49,7 +49,7 @@ var clusterScoped = sets.New(
 	schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttachment"},
 	schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttributesClass"},
 	schema.GroupKind{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"},
-	// These kinds are not in the API groups of the client.
+	// The client does not register the API groups of these kinds.
 	schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"},
 	schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"},
 )
@@ -63,7 +63,7 @@ func Namespaced(gk schema.GroupKind) (namespaced, known bool) {
 	return known, known
 }
 
-// scopes has, for the kinds of definitions, whether they are namespaced.
+// scopes tells for each kind of a definition whether it is namespaced.
 type scopes map[schema.GroupKind]bool
 
 func scopesWith(definitions []*unstructured.Unstructured) scopes {

@@ -38,8 +38,8 @@ const (
 	longestUID   = 64
 )
 
-// TokenSecrets are the Secrets in a member's namespace hanse-system to which tokens are bound. A hub needs two, so that
-// it uses a new token before it revokes the old one. Four let two hubs share a member.
+// TokenSecrets are the Secrets in a member's namespace hanse-system to which tokens are bound. A hub needs two, because
+// it uses a new token before it revokes the old one. With four, two hubs can share a member.
 var TokenSecrets = []string{"hanse-token-a", "hanse-token-b", "hanse-token-c", "hanse-token-d"}
 
 // ErrNoRoom means that every one of TokenSecrets exists on the member. A new token therefore has no Secret to be bound
@@ -166,9 +166,9 @@ func (c Credential) Life() time.Duration {
 	return c.Expires.Sub(c.Issued)
 }
 
-// RenewAt returns when the hub must renew the credentials: after two thirds of their lifetime, less up to a twentieth
-// of it. The twentieth depends on the cluster's name, so that clusters that joined together do not renew together. It
-// returns zero if the credentials do not expire.
+// RenewAt returns the time at which the hub must renew the credentials. This is after two thirds of their lifetime, or
+// up to a twentieth of it earlier. The twentieth depends on the name of the cluster, so that clusters that joined
+// together do not renew together. It is zero if the credentials do not expire.
 func (c Credential) RenewAt(cluster string) time.Time {
 	if c.Expires.IsZero() {
 		return time.Time{}

@@ -27,7 +27,7 @@ type Object struct {
 	Placed bool
 	// LeftOut is true if the object has a decision that does not select the cluster.
 	LeftOut bool
-	// Refused is true if the copy cannot be written, for a reason that does not end by itself.
+	// Refused is true if the copy cannot be written until a user changes something.
 	Refused bool
 	// Health of the object's copy. It is empty if there is no copy.
 	Health hubv1.Health
@@ -35,13 +35,13 @@ type Object struct {
 	Message string
 }
 
-// Needs reports whether an operator is ready only while its object of this identity is healthy. That is true of
+// Needs reports whether an operator is ready only if its object of this identity is healthy. It returns true for
 // workloads, CustomResourceDefinitions, webhook configurations and APIServices. The health of other objects does not
 // affect the readiness of the operator.
 func Needs(id hubv1.ObjectIdentity) bool { return isBehind(id) || CallsPods(id.GroupKind()) }
 
-// isBehind reports whether an object of a bundle is a workload or a definition. Without these, calls of API servers to
-// the pods of the bundle fail.
+// isBehind reports whether an object of a bundle is a workload or a definition. If one of these is not ready, calls of
+// API servers to the pods of the bundle fail.
 func isBehind(id hubv1.ObjectIdentity) bool {
 	return isWorkload(id) || id.Group == apiextensionsv1.GroupName && id.Kind == "CustomResourceDefinition"
 }
@@ -98,9 +98,9 @@ func CallsPods(gk schema.GroupKind) bool {
 // apiServices is the group of APIService. Hanse does not import the Go package of the group.
 const apiServices = "apiregistration.k8s.io"
 
-// CallsWaitFor reports whether webhook configurations and APIServices are created after the bundle's object of this
-// identity. They do not wait for each other. They do not wait for custom resources, because a webhook may have to
-// convert or default these.
+// CallsWaitFor reports whether webhook configurations and APIServices of a bundle are created after its object of this
+// identity. They do not wait for each other. They do not wait for custom resources either, because a webhook may have
+// to convert or default these.
 func CallsWaitFor(id hubv1.ObjectIdentity) bool {
 	return !CallsPods(id.GroupKind()) && isOfKubernetes(id.Group)
 }
@@ -161,7 +161,7 @@ func firstOf(waits []Object) string {
 	if len(waits) == 0 {
 		return ""
 	}
-	// A workload is named first, because it needs the definitions and the images, so that its state tells most.
+	// A workload is named first. It needs the definitions and the images, so that its state tells most.
 	first := slices.MinFunc(waits, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.String(), b.String()))
 	})

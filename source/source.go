@@ -1,10 +1,10 @@
-// Package source decides whether a later state of this hub wrote a copy on a member. That happens after the hub's etcd
-// was restored from an older backup.
+// Package source decides whether a later state of this hub has written a copy on a member. This is possible if the etcd
+// of the hub was restored from an older backup.
 //
-// Each copy has a Mark: the generation of its hub object and the Epoch in which the hub wrote the copy. The hub keeps
-// the list of its epochs in its own etcd, and appends an epoch before it uses it. So a restored hub does not know the
-// epochs after the backup. It continues to number its epochs from the backup; a random part distinguishes its new
-// epochs from the unknown ones.
+// Each copy has a Mark: the generation of its hub object, and the Epoch in which the hub has written the copy. The hub
+// keeps the list of its epochs in its own etcd, and adds an epoch to the list before it uses it. A restored hub
+// therefore does not know the epochs after the backup. It continues to count from the backup. Its new epochs have the
+// same sequence numbers as the lost ones, but another random part.
 //
 // The package does no I/O. Marks come from members and may be invalid. An unreadable mark is treated like a missing
 // one.
@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// Epoch is a span of time in which one state of the hub wrote to members.
+// Epoch is a period of time in which one state of the hub has written to members.
 type Epoch struct {
 	// Sequence is one more than the sequence of the previous epoch.
 	Sequence int64
@@ -137,8 +137,8 @@ func (l Epochs) Last() (Epoch, bool) {
 	return l.all[len(l.all)-1], true
 }
 
-// Append returns the list with one more epoch. If it is then longer than most, the oldest epochs are dropped. The
-// sequence of the first epoch in an empty list is start. See Restart for the choice of start.
+// Append returns the list with one more epoch. If it is then longer than most, the oldest epochs are dropped. start is
+// the sequence of the first epoch in an empty list, see Restart.
 func (l Epochs) Append(random string, start int64, most int) Epochs {
 	next := Epoch{Sequence: start, Random: random}
 	if last, ok := l.Last(); ok {
@@ -149,8 +149,8 @@ func (l Epochs) Append(random string, start int64, most int) Epochs {
 }
 
 // Restart returns a list with one epoch that comes after all known epochs. Every earlier mark is then old, and its copy
-// may be overwritten. start is the present time in seconds since 1970. Epochs begin far less often than once a second,
-// so no state of the hub has used that number before.
+// may be overwritten. start is the current time in seconds since 1970. Epochs begin far less often than once a second,
+// so that no state of the hub has used this number before.
 func (l Epochs) Restart(random string, start int64) Epochs {
 	if last, ok := l.Last(); ok {
 		start = max(start, last.Sequence+1)
@@ -158,8 +158,8 @@ func (l Epochs) Restart(random string, start int64) Epochs {
 	return Epochs{[]Epoch{{Sequence: start, Random: random}}}
 }
 
-// Foreign reports whether the epoch belongs to another state of the hub: the list does not contain it, although it
-// contains every epoch of this hub from then on.
+// Foreign reports whether the epoch belongs to another state of the hub. The list must not contain the epoch, although
+// it contains all epochs of this hub since that sequence.
 func (l Epochs) Foreign(e Epoch) bool {
 	first, ok := l.First()
 	if !ok || e.Sequence < first.Sequence {
@@ -176,8 +176,8 @@ func (l Epochs) isOld(e Epoch) bool {
 	return ok && e.Sequence < first.Sequence
 }
 
-// State is the state of the hub by which one copy is judged. For the zero value, no copy is newer, and the hub writes
-// no mark.
+// State is the state of the hub with which one copy is compared. With the zero value, no copy is newer, and the hub
+// writes no mark.
 type State struct {
 	// Mark is the mark that the hub writes to the copy.
 	Mark   Mark

@@ -42,8 +42,8 @@ func OfPlace(id hubv1.ObjectIdentity) *Refusal {
 // credentials are types of Secrets that a cluster creates or reads for its own use.
 var credentials = []corev1.SecretType{corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken}
 
-// OfSecret refuses Secrets that are credentials of a cluster. The hub's credentials are useless to members, and a
-// member would create or accept its own credentials by them.
+// OfSecret refuses Secrets that are credentials of a cluster. Credentials of the hub's cluster are useless on a member.
+// The member would accept them as its own credentials, or create new ones in them.
 func OfSecret(object *unstructured.Unstructured) *Refusal {
 	if !hubv1.IsSecret(object.GroupVersionKind().GroupKind()) {
 		return nil
@@ -74,7 +74,7 @@ var evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy
 // PodSecurity returns the violations of a built-in kind's pod template at the level that the labels of its namespace
 // enforce, such as "privileged" at "baseline:latest". It returns no violations if the namespace has no such label.
 func PodSecurity(manifest *unstructured.Unstructured, namespaceLabels map[string]string) (level string, violations []string) {
-	// An unreadable label means the level restricted, as on an API server.
+	// An invalid label means the level restricted, as on an API server.
 	enforced, _ := api.PolicyToEvaluate(namespaceLabels, api.Policy{Enforce: api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}})
 	if enforced.Enforce.Level == api.LevelPrivileged {
 		return "", nil

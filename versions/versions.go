@@ -27,8 +27,8 @@ func Preferred(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return preferred
 }
 
-// Others returns the further versions at which a cluster may get an object that the hub reads at one version, the
-// newest first. It returns none if the definition has a conversion webhook or lacks the version that the hub reads.
+// Others returns the other versions at which a cluster may get an object that the hub reads at one version, the newest
+// first. It returns none if the definition has a conversion webhook, or lacks the version that the hub reads.
 func Others(crd *apiextensionsv1.CustomResourceDefinition, readAt string) []string {
 	read := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == readAt })
 	if c := crd.Spec.Conversion; read < 0 || c != nil && c.Strategy != apiextensionsv1.NoneConverter {

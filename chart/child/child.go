@@ -1,9 +1,9 @@
-// Package child renders Helm charts in a child process, for a program that must not end because of a chart that another
-// party has written.
+// Package child renders Helm charts in a child process. A program uses it if a chart of another author must not end the
+// program.
 //
 // A template cannot be stopped, and can use any amount of memory: see chart.Render. A child process can be ended, and
-// the kernel limits it. Render therefore starts the program's own executable with Argument, and the program then calls
-// Main before anything else.
+// the kernel limits its memory and CPU time. Render therefore starts the program's own executable with Argument. The
+// program then calls Main before anything else.
 //   - The child gets the Input as JSON on its standard input, and writes the result as JSON to its standard output.
 //   - It limits itself before it reads the Input: MostMemory, MostStack, the time of the CPU, and no new descriptor. So
 //     it opens no file and no socket, and writes no file.
@@ -11,10 +11,10 @@
 //   - Its standard error reaches no user. Render reads it only to tell why the child ended.
 //   - One child runs at a time, because each may take MostMemory beside the memory of the program.
 //
-// The container of a program that renders needs room for its own memory and for a child: MostMemory, and what a child
-// has before it renders. For the hub this is 125 MiB of writable addresses, of which 9 MiB are in use. If the container
-// has too little, the kernel may end the program and not the child. The program itself holds the result as JSON, at
-// most MostReplyBytes, and the objects that it reads from it.
+// The container of a program that renders needs memory for itself and for a child: MostMemory, and the memory of the
+// child before it renders. For the hub, the second is 125 MiB of writable addresses, of which 9 MiB are in use. If the
+// container has too little, the kernel may end the program instead of the child. The program itself holds the result as
+// JSON, at most MostReplyBytes, and the objects that it decodes from it.
 package child
 
 import (
@@ -38,8 +38,8 @@ const (
 	// MostMemory is the maximum memory of a rendering, in addition to the memory of the child at its start: 256 MiB. A
 	// chart with 14 MB of definitions, which is nearly chart.MostRenderedBytes, needs less than half of it.
 	MostMemory = 256 << 20
-	// MostCPU is the maximum CPU time of a rendering: 20 s. A limit of CPU time ends an endless loop early, and does not
-	// depend on the load of the machine.
+	// MostCPU is the maximum CPU time of a rendering: 20 s. Unlike a limit of real time, it does not depend on the load of
+	// the machine, and it ends an endless loop early.
 	MostCPU = 20 * time.Second
 	// MostStack is the maximum size of the stack of a rendering: 32 MiB. Helm lets templates include each other 1000
 	// times, which needs less.
@@ -90,7 +90,7 @@ func InputOf(spec *hubv1.OperatorChart, sources Sources) (Input, error) {
 	return chart.InputOf(spec, sources)
 }
 
-// turn contains a value while a child runs.
+// turn has a value while a child runs, so that only one runs at a time.
 var turn = make(chan struct{}, 1)
 
 // Render renders a chart in a child process. It waits while another chart is rendered.
@@ -127,7 +127,7 @@ func Render(ctx context.Context, in Input) (Rendered, error) {
 func run(ctx context.Context, request []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, chart.MostTime+grace, chart.ErrTime)
 	defer cancel()
-	// The kernel ends the child when the thread that started it ends, and not only when the process ends. While the
+	// The kernel ends the child when the thread that has started it ends, not only when the process ends. While the
 	// goroutine is locked to the thread, no other goroutine can end the thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -25,7 +25,7 @@ type reply struct {
 // sentinels are the errors that a caller can compare with errors.Is.
 var sentinels = map[string]error{"NonDeterministic": chart.ErrNonDeterministic, "Time": chart.ErrTime, "CPU": ErrCPU, "Process": ErrProcess}
 
-// replyError is an error from the output of a child.
+// replyError is an error that a child has returned.
 type replyError struct {
 	text     string
 	sentinel error

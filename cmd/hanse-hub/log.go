@@ -10,7 +10,7 @@ import (
 	ctrlzap "sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// newLogger returns the process's logger. It encodes fields only when a line is logged, because every reconcile gets a
+// newLogger returns the logger of the process. It encodes fields only when a line is logged. Every reconcile gets a
 // logger with its own fields, and few reconciles log a line.
 func newLogger(o *ctrlzap.Options) logr.Logger {
 	return ctrlzap.New(ctrlzap.UseFlagOptions(o), ctrlzap.RawZapOpts(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
@@ -18,8 +18,8 @@ func newLogger(o *ctrlzap.Options) logr.Logger {
 	})))
 }
 
-// lazyCore collects fields, and passes them to its core with the first logged entry. zapcore.NewLazyWith does so for
-// only one With, and encodes at the next With. A value that is passed to WithValues must not be changed afterwards.
+// lazyCore collects fields, and encodes them when the first line is logged. zapcore.NewLazyWith does so for only one
+// With, and encodes at the next With. A value that is passed to WithValues must not be changed afterwards.
 type lazyCore struct {
 	zapcore.Core // without the fields
 	fields       []zapcore.Field
@@ -33,8 +33,8 @@ type lazyCore struct {
 // which is a data race.
 const mostVerbose = zapcore.Level(-4)
 
-// starts are messages of controller-runtime at level info about the start and the end of its own parts. They would hide
-// messages about objects and clusters.
+// starts are messages of controller-runtime about the start and the end of its own parts, at level info. They are not
+// logged, because they would hide messages about objects and clusters.
 var starts = map[string]bool{
 	"Starting EventSource": true, "Starting Controller": true, "Starting workers": true, "All workers finished": true,
 	"Shutdown signal received, waiting for all workers to finish": true,

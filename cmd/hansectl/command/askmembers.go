@@ -19,12 +19,12 @@ import (
 // askedAtOnce is the number of members that get a request at the same time.
 const askedAtOnce = 4
 
-// readAtOnce is the number of members from which a command reads at the same time, because the hub gives a user two
-// slots for slow requests.
+// readAtOnce is the number of members from which a command reads at the same time. The hub gives a user two slots for
+// slow requests.
 const readAtOnce = 2
 
-// eachMember calls ask for every cluster, for a few at the same time and in the order of the names. It returns the
-// clusters for which ask failed.
+// eachMember calls ask for every cluster, in the order of the names, and for several clusters at the same time. It
+// returns the clusters for which ask has failed.
 func eachMember(clusters []string, ask func(cluster string) error) (notAsked []view.ClusterNote) {
 	var mu sync.Mutex
 	var asking errgroup.Group
@@ -71,8 +71,8 @@ type memberAnswer struct {
 	err error
 }
 
-// askMembers makes dry runs on members with the override policies of the files, for diff and plan --live. Package plan
-// cannot compute the results, because only the members have their defaults, webhooks and drift.
+// askMembers makes dry runs on members with the override policies in the files, for diff and plan --live. Package plan
+// cannot compute the results, because only the members know their defaults, webhooks and drift.
 func (h *hub) askMembers(ctx context.Context, w *window, c client.Client, questions []memberQuestion, files *fleetFiles) ([]memberAnswer, error) {
 	views, err := w.open(ctx, h, c)
 	if err != nil {

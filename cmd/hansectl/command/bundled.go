@@ -84,7 +84,7 @@ func notOnHub(id hubv1.ObjectIdentity, b hubv1.BindingObject, instead string) er
 	return fmt.Errorf("%s is an object of %s, and the hub itself has no such object: %s", id, of, fmt.Sprintf(instead, of))
 }
 
-// hubObject removes the annotation that only the hub may set from an object of an API server or of a file.
+// hubObject removes an annotation that only the hub may set, from an object of an API server or of a file.
 func hubObject(u *unstructured.Unstructured) {
 	annotations := u.GetAnnotations()
 	if _, ok := annotations[hubv1.BundleAnnotation]; ok {
@@ -93,8 +93,8 @@ func hubObject(u *unstructured.Unstructured) {
 	}
 }
 
-// identifyBundled searches the bindings of bundles' objects for a kind that the hub does not serve. ok is false if no
-// binding has the kind. Without a name, the returned identity has no name.
+// identifyBundled finds the kind of a bundle's object that the hub does not serve, among the bindings. ok is false if
+// no binding has the kind. If name is empty, the returned identity has no name.
 func (h *hub) identifyBundled(ctx context.Context, c client.Client, kind, name string) (id hubv1.ObjectIdentity, version string, ok bool, err error) {
 	namespace, _, err := h.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {

@@ -91,8 +91,8 @@ func listClusters(ctx context.Context, hub client.Client) ([]hubv1.MemberCluster
 	return members.Items, nil
 }
 
-// existing returns an error for a name that neither a MemberCluster nor a binding has, because a mistyped name must not
-// look like a cluster without objects. If the MemberClusters cannot be listed, every name is accepted.
+// existing returns an error for a name that neither a MemberCluster nor a binding has. Without this error, a mistyped
+// name would look like a cluster without objects. If the MemberClusters cannot be listed, every name is accepted.
 func existing(ctx context.Context, hub client.Client, names []string, bindings []hubv1.BindingObject) error {
 	if len(names) == 0 {
 		return nil

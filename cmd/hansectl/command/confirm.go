@@ -15,7 +15,7 @@ var (
 	errNotWanted  = errors.New("nothing was done")
 )
 
-// confirm prints the planned action and asks for confirmation on a terminal, unless yes is set.
+// confirm prints the planned action. Unless yes is set, it asks for a confirmation on the terminal.
 func (h *hub) confirm(yes bool, format string, args ...any) error {
 	if yes {
 		return nil

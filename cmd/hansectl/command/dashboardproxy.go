@@ -23,8 +23,8 @@ const hostPrefix = "__Host-"
 // consoleProxy serves the console to browsers of this machine, at a port of this machine.
 func consoleProxy(port int, transport http.RoundTripper) http.Handler {
 	hub := &url.URL{Scheme: "https", Host: consoleName}
-	// Browsers share cookies between all ports of a machine, so the proxy adds the port to the names of the console's
-	// cookies.
+	// Browsers share cookies between all ports of a machine. The proxy therefore adds the port to the names of the
+	// console's cookies.
 	prefix := fmt.Sprintf("port-%d-", port)
 	proxy := &httputil.ReverseProxy{
 		Transport:     transport,
@@ -64,8 +64,8 @@ func consoleProxy(port int, transport http.RoundTripper) http.Handler {
 	})
 }
 
-// loopback reports whether a request's host is this machine. Without this check, a page of another host could read the
-// console: the owner of a DNS name can point the name to this machine while the page is open (DNS rebinding).
+// loopback reports whether the host of a request is this machine. Without this check, a page of another host could read
+// the console by DNS rebinding: the owner of a DNS name can point the name to this machine while the page is open.
 func loopback(host string, port int) bool {
 	if _, _, err := net.SplitHostPort(host); err != nil {
 		host = net.JoinHostPort(host, "80")

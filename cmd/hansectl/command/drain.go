@@ -30,9 +30,8 @@ type drain struct {
 var errLeft = errors.New("not all objects could be moved")
 
 const (
-	// blockedFor is how long a drain must show no progress until it is reported as blocked. A shorter time would be wrong:
-	// the hub updates status.drain only every few seconds, and a blocked object may have found another cluster in the
-	// meantime.
+	// blockedFor is how long a drain must make no progress before it is reported as blocked. The hub updates status.drain
+	// only every few seconds. Meanwhile, a blocked object may have found another cluster.
 	blockedFor = 5 * time.Second
 	// namedLeft is the maximum number of remaining objects that are listed.
 	namedLeft = 50
@@ -84,8 +83,8 @@ usage. 1: any other error.`,
 	return cmd
 }
 
-// run starts the drain of every cluster before it waits for the first cluster, so that no object moves from one drained
-// cluster to another.
+// run starts the drain of every cluster before it waits for the first one. Otherwise, objects could move from one
+// drained cluster to another.
 func (d *drain) run(ctx context.Context) error {
 	hub, _, err := d.hub.connect()
 	if err != nil {

@@ -102,8 +102,8 @@ func (g *get) ask(ctx context.Context, views *memberview.Client, clusters []stri
 	return found
 }
 
-// answeringFirst returns the names of all clusters. Clusters that are not Ready come last, so that no other cluster has
-// to wait for them.
+// answeringFirst returns the names of all clusters. Clusters that are not Ready come last, so that the other clusters
+// need not wait for them.
 func answeringFirst(ctx context.Context, c client.Client) ([]string, error) {
 	members, err := listClusters(ctx, c)
 	if err != nil {

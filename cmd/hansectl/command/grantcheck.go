@@ -74,9 +74,9 @@ func joined(kinds []kindGrant) string {
 	return strings.Join(texts, ", ")
 }
 
-// lackingGrants returns the kinds that placements send to a cluster without being granted there, with these placements.
-// A placement with an expression is assumed to send to every cluster. Kinds that the hub does not serve are left out.
-// Kinds of Hanse are left out, too, because their objects stay on the hub.
+// lackingGrants returns the kinds that placements send to a cluster although the hub has no grant for them there, each
+// with these placements. A placement with an expression counts for every cluster. Kinds that the hub does not serve are
+// left out. Kinds of Hanse are also left out, because their objects stay on the hub.
 func lackingGrants(ctx context.Context, c client.Client, mapper meta.RESTMapper, cluster *hubv1.MemberCluster, granted []string) (kinds []kindGrant, placements map[kindGrant][]string, err error) {
 	placements = map[kindGrant][]string{}
 	for _, list := range []client.ObjectList{&hubv1.PlacementList{}, &hubv1.ClusterPlacementList{}} {

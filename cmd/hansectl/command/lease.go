@@ -34,12 +34,12 @@ func readHolder(ctx context.Context, hub client.Client) (holder, error) {
 	return now, nil
 }
 
-// renewedWithin is how long a Lease may have expired while a hub still runs: a standby replica tries to take the Lease
-// every 2 s. A Lease that seems to have expired earlier is watched for the same time, because the clock of the user may
-// differ from the hub's clock.
+// renewedWithin is how long a Lease may have expired although a hub runs: a standby replica tries to take the Lease
+// every 2 s. If a Lease seems to have expired earlier, hansectl watches it for the same time, because the clock of the
+// user may differ from that of the hub.
 const renewedWithin = 2 * time.Second
 
-// warnOfSilence warns if no hub runs, because the displayed state may be outdated then.
+// warnOfSilence warns if no hub runs, because the displayed state may then be out of date.
 func (h *hub) warnOfSilence(ctx context.Context, c client.Client) (*view.Silence, error) {
 	silence, err := h.silence(ctx, c)
 	if silence != nil {
@@ -83,14 +83,13 @@ func (h *hub) heard(ctx context.Context, c client.Client, silence *view.Silence)
 	return view.Heard(members.Items, silence, time.Now()), nil
 }
 
-// silenceWatch records the reads of a Lease that seems to have expired.
+// silenceWatch has the reads of a Lease that seems to have expired.
 type silenceWatch struct {
 	last  holder
 	since time.Time // when this state was first seen; zero if the Lease did not look old
 }
 
-// see reports whether no hub runs. known is false until a Lease that seems to have expired has been watched long
-// enough.
+// see reports whether no hub runs. known is false until the Lease has been watched for long enough.
 func (w *silenceWatch) see(now holder, at time.Time) (silent, known bool) {
 	switch {
 	case now.renewed.IsZero():

@@ -190,8 +190,8 @@ func checkRule(rule rbacv1.PolicyRule, namespaced bool) error {
 	return nil
 }
 
-// escalating returns the verb of a rule that lets its holder write roles or bindings beyond its own rights. All verbs
-// on roles contain escalate and bind.
+// escalating returns the verb of a rule with which its holder can grant more rights than it has. The verb "*" on roles
+// includes escalate and bind.
 func escalating(rule rbacv1.PolicyRule) string {
 	ofRoles := slices.Contains(rule.APIGroups, rbacv1.GroupName) && (slices.Contains(rule.Resources, "roles") || slices.Contains(rule.Resources, "clusterroles"))
 	for _, verb := range rule.Verbs {
@@ -214,8 +214,8 @@ func ruleText(rule rbacv1.PolicyRule) string {
 // quoted returns the text of a rule whose parts were not checked yet.
 func quoted(rule rbacv1.PolicyRule) string { return fmt.Sprintf("%q", ruleText(rule)) }
 
-// notServed returns the kinds of operators that the member does not serve yet. They are granted although they are not
-// served, because the operator often contains their definitions.
+// notServed returns the kinds of operators that the member does not serve yet. These kinds are granted nevertheless,
+// because the operator often contains their definitions.
 func (g operatorGrants) notServed(member meta.RESTMapper) ([]string, error) {
 	var notes []string
 	for _, kind := range g.kinds {
@@ -230,8 +230,8 @@ func (g operatorGrants) notServed(member meta.RESTMapper) ([]string, error) {
 	return notes, nil
 }
 
-// risks returns the rights with which the hub could get the rights of the operator: all verbs of a resource, and rights
-// that let their holder change every write, or act as a ServiceAccount of other pods.
+// risks returns the rights with which the hub could get the rights of the operator: all verbs of a resource, rights to
+// change every write, and rights to act as a ServiceAccount of other pods.
 func (r operatorRole) risks() []string {
 	var out []string
 	for _, rule := range r.rules {

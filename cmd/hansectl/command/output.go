@@ -141,7 +141,7 @@ func (o *output) screen(w, terminal io.Writer) io.Writer {
 	return s
 }
 
-// written records the first error of a writer, because tables and lines are printed without checking errors.
+// written keeps the first error of a writer. Tables and lines are printed without checking for errors.
 type written struct {
 	io.Writer
 	err error

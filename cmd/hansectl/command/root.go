@@ -1,8 +1,8 @@
 // Package command has the commands of hansectl, one file each, and their shared code.
 //
-// Commands send requests to API servers with the user's own rights. They make few decisions: package view determines
-// their output, package placement determines which placement an object follows, and the hub decides everything else.
-// Package decide makes the decisions that explain and simulate show.
+// Commands send requests to API servers with the user's own rights. They contain few decisions of their own. Package
+// view determines their output, package placement which placement an object follows, and package decide the decisions
+// that explain and simulate show. The hub decides everything else.
 //   - A command names each change, line by line, on standard output when it happens.
 //   - Every command can be run again: it finishes the work of an interrupted run.
 //   - Commands write credentials of members to the hub and never read them back.

@@ -316,7 +316,7 @@ func (f *fleetFiles) policiesOver(there []hubv1.OverridePolicyObject) []hubv1.Ov
 	return append(out, f.overrides...)
 }
 
-// written returns an object as its file contains it. It also finds a policy to which the command has added a namespace.
+// written returns an object as it is in its file. It also finds a policy whose namespace was added by the command.
 func (f *fleetFiles) written(kind string, o client.Object) *unstructured.Unstructured {
 	id := hubv1.ObjectIdentity{Group: hubv1.GroupVersion.Group, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	if u, ok := f.policies[id]; ok {

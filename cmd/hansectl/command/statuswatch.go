@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// lookEvery is the polling interval of --watch, and the pause before a lost connection to a pod is opened again.
-// Polling survives restarts of the hub and network failures.
+// lookEvery is the interval in which --watch reads again, and the pause before a lost connection to a pod is opened
+// again. Unlike a watch, reading again survives restarts of the hub and network failures.
 const lookEvery = time.Second
 
 // clearScreen moves the cursor to the top and erases what is below.

@@ -25,7 +25,8 @@ const hubName = "hanse-hub"
 const (
 	// stopWithin is how long uninstall waits for the end of the hub's pods, and then for the end of its Lease.
 	stopWithin = 2 * time.Minute
-	// freeFor is how long no hub may take a free Lease before none runs: a hub that stands by tries every 2 s.
+	// freeFor is how long a Lease must be free before hansectl concludes that no hub runs. A standby replica tries to take
+	// it every 2 s.
 	freeFor = 5 * time.Second
 )
 
@@ -79,7 +80,8 @@ func (u *uninstall) stop(ctx context.Context, hub client.Client) (release string
 
 var errLed = errors.New("a hub is running that this command cannot stop: end it, then run the command again")
 
-// watching follows a Lease. It uses only its own clock: a Lease has expired if it was not renewed for its lifetime.
+// watching observes a Lease. It compares only times of its own clock: a Lease has expired if it was not renewed for its
+// duration.
 type watching struct {
 	last  *holder
 	since time.Time

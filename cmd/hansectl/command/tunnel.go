@@ -162,8 +162,8 @@ func (t *tunnel) keep(ctx context.Context, ended <-chan error) {
 
 var errNoConnection = errors.New("no pod of the hub is connected")
 
-// transport sends requests to the pod. It does not check the pod's certificate, because few users may read its CA. The
-// API server's certificate is checked, and the API server connects only to this pod.
+// transport sends requests to the pod. It does not check the certificate of the pod, because few users may read its CA.
+// It checks the certificate of the API server, which connects only to this pod.
 func (t *tunnel) transport() http.RoundTripper {
 	return &http.Transport{
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true},
