@@ -137,7 +137,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return fmt.Errorf("adding the parts of the hub: %w", err)
 	}
 	err = process.mgr.Start(ctx)
-	// The process has lost the lead, and ends at once. It gives back its Lease before, so that other replicas need not
+	// After losing the lead, the process ends at once. It gives back its Lease before, so that other replicas need not
 	// wait until the Lease expires.
 	if left := process.coordinator.Leave(context.WithoutCancel(ctx)); err == nil {
 		err = left

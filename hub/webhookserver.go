@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// webhookEndsWithin is how long a replica that shuts down waits until API servers have closed their connections.
+// webhookEndsWithin is how long a replica that shuts down still serves, so that API servers close their connections.
 const webhookEndsWithin = time.Second
 
 // webhookServer makes API servers close their connections before it ends. http.Server.Shutdown closes an idle

@@ -138,8 +138,8 @@ func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelectio
 	return out, nil
 }
 
-// overriding returns the rights to change the selected objects by overrides. For RBAC and admission kinds, it includes
-// escalate and bind, which the hub's API server requires for a direct change.
+// overriding returns the rights to change the selected objects by overrides. For RBAC kinds, it includes escalate and
+// bind, which the hub's API server requires for a direct change. For admission kinds, it includes escalate.
 func overriding(p hubv1.OverridePolicyObject) []rights.Need {
 	namespace := p.GetNamespace()
 	out := []rights.Need{{Why: whyOverride, Right: authorizationv1.ResourceAttributes{

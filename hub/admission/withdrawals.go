@@ -21,8 +21,7 @@ import (
 const (
 	// forecastWithin is the part of reviewWithin for a forecast. The wait for other forecasts is included.
 	forecastWithin = reviewWithin / 8
-	// mostBindings is the maximum number of namespaced bindings in a forecast. The same maximum applies to cluster-scoped
-	// bindings.
+	// mostBindings limits forecasts: if the hub has this number of bindings or more, there is no forecast.
 	mostBindings = 50_000
 	// forecastsAtOnce is the maximum number of concurrent forecasts. It limits their memory.
 	forecastsAtOnce = 1

@@ -158,8 +158,8 @@ func (c *Controller) BindingDeleted(_ context.Context, change changes.Binding) {
 	}
 }
 
-// NamespaceAdded is called for every new namespace. It queues the bundles with an object in this namespace, because
-// they could not be stored before.
+// NamespaceAdded is called for every new namespace. It queues all bundles that were not stored because a namespace was
+// missing.
 func (c *Controller) NamespaceAdded(ctx context.Context, _ changes.Namespace) {
 	c.wakeIf(ctx, func(b hubv1.BundleObject) bool {
 		stored := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored)

@@ -68,7 +68,8 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 	return out, objects, nil
 }
 
-// rendered renders a chart, once for each input. The error may be a refusal.
+// rendered renders a chart. If the last rendering had the same input, it returns the result of that rendering. A failed
+// one is repeated after pace.LongestSlowRetry. The error may be a refusal.
 func (c *Controller) rendered(ctx context.Context, operator string, in child.Input) (out child.Rendered, err error) {
 	text, err := json.Marshal(in)
 	if err != nil {

@@ -109,8 +109,8 @@ func New(o Options) *Fetcher {
 	return &Fetcher{Options: o, tries: map[string]*tried{}, hosts: map[string]chan struct{}{}}
 }
 
-// Kept returns the cached archive of an owner's chart. ok is false if it was not fetched, or if the owner has requested
-// another chart since.
+// Kept returns the cached archive of an owner's chart. It returns false if the archive was not fetched, or if the owner
+// has requested another chart since.
 func (f *Fetcher) Kept(owner string, ch Chart) ([]byte, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,9 +121,9 @@ func (f *Fetcher) Kept(owner string, ch Chart) ([]byte, bool) {
 	return t.archive, true
 }
 
-// Get returns the archive of an owner's chart. If it is not cached, Get starts an attempt to fetch it, unless the last
-// attempt was too recent, and returns ErrFetching or the TryError of the last attempt. When the attempt ends, done is
-// called. The end of ctx ends the attempt.
+// Get returns the archive of an owner's chart. If it is not cached, Get returns ErrFetching or the TryError of the last
+// attempt. It also starts an attempt, unless one is running or the last one was too recent. When the attempt ends, done
+// is called. The end of ctx ends the attempt.
 func (f *Fetcher) Get(ctx context.Context, owner string, ch Chart, done func()) ([]byte, error) {
 	if archive, ok := f.Kept(owner, ch); ok {
 		return archive, nil

@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// MostArchiveBytes is the maximum size of an archive, 4 MiB. The rendered objects have the same limit.
+	// MostArchiveBytes is the maximum size of an archive: 4 MiB, as in package chart, which renders the archive.
 	MostArchiveBytes = 4 << 20
 	// MostIndexBytes is the maximum size of the index.yaml of a repository: 8 MiB. Parsing such an index takes about 110
 	// MiB of memory, so only one index is parsed at a time.
@@ -48,8 +48,8 @@ const (
 )
 
 var (
-	// ErrNotAllowed is the error for a host that is not in Repositories. It may be the host of the repository, or of a
-	// redirect.
+	// ErrNotAllowed is the error for a chart that no prefix in Repositories allows. It is also the error for a host that
+	// is not in Repositories, such as the host of a redirect.
 	ErrNotAllowed = errors.New("the value operators.repositories of the hub's chart does not allow it")
 	// ErrDigest is the error for an archive whose digest differs from the expected one.
 	ErrDigest = errors.New("the digest of the archive is another one")

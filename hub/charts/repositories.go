@@ -51,7 +51,7 @@ func parse(text string) (*url.URL, error) {
 // hostOf returns the host of a URL in lower case, with its port unless the port is 443.
 func hostOf(u *url.URL) string { return strings.TrimSuffix(strings.ToLower(u.Host), ":443") }
 
-// allow reports whether the chart name at u is below one of the prefixes.
+// allow reports whether one of the prefixes allows the chart name at u.
 func (r Repositories) allow(u *url.URL, name string) bool {
 	full := u.String()
 	if u.Scheme == schemeOCI {

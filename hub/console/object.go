@@ -36,7 +36,8 @@ type objectBody struct {
 	Now    time.Time
 	// Cluster is the only cluster that the page shows. It is empty if the page shows all clusters.
 	Cluster string
-	// Explanation is nil if the inputs of the decision cannot be read. Fields is nil if the page shows all clusters.
+	// Explanation is nil if there is no decision to explain, or if its inputs cannot be read. Fields is nil if the page
+	// shows all clusters.
 	Explanation *view.Explanation
 	Fields      *view.Fields
 	// Events are the events on the hub, and the events on the members that the page asks.
@@ -187,8 +188,8 @@ func (r *objectReader) read(ctx context.Context) error {
 	return err
 }
 
-// readBundled reads an object of a bundle in the form in which the hub would store it. If the user may not read the
-// bundle, the page shows only data of the binding.
+// readBundled reads an object of a bundle in the form in which the hub would store it. If the object cannot be read,
+// the page shows only data of the binding.
 func (r *objectReader) readBundled(ctx context.Context, of hubv1.BundleReference) error {
 	b, err := inputs.Bundle(ctx, r.user, of)
 	if err == nil && b == nil {

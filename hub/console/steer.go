@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// errRefused is the error of an action that has no effect in the current state.
+// errRefused is the error of an action that the current state does not allow.
 var errRefused = errors.New("nothing was changed")
 
 // errNoRight is the error of an action for which the user lacks a right.
@@ -83,8 +83,8 @@ func (u *user) placement(ctx context.Context, namespace, name string) (hubv1.Pla
 }
 
 const (
-	// mostSteered is the maximum number of objects of a placement that one page reads. mostComplete is the maximum number
-	// of those whose rollout is complete.
+	// mostSteered is the maximum number of objects of a placement that one page keeps in memory. mostComplete is the
+	// maximum number of those whose rollout is complete.
 	mostSteered  = 10000
 	mostComplete = 2000
 )

@@ -110,8 +110,8 @@ func (c *Console) viewsOf(token string) *memberview.Client {
 	}
 }
 
-// questions are the requests to members for one page. Each request gets half of the remaining time. A member that hangs
-// therefore leaves time for the requests after it.
+// questions are the requests to members for one page. Each request gets at most half of the time for all of them. A
+// member that hangs therefore leaves time for the requests after it.
 type questions struct {
 	views  *memberview.Client
 	within time.Duration

@@ -94,8 +94,8 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 	return dropped(o, unserved), known
 }
 
-// template returns the hub object, if the binding was decided for its current version. ok is false for a newer version,
-// because hub/schedule must decide on it first.
+// template returns the hub object. ok is false if it is missing, is being deleted or is not the object that the binding
+// records. ok is also false if the MemberCluster is missing or being deleted.
 func (r *run) template() (*unstructured.Unstructured, bool) {
 	t, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
 	if !ok || t.GetUID() != r.binding.BindingSpec().ObjectRef.UID || t.GetDeletionTimestamp() != nil {
@@ -145,7 +145,7 @@ type lastConfirmed struct {
 	confirmed, confirmedDigest string // content hash and digest
 	confirmedUID               types.UID
 	adopted                    bool // the hub has adopted the copy
-	// noteReason and note are the reason and message of the last successful write.
+	// noteReason and note are the reason and message of the last successful write, or of the row.
 	noteReason, note string
 }
 
@@ -270,7 +270,7 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	return r.done(w.record, o)
 }
 
-// contested marks the outcome of a write as Contested if another client repeatedly changes the same field back.
+// contested marks the outcome of an applied copy as Contested if another client repeatedly changes the copy back.
 func (r *run) contested(o member.Outcome) member.Outcome {
 	if over, _, yes := r.queue.fights.of(r.key); yes && o.Applied == metav1.ConditionTrue {
 		o.Reason, o.Message = hubv1.ReasonContested, contested(over)
@@ -330,7 +330,7 @@ func contested(over member.FieldDrift) string {
 	return fmt.Sprintf("field manager %s keeps changing %s; the hub restores the field every 30 s: stop that manager, or remove the field from the hub object", over.Manager, over.Path)
 }
 
-// done records a successful write. The next run then knows the copy, even if the watch has not shown the write yet.
+// done records an outcome. After a success, the next run knows the copy, even if the watch has not shown the write yet.
 func (r *run) done(rec record, o member.Outcome) member.Outcome {
 	if o.Applied == metav1.ConditionTrue {
 		rec.last, rec.confirmedAt = o, r.queue.opts.Clock.Now()

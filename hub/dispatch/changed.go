@@ -55,8 +55,8 @@ func (q *queue) addChanged(priority int, keys ...due) {
 // begin takes the time of the change before the run reads its inputs. A change during the run is recorded anew.
 func (r *run) begin() { r.changed = r.queue.changes.take(r.key) }
 
-// measure records in the metrics how long the change took, if the member has it now. If the run held the key, waited or
-// withdrew the copy, it drops the time.
+// measure records in the metrics how long the change took, if the member has it now. If the copy is withdrawn, or waits
+// for a user or other objects, measure drops the time.
 func (r *run) measure(o member.Outcome) {
 	kind := kindSeconds.WithLabelValues(r.binding.BindingSpec().ObjectRef.Kind) // from the first copy on, so that the series does not begin with a change
 	if r.changed.IsZero() {

@@ -58,7 +58,7 @@ type Templates interface {
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 }
 
-// Recorder receives the outcome of every run.
+// Recorder receives the outcomes of runs.
 type Recorder interface {
 	// Record gets the binding that the run read. The binding is shared with the cache, and Record must not change it.
 	Record(binding hubv1.BindingObject, cluster string, o member.Outcome)

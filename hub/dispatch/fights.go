@@ -10,8 +10,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// fightRounds is the number of corrections of a field after which another client counts as fighting with the hub. Each
-// correction must follow the previous one in less than calm. The field is then corrected at most once in calm.
+// fightRounds is the number of corrections of a copy after which another client counts as fighting with the hub. Only
+// corrections in the last fightRounds*calm count. The copy is then corrected at most once in calm.
 const fightRounds = 4
 
 // fights counts the corrections of copies. Without this count, the hub and another controller with a different value
@@ -45,8 +45,8 @@ func (f *fights) corrected(key types.NamespacedName, over member.FieldDrift) {
 	r.corrected = append(recent(r.corrected, f.clock.Now()), f.clock.Now())
 }
 
-// of returns the field of a fight, and how long the next correction must wait. A fight lasts until its corrections are
-// older than calm, even if the wait is over before.
+// of returns the last corrected field of a fight, and how long the next correction must wait. A fight lasts while
+// enough of its corrections are recent, even if the wait is over before.
 func (f *fights) of(key types.NamespacedName) (over member.FieldDrift, wait time.Duration, yes bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

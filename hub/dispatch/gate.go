@@ -198,7 +198,7 @@ func (g *gate) leave(c call, o member.Outcome) (held bool) {
 	return c.namespace != "" && g.leaveNamespace(c, o, now)
 }
 
-// close closes the limit after a failure. If the limit is closed already, it stays closed for a longer pause.
+// close closes the limit after a failure. If the limit is closed already, it stays closed for another pause.
 func (g *gate) close(o member.Outcome, now time.Time) {
 	if g.closed == nil {
 		g.closed = newHold()

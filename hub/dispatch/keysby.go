@@ -76,7 +76,7 @@ func (k *keysBy[K]) take(object K) []types.NamespacedName {
 	return out
 }
 
-// remove removes one object of a key. The caller holds k.mu.
+// remove removes a key and its objects. The caller holds k.mu.
 func (k *keysBy[K]) remove(key types.NamespacedName) {
 	for _, object := range k.objects[key] {
 		if k.keys[object].Delete(key); k.keys[object].Len() == 0 {

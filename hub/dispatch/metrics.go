@@ -75,14 +75,14 @@ func (g *openGates) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// beginGauges adds the gauges of a member when its queue starts.
+// beginGauges adds the metrics of a member when its queue starts.
 func beginGauges(cluster string, q *gate) {
 	inFlight.WithLabelValues(cluster)
 	clusterSeconds.WithLabelValues(cluster)
 	gates.add(cluster, q)
 }
 
-// dropGauges removes the gauges of a member whose queue has ended.
+// dropGauges removes the metrics of a member whose queue has ended.
 func dropGauges(cluster string) {
 	for _, v := range []*prometheus.GaugeVec{inFlight, inFlightLimit, circuitOpen} {
 		v.DeleteLabelValues(cluster)

@@ -24,11 +24,12 @@ import (
 // The hub creates a new workload of a bundle only after the objects of the bundle that its pods may need, such as RBAC
 // and definitions. Some controllers check their rights only when they start.
 
-// The hub creates a new webhook configuration or APIService of a bundle only after all other objects of the bundle are
-// ready. API servers refuse requests while the pods behind such an object do not answer.
+// The hub creates a new webhook configuration or APIService of a bundle only after other objects of the bundle are
+// ready. It does not wait for custom resources, or for other objects of these two kinds. API servers refuse requests
+// while the pods behind such an object do not answer.
 
-// HealthSeen is called for every change of a copy on a cluster. If other copies wait until this copy is Healthy,
-// HealthSeen queues them.
+// HealthSeen is called for every change of a copy on a cluster. It queues the copies that wait for this copy. If an
+// operator needs this copy, the others wait until it is Healthy.
 func (d *Dispatcher) HealthSeen(cluster string, seen member.Observation) {
 	q := d.queue(cluster)
 	if q == nil || operator.Needs(seen.Owner) && seen.Health != hubv1.HealthHealthy {

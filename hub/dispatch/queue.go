@@ -96,7 +96,7 @@ func (q *queue) end(key types.NamespacedName) {
 	}
 }
 
-// addRecorded queues every key that has a record. Records of clusters that are no longer targets are then dropped.
+// addRecorded queues every key that has a record. Records of bindings that no longer name the cluster are then dropped.
 func (q *queue) addRecorded(priority int) {
 	for _, key := range q.records.keys() {
 		q.gate.add(due{key, priority})

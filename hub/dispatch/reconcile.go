@@ -108,7 +108,7 @@ type manifestParts struct {
 	overridden overridden
 	// revised has the override rules of the target's revision. It is nil if the newest rules are used. hold sets it.
 	revised *decide.HeldRules
-	// hubGVK is the group, version and kind at which the hub reads the object. wants sets it.
+	// hubGVK is the group, version and kind at which the hub reads the object. wantedState sets it.
 	hubGVK schema.GroupVersionKind
 	// readByPods are the ConfigMaps and Secrets that the pods of the manifest read. render sets them.
 	readByPods []hubv1.ObjectIdentity

@@ -14,7 +14,7 @@ import (
 
 // hold returns the template of the revision that the target names, and stores the override rules of this revision in
 // the run. If the target names no revision, or a preview uses other policies, it returns the newest template. If the
-// revision cannot be read, it returns an error, and never the newest template instead.
+// revision is missing or cannot be read, it returns an outcome or an error, and never the newest template instead.
 func (r *run) hold(ctx context.Context, newest *unstructured.Unstructured) (*unstructured.Unstructured, *member.Outcome, error) {
 	if r.target.Revision == 0 || len(r.instead) > 0 {
 		return newest, nil, nil

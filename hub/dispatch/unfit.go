@@ -71,8 +71,8 @@ func (r *run) renderedWith(policies []hubv1.OverridePolicyObject) (*unstructured
 	return result.Manifest, err
 }
 
-// culprit returns the override rule that makes a manifest wrong. It applies one rule after the other, and returns the
-// first rule after which wrong returns true.
+// culprit returns the override rule that makes a manifest wrong. It is the first rule, in the order of application,
+// after which wrong returns true.
 func (r *run) culprit(ctx context.Context, wrong func(*unstructured.Unstructured) bool) overrides.RuleRef {
 	applied := r.overridden.applied
 	fits, not := 0, len(applied)

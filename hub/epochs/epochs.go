@@ -3,10 +3,10 @@
 //
 // The list is in one ConfigMap, which all replicas share and watch. An epoch is used only after it is in the ConfigMap.
 // A process adds an epoch before its first write to a member, unless another replica has added one since the process
-// started. When the newest epoch is ten minutes old, the next write adds another one. A restored hub therefore writes
-// with a new epoch. The new epoch may have the sequence number of an epoch that the restore has lost, but its random
-// part differs. The list causes at most six writes an hour, one write for each start, and no write while the hub writes
-// to no member.
+// started. When the newest epoch is ten minutes old, and the process has written to a member since, it adds another.
+// A restored hub therefore writes with a new epoch. The new epoch may have the sequence number of an epoch that the
+// restore has lost, but its random part differs. The list causes at most six writes an hour, one write for each start,
+// and no write while the hub writes to no member.
 //
 // Without the ConfigMap, copies are written without an epoch. If the ConfigMap is deleted, a new list begins, and no
 // earlier copy is treated as newer than the hub.
@@ -67,13 +67,13 @@ type Keeper struct {
 	mu    sync.Mutex
 	known source.Epochs
 	// since is the time at which the newest epoch was first seen. wrote is true if the hub has written to a member since.
-	// inherited is true if another process has added the newest epoch.
+	// inherited is true if the newest epoch was already in the list when this process first read it.
 	since     time.Time
 	wrote     bool
 	inherited bool
 	read      bool // the list has been read
 	failed    time.Time
-	// beginning is held by the goroutine that adds an epoch, so that only one does.
+	// beginning is held by a call of Use that adds an epoch, so that concurrent calls add only one.
 	beginning sync.Mutex
 	// foreign are epochs that an uncached read of the list did not contain. They are cleared when a new list begins, and
 	// when there are too many.
@@ -178,8 +178,9 @@ func (k *Keeper) Current() source.Epochs {
 	return k.known
 }
 
-// Use returns the epochs for a write to a member. The copy gets the newest epoch. If this process has not added an
-// epoch yet, Use adds one first. If this fails, the write uses an earlier epoch, and Look tries again.
+// Use returns the epochs for a write to a member. The copy gets the newest epoch. If this epoch is from before the
+// start of the process, Use first adds another one. If this fails, the write uses the earlier epoch, and Look tries
+// again.
 func (k *Keeper) Use(ctx context.Context) source.Epochs {
 	if k.appends() {
 		k.beginning.Lock()
@@ -202,7 +203,7 @@ func (k *Keeper) appends() bool {
 }
 
 // Confirm returns the epochs by an uncached read, because the cache may lack an epoch that another replica has just
-// added. If the read does not find the epoch e, later calls for e need no read until a new list begins.
+// added. If the read does not find the epoch e, later calls for e need no read while e is in the field foreign.
 func (k *Keeper) Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error) {
 	k.mu.Lock()
 	known, before := k.known, k.foreign[e]

@@ -17,8 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// readKubeconfig reads the kubeconfig of the cluster from its Secret. If the Secret has none, it ends the link and sets
-// Ready to False, because deleted credentials must not be used any more. If the read fails, it changes nothing.
+// readKubeconfig reads the kubeconfig of the cluster from its Secret. If there is none, it ends the link and sets Ready
+// to False, because deleted credentials must not be used any more. If the read fails, it changes nothing.
 func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result, error) {
 	direct := run.cluster.Spec.Connection.Direct
 	if direct == nil {

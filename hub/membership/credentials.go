@@ -78,8 +78,8 @@ func (r *Reconciler) revoke(cluster string, secret *hubv1.TokenSecret) func(cont
 	}
 }
 
-// renew requests a new token from the cluster if the current one expires soon. It writes the token into the Secret,
-// from which the link reads it.
+// renew requests a new token from the cluster if the renewal is due, or if a user has requested it. It writes the token
+// into the Secret, from which the link reads it.
 func (r *Reconciler) renew(ctx context.Context, run *run) (ctrl.Result, error) {
 	inUse := run.state.InUse
 	d := renewal{

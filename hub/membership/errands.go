@@ -40,7 +40,7 @@ type errand struct {
 	due      time.Time
 }
 
-// errandState is the state of an errand. While neither done nor failed is set, its first try is running.
+// errandState is the state of an errand. While neither done nor err is set, its first try has not ended.
 type errandState struct {
 	done     bool
 	token    string

@@ -38,7 +38,7 @@ func (r *Reconciler) setLastObserved(_ context.Context, run *run) (ctrl.Result, 
 }
 
 // observedDue returns when status.lastObservedTime may be written although nothing else has changed. If this replica
-// has not written the status of the cluster yet, it uses the time in the status.
+// has not written this time for the cluster yet, it uses the time in the status.
 func (r *Reconciler) observedDue(c *hubv1.MemberCluster) time.Time {
 	last := r.records.of(c.Name).observedWritten
 	if said := c.Status.LastObservedTime; last.IsZero() && said != nil {

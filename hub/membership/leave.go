@@ -75,7 +75,7 @@ func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error)
 	return ctrl.Result{}, client.IgnoreNotFound(r.patchFinalizers(ctx, run))
 }
 
-// left has the numbers of the bindings that still name a leaving cluster, by state.
+// left has the number of the bindings that still name a leaving cluster, with an example.
 type left struct {
 	count   int
 	example string // the first object whose withdrawal is blocked, or else the first object

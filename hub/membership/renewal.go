@@ -40,7 +40,7 @@ type due struct {
 	renew bool
 	// soon is true if less than a third of the credentials' lifetime is left.
 	soon bool
-	// cannot is the reason why credentials that expire soon are not renewed. It is empty if they are.
+	// cannot is the reason why credentials that are due cannot be renewed. It is empty if there is no such reason.
 	cannot string
 	// wait is the time until the next check. It is zero if only a change requires a check.
 	wait time.Duration

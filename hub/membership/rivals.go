@@ -55,7 +55,7 @@ func (r *Reconciler) refuseKnownRival(ctx context.Context, run *run) (ctrl.Resul
 }
 
 // claim sets clusterID in the status, unless another MemberCluster has this ID. It reads from the API server, because
-// it must see a write that was just made. It makes one write in the life of a MemberCluster.
+// it must see a write that was just made. It is called only while the status has no clusterID.
 func (r *Reconciler) claim(ctx context.Context, run *run, id string) (refusedNow bool, err error) {
 	holder, err := holderOf(ctx, r.apiReader, run.cluster, id)
 	if err != nil {

@@ -245,7 +245,8 @@ func (r factReads) addPlacement(spec *hubv1.PlacementSpec) {
 // has reports whether policies read a key of a fact.
 func (r factReads) has(fact, key string) bool { return r[fact][key] || r[fact][""] }
 
-// of returns a cluster with only the data that policies read. It leaves out the cluster's namespaces and kinds.
+// of returns the parts of a cluster that may be shown. It leaves out facts that no policy reads, and the cluster's
+// namespaces and kinds.
 func (r factReads) of(c *hubv1.MemberCluster, tolerations []corev1.Toleration) hubv1.MemberCluster {
 	out := hubv1.MemberCluster{ObjectMeta: identityOf(c)}
 	for key, value := range c.SelectableLabels() {

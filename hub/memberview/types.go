@@ -65,8 +65,8 @@ func PathIn(cluster, what, namespace string) string {
 // FactsRequest requests the policies and clusters that affect the namespace in the path.
 type FactsRequest struct{}
 
-// FactsAnswer has the policies and clusters that affect the objects of a namespace. A cluster has only data that these
-// policies read.
+// FactsAnswer has the policies and clusters that affect the objects of a namespace. A cluster does not have facts that
+// these policies do not read.
 type FactsAnswer struct {
 	MemberClusters          []hubv1.MemberCluster         `json:"memberClusters,omitempty"`
 	ClusterPlacements       []hubv1.ClusterPlacement      `json:"clusterPlacements,omitempty"`

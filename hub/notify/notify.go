@@ -38,7 +38,8 @@ import (
 )
 
 // EventSinkChanged is the reason of the first event for a new or changed sink. The event is sent to this sink whatever
-// its filter is, to show whether the receiver answers. While the sink is not ready, the event is repeated each hour.
+// its filter is, to show whether the receiver answers. While Ready is Unknown, the event is repeated each minute. While
+// it is False, the event is repeated each hour.
 const EventSinkChanged = "SinkChanged"
 
 const (
@@ -294,8 +295,8 @@ func (n *Notifier) drop(ctx context.Context) {
 	}
 }
 
-// target returns the receiver that the current spec of a sink describes. Even with an error, the result has the
-// generation of the spec.
+// target returns the receiver that the current spec of a sink describes. If only the signing key cannot be read, the
+// result still has the generation of the spec.
 func (n *Notifier) target(ctx context.Context, name string, uid types.UID) (target, error) {
 	var sink hubv1.NotificationSink
 	if err := n.Client.Get(ctx, types.NamespacedName{Name: name}, &sink, client.UnsafeDisableDeepCopy); err != nil {

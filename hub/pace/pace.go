@@ -15,9 +15,9 @@
 //   - Try never blocks. It returns a Turn, or nil if there is none now. After nil, the Pacer wakes the caller when it
 //     has reserved a turn for the caller.
 //
-// The width is the maximum number of writes in flight. It depends only on the duration of writes of binding statuses:
-// the hub makes many of them, and no webhook or conversion of a user can slow them down. Writes of Leases and
-// finalizers, removals, and the few writes for each cluster or process need no turn, so that load cannot delay them.
+// Except for a 429, the width depends only on the duration of writes of binding statuses: the hub makes many of them,
+// and no webhook or conversion of a user can slow them down. Writes of Leases and finalizers, removals, and the few
+// writes for each cluster or process need no turn, so that load cannot delay them.
 package pace
 
 import (

@@ -49,7 +49,7 @@ type Templates interface {
 // Removals has the removals of copies that wait for a user's confirmation.
 type Removals interface {
 	// Removal returns the held removals of a placement, and the condition for its status. If the condition is nil, the
-	// status stays as it is. was has the held removals in the current status.
+	// condition in the status stays. was has the held removals in the current status.
 	Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition)
 }
 

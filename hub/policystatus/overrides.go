@@ -133,8 +133,8 @@ func (p *overridePolicies) clusters(ctx context.Context) (map[string]overrides.C
 	return out, nil
 }
 
-// rules returns two numbers for each rule: of the objects that it selects, and of the clusters that it selects and that
-// have a copy of one. For a rule that excludes, all selected clusters count.
+// rules returns two numbers for each rule: of the objects that the policy selects, and of the clusters that the rule
+// selects and that have a copy of one. For a rule that excludes, all selected clusters count.
 func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, clusters map[string]overrides.Cluster) []hubv1.RuleStatus {
 	holding := map[string]bool{}
 	for _, b := range selected {

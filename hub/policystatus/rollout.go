@@ -47,8 +47,8 @@ func foldRollouts(status *hubv1.PlacementStatus, placement hubv1.PlacementObject
 	set(&status.Conditions, placement.GetGeneration(), rolledOut(out, faultsOf(placement)))
 }
 
-// behind returns a number that is lower if the object has passed fewer waves. The status names the objects with the
-// lowest numbers.
+// behind returns a number that is lower if the object has passed fewer waves. The status has the wave of the object
+// with the lowest number.
 func behind(policy *hubv1.RolloutPolicy, of *hubv1.BindingRollout) int {
 	i := slices.IndexFunc(policy.Waves, func(w hubv1.RolloutWave) bool { return w.Name == of.Wave })
 	if i < 0 {

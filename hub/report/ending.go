@@ -19,8 +19,9 @@ func (r *run) ends() bool {
 // ending reports whether the rows of a deleted object need not be written now. While copies are being removed, their
 // rows are not written. When the last copy is removed, the leader deletes the binding, and the rows are not needed.
 //
-// Two changes are written in any case: a row with the reason why a withdrawal fails, and the list of orphaned copies.
-// Replicas that do not lead always write their rows, because the leader reads the progress of the withdrawal from them.
+// Two changes are written in any case: a row with the reason why a withdrawal fails, and the list of orphaned copies. A
+// replica that does not lead writes its rows after its last copy is removed, because the leader reads the progress from
+// them.
 func (r *run) ending() bool {
 	if !r.ends() || len(r.after.Orphaned) > 0 {
 		return false

@@ -15,8 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// ended implements Options.Withdrawn. It records the generation of the binding in each call, and returns true at the
-// first call for a generation.
+// ended implements Options.Withdrawn. It records each generation of the binding once, and returns true at the first
+// call for a generation.
 type ended struct {
 	mu   sync.Mutex
 	told []int64

@@ -78,7 +78,7 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 		return false
 	}
 	if e.uid != "" && (e.uid != b.GetUID() || e.object != spec.ObjectRef.UID) {
-		// The binding was created anew, so that the results for the old binding are dropped.
+		// The binding or its object was created anew, so that the earlier results are dropped.
 		e.outcomes, e.merged, e.refusal, e.written, e.refused, e.troubles = nil, merged{}, refusal{}, "", "", troubles{}
 	}
 	for cluster := range e.outcomes {

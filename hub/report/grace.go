@@ -26,7 +26,7 @@ import (
 const grace = 10 * time.Second
 
 // WakeCluster queues the bindings that name a cluster, because the state of its link has changed. If the link is down,
-// it queues them again after the grace time.
+// it queues them only after the grace time.
 func (r *Reporter) WakeCluster(cluster string) {
 	state, linked := r.opts.Links.State(cluster)
 	r.mu.Lock()
@@ -183,7 +183,7 @@ func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.Decision
 	return r.again > 0
 }
 
-// waitForGrace queues the binding for the time at which its delayed message is written. The caller holds r.mu.
+// waitForGrace queues the binding for the time at which its delayed message is written. The caller holds r.reporter.mu.
 func (r *run) waitForGrace(e *entry) {
 	if r.again == 0 {
 		e.waitingSince = time.Time{}

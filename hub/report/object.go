@@ -27,7 +27,8 @@ type merged struct {
 	result          map[string]any
 }
 
-// seen returns m, or the zero value if the cache already has the object at the response's version or a newer one.
+// seen returns m. It drops the result if the cache already has the object at the response's version or a newer one. If
+// the server has changed the sent status, the result stays.
 func (m merged) seen(resourceVersion string) merged {
 	if m.sent == nil && !hubv1.Older(resourceVersion, m.resourceVersion) {
 		m.result = nil
@@ -269,8 +270,8 @@ func (r *run) current() *unstructured.Unstructured {
 	return out
 }
 
-// errKindIsSlow means that the status of a hub object is written later. A write to another object of the kind is
-// running and is slow.
+// errKindIsSlow means that the status of a hub object is written later, because writes to its kind are slow, and other
+// slow writes are running.
 var errKindIsSlow = errors.New("writes to this kind are slow, and one is in flight")
 
 // apply writes the status if it differs from the status of the hub object. The verdict is nil if the status is written.

@@ -50,8 +50,8 @@ import (
 
 // Templates returns hub objects from memory.
 type Templates interface {
-	// Get returns the hub object. The caller must not change it, because it is shared. It has only the managed fields of
-	// the status subresource.
+	// Get returns the hub object. The caller must not change it, because it is shared. Of its managed fields, it has
+	// only those of the status subresource.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
 	// Content returns a number that changes when any part of the hub object except its status changes. It is 0 if the hub
 	// has no such object.
@@ -260,8 +260,8 @@ func (r *Reporter) Wake(binding types.NamespacedName, cluster string) {
 }
 
 // WakeDecided queues a binding whose decision has changed. The write waits a little, because results of the new
-// decision are likely to follow. onlyWording is true if only the message of the decision has changed. This happens to
-// many bindings at once.
+// decision are likely to follow. onlyWording is true if the condition Scheduled has kept its status and reason. This
+// happens to many bindings at once.
 func (r *Reporter) WakeDecided(binding types.NamespacedName, onlyWording bool) {
 	class := pace.FirstResult
 	if onlyWording {

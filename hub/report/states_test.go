@@ -72,7 +72,8 @@ func printed(t *testing.T, b hubv1.BindingObject, known []hubv1.MemberCluster) s
 	return health
 }
 
-// copySamples returns the names of the hanse_copies_* metrics that count the binding's only copy, separated by spaces.
+// copySamples returns the names of the hanse_copies_* metrics that count the binding's only copy. The names have no
+// prefix, and are separated by spaces.
 func copySamples(t *testing.T, known *members, b hubv1.BindingObject) string {
 	t.Helper()
 	one := NewCopies(known)

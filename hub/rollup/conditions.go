@@ -27,8 +27,8 @@ func setConditions(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Inpu
 	}
 }
 
-// contested returns the condition Applied with the reason Contested, if another field manager repeatedly changes a
-// field of a copy back. Its message names the field and the manager of the first such row.
+// contested returns the condition Contested, if another field manager repeatedly changes a copy back. Its message
+// quotes the first such row, which names the field and the manager.
 func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.Condition, bool) {
 	var fought []hubv1.ClusterRow
 	for i, t := range byName(targets) {

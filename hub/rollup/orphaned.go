@@ -6,7 +6,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// maxID is the maximum length of an identifier that a cluster reports, in characters.
+// maxID is the maximum length of an identifier that a cluster reports, in bytes.
 const maxID = 64
 
 // orphaned returns the updated list of orphaned copies. A withdrawal that leaves the copy on the cluster adds the copy

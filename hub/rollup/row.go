@@ -157,7 +157,7 @@ func counted(previous *hubv1.ClusterRow) *hubv1.ClusterRow {
 }
 
 // evicting gives the row of an Evicting target the reason Evicting, unless the row shows a failure or progress. The
-// conditions ignore a row with this reason.
+// conditions ignore Evicting targets.
 func evicting(row *hubv1.ClusterRow, t hubv1.BindingTarget) {
 	if t.State != hubv1.TargetEvicting || row.Applied == metav1.ConditionFalse || row.Reason == hubv1.ReasonPending || t.Evicting == nil {
 		return

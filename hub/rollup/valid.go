@@ -18,8 +18,8 @@ import (
 // CEL rules, which only the API server checks.
 //
 // The validation library of the API server builds its validators anew for each value, which takes 0.2 ms for a small
-// status. It is therefore used only for schemas with unusual rules. The function compare checks all other schemas.
-// Neither of them finds the errors that misshapen finds.
+// status. It is therefore used only for schemas with unusual rules. The function compare checks all other schemas. The
+// library does not find the errors that misshapen finds.
 func (n *node) refuses(value any) error {
 	if n.validator == nil {
 		return n.compare(value)

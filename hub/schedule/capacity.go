@@ -71,8 +71,8 @@ func (c *capacities) of(m *hubv1.MemberCluster, now time.Time) (b decide.Capacit
 	return decide.Capacity{Allocatable: k.believed, SettlesIn: wait}, true
 }
 
-// report records the capacity that a cluster reports at time now. Decisions use a new capacity only after it has stayed
-// the same for a while. report returns the remaining time of this wait.
+// report records the capacity that a cluster reports at time now. It returns the rest of the wait of capacityHolds. The
+// result is 0 if the capacity is settled.
 func (k *capacity) report(says corev1.ResourceList, now time.Time) time.Duration {
 	same := alike(k.believed, says)
 	switch {

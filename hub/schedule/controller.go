@@ -1,4 +1,5 @@
-// Package schedule keeps one binding for each hub object. It writes only ResourceBinding.spec, which has the decision.
+// Package schedule keeps one binding for each federated object. It writes only ResourceBinding.spec, which has the
+// decision.
 //
 // A run gathers the inputs of the decision on one object (gather.go), calls decide.Decide with the limits of the hub
 // (limits.go), and records the changes in one write (record.go).
@@ -254,8 +255,8 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 }
 
 // carryOut writes the plan to the binding. Before that, it makes sure that the decisions on the needed objects are
-// written. wrote is true if it wrote the binding's spec. The error is an *unseenError if the written plan lacks new
-// clusters, because a needed object is not in the cache yet.
+// written. wrote is true if it wrote the binding's spec. The error is an *unseenError if new clusters wait for a needed
+// object that is not in the cache yet.
 func (s *Scheduler) carryOut(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {
 	act, releases := s.record, in.Binding != nil && (in.Binding.GetDeletionTimestamp() != nil || p.Remove)
 	if releases {
@@ -304,8 +305,8 @@ func (s *Scheduler) Wanted() []schema.GroupKind {
 // must be called before the manager starts.
 func (s *Scheduler) OnWanted(f func(kinds []schema.GroupKind)) { s.wants.onMore = f }
 
-// OnDecision registers a function to call when the decision on a binding has changed. asBefore is true if only the
-// message of the decision has changed. It must be called before the manager starts.
+// OnDecision registers a function to call when the decision on a binding has changed. asBefore is true if the condition
+// Scheduled has kept its status, reason and generation. It must be called before the manager starts.
 func (s *Scheduler) OnDecision(f func(binding types.NamespacedName, asBefore bool)) {
 	s.decisions.onChange = f
 }

@@ -46,7 +46,8 @@ func (d *decisions) forget(key types.NamespacedName) {
 	delete(d.last, key)
 }
 
-// set stores a decision. changed is true if it differs from the last one. asBefore is true if only the message differs.
+// set stores a decision. changed is true if it differs from the last one. asBefore is true if the condition Scheduled
+// keeps its status, reason and generation.
 func (d *decisions) set(key types.NamespacedName, now decide.Status) (changed, asBefore bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

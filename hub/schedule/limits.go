@@ -94,8 +94,7 @@ func with(set map[string]bool, name string) map[string]bool {
 	return set
 }
 
-// claim reserves the evictions and drains of a decision. It returns false if another object has used up a limit since
-// the decision.
+// claim reserves the evictions and drains of a decision. It returns false if a limit has changed since the decision.
 func (l *limits) claim(in decide.Input, c decide.Claims) bool {
 	l.answers.claim(in.Object.ID.GroupKind(), c.Answers, in.Now)
 	for _, name := range c.Unreplaced {

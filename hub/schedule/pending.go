@@ -8,7 +8,7 @@ import (
 )
 
 // pending are the objects that an event has queued, and that have not been decided since. An object does not count if
-// it was queued because a wait is over, or because the reported data of a cluster has changed.
+// it was queued because a wait is over, or because the readiness or the taints of a cluster have changed.
 type pending struct {
 	clock clock.PassiveClock
 

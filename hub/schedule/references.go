@@ -174,8 +174,8 @@ func (r *references) answer(id key, exists bool, followed []decide.Referrer) (wa
 	return waited
 }
 
-// needsNothing ends the waits of an object, because its decision has no references, or all needed objects are decided.
-// It returns the needed objects that have followed the object's deleted binding.
+// needsNothing ends the waits of an object, because its decision has no references, or is written already. It returns
+// the needed objects that have followed the object's deleted binding.
 func (r *references) needsNothing(by key) (followed []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

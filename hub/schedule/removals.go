@@ -173,8 +173,8 @@ func (r *removals) decided(id key, claims []decide.Removal, final bool) {
 	}
 }
 
-// isSame reports whether two claims look the same in status.removalHeld, which shows the cluster, the reason, the
-// message and the owner of a removal.
+// isSame reports whether two claims look the same in status.removalHeld. They must have the same cluster, reason,
+// message and owner.
 func isSame(c, d decide.Removal) bool {
 	return c.Cluster == d.Cluster && c.Reason == d.Reason && c.Message == d.Message && c.Owner == d.Owner
 }
@@ -500,8 +500,8 @@ func (r *removals) end(o decide.Owner, set *heldSet, out *verdicts) {
 	r.moves(o)
 }
 
-// status returns the held removals of an owner, and the condition. If the condition is nil, the status must not change.
-// known is false until this process knows whether removals of the owner are held.
+// status returns the held removals of an owner, and the condition. Both are nil if this process has held no removals of
+// the owner. known is false until this process knows whether removals of the owner are held.
 func (r *removals) status(o decide.Owner) (held *hubv1.RemovalHeld, c *metav1.Condition, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

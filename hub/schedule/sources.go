@@ -29,7 +29,8 @@ type (
 	queue = workqueue.TypedRateLimitingInterface[key]
 )
 
-// sources returns the source that starts the queue. From then on, BindingChanged and the functions below it queue keys.
+// sources returns the sources of the controller: counting delays the first decision, and begin stores the queue. From
+// then on, BindingChanged and the functions below it queue keys.
 func (s *Scheduler) sources() []source.TypedSource[key] {
 	return []source.TypedSource[key]{source.TypedFunc[key](s.counting), source.TypedFunc[key](s.begin)}
 }
@@ -64,8 +65,8 @@ func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// moved reports whether a change may lead to another decision. Changes of rows matter only if they may end a withdrawal
-// or an eviction.
+// moved reports whether a change may lead to another decision. Changes of rows matter only if they may end a
+// withdrawal, an eviction, a wait of a rollout or a former reference.
 func moved(c changes.Binding) bool {
 	return c.Parts&(changes.Spec|changes.Ending|changes.Finalizers) != 0 ||
 		!maps.Equal(withdrawnRows(c.Before), withdrawnRows(c.After)) || !maps.Equal(rowsOfEviction(c.Before), rowsOfEviction(c.After)) ||
@@ -148,8 +149,8 @@ func (s *Scheduler) addBehind(q queue, keys ...key) {
 	s.addUncounted(q, keys...)
 }
 
-// addUncounted queues objects because the reported data of a cluster has changed. Unlike addBehind, it does not make
-// removals wait for the decisions on these objects.
+// addUncounted queues objects at low priority. Unlike addBehind, it does not make removals wait for the decisions on
+// these objects.
 func (s *Scheduler) addUncounted(q queue, keys ...key) {
 	ranked := map[int][]key{}
 	for _, k := range keys {
@@ -179,7 +180,8 @@ func rowsOfEviction(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	return rows
 }
 
-// withdrawnRows returns the clusters that have confirmed a withdrawal, each with the generation of its row.
+// withdrawnRows returns the clusters that have confirmed a withdrawal, each with the observed generation of the
+// binding.
 func withdrawnRows(b hubv1.BindingObject) map[string]int64 {
 	rows := map[string]int64{}
 	status := b.BindingStatus()
@@ -271,7 +273,8 @@ func (s *Scheduler) counting(ctx context.Context, _ queue) error {
 	return nil
 }
 
-// steady returns the data of a cluster that changes only by a user's action. It leaves out the nodes, for example.
+// steady returns the data of a cluster for decisions, without its annotations, and without the facts that it reports,
+// such as its nodes.
 func steady(c *hubv1.MemberCluster) placement.Cluster {
 	seen := decide.ClusterOf(c)
 	seen.Revision, seen.Annotations, seen.Version, seen.Capacity, seen.Allocatable, seen.Nodes = "", nil, "", nil, nil, hubv1.NodeSummary{}
@@ -279,7 +282,8 @@ func steady(c *hubv1.MemberCluster) placement.Cluster {
 	return seen
 }
 
-// selectedBy returns all objects of a kind that a placement selects. It includes objects of bundles.
+// selectedBy returns all objects of the kinds that a placement selects. It also returns the objects of bundles whose
+// own kind the placement selects.
 func (s *Scheduler) selectedBy(p hubv1.PlacementObject) []key {
 	var keys []key
 	for _, gk := range s.wants.kinds(p) {

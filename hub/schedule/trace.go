@@ -25,8 +25,8 @@ type loggedChange struct {
 	id  tracing.ID
 	uid types.UID
 	at  time.Time // when the watch showed it
-	// seen is true if this replica was the leader when the watch showed the change. If it was not, the change may be old,
-	// or another replica may have traced it.
+	// seen is true if this replica was the leader when the watch showed the change, and the first list was delivered.
+	// Otherwise, the change may be old, or another replica may have traced it.
 	seen   bool
 	traced bool
 }

@@ -50,7 +50,7 @@ func (s *Scheduler) checkUndo(ctx context.Context, in decide.Input, earlier *hub
 }
 
 // requestedUndo returns the revision of a definition to which a user wants to return. It is nil if no undo is
-// requested, or if the rollout already returns to this revision.
+// requested, or if the rollout has already followed the request.
 func requestedUndo(in decide.Input) *hubv1.ObjectRevision {
 	if !decide.NeverBack(in.Object.ID) || in.Object.Template == nil || in.Binding == nil || in.Spec().Rollout == nil {
 		return nil

@@ -152,7 +152,7 @@ func (w *wants) current() sets.Set[schema.GroupKind] {
 	return w.wanted
 }
 
-// collect computes the wanted kinds from the cache, and tells the store if they have changed.
+// collect computes the wanted kinds from the cache, and passes them on.
 func (w *wants) collect(ctx context.Context) error {
 	placements, err := scopes.Placements(ctx, w.client, client.UnsafeDisableDeepCopy)
 	if err != nil {

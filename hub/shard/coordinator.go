@@ -2,7 +2,7 @@
 // and ensures that never two replicas work on the same member.
 //
 // Every replica has a Lease, the peer Lease, which it renews every 5 s. Every member has a Lease, the fence, which
-// names the replica that works on the member. The fence is written only when another replica takes the member.
+// names the replica that works on the member. The fence is written only when a replica takes or releases the member.
 //
 //   - A member belongs to the replica that rendezvous hashing selects among the live ones. It moves only when that
 //     changes, and only after the previous replica has stopped its work and released the fence, or has no peer Lease
