@@ -12,7 +12,7 @@
 // default applies only to objects that do not set the field.
 //
 // Messages of findings contain names, paths and texts of the definitions, but no values of objects. Users who may not
-// read the objects may therefore read the findings. The result of a messageExpression is replaced by a text of the
+// read the objects may therefore read the findings. The result of a messageExpression counts as a text of the
 // definition.
 package crdupgrade
 
@@ -74,7 +74,7 @@ type Input struct {
 	StoredVersions map[string][]string
 	// Objects are the live objects of the kind. Objects of other kinds are ignored.
 	Objects []Object
-	// Acknowledged are the changes that a user permits although they break objects. Entries for other definitions are
+	// Acknowledged are the changes that a user permits although they would block. Entries for other definitions are
 	// ignored.
 	Acknowledged []hubv1.AcknowledgedChange
 }
@@ -101,9 +101,9 @@ type Finding struct {
 	Path string `json:"path"`
 	// Version is the version of the kind. It is empty if the finding concerns the whole definition.
 	Version string `json:"version,omitempty"`
-	// Object is the first object that the change breaks. It is nil if no object is known to break.
+	// Object is the first object that the change concerns. It is nil if the change concerns no object.
 	Object *hubv1.ObjectIdentity `json:"object,omitempty"`
-	// Objects is the number of objects that the change breaks.
+	// Objects is the number of objects that the change concerns.
 	Objects int `json:"objects,omitempty"`
 	// Clusters are the names of all clusters that hold these objects or store this version, sorted.
 	Clusters []string `json:"clusters,omitempty"`

@@ -101,7 +101,7 @@ func firstFindings(all []Finding) []Finding {
 	return all[:min(len(all), MostFindings)]
 }
 
-// maxMessage and the other constants limit the length of a message.
+// mostMessage and mostClusters limit the length of a message.
 const (
 	mostMessage  = 1024 // characters
 	mostClusters = 3

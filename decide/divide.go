@@ -61,7 +61,8 @@ func (in input) divide(p *Plan, d *placement.Decision, winner hubv1.PlacementObj
 	return division.Rest, field.Total, nil
 }
 
-// divisible returns the input of package replicas for this division, and the entry of spec.divisions in the binding.
+// divisible returns the input of package replicas for this division, and the record of the division for spec.division
+// of the binding.
 func (in input) divisible(p *Plan, d *placement.Decision, spec *hubv1.PlacementSpec, field replicas.Field) (replicas.Input, *hubv1.Division, error) {
 	way := spec.Replicas.Way()
 	by := &hubv1.Division{Path: field.Path}
@@ -131,7 +132,7 @@ func (in input) share(cluster string, field replicas.Field) (held *int64, settle
 	return ptr.To(int64(*e.Replicas)), field.Fixed && in.Spec().ObjectRef.UID == in.Object.Template.GetUID()
 }
 
-// rejectZeroShares moves clusters without a share of the replicas from the targets of the decision to the rejected
+// rejectZeroShares moves the targets that have no entry in the plan, because their share is 0, to the rejected
 // clusters.
 func rejectZeroShares(p *Plan, d *placement.Decision) {
 	d.Targets = slices.DeleteFunc(slices.Clone(d.Targets), func(t placement.Target) bool {

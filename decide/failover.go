@@ -25,9 +25,9 @@ func (in input) evicting(d placement.Decision) []string {
 	return out
 }
 
-// limited returns the clusters that the object must not leave yet because of a limit of the hub, each with the reason.
-// It does not return the clusters in held. The claims record for which limits the object waits. wait is the time until
-// a limit may allow the eviction, or 0 if only an event can allow it.
+// limited returns the clusters that the object must not leave yet, each with the reason. It does not return the
+// clusters in held. The claims record for which limits the object waits. wait is the time until a limit may allow the
+// eviction, or 0 if only an event can allow it.
 func (in input) limited(d placement.Decision, held map[string]string, c *Claims) (hold map[string]string, wait time.Duration) {
 	for _, name := range in.evicting(d) {
 		m := in.Facts.Cluster(name)
@@ -80,7 +80,8 @@ func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Dura
 	return "", 0
 }
 
-// evicted returns the Evicting entry of a cluster that the decision replaces by other clusters.
+// evicted returns the next entry of a cluster that the decision replaces by other clusters. It is Evicting, and becomes
+// Absent when isReplaced allows this.
 func (in input) evicted(e hubv1.BindingTarget, d placement.Decision, whenUnselected hubv1.RemovalPolicy, spec *hubv1.PlacementSpec) hubv1.BindingTarget {
 	if e.State == hubv1.TargetEvicting {
 		if in.isReplaced(e, d, spec) {
@@ -96,8 +97,8 @@ func (in input) evicted(e hubv1.BindingTarget, d placement.Decision, whenUnselec
 }
 
 // isReplaced reports whether the copy of an Evicting cluster may be removed. The cluster must answer, and must hold or
-// refuse its wanted copy. The clusters that replace it must have healthy wanted copies, and this decision must keep
-// these clusters.
+// refuse its wanted copy. The clusters that replace it must have healthy wanted copies. This decision must keep at
+// least one of them, and the kept shares must cover all replicas, unless a drain also evicts without a replacement.
 func (in input) isReplaced(e hubv1.BindingTarget, d placement.Decision, spec *hubv1.PlacementSpec) bool {
 	m := in.Facts.Cluster(e.Name)
 	if m == nil || m.IsAway() || len(Awaited(in.Binding, e, in.hub())) > 0 {
@@ -115,7 +116,7 @@ func (in input) isReplaced(e hubv1.BindingTarget, d placement.Decision, spec *hu
 }
 
 // keptBy returns the Present entries that a decision keeps. An entry without a MemberCluster is kept. Entries whose
-// removal the guard holds are not returned, because they may be removed soon.
+// removal the guard has not released are not returned, because they may be removed soon.
 func (in input) keptBy(d placement.Decision) (kept []hubv1.BindingTarget) {
 	names := slices.Clone(d.Missing)
 	for _, t := range d.Targets {
@@ -314,7 +315,7 @@ func (in input) drainEvicts(cluster string) bool {
 	return in.isDrained(cluster) && in.Facts.Cluster(cluster).Spec.Drain.Evict
 }
 
-// needsRoom reports whether a drained cluster keeps replicas because no other cluster has room for them.
+// needsRoom reports whether a cluster is drained, and its drain keeps replicas for which no other cluster has room.
 func (in input) needsRoom(cluster string) bool {
 	return in.isDrained(cluster) && !in.drainEvicts(cluster)
 }

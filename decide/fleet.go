@@ -31,7 +31,7 @@ type Fleet struct {
 	// NamespaceLabels by namespace.
 	NamespaceLabels map[string]map[string]string
 	Objects         []FleetObject
-	// Elsewhere has, for each cluster, the number of objects on it that are not in Objects.
+	// Elsewhere has, for each cluster, the number of objects that the hub sends there in addition to Objects.
 	Elsewhere map[string]int
 	Now       time.Time
 
@@ -72,8 +72,8 @@ type Settlement struct {
 
 // Outcome is the final state of one object.
 type Outcome struct {
-	// Binding of the object after the last decision. It is nil if the object has no binding. Its status is up to date in
-	// the fields that decisions read.
+	// Binding of the object after the last decision. It is nil if the object has no binding. The parts of its status that
+	// no decision reads are unchanged.
 	Binding hubv1.BindingObject
 	// Scheduled is the condition of the last decision.
 	Scheduled metav1.Condition
@@ -87,10 +87,11 @@ type Outcome struct {
 // eviction, a replacement and a withdrawal.
 const settleRounds = 20
 
-// Settle simulates decisions. It decides on every object, and again on each object whose inputs have changed, until no
-// decision changes. Between two decisions, each reachable cluster applies the last decision, and its copy becomes
-// healthy. A lost cluster first becomes unreachable. In a second pass, it has been unreachable for longer than the
-// placements tolerate. Settle writes to no API server. It calls tell with the number of decided objects.
+// Settle simulates decisions. It decides on every object, and again on each object whose decision has changed and on
+// the objects that it needs, until no decision changes. Between two decisions, each reachable cluster applies the last
+// decision, and its copy becomes healthy. A lost cluster first becomes unreachable. In a second pass, it has been
+// unreachable for longer than the placements tolerate. Settle writes to no API server. It calls tell with the number of
+// decided objects.
 func (f Fleet) Settle(ctx context.Context, tell func(decided, of int)) (*Settlement, error) {
 	if len(f.lost) > 0 {
 		silent, err := f.inGrace().settle(ctx, tell)

@@ -32,8 +32,8 @@ type Input struct {
 	Referrers []Referrer
 	// Staging has the inputs of rollouts. If it is nil, every target gets the newest state, as in a simulation.
 	Staging *Staging
-	// Withdrawn is true if every cluster with an Absent entry has confirmed that its copy is gone, even if the rows do not
-	// show this yet.
+	// Withdrawn is true if every cluster with an Absent entry has confirmed the withdrawal, even if the rows do not show
+	// this yet.
 	Withdrawn bool
 	// Unconfirmed is true if no uncached read has confirmed the state of the object. The decision then removes no copy.
 	Unconfirmed bool
@@ -148,7 +148,7 @@ type Limits struct {
 	Untried map[string]bool
 	// FullDrains are the names of the drained clusters from which the maximum number of other objects is already moving.
 	FullDrains map[string]bool
-	// AnswersAwaited is how long the object's decision has waited for clusters to report whether they serve the kind.
+	// AnswersAwaited is how long decisions have waited for clusters to report whether they serve the kind.
 	AnswersAwaited time.Duration
 }
 
@@ -169,7 +169,7 @@ func kindOf(p hubv1.PlacementObject) string {
 // input is an Input with the state of one call of Decide.
 type input struct {
 	Input
-	// noRoom is true in the second run of Decide. The first run moved the object from a drained cluster, and the other
+	// noRoom is true in the second run of follow. The first run moved the object from a drained cluster, and the other
 	// clusters had no room for all its replicas.
 	noRoom bool
 	// replay records each step. If it is nil, no step is recorded.

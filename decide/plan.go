@@ -31,11 +31,9 @@ type Plan struct {
 	Spec *hubv1.BindingSpec
 	// WhenDeleted is the removal policy for the case that the object and its placement are deleted together.
 	WhenDeleted hubv1.RemovalPolicy
-	// Remove is true if the binding can be deleted, because every cluster has confirmed its withdrawal and no cluster will
-	// get the object.
+	// Remove is true if the binding can be deleted, because no cluster has work left, and no cluster will get the object.
 	Remove bool
-	// Withdraws is true if a copy is withdrawn or abandoned by this plan, or was before, and the cluster has not confirmed
-	// that the copy is gone.
+	// Withdraws is true if this plan begins to withdraw, to evict or to give up a copy.
 	Withdraws bool
 	// Payloads are the parts of revisions that must be stored before the binding's spec with their digests is written.
 	Payloads []Payload
@@ -57,7 +55,7 @@ type Status struct {
 	OtherPlacements []string
 }
 
-// Claims are the shares of the hub's limits that a decision uses. The leader records them after it has written the
+// Claims are the shares of the hub's limits that a decision uses. The leader reserves them before it writes the
 // decision.
 type Claims struct {
 	// Evicted are the clusters that become Evicting by this decision.

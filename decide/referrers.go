@@ -81,8 +81,8 @@ func (in input) followReferrers() Plan {
 	return p
 }
 
-// keptForReferrers returns a plan that keeps the current decision, if the decision on the objects that need this object
-// is not possible now. Otherwise it returns nil.
+// keptForReferrers returns a plan that keeps the current decision, if the object cannot follow the objects that need it
+// now. Otherwise it returns nil.
 func (in input) keptForReferrers(owner hubv1.PlacementObject) *Plan {
 	var p Plan
 	switch refusal := in.forbidden(); {

@@ -208,8 +208,9 @@ func (in input) rowFor(t rollout.Target) rollout.Row {
 	return out
 }
 
-// held returns the revision that a Present target gets. If the step of the rollout does not cover the target, it is the
-// previous one. The step does not cover the hub's own cluster, and is empty in a replay.
+// held returns the revision that a Present target gets. If the step of the rollout does not cover the target, such as
+// the hub's own cluster, it is the revision of the rollout. In a simulation, the step covers no target, and a target
+// keeps its previous revision.
 func (in input) held(before *hubv1.BindingTarget, step rollout.Result, cluster string) int64 {
 	switch held := step.Holds[cluster]; {
 	case held != 0:

@@ -106,9 +106,9 @@ func (in input) abandons(c *hubv1.MemberCluster, hindered bool) (wait time.Durat
 	return c.DeletionTimestamp.Add(time.Duration(seconds) * time.Second).Sub(in.Now), true
 }
 
-// withdrawn reports whether the copy of an Absent entry is confirmed to be gone, by a row or by this process. A row
-// counts only if it belongs to the current or the previous spec of the binding. An older row may confirm an earlier
-// withdrawal of the same cluster.
+// withdrawn reports whether the withdrawal of an Absent entry is confirmed, by a row or by this process. A row counts
+// only if it belongs to the current or the previous spec of the binding. An older row may confirm an earlier withdrawal
+// of the same cluster.
 func (in input) withdrawn(e hubv1.BindingTarget) bool {
 	if e.State != hubv1.TargetAbsent || in.Binding == nil {
 		return false
@@ -126,8 +126,8 @@ func present(cluster string) hubv1.BindingTarget {
 	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetPresent}
 }
 
-// absent returns an Absent entry for the cluster of e. It records the previous UID of the object if the copies still
-// have this UID in their annotations.
+// absent returns an Absent entry for the cluster of e. It records the UID in the copies' annotations: the UID of the
+// object that the binding has recorded, or the UID of the previous Absent entry.
 func (in input) absent(e hubv1.BindingTarget, reason string, policy hubv1.RemovalPolicy) hubv1.BindingTarget {
 	uid := in.Spec().ObjectRef.UID
 	if e.Absent != nil {
@@ -169,7 +169,7 @@ func evictingOf(spec *hubv1.BindingSpec) map[string]bool {
 
 func byName(a, b hubv1.BindingTarget) int { return cmp.Compare(a.Name, b.Name) }
 
-// Forgotten returns the copies that stay on clusters because the binding was deleted, each as "cluster: reason".
+// Forgotten returns the copies that stay on clusters after the binding was deleted, each as "cluster: reason".
 func Forgotten(i Input, p Plan) []string {
 	in, left := input{Input: i}, p.LeftBehind
 	if in.Object.State == Deleted {

@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// kind watches one kind, or one kind in one namespace. Only the goroutine of run writes its fields.
+// kind watches one kind, or one kind in one namespace. Only the goroutine of run changes its objects and its place.
 type kind struct {
 	gvk       schema.GroupVersionKind
 	set       *Set

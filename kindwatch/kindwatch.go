@@ -35,8 +35,8 @@ type Options struct {
 	// that it does not serve the kind. It may block, because only this kind waits for it.
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
 	// Namespaces returns the namespaces in which a namespaced resource is watched, with one watch for each. If the result
-	// is empty, or Namespaces is nil, one watch covers all namespaces. Namespaces is called once for each resource, and
-	// must not block.
+	// is empty, or Namespaces is nil, one watch covers all namespaces. Namespaces is called each time the resource of a
+	// kind has been resolved, and must not block.
 	Namespaces func(schema.GroupVersionResource) []string
 	// LabelSelector of the objects. Empty means all objects.
 	LabelSelector string

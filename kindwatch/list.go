@@ -25,7 +25,7 @@ const (
 )
 
 // firstList lists the kind after it has got a slot. A kind that has failed before does not wait for a slot, because its
-// pauses already spread the lists. A server that hangs occupies at most one slot.
+// pauses already spread the lists. A kind of a server that hangs therefore takes a slot only at its first attempt.
 func (k *kind) firstList(ctx context.Context) error {
 	if k.failures == 0 {
 		end, err := lists.take(ctx)

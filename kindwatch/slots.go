@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// slots limits the number of first lists that run at the same time, because a starting hub lists every kind of every
+// slots limits the number of first lists that begin at the same time, because a starting hub lists every kind of every
 // member. Each list has two pages of objects in memory, so that the limit also limits the memory. A list that takes
 // long loses its slot and continues. A server that hangs therefore delays other lists only for that time.
 type slots struct {

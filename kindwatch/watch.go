@@ -20,8 +20,8 @@ const (
 	// server that closes each watch at once would get five requests a second. A longer watch ends a series of failures,
 	// even without an event.
 	shortWatch = 500 * time.Millisecond
-	// brokenBeforeList is the number of consecutive error events after which the kind is listed again, because the
-	// resourceVersion of the watch may be the cause of the errors.
+	// brokenBeforeList is the number of consecutive errors inside a watch after which the kind is listed again, because
+	// its resourceVersion may be the cause.
 	brokenBeforeList = 3
 )
 
@@ -110,7 +110,7 @@ func (k *kind) open(ctx context.Context, cancel context.CancelFunc) (watch.Inter
 // streamError returns the error of an event that has no object: the server or the decoder has sent a Status instead.
 func (k *kind) streamError(e watch.Event) error { return k.broke(apierrors.FromObject(e.Object)) }
 
-// broke counts an error event of a watch.
+// broke counts an error inside a watch.
 func (k *kind) broke(err error) error {
 	if k.broken++; k.broken >= brokenBeforeList {
 		k.broken = 0

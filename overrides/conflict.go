@@ -7,8 +7,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// claim records that a policy sets or removes the value at one path. Claims of different policies with equal rank must
-// agree.
+// claim records what a rule does with the value at one path: it reads, sets, removes or otherwise changes the value.
+// Claims of different policies with equal rank must agree.
 type claim struct {
 	kind  claimKind
 	value any // for claimSet, claimText and claimParts
@@ -45,7 +45,7 @@ type node struct {
 	children map[string]*node
 }
 
-// claims collects the claims of rules of equal rank, to find policies that set one field to different values.
+// claims collects the claims of rules of equal rank, to find policies that disagree.
 type claims struct {
 	root *node
 	claimant
@@ -118,7 +118,7 @@ func (c *claims) reshaped(list pointer) bool {
 	})
 }
 
-// rewritten reports whether an earlier rule of the same policy may replace the text of the field.
+// rewritten reports whether the current rule, or an earlier rule of the same policy, may replace the text of the field.
 func (c *claims) rewritten(path pointer) bool {
 	return slices.ContainsFunc(append(slices.Clip(c.earlier), c.current), func(o *change) bool {
 		return o.some(func(a action) bool {
@@ -254,8 +254,7 @@ func (n *node) disagreement(path pointer, above []ancestor) *ConflictError {
 				return newConflict(o.rule, c.rule, path)
 			}
 		}
-		// Two equal claims of different policies are enough, because a claim of a third policy either agrees with both, or
-		// conflicts with one of them.
+		// Two equal claims are enough. A claim of a third policy agrees with both, or conflicts with one of another policy.
 		if same := func(o *claim) bool { return o.kind == c.kind && equal(o.value, c.value) }; count(kept, same) < 2 {
 			kept = append(kept, c)
 		}

@@ -151,8 +151,8 @@ func scalarOf(n *yaml.Node) any {
 	return n.Value
 }
 
-// written returns the text of the document with another value. message describes the error, and is empty if there is no
-// error.
+// written returns the text of the document with another value. The second result describes the error, and is empty if
+// there is no error.
 func (d *document) written(value map[string]any, text string) (string, string) {
 	out, err := safely(func() (string, error) {
 		if err := rewrite(d.node, d.value, value); err != nil {

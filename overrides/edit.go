@@ -148,8 +148,8 @@ func (e *textEdit) change(document map[string]any, b *budget) *fault {
 	return nil
 }
 
-// claim adds the claims of the edit, as if the fields of the document were below the string field. If an earlier rule
-// may replace the text, it claims the whole field.
+// claim adds the claims of the edit, as if the fields of the document were below the string field. If the text cannot
+// be read, or another part of the policy may replace it, it claims the whole field.
 func (e *textEdit) claim(to *claims, state map[string]any) {
 	_, parsed, f := e.read(state, to.budget)
 	if f != nil || to.rewritten(e.path) {

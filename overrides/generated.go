@@ -37,8 +37,8 @@ var generated = map[schema.GroupKind]func(spec map[string]any){
 	},
 }
 
-// withoutGenerated returns the manifest without the fields that an API server sets itself. A manifest without such
-// fields is returned as it is.
+// withoutGenerated returns the manifest without the fields that an API server sets itself. A manifest of a kind without
+// such fields is returned as it is.
 func withoutGenerated(manifest map[string]any) map[string]any {
 	apiVersion, _ := manifest["apiVersion"].(string)
 	kind, _ := manifest["kind"].(string)

@@ -50,12 +50,12 @@ func (o *operation) apply(doc map[string]any, b *budget) *fault {
 	return edit(doc, o.path, adviceCreate, add(value))
 }
 
-// step changes one key of the container and returns the container. ok is false if the key does not exist, or must not
-// exist. message then has the reason, unless the reason is obvious.
+// step changes one key of the container and returns the changed container. ok is false if the key cannot be changed,
+// for example because it does not exist. message then has the reason, unless the reason is obvious.
 type step func(container any, key string) (changed any, message string, ok bool)
 
-// edit applies a step to the container to which all but the last step of the pointer lead. A changed list is a new
-// list, which it stores in the parent.
+// edit applies a step to the container to which all but the last step of the pointer lead. It stores the changed
+// container in the parent, because a changed list may be a new list.
 func edit(doc any, path pointer, advice string, do step) *fault {
 	_, f := editAt(doc, path, 0, advice, do)
 	return f

@@ -10,8 +10,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// rank is the position of a rule in the order of precedence. It depends only on the spec of the policy, not on labels
-// of clusters.
+// rank is the position of a rule in the order of precedence. It depends only on the policy, not on labels of clusters.
 type rank struct {
 	stage        int
 	priority     int32

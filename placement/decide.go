@@ -50,8 +50,8 @@ type Facts struct {
 	// Served maps each known kind to the versions that the cluster serves. The list is empty if the cluster does not serve
 	// the kind.
 	Served map[schema.GroupKind][]string
-	// ServedInFull is true if the cluster has reported all kinds that it serves. Even so, a kind that is missing in Served
-	// may have been added since.
+	// ServedInFull is true if Served has all kinds about which the cluster has reported. A kind that is missing in Served
+	// has then not been reported yet.
 	ServedInFull bool
 	// Operators are the operators on the cluster. The list is nil if the object itself belongs to an operator.
 	Operators []hubv1.OperatorFact
@@ -73,8 +73,8 @@ type Input struct {
 	Clusters []Cluster
 	// Held names the clusters with a Present entry in the binding. Evicting names the clusters with an Evicting entry.
 	Held, Evicting map[string]bool
-	// Divided is true if the replicas are divided among the clusters. If a cluster loses the object, its remaining
-	// clusters take over the replicas.
+	// Divided is true if the replicas are divided among the clusters. If a cluster loses the object, the remaining
+	// clusters of the object take over the replicas.
 	Divided bool
 	// MostAway is the maximum percentage of clusters that may be unreachable at once. If more are unreachable, objects
 	// stay on them. 0 means DefaultMostAway.
@@ -212,8 +212,8 @@ func decide(in Input, t *Trace) (d Decision, compared int) {
 	return d, compared
 }
 
-// wait handles a cluster that the object should leave. It records whether the object leaves the cluster now, or when it
-// may leave.
+// wait records why the object must leave a cluster that holds it, and why it cannot leave yet. It also records the time
+// until a toleration ends.
 func (d *Decision) wait(in *Input, c *contender, outage cause) {
 	if c.held {
 		c.due = due(in, c.cluster)

@@ -7,7 +7,7 @@ import (
 )
 
 // Outranks reports whether only a is enforced. If so, b cannot keep an object from a, neither as the current placement
-// nor by suspendScheduling.
+// nor by suspend.scheduling.
 func Outranks(a, b hubv1.PlacementObject) bool { return a.IsEnforced() && !b.IsEnforced() }
 
 // OutrankedBy returns the enforced placements that may select some of the objects of a namespaced placement. It

@@ -211,8 +211,8 @@ func draining(_ *Input, c *Cluster) cause {
 	return cause{hubv1.ReasonDraining, "the cluster is being drained"}
 }
 
-// notServed rejects clusters that have reported not to serve the kind. A cluster that has not reported yet may serve
-// any kind.
+// notServed rejects clusters that have reported other kinds but not yet this kind, and clusters that do not serve it at
+// a suitable version. A cluster that has reported no kind at all may serve any kind.
 func notServed(in *Input, c *Cluster) cause {
 	kind := in.Object.GVK.GroupKind()
 	versions, known := c.Served[kind]

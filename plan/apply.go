@@ -61,7 +61,7 @@ func encodeStrings(u *unstructured.Unstructured) {
 	delete(u.Object, "stringData")
 }
 
-// owned tells which values of an object the last apply has set. Other clients have set all other values.
+// owned tells which values of an object previous applies have set. Other clients have set all other values.
 type owned struct {
 	annotated any            // the value in the annotation of kubectl apply; nil if it is missing
 	fields    map[string]any // the fields of a server-side apply below the value; nil if there are none

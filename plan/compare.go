@@ -14,13 +14,13 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// edit has the policies and clusters that the change adds, changes or removes.
+// edit has the override policies that the change adds, changes or removes, and the clusters that it adds or changes.
 type edit struct {
 	overrides []hubv1.OverridePolicyObject // before and after
 	clusters  map[string]bool
 }
 
-// editOf finds the policies and clusters that differ between two fleets. It compares pointers.
+// editOf finds the override policies and clusters that differ between two fleets. It compares pointers.
 func editOf(before, after decide.Fleet) edit {
 	e := edit{clusters: map[string]bool{}}
 	for _, p := range before.Overrides {
@@ -135,7 +135,8 @@ func (m *maker) render(f decide.Fleet, o decide.FleetObject, b hubv1.BindingObje
 	return out
 }
 
-// unwritten adds to the plan the copies that the hub writes now but could not write after the change.
+// unwritten adds to the plan the copies that could not be written after the change, if the same reason does not exist
+// now.
 func (m *maker) unwritten(p Pair, before, after map[string]Rendering) {
 	clusters := map[string][]string{} // by reason and message
 	var order []Problem

@@ -38,7 +38,7 @@ func Decide(ctx context.Context, before, after decide.Fleet, tellBefore, tellAft
 	return d, nil
 }
 
-// DecideNext returns the next decisions on a fleet. It compares them with the decisions in the fleet's bindings.
+// DecideNext returns the next decisions on a fleet. The earlier decisions are those in the fleet's bindings.
 func DecideNext(ctx context.Context, fleet decide.Fleet, tell func(decided, of int)) (*Decisions, error) {
 	is, err := fleet.Settle(ctx, tell)
 	if err != nil {
@@ -221,8 +221,8 @@ func (d *Decisions) Notes() []string {
 	return out
 }
 
-// Underway returns the number of objects on which a decision was made that the clusters have not applied yet. It is 0
-// for a fleet without bindings.
+// Underway returns the number of objects whose clusters or shares will change even without the change, because the hub
+// has work left. It is 0 for a fleet without bindings.
 func (d *Decisions) Underway() int {
 	n, bound := 0, false
 	for i, o := range d.before.Objects {

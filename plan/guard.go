@@ -91,8 +91,7 @@ func (m *maker) scopes() (placements, clusters map[string]guard.Scope, waiting m
 	return placements, clusters, waiting
 }
 
-// addCopy counts a copy of a scope. A scope that is not in the map yet has no limit, so that the guard uses its
-// default.
+// addCopy counts a copy of a scope. A scope that is not in the map has no limit, so that the guard uses its default.
 func addCopy(scopes map[string]guard.Scope, name string) {
 	if s, known := scopes[name]; known {
 		s.Copies++

@@ -26,7 +26,7 @@ type Plan struct {
 	// Changes are the changes of copies that stay.
 	Changes []Change `json:"changes,omitempty"`
 	Guard   Guard    `json:"guard"`
-	// Refusals are the objects in the given files that admission would refuse.
+	// Refusals are the objects of the change that admission would refuse.
 	Refusals []Refusal `json:"refusals,omitempty"`
 	// Problems are objects that the hub could place and write before the change, but not after it.
 	Problems []Problem `json:"problems,omitempty"`
@@ -35,7 +35,7 @@ type Plan struct {
 	NotAsked []NotAsked `json:"notAsked,omitempty"`
 	// Live has the members' answers to a dry run. It is nil if no member was asked.
 	Live *Live `json:"live,omitempty"`
-	// Notes name inputs that the plan does not know, and that may change the result.
+	// Notes are remarks on the plan, such as inputs that it does not know.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -141,7 +141,7 @@ type Group struct {
 	Fields   []Field  `json:"fields"`
 }
 
-// Refusal is an object in the given files that admission would refuse.
+// Refusal is an object of the change that admission would refuse.
 type Refusal struct {
 	Object Object `json:"object"`
 	// File that contains the object.

@@ -24,7 +24,7 @@
 //   - If only policies change after a rollback or an undo, the change has the template to which the clusters returned.
 //
 // BindingRollout.Wave names the wave in progress. A wave that has passed is not repeated until the next change.
-// Clusters that join, return or are resumed get the revision of the last passed wave that includes them.
+// Clusters that join, return or are resumed get the revision that their wave has passed.
 //
 // No wave waits for suspended and cordoned clusters (Target.Kept), which keep their revision, or for clusters that a
 // user skips. If the policy says unreachable: Skip, no wave waits for unreachable clusters. A wave waits for an evicted

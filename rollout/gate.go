@@ -14,8 +14,8 @@ type gate struct {
 	skipAway          bool
 }
 
-// doubt is how long a healthy row must last if it is older than the decision to change the cluster. Such a row may
-// describe another revision.
+// doubt is how long the state of a row must last if the row is older than the decision to change the cluster. Such a
+// row may describe another revision.
 const doubt = time.Minute
 
 func newGate(p *hubv1.RolloutPolicy) gate {

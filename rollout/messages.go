@@ -101,8 +101,8 @@ func (s *step) remarks() string {
 	return join(s.pausedByMember(s.at, s.at), left)
 }
 
-// pausedByMember names a cluster of the waves from to to. An admin of this member has paused the copy for longer than
-// the timeout of the healthGate.
+// pausedByMember names a cluster of these waves, whose indexes are at least from and at most to. An admin of this
+// member has paused the copy for longer than the timeout of the healthGate.
 func (s *step) pausedByMember(from, to int) string {
 	for _, t := range s.targets {
 		if t.Wave < from || t.Wave > to || !t.Row.HeldByMember || t.Holds != s.rollout.Revision || s.healthy(t) || !s.counts(t) {

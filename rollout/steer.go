@@ -81,8 +81,9 @@ func changing(r *hubv1.BindingRollout) bool {
 	return r != nil && r.Phase != hubv1.RolloutComplete && r.Phase != hubv1.RolloutRolledBack
 }
 
-// State returns a digest of the placement's rollout policy and of the changes in progress. A caller can use it to
-// refuse a request that a user made about an older state. The progress of a change does not alter the digest.
+// State returns a digest of the placement's generation, of its pause, and of the changes that are not complete. A
+// caller can use it to refuse a request that a user made about an older state. The progress of a change does not alter
+// the digest.
 func (s Steering) State() string {
 	lines := []string{fmt.Sprintf("%s %d %s", s.Placement.GetUID(), s.Placement.GetGeneration(), s.Placement.GetAnnotations()[hubv1.RolloutPauseAnnotation])}
 	for _, b := range s.Objects {

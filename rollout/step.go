@@ -17,7 +17,7 @@ type Target struct {
 	Wave int
 	// Holds is the revision in the entry, or 0 for a new entry.
 	Holds int64
-	// Since is the time at which the entry got its revision. It is zero if this is the first revision of the entry.
+	// Since is the time at which the entry got its revision. It may be zero for the first revision of the entry.
 	Since time.Time
 	// Least is the minimum revision for a cluster that replaces another: the revision of the replaced cluster. Otherwise
 	// it is 0.
@@ -33,14 +33,14 @@ type Target struct {
 
 // Row is the last report of a cluster about its copy. The zero value means that the cluster has not reported.
 type Row struct {
-	// Revision is the revision of the copy that the cluster reports.
+	// Revision is the revision that the report describes.
 	Revision int64
 	Applied  bool
 	Health   hubv1.Health
 	// Refused is true if the copy cannot be applied until a user changes something.
 	Refused         bool
 	Reason, Message string
-	// Changed is the time of the last change of the row's condition, health or reason.
+	// Changed is the time of the last change of applied, health or reason.
 	Changed time.Time
 	// PassingSince is the time since which the copy is applied and healthy at its revision. It is zero if the copy is not
 	// applied and healthy.
@@ -154,7 +154,7 @@ func newStep(in Input) *step {
 	return s
 }
 
-// position returns the index of the current wave. If the change is complete, it returns the number of waves. If the
+// position returns the index of the current wave. If no wave is in progress, it returns the number of waves. If the
 // policy no longer has the wave, the change starts again at the first wave.
 func (s *step) position() int {
 	if s.rollout.Wave == "" && (s.baseline() || s.rollout.Phase == hubv1.RolloutComplete || s.rollout.Phase == hubv1.RolloutRolledBack) {

@@ -9,7 +9,7 @@ import (
 )
 
 // Verbs are users' requests about the rollouts of a placement, parsed from its annotations. A request with a time
-// applies only to changes that began before that time.
+// applies only to changes that began at or before that time.
 type Verbs struct {
 	// Pause is true if no further clusters may begin to change.
 	Pause bool
