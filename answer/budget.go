@@ -55,7 +55,7 @@ type charge struct {
 	beyond bool // it has the turn to exceed the budget
 }
 
-// fits charges a further amount. It returns false if the budget has no room and the call may not exceed it.
+// fits charges a further amount, unless the call may exceed the budget. It returns false if the budget has no room.
 func (c *charge) fits(more int64) bool {
 	if c.beyond {
 		return true

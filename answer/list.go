@@ -75,7 +75,7 @@ func (l *listReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cause returns the error of the reader, which the decoder has replaced by its own.
+// cause returns the error of Read if Read has refused more bytes. Otherwise it returns the error of the decoder.
 func (l *listReader) cause(err error) error {
 	if l.failed != nil {
 		return l.failed

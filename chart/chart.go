@@ -94,9 +94,9 @@ type Hook struct {
 
 // Render renders a chart. It does not change the Input.
 //
-// Render returns after MostTime, or when ctx ends. A template that does not end cannot be stopped, so that its
-// goroutine goes on. A template can also use any amount of memory, or the whole stack, which ends the process. A
-// program that must not end renders charts of other authors by package child.
+// Render returns after MostTime at the latest, or when ctx ends. A template that does not end cannot be stopped, so
+// that its goroutine goes on. A template can also use any amount of memory, or the whole stack, which ends the process.
+// A program that must not end renders charts of other authors by package child.
 func Render(ctx context.Context, in Input) (Rendered, error) {
 	digest, err := check(in)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // Connection has the address of a member's API server, and the credentials of the hub there. The hub uses nothing else
-// to reach the server. Equal connections have the same link.
+// to reach the server. If a new kubeconfig of a cluster has an equal Connection, its link stays.
 type Connection struct {
 	// Server is the https URL of the API server, without a trailing slash.
 	Server string

@@ -140,8 +140,8 @@ type ApplyIntent struct {
 	// Adopting is the UID of an unmanaged object that the hub adopts, in the way that Adoption allows. If it is set,
 	// Apply writes to no other object and creates none.
 	Adopting types.UID
-	// KeepAway is true if the cluster held the copy before. If the copy is missing, Apply does not create it again, and
-	// the outcome is NotRecreated.
+	// KeepAway is true if the cluster held the copy before and must not get it again. If the copy is missing, Apply does
+	// not create it, and the outcome is NotRecreated.
 	KeepAway bool
 	// Source is the state of the hub from which the manifest was rendered. Apply does not overwrite a copy from a later
 	// state of the hub. The outcome is then HubIsOlder.
@@ -156,8 +156,8 @@ type Known struct {
 	// Confirmed is the content hash in the row of the binding. It is empty if the cluster has no row.
 	Confirmed string
 	// Observed is the last observed resourceVersion of the copy, or empty. It is set only if the last event showed the
-	// copy with its last confirmed content, not paused and not being deleted. If it is set, Apply writes at this version,
-	// and reads the copy only if the version has changed. If it is empty, Apply reads the copy first.
+	// copy with its last confirmed content, not paused and not being deleted. If it is set, Apply may write at this
+	// version without a read.
 	Observed string
 	// Unknown is true if the hub knows of no object of this name on the cluster. Apply then creates the object without a
 	// read, and reads it only if it exists.

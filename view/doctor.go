@@ -175,7 +175,7 @@ func CheckMember(m *hubv1.MemberCluster, now time.Time) Check {
 	return Check{Name: name, Result: FindingOK, Message: ready.Reason}
 }
 
-// Lacks counts the kinds that the hub cannot write, by cluster and reason.
+// Lacks has, by cluster and reason, the kinds that the hub cannot write, each with the number of its objects.
 type Lacks map[lack]map[string]int
 
 type lack struct{ cluster, reason string }

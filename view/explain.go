@@ -25,7 +25,7 @@ type Explanation struct {
 	Division *ExplainedDivision `json:"division,omitempty"`
 	// Rollout of the object, from its binding. It is absent if the placement has no rollout.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
-	// Notes name the inputs that only the hub knows, so that the replay does without them.
+	// Notes name the inputs of the replay that may differ from the inputs of the hub.
 	Notes []string `json:"notes,omitempty"`
 	// Fields shows which policy or manager set each field on the requested cluster, if the user asked for fields.
 	Fields *Fields `json:"fields,omitempty"`

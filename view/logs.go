@@ -59,7 +59,8 @@ func (r *LogReader) Print(w io.Writer, cluster string, log memberview.ContainerL
 	return false
 }
 
-// Since returns the containers of a cluster of which log lines were printed, each with the time of its last line.
+// Since returns the containers of a cluster of which log lines were printed, each with the time from which its next
+// lines are requested.
 func (r *LogReader) Since(cluster string) (out []memberview.LogSince) {
 	for name, at := range r.from {
 		if name.cluster == cluster {

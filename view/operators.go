@@ -383,8 +383,8 @@ func (s *OperatorObjects) OnClusters() OperatorOnClusters {
 	return out
 }
 
-// asTheHubCounts returns the same as OnClusters, but without the objects that AddUnplaced has added. The status of the
-// operator counts in this way.
+// asTheHubCounts returns the same as OnClusters. In addition, a cluster is not ready if the status of the operator says
+// so, because the hub also knows the objects without a binding.
 func (s *OperatorObjects) asTheHubCounts() OperatorOnClusters {
 	out := s.OnClusters()
 	for i := range out.OnClusters {

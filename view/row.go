@@ -78,9 +78,9 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 	return row
 }
 
-// during changes a row for the time in which no hub runs. It adds the time since which no hub runs. It sets Applied to
-// Unknown, unless the row has digest, the digest of the manifest that the hub would send now. digest is empty if it is
-// not known.
+// during changes a row for the time in which no hub runs. A row that was live gets the time of its last observation.
+// Applied changes from True to Unknown, unless the row has digest, the digest of the manifest that the hub would send
+// now. digest is empty if it is not known.
 func (r *Row) during(silence *Silence, digest string) {
 	r.silent, r.mayBeLost = true, false
 	if r.unheard {

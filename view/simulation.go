@@ -74,8 +74,8 @@ type SimulatedCluster struct {
 	Replicas       int64 `json:"replicas"`
 }
 
-// Simulate returns the differences between the decisions before and after the changes. With all, it also returns
-// objects whose decisions are the same.
+// Simulate returns the differences between the decisions before and after the changes. With all, the text of the result
+// names every object that differs.
 func Simulate(d *plan.Decisions, changes, notes []string, all bool) Simulation {
 	s := Simulation{Changes: changes, Notes: append(notes, d.Notes()...), Objects: []SimulatedObject{}, all: all}
 	before, after := d.Clusters()

@@ -9,10 +9,11 @@ const (
 	// credentials.
 	ConditionCredentialsValid = "CredentialsValid"
 	// ConditionCredentialsExpireSoon of a MemberCluster is True if less than a third of the lifetime of its credentials is
-	// left, and they were not renewed. It is False if a renewal has failed, but more than a third is left. Otherwise the
-	// MemberCluster does not have this condition.
+	// left, and they were not renewed. It is False if a renewal has failed or is not possible, but more than a third is
+	// left. Otherwise the MemberCluster does not have this condition.
 	ConditionCredentialsExpireSoon = "CredentialsExpireSoon"
-	// ConditionTopologyChanged of a MemberCluster is True if its nodes have another region than status.topology.
+	// ConditionTopologyChanged of a MemberCluster is True if its nodes have a region or zone that status.topology lacks. A
+	// region or zone that a label of the MemberCluster sets is not compared.
 	ConditionTopologyChanged = "TopologyChanged"
 	// ConditionAnswersTooLarge of a MemberCluster is True if a response in the last minutes exceeded a limit of the hub.
 	// Otherwise the MemberCluster does not have this condition.
@@ -108,8 +109,8 @@ const (
 )
 
 // ReasonBundleNotReady is the reason of a row whose copy waits for other objects of its bundle. A webhook configuration
-// or APIService waits until all of them are ready on the cluster. A workload waits for the objects that its pods may
-// need.
+// or APIService waits until workloads and definitions are ready, and other objects of Kubernetes exist, on the cluster.
+// A workload waits for the objects that its pods may need.
 const ReasonBundleNotReady = "BundleNotReady"
 
 // Reasons of bundles. If the manifests of a bundle cannot be stored, its stored objects stay.

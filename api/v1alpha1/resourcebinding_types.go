@@ -584,7 +584,7 @@ type ClusterRow struct {
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 
-	// observed is a part of the copy's status: numbers, short texts and conditions, at most 512 bytes.
+	// observed is a part of the copy's status: numbers, booleans, short texts and conditions, at most 512 bytes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object

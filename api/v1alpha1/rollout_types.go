@@ -298,7 +298,7 @@ type ObjectRevision struct {
 	SupersededBy int64 `json:"supersededBy,omitempty"`
 
 	// templateOf is the earlier revision with the same template. It is set if only policies have changed after a rollback
-	// or an undo. Unset: the template is that of the hub object.
+	// or an undo. Unset: the template is the one that the hub object had.
 	// +optional
 	TemplateOf int64 `json:"templateOf,omitempty"`
 }

@@ -15,7 +15,7 @@ type SpreadPolicy struct {
 	NumberOfClusters *int32 `json:"numberOfClusters,omitempty"`
 
 	// topologySpreadConstraints set how clusters spread over regions, zones, or the values of another label. All
-	// constraints must be met. If not all can be met, earlier ones take precedence. At most 8.
+	// constraints must be met. An earlier constraint is met first. At most 8.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8

@@ -265,7 +265,7 @@ func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, m
 	return out, false
 }
 
-// done returns the outcome for an object that needs no write, because it equals the manifest.
+// done returns the outcome for an object that equals the manifest, after a write or without one.
 func (a *Applier) done(in member.ApplyIntent, live *unstructured.Unstructured) member.Outcome {
 	out := seen(applied(hubv1.ReasonApplied, ""), live)
 	out.Hash, _ = content.Hash(a.key, live)

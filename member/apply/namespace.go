@@ -18,8 +18,8 @@ import (
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
 // makeNamespace creates the namespace that an object needs. If it cannot, the outcome has the reason. It uses a create
-// and not an apply. If an apply had set the hub's annotation, a later apply of a Namespace object of the hub would
-// remove it.
+// and not an apply. If an apply had set the OnDemandLabel, a later apply of a Namespace object of the hub would remove
+// it.
 func (a *Applier) makeNamespace(ctx context.Context, name string, in member.ApplyIntent) (out member.Outcome, ok bool) {
 	if !in.CreateNamespace {
 		return refused(hubv1.ReasonNamespaceMissing, member.RetrySlowly,

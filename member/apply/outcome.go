@@ -22,7 +22,7 @@ func refused(reason string, retry member.Retry, format string, args ...any) memb
 	}
 }
 
-// seen adds the UID, version and hash of the live object to the outcome.
+// seen adds the UID, version and generation of the live object to the outcome.
 func seen(out member.Outcome, live *unstructured.Unstructured) member.Outcome {
 	out.UID, out.ResourceVersion, out.Generation = live.GetUID(), live.GetResourceVersion(), live.GetGeneration()
 	return out

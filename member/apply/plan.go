@@ -134,8 +134,8 @@ func notAdopted(t target, in member.ApplyIntent, live *unstructured.Unstructured
 	return &out
 }
 
-// notToAdopt returns the outcome for an object other than the one that the intent names by its UID. It is nil if the
-// intent names no object, or names this object.
+// notToAdopt returns the outcome if the intent names an object to adopt, but this object must not be adopted. It is
+// then already the hub's copy, or an unmanaged object with another UID. The result is nil in all other cases.
 func (a *Applier) notToAdopt(t target, in member.ApplyIntent, live *unstructured.Unstructured) *member.Outcome {
 	if in.Adopting == "" {
 		return nil

@@ -248,7 +248,7 @@ func removed(ctx context.Context, t target, uid types.UID, left *unstructured.Un
 
 // orphan removes the hub's labels, annotations and managedFields entries from the object that was read. The object
 // itself stays. Afterwards, the fields that the hub applied have no owner. A namespace that was created on demand keeps
-// its annotation unless all is true, which means that the policy is Orphan.
+// its OnDemandLabel unless all is true, which means that the policy is Orphan.
 func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstructured, all bool) error {
 	labels := map[string]any{hubv1.HubLabel: nil}
 	if all {

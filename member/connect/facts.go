@@ -38,7 +38,7 @@ const (
 	maxVersion   = 64
 	maxZones     = 64
 	maxResources = 64
-	maxNames     = 4096 // of resources; the first names in sorted order are kept
+	maxNames     = 4096 // of resources while nodes are read; further names are ignored
 )
 
 // readFacts returns the known facts, updated. If a part of the facts cannot be read, it keeps the earlier values of
@@ -237,7 +237,7 @@ func addResources(sum corev1.ResourceList, more map[string]quantity) {
 	}
 }
 
-// fitting returns the list with at most maxNames resources: cpu and memory, then the others in sorted order.
+// fitting returns the list with at most maxResources resources: cpu and memory, then the others in sorted order.
 func fitting(list corev1.ResourceList) corev1.ResourceList {
 	names := slices.SortedFunc(maps.Keys(list), func(a, b corev1.ResourceName) int {
 		return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b))

@@ -21,14 +21,14 @@ func (w want) equal(other want) bool {
 	return w.to == other.to && w.expectedID == other.expectedID
 }
 
-// orders has the requests of other goroutines that the goroutine of a link has not handled yet.
+// orders has the requests of other goroutines to the goroutine of a link.
 type orders struct {
 	wake chan struct{} // has one token if there is a new request
 
 	mu        sync.Mutex
 	want      want
 	interrupt context.CancelFunc // cancels the current attempt; nil before the first one
-	looks     int                // number of calls of Look and LookAgain
+	looks     int                // number of reads that Look or LookAgain has requested
 }
 
 // setWant stores the wanted connection. If it has changed, setWant cancels the current attempt and wakes the goroutine.

@@ -42,9 +42,8 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%d %s: %s", e.code, http.StatusText(e.code), e.message)
 }
 
-// probe checks that the watches of the cluster deliver events. A watch without a resourceVersion begins with the
-// existing objects, so that an event of the namespace kube-system must arrive at once. probe returns the UID of this
-// namespace.
+// probe checks that the watches of the cluster deliver events. A watch from resourceVersion 0 begins with the existing
+// objects, so that an event of the namespace kube-system must arrive at once. probe returns the UID of this namespace.
 func probe(ctx context.Context, l *line, server string, timeout time.Duration) (string, error) {
 	id, err := firstEvent(ctx, l, server, timeout)
 	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {

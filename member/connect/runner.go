@@ -37,7 +37,8 @@ func (a *attempts) succeeded(interval time.Duration) {
 	*a = attempts{due: time.Now().Add(jittered(interval))}
 }
 
-// runner is the state machine of one link. Only the goroutine of the link uses its fields.
+// runner is the state machine of one link. Only the goroutine of the link uses its fields. Other goroutines only send
+// on its channels.
 //
 //	nothing in use -- candidate delivers --> in use -- another kubeconfig --> in use, candidate beside it
 //	      ^                                    |
@@ -164,9 +165,8 @@ func (r *runner) discard(s *session) {
 	}
 }
 
-// verdictOn judges the result of a probe. bad is false if the session works. If the probe has failed, but another watch
-// has delivered an event since the last probe, the session works. This does not hold if another cluster may have sent
-// the event.
+// verdictOn judges the result of a probe. bad is false if the session works. If it does not work, lastHeard becomes the
+// time of the last event of another watch, unless another cluster may have sent this event.
 func (r *runner) verdictOn(id string, err error, to member.Connection) (v verdict, bad bool) {
 	expected := cmp.Or(r.wanted.expectedID, r.facts.latest.ClusterID)
 	switch {

@@ -13,7 +13,7 @@ import (
 
 // Managers returns the sorted names of the field managers that own a field of a live object. pointer is a JSON pointer
 // to the field in the manifest. A list item is found by its keys, because its position may differ in the live object.
-// If the manifest does not have the item, the index in the pointer selects an item of the live object.
+// If the manifest does not have the list, the index in the pointer selects an item of the live object.
 func Managers(live, manifest *unstructured.Unstructured, pointer string) []string {
 	var at []owner
 	for e := range entries(live) {

@@ -14,9 +14,10 @@ import (
 )
 
 // LeaveToMember changes a manifest so that its apply leaves the fields at the JSON pointers as they are in the live
-// object. If only the hub owns such a field, the field gets its live value. Otherwise the server would remove it,
-// because its only owner no longer sends it. All other such fields are removed from the manifest, so that the hub no
-// longer owns them. The manifest is changed in place, and must not share data with other objects.
+// object. A field gets its live value if only the hub owns it, or if a value above it is owned as a whole. Otherwise
+// the server would remove it, because its owner no longer sends it. All other such fields are removed from the
+// manifest, so that the hub no longer owns them. The manifest is changed in place, and must not share data with other
+// objects.
 func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string) {
 	if len(pointers) == 0 {
 		return

@@ -104,8 +104,7 @@ func (c *Lister) Copies(ctx context.Context, most int, keep func(member.Copy) (b
 
 // kinds returns the kinds that the hub may list and write on the member.
 func (c *Lister) kinds(l *listing) ([]Kind, error) {
-	// The hub writes nothing in its own namespace on a member. Rights that it has only there therefore do not show in
-	// which kinds it may write.
+	// The hub writes nothing in its own namespace on a member, so that rights in only this namespace do not matter.
 	rules, err := granted.In(l.ctx, c.options.Client, hubv1.SystemNamespace)
 	if err != nil {
 		return nil, err

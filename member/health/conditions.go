@@ -113,8 +113,8 @@ type reader struct {
 // conditionsSay is the result of reading all conditions of an object.
 type conditionsSay struct {
 	verdict Verdict
-	// judged is false if the vocabulary has none of the condition types. whole is true if a condition with roleWhole is
-	// True. sound is true if a condition with roleWhole or rolePart is True.
+	// judged is false if no condition affects the health. whole is true if a condition with roleWhole is True. sound is
+	// true if a condition with roleWhole or rolePart is True.
 	judged, whole, sound bool
 	// unread has the conditions whose type is not in the vocabulary and whose status is not True.
 	unread []string

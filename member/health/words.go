@@ -81,8 +81,8 @@ type wordsSay struct {
 }
 
 // byWords judges phases, states, healths, the printer columns of the kind, and fields with similar names.
-// conditionsSpeak is true if conditions judge the whole object. A phase that means progress is then ignored. A phase
-// that means failure, and a field named health, still count.
+// conditionsSpeak is true if a condition affects the health. A phase that means progress is then ignored. A phase that
+// means failure, and a field whose name contains health or sync, still count.
 func (r reader) byWords(obj *unstructured.Unstructured, conditionsSpeak bool) wordsSay {
 	out := wordsSay{verdict: Verdict{Health: hubv1.HealthHealthy}}
 	for _, s := range r.said(obj) {

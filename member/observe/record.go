@@ -168,7 +168,8 @@ func (r *record) sameContent(other *record) bool {
 		r.digest == other.digest && r.hash == other.hash && a.paused.Equal(b.paused)
 }
 
-// equal reports whether two records differ at most in the resourceVersion. The handler then need not be called.
+// equal reports whether two records have the same content, generation, health and status. The handler then need not be
+// called.
 func (r *record) equal(other *record) bool {
 	a, b := r.common.Value(), other.common.Value()
 	return r.sameContent(other) && r.generation == other.generation && r.observedGeneration == other.observedGeneration &&

@@ -51,7 +51,7 @@ func (ob *Observer) ReadAnew(kind schema.GroupKind) {
 	}
 }
 
-// watched returns the versions at which a kind is watched.
+// watched returns the versions at which a kind is watched for a holder.
 func (ob *Observer) watched(gk schema.GroupKind) (versions []schema.GroupVersionKind) {
 	ob.mu.Lock()
 	defer ob.mu.Unlock()

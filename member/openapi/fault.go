@@ -32,8 +32,8 @@ func (f Fault) String() string {
 }
 
 // Redacted returns the fault for users who may not read the object. literals are the texts that these users know, see
-// Literals. A value or a step of the path may come from the object. It is removed if it is neither in literals nor in
-// the schema.
+// Literals. Other values and path steps may come from the object. A value that is not in literals is removed. A path
+// step that is neither in literals nor in the schema becomes "*".
 func (f Fault) Redacted(literals sets.Set[string]) Fault {
 	if !literals.Has(f.Value) {
 		f.Value = ""

@@ -9,9 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Step is one step from a value to a part of it. It leads to the field Name, or to the item Index of a list if Name is
-// empty. Field is true if it leads to a field with an empty name: such a field cannot be declared, but an object may
-// have it.
+// Step is one step from a value to a part of it. If Field is true, it leads to the field Name, otherwise to the item
+// Index of a list. Name may be empty: such a field cannot be declared, but an object may have it.
 type Step struct {
 	Name  string
 	Index int

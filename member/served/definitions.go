@@ -173,9 +173,9 @@ func (k *Kinds) pause(d time.Duration, nudge <-chan struct{}) bool {
 	return true
 }
 
-// due invalidates the answers about a kind, and calls tell if its objects must be queued now. changes is the number of
-// events when they were last queued. ended is true after the last pause, or if the definition was deleted, unless
-// another event has arrived.
+// due invalidates the answers about a kind. now is the present number of events, and changes is the number when the
+// objects were last queued. tell is true if the objects must be queued now. ended is true after the last pause, or if
+// the definition was deleted, unless another event has arrived. due then invalidates nothing.
 func (k *Kinds) due(gvk schema.GroupVersionKind, kind *kind, changes int, last bool) (now int, tell, ended bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

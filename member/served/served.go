@@ -67,7 +67,8 @@ type kind struct {
 	// changes is the number of events that have invalidated the answers. The answer to a request that was sent before the
 	// last event is not kept.
 	changes int
-	// troubled is true if a write since the last event has failed, because the member lacks the kind or a field.
+	// troubled is true if objects may wait for another definition, because the member lacks the kind or a field, or its
+	// schema forbids a value.
 	troubled bool
 	// nudge ends the current pause of wake. It is nil if wake does not run for this kind.
 	nudge chan struct{}
@@ -93,8 +94,8 @@ type Resource struct {
 
 const (
 	// missingFor is how long the answer is valid that the member does not serve a kind. If a watch would report a new
-	// definition, missingForWatched is used instead. A failed write is retried after the same time. The shorter time also
-	// covers kinds of aggregated API servers, which have no definition.
+	// definition, missingForWatched is used instead, and a failed write is retried after the same time. The shorter time
+	// also covers kinds of aggregated API servers, which have no definition.
 	missingFor        = 2 * time.Second
 	missingForWatched = 5 * time.Minute
 	// stillDiscovered is how long discovery may still list a kind after its definition was deleted. No event reports the

@@ -23,8 +23,8 @@ const askedAtOnce = 4
 // slow requests.
 const readAtOnce = 2
 
-// eachMember calls ask for every cluster, in the order of the names, and for several clusters at the same time. It
-// returns the clusters for which ask has failed.
+// eachMember calls ask for every cluster, in the given order, and for several clusters at the same time. It returns the
+// clusters for which ask has failed, sorted by name.
 func eachMember(clusters []string, ask func(cluster string) error) (notAsked []view.ClusterNote) {
 	var mu sync.Mutex
 	var asking errgroup.Group

@@ -2,8 +2,8 @@ package command
 
 import "errors"
 
-// The exit code is 0 for success, 1 for any error, and 2 for wrong usage. If a command has other exit codes, its help
-// describes them.
+// The exit code is 0 for success, 1 for any error, and 2 for wrong usage. If a command has other exit codes, or another
+// meaning of a code, its help describes them.
 
 // ExitError is the result of a command whose exit code has a special meaning.
 type ExitError struct {

@@ -83,13 +83,14 @@ func (h *hub) heard(ctx context.Context, c client.Client, silence *view.Silence)
 	return view.Heard(members.Items, silence, time.Now()), nil
 }
 
-// silenceWatch has the reads of a Lease that seems to have expired.
+// silenceWatch has the last state of a Lease that seems to have expired.
 type silenceWatch struct {
 	last  holder
 	since time.Time // when this state was first seen; zero if the Lease did not look old
 }
 
-// see reports whether no hub runs. known is false until the Lease has been watched for long enough.
+// see reports whether no hub runs. known is false while a Lease that seems to have expired was not watched for long
+// enough.
 func (w *silenceWatch) see(now holder, at time.Time) (silent, known bool) {
 	switch {
 	case now.renewed.IsZero():
