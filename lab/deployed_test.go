@@ -159,7 +159,7 @@ func (s *smoke) unknownVersionOfTheOperatorIsNotReady() {
 	s.eventually("a pod whose image is missing", func() bool {
 		return strings.Contains(s.operatorPod("{.status.containerStatuses[*].state.waiting.reason}"), "ImagePullBackOff")
 	})
-	s.operatorIs("running") // by the pods of the version before
+	s.operatorIs("running") // because pods of the previous version still run
 	s.kubectl("eu-1", "delete", "replicasets", "--all", "-n", "monitoring")
 	s.operatorIs("waiting for a pod of its Deployment")
 	if ready := s.operatorReady(); strings.Contains(ready, "True") {

@@ -22,15 +22,16 @@ type Fault struct {
 
 func (f Fault) String() string { return f.Where + ": " + f.What }
 
-// rules are the settings for crdify. crdify treats every kind of change that it cannot judge as incompatible.
+// rules are the settings for crdify, which compares two schemas of a CRD. crdify treats every kind of change that it
+// cannot judge as incompatible.
 var rules = config.Config{Validations: []config.ValidationConfig{
 	{Name: "description", Enforcement: config.EnforcementPolicyNone},
 	{Name: "existingFieldRemoval", Enforcement: config.EnforcementPolicyNone}, // compare reports each removed field itself
 	{Name: "enum", Enforcement: config.EnforcementPolicyError, Configuration: map[string]any{"additionPolicy": "Allow"}},
 }}
 
-// Check compares the definitions in two folders. The file accepted has one line for each accepted change: Fault.Where,
-// then " # " and the reason.
+// Check compares the definitions in two folders. accepted is the path of a file with one line for each accepted change:
+// Fault.Where, then " # " and the reason.
 func Check(oldFolder, newFolder, accepted string) ([]Fault, error) {
 	before, err := readFolder(oldFolder)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 
 const maxColumns = 120
 
-// opening matches the beginning of a line, at which the line cannot be broken: indentation, and the marks of quotes and
-// list items.
+// opening matches the indentation, and the marks of quotes and list items, at the beginning of a line. A line cannot be
+// broken within or directly after them.
 var opening = regexp.MustCompile(`^\s*(?:>\s*)*(?:(?:[-*+]|\d+[.)])\s+)?`)
 
-// tooWide reports whether a line outside of code blocks exceeds 120 columns and could be broken within them. A table, a
-// heading, a code span and a word cannot be broken.
+// tooWide reports whether a line outside of code blocks exceeds 120 columns and could be broken at a space in its first
+// 120 columns. A table, a heading and a code span cannot be broken.
 func tooWide(line string) bool {
 	if utf8.RuneCountInString(line) <= maxColumns {
 		return false

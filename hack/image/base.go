@@ -24,8 +24,8 @@ func WriteBase(w io.Writer) error {
 	return pack(w, base())
 }
 
-// base returns no /tmp, because the binaries write no temporary files and the chart makes their root file system
-// read-only.
+// base returns the folders and files of the base layer. The layer has no /tmp, because the binaries write no temporary
+// files, and the chart makes their root file system read-only.
 func base() []entry {
 	return []entry{
 		{name: "/etc/", mode: 0o755},

@@ -15,8 +15,9 @@ import (
 
 const root = "../.."
 
-// appearLater has the metrics in alerts that have no series before their first event. For these metrics, the absent()
-// in the alert HanseHubDown suffices.
+// appearLater has the metrics in alerts that have no series before their first event. No alert HanseMetricMissing
+// watches these metrics, because the alert would fire on a new hub. If the hub serves no metrics at all, the alert
+// HanseHubDown fires.
 var appearLater = []string{"hanse_kind_apply_duration_seconds", "hanse_drift_corrected_total", "hanse_notifications_total"}
 
 // ruleSpec is the spec of a PrometheusRule, which is also the content of a rule file of Prometheus.
@@ -44,7 +45,7 @@ func (s ruleSpec) rules() []rule {
 	return all
 }
 
-// tool returns the path of a pinned tool.
+// tool returns the path of a tool that hack/tool.sh pins.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	var stderr bytes.Buffer
@@ -288,12 +289,13 @@ func TestEachAlertHasATestInWhichItFiresAndOneInWhichItDoesNot(t *testing.T) {
 	}
 }
 
-// reasonsAppearLater has metrics whose series for the reason in an alert appears only with the first copy that has this
-// reason.
+// reasonsAppearLater has metrics that an alert reads for one reason only. The absent() of these metrics selects no
+// reason, because the series for a reason appears with the first copy that has this reason.
 var reasonsAppearLater = []string{"hanse_cluster_copies_by_reason"}
 
-// TestEachMetricOfAnAlertIsPairedWithAnAbsent requires an absent() for each metric in an alert. If an alert uses a
-// recording rule, the test checks the metrics in that rule.
+// TestEachMetricOfAnAlertIsPairedWithAnAbsent requires an absent() in HanseMetricMissing or HanseHubDown for each
+// metric in an alert, because an alert without its metric never fires. If an alert uses a recording rule, the test
+// checks the metrics in that rule.
 func TestEachMetricOfAnAlertIsPairedWithAnAbsent(t *testing.T) {
 	spec := renderedRules(t)
 	records, watched, told := map[string]string{}, map[string]bool{}, map[string]*regexp.Regexp{}

@@ -36,8 +36,8 @@ var (
 	//go:embed templates/scorecard.yaml
 	scorecard string
 
-	// exampleFiles are files in the folder examples. The bundle shows their objects as examples. The bundle reads these
-	// files before all other files there, because the first object of a kind becomes its example.
+	// exampleFiles are files below docs/examples with objects that the bundle shows as examples. almExamples reads these
+	// files before templates/examples.yaml, because the first object of a kind becomes the example of the kind.
 	exampleFiles = []string{"metrics/placement.yaml", "metrics/overrides.yaml", "overrides/tiers.yaml"}
 
 	// internal has the resources that only the hub writes, and for which the bundle therefore has no example.
@@ -176,7 +176,7 @@ func (r *release) clusterServiceVersion(parts *Parts, when time.Time) (*operator
 				{Name: "Source", URL: repository},
 			},
 			RelatedImages: []operatorsv1alpha1.RelatedImage{{Name: hubChart, Image: image}},
-			// The hub reads its whole cluster, and runs in one namespace.
+			// The hub reads objects in all namespaces, so it supports only the install mode AllNamespaces.
 			InstallModes: []operatorsv1alpha1.InstallMode{
 				{Type: operatorsv1alpha1.InstallModeTypeOwnNamespace},
 				{Type: operatorsv1alpha1.InstallModeTypeSingleNamespace},

@@ -20,10 +20,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// imageFolders has the folders of the bundle that its image contains.
+// imageFolders are the folders of the OLM bundle that the bundle's image contains. The file bundle.Dockerfile is not in
+// the image.
 var imageFolders = []string{"manifests/", "metadata/", "tests/"}
 
-// writeBundleImage writes the image of the bundle as an OCI archive.
+// writeBundleImage writes the image of the OLM bundle as an OCI archive.
 func writeBundleImage(path string, files []file, when time.Time) error {
 	files = slices.DeleteFunc(slices.Clone(files), func(f file) bool {
 		return !slices.ContainsFunc(imageFolders, func(folder string) bool { return strings.HasPrefix(f.name, folder) })

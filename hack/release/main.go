@@ -2,8 +2,8 @@
 //
 // Each command can be run alone. docs/release.md describes the order:
 //
-//	check   refuses a version that is not semantic, a dirty tree, and a changelog without a section for the version
-//	files   writes everything to bin/release: archives of hansectl, charts, krew manifest, notes, OLM bundle, checksums
+//	check   refuses a version that is not semantic, a dirty tree, and a changelog without notes for the version
+//	files   writes to bin/release: archives of hansectl, charts, krew manifest, notes, OLM bundle, SBOMs, checksums
 //	bundle  writes only the OLM bundle, and validates it
 //	push    uploads images and charts, and writes their digests to pushed.json
 //	sign    signs what pushed.json names and the checksums, and attests the SBOMs

@@ -13,8 +13,9 @@ import (
 
 const sumsFile = "SHA256SUMS"
 
-// notUploaded has the files that are not uploaded to the release on GitHub. The notes become its description, and the
-// images are in the registry.
+// notUploaded has the files in the folder of the release that have no line in SHA256SUMS. The notes become the
+// description of the release on GitHub, and the bundle's image is in the registry. SHA256SUMS is uploaded, but cannot
+// contain its own checksum.
 var notUploaded = []string{"notes.md", bundleName + ".tar", sumsFile}
 
 // copySBOMs copies the SBOM of each image to the folder of the release. It returns an error if an image has no SBOM.

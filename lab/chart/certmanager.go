@@ -9,9 +9,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// CertManager returns the chart from the module of cert-manager in the form of its releases: the CRDs are templates
-// that the value installCRDs turns on. The folder must have Chart.template.yaml, values.yaml, templates and crds. image
-// returns the name of the image of each of the three programs.
+// CertManager returns the chart in the folder of cert-manager's module, in the form of cert-manager's releases. In this
+// form, the CRDs are templates, which are rendered if the value installCRDs is true. The folder must have
+// Chart.template.yaml, values.yaml, templates and crds. image returns the name of the image of each of the three
+// programs.
 func CertManager(version, folder string, image func(program string) string) (Chart, error) {
 	c := Chart{Name: "cert-manager", Version: version}
 	about, err := edited(filepath.Join(folder, "Chart.template.yaml"), func(about map[string]any) {

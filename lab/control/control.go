@@ -42,7 +42,7 @@ type Up struct {
 	Stages   []string          `json:"stages"`
 }
 
-// Progress is one line of the response to an Up or a Down. The last line may contain an error.
+// Progress is one line of the response to an Up. The last line may contain an error.
 type Progress struct {
 	Line  string `json:"line,omitempty"`
 	Error string `json:"error,omitempty"`
@@ -84,7 +84,7 @@ type Load struct {
 	Images []string `json:"images"`
 }
 
-// Run is the request to start an extra process.
+// Run is the request to start an extra process. This process belongs to no cluster and ends with the lab.
 type Run struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command"`

@@ -41,7 +41,7 @@ type Config struct {
 type Proxy struct {
 	listener *listener
 	server   *http.Server
-	forward  map[bool]*httputil.ReverseProxy // by whether the proxy asserts the identity
+	forward  map[bool]*httputil.ReverseProxy // the key is true for clients with a verified certificate
 	active   atomic.Pointer[active]
 }
 
@@ -177,7 +177,8 @@ func answer(w http.ResponseWriter, f Fault) {
 		details, reasons[f.Code], f.Code) // an error means that the client is gone
 }
 
-// Set replaces the present fault. Requests that the old fault held continue, except those that it dropped.
+// Set replaces the present fault. Requests that waited for the end of the old fault continue. If the mode of the old
+// fault was drop, the proxy aborts these requests instead.
 func (p *Proxy) Set(f Fault) {
 	next := &active{Fault: f, over: make(chan struct{})}
 	close(p.active.Swap(next).over)

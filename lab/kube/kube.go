@@ -92,7 +92,8 @@ func (c *Client) Healthy(ctx context.Context) error {
 
 type object = map[string]any
 
-// CreateNode creates a Node object. Its condition Ready is true, or left to kwok. It does not change an existing Node.
+// CreateNode creates a Node object. If ready is true, it sets the condition Ready to True. Otherwise kwok sets this
+// condition. CreateNode does not change an existing Node.
 func (c *Client) CreateNode(ctx context.Context, node topology.Node, ready bool) error {
 	capacity := object{"cpu": "32", "memory": "256Gi", "pods": "110"}
 	status := object{"capacity": capacity, "allocatable": capacity}

@@ -57,9 +57,9 @@ func (l Lab) host(slot, end int) string { return fmt.Sprintf("10.%d.%d.%d", l.Nu
 
 func (l Lab) link() string { return fmt.Sprintf("hanse-lab-%d", l.Number) }
 
-// Start starts cmd as process 1 of new namespaces, and connects them with the machine's network. cmd must call Enter
-// first. dir is the lab's folder. number is the Number of an earlier start with this folder, because the addresses are
-// in its files, or 0 to choose a free number.
+// Start starts cmd as process 1 of new namespaces, and connects the namespaces with the machine's network. cmd must
+// call Enter first. dir is the lab's folder. If an earlier start used this folder, number must be the Number of that
+// start, because files in the folder contain the lab's addresses. If number is 0, Start chooses a free number.
 func Start(cmd *exec.Cmd, dir string, number int) error {
 	if err := Possible(); err != nil {
 		return err

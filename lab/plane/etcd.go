@@ -35,7 +35,7 @@ func PrepareStore(dir, bin, name, address string, ports Ports) (*Store, error) {
 		}
 		scheme := "https"
 		if purpose == "metrics" {
-			scheme = "http" // counters alone, for tests to read
+			scheme = "http" // tests read the metrics without a certificate
 		}
 		*url = fmt.Sprintf("%s://%s:%d", scheme, address, port)
 	}

@@ -20,7 +20,7 @@ const Pause = "pause"
 
 // containerdConfig uses version 2 of the format, which containerd 1.6 and all later versions can read.
 //
-//   - restrict_oom_score_adj: a process without CAP_SYS_RESOURCE, even root, cannot lower a score.
+//   - restrict_oom_score_adj is true, because even root cannot lower an OOM score without CAP_SYS_RESOURCE.
 //   - The disabled plugins write outside of the node's folders, or need file systems that a lab does not have.
 var containerdConfig = template.Must(template.New("").Parse(`version = 2
 root = "{{.Root}}"

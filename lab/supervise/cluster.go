@@ -196,8 +196,8 @@ func (c *cluster) startAll(s starting, specs []process.Spec) error {
 	return nil
 }
 
-// await polls check until it succeeds. If the process ends first, await fails at once and its error has the end of the
-// log.
+// await polls check until it succeeds. If p or one of the others ends by itself first, await fails at once. The error
+// has the end of the log.
 func await(ctx context.Context, p *process.Process, check func(context.Context) error, others ...*process.Process) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -42,8 +42,8 @@ type Cluster struct {
 	Zones []string `json:"zones,omitempty"`
 	// Nodes is the number of Node objects, or Real. The default is 0.
 	Nodes Nodes `json:"nodes,omitzero"`
-	// Controllers is true if the cluster runs kube-controller-manager and kube-scheduler. Unless the node is real, kwok
-	// also runs. Then pods become Ready.
+	// Controllers is true if the cluster runs kube-controller-manager and kube-scheduler, so that pods become Ready. Such
+	// a cluster also runs kwok, unless its node is real.
 	Controllers bool `json:"controllers,omitempty"`
 	// Operators start when their CRDs are established. They require Controllers.
 	Operators []string `json:"operators,omitempty"`

@@ -52,7 +52,7 @@ func Hub(folders ...string) *envtest.Environment {
 	}
 }
 
-// Root returns the folder of the repository, from the folder of the test's package.
+// Root returns the path of the repository's root folder, relative to the folder of the test's package.
 func Root() string {
 	root := "."
 	for {

@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// imagePolicy returns a policy that sets, on all widgets, the values that the user's objects already have.
+// imagePolicy returns a policy that sets spec.image of all widgets to the value that the user's objects already have.
 func imagePolicy() *hubv1.OverridePolicy {
 	return &hubv1.OverridePolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "bench", Name: "image"},

@@ -25,8 +25,8 @@ var faults = [bad][]string{{"blackhole"}, {"hang-list"}, {"status", "429", "--re
 // because the benchmark measures waiting, not work.
 const interval = 200 * time.Millisecond
 
-// inPlace is the number of existing objects divided by the number of objects that a scenario writes. The loss of a
-// cluster affects more objects than those that are written at that time.
+// inPlace is the number of existing objects divided by the number of objects that a scenario writes. The existing
+// objects are necessary, because a lost member also affects objects that nobody writes at that time.
 const inPlace = 3
 
 const (
@@ -34,9 +34,9 @@ const (
 	besideNamespace  = "beside"
 )
 
-// The scenarios. Each scenario with faults is compared with its scenario without faults, and with alone, in which only
-// the good members get objects. The good members may be faster than in calm, because the bad members do not compete for
-// the machine.
+// The scenarios. Each scenario with faults is compared with its scenario without faults, and with the scenario alone,
+// in which only the good members get objects. In alone, the good members may be faster than in calm, because the bad
+// members do not use the machine.
 const (
 	calm      = "calm"
 	alone     = "alone"
@@ -160,7 +160,7 @@ func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
 		last.RecoveredSeconds = round(time.Since(begin).Seconds())
 		s.say("%s: all members have everything %.1f s after the end of the faults", name, last.RecoveredSeconds)
 	}
-	// The state of before is restored for the next scenario.
+	// The objects of this scenario are deleted, so that each scenario begins with the same objects.
 	if err := each(ctx, s.objects, perMember, func(ctx context.Context, i int) error { return remove(ctx, s.beside(i), besideNamespace, i) }); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// rowsGrace is the time between the loss of a member's link and the hub's first change of rows of that member.
+// rowsGrace is how long a MemberCluster is not Ready before the hub changes the rows of this member.
 const rowsGrace = 10 * time.Second
 
 // Lost is the result of the loss of a member: how fast the hub reports it in all bindings, and the latency of single

@@ -13,8 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// counters has the values of all counters at one time. Reading the counters uses CPU time, so the CPU time is read
-// before and after.
+// counters has the values of all counters at one time. Reading the counters itself uses CPU time, so begin and end have
+// the CPU time before and after the reading.
 type counters struct {
 	begin, end     usage
 	hubWrites      map[string]float64 // writes to the hub's etcd by resource, as counted by the API server of the hub
@@ -145,8 +145,8 @@ func requests(page string) (map[string]float64, error) {
 	return out, nil
 }
 
-// settle waits until nothing has been written to the hub's etcd for the time fleet.Quiet. It returns the time of the
-// last write, to the second.
+// settle waits until nothing except Leases and MemberClusters has been written to the hub's etcd for the time
+// fleet.Quiet. It returns the time of the last other write, to the second.
 func (m *meter) settle(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("the hub's etcd is not quiet after %s", phaseAtMost))
 	defer cancel()
@@ -213,7 +213,7 @@ func quantile(sorted []time.Duration, q float64) float64 {
 }
 
 // Cost has the costs of a phase other than time. Figures of the hub are per object, and figures of the members per
-// object-cluster.
+// object-cluster. An object-cluster is one object on one member.
 type Cost struct {
 	// HubWrites has the writes to the hub's etcd by resource, including the user's own writes.
 	HubWrites map[string]float64 `json:"hubWrites"`
@@ -225,7 +225,7 @@ type Cost struct {
 	// EtcdPuts and EtcdBytes are counted by etcd. They include the user's own write, Leases and Events.
 	EtcdPuts  float64 `json:"etcdPuts"`
 	EtcdBytes float64 `json:"etcdBytes"`
-	// EtcdBytesBeyond excludes the bytes that the same write of the user causes on a hub without watches.
+	// EtcdBytesBeyond is EtcdBytes minus the bytes that the same writes of the user cause while no hub process runs.
 	EtcdBytesBeyond float64 `json:"etcdBytesBeyond"`
 	// ByReason has the hub process's own counts of its writes.
 	ByReason       map[string]float64 `json:"hubWritesByReason"`

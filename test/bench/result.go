@@ -9,7 +9,7 @@ import (
 // The systems on which phases are measured.
 const (
 	systemRaw   = "raw"   // the raw client loop, directly to the members
-	systemHub   = "hub"   // the user's writes to the hub without watches; its rates are of objects, not copies
+	systemHub   = "hub"   // the user's writes to the hub while no hub process runs; the rates count objects, not copies
 	systemHanse = "hanse" // the user's writes to the hub, and the copies that Hanse makes
 )
 

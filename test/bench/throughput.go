@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// warm is the number of objects that are created before a measured phase, in the namespace warmNamespace.
+	// warm is the number of objects that each system writes before its first phase, in a separate namespace. warmNamespace
+	// is the namespace for Hanse.
 	warm          = 10
 	warmNamespace = "bench-warm"
 	// phaseAtMost is the maximum duration of a phase.

@@ -49,7 +49,7 @@ func watch(ctx context.Context, clusters []dynamic.Interface, cancel context.Can
 	return w, nil
 }
 
-// open opens a watch of widgets that starts with the current state.
+// open opens a watch of widgets that reports the changes from now on, and not the existing widgets.
 func open(ctx context.Context, cluster dynamic.Interface) (apiwatch.Interface, error) {
 	list, err := cluster.Resource(widgets).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
@@ -62,9 +62,9 @@ func open(ctx context.Context, cluster dynamic.Interface) (apiwatch.Interface, e
 	return stream, nil
 }
 
-// follow reads the watch of one cluster, and opens it again when it ends. If no expectation is set, the watch starts
-// again with a new list, because it can have missed nothing that is measured. The new list is necessary because an API
-// server that has just started to serve a kind may not know earlier resourceVersions.
+// follow reads the watch of one cluster, and opens a new watch when it ends. Events may be missing between the two
+// watches, so follow calls cancel if an expectation is not fulfilled yet. The new watch begins with a new list, because
+// an API server that has just started to serve a kind may not know earlier resourceVersions.
 func (w *watcher) follow(ctx context.Context, m int, cluster dynamic.Interface, stream apiwatch.Interface) {
 	for {
 		ended := w.read(m, stream)

@@ -181,8 +181,8 @@ func costOf(t *testing.T, all []write) (c cost, took time.Duration) {
 }
 
 // TestWhatARolloutWrites changes all objects in three waves, and counts the writes of the hub process. It expects one
-// Secret with stored templates for each changed input. For each batch, an object may have one decision and one status.
-// For the phase of each wave, it may have one more of both.
+// Secret for each changed input: the Secret stores the new hub object or the new override rules. For each batch, an
+// object may have one decision and one status. For the phase of each wave, it may have one more of both.
 func TestWhatARolloutWrites(t *testing.T) {
 	apiserver.Needed(t)
 	ctrl.SetLogger(logr.Discard())

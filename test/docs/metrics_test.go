@@ -159,8 +159,7 @@ const (
 	fleetKinds   = 20
 )
 
-// mostValues is the largest number of values of each other label. If a metric has several such labels, it is the number
-// of their combinations.
+// mostValues has the largest number of series of each metric, unless cluster or kind is the metric's only label.
 var mostValues = map[string]int{
 	"hanse_binding_clusters":    7,
 	"hanse_view_requests_total": 100,    // requests and codes

@@ -44,10 +44,12 @@ type storyCluster struct {
 	Labels map[string]string `json:"labels"`
 }
 
-// story has a rollout and the events during it. At the start, all objects have revision 1 on all clusters, and change.
+// story has a rollout and the events during it. At the start, every cluster has revision 1 of every object. Each object
+// changes to revision 2 at the time in storyObject.Changes.
 type story struct {
 	Rollout *hubv1.RolloutPolicy `json:"rollout"`
-	// Objects are the objects of the placement. If the list is empty, there is one object.
+	// Objects are the hub objects that the placement selects. If a story lists no objects, it has one object without a
+	// name, with default values.
 	Objects []storyObject `json:"objects"`
 	// Degraded are the names of clusters that report revision 2 as degraded.
 	Degraded []string `json:"degraded"`
@@ -57,7 +59,7 @@ type story struct {
 	Then      []event  `json:"then"`
 }
 
-// storyObject is an object of the placement.
+// storyObject is a hub object that the placement selects.
 type storyObject struct {
 	Name string `json:"name"`
 	// Changes is the time from the start until the object changes.

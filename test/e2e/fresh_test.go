@@ -19,8 +19,8 @@ import (
 )
 
 // TestAMemberThatGoesAndComesBackDoesNotMakeStatusFlap stops a member for a long time and starts it again. Meanwhile
-// one client reads the hub object ten times a second, and another one watches it. Its status must change from known to
-// partly known and back to known, without any other value. The summed replicas must not change.
+// one client reads the hub object ten times a second, and another one watches it. The object's status must change from
+// known to partlyKnown and back to known, without any other value. The summed replicas must not change.
 func TestAMemberThatGoesAndComesBackDoesNotMakeStatusFlap(t *testing.T) {
 	meanwhiles := map[string]func(t *testing.T){
 		"the hub goes on": func(*testing.T) {},

@@ -31,11 +31,13 @@ import (
 // kindPage runs the commands of docs/kind.md on a separate lab. The run differs from the page only in the following
 // points:
 //
-//   - There is no kind, make and sudo: the lab has its clusters, and the suite has built everything.
+//   - The commands kind, make and sudo are replaced, because the lab already has the clusters, and the suite has built
+//     all programs.
 //   - The files of prometheus-operator come from the lab instead of from the network.
-//   - No kubelet runs on the hub, so the chart is installed with replicas: 0, and the hub is a process. Views of
-//     members come from that process instead of through the API server, which leads to pods only.
-//   - A member's address is one of this machine, not the name of a container.
+//   - No kubelet runs on the hub. The chart is therefore installed with replicas=0 and without the uninstall hook, and
+//     the hub runs as a process. `hansectl tree` connects to this process directly, because the API server forwards
+//     requests only to pods.
+//   - A member's address is an address of this machine, not the name of a container.
 type kindPage struct {
 	*fleet.Fleet
 	folder      string // working folder of the commands
@@ -207,7 +209,8 @@ func (p *kindPage) startHub(ctx context.Context) error {
 	})
 }
 
-// kind replaces the command kind: to create a cluster, it adds one to the lab. It accepts the flags of kind.
+// kind replaces the command kind. To create a cluster, it writes the kubeconfig of the lab's cluster with this name. To
+// load images or delete clusters, it does nothing. It accepts the flags of kind that the page uses.
 func (p *kindPage) kind(args []string) error {
 	flags := pflag.NewFlagSet("kind", pflag.ContinueOnError)
 	name, kubeconfig := flags.String("name", "", ""), flags.String("kubeconfig", "", "")

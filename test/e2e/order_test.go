@@ -15,9 +15,9 @@ import (
 )
 
 // TestABundleGoesInOrder gives the hub a CRD, a custom resource of this CRD, a ClusterRole and a ConfigMap for one
-// member at the same time. The hub must apply objects first that other objects need. The only failed write finds that
-// the namespace is missing, which the hub then creates. The custom resource must wait without a failed write until the
-// member serves its CRD.
+// member at the same time. These objects are hub objects, not parts of a Bundle. The hub must apply objects first that
+// other objects need. The only failed write finds that the namespace is missing, which the hub then creates. The custom
+// resource must wait without a failed write until the member serves its CRD.
 func TestABundleGoesInOrder(t *testing.T) {
 	ctx := t.Context()
 	const label = "bundle.test.hanse.dev/part"

@@ -92,13 +92,13 @@ func hubWritesOf(t *testing.T, resource string, since time.Time) []string {
 	return out
 }
 
-// isEpoch returns true if the only write is that of the ConfigMap of epochs. The hub makes this write before its first
-// write to a member.
+// isEpoch returns true if the only write is that of the ConfigMap with the hub's epochs, see package source. The hub
+// adds an epoch before its first write to a member.
 func isEpoch(written []string) bool {
 	return len(written) == 1 && strings.HasSuffix(written[0], "/configmaps/"+hubv1.EpochsConfigMap)
 }
 
-// triesElsewhere returns the hub's requests for single objects of members outside a namespace. After a restart, the hub
+// triesElsewhere returns the hub's requests to members for single objects outside a namespace. After a restart, the hub
 // tries a refused copy again: it begins an epoch, reads the object, and may find that another hub or user owns the
 // object.
 func triesElsewhere(t *testing.T, ns string, since time.Time) []string {

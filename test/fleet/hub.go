@@ -19,7 +19,7 @@ type HubProcess struct {
 	PID     int
 	LogFile string
 	Metrics string // address of its metrics page, which is plain HTTP on loopback
-	View    string // address at which it serves views of members
+	View    string // address at which users read copies on members through the hub
 	Console string // address of the console, which is plain HTTP on loopback
 
 	probes string

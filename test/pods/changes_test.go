@@ -49,8 +49,9 @@ type changes struct {
 // next is the value of the next change, which is used only once.
 var next int
 
-// changed runs do while objects are being changed. It then checks that every change arrived on every member, and that
-// the hub wrote nothing else there.
+// changed runs do while objects are being changed. It then checks that the last change of each object arrived on every
+// member, and that no change arrived too late. It also checks that the hub wrote no copy more often than its object
+// changed.
 func changed(t *testing.T, do func()) {
 	t.Helper()
 	c := &changes{
