@@ -1,5 +1,5 @@
-// Package bundles stores the objects of Bundles, ClusterBundles and FederatedOperators as templates, and sets the
-// condition Stored.
+// Package bundles stores each object of a Bundle, ClusterBundle or FederatedOperator in a Secret on the hub, and sets
+// the condition Stored. The stored object is the template of the copies on members.
 //
 //   - Package bundle reads the manifests of a bundle. The bundle keeps its stored objects, and nothing new is stored,
 //     if a manifest is invalid, if the bundle's ServiceAccount lacks a right, or if another bundle or the hub has an
@@ -46,7 +46,7 @@ import (
 // workers is the number of bundles that are stored concurrently. Charts are rendered one after the other.
 const workers = 4
 
-// Templates has the stored objects.
+// Templates returns the templates from memory: hub objects, and the stored objects of bundles.
 type Templates interface {
 	// Get returns an object from memory. The object is shared, and the caller must not change it.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
@@ -58,18 +58,18 @@ type Templates interface {
 	List(gk schema.GroupKind) []hubv1.ObjectIdentity
 	// ListStored returns the objects of the bundles that `which` selects.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
-	// Live reads a hub object from the API server. gone means that the object was deleted: it is missing, although its
-	// kind has existed since the time since.
+	// Live reads a hub object from the API server. gone is true if the object was deleted. gone stays false if the kind
+	// itself was deleted, or was created again after `since`.
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
-	// OnChange and OnState register functions that are called after changes of objects and of kinds. Call them before
-	// the manager starts.
+	// OnChange registers a function that is called after each change of an object. OnState registers a function that is
+	// called after each change of a kind's watch. Call both before the manager starts.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))
 }
 
-// Options of a Controller. All fields are required except Clock.
+// Options has the settings of a Controller. All fields are required except Clock.
 type Options struct {
-	// Client reads bundles, bindings and namespaces from the cache, asks for rights, and writes.
+	// Client reads bundles, bindings and namespaces from the cache, creates SubjectAccessReviews, and writes.
 	Client client.Client
 	// APIReader reads bundles and ConfigMaps without a cache.
 	APIReader client.Reader
@@ -104,7 +104,7 @@ func New(o Options) *Controller {
 	return &Controller{Options: o, renderings: map[string]rendering{}}
 }
 
-// SetupWithManager adds the controller to the manager. It runs only in the leading replica.
+// SetupWithManager adds the controller to the manager. The controller runs only in the leading replica.
 func (c *Controller) SetupWithManager(mgr manager.Manager) error {
 	control, err := controller.NewTyped("bundles", mgr, controller.TypedOptions[hubv1.BundleReference]{
 		Reconciler:         c,
@@ -252,7 +252,7 @@ func readsConfigMaps(b hubv1.BundleObject) bool {
 }
 
 // report writes the condition Stored, and the chart and kinds of an operator, if they changed. An edit of a user causes
-// at most one such write, so the write needs no turn.
+// at most one such write. The write therefore does not wait for a turn of hub/pace, which limits the writes of the hub.
 func (c *Controller) report(ctx context.Context, b hubv1.BundleObject, stored metav1.Condition, has content) error {
 	before := b.DeepCopyObject().(hubv1.BundleObject)
 	was := meta.FindStatusCondition(before.BundleStatus().Conditions, hubv1.ConditionStored)

@@ -13,9 +13,9 @@ import (
 	"github.com/hanse-dev/hanse/hub/charts"
 )
 
-// fetched returns the archive of the chart in an operator's repository. It is nil if the operator has no repository.
-// The error is charts.ErrFetching during the first attempt. Another error may be a refusal, which has the reason for
-// the status.
+// fetched returns the archive of the chart in an operator's repository. It returns nil if the operator has no
+// repository. During the first attempt the error is charts.ErrFetching. Any other error may be a *refusal, which has
+// the reason for the status.
 func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([]byte, error) {
 	r := o.Spec.Chart.Repository
 	if r == nil {

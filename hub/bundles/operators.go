@@ -68,8 +68,8 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 	return out, objects, nil
 }
 
-// rendered renders a chart. If the last rendering had the same input, it returns the result of that rendering. A failed
-// one is repeated after pace.LongestSlowRetry. The error may be a refusal.
+// rendered renders a chart. If the last rendering had the same input, rendered returns the result of that rendering. A
+// failed rendering with the same input is repeated only after pace.LongestSlowRetry. The error may be a *refusal.
 func (c *Controller) rendered(ctx context.Context, operator string, in child.Input) (out child.Rendered, err error) {
 	text, err := json.Marshal(in)
 	if err != nil {
@@ -147,8 +147,8 @@ func provided(objects []*unstructured.Unstructured) []string {
 	return kinds
 }
 
-// describe sets the chart and the provided kinds in the status of an operator. Its objects must be stored before. It
-// reports whether the status has changed.
+// describe sets the chart and the provided kinds in the status of an operator. The operator's objects must be stored
+// before. describe returns true if the status has changed.
 func describe(o *hubv1.FederatedOperator, has content) bool {
 	kinds := provided(has.objects)
 	if equality.Semantic.DeepEqual(o.Status.Chart, has.chart) && slices.Equal(o.Status.Provides, kinds) {

@@ -174,9 +174,10 @@ func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted [
 	return append(removed, written...), nil
 }
 
-// taken returns the stored object with this identity. before is nil if no object is stored. A user may have deleted the
-// Secret of an object that clusters already have. sent is then the newest generation that a cluster has, and otherwise
-// 0. If the identity belongs to another bundle, or to a hub object with copies, the error is a refusal.
+// taken returns the object that the hub stores for the bundle under this identity. The hub stores each object of a
+// bundle in a Secret. before is nil if this Secret does not exist. If a user has deleted the Secret, clusters may still
+// have copies. sent is then the newest generation of these copies. In all other cases, sent is 0. The error is a
+// refusal if another bundle contains the object, or if the binding belongs to a hub object of this identity.
 func (c *Controller) taken(
 	ctx context.Context, of hubv1.ObjectBundle, id hubv1.ObjectIdentity,
 ) (before *unstructured.Unstructured, sent int64, err error) {
@@ -213,8 +214,8 @@ func (c *Controller) removal(before *unstructured.Unstructured) change {
 	}, before}
 }
 
-// confirm returns an error if the API server has another state of the bundle than the changes come from, or if the
-// ServiceAccount may not make the changes. The error may be a refusal.
+// confirm reads the bundle from the API server. It returns errBehind if the bundle there differs from the bundle from
+// which the changes were computed. It returns a *refusal if the ServiceAccount may not make the changes.
 func (c *Controller) confirm(ctx context.Context, b hubv1.BundleObject, changed []change) error {
 	of := hubv1.ReferenceTo(b)
 	live := of.New()

@@ -16,12 +16,12 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// mostUndo is the maximum length of the advice how to undo an upgrade, in characters. The condition has the names of
-// the two charts before it.
+// mostUndo is the maximum length, in characters, of the text that tells how to undo an upgrade. The message of the
+// condition Stored also has the name and the versions of the chart.
 const mostUndo = 824
 
-// upgradable returns a refusal if a changed definition of an operator breaks objects that the hub sends to clusters.
-// chart is the new chart. It is nil for manifests.
+// upgradable returns a refusal if the new version of an operator's CustomResourceDefinition breaks objects that the hub
+// sends to clusters. chart is the new chart. It is nil if the operator has manifests instead of a chart.
 func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator, chart *hubv1.RenderedChart, changed []change) error {
 	var reports []crdupgrade.Report
 	for _, ch := range changed {
@@ -78,8 +78,9 @@ func isOlder(chart, stored *hubv1.RenderedChart) bool {
 	return err == nil && err2 == nil && now.LessThan(before)
 }
 
-// storedVersions returns, by cluster, the versions in which clusters store the objects of a definition. They come from
-// the rows of the definition's binding. Clusters that have not reported are left out.
+// storedVersions returns, for each cluster, the versions in which the cluster's API server stores the objects of a
+// CustomResourceDefinition. They come from the rows of the binding of the CustomResourceDefinition. Clusters that have
+// not reported are left out.
 func (c *Controller) storedVersions(ctx context.Context, id hubv1.ObjectIdentity) (map[string][]string, error) {
 	binding := hubv1.NewBinding(id.BindingKey())
 	if err := c.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {

@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// apply writes the copy if its content is not the wanted content. known is false if the run has no result for the row
-// yet. In this case an event queues the key again, or o has the time of the next try.
+// apply writes the copy if its content is not the wanted content. known is false if there is no outcome to report for
+// the row yet. In this case an event queues the binding again, or o has the time of the next try.
 func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity) // read first: if the object changes now, this is the number of the older content
 	template, ok := r.template()
@@ -127,16 +127,16 @@ type wanted struct {
 	record   record
 	lastConfirmed
 
-	// observed is the resourceVersion at which the copy may be written without a read, see member.ApplyIntent. compare
-	// sets it.
+	// observed is the resourceVersion at which the copy may be written without reading it first, see member.ApplyIntent.
+	// compare sets it.
 	observed string
 	// unknown is true if neither the watch nor an earlier call has shown an object of this name on the cluster. compare
 	// sets it.
 	unknown bool
 	// keepAway is true if a missing copy must not be created again.
 	keepAway bool
-	// wait is true if the run must wait for the first list of the kind. Without this wait, it would read each object of
-	// the kind. compare sets it.
+	// wait is true if the write must wait until the cluster's watch has listed the kind. Without this wait, the hub would
+	// read each copy of the kind with a separate request. compare sets wait.
 	wait bool
 }
 
@@ -145,7 +145,8 @@ type lastConfirmed struct {
 	confirmed, confirmedDigest string // content hash and digest
 	confirmedUID               types.UID
 	adopted                    bool // the hub has adopted the copy
-	// noteReason and note are the reason and message of the last successful write, or of the row.
+	// noteReason and note are the reason and message of the last successful write. If this process has not written the
+	// copy, they come from the cluster's row.
 	noteReason, note string
 }
 
@@ -168,8 +169,8 @@ func (r *run) want(manifest *unstructured.Unstructured) *wanted {
 	return w
 }
 
-// watch starts a watch of this kind on the cluster for the binding. If the binding had a watch of another kind, it
-// ends.
+// watch starts a watch of the given kind and version on the cluster for the binding. If the binding had a watch of
+// another kind or version, that watch ends.
 func (r *run) watch(rec record, gvk schema.GroupVersionKind) record {
 	if rec.gvk != gvk {
 		if rec.gvk.Kind != "" {
@@ -234,9 +235,9 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	return o, false, held && (changed || gone)
 }
 
-// watchWait returns how long to wait until the watch shows the hub's own write. It is zero or less if the wait is over,
-// or not needed. After the wait, the copy is read, because the watch of a cluster that was restored from a backup never
-// shows the write.
+// watchWait returns how long to wait until the watch shows the hub's own write. It is zero or less if the wait is over
+// or not needed. After the wait, the hub reads the copy with a request. The watch of a cluster that was restored from a
+// backup may never show the write.
 func (r *run) watchWait(seen observed, w *wanted) time.Duration {
 	last := w.record.last
 	notBack := (!seen.found && !seen.synced) || (seen.found && hubv1.Older(seen.ResourceVersion, last.ResourceVersion))
@@ -246,7 +247,8 @@ func (r *run) watchWait(seen observed, w *wanted) time.Duration {
 	return pace.AnswerWithin - r.queue.opts.Clock.Since(w.record.confirmedAt)
 }
 
-// write applies the manifest, unless the placement suspends writes, or a contested field must wait.
+// write applies the manifest. It does not write if the placement suspends writes. It also does not write if another
+// client keeps changing the copy back, and the pause between two corrections is not over.
 func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	if r.suspended() {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "writing to %s is suspended by the placement", r.target.Name)
@@ -279,7 +281,8 @@ func (r *run) contested(o member.Outcome) member.Outcome {
 	return o
 }
 
-// report returns the outcome of a dry run. The outcome is not kept in the record, because nothing was written.
+// report returns the outcome for a placement that only reports. The member makes a dry run. The outcome is not kept in
+// r.queue.records, because nothing was written.
 func (r *run) report(ctx context.Context, w *wanted) member.Outcome {
 	w.record.last, w.record.withdrawn = member.Outcome{}, nil
 	r.queue.records.set(r.key, w.record)
@@ -320,7 +323,7 @@ func (r *run) leftHere(w *wanted) *hubv1.OrphanedCopy {
 	return r.binding.BindingStatus().Left(r.mcl.Status.ClusterID)
 }
 
-// notes are reasons of successful writes that a row keeps until the copy or its wanted content changes.
+// notes has the reasons that a row keeps after a successful write, until the copy or its wanted content changes.
 var notes = map[string]bool{hubv1.ReasonAutoscaled: true}
 
 func contested(over member.FieldDrift) string {
@@ -330,7 +333,8 @@ func contested(over member.FieldDrift) string {
 	return fmt.Sprintf("field manager %s keeps changing %s; the hub restores the field every 30 s: stop that manager, or remove the field from the hub object", over.Manager, over.Path)
 }
 
-// done records an outcome. After a success, the next run knows the copy, even if the watch has not shown the write yet.
+// done records an outcome. After a success, the next pass over this binding knows the state of the copy, even if the
+// watch has not shown the write yet.
 func (r *run) done(rec record, o member.Outcome) member.Outcome {
 	if o.Applied == metav1.ConditionTrue {
 		rec.last, rec.confirmedAt = o, r.queue.opts.Clock.Now()

@@ -12,15 +12,15 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// keyChanges has, by key, the time at which the hub saw a change that the member does not have yet. The metrics use
-// these times.
+// keyChanges has, for each binding, the time at which the hub saw a change that the member does not have yet. The
+// metrics use these times.
 type keyChanges struct {
 	mu    sync.Mutex
 	since map[types.NamespacedName]time.Time
 }
 
-// note records the time of a change of the keys. If the member does not have an earlier change of a key yet, the time
-// of the earlier change stays.
+// note records the time of a change of these bindings. If the member does not have an earlier change of a binding yet,
+// the time of the earlier change stays.
 func (c *keyChanges) note(at time.Time, keys ...due) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,8 +43,8 @@ func (c *keyChanges) take(key types.NamespacedName) time.Time {
 	return since
 }
 
-// addChanged queues keys after a change on the hub. Keys with a low priority are replays, and their times are not
-// recorded.
+// addChanged queues keys after a change on the hub, and records the time of the change. It records no time for keys
+// with a low priority. Their content has not changed, and they are only compared again, for example after a restart.
 func (q *queue) addChanged(priority int, keys ...due) {
 	if priority == normalPriority {
 		q.changes.note(q.gate.clock.Now(), keys...)
@@ -52,11 +52,12 @@ func (q *queue) addChanged(priority int, keys ...due) {
 	q.gate.add(keys...)
 }
 
-// begin takes the time of the change before the run reads its inputs. A change during the run is recorded anew.
+// begin takes the recorded time of the change, before the inputs are read. If the hub object changes later, the time of
+// this change is recorded separately.
 func (r *run) begin() { r.changed = r.queue.changes.take(r.key) }
 
-// measure records in the metrics how long the change took, if the member has it now. If the copy is withdrawn, or waits
-// for a user or other objects, measure drops the time.
+// measure records in the metrics how long a change took to reach the member, if the member has the change now. If the
+// copy is withdrawn, or waits for a user or other objects, measure drops the time of the change.
 func (r *run) measure(o member.Outcome) {
 	kind := kindSeconds.WithLabelValues(r.binding.BindingSpec().ObjectRef.Kind) // from the first copy on, so that the series does not begin with a change
 	if r.changed.IsZero() {
@@ -74,7 +75,7 @@ func (r *run) measure(o member.Outcome) {
 	r.changed = time.Time{}
 }
 
-// keepChange keeps the time of a change, because the run has not brought the change to the member.
+// keepChange records the time of the change again if this pass has not brought the change to the member.
 func (r *run) keepChange() {
 	if !r.changed.IsZero() {
 		r.queue.changes.note(r.changed, due{key: r.key})

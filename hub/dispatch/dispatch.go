@@ -1,13 +1,13 @@
 // Package dispatch carries out each binding's decision on the members. It renders the manifest, applies or withdraws
 // the copy through package member, and reports the outcome. It makes no decision and writes nothing to the hub.
 //
-// Every member has its own queue and its own workers, from Engage until its link ends. A slow, hung or throttling
-// member therefore delays only its own rows. A key is the name of a binding. Keys carry no other data, because each run
-// reads all its inputs again.
+// Every member has its own queue and its own workers, from Engage until the connection to the member ends. A slow, hung
+// or throttling member therefore delays only its own rows. A key of the queue is the name of a binding. Keys carry no
+// other data, because each run of a worker reads all its inputs again.
 //
-// Keys that are due together are processed in the order of their kinds: Namespaces, definitions, RBAC, ConfigMaps and
-// Secrets, then all others. Withdrawals are processed in the opposite order. A key that has changed is processed before
-// keys that are only compared again, for example after a restart.
+// Keys that are due together are processed in the order of their kinds: Namespaces, CustomResourceDefinitions, RBAC,
+// ConfigMaps and Secrets, then all others. Withdrawals are processed in the opposite order. A key that has changed is
+// processed before keys that are only compared again, for example after a restart.
 //
 // Each mechanism has its own file:
 //   - order: priorities of keys, and ranks of kinds;
@@ -53,39 +53,42 @@ type Templates interface {
 	Content(id hubv1.ObjectIdentity) uint64
 	// ListStored returns the objects of the selected bundles.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
-	// Live reads a hub object from the API server, not from the cache. gone means that the object was deleted: it is
-	// missing, although its kind has existed since the time since.
+	// Live reads a hub object from the API server, not from the cache. gone is true if the object was deleted. gone stays
+	// false if the kind itself was deleted, or was created again after `since`.
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 }
 
-// Recorder receives the outcomes of runs.
+// Recorder receives the outcome of each run. A run is one pass over one binding and one cluster.
 type Recorder interface {
-	// Record gets the binding that the run read. The binding is shared with the cache, and Record must not change it.
+	// Record stores the outcome of a run. binding is the state of the binding that the run has read. It is shared with the
+	// cache, and Record must not change it.
 	Record(binding hubv1.BindingObject, cluster string, o member.Outcome)
 }
 
-// Epochs reads the epochs of the hub, see package source. A copy with a foreign epoch was written before the hub was
-// restored from a backup.
+// Epochs reads the epochs of the hub, see package source. The hub marks each copy with its current epoch, and keeps a
+// list of all its epochs. If the epoch of a copy is not in this list (a foreign epoch), the hub was restored from a
+// backup after it wrote the copy.
 type Epochs interface {
 	// Current returns the cached epochs.
 	Current() source.Epochs
-	// Confirm returns the epochs by an uncached read. It may reuse an earlier read in which the given epoch was foreign,
-	// too.
+	// Confirm returns the epochs by an uncached read. It may reuse an earlier read if the list of that read does not have
+	// the given epoch either.
 	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
-	// Use returns the epochs for a write to a member. If this process has not added its own epoch to the list yet, Use
-	// adds it first.
+	// Use returns the epochs for a write to a member. If this process has not added its own epoch to the hub's list yet,
+	// Use adds it first.
 	Use(ctx context.Context) source.Epochs
 }
 
-// Revisions reads the stored contents of revisions. Callers must not change the results, because they are shared. An
-// error other than decide.ErrRevisionMissing may be temporary.
+// Revisions reads stored revisions: earlier contents of hub objects and of override rules, which clusters keep during a
+// rollout. Callers must not change the results, because they are shared. An error other than decide.ErrRevisionMissing
+// may be temporary.
 type Revisions interface {
 	Template(ctx context.Context, digest string) (*unstructured.Unstructured, error)
 	Rules(ctx context.Context, digest string) (*decide.HeldRules, error)
 }
 
-// Options of a Dispatcher. The fields HubObject, Revisions, DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers,
-// Clock and Tracer are optional; all other fields are required.
+// Options has the settings of a Dispatcher. The fields HubObject, Revisions, DeniedMetadataPrefixes, Key, Misfits,
+// Epochs, Workers, Clock and Tracer are optional; all other fields are required.
 type Options struct {
 	// Client reads bindings, policies, clusters and namespaces from the cache.
 	Client client.Client
@@ -97,16 +100,17 @@ type Options struct {
 	// HubObject returns the versions at which clusters may get an object. template is nil if the object is not in memory.
 	// Default: only the version of the template.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
-	// Revisions reads the revisions that targets name. Default: no revision is stored.
+	// Revisions reads the revisions that the bindings name for single clusters. Default: no revision is stored.
 	Revisions Revisions
 	// DeniedMetadataPrefixes are prefixes of labels and annotations that are never copied to members, in addition to the
 	// built-in prefixes.
 	DeniedMetadataPrefixes []string
 	// Key signs the digests of Secrets.
 	Key canonical.Key
-	// Misfits returns the values in a manifest that violate the hub's schema of its kind. Default: it returns no values.
+	// Misfits returns the values in a manifest that violate the schema of its kind on the hub. Default: it returns no
+	// values.
 	Misfits func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit
-	// Epochs of the hub. Default: copies are written without an epoch, and their epochs are not checked.
+	// Epochs reads the epochs of the hub. Default: copies are written without an epoch, and their epochs are not checked.
 	Epochs Epochs
 	// Workers is the number of workers for each member. Default 8.
 	Workers int
@@ -115,7 +119,7 @@ type Options struct {
 	Tracer *tracing.Tracer
 }
 
-// Dispatcher keeps one queue per engaged member.
+// Dispatcher keeps one queue for each member for which Engage was called.
 type Dispatcher struct {
 	opts       Options
 	fresh      *freshBindings
@@ -125,7 +129,7 @@ type Dispatcher struct {
 	queues map[string]*queue
 }
 
-// New returns a Dispatcher without members.
+// New returns a Dispatcher. It has no members before Engage is called.
 func New(opts Options) *Dispatcher {
 	if opts.Workers == 0 {
 		opts.Workers = 8
@@ -153,8 +157,9 @@ func atHubVersion(_ context.Context, ref hubv1.ObjectReference, template *unstru
 	return hubv1.HubObjectOf(ref, template), nil
 }
 
-// Engage starts the queue of a member with all bindings that name the member, and does not wait for it. The queue ends
-// with ctx. If an earlier link of the member had a queue, the new queue starts when the earlier one has ended.
+// Engage starts the queue of a member, and queues all bindings that name the member. It does not wait until the queue
+// has started. The queue ends with ctx. If the member still has an earlier queue, the new queue starts when the earlier
+// one has ended.
 func (d *Dispatcher) Engage(ctx context.Context, cluster string) error {
 	q, err := newQueue(cluster, d.opts, d.fresh, d.renderings)
 	if err != nil {
@@ -177,7 +182,7 @@ func (d *Dispatcher) Engage(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// Resume queues all keys of a member whose link is Ready again.
+// Resume queues all keys of a member whose connection is Ready again.
 func (d *Dispatcher) Resume(ctx context.Context, cluster string) {
 	if q := d.queue(cluster); q != nil {
 		q.gate.resume()
@@ -185,8 +190,8 @@ func (d *Dispatcher) Resume(ctx context.Context, cluster string) {
 	d.WakeCluster(ctx, cluster)
 }
 
-// WakeCluster queues, at low priority, every binding that names the cluster, and every binding that has a record for
-// the cluster.
+// WakeCluster queues, at low priority, every binding that names the cluster. It also queues every binding for which
+// this process has kept the state of a copy on the cluster.
 func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool { return b.BindingSpec().Target(cluster) != nil }, cluster)
 	if q := d.queue(cluster); q != nil {
@@ -194,9 +199,10 @@ func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
 	}
 }
 
-// WakeKind queues the bindings of one kind at low priority. With a cluster, it queues them for this cluster only. The
-// cluster has started or stopped serving the kind, or its first list of the copies has ended. Without a cluster, it
-// queues them for all targets, because the first list of the hub's objects of this kind has ended.
+// WakeKind queues the bindings of one kind at low priority. Callers name a cluster if the cluster starts or stops
+// serving the kind, or if its first list of the copies has ended. Then the bindings are queued for this cluster only.
+// Callers name no cluster if the hub's first list of the kind has ended. Then the bindings are queued for all their
+// clusters.
 func (d *Dispatcher) WakeKind(ctx context.Context, gk schema.GroupKind, cluster ...string) {
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool {
 		return hubv1.ObjectOf(b).GroupKind() == gk
@@ -212,8 +218,8 @@ func (d *Dispatcher) WakeObject(ctx context.Context, id hubv1.ObjectIdentity) {
 	d.wakeBinding(b, normalPriority)
 }
 
-// WakeOlder queues the bindings that have a row with the reason HubIsOlder. It is called when a user has accepted the
-// epochs of their copies.
+// WakeOlder queues the bindings that have a row with the reason HubIsOlder: the hub was restored from a backup, and the
+// copy is newer. It is called when a user has accepted that the hub overwrites such copies.
 func (d *Dispatcher) WakeOlder(ctx context.Context) {
 	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool {
 		return slices.ContainsFunc(b.BindingStatus().Clusters, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder })

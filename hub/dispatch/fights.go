@@ -11,11 +11,12 @@ import (
 )
 
 // fightRounds is the number of corrections of a copy after which another client counts as fighting with the hub. Only
-// corrections in the last fightRounds*calm count. The copy is then corrected at most once in calm.
+// corrections within the last fightRounds*calm count. During a fight, the hub corrects the copy at most once in the
+// time calm.
 const fightRounds = 4
 
-// fights counts the corrections of copies. Without this count, the hub and another controller with a different value
-// would write at full speed for ever.
+// fights counts how often the hub has restored fields of copies. Without this count, the hub and another controller
+// with a different value would overwrite each other at full speed for ever.
 type fights struct {
 	clock clock.PassiveClock
 
@@ -32,7 +33,7 @@ func newFights(c clock.PassiveClock) *fights {
 	return &fights{clock: c, rounds: map[types.NamespacedName]*fight{}}
 }
 
-// corrected records that the hub has corrected a field that a client had changed.
+// corrected records that the hub has restored a field that another client had changed.
 func (f *fights) corrected(key types.NamespacedName, over member.FieldDrift) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,8 +46,9 @@ func (f *fights) corrected(key types.NamespacedName, over member.FieldDrift) {
 	r.corrected = append(recent(r.corrected, f.clock.Now()), f.clock.Now())
 }
 
-// of returns the last corrected field of a fight, and how long the next correction must wait. A fight lasts while
-// enough of its corrections are recent, even if the wait is over before.
+// of reports whether another client fights with the hub over the copy (yes). It also returns the field that was
+// corrected last, and how long the next correction must wait. yes stays true after the wait, while at least fightRounds
+// corrections are recent.
 func (f *fights) of(key types.NamespacedName) (over member.FieldDrift, wait time.Duration, yes bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

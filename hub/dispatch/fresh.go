@@ -13,13 +13,13 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// freshBindings reads bindings from the API server. When a binding is withdrawn, its keys are queued for all members at
-// once. The withdrawals on these members share one read.
+// freshBindings reads bindings from the API server. A binding that is withdrawn is queued for all members at once. The
+// withdrawals on these members share one read.
 //
-// A shared read is never older than the decision that a run carries out: a run does not use a binding whose generation
-// is older than the generation in the cache. The read may miss a change of the last second that the cache does not show
-// either. A separate read for each member would have the same gap, between the answer of the API server and the answer
-// of the member.
+// A withdrawal uses a shared read only if the generation of the read is at least the generation in the cache. The read
+// is therefore never older than the decision that the withdrawal carries out. A shared read is up to a second old, and
+// may miss a decision of that second. A separate read could miss such a decision, too, between the answer of the API
+// server and the answer of the member.
 type freshBindings struct {
 	reader client.Reader
 	clock  clock.PassiveClock
@@ -38,8 +38,8 @@ type freshRead struct {
 	err     error
 }
 
-// get returns the binding from the API server. It is not older than the cached binding. Callers share it and must not
-// change it.
+// get returns the binding from the API server. The returned binding is not older than the cached one. Callers share it
+// and must not change it.
 func (f *freshBindings) get(ctx context.Context, cached hubv1.BindingObject) (hubv1.BindingObject, error) {
 	key := client.ObjectKeyFromObject(cached)
 	var useless *freshRead
@@ -63,8 +63,9 @@ func (f *freshBindings) get(ctx context.Context, cached hubv1.BindingObject) (hu
 	}
 }
 
-// join returns a fresh read of the binding, but not the given useless read. If there is no such read, join returns a
-// new read, which the caller must make while others wait for its result. Old reads are dropped.
+// join returns a recent read of the binding, which may still be in flight. It never returns the read `useless`, whose
+// result the caller cannot use. If there is no recent read, isMine is true: the caller must make the returned read, and
+// others wait for its result. Old reads are dropped.
 func (f *freshBindings) join(key types.NamespacedName, useless *freshRead) (r *freshRead, isMine bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,13 +16,12 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// gate wraps the workqueue of a member. It gives a worker a key only
-//   - while fewer keys are at work than the member's limit, so that the order among the waiting keys is decided as late
-//     as possible;
-//   - when no key of a higher rank is at work, see Rank.
+// gate wraps the workqueue of a member. It gives a worker a key only if two conditions hold:
+//   - Workers have fewer keys than the member's limit. The order of the waiting keys is thus decided as late as possible.
+//   - No worker has a key of a higher rank, see Rank.
 //
-// A worker that is about to call the member asks the gate again, see call. If the limit is closed, the gate keeps the
-// key, and the worker takes another key.
+// A worker that is about to call the member asks the gate again, see call. If the limit is zero (closed), because the
+// member fails all calls, the gate keeps the key. The worker then takes another key.
 type gate struct {
 	workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
@@ -70,7 +69,8 @@ func (g *gate) add(keys ...due) {
 	}
 }
 
-// AddAfter implements workqueue.TypedDelayingInterface. A key that a worker returns for a later try keeps its priority.
+// AddAfter implements workqueue.TypedDelayingInterface. If a worker puts a key back for a later try, the key keeps its
+// priority.
 func (g *gate) AddAfter(key types.NamespacedName, after time.Duration) {
 	g.mu.Lock()
 	priority, atWork := g.running[key]
@@ -139,7 +139,7 @@ func (g *gate) ShutDown() {
 }
 
 // call calls f, which sends requests to the member. If the gate holds the key instead, held is true, f is not called,
-// and the outcome tells why. The gate then queues the key again later.
+// and the outcome has the reason. The gate queues a held key again later.
 func (g *gate) call(ctx context.Context, c call, f func(context.Context) member.Outcome) (o member.Outcome, held bool) {
 	if o, held = g.enter(c); held {
 		return o, true
@@ -153,9 +153,9 @@ func (g *gate) call(ctx context.Context, c call, f func(context.Context) member.
 	return f(ctx), false
 }
 
-// enter reports whether the gate holds the key of a call, and why. While the limit is closed, a kind without a failure
-// is tried at once, because the failures may concern only one kind. If the member has asked for a pause, no kind is
-// tried.
+// enter reports whether the gate holds the key of a call, and why. While the limit is closed, the failures may concern
+// only one kind. A call for a kind that has not failed is therefore let through at once. If the member has asked for a
+// pause with 429, no call is let through.
 func (g *gate) enter(c call) (o member.Outcome, held bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -198,7 +198,8 @@ func (g *gate) leave(c call, o member.Outcome) (held bool) {
 	return c.namespace != "" && g.leaveNamespace(c, o, now)
 }
 
-// close closes the limit after a failure. If the limit is closed already, it stays closed for another pause.
+// close sets the limit to zero after a failure, so that only trials are made. If the limit is zero already, it starts
+// another pause.
 func (g *gate) close(o member.Outcome, now time.Time) {
 	if g.closed == nil {
 		g.closed = newHold()
@@ -218,9 +219,9 @@ func (g *gate) reopen() {
 	}
 }
 
-// leaveNamespace handles the outcome of a call that needs a namespace, and reports whether the gate holds its key.
-// While the namespace is being deleted, or is missing and not created by the hub, only one of its keys at a time is
-// tried.
+// leaveNamespace handles the outcome of a call that needs a namespace, and reports whether the gate holds its key. A
+// namespace that is being deleted cannot hold objects, and neither can a missing namespace that the hub may not create.
+// Only one key of such a namespace at a time is then tried.
 func (g *gate) leaveNamespace(c call, o member.Outcome, now time.Time) (held bool) {
 	h := g.namespaces[c.namespace]
 	if o.Reason != hubv1.ReasonNamespaceTerminate && o.Reason != hubv1.ReasonNamespaceMissing {
@@ -242,7 +243,7 @@ func (g *gate) leaveNamespace(c call, o member.Outcome, now time.Time) (held boo
 	return true
 }
 
-// resume opens the gate, because the link to the member is new or Ready again.
+// resume opens the gate, because the connection to the member is new or Ready again.
 func (g *gate) resume() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -256,8 +257,8 @@ func (g *gate) resume() {
 	g.changed.Broadcast()
 }
 
-// plan sets the time of the next trial of a hold, unless a trial has a time or is running. done is the key whose call
-// has just ended.
+// plan sets a timer for the next trial of a hold, which is a set of waiting keys. It does nothing if a timer is set or
+// a trial is running. done is the key whose call has just ended.
 func (g *gate) plan(h *hold, done types.NamespacedName) {
 	if h.trial == done {
 		h.trial = types.NamespacedName{}
@@ -272,8 +273,8 @@ func (g *gate) plan(h *hold, done types.NamespacedName) {
 	})
 }
 
-// try makes the next trial of a hold. It chooses the key at this moment, so that a key that was added after plan may be
-// tried first.
+// try makes the next trial of a hold, which is a set of waiting keys. It chooses the key only now, so that a key that
+// was added after the timer was set may be tried first.
 func (g *gate) try(h *hold) {
 	h.timer = nil
 	if h.trial != (types.NamespacedName{}) {
@@ -299,8 +300,8 @@ func (g *gate) show() {
 	circuitOpen.WithLabelValues(g.cluster).Set(closed)
 }
 
-// heldMessage returns the message of rows whose keys are held. It stays the same while the limit is closed, because
-// each new message would write the rows again.
+// heldMessage returns the message of the rows whose keys the gate holds. The message stays the same while the limit is
+// closed, because each new message would write the rows again.
 func heldMessage(last member.Outcome) string {
 	if last.Reason == hubv1.ReasonThrottled {
 		return "all writes to the cluster wait until it accepts requests again: " + last.Message

@@ -11,9 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// hold keeps keys until a trial with one of them succeeds. Only one trial runs at a time. The pauses between trials
-// double, unless the member asks for a certain pause. There is one hold for the closed limit, and one for each
-// namespace that cannot hold objects now.
+// hold keeps keys of a member until a trial, which is a call for one of these keys, succeeds. Only one trial runs at a
+// time. The pauses between trials double, unless the member asks for a certain pause. A member has one hold while its
+// limit is closed, and one for each namespace that cannot hold objects now.
 type hold struct {
 	last  member.Outcome // the outcome that caused the hold
 	pause time.Duration
@@ -32,7 +32,8 @@ type heldKey struct {
 
 func newHold() *hold { return &hold{keys: map[types.NamespacedName]heldKey{}} }
 
-// keep adds a key to the hold. The key stays until take or release returns it.
+// keep adds a key to the hold, until take or release returns the key. failed is true if a call for the key has just
+// failed. Such a key is tried last.
 func (h *hold) keep(d due, failed bool) {
 	k := heldKey{due: d, failed: failed}
 	if before, ok := h.keys[d.key]; ok {

@@ -62,8 +62,8 @@ func (d *Dispatcher) Adopt(
 	return o, nil
 }
 
-// sent returns a run for an object and a cluster to which the hub sends it. If it returns no run, stop or err has the
-// reason.
+// sent returns a run for an object and a cluster, without starting it. If the hub does not send the object to the
+// cluster, the run is nil, and stop or err has the reason.
 func (d *Dispatcher) sent(
 	ctx context.Context, cluster string, object hubv1.ObjectIdentity,
 ) (r *run, stop *member.Outcome, err error) {
@@ -139,8 +139,8 @@ var (
 	errReportOnly = errors.New("apply.mode of the placement lets nothing be written")
 )
 
-// replaced returns policies with the policies in by. A policy of the same kind, namespace and name is replaced, and
-// others are appended.
+// replaced returns the policies, each replaced by a policy in `by` of the same kind, namespace and name. All other
+// policies in `by` are appended.
 func replaced(policies, by []hubv1.OverridePolicyObject) []hubv1.OverridePolicyObject {
 	if len(by) == 0 {
 		return policies

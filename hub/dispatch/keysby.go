@@ -15,8 +15,8 @@ type keysBy[K comparable] struct {
 	objects map[types.NamespacedName][]K
 }
 
-// add records that a key depends on the objects, in addition to the objects of earlier calls. Call it before reading
-// the objects. Otherwise an event between the read and the call would be lost.
+// add records that a key depends on the objects, in addition to the objects of earlier calls. Call add before you read
+// the objects. Otherwise a change of an object between the read and the call would not queue the key.
 func (k *keysBy[K]) add(key types.NamespacedName, objects ...K) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

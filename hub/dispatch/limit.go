@@ -14,18 +14,18 @@ const (
 	// slowCall is the duration above which a call counts as slow. API servers aim at one second for a write, and a call
 	// makes up to two requests.
 	slowCall = 2 * time.Second
-	// failuresInARow is the number of consecutive failures that close the limit, if there was no good answer within
-	// slowCall. If a member fails only some calls, its limit becomes lower, but is not closed.
+	// failuresInARow is the number of consecutive failed calls after which the limit becomes zero (closed), if no call
+	// succeeded within the last slowCall. If a member fails only some calls, its limit becomes lower, but not zero.
 	failuresInARow = 5
 )
 
 // limit is the maximum number of concurrent calls of one member. It uses additive increase and multiplicative decrease
 // (Chiu and Jain, "Analysis of the Increase and Decrease Algorithms for Congestion Avoidance in Computer Networks",
-// 1989). There is at most one decrease per round of calls, as in TCP (RFC 5681). A slow or failed call halves it. A
-// good call adds its share of one, up to the number of workers.
+// 1989). A slow or failed call halves the limit. Calls that began before this do not halve it again, as in TCP (RFC
+// 5681). A good call adds 1/limit, up to the number of workers.
 //
-// A limit of zero is closed: the member fails all calls, or has asked for a pause. Only trials are made then, one at a
-// time. The first success opens the limit at one.
+// A limit of zero is called closed: the member fails all calls, or has asked for a pause. The hub then makes only
+// trials, one at a time. The first success sets the limit to one.
 type limit struct {
 	most, width float64
 	lowered     time.Time // calls that began before do not count
@@ -38,7 +38,7 @@ func newLimit(most int) limit {
 	return limit{most: float64(most), width: float64(most), failing: map[schema.GroupKind]bool{}}
 }
 
-// open makes the limit ignore failures of calls that ended before now.
+// open raises the limit to at least one, and forgets all failures so far.
 func (l *limit) open(now time.Time) {
 	l.failures, l.width, l.lowered = 0, max(1, l.width), now
 	clear(l.failing)
@@ -58,7 +58,7 @@ func (l *limit) succeeded(began, now time.Time) {
 	}
 }
 
-// failed records a call that failed because of the member, and reports whether this closes the limit.
+// failed records a call that failed because of the member. It reports whether the limit is now zero (closed).
 func (l *limit) failed(kind schema.GroupKind, began, now time.Time, throttled bool) bool {
 	l.failures++
 	l.failing[kind] = true

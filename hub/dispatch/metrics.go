@@ -39,7 +39,7 @@ func applySeconds(label string, factor float64, buckets uint32) *prometheus.Hist
 	}, []string{label})
 }
 
-// Metrics of this package, for docs/metrics.md.
+// Metrics has the collectors of this package, from which docs/metrics.md is generated.
 var Metrics = []prometheus.Collector{inFlight, inFlightLimit, circuitOpen, clusterSeconds, kindSeconds, gates}
 
 func init() { metrics.Registry.MustRegister(Metrics...) }

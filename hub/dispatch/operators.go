@@ -17,19 +17,20 @@ import (
 	"github.com/hanse-dev/hanse/operator"
 )
 
-// If a FederatedOperator provides a kind and is placed on a cluster, the hub creates copies of this kind there only
-// after the operator is ready. It writes and withdraws existing copies as usual. An operator that is missing therefore
-// delays new copies, and never removes a copy. The check reads only the current state of the operator.
+// Some kinds are provided by a FederatedOperator. If the operator is placed on a cluster, the hub creates copies of its
+// kinds there only after the operator is ready. The hub writes and withdraws existing copies as usual. An operator that
+// is missing therefore delays new copies, and never removes a copy. The check reads only the current state of the
+// operator.
 
-// The hub creates a new workload of a bundle only after the objects of the bundle that its pods may need, such as RBAC
-// and definitions. Some controllers check their rights only when they start.
+// The hub creates a new workload of a bundle after the objects of the bundle that its pods may need, such as RBAC and
+// CustomResourceDefinitions. Some controllers check their rights only when they start.
 
 // The hub creates a new webhook configuration or APIService of a bundle only after other objects of the bundle are
 // ready. It does not wait for custom resources, or for other objects of these two kinds. API servers refuse requests
 // while the pods behind such an object do not answer.
 
-// HealthSeen is called for every change of a copy on a cluster. It queues the copies that wait for this copy. If an
-// operator needs this copy, the others wait until it is Healthy.
+// HealthSeen is called for every change of a copy on a cluster. It queues the copies that wait for the changed copy. If
+// an operator needs the changed copy, copies of the operator's kinds wait until the changed copy is Healthy.
 func (d *Dispatcher) HealthSeen(cluster string, seen member.Observation) {
 	q := d.queue(cluster)
 	if q == nil || operator.Needs(seen.Owner) && seen.Health != hubv1.HealthHealthy {
@@ -117,7 +118,7 @@ func (r *run) bundleNotReady(ctx context.Context, of hubv1.BundleReference) (*me
 }
 
 // firstNotReady returns the outcome for a copy that waits for an operator. The outcome names the first operator that is
-// not ready. It is nil if all operators are ready.
+// not ready. The returned outcome is nil if all operators are ready.
 func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 	var operators hubv1.FederatedOperatorList
 	if err := r.queue.opts.Client.List(ctx, &operators, client.UnsafeDisableDeepCopy); err != nil {
@@ -145,8 +146,9 @@ func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 	return nil, nil
 }
 
-// objectsHere returns the objects of a bundle that counts selects, in the state that this cluster's watches show. It
-// leaves out objects that are being removed. It records that the copy may wait for these objects.
+// objectsHere returns those objects of a bundle for which counts returns true, in the state that this cluster's watches
+// show. It leaves out objects that are being removed. It records the objects, so that each change of them queues the
+// waiting copy.
 func (r *run) objectsHere(ctx context.Context, of hubv1.BundleReference, counts func(hubv1.ObjectIdentity) bool) ([]operator.Object, error) {
 	var out []operator.Object
 	for _, id := range r.stored(of, counts) {
@@ -160,7 +162,7 @@ func (r *run) objectsHere(ctx context.Context, of hubv1.BundleReference, counts 
 	return out, nil
 }
 
-// stored returns the objects of a bundle that counts selects, except objects that are being removed.
+// stored returns those objects of a bundle for which counts returns true. It leaves out objects that are being removed.
 func (r *run) stored(of hubv1.BundleReference, counts func(hubv1.ObjectIdentity) bool) []hubv1.ObjectIdentity {
 	templates := r.queue.opts.Templates
 	return slices.DeleteFunc(templates.ListStored(func(b hubv1.ObjectBundle) bool { return b.BundleReference == of }), func(id hubv1.ObjectIdentity) bool {

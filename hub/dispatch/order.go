@@ -19,7 +19,8 @@ const (
 	normalPriority = 0
 	// lowPriority is the priority of keys that are only compared again. Keys with new changes are processed first.
 	lowPriority = -100
-	// topClass is the highest class, and -topClass is the lowest class.
+	// The class of a key is the rank of its kind, or the negative rank for a withdrawal. topClass is the highest class,
+	// and -topClass is the lowest.
 	topClass = 4
 )
 
@@ -41,8 +42,8 @@ func Rank(gk schema.GroupKind) int {
 	return 0
 }
 
-// classFor returns the rank of a binding's object. For a withdrawal it returns the negative rank, because withdrawals
-// have the opposite order.
+// classFor returns the class of a key: the rank of the binding's kind. For a withdrawal it returns the negative rank,
+// because withdrawals have the opposite order.
 func classFor(b hubv1.BindingObject, t *hubv1.BindingTarget) int {
 	r := Rank(hubv1.ObjectOf(b).GroupKind())
 	if t != nil && t.State == hubv1.TargetAbsent {
@@ -51,7 +52,8 @@ func classFor(b hubv1.BindingObject, t *hubv1.BindingTarget) int {
 	return r
 }
 
-// classOf returns the class that a priority contains.
+// classOf returns the class of a key. The priority of the key is the sum of normalPriority or lowPriority and this
+// class.
 func classOf(priority int) int {
 	if priority < lowPriority/2 {
 		return priority - lowPriority
@@ -84,7 +86,8 @@ func newOrder() *order {
 	return &order{next: map[types.NamespacedName]int{}, queued: map[types.NamespacedName]int{}, byPriority: map[int][]types.NamespacedName{}}
 }
 
-// raise sets the priority of a key before it is added. A key that already waits with a higher priority keeps it.
+// raise sets the priority of a key before the key is added to the queue. A key that already waits with a higher
+// priority keeps that priority.
 func (o *order) raise(d due) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // controllerName is the same for all members, so that they share metrics.
 const controllerName = "dispatch"
 
-// queue is the controller of one member: its keys, its workers and its records. The key is a binding.
+// queue is the controller of one member. It has the member's keys, workers and records. A key is the name of a binding.
 type queue struct {
 	cluster    string
 	opts       Options
@@ -31,9 +31,10 @@ type queue struct {
 	retries    retries
 	fights     *fights
 	failures   failures // empty while tracing is off
-	// waiting has the keys of new copies that wait for other objects, by these objects.
+	// waiting has the keys of new copies that wait for other objects. Each key can be found by these objects.
 	waiting keysBy[hubv1.ObjectIdentity]
-	// readers are the keys of copies, by the keys of the objects that their pods read.
+	// readers has the keys of copies whose pods read ConfigMaps or Secrets. Each key can be found by the keys of these
+	// objects.
 	readers keysBy[types.NamespacedName]
 	changes keyChanges
 	ended   chan struct{} // closed at the end of run
@@ -67,8 +68,8 @@ func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *re
 	return q, err
 }
 
-// run processes keys until ctx ends. It starts when the queue before has ended, because two queues must never write to
-// one cluster.
+// run processes keys until ctx ends. It starts only when the member's previous queue (before) has ended, because two
+// queues must never write to one cluster.
 func (q *queue) run(ctx context.Context, before *queue) {
 	defer close(q.ended)
 	if before != nil {
@@ -89,21 +90,23 @@ func (q *queue) observed(key types.NamespacedName, seen member.Observation) {
 	}
 }
 
-// end records that the work on a key has ended.
+// end records that the work on a key has ended. It then handles the event that arrived during the work, if there was
+// one.
 func (q *queue) end(key types.NamespacedName) {
 	if seen := q.filter.end(key); seen != nil {
 		q.observed(key, *seen)
 	}
 }
 
-// addRecorded queues every key that has a record. Records of bindings that no longer name the cluster are then dropped.
+// addRecorded queues every key for which this process has kept the state of a copy. If the binding no longer names the
+// cluster, the worker drops this state.
 func (q *queue) addRecorded(priority int) {
 	for _, key := range q.records.keys() {
 		q.gate.add(due{key, priority})
 	}
 }
 
-// forget drops all records of a binding.
+// forget drops all data about a binding that this queue has kept.
 func (q *queue) forget(key types.NamespacedName) {
 	q.records.forget(key)
 	q.waiting.drop(key)

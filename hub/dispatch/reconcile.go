@@ -75,7 +75,8 @@ func (r *run) act(ctx context.Context) member.Outcome {
 	return outcome
 }
 
-// release drops the records of a binding that no longer names this cluster.
+// release ends the watch of the copy, and drops all data that the queue has kept for the binding. It is called for a
+// binding that no longer names this cluster.
 func (q *queue) release(cl member.Cluster, key types.NamespacedName) {
 	if gvk := q.records.get(key).gvk; gvk.Kind != "" {
 		cl.Forget(gvk, key)
@@ -102,13 +103,14 @@ type run struct {
 
 // manifestParts are the intermediate results of making the manifest.
 type manifestParts struct {
-	// rendering is the part of the work that all clusters share. render sets it.
+	// rendering is the part of the manifest's computation that all clusters share. render sets it.
 	rendering *rendering
 	// overridden has the rules that changed the manifest. render sets it.
 	overridden overridden
-	// revised has the override rules of the target's revision. It is nil if the newest rules are used. hold sets it.
+	// revised has the override rules of the revision that the binding names for the cluster. It is nil if the binding
+	// names no revision, so that the newest rules apply. hold sets it.
 	revised *decide.HeldRules
-	// hubGVK is the group, version and kind at which the hub reads the object. wantedState sets it.
+	// hubGVK is the group, version and kind that the hub uses when it reads the object. wantedState sets it.
 	hubGVK schema.GroupVersionKind
 	// readByPods are the ConfigMaps and Secrets that the pods of the manifest read. render sets them.
 	readByPods []hubv1.ObjectIdentity
@@ -119,7 +121,7 @@ type manifestParts struct {
 	source source.State
 }
 
-// gated is a cluster whose calls must pass the gate of its queue.
+// gated is a member's client. Each call passes the gate of the member's queue first.
 type gated struct {
 	member.Cluster
 	run *run

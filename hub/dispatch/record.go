@@ -21,10 +21,10 @@ type record struct {
 	gvk schema.GroupVersionKind
 	// last is the outcome of the last write, or of the confirmed withdrawal.
 	last member.Outcome
-	// confirmedAt is the time at which the member has answered with last.
+	// confirmedAt is the time at which the member returned the outcome in last.
 	confirmedAt time.Time
-	// withdrawn is the Absent entry of the confirmed withdrawal. It is nil if no withdrawal was confirmed, or if the copy
-	// was written again since.
+	// withdrawn is the binding's instruction for the withdrawal that the member has confirmed. It is nil if no withdrawal
+	// was confirmed, or if the copy was written again since.
 	withdrawn *hubv1.Absence
 	// withdrawing is true if a withdrawal began after the last write of the copy.
 	withdrawing bool
@@ -93,8 +93,8 @@ func (r *records) setFinished(key types.NamespacedName, o member.Observation) {
 	r.finished[key] = &o
 }
 
-// getFinished returns the last state of a copy that ran to completion and was deleted on the member. It is nil for all
-// other copies.
+// getFinished returns the last state of a copy that ran to completion and was then deleted on the member. It returns
+// nil for all other copies.
 func (r *records) getFinished(key types.NamespacedName) *member.Observation {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// recreation returns why a missing copy is not created again. It is empty if the copy is created again. held is true if
-// the cluster held the wanted copy, and the hub has not removed it since. finished is true if the copy ran to
-// completion before.
+// recreation returns why a missing copy is not created again. The reason is empty if the copy is created again. held is
+// true if the cluster held the wanted copy, and the hub has not removed it since. finished is true if the missing copy
+// had run to completion.
 func recreation(policy hubv1.Recreate, held, finished bool) (reason string) {
 	switch {
 	case !held:
@@ -59,7 +59,7 @@ func (r *run) wasThere(w *wanted) bool {
 	if w.record.last.Hash != "" {
 		return true
 	}
-	// The row may be older than the decision that wants the copy again, and describe the withdrawal before it.
+	// The row may still describe an earlier withdrawal, from before the decision that wants the copy again.
 	row := r.binding.BindingStatus().Row(r.target.Name)
 	withdrawing := row.Reason == hubv1.ReasonDeleting || row.Reason == hubv1.ReasonFinalizersRemain
 	return !withdrawing || r.binding.BindingStatus().ObservedGeneration == r.binding.GetGeneration()

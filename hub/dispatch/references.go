@@ -10,12 +10,12 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// If the hub sends both a copy and the objects that it needs to a cluster, it creates the copy after these objects. It
-// writes and withdraws an existing copy as usual. A copy does not wait for a needed object that itself needs other
-// objects. Two objects therefore never wait for each other.
+// The hub may send a copy to a cluster together with the objects that the copy needs. It then creates the copy after
+// these objects. The hub writes and withdraws an existing copy as usual. A copy does not wait for a needed object that
+// itself needs other objects. Two objects therefore never wait for each other.
 
-// waitsFor returns the outcome for a new copy that waits for an operator, for objects of its bundle, for a needed
-// object or for its content. It is nil if the copy does not wait.
+// waitsFor returns the outcome for a copy that must wait. The copy may wait for an operator, for objects of its bundle,
+// for a needed object, or for ConfigMaps and Secrets that its pods read. The outcome is nil if the copy does not wait.
 func (r *run) waitsFor(ctx context.Context, w *wanted) (*member.Outcome, error) {
 	r.queue.waiting.drop(r.key)
 	waits, err := r.notReady(ctx, w)

@@ -15,21 +15,22 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// If pods must restart when a ConfigMap or Secret changes, the hub writes a digest of its content into their pod
-// template (package decide). The digest is computed from the content that the hub sends to the same cluster. A cluster
-// that gets an earlier revision of a Secret therefore keeps its digest. The hub writes the copy with a new digest after
-// the cluster has the new content. Until then it does not change the copy at all.
+// Pods may have to restart when a ConfigMap or Secret changes. The hub then writes a digest of the content of the
+// ConfigMap or Secret into the pod template (package decide). The digest is computed from the content that the hub
+// sends to the same cluster. A cluster that gets an earlier revision of a Secret therefore keeps its digest. The hub
+// writes the copy with a new digest after the cluster has the new content. Until then it does not change the copy at
+// all.
 
 // readCopy is the wanted copy of a ConfigMap or Secret that pods read.
 type readCopy struct {
 	id       hubv1.ObjectIdentity
 	manifest *unstructured.Unstructured
 	digest   string
-	row      *hubv1.ClusterRow // nil if there is none
+	row      *hubv1.ClusterRow // nil if the binding of the ConfigMap or Secret has no row for the cluster
 }
 
-// restartPaths returns the paths of the pod templates that get a digest. The paths come from the target's revision, or
-// from the placement.
+// restartPaths returns the paths of the pod templates that get a digest. The paths come from the revision that the
+// binding names for the cluster. If it names no revision, they come from the placement.
 func (r *run) restartPaths() []string {
 	if r.revised != nil {
 		return r.revised.RestartPaths
@@ -38,7 +39,8 @@ func (r *run) restartPaths() []string {
 	return spec.RestartPaths()
 }
 
-// keepReads drops the queue's records of objects that the pods no longer read.
+// keepReads updates queue.readers after a render of the copy's manifest. It removes the copy from the readers of each
+// ConfigMap and Secret that the pods of the new manifest do not read.
 func (r *run) keepReads() {
 	names := sets.New[types.NamespacedName]()
 	for _, id := range r.readByPods {
@@ -47,8 +49,8 @@ func (r *run) keepReads() {
 	r.queue.readers.keep(r.key, names)
 }
 
-// withReload returns the manifest with the digests in its pod templates. It stores the copies that the pods read in the
-// run. The error is errBehind if the hub has not decided on such a copy yet.
+// withReload returns the manifest with the digests in its pod templates. It also sets r.readByPods and r.reads. The
+// error is errBehind if the hub has not decided on a ConfigMap or Secret in r.readByPods yet.
 func (r *run) withReload(ctx context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, *member.Outcome, error) {
 	paths := r.restartPaths()
 	if len(paths) == 0 {
@@ -150,7 +152,7 @@ func (r *run) contentOnTheWay() *member.Outcome {
 
 // hasContent reports whether the cluster has the content of a ConfigMap or Secret that pods shall read. An object of
 // this name that the hub does not manage, and will not change, is accepted as well. If here is false, why tells why the
-// last write failed. It is empty if no write was tried yet.
+// last write failed. why is empty if the row of the ConfigMap or Secret shows no failed write.
 func (r *run) hasContent(c readCopy) (here bool, why string) {
 	known := r.queue.records.get(c.id.BindingKey())
 	if known.last.Applied == metav1.ConditionTrue && known.last.Digest == c.digest {
@@ -170,5 +172,6 @@ func (q *queue) wakeReaders(key types.NamespacedName) {
 	}
 }
 
-// isBehind reports whether a manifest could not be made because the hub has not decided on an object yet.
+// isBehind reports whether a manifest could not be made because the hub has not decided yet on a ConfigMap or Secret
+// that the pods read.
 func isBehind(err error) bool { return errors.Is(err, errBehind) }

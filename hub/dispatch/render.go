@@ -15,8 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// render makes the manifest for this cluster at a version of the kind. If an override policy cannot be applied, it
-// returns an outcome, and the copy is not changed. An error means that a read of the hub failed.
+// render makes the manifest for this cluster at a version of the kind. If an override policy cannot be applied, render
+// returns no manifest but an outcome, so that the copy is not changed. An error means that a read of the hub failed.
 func (r *run) render(ctx context.Context, template *unstructured.Unstructured, version string) (*unstructured.Unstructured, *member.Outcome, error) {
 	template, refusal, err := r.hold(ctx, template)
 	if err != nil || refusal != nil {
@@ -51,8 +51,8 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured, v
 	return r.withReload(ctx, result.Manifest)
 }
 
-// matching returns the override policies that select the object: the policies of the target's revision, or the newest
-// ones.
+// matching returns the override policies that select the object. If the binding names a revision for this cluster,
+// these are the stored policies of the revision, and else the newest ones.
 func (r *run) matching(ctx context.Context) ([]hubv1.OverridePolicyObject, *member.Outcome, error) {
 	if r.revised != nil {
 		return r.revised.Objects, nil, nil
@@ -68,8 +68,8 @@ func (r *run) matching(ctx context.Context) ([]hubv1.OverridePolicyObject, *memb
 	return matching, nil, nil
 }
 
-// divided returns the numbers that the division of replicas sets on this cluster. decided is false if the replicas are
-// divided, but the binding has no share for the cluster yet.
+// divided returns the replica counts and similar numbers that the division of replicas sets on this cluster. decided is
+// false if the replicas are divided, but the binding has no share for the cluster yet.
 func (r *run) divided(template *unstructured.Unstructured) (numbers []overrides.Divided, decided bool) {
 	values, decided := replicas.Values(r.binding.BindingSpec(), r.target.Name, template)
 	for _, v := range values {

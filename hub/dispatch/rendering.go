@@ -11,8 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// renderings caches the prepared form of a template while the template is in memory. All members share it: a change
-// queues the key for every member, and without override rules all members get the same manifest.
+// renderings caches, for each template in memory, the first steps of its rendering. These steps are equal for all
+// members. A change of a template is processed for every member, and members without override rules even get the same
+// manifest.
 type renderings struct {
 	denied []string
 	key    canonical.Key // for the digests of Secrets
@@ -27,20 +28,20 @@ type versioned struct {
 	version  string
 }
 
-// rendering is the prepared form of one template at one version.
+// rendering has the first steps of rendering one template at one version, which are equal for all members.
 type rendering struct {
 	once     sync.Once
 	prepared *overrides.Prepared
 	err      error
 
 	mu sync.Mutex
-	// shared is the last manifest with a digest, and digest is its digest.
+	// shared is the manifest whose digest was computed last, and digest is its digest.
 	shared       *unstructured.Unstructured
 	salt, digest string
 }
 
-// get returns the rendering of a template at a version of its kind. Callers must not change the template, because the
-// renderings of all clusters share it.
+// get returns the rendering of a template at a version of its kind. Callers must not change the template, because all
+// clusters share the rendering.
 func (r *renderings) get(template *unstructured.Unstructured, version string) *rendering {
 	e := r.entry(template, version)
 	e.once.Do(func() { e.prepared, e.err = overrides.Prepare(overrides.AtVersion(template, version), r.denied) })
@@ -69,7 +70,8 @@ func (r *renderings) forget(key versioned) {
 	delete(r.of, key)
 }
 
-// digestOf returns the digest of a manifest. If clusters share the manifest, it computes the digest only once.
+// digestOf returns the digest of a manifest. While clusters share the same manifest, digestOf computes its digest only
+// once.
 func (e *rendering) digestOf(key canonical.Key, manifest *unstructured.Unstructured, salt string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

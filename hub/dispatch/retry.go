@@ -12,9 +12,9 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// calm is a long pause, for problems that only a change on the member can solve. It is also the first delay of
-// member.RetrySlowly, the minimum time between corrections of a contested field, and the longest wait for the first
-// list of a kind.
+// calm is a long pause, for problems that only a change on the member can solve. It is the first delay of
+// member.RetrySlowly, and the minimum time between corrections of a field that another client keeps changing. It is
+// also the longest wait for the first list of a kind.
 const calm = pace.FirstSlowRetry
 
 // retries computes the time until a key is tried again, from the outcome of a run.
@@ -29,8 +29,8 @@ func newRetries() retries {
 	}
 }
 
-// after returns the time until a key is tried again. The time differs randomly by up to a fifth. Otherwise all keys of
-// a member that comes back would be due at once.
+// after returns the time until a key is tried again. The time varies randomly by up to a fifth. Otherwise all keys of a
+// member that becomes reachable again would be due at once.
 func (r retries) after(key types.NamespacedName, o member.Outcome) reconcile.Result {
 	var wait time.Duration
 	switch o.Retry {

@@ -12,9 +12,10 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// hold returns the template of the revision that the target names, and stores the override rules of this revision in
-// the run. If the target names no revision, or a preview uses other policies, it returns the newest template. If the
-// revision is missing or cannot be read, it returns an outcome or an error, and never the newest template instead.
+// hold returns the template of the revision that the binding names for the cluster, and stores the override rules of
+// this revision in r. If the binding names no revision, or a preview uses other policies, hold returns the newest
+// template. If the revision is missing or cannot be read, hold returns an outcome or an error, and never the newest
+// template instead.
 func (r *run) hold(ctx context.Context, newest *unstructured.Unstructured) (*unstructured.Unstructured, *member.Outcome, error) {
 	if r.target.Revision == 0 || len(r.instead) > 0 {
 		return newest, nil, nil

@@ -16,8 +16,8 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// setSource sets the state of the hub that is compared with the epochs of copies. template is nil if the hub object was
-// deleted.
+// setSource sets r.source, the state of the hub with which the state recorded in a copy is compared. template is nil if
+// the hub object was deleted.
 func (r *run) setSource(template metav1.Object) {
 	r.source.Epochs = r.queue.opts.Epochs.Current()
 	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
@@ -29,18 +29,19 @@ func (r *run) setSource(template metav1.Object) {
 	r.source.Accepted = template.GetAnnotations()[hubv1.AcceptSourceAnnotation]
 }
 
-// useEpoch sets the epoch of a copy that is about to be written.
+// useEpoch stores in r.source the epoch that the next write records in the copy.
 func (r *run) useEpoch(ctx context.Context) {
 	r.source.Epochs = r.queue.opts.Epochs.Use(ctx)
 	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
 }
 
-// newer reports whether a later state of the hub wrote the copy, according to the cached epochs.
+// newer reports whether a later state of the hub wrote the copy, according to the cached epochs. This is possible if
+// the hub was restored from a backup.
 func (r *run) newer(seen observed) bool { return r.source.Newer(seen.Source, true) }
 
-// confirmOlder checks the outcome HubIsOlder by uncached reads. Another replica may have written the copy from data
-// that this replica's cache does not have yet. In this case, confirmOlder returns an empty outcome, and the key is
-// tried again soon.
+// confirmOlder checks an outcome with the reason HubIsOlder (the copy is newer than the hub) by uncached reads. Another
+// replica may have written the copy from data that this replica's cache does not have yet. In this case, confirmOlder
+// returns an empty outcome, and the key is tried again soon.
 func (r *run) confirmOlder(ctx context.Context, o member.Outcome) member.Outcome {
 	if o.Reason != hubv1.ReasonHubIsOlder {
 		return o
@@ -73,7 +74,7 @@ func (r *run) isOlder(ctx context.Context, copied member.Newer) (bool, error) {
 	return state.Newer(copied.Mark, copied.SameObject && fresh.GetUID() == r.binding.BindingSpec().ObjectRef.UID), nil
 }
 
-// readObject reads the hub object uncached. It is nil if the hub has no such object.
+// readObject reads the hub object uncached. It returns nil if the hub has no such object.
 func (r *run) readObject(ctx context.Context) (metav1.Object, error) {
 	if r.binding.BindingSpec().ObjectRef.Bundle != nil {
 		object, isGone, err := r.queue.opts.Templates.Live(ctx, r.object.ObjectIdentity, time.Time{})

@@ -15,13 +15,13 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// times has the times of the steps of a run. A time is zero while tracing is off, and for a step that the run has not
-// made.
+// times has the times of the steps of one run. A time is zero while tracing is off, and for a step that the run has not
+// reached.
 type times struct {
 	began, renderBegan, rendered, callBegan, answered time.Time
 }
 
-// now returns the current time while tracing is on, and else zero.
+// now returns the current time while tracing is on. While tracing is off, it returns the zero time.
 func (r *run) now() (t time.Time) {
 	if r.queue.opts.Tracer.Enabled() {
 		t = r.queue.opts.Clock.Now()
@@ -37,7 +37,8 @@ func (r *run) timed(call func() member.Outcome) member.Outcome {
 	return call()
 }
 
-// change returns the change of the hub object that this run brings to the member.
+// change returns the change of the hub object that this run brings to the member. While tracing is off, it returns an
+// empty change.
 func (r *run) change() tracing.Change {
 	t := r.queue.opts.Tracer
 	if !t.Enabled() {
@@ -47,7 +48,7 @@ func (r *run) change() tracing.Change {
 	return t.TargetChange(r.object.ObjectIdentity, r.binding.BindingSpec().ObjectRef.UID, r.target, template)
 }
 
-// logWrite logs a line if the run has changed the copy.
+// logWrite logs that the run has written or withdrawn the copy.
 func (r *run) logWrite(ctx context.Context, o member.Outcome) {
 	message := "Wrote a copy"
 	if r.target.State == hubv1.TargetAbsent {
@@ -56,8 +57,8 @@ func (r *run) logWrite(ctx context.Context, o member.Outcome) {
 	r.change().Log(ctrl.LoggerFrom(ctx)).Info(message, "object", r.object.ObjectIdentity.String(), "reason", o.Reason, "digest", o.Digest)
 }
 
-// trace makes the spans of a run that has changed the copy. For a run that waits or fails, it makes spans only if the
-// last run had another result.
+// trace makes the spans of a run that has changed the copy. A run that waits or fails gets spans only if the previous
+// run of this binding did not wait or fail for the same reason.
 func (r *run) trace(o member.Outcome) {
 	if r.held || !r.queue.opts.Tracer.Enabled() {
 		return
@@ -88,19 +89,19 @@ func (r *run) trace(o member.Outcome) {
 	})
 }
 
-// failure is the reason for which a change is not on the member yet.
+// failure is the reason why a change is not on the member yet.
 type failure struct {
 	change tracing.ID
 	reason string
 }
 
-// failures has the failure of the last run of each binding. A retry that fails in the same way gets no spans.
+// failures has the failure of the last run of each binding. A retry that fails for the same reason gets no spans.
 type failures struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]failure
 }
 
-// isNew records a failure. It returns true if the last run did not fail in the same way.
+// isNew records a failure. It returns true if the last run did not fail for the same reason.
 func (f *failures) isNew(key types.NamespacedName, now failure) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -27,7 +27,7 @@ type overridden struct {
 // misfits finds the values in a manifest that violate a schema.
 type misfits func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit
 
-// unfit returns the outcome for a manifest that must not be written. It is nil if the manifest may be written.
+// unfit returns the outcome for a manifest that must not be written. The outcome is nil if the manifest may be written.
 func (r *run) unfit(ctx context.Context, manifest *unstructured.Unstructured) *member.Outcome {
 	if refusal := tenancy.Of(manifest, r.namespaceLabels); refusal != nil {
 		o := outcome(metav1.ConditionFalse, refusal.Reason, "%s", refusal.Message)
@@ -37,8 +37,8 @@ func (r *run) unfit(ctx context.Context, manifest *unstructured.Unstructured) *m
 }
 
 // misfit returns an outcome if an override rule sets a value that violates the schema of the hub or of the cluster. The
-// copy is then not changed. Values that are invalid without rules are left to the member's API server. The check runs
-// just before a write, so that an unchanged copy costs nothing.
+// copy is then not changed. A value that is invalid even without the override rules is left to the member's API server.
+// The check runs just before a write, so that an unchanged copy costs nothing.
 func (r *run) misfit(ctx context.Context, manifest *unstructured.Unstructured) *member.Outcome {
 	if len(r.overridden.applied) == 0 {
 		return nil
@@ -65,14 +65,14 @@ func (r *run) misfit(ctx context.Context, manifest *unstructured.Unstructured) *
 	return nil
 }
 
-// renderedWith returns the manifest as these policies alone would make it.
+// renderedWith returns the manifest that results if only these policies apply.
 func (r *run) renderedWith(policies []hubv1.OverridePolicyObject) (*unstructured.Unstructured, error) {
 	result, err := r.rendering.prepared.Render(r.overridden.cluster, policies, r.overridden.divided)
 	return result.Manifest, err
 }
 
-// culprit returns the override rule that makes a manifest wrong. It is the first rule, in the order of application,
-// after which wrong returns true.
+// culprit returns the override rule that makes a manifest wrong. Rules apply in a certain order. If wrong returns true
+// for the manifest after the first n rules, but not after the first n-1 rules, rule n is the culprit.
 func (r *run) culprit(ctx context.Context, wrong func(*unstructured.Unstructured) bool) overrides.RuleRef {
 	applied := r.overridden.applied
 	fits, not := 0, len(applied)
@@ -88,8 +88,9 @@ func (r *run) culprit(ctx context.Context, wrong func(*unstructured.Unstructured
 	return applied[not-1]
 }
 
-// blamed returns an error that names the first rule that causes the misfit. The error shows only parts of the value and
-// the path that are in the rule or the schema. For a Secret, it shows only parts that are in the schema.
+// blamed returns an error that names the rule which causes the misfit. The error shows only those parts of the invalid
+// value and of its path that are in the rule or the schema. For a Secret, the error shows only parts that are in the
+// schema.
 func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose string) error {
 	culprit := r.culprit(ctx, func(manifest *unstructured.Unstructured) bool { return slices.Contains(find(ctx, manifest), m) })
 	var known sets.Set[string]
@@ -104,7 +105,7 @@ func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose s
 	return &overrides.InvalidError{Policy: culprit.Policy, Rule: culprit.Rule, Path: told.Path, Message: message + ", by " + whose + " schema"}
 }
 
-// only returns policies that have only these rules.
+// only returns the policies with only these rules, without all other rules.
 func only(policies []hubv1.OverridePolicyObject, rules []overrides.RuleRef) []hubv1.OverridePolicyObject {
 	kept := sets.New(rules...)
 	out := make([]hubv1.OverridePolicyObject, len(policies))
@@ -119,7 +120,7 @@ func only(policies []hubv1.OverridePolicyObject, rules []overrides.RuleRef) []hu
 	return out
 }
 
-// literals returns the constant values in a rule.
+// literals returns the constant values in a rule. Values that the rule reads from elsewhere are left out.
 func literals(policies []hubv1.OverridePolicyObject, ref overrides.RuleRef) sets.Set[string] {
 	for _, p := range policies {
 		if overrides.RefOf(p) != ref.Policy {

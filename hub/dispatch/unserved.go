@@ -14,9 +14,9 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// notServed returns the outcome for a manifest with fields that the cluster does not serve. The copy is not changed. It
-// is tried again when the cluster's schema changes. For built-in kinds no event shows such a change, so that their
-// copies are also tried again after a long pause.
+// notServed returns the outcome for a manifest with fields that the cluster does not serve. The copy is not changed.
+// The write is tried again when the cluster's schema changes. For built-in kinds, no event shows such a change. The
+// write is therefore also tried again after a long pause.
 func (r *run) notServed(ctx context.Context, manifest *unstructured.Unstructured, paths []string) member.Outcome {
 	lacks := func(m *unstructured.Unstructured) bool {
 		_, unserved := r.cluster.Fit(ctx, m)
@@ -25,7 +25,8 @@ func (r *run) notServed(ctx context.Context, manifest *unstructured.Unstructured
 	return lacking(manifest, paths, r.setter(ctx, lacks))
 }
 
-// setter returns the override rule that makes the manifest wrong. It is nil if the manifest is wrong without any rule.
+// setter returns the override rule that makes the manifest wrong. It returns nil if the manifest is wrong without any
+// rule.
 func (r *run) setter(ctx context.Context, wrong func(*unstructured.Unstructured) bool) *overrides.RuleRef {
 	if len(r.overridden.applied) == 0 {
 		return nil
@@ -50,7 +51,7 @@ func lacking(manifest *unstructured.Unstructured, paths []string, setter *overri
 	return o
 }
 
-// dropped adds the names of the fields that were not written to the message of the outcome.
+// dropped adds the paths of the fields that were not written to the message of the outcome.
 func dropped(o member.Outcome, paths []string) member.Outcome {
 	switch text := "sent without fields that the cluster's definition lacks: " + firstOf(paths); {
 	case len(paths) == 0:
@@ -65,7 +66,7 @@ func dropped(o member.Outcome, paths []string) member.Outcome {
 // longestPath is the maximum length of a path in a row's message.
 const longestPath = 50
 
-// firstOf returns the first three paths as text.
+// firstOf returns up to three of the paths as text.
 func firstOf(paths []string) string {
 	var named []string
 	for _, path := range paths[:min(len(paths), 3)] {

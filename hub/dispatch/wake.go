@@ -8,13 +8,13 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// wakeFilter keeps events of copies while a worker processes their keys. The watch often shows a write before the
-// response to the write arrives. Only the response shows whether the event is the result of this write, or a change by
-// another client.
+// wakeFilter keeps events of a copy while a worker processes the key of the copy. The watch often shows a write before
+// the response to the write arrives. Only the response shows whether the event is the result of this write, or a change
+// by another client.
 type wakeFilter struct {
 	mu sync.Mutex
-	// atWork has the keys that workers process now, each with the last event of its copy since the work began. The event
-	// is nil if there was none.
+	// atWork has the keys that workers process now. The value is the last event of the copy since the worker began, or nil
+	// if there was no event.
 	atWork map[types.NamespacedName]*member.Observation
 }
 
@@ -28,7 +28,8 @@ func (f *wakeFilter) begin(key types.NamespacedName) {
 	f.atWork[key] = nil
 }
 
-// hold stores an event until the work on its key ends. It returns false if no worker processes the key.
+// hold stores an event until the worker has finished the key. It returns false, and stores nothing, if no worker
+// processes the key.
 func (f *wakeFilter) hold(key types.NamespacedName, seen member.Observation) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,7 +40,7 @@ func (f *wakeFilter) hold(key types.NamespacedName, seen member.Observation) boo
 	return atWork
 }
 
-// end records that the work on a key has ended. It returns the last event of the copy that hold has stored, or nil.
+// end records that the worker has finished a key. It returns the event that hold stored last, or nil.
 func (f *wakeFilter) end(key types.NamespacedName) *member.Observation {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,10 +14,10 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// The functions below queue keys after changes on the hub that may change the wanted copies. Changes of templates
-// arrive at WakeObject, and changes on members at Observed.
+// The functions below queue keys after changes on the hub that may change the wanted copies. Two other changes do not
+// arrive here: WakeObject is called for changes of hub objects, and Observed for changes on members.
 
-// BindingChanged is called for a binding whose spec changed.
+// BindingChanged is called for a binding that was created or deleted, or whose spec changed.
 func (d *Dispatcher) BindingChanged(_ context.Context, c changes.Binding) {
 	if c.Before != nil && c.After != nil && staged(c.Before.BindingSpec(), c.After.BindingSpec()) {
 		d.wakeTargets(c.After, normalPriority, func(t *hubv1.BindingTarget) bool {
@@ -34,8 +34,8 @@ func (d *Dispatcher) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// staged reports whether the decisions differ only by a step of a rollout. If so, only the clusters whose entries
-// changed are queued.
+// staged reports whether two decisions differ only because a rollout has made its next step. In this case, only the
+// clusters whose entries in the decision changed are queued.
 func staged(before, after *hubv1.BindingSpec) bool {
 	if after.Rollout == nil || len(before.Clusters) != len(after.Clusters) {
 		return false
@@ -68,7 +68,8 @@ func follows(b hubv1.BindingObject, p hubv1.PlacementObject) bool {
 	return ref != nil && ref.UID == p.GetUID()
 }
 
-// withdraws reports whether a withdrawal is due for the binding. A deleted placement no longer suspends withdrawals.
+// withdraws reports whether the binding removes a copy from a cluster. A deleted placement no longer suspends
+// withdrawals, so these bindings must be queued.
 func withdraws(b hubv1.BindingObject) bool {
 	return slices.ContainsFunc(b.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return t.State == hubv1.TargetAbsent })
 }
@@ -105,7 +106,7 @@ func (d *Dispatcher) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	}, cluster)
 }
 
-// servedOtherwise returns the kinds for which the cluster serves other versions than before.
+// servedOtherwise returns the kinds for which the cluster now serves other versions than before.
 func servedOtherwise(before, after *hubv1.MemberCluster) (kinds []schema.GroupKind) {
 	for _, r := range after.Status.APIResources {
 		kind := schema.GroupKind{Group: r.Group, Kind: r.Kind}
@@ -116,8 +117,8 @@ func servedOtherwise(before, after *hubv1.MemberCluster) (kinds []schema.GroupKi
 	return kinds
 }
 
-// policiesThatDiffer returns the override policies whose result may change with the reported data of the cluster. Data
-// about nodes changes often, and most policies do not read it.
+// policiesThatDiffer returns the override policies whose result may differ between the earlier and the new reported
+// data of a cluster. Data about nodes changes often, and most policies do not read it.
 func (d *Dispatcher) policiesThatDiffer(ctx context.Context, was, is overrides.Cluster) ([]hubv1.OverridePolicyObject, error) {
 	all, err := scopes.OverridePolicies(ctx, d.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -126,8 +127,8 @@ func (d *Dispatcher) policiesThatDiffer(ctx context.Context, was, is overrides.C
 	return slices.DeleteFunc(all, func(p hubv1.OverridePolicyObject) bool { return !overrides.Differs(p, was, is) }), nil
 }
 
-// placementsThatDiffer returns the placements that suspend writes to the cluster either only before or only after the
-// change.
+// placementsThatDiffer returns the placements that suspend writes to the cluster before the change but not after it, or
+// the reverse.
 func (d *Dispatcher) placementsThatDiffer(ctx context.Context, before, after *hubv1.MemberCluster) ([]hubv1.PlacementObject, error) {
 	all, err := scopes.Placements(ctx, d.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -144,7 +145,7 @@ func (d *Dispatcher) NamespaceChanged(ctx context.Context, c changes.Namespace) 
 	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool { return b.GetNamespace() == c.After.Name })
 }
 
-// concerns reports whether a policy may select a binding's object, by scope, group and kind. Names and labels are
+// concerns reports whether a policy may select a binding's object, by namespace, group and kind. Names and labels are
 // compared later, when the manifest is made.
 func concerns(p hubv1.OverridePolicyObject, b hubv1.BindingObject) bool {
 	if p == nil || (p.GetNamespace() != "" && p.GetNamespace() != b.GetNamespace()) {
@@ -159,7 +160,8 @@ func concerns(p hubv1.OverridePolicyObject, b hubv1.BindingObject) bool {
 	return false
 }
 
-// priorityOf returns a low priority for an object of the first list, because its content has not changed.
+// priorityOf returns a low priority if the event comes from the first list of a watch, because the content has not
+// changed.
 func priorityOf(initial bool) int {
 	if initial {
 		return lowPriority

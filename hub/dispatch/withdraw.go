@@ -13,7 +13,7 @@ import (
 )
 
 // withdraw removes the copy from the cluster, if an uncached read of the binding confirms the decision. The cache may
-// not show a later decision that keeps the copy.
+// not show a later decision that keeps the copy. It returns false if there is no outcome to report.
 func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if r.cluster.IsHub() {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonWithdrawn, "the cluster is the hub itself: no object is removed"), true
@@ -63,8 +63,8 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 }
 
 // leavesFirst returns an object of the same bundle that must be removed from the cluster before this object, and is
-// still there. It is nil if there is no such object. Workloads are removed before RBAC, and RBAC before definitions. An
-// object that stays or is orphaned delays no removal.
+// still there. It returns nil if there is no such object. Workloads are removed before RBAC, and RBAC before
+// CustomResourceDefinitions. An object that stays or is orphaned delays no removal.
 func (r *run) leavesFirst(ctx context.Context) (*hubv1.ObjectIdentity, error) {
 	of, rank := r.binding.BindingSpec().ObjectRef.Bundle, Rank(r.object.GroupKind())
 	if of == nil || rank <= 0 || rank >= topClass || r.target.Absent == nil || r.target.Absent.Policy != hubv1.RemovalDelete {
@@ -90,8 +90,8 @@ func (r *run) leavesFirst(ctx context.Context) (*hubv1.ObjectIdentity, error) {
 	return nil, nil
 }
 
-// leavesLater returns the outcome for an object whose removal waits for the removal of another object of its bundle. It
-// is nil if the removal does not wait.
+// leavesLater returns the outcome for an object whose removal waits for the removal of another object of its bundle.
+// The outcome is nil if the removal does not wait.
 func (r *run) leavesLater(ctx context.Context) *member.Outcome {
 	switch first, err := r.leavesFirst(ctx); {
 	case err != nil:
@@ -105,8 +105,8 @@ func (r *run) leavesLater(ctx context.Context) *member.Outcome {
 	return nil
 }
 
-// withdrawal returns the intent for an Absent entry of the uncached binding, and the cluster's row. The row is nil if
-// the binding has none for the cluster.
+// withdrawal returns the arguments for the removal of the copy. absent is the instruction in the binding that was read
+// uncached. row is the cluster's row of this binding, or nil if there is none.
 func (r *run) withdrawal(gvk schema.GroupVersionKind, absent *hubv1.Absence, row *hubv1.ClusterRow) member.WithdrawIntent {
 	in := member.WithdrawIntent{
 		GVK: gvk, Owner: r.object.ObjectIdentity, OwnerUID: absent.UID, Policy: absent.Policy,
@@ -125,8 +125,8 @@ func (r *run) withdrawal(gvk schema.GroupVersionKind, absent *hubv1.Absence, row
 	return in
 }
 
-// leaveAlone returns the outcome for a placement that only reports: the copy stays as it is, with the hub's labels and
-// annotations.
+// leaveAlone returns the outcome for a withdrawal under a placement that only reports. The copy stays on the cluster,
+// with the hub's labels and annotations.
 func (r *run) leaveAlone(gvk schema.GroupVersionKind) member.Outcome {
 	seen, found, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name})
 	o := outcome(metav1.ConditionTrue, hubv1.ReasonWithdrawn, "nothing is removed, because apply.mode is ReportOnly")

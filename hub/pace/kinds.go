@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	// slowFactor is how many times longer than a write of a binding's status a write of a kind must take to make the kind
-	// slow.
+	// slowFactor defines a slow kind: a write of an object of this kind takes more than slowFactor times as long as a
+	// write of a binding's status.
 	slowFactor = 10
-	// slowWrites is the maximum number of writes of all slow kinds in flight. It is half of the workers of hub/report.
+	// slowWrites is the maximum number of writes in flight for all slow kinds together. It is half of the number of
+	// workers of hub/report.
 	slowWrites = 2
 )
 
@@ -30,17 +31,17 @@ func (k *kind) isSlow(now time.Time, limit time.Duration) bool {
 	return k.took > limit || slices.ContainsFunc(k.began, func(began time.Time) bool { return now.Sub(began) > limit })
 }
 
-// KindTurn is the right to one write to a hub object.
+// KindTurn is the permission for one write to a hub object, until Done.
 type KindTurn struct {
 	pacer *Pacer
 	kind  *kind
 	began time.Time
 }
 
-// TryKind returns a turn for a write to a hub object of a kind. If it returns nil, the caller must ask again after the
+// TryKind returns a turn for a write to a hub object of a kind. If the turn is nil, the caller must ask again after the
 // returned time. A slow webhook of one kind must not delay the objects of other kinds. A slow kind therefore has at
-// most one write in flight, and all slow kinds together have two. Other kinds have no limit here. The times for callers
-// that must ask again follow one after the other, within 10 s.
+// most one write in flight, and all slow kinds together have at most two. For all other kinds, TryKind always returns a
+// turn. The returned times are spread over up to 10 s, so that the callers do not ask at the same time.
 func (p *Pacer) TryKind(of schema.GroupKind) (*KindTurn, time.Duration) {
 	now := p.clock.Now()
 	p.mu.Lock()

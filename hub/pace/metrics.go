@@ -5,7 +5,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Decision is the value of the label reason in the metric Writes for a write that changes the spec of a binding.
+// Decision is a value of the label reason of the metric Writes. It stands for a write that changes the spec of a
+// binding.
 const Decision = "decision"
 
 var width = prometheus.NewGauge(prometheus.GaugeOpts{
@@ -13,14 +14,14 @@ var width = prometheus.NewGauge(prometheus.GaugeOpts{
 	Help: "Writes to the hub's API server that may be in flight: 1 while it is slow or answers 429.",
 })
 
-// Writes counts the writes to the hub's API server for which a Pacer gave the turn.
+// Writes counts the writes to the hub's API server that a Pacer has allowed.
 var Writes = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "hanse_hub_writes_total",
 	Help: "Writes to the hub's API server, by kind of the object and by content: the decision or the rows of a binding, " +
 		"the merged status of a hub object, or the status of a policy or bundle.",
 }, []string{"kind", "reason"})
 
-// Metrics of this package, for docs/metrics.md.
+// Metrics has the collectors of this package, from which docs/metrics.md is generated.
 var Metrics = []prometheus.Collector{width, Writes}
 
 func init() {

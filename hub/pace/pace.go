@@ -1,7 +1,7 @@
 // Package pace decides when the hub writes to its own API server.
 //
-// A Pacer limits the number of writes in flight, and divides them among classes of writes. It sets no rate, because the
-// rate of an API server depends on its speed and its other load.
+// A Pacer limits the number of writes in flight, and divides them among classes of writes. It does not limit the writes
+// per second, because the possible number depends on the API server's speed and other load.
 //
 //   - The width is the number of writes that may be in flight. It grows by one for each round of writes. It shrinks by
 //     a third while binding-status writes take twice as long as usual (additive increase, multiplicative decrease; Chiu
@@ -15,9 +15,10 @@
 //   - Try never blocks. It returns a Turn, or nil if there is none now. After nil, the Pacer wakes the caller when it
 //     has reserved a turn for the caller.
 //
-// Except for a 429, the width depends only on the duration of writes of binding statuses: the hub makes many of them,
-// and no webhook or conversion of a user can slow them down. Writes of Leases and finalizers, removals, and the few
-// writes for each cluster or process need no turn, so that load cannot delay them.
+// The width is the number of writes that may be in flight. Apart from responses 429, it depends only on the duration of
+// writes of binding statuses. The hub makes many of them, and no webhook or conversion of a user can slow them down.
+// Some writes need no turn, so that load cannot delay them: writes of Leases and finalizers, removals, and the few
+// writes for each cluster or process.
 package pace
 
 import (
@@ -36,34 +37,36 @@ type Class int
 const (
 	// Failure is a write that reports a new failure.
 	Failure Class = iota
-	// FirstDecision is a write of the decision on a new or changed object. Its copies wait for this write.
+	// FirstDecision is a write of the decision on a new or changed object. The copies of the object wait for this write.
 	FirstDecision
-	// FirstResult is a write of the result of a change.
+	// FirstResult is a write that first reports the result of a change of an object.
 	FirstResult
 	// MergedStatus is a write of a hub object's status, after the status on members has changed.
 	MergedStatus
-	// Rows is a write of a binding's rows after its merged status was written.
+	// Rows is a write of a binding's rows after the merged status of its object was written.
 	Rows
 	// Many is a write for one of many objects affected by one event, such as a lost cluster or an edited policy.
 	Many
 	classes
 )
 
-// weights are the shares of the turns that the classes get while all of them have waiting writes. Rows then gets 6 %,
-// and Many 3 %.
+// weights are the shares of the turns that the classes get while every class has waiting writes. Rows then gets 6 % of
+// the turns, and Many 3 %.
 var weights = [classes]float64{Failure: 8, FirstDecision: 12, FirstResult: 6, MergedStatus: 3, Rows: 2, Many: 1}
 
-// Priority returns the priority of a class in a priority queue: the highest for failures, 0 for first results.
+// Priority returns the priority of a class in a priority queue. It is 0 for FirstResult, positive for more urgent
+// classes and negative for less urgent ones.
 func (c Class) Priority() int { return 10 * int(FirstResult-c) }
 
 const (
-	// widest is the maximum width. It is the number of workers of hub/report and hub/schedule together.
+	// widest is the maximum number of writes in flight. It is the number of workers of hub/report and hub/schedule
+	// together.
 	widest = 8
-	// reservedFor is how long a turn is reserved for a caller that was woken. If the caller has not taken the turn by
-	// then, another caller gets it.
+	// reservedFor is how long a turn is reserved for a woken caller. If the caller has not taken the turn by then, another
+	// caller gets it.
 	reservedFor = time.Second
-	// AskAgain is how long a waiting caller waits before it calls Try again. It is a safeguard for a call of wake that had
-	// no effect.
+	// AskAgain is how long a waiting caller waits before it calls Try again. It is a safeguard in case that the call of
+	// wake had no effect.
 	AskAgain = AnswerWithin
 )
 
@@ -81,7 +84,7 @@ type Pacer struct {
 	kinds    map[schema.GroupKind]*kind
 }
 
-// New returns a Pacer at its full width. A nil clock is the real clock.
+// New returns a Pacer that allows the maximum number of writes in flight. A nil clock stands for the real clock.
 func New(c clock.PassiveClock) *Pacer {
 	if c == nil {
 		c = clock.RealClock{}
@@ -89,16 +92,16 @@ func New(c clock.PassiveClock) *Pacer {
 	return &Pacer{clock: c, width: widest, line: newLine(), kinds: map[schema.GroupKind]*kind{}}
 }
 
-// Turn is the permission to have one write in flight, until Done.
+// Turn is the permission to have one write in flight. Done ends it.
 type Turn struct {
 	pacer *Pacer
 	class Class
 	once  sync.Once
 }
 
-// Try returns a turn for a write of a class, or nil. key identifies the caller. If it returns nil, the caller waits.
-// When the Pacer has reserved a turn for the caller, it calls wake, which must queue the caller for another Try. A
-// caller that is not woken tries again after AskAgain.
+// Try returns a turn for a write of a class, or nil. key identifies the caller. After nil, the caller waits. When a
+// turn becomes free, the Pacer reserves it for the caller and calls wake, which must queue the caller for another Try.
+// A caller that is not woken calls Try again after AskAgain.
 func (p *Pacer) Try(c Class, key any, wake func()) *Turn {
 	now := p.clock.Now()
 	p.mu.Lock()
@@ -139,8 +142,8 @@ func (p *Pacer) grant(now time.Time) {
 	}
 }
 
-// isFree reports whether a write of the class may start now. Rows may use at most half of the width, and Many a
-// quarter, so that a write for a single change finds a free turn.
+// isFree reports whether a write of the class may start now. Writes of the class Rows may use at most half of the
+// allowed writes in flight, and Many a quarter. A write for a single change then finds a free turn.
 func (p *Pacer) isFree(c Class) bool {
 	width, deciding := int(p.width), p.inFlight[FirstDecision]+p.line.waiting(FirstDecision) > 0
 	switch {
@@ -179,7 +182,8 @@ func (t *Turn) Done() {
 	})
 }
 
-// Steer adapts the width to the duration of a binding-status write.
+// Steer adapts the number of allowed writes in flight after each write of a binding's status. took is the duration of
+// this write.
 func (p *Pacer) Steer(took time.Duration) {
 	defer p.grant(p.clock.Now())
 	p.mu.Lock()
@@ -196,14 +200,14 @@ func (p *Pacer) Steer(took time.Duration) {
 	width.Set(p.width)
 }
 
-// cut reduces the width. Writes that were in flight at this time do not reduce it again.
+// cut reduces the number of allowed writes in flight. Writes that are in flight now do not reduce it again.
 func (p *Pacer) cut(to float64) {
 	p.skip = p.from(Failure)
 	p.width = math.Max(to, 1)
 }
 
-// Wrap returns a transport that halves the width after each response 429. It is for rest.Config.Wrap, because client-go
-// repeats such requests itself and hides the response.
+// Wrap returns a transport that halves the number of allowed writes in flight after each response 429. It is for
+// rest.Config.Wrap, because client-go repeats such requests itself and hides the response.
 func (p *Pacer) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(req)
@@ -214,7 +218,8 @@ func (p *Pacer) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// throttled halves the width. Several responses 429 within the duration of one write count as one.
+// throttled halves the number of allowed writes in flight. Several responses 429 within the duration of one write count
+// as one.
 func (p *Pacer) throttled() {
 	now := p.clock.Now()
 	p.mu.Lock()

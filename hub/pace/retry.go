@@ -8,7 +8,7 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// The pauses before a failed attempt is repeated. Each failure doubles the pause.
+// These are the pauses before a failed attempt is repeated. Each further failure doubles the pause.
 const (
 	// FirstRetry and LongestRetry are the shortest and the longest pause of most loops.
 	FirstRetry   = 200 * time.Millisecond
@@ -22,8 +22,8 @@ const (
 // RetryAfter is the pause of a loop over one object of the hub, such as a Lease, after a failed request.
 const RetryAfter = time.Second
 
-// LookEvery is the interval of reads of objects that the hub does not watch, such as ConfigMaps, and of the kinds of an
-// API group.
+// LookEvery is the interval at which the hub reads what it does not watch, such as ConfigMaps and the list of kinds of
+// an API group.
 const LookEvery = 30 * time.Second
 
 // RepeatAfter is the minimum time between two similar events, log lines or writes of a status.
@@ -32,11 +32,12 @@ const RepeatAfter = time.Minute
 // AnswerWithin is the timeout of one request to an API server.
 const AnswerWithin = answer.Timeout
 
-// FreshFor is the maximum age of an uncached read that confirms a withdrawal. Withdrawals at the same time share a
-// read.
+// FreshFor is the maximum age of an uncached read that confirms a withdrawal. Several withdrawals within this time
+// share a read.
 const FreshFor = time.Second
 
-// Retries returns the pauses after failures of one controller: 200 ms, doubled up to a minute.
+// Retries returns a rate limiter with the pauses of one controller after failures: first 200 ms, doubled by each
+// failure, up to a minute.
 func Retries[T comparable]() workqueue.TypedRateLimiter[T] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](FirstRetry, LongestRetry)
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/changes"
 )
 
-// Values of the label hold: why a copy stays at an older revision, or why its removal waits.
+// These are the values of the metric label hold. They tell why a copy stays at an older revision, or why its removal
+// waits.
 const (
 	holdApproval  = "Approval"  // a wave waits for an approval
 	holdFailed    = "Failed"    // the rollout has failed
@@ -43,16 +44,16 @@ var (
 		hubv1.RolloutWaitingForApproval: holdApproval, hubv1.RolloutWaitingForWindow: holdWindow, hubv1.RolloutPaused: holdPaused,
 		hubv1.RolloutFailed: holdFailed, hubv1.RolloutRollingBack: holdRollback, hubv1.RolloutRolledBack: holdRollback,
 	}
-	// appliedReasons are the reasons of rows with an applied copy that the hub itself sets. Any other reason of such a row
-	// comes from the copy's own status.
+	// appliedReasons are the reasons that the hub itself may give in the row of an applied copy. Any other reason of such
+	// a row comes from the copy's own status.
 	appliedReasons = map[string]bool{
 		hubv1.ReasonPending: true, hubv1.ReasonContested: true, hubv1.ReasonFieldsDropped: true, hubv1.ReasonCompleted: true, hubv1.ReasonInSync: true,
 		hubv1.ReasonIsTemplate: true, hubv1.ReasonEvicting: true, hubv1.ReasonPaused: true, hubv1.ReasonAutoscaled: true, hubv1.ReasonNotRecreated: true,
 	}
 )
 
-// Limits of the number of series. The less frequent reasons of a cluster or kind are counted together in one series,
-// and so are placements beyond the limit.
+// These constants limit the number of series. The less frequent reasons of a cluster or kind are counted together in
+// one series. Placements beyond their limit are counted together in one series, too.
 const (
 	mostReasonsOfCluster = 5
 	mostReasonsOfKind    = 10
@@ -106,7 +107,7 @@ type Copies struct {
 	counts counts
 }
 
-// counts are the current counts of Copies.
+// counts has the current numbers that Copies exports.
 type counts struct {
 	copies     map[clusterKind]copyCount
 	ofCluster  map[string]map[string]int // reasons
@@ -168,7 +169,7 @@ func (c *Copies) BindingChanged(_ context.Context, ch changes.Binding) {
 }
 
 // PlacementChanged records a new or deleted placement. When a placement is deleted, its copies stay on the members, but
-// its series end.
+// the series of the placement end.
 func (c *Copies) PlacementChanged(_ context.Context, ch changes.Placement) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,8 +181,8 @@ func (c *Copies) PlacementChanged(_ context.Context, ch changes.Placement) {
 	c.counts.placements[client.ObjectKeyFromObject(ch.After)] = true
 }
 
-// Converged records how long it took until every copy of a hub object had a change. placement is the placement of the
-// object.
+// Converged records how long it took until every copy of a hub object had a change of the object. placement is the
+// placement of the object.
 func (c *Copies) Converged(placement types.NamespacedName, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,8 +192,8 @@ func (c *Copies) Converged(placement types.NamespacedName, took time.Duration) {
 	}
 }
 
-// add adds the copies of a binding to the counts, n times. n is 1 for the new state of a binding, and -1 for its old
-// state.
+// add adds the copies of a binding to the counts, multiplied by n. n is 1 for the new state of a binding, and -1 for
+// its old state.
 func (c *counts) add(b hubv1.BindingObject, n int) {
 	spec := b.BindingSpec()
 	rows := make(map[string]*hubv1.ClusterRow, len(spec.Clusters))
@@ -214,11 +215,11 @@ func (c *counts) add(b hubv1.BindingObject, n int) {
 	}
 }
 
-// addCopy adds one copy to the counts, n times. row is nil if the binding has no row for the cluster yet.
+// addCopy adds one copy to the counts, multiplied by n. row is nil if the binding has no row for the cluster yet.
 func (c *counts) addCopy(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *hubv1.ClusterRow, n int) {
 	kind := spec.ObjectRef.Kind
-	// A contested copy must be in both counts, because an alert subtracts the contested copies from the copies out of
-	// sync.
+	// A contested copy (another client keeps changing it back) must be in both counts, out of sync and by reason. An alert
+	// subtracts the contested copies from the copies out of sync.
 	if reason := reasonOf(row); reason != "" && (reason != hubv1.ReasonContested || t.State == hubv1.TargetPresent) {
 		increaseReason(c.ofCluster, t.Name, reason, n)
 		increaseReason(c.ofKind, kind, reason, n)
@@ -247,8 +248,9 @@ func (c *counts) addCopy(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *h
 	}
 }
 
-// copyOf returns the counts of one copy, from its row. The hub must observe the cluster. Every field is 0 or 1, and
-// outOfSync and unknown are never both 1. A contested copy counts as out of sync even after the hub has corrected it.
+// copyOf returns the counts of one copy, from its row. Each count is 0 or 1, and outOfSync and unknown are never both
+// 1. Whether the hub can observe the cluster at all is not checked here. A contested copy, which another client keeps
+// changing back, counts as out of sync even after the hub has corrected it.
 func copyOf(t *hubv1.BindingTarget, row *hubv1.ClusterRow) copyCount {
 	is := copyCount{wanted: 1}
 	switch {
@@ -277,8 +279,8 @@ func (s copyCount) plus(o copyCount, n int) copyCount {
 	}
 }
 
-// holdOf returns why a wanted copy stays at an older revision or waits for its removal, and since when. hold is empty
-// if the copy does not wait.
+// holdOf returns why a copy stays at an older revision or why its removal waits, and since when. hold is empty if
+// neither is the case.
 func holdOf(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *hubv1.ClusterRow) (hold string, since *metav1.Time) {
 	switch {
 	case t.Removal != nil:
@@ -372,8 +374,8 @@ func cloneInner(sums map[string]map[string]int) map[string]map[string]int {
 	return out
 }
 
-// collect sends the series of a snapshot. heard has an entry for each MemberCluster, which is false if the hub cannot
-// observe the cluster now. The state of copies on such a cluster is unknown.
+// collect sends the series of a snapshot. heard has a value for each MemberCluster. The value is false if the hub
+// cannot observe the cluster now. All copies on such a cluster are counted as unknown.
 func (c *counts) collect(out chan<- prom.Metric, heard map[string]bool) {
 	gauge := func(d *prom.Desc, v int, labels ...string) {
 		out <- prom.MustNewConstMetric(d, prom.GaugeValue, float64(v), labels...)
@@ -423,8 +425,8 @@ func (c *counts) collect(out chan<- prom.Metric, heard map[string]bool) {
 	gauge(removalsDesc, c.removals)
 }
 
-// mostFrequent returns the most frequent reasons, at most as many as most. The last entry is the sum of all other
-// reasons. Contested always has its own entry, because an alert reads its series.
+// mostFrequent returns the `most` most frequent reasons with their counts. If there are more reasons, the last entry is
+// the sum of the others. Contested always has its own entry, because an alert reads its series.
 func mostFrequent(reasons map[string]int, most int) map[string]int {
 	if len(reasons) <= most {
 		return reasons
@@ -449,8 +451,8 @@ func mostFrequent(reasons map[string]int, most int) map[string]int {
 	return out
 }
 
-// firstPlacements returns the counts of existing placements up to the limit, and the sum of all further placements. The
-// order of placements is stable, so that a series has no gaps.
+// firstPlacements returns the counts of existing placements, sorted by name, up to the limit, and one sum of all
+// others. Because the order is stable, the series of a placement has no gaps.
 func (c *counts) firstPlacements() (map[types.NamespacedName]placementCount, map[types.NamespacedName]durationCount) {
 	shown := make(map[types.NamespacedName]placementCount, min(len(c.placements), mostPlacements+1))
 	durations := make(map[types.NamespacedName]durationCount, len(shown))

@@ -7,8 +7,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// ends reports whether all copies are to be removed because the hub object was deleted. After the last copy, the leader
-// deletes the binding.
+// ends reports whether the decision removes all copies because the hub object was deleted. After the last copy is gone,
+// the leader deletes the binding.
 func (r *run) ends() bool {
 	isLeft := func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent || t.Absent == nil }
 	return !slices.ContainsFunc(r.targets, isLeft) && slices.ContainsFunc(r.targets, func(t hubv1.BindingTarget) bool {
@@ -16,12 +16,12 @@ func (r *run) ends() bool {
 	})
 }
 
-// ending reports whether the rows of a deleted object need not be written now. While copies are being removed, their
-// rows are not written. When the last copy is removed, the leader deletes the binding, and the rows are not needed.
+// ending reports whether the rows of a deleted object need not be written now. Removed copies are not reported one by
+// one. When the last copy is gone, the leader deletes the binding, and no one needs the rows.
 //
 // Two changes are written in any case: a row with the reason why a withdrawal fails, and the list of orphaned copies. A
-// replica that does not lead writes its rows after its last copy is removed, because the leader reads the progress from
-// them.
+// replica that is not the leader writes its rows after the last copy in its shard is removed. The leader reads from
+// these rows that the copies are gone.
 func (r *run) ending() bool {
 	if !r.ends() || len(r.after.Orphaned) > 0 {
 		return false

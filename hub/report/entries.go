@@ -12,16 +12,17 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// entry is the state of one binding in memory. If a restart loses it, no status is written because of that.
+// entry has what this process knows about one binding. A restart loses it. This loss alone causes no write of a status.
 type entry struct {
 	window window
 	shown
 	results
 	lastWrite
-	// settleUntil is the latest time until which a write waits for expected results. It is zero if no result is expected.
+	// settleUntil is the latest time until which a write of the status waits for expected results. It is zero if no result
+	// is expected.
 	settleUntil time.Time
-	// waitingSince is the time since which a changed message of the decision waits, because unreachable clusters may soon
-	// be reachable again. See grace.go.
+	// waitingSince is the time since which a new message of the condition Scheduled waits to be written. It waits because
+	// unreachable clusters may soon be reachable again. See grace.go.
 	waitingSince time.Time
 
 	drifts   drifts
@@ -33,7 +34,7 @@ type entry struct {
 	unshown unshown
 }
 
-// shown is the content of the binding in its last event.
+// shown is the content of the binding in the last watch event of the binding.
 type shown struct {
 	uid        types.UID
 	generation int64
@@ -43,21 +44,21 @@ type shown struct {
 	targets    []hubv1.BindingTarget // shared with the cache; must not be changed
 }
 
-// results are the results that clusters have reported since the last decision.
+// results are the outcomes that clusters have reported since the last decision.
 type results struct {
 	moved    map[string]bool // clusters whose copies changed since the window was opened
 	outcomes map[string]member.Outcome
 	reported reached // the content at the last complete report
 }
 
-// lastWrite tells whether a cached binding is older than the last write of its status.
+// lastWrite has what is needed to see that a cached binding is older than the last write of the binding's status.
 type lastWrite struct {
 	written string // resourceVersion of the last write; an older cached binding is ignored
 	refused string // resourceVersion of the binding for which the server returned a conflict
 	behind  bool   // true while the reporter waits for the binding's next event
 }
 
-// reached identifies the content of a hub object that the reports of clusters belong to.
+// reached identifies a content of the hub object about which clusters have reported.
 type reached struct {
 	binding int64  // generation of the binding
 	hub     uint64 // content number of the hub object
@@ -71,18 +72,19 @@ type drifts struct {
 	field   member.FieldDrift
 }
 
-// adopt copies the content of the cached binding into the entry. It returns whether the decision has changed.
+// adopt copies the content of the cached binding into the entry. It returns true if the decision has changed.
 func (e *entry) adopt(b hubv1.BindingObject) bool {
 	spec := b.BindingSpec()
 	if e.uid == b.GetUID() && e.generation >= b.GetGeneration() {
 		return false
 	}
 	if e.uid != "" && (e.uid != b.GetUID() || e.object != spec.ObjectRef.UID) {
-		// The binding or its object was created anew, so that the earlier results are dropped.
+		// The binding or its object was deleted and created again. The earlier results do not belong to the new one.
 		e.outcomes, e.merged, e.refusal, e.written, e.refused, e.troubles = nil, merged{}, refusal{}, "", "", troubles{}
 	}
 	for cluster := range e.outcomes {
-		// The cluster changes between getting and losing the copy. An earlier result must not count for the new decision.
+		// The new decision removes the copy that the old decision wanted on the cluster, or the reverse. An earlier result
+		// must not count for the new decision.
 		if opposed(stateOf(e.targets, cluster), stateOf(spec.Clusters, cluster)) {
 			delete(e.outcomes, cluster)
 		}
@@ -97,8 +99,8 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 	return true
 }
 
-// overtook reports whether the current decision reverses the decision of tried for the cluster: it wants a copy that
-// tried removes, or the reverse.
+// overtook reports whether the current decision reverses an earlier decision for the cluster: it wants a copy that the
+// earlier decision removes, or the reverse. tried is the binding with the earlier decision.
 func (e *entry) overtook(tried hubv1.BindingObject, cluster string) bool {
 	return e.generation > tried.GetGeneration() && opposed(stateOf(tried.BindingSpec().Clusters, cluster), stateOf(e.targets, cluster))
 }
@@ -116,8 +118,8 @@ func stateOf(targets []hubv1.BindingTarget, cluster string) hubv1.TargetState {
 	return targets[i].State
 }
 
-// record stores the outcome of a run. It returns how soon the rows must be written. news is false if neither a row nor
-// an event changes.
+// record stores the outcome of one attempt to write or withdraw a copy. u tells how soon the rows must be written. news
+// is false if the outcome changes no row and causes no event.
 func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, holds func(string) bool) (u urgency, news bool) {
 	before, had := e.outcomes[cluster]
 	if e.outcomes == nil {
@@ -145,7 +147,7 @@ func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, h
 }
 
 // change records that the watch of a cluster has shown a changed copy. It returns how soon the rows must be written. If
-// the copies on all clusters change together, the last change ends the window.
+// the copies on all clusters change at about the same time, the rows are written directly after the last change.
 func (e *entry) change(cluster string, away map[string]bool, holds func(string) bool) urgency {
 	if e.moved == nil {
 		e.moved = map[string]bool{}
@@ -166,7 +168,7 @@ func (e *entry) change(cluster string, away map[string]bool, holds func(string) 
 }
 
 // progress returns how soon the rows must be written after one member has reported a result and others have not. While
-// all copies are being withdrawn, only the last result is urgent.
+// all copies are being withdrawn, such a result is not urgent. Only the last result is.
 func (e *entry) progress() urgency {
 	if len(e.targets) > 0 && !slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent }) {
 		return whenIdle
@@ -174,8 +176,9 @@ func (e *entry) progress() urgency {
 	return result
 }
 
-// complete reports whether every target has reported the same content. Unreachable clusters are not waited for.
-// Clusters in shards of other replicas are waited for only if this replica has none of the targets.
+// complete reports whether all target clusters in this replica's shard have reported about the same content, and
+// returns this content. Unreachable clusters are left out. If all targets are in other replicas' shards, complete
+// returns false. A binding without targets is complete.
 func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached, bool) {
 	p := reached{binding: e.generation}
 	held := len(e.targets) == 0
@@ -216,8 +219,8 @@ func same(a, b member.Outcome) bool {
 		a.Adopted == b.Adopted && (a.Orphaned == nil) == (b.Orphaned == nil)
 }
 
-// outdated reports whether a cached binding is older than the last write of this process, or is the version for which
-// the server has returned a conflict.
+// outdated reports whether a cached binding is older than the last write of this process. It also returns true for the
+// version of the binding for which the server has returned a conflict.
 func (e *entry) outdated(b hubv1.BindingObject) bool {
 	if e.uid != "" && e.uid != b.GetUID() {
 		return false

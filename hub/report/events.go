@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
-// Reasons of the events on a hub object.
+// These are the reasons of the events on a hub object.
 const (
 	EventApplied        = "Applied"
 	EventApplyFailed    = "ApplyFailed"
@@ -26,16 +26,18 @@ const (
 // namedInEvents is how many clusters an event names.
 const namedInEvents = 3
 
-// event is one event on a hub object. A change of phase causes one event for all clusters together.
+// event is one event on a hub object. If the state of the object changes on several clusters, there is one event for
+// all of them.
 type event struct {
 	kind, reason, action, note string
 }
 
-// troubles tells for which problems of an object this process has sent an event, and no later event about the recovery.
-// Problems from before a restart are read from the binding.
+// troubles has two kinds of problems, failed writes (applying) and bad health (health). A field is true if this process
+// has sent an event about the problem, and no later event about the recovery. Problems from before a restart are read
+// from the binding.
 type troubles struct{ applying, health bool }
 
-// note updates the troubles for an event that is being sent.
+// note updates the fields of t for an event that is being sent.
 func (t *troubles) note(ev event) {
 	switch ev.reason {
 	case EventApplyFailed, EventHubIsOlder, EventApplied:
@@ -45,8 +47,8 @@ func (t *troubles) note(ev event) {
 	}
 }
 
-// phases returns the events for a changed status of a binding. before is the status on the server. Because of it, a
-// restarted hub does not repeat events.
+// phases returns the events that a changed status of a binding causes. before is the status on the server. A restarted
+// hub does not repeat events, because it compares with this status.
 func (t troubles) phases(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event {
 	var out []event
 	out = append(out, t.applyPhase(before, after, spec)...)
@@ -65,8 +67,8 @@ func (t troubles) phases(before, after *hubv1.BindingStatus, spec *hubv1.Binding
 func (t troubles) applyPhase(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event {
 	was, is := reason(before, hubv1.ConditionApplied), reason(after, hubv1.ConditionApplied)
 	switch {
-	// A successful update, and a link that is up again, cause no event. Otherwise there would be an event for each
-	// cluster. If the object's own status shows the success, no event is needed either.
+	// Two changes cause no event: a successful update, and a connection that is up again. Otherwise there would be an
+	// event for each cluster. If the hub object's own status shows the success, no event is needed either.
 	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || was == hubv1.ReasonHubIsOlder || t.applying || !heldEverywhere(before, spec) && !statusIsWritten(after)):
 		return []event{{corev1.EventTypeNormal, EventApplied, "Apply", "applied to " + clusters(int(after.Summary.Desired))}}
 	case is == hubv1.ReasonHubIsOlder && was != is:
@@ -118,7 +120,7 @@ func statusIsWritten(s *hubv1.BindingStatus) bool {
 	return meta.IsStatusConditionTrue(s.Conditions, hubv1.ConditionStatusWritten)
 }
 
-// heldEverywhere reports whether every cluster that shall have the object has a copy, of any generation.
+// heldEverywhere reports whether every cluster that shall have the object has a copy. The copy may have any generation.
 func heldEverywhere(s *hubv1.BindingStatus, spec *hubv1.BindingSpec) bool {
 	return !slices.ContainsFunc(spec.Clusters, func(t hubv1.BindingTarget) bool {
 		row := s.Row(t.Name)
@@ -137,8 +139,8 @@ func clusters(n int) string {
 	return fmt.Sprintf("%d clusters", n)
 }
 
-// reasons returns the rows with problems as text, such as "2 of them: cn-sha-1 (ManifestRefused: spec.replicas: ...),
-// eu-fra-1 (Forbidden)".
+// reasons returns the names of the clusters with problems and the reasons as text, such as "2 clusters: cn-sha-1
+// (ManifestRefused: spec.replicas: ...), eu-fra-1 (Forbidden)".
 func reasons(rows []hubv1.ClusterRow) string {
 	return listed(rows, func(row hubv1.ClusterRow) string {
 		if row.Message == "" {
@@ -148,8 +150,8 @@ func reasons(rows []hubv1.ClusterRow) string {
 	})
 }
 
-// notes returns the rows with notes as a text, such as "2 clusters: cn-sha-1, eu-fra-1 (ConfigMap shop/web stays on the
-// cluster)".
+// notes returns the names of the clusters and their rows' messages as text, such as "2 clusters: cn-sha-1, eu-fra-1
+// (ConfigMap shop/web stays on the cluster)".
 func notes(rows []hubv1.ClusterRow) string {
 	return listed(rows, func(row hubv1.ClusterRow) string {
 		if row.Message == "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// gather reads the inputs of the rows. If the state of a cluster is not known, r.facts has no entry for it, and its row
-// does not change.
+// gather reads the inputs from which the rows are computed. If the state of a cluster is not known, r.facts has no
+// value for it, and the row of the cluster does not change.
 func (r *run) gather(ctx context.Context) error {
 	if template, ok := r.reporter.opts.Templates.Get(r.id); ok {
 		r.template, r.content = template, r.reporter.opts.Templates.Content(r.id)
@@ -45,7 +45,8 @@ func (r *run) gather(ctx context.Context) error {
 		if known {
 			r.facts[t.Name] = fact
 		}
-		// After a restart, the link has not reported the state of the cluster yet. The row still has the last known state.
+		// After a restart, the connection to the cluster has not reported the cluster's state yet. The row still has the last
+		// known state.
 		row := r.binding.BindingStatus().Row(t.Name)
 		r.hubIsTarget = r.hubIsTarget || fact.IsHub || (!known && row != nil && row.Reason == hubv1.ReasonIsTemplate)
 	}
@@ -90,7 +91,7 @@ func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, k
 	if failure := cluster.Unwatched(gvk); r.onlyTheKindFails(t.Name, failure) {
 		f.Unwatched = failure
 	}
-	// The object of that name on the cluster may be the copy of another hub object, or only claim to be a copy.
+	// The object of that name on the cluster may be no copy of this hub object. It is then ignored.
 	if found && o.Owner == r.id {
 		if hubv1.IsSecret(r.id.GroupKind()) {
 			o.HealthMessage, o.Observed = "", nil
@@ -101,8 +102,9 @@ func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, k
 	return f, f.Outcome != nil || f.Observation != nil || f.IsHub, nil
 }
 
-// changesRevision reports whether the last outcome for the cluster belongs to another revision than the target names.
-// The row then waits for the next outcome. Without this wait, each batch of a rollout would cost an additional write.
+// changesRevision reports whether the last outcome for the cluster belongs to another revision than the one that the
+// binding names for the cluster. The row then waits for the next outcome. Without this wait, each batch of a rollout
+// would cost an additional write.
 func changesRevision(t hubv1.BindingTarget, f rollup.Fact) bool {
 	return t.Revision != 0 && f.Outcome != nil && !f.IsHub && f.Outcome.Applied == metav1.ConditionTrue && f.Outcome.HubRevision != t.Revision
 }
@@ -118,14 +120,15 @@ func awaited(f rollup.Fact) bool {
 	return f.Observation == nil || f.Observation.Digest != f.Outcome.Digest
 }
 
-// awayFact returns the reason why a cluster is unreachable. known is false while the first connection attempt runs.
+// awayFact returns the reason why a cluster is unreachable. known is false while the hub makes the first attempt to
+// connect.
 func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known bool, err error) {
 	if state, ok := r.reporter.opts.Links.State(name); ok {
 		f.LinkReason, f.LinkMessage, f.LastHeard = state.Reason, state.Message, state.LastHeard
 		f.InGrace = r.reporter.inGrace(name)
 		return f, state.Ready == metav1.ConditionFalse, nil
 	}
-	// The cluster has no link: the hub refuses to make one, or the MemberCluster was deleted.
+	// The hub has no connection to the cluster. Either it refuses to connect, or the MemberCluster was deleted.
 	var c hubv1.MemberCluster
 	if err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Name: name}, &c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return f, false, fmt.Errorf("reading MemberCluster %s: %w", name, err)
@@ -152,7 +155,7 @@ func (r *run) gvk(ctx context.Context, t hubv1.BindingTarget) (schema.GroupVersi
 	return hubv1.Wanted(t, r.hub).At(&c), nil
 }
 
-// fromMembers are the reasons of outcomes whose message may quote the copy. OverrideConflict is not one of them: its
+// fromMembers are the reasons of outcomes whose message may quote the copy. OverrideConflict is not in this set: its
 // message quotes only policies, and hub/policystatus reads the names of the policies from it.
 var fromMembers = map[string]bool{
 	hubv1.ReasonManifestRefused: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonFieldsNotServed: true, hubv1.ReasonServerError: true,
@@ -167,7 +170,7 @@ func (r *run) withoutSecrets(o member.Outcome) *member.Outcome {
 	return &o
 }
 
-// decision copies the part of the status that the scheduler provides into the new status.
+// decision copies the scheduler's part of the status, such as the condition Scheduled, into the new status.
 func (r *run) decision() {
 	scheduled, decision, others, known := r.reporter.opts.Decisions.Decision(r.key)
 	if !known || !r.leads {

@@ -13,20 +13,21 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// A link may be down for a short time, because an API server restarts or a connection breaks. The rows change only
-// after the link has been down for the grace time, so that statuses do not flap. If the link is up again before, no row
-// is written. If the reason of a link that is down changes, the new reason also waits for the grace time. If the hub
-// has no link at all, because a user has deleted the MemberCluster, the rows change at once. The MemberCluster becomes
-// not Ready at once in all cases.
+// A link is the hub's connection to a member. It may be down for a short time, because an API server restarts or a
+// connection breaks. Rows change only after the link has been down for the grace time, so that statuses do not flap. If
+// the link is up again before that, no row is written. If the reason for the failure changes later, the new reason also
+// waits for the grace time. If the hub has no link at all, because a user has deleted the MemberCluster, the rows
+// change at once. The MemberCluster becomes not Ready at once in all cases.
 //
-// Scheduling reacts at once to a cluster that is not Ready, and places no new objects on it. If only the message of a
-// decision changes, it is written after the grace time.
+// Scheduling does not wait for the grace time: it places no new objects on a cluster that is not Ready. If only the
+// message of a decision changes, the message is written after the grace time.
 
-// grace is how long a link may be down before the rows of its cluster change. It is the default of Options.Grace.
+// grace is how long the connection to a cluster (its link) may be down before the rows of the cluster change. It is the
+// default of Options.Grace.
 const grace = 10 * time.Second
 
-// WakeCluster queues the bindings that name a cluster, because the state of its link has changed. If the link is down,
-// it queues them only after the grace time.
+// WakeCluster queues the bindings that name a cluster, because the state of the hub's connection to the cluster (its
+// link) has changed. If the link is down, WakeCluster queues the bindings only after the grace time.
 func (r *Reporter) WakeCluster(cluster string) {
 	state, linked := r.opts.Links.State(cluster)
 	r.mu.Lock()
@@ -47,8 +48,8 @@ func (r *Reporter) WakeCluster(cluster string) {
 	r.wakeTargets(cluster)
 }
 
-// WakeKind queues the bindings of a kind that name a cluster, because the state of the kind's watch there has changed.
-// If the watch fails, it queues them again after the grace time.
+// WakeKind queues the bindings of a kind that name a cluster, because the state of the cluster's watch of this kind has
+// changed. If the watch fails, WakeKind queues the bindings again after the grace time.
 func (r *Reporter) WakeKind(cluster string, kind schema.GroupKind, fails bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,8 +63,8 @@ func (r *Reporter) WakeKind(cluster string, kind schema.GroupKind, fails bool) {
 	}
 }
 
-// wakeKindLater queues the bindings of a kind after the grace time. If the link has delivered no event since the watch
-// failed, it waits until the link does.
+// wakeKindLater queues the bindings of a kind after the grace time. If the connection to the cluster has delivered no
+// event since the watch failed, wakeKindLater waits until an event has arrived.
 func (r *Reporter) wakeKindLater(cluster string, kind schema.GroupKind, failed time.Time) {
 	time.AfterFunc(r.opts.Grace, func() {
 		if state, linked := r.opts.Links.State(cluster); linked && state.Ready == metav1.ConditionTrue && state.LastHeard.Before(failed) {
@@ -74,9 +75,9 @@ func (r *Reporter) wakeKindLater(cluster string, kind schema.GroupKind, failed t
 	})
 }
 
-// onlyTheKindFails reports whether the watch of one kind has failed for longer than the grace time although the link
-// delivers events. If the link has delivered none since the failure, the whole cluster may be unreachable, and the
-// state of the link will tell.
+// onlyTheKindFails reports whether the watch of one kind has failed for longer than the grace time, although other
+// watches of the cluster deliver events. If no watch has delivered an event since the failure, the whole cluster may be
+// unreachable. The result is then false, because the state of the link will show that.
 func (r *run) onlyTheKindFails(cluster string, failure *member.WatchFailure) bool {
 	if failure == nil || r.now.Sub(failure.Since) < r.reporter.opts.Grace {
 		return false
@@ -85,7 +86,7 @@ func (r *run) onlyTheKindFails(cluster string, failure *member.WatchFailure) boo
 	return linked && !state.LastHeard.Before(failure.Since)
 }
 
-// lose records that the link of a cluster is down now. The caller holds r.mu.
+// lose records that the link to a cluster is down now. The caller holds r.mu.
 func (r *Reporter) lose(cluster string) {
 	if _, known := r.lost[cluster]; !known {
 		r.away[cluster], r.lost[cluster] = true, r.opts.Clock.Now()
@@ -93,14 +94,14 @@ func (r *Reporter) lose(cluster string) {
 	r.forgetOutcomes(cluster)
 }
 
-// forgetOutcomes drops the outcomes for an unreachable cluster. The caller holds r.mu.
+// forgetOutcomes drops the outcomes that an unreachable cluster has reported. The caller holds r.mu.
 func (r *Reporter) forgetOutcomes(cluster string) {
 	for _, e := range r.entries {
 		delete(e.outcomes, cluster)
 	}
 }
 
-// graceEnded queues the bindings of a cluster if its link has been down for the whole grace time.
+// graceEnded queues the bindings of a cluster if the link to the cluster has been down for the whole grace time.
 func (r *Reporter) graceEnded(cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +110,7 @@ func (r *Reporter) graceEnded(cluster string) {
 	}
 }
 
-// inGrace reports whether the link of the cluster has been down for less than the grace time.
+// inGrace reports whether the link to the cluster has been down for less than the grace time.
 func (r *Reporter) inGrace(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,9 +124,9 @@ type unready struct {
 	ended bool
 }
 
-// noteReadiness records since when a MemberCluster is not Ready, even if another replica has it in its shard. If it was
-// not Ready for less than the grace time, the record stays until the grace time has passed, because scheduling may not
-// have decided again before.
+// noteReadiness records since when a MemberCluster is not Ready, even if the cluster is in the shard of another
+// replica. If the cluster becomes Ready again within the grace time, the record stays until the end of the grace time.
+// Scheduling may need this time to decide again.
 func (r *Reporter) noteReadiness(c *hubv1.MemberCluster) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,7 +150,8 @@ func (r *Reporter) forgetReadiness(cluster string) {
 	delete(r.unready, cluster)
 }
 
-// graceLeft returns how long the grace time still lasts for the clusters that are, or were just, not Ready.
+// graceLeft returns how long the grace time still lasts for clusters that are not Ready, or were not Ready a short time
+// ago.
 func (r *Reporter) graceLeft() (left time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,9 +164,9 @@ func (r *Reporter) graceLeft() (left time.Duration) {
 	return left
 }
 
-// waitsForGrace reports whether the new message of a decision must wait. It waits if nothing but the message has
-// changed, and a cluster has become unreachable within the grace time. Further clusters that become unreachable do not
-// prolong the wait.
+// waitsForGrace reports whether the new message of a decision must wait. The message waits if nothing else has changed,
+// and a cluster has become unreachable within the grace time. Further clusters that become unreachable do not prolong
+// the wait.
 func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.DecisionStatus) bool {
 	left := r.reporter.graceLeft()
 	if left <= 0 {
@@ -183,7 +185,8 @@ func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.Decision
 	return r.again > 0
 }
 
-// waitForGrace queues the binding for the time at which its delayed message is written. The caller holds r.reporter.mu.
+// waitForGrace queues the binding for the time at which its delayed message may be written. The caller holds
+// r.reporter.mu.
 func (r *run) waitForGrace(e *entry) {
 	if r.again == 0 {
 		e.waitingSince = time.Time{}

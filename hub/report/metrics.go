@@ -50,13 +50,15 @@ func beginMetrics(kind string) {
 	statusSeconds.WithLabelValues(kind)
 }
 
-// The values of the label that names the written object.
+// These are the values of a metric label. They tell whether the rows of a binding or the status of a hub object were
+// written.
 const (
 	writeRows   = "rows"
 	writeStatus = "status"
 )
 
-// count returns the number of rows by state. A copy that is newer than the hub object counts as a separate state.
+// count returns the number of rows in each state. A copy that is newer than the hub object, because the hub was
+// restored from a backup, counts as a state of its own.
 func count(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) map[string]int {
 	wanted := make(map[string]hubv1.TargetState, len(targets))
 	for i := range targets {
@@ -74,7 +76,7 @@ func count(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) map[string]in
 	return out
 }
 
-// recount replaces the counts of one binding in the gauge.
+// recount subtracts the earlier counts of one binding from the gauge, and adds the new ones.
 func recount(before, after map[string]int) {
 	for state, n := range before {
 		bindingClusters.WithLabelValues(state).Sub(float64(n))

@@ -27,8 +27,8 @@ type merged struct {
 	result          map[string]any
 }
 
-// seen returns m. It drops the result if the cache already has the object at the response's version or a newer one. If
-// the server has changed the sent status, the result stays.
+// seen returns m for a cached object with this resourceVersion. If the object is at least as new as the server's
+// response, seen drops m.result, which is then in the cache. If the server has changed the sent status, m.result stays.
 func (m merged) seen(resourceVersion string) merged {
 	if m.sent == nil && !hubv1.Older(resourceVersion, m.resourceVersion) {
 		m.result = nil
@@ -36,8 +36,8 @@ func (m merged) seen(resourceVersion string) merged {
 	return m
 }
 
-// refusal is a status that the hub's API server has refused. It is not sent again until the object or its schema has
-// changed.
+// refusal has a status that the hub's API server has refused. The status is not sent again until the object or its
+// schema has changed.
 type refusal struct {
 	generation int64  // of the hub object; 0 if there is no refusal
 	definition string // resourceVersion of the CRD
@@ -52,7 +52,7 @@ func (f refusal) isCurrent(r *run) bool {
 	return f.generation != 0 && f.generation == r.template.GetGeneration() && f.definition == r.definition.resourceVersion
 }
 
-// verdict is the next status, reason and message of the condition StatusWritten.
+// verdict is the next value of the condition StatusWritten: its status, reason and message.
 type verdict struct {
 	status          metav1.ConditionStatus
 	reason, message string
@@ -62,8 +62,8 @@ func notWritten(reason, format string, args ...any) *verdict {
 	return &verdict{metav1.ConditionFalse, reason, bounded(fmt.Sprintf(format, args...))}
 }
 
-// A reservation is a check that can forbid a write to the hub object. It returns nil if it allows the write, and
-// otherwise the condition that says why not.
+// A reservation is a check that can forbid the hub to write the status of the hub object. It returns nil if it allows
+// the write. Otherwise it returns the condition with the reason.
 type reservation func(*run) *verdict
 
 var reservations = []reservation{
@@ -140,7 +140,7 @@ func ownedByOthers(r *run) *verdict {
 }
 
 // statusManagers returns the field managers of the object's status. hub is true if Hanse is one of them. others has all
-// other managers.
+// field managers except Hanse.
 func statusManagers(o *unstructured.Unstructured) (others []string, hub bool) {
 	for _, f := range o.GetManagedFields() {
 		switch {
@@ -156,7 +156,7 @@ func statusManagers(o *unstructured.Unstructured) (others []string, hub bool) {
 }
 
 // writeObject writes the merged status to the hub object, and sets the condition StatusWritten. While the hub object or
-// its definition cannot be read, the condition does not change.
+// its CustomResourceDefinition cannot be read, the condition does not change.
 func (r *run) writeObject(ctx context.Context) error {
 	if !r.leads || r.template == nil || r.template.GetDeletionTimestamp() != nil || r.template.GetUID() != r.binding.BindingSpec().ObjectRef.UID {
 		return nil
@@ -177,8 +177,8 @@ func (r *run) writeObject(ctx context.Context) error {
 	return nil
 }
 
-// merge merges the rows, writes the status of the hub object, and returns the next condition StatusWritten. The result
-// is nil if the condition stays as it is.
+// merge merges the statuses in the rows, writes the result to the hub object, and returns the next condition
+// StatusWritten. The returned verdict is nil if the condition stays as it is.
 func (r *run) merge(ctx context.Context) (*verdict, error) {
 	for _, against := range reservations {
 		if v := against(r); v != nil {
@@ -222,7 +222,8 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 	return v, nil
 }
 
-// alreadyRefused returns the earlier verdict if the merged status is the status that the server has refused.
+// alreadyRefused returns the earlier verdict if the merged status equals the status that the server has refused.
+// Otherwise it returns nil.
 func (r *run) alreadyRefused(rules rollup.Rules) *verdict {
 	if !r.refusal.isCurrent(r) {
 		return nil
@@ -240,8 +241,9 @@ func (r *run) observed() bool {
 	return slices.ContainsFunc(r.rows, func(row hubv1.ClusterRow) bool { return row.Observed != nil })
 }
 
-// takeBack removes a status that the hub has written, because the hub may no longer update it and it would become
-// outdated. The status stays if other managers own fields in it, or if the server refuses the removal.
+// takeBack removes the status that the hub has written earlier. It is called when the hub may not write the status any
+// more, and the written status would become outdated. The status stays if other managers own fields in it, or if the
+// server refuses the removal.
 func (r *run) takeBack(ctx context.Context, v *verdict) error {
 	others, ours := statusManagers(r.template)
 	if !ours || len(others) > 0 || (r.refusal.isCurrent(r) && r.refusal.stays) || r.hubIsTarget || len(r.current().Object["status"].(map[string]any)) == 0 {
@@ -254,8 +256,8 @@ func (r *run) takeBack(ctx context.Context, v *verdict) error {
 	return err
 }
 
-// current returns the newest hub object that this process knows. The cached object may be older than the response to
-// its last write.
+// current returns the newest state of the hub object that this process knows. The cached object may be older than the
+// response to the last status write of this process.
 func (r *run) current() *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{}}
 	for k, v := range r.template.Object {
@@ -270,16 +272,17 @@ func (r *run) current() *unstructured.Unstructured {
 	return out
 }
 
-// errKindIsSlow means that the status of a hub object is written later, because writes to its kind are slow, and other
-// slow writes are running.
+// errKindIsSlow means that the status of a hub object is written later. Writes to its kind are slow, and too many slow
+// writes are in flight.
 var errKindIsSlow = errors.New("writes to this kind are slow, and one is in flight")
 
-// apply writes the status if it differs from the status of the hub object. The verdict is nil if the status is written.
+// apply writes the status if it differs from the status of the hub object. The verdict is nil if the hub object has the
+// status now.
 func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error) {
 	current := r.current().Object["status"].(map[string]any)
 	if equality.Semantic.DeepEqual(current, status) || (len(current) == 0 && len(status) == 0) ||
-		// The server may have added defaults to our last write. The status is therefore also compared with the content of
-		// this write.
+		// The server may have added defaults to the last status that this process sent. The new status is therefore also
+		// compared with the status that was sent.
 		(r.merged.sent != nil && equality.Semantic.DeepEqual(r.merged.sent, status) && equality.Semantic.DeepEqual(r.merged.result, current)) {
 		return nil, nil
 	}
@@ -317,7 +320,7 @@ func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error
 	return nil, nil
 }
 
-// refused returns a verdict if a retry of the write cannot succeed, and an error if it may succeed.
+// refused handles a failed write. It returns a verdict if a retry cannot succeed, and an error if a retry may succeed.
 func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	switch {
 	case apierrors.IsNotFound(err):

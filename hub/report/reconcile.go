@@ -41,14 +41,14 @@ type run struct {
 	writing
 }
 
-// known are fields of the entry, copied so that the run reads them without the lock.
+// known are fields of the binding's entry, copied so that the run reads them without the lock.
 type known struct {
 	outcomes map[string]member.Outcome
 	merged   merged
 	refusal  refusal
 }
 
-// gathered are the inputs that the method gather has read.
+// gathered are the inputs of the run. The method gather reads them.
 type gathered struct {
 	template *unstructured.Unstructured // nil if the cache does not have the hub object
 	content  uint64                     // content number of the template
@@ -57,11 +57,11 @@ type gathered struct {
 	aggregation hubv1.StatusAggregation
 	facts       map[string]rollup.Fact
 	unseen      bool // a cluster has reported nothing, or its watch has not shown the last applied copy
-	// hubIsTarget is true if the hub's own cluster is one of the targets.
+	// hubIsTarget is true if the hub's own cluster is one of the binding's targets.
 	hubIsTarget bool
 }
 
-// part is this replica's part of the targets of the binding. The method share sets it, see shares.go.
+// part tells for which targets of the binding this replica writes the rows. The method share sets it, see shares.go.
 type part struct {
 	leads     bool
 	elsewhere map[string]bool
@@ -73,7 +73,7 @@ type writing struct {
 	rows  []hubv1.ClusterRow // rows before they are shortened to fit into the binding
 	after hubv1.BindingStatus
 	// again is the time until the new decision is copied into the status. It is zero if no decision waits. waitingSince is
-	// the start of the wait.
+	// the time since which the decision waits.
 	again        time.Duration
 	waitingSince time.Time
 	definition   definition // definition of the hub object's kind
@@ -122,8 +122,9 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 	return reconcile.Result{}, err
 }
 
-// turn returns a turn for the write of a binding, and the class of its changes. If turn is nil, left is the time until
-// the window ends. If left is zero as well, the pacer queues the binding when it has a turn.
+// turn returns a turn for the write of a binding's status, and the urgency class of the binding's changes. The turn is
+// nil if nothing may be written now. If left is positive, the binding must then be queued again after this time,
+// because further changes are still collected. If left is zero, the pacer queues the binding as soon as it has a turn.
 func (r *Reporter) turn(key types.NamespacedName) (turn *pace.Turn, class pace.Class, left time.Duration) {
 	class, left = r.pending(key)
 	if left > 0 {
@@ -132,7 +133,7 @@ func (r *Reporter) turn(key types.NamespacedName) (turn *pace.Turn, class pace.C
 	return r.try(key, class), class, 0
 }
 
-// pending returns the class of a binding's pending changes, and the time until their window ends.
+// pending returns the urgency class of a binding's unwritten changes, and how long further changes are still collected.
 func (r *Reporter) pending(key types.NamespacedName) (c pace.Class, left time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +143,7 @@ func (r *Reporter) pending(key types.NamespacedName) (c pace.Class, left time.Du
 	return pace.Many, 0
 }
 
-// try returns a turn of the pacer. If it is nil, the pacer queues the binding when it has one.
+// try returns a turn of the pacer. If the turn is nil, the pacer queues the binding as soon as it has a turn.
 func (r *Reporter) try(key types.NamespacedName, c pace.Class) *pace.Turn {
 	turn := r.opts.Pacer.Try(c, key, func() {
 		r.mu.Lock()
@@ -165,7 +166,8 @@ func (r *Reporter) try(key types.NamespacedName, c pace.Class) *pace.Turn {
 	return turn
 }
 
-// begin ends the window, reads the binding and makes the run. The run is nil if the binding needs no write now.
+// begin ends the window, in which changes of the binding were collected, reads the binding, and makes the run. The run
+// is nil if nothing needs to be written now.
 func (r *Reporter) begin(ctx context.Context, key types.NamespacedName, class pace.Class) (*run, error) {
 	opened := r.shut(key)
 	binding := hubv1.NewBinding(key)
@@ -192,7 +194,7 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName, class pa
 	}, nil
 }
 
-// shut ends the window of a binding. It returns the time at which the window began.
+// shut ends the window of a binding, in which changes are collected. It returns the time at which the window began.
 func (r *Reporter) shut(key types.NamespacedName) (opened time.Time) {
 	now := r.opts.Clock.Now()
 	r.mu.Lock()
@@ -232,8 +234,9 @@ func (r *run) report(ctx context.Context) {
 	r.decision()
 }
 
-// unsettled opens the window again if an expected result would soon change the status again. The window is limited, and
-// ends with this result.
+// unsettled reports whether the write should wait, because an expected result would soon change the status again. In
+// this case, it opens the window again, in which changes are collected. The wait is limited, and ends when the expected
+// result arrives.
 func (r *run) unsettled() bool {
 	if fails(r.binding.BindingStatus(), &r.after) || !r.othersDue && (!r.unseen || !r.changed()) && !r.ending() {
 		return false
@@ -251,8 +254,9 @@ func (r *run) unsettled() bool {
 	return true
 }
 
-// waitsForKind opens the window again if the hub object can be written soon, so that its status and the rows are
-// written together. Rows with a new problem do not wait.
+// waitsForKind reports whether the write should wait, because the hub object, whose kind is slow to write, can be
+// written soon. The object's status and the rows are then written together. If a row has a new problem, waitsForKind
+// returns false.
 func (r *run) waitsForKind() bool {
 	if r.objectAgain > longestWindow || fails(r.binding.BindingStatus(), &r.after) {
 		return false
@@ -263,7 +267,7 @@ func (r *run) waitsForKind() bool {
 	return true
 }
 
-// changed reports whether the new status differs from the binding's current status.
+// changed reports whether the new status differs from the status that the binding has.
 func (r *run) changed() bool {
 	before, after := *r.binding.BindingStatus(), r.after
 	if !slices.EqualFunc(before.Clusters, after.Clusters, sameRow) {
@@ -291,7 +295,7 @@ func sameObserved(a, b *runtime.RawExtension) bool {
 	return bytes.Equal(a.Raw, b.Raw)
 }
 
-// fails reports whether a row of after has a problem that the same row of before does not have.
+// fails reports whether a row in after has a problem that the same row in before does not have.
 func fails(before, after *hubv1.BindingStatus) bool {
 	return slices.ContainsFunc(after.Clusters, func(row hubv1.ClusterRow) bool {
 		was := before.Row(row.Name)
@@ -299,7 +303,7 @@ func fails(before, after *hubv1.BindingStatus) bool {
 	})
 }
 
-// writeBinding writes the binding's status if it changed.
+// writeBinding writes the binding's status if the status has changed.
 func (r *run) writeBinding(ctx context.Context) error {
 	before := *r.binding.BindingStatus()
 	if !r.changed() || !r.mayWrite(&before) {
@@ -317,13 +321,13 @@ func (r *run) writeBinding(ctx context.Context) error {
 	return err
 }
 
-// keepRows records the result of writing the rows. written is true if the write has succeeded.
+// keepRows stores the result of writing the rows. written is true if the write has succeeded.
 func (r *run) keepRows(before *hubv1.BindingStatus, version string, err error) (written bool, _ error) {
 	e, unlock := r.entry()
 	defer unlock()
 	switch {
 	case apierrors.IsConflict(err):
-		// The scheduler or another replica has changed the binding. The event of this change queues the binding again.
+		// The scheduler or another replica has changed the binding. The watch event of this change queues the binding again.
 		e.refused, e.behind = r.binding.GetResourceVersion(), true
 		r.reporter.wake(r.key, e, result, r.class)
 		return false, nil
@@ -341,7 +345,7 @@ func (r *run) keepRows(before *hubv1.BindingStatus, version string, err error) (
 	return true, nil
 }
 
-// tellPhases sends the events for the new status. The caller holds r.reporter.mu.
+// tellPhases sends the events that the new status causes. The caller holds r.reporter.mu.
 func (r *run) tellPhases(e *entry, before *hubv1.BindingStatus) {
 	for _, ev := range e.troubles.phases(before, &r.after, r.binding.BindingSpec()) {
 		e.troubles.note(ev)
@@ -349,7 +353,7 @@ func (r *run) tellPhases(e *entry, before *hubv1.BindingStatus) {
 	}
 }
 
-// end stores the results of the run in the entry, for the next run.
+// end stores the results of the run in the binding's entry, for the next run.
 func (r *run) end() {
 	e, unlock := r.entry()
 	defer unlock()
@@ -374,15 +378,15 @@ func (r *run) end() {
 	}
 }
 
-// keepWritten stores the written status of the hub object, if the rows must still wait for a turn.
+// keepWritten stores the written status of the hub object if the rows of the binding must still wait for a turn.
 func (r *run) keepWritten() {
 	e, unlock := r.entry()
 	defer unlock()
 	e.merged, e.refusal = r.merged, r.refusal
 }
 
-// entry locks the reporter, and returns the entry of the binding and a function that unlocks. For a deleted binding, it
-// returns an entry that is not kept.
+// entry locks the reporter. It returns the entry of the binding and a function that unlocks the reporter. For a deleted
+// binding, it returns a new entry that nobody stores.
 func (r *run) entry() (*entry, func()) {
 	r.reporter.mu.Lock()
 	e := r.reporter.entries[r.key]
@@ -392,8 +396,8 @@ func (r *run) entry() (*entry, func()) {
 	return e, r.reporter.mu.Unlock
 }
 
-// tell sends an event about the hub object, or about its bundle. The reference comes from the binding, because the
-// object itself may be deleted.
+// tell sends an event about the hub object, or about the bundle of the object. The object reference comes from the
+// binding, because the object itself may be deleted.
 func (r *run) tell(ev event) {
 	ref := r.binding.BindingSpec().ObjectRef
 	follows := r.binding.BindingSpec().PlacementRef.Related()

@@ -16,8 +16,8 @@
 //   - A link that is down for less than the grace time changes no row (grace.go).
 //   - Every replica writes the rows of the clusters in its shard. Only the leader writes the rest (shares.go).
 //
-// The status of a hub object is written only if no other controller writes it (object.go). If it is not written, the
-// binding has the merged status and the reason.
+// The status of a hub object is written only if no other controller writes it (object.go). If the hub does not write
+// it, the binding has the merged status and the reason.
 package report
 
 import (
@@ -58,15 +58,15 @@ type Templates interface {
 	Content(id hubv1.ObjectIdentity) uint64
 }
 
-// Decisions returns the part of the last decision on a binding that its status shows.
+// Decisions returns those parts of the last decision on a binding that are shown in the status of the binding.
 type Decisions interface {
 	// Decision returns the condition Scheduled, the rejected clusters, and the other placements that select the object.
 	// known is false until this process has decided on the binding. Until then, the status keeps the earlier decision.
 	Decision(binding types.NamespacedName) (scheduled metav1.Condition, decision *hubv1.DecisionStatus, otherPlacements []string, known bool)
 }
 
-// Options of a Reporter. The fields Withdrawn, Pacer, Holds, IsHub, Conventions, Converged, Grace, Clock and Tracer are
-// optional; all other fields are required.
+// Options has the settings of a Reporter. The fields Withdrawn, Pacer, Holds, IsHub, Conventions, Converged, Grace,
+// Clock and Tracer are optional; all other fields are required.
 type Options struct {
 	// Client reads bindings, placements and clusters from the cache.
 	Client      client.Client
@@ -77,25 +77,27 @@ type Options struct {
 	Links     member.Links
 	Templates Templates
 	Decisions Decisions
-	// Withdrawn is called when the last copy of a deleted object is gone. If it returns true, the binding is about to be
-	// deleted, and its rows are not written. Default: the rows are written.
+	// Withdrawn is called when the last copy of a deleted object is gone. The scheduler then deletes the binding, and the
+	// rows are not written. news is false if Withdrawn was called for this decision before. Default: the rows are written.
 	Withdrawn func(hubv1.BindingObject) (news bool)
 	Events    events.EventRecorder
-	// Pacer gives the turns for writes. Default: New makes a Pacer.
+	// Pacer gives the turns for writes to the hub. Default: New makes a Pacer.
 	Pacer *pace.Pacer
-	// Holds reports whether a cluster is in the shard of this replica. Default: this is the only replica.
+	// Holds reports whether a cluster is in the shard of this replica, so that this replica writes its rows. Default: this
+	// is the only replica.
 	Holds func(cluster string) bool
 	// IsHub reports whether a cluster in the shard of another replica is the hub itself. Default: no such cluster is the
 	// hub.
 	IsHub func(cluster string) bool
 	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager. Default: it has neither.
 	HubRunsWorkloads func() bool
-	// Conventions returns how to judge the status of a hub object, if the hub is a member of itself. Default: there are no
-	// conventions.
+	// Conventions returns how to judge the health of a hub object from its status, if the hub is a member of itself.
+	// Default: there are no conventions.
 	Conventions func(context.Context, schema.GroupVersionKind) health.Conventions
-	// Converged is called when every copy of a hub object has a change, with the time that this took. It may be nil.
+	// Converged is called when every copy of a hub object has a change of the object. took is the time from the change
+	// until then. Converged may be nil.
 	Converged func(placement types.NamespacedName, took time.Duration)
-	// Grace is how long a link may be down before the rows of its cluster change. Default 10 s.
+	// Grace is how long the connection to a cluster may be down before the rows of the cluster change. Default 10 s.
 	Grace time.Duration
 	Clock clock.PassiveClock
 	// Tracer makes the spans of written statuses. Default: no spans are made.
@@ -188,7 +190,7 @@ func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
 	return nil
 }
 
-// open stores the queue of the controller. It adds the bindings that were queued before the controller started.
+// open stores the queue of the controller. It queues the bindings that had changes before the controller started.
 func (r *Reporter) open(ctx context.Context, work workqueue.TypedRateLimitingInterface[types.NamespacedName]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,7 +202,8 @@ func (r *Reporter) open(ctx context.Context, work workqueue.TypedRateLimitingInt
 	}
 }
 
-// Record stores the outcome of one attempt to write a copy. binding is the cached binding of the attempt.
+// Record stores the outcome of one attempt to write or withdraw a copy. binding is the cached binding that this attempt
+// has used.
 func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.Outcome) {
 	if !r.catchUp(binding) {
 		return
@@ -219,15 +222,16 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	case u == failure:
 		r.wake(key, e, u, pace.Failure)
 	case o.Applied == metav1.ConditionUnknown || repeats:
-		// Such outcomes come for many objects at once, for example if a member is unreachable or a policy was edited.
+		// Such outcomes come for many objects at once, for example if a member is unreachable or a user has edited a policy.
 		r.wake(key, e, u, pace.Many)
 	default:
 		r.wake(key, e, u, pace.FirstResult)
 	}
 }
 
-// catchUp adopts the cached binding if its event has not arrived yet. The outcome is then stored with the decision to
-// which it belongs. It returns false if the binding was deleted.
+// catchUp reads the binding from the cache if its watch event has not reached the Reporter yet. The outcome of the
+// attempt is then stored with the right decision. tried is the binding that the attempt has used. catchUp returns false
+// if the binding was deleted.
 func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	key := client.ObjectKeyFromObject(tried)
 	r.mu.Lock()
@@ -259,9 +263,9 @@ func (r *Reporter) Wake(binding types.NamespacedName, cluster string) {
 	} // an unknown binding is queued by its first event
 }
 
-// WakeDecided queues a binding whose decision has changed. The write waits a little, because results of the new
-// decision are likely to follow. onlyWording is true if the condition Scheduled has kept its status and reason. This
-// happens to many bindings at once.
+// WakeDecided queues a binding whose decision has changed. The write of the status waits a little, because the first
+// results of the new decision will follow soon. onlyWording is true if only the message of the condition Scheduled has
+// changed. This happens to many bindings at once.
 func (r *Reporter) WakeDecided(binding types.NamespacedName, onlyWording bool) {
 	class := pace.FirstResult
 	if onlyWording {
@@ -274,7 +278,7 @@ func (r *Reporter) WakeDecided(binding types.NamespacedName, onlyWording bool) {
 	}
 }
 
-// WakeObject queues the binding of a changed hub object. It ignores changes that this process has made.
+// WakeObject queues the binding of a changed hub object. It does nothing if this process has made the change.
 func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
 	key := id.BindingKey()
 	template, ok := r.opts.Templates.Get(id)
@@ -303,18 +307,19 @@ func (r *Reporter) entry(key types.NamespacedName) *entry {
 	return e
 }
 
-// wake opens the window of a binding for a change, or moves the window's end.
+// wake records that a binding has a change to write. It opens the window, in which changes of the binding are
+// collected, or moves the end of the window.
 func (r *Reporter) wake(key types.NamespacedName, e *entry, u urgency, c pace.Class) {
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wake(now, u, c) })
 }
 
-// wakeAfter opens the window as wake does, but sets its duration.
+// wakeAfter opens the window of a binding as wake does, but the caller sets the duration of the window.
 func (r *Reporter) wakeAfter(key types.NamespacedName, e *entry, after time.Duration, c pace.Class) {
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wakeAt(now, now.Add(after), c) })
 }
 
 func (r *Reporter) queueWoken(key types.NamespacedName, e *entry, wake func(now time.Time) bool) {
-	// The binding may be deleted already, see begin.
+	// The binding may be deleted already. In this case the Reporter has no entry for it, and nothing is queued.
 	now := r.opts.Clock.Now()
 	if r.entries[key] == e && wake(now) {
 		r.enqueue(key, e.window.class, e.window.due.Sub(now))

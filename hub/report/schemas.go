@@ -19,13 +19,13 @@ type Definitions interface {
 	HubObject(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 }
 
-// definition describes the status of a kind at one version. It comes from the CRD on the hub, or from the built-in
-// schema of workloads.
+// definition has what the hub knows about the status of a kind at one version. This knowledge comes from the
+// CustomResourceDefinition on the hub, or from the built-in schema of workloads.
 type definition struct {
 	resource schema.GroupVersionResource
 	schema   rollup.Schema
-	// known is false for a kind that has neither a CRD nor a built-in schema. subresource is true if the version has a
-	// status subresource.
+	// known is false for a kind that has neither a CustomResourceDefinition nor a built-in schema. subresource is true if
+	// the version has a status subresource.
 	known, subresource bool
 	resourceVersion    string // of the CRD
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// StatusSettings has, for each object, the health rules that its placement sets. It reads them from the bindings. An
-// object without such rules has no entry, and objects with equal rules share one pointer.
+// StatusSettings has, for each object, the rules for judging and merging statuses that its placement sets. It reads
+// them from the bindings. An object without such rules has no value in it. Objects with equal rules share one pointer.
 type StatusSettings struct {
 	changed func(hubv1.ObjectIdentity)
 
@@ -39,7 +39,7 @@ func NewStatusSettings() *StatusSettings {
 // OnChange before the first BindingChanged.
 func (s *StatusSettings) OnChange(f func(hubv1.ObjectIdentity)) { s.changed = f }
 
-// Of returns the settings of one object. It is nil if the object has no settings of its own.
+// Of returns the settings of one object. It returns nil if the object's placement sets none.
 func (s *StatusSettings) Of(id hubv1.ObjectIdentity) *health.Settings {
 	if s.none.Load() {
 		return nil
@@ -86,7 +86,7 @@ func settingsText(b hubv1.BindingObject) string {
 	return strings.Join(append(parts, s.HealthExpression), "\x00")
 }
 
-// set stores the settings of an object, and calls OnChange's function if they changed.
+// set stores the settings of an object. If they changed, it calls the function that OnChange has set.
 func (s *StatusSettings) set(id hubv1.ObjectIdentity, text string) {
 	if text == "" && s.none.Load() {
 		return

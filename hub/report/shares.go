@@ -14,14 +14,16 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// Several replicas write the status of the same binding. Each one writes the rows of the clusters in its shard. A write
-// replaces the whole status, at the resourceVersion that was read. If two replicas write at the same time, one gets a
-// conflict and reads again. No row is therefore lost, and the conditions cover all rows.
+// Several replicas write the status of the same binding. Each replica writes the rows of the clusters in its shard. A
+// write replaces the whole status, and names the resourceVersion that was read. If two replicas write at the same time,
+// one of them gets a conflict and reads the binding again. No row is therefore lost, and the conditions cover all rows.
 //
-// Only the leader writes the part of the status that comes from the decision, the status of the hub object, and the
-// rows of deleted clusters. It waits a little for the rows of other replicas, so that it merges only once.
+// Only the leader writes three things: the part of the status that comes from the decision, the status of the hub
+// object, and the rows of deleted clusters. The leader waits a little for the rows of other replicas, so that it merges
+// the statuses only once.
 
-// othersAtMost is how long the leader waits for the rows of other replicas. They also wait for results and for turns.
+// othersAtMost is how long the leader waits for the rows of other replicas. The other replicas may need this time,
+// because they also wait for results and for turns to write.
 const othersAtMost = pace.AnswerWithin
 
 func (r *Reporter) leads() bool {
@@ -33,7 +35,8 @@ func (r *Reporter) leads() bool {
 	}
 }
 
-// share determines the rows that this replica writes. It returns false if it writes no row and is not the leader.
+// share determines which rows this replica writes. It returns false if this replica writes no row and is not the
+// leader.
 func (r *run) share(ctx context.Context) (part bool, err error) {
 	r.leads = r.reporter.leads()
 	r.elsewhere = map[string]bool{}
@@ -59,8 +62,8 @@ func (r *run) share(ctx context.Context) (part bool, err error) {
 	return false, nil
 }
 
-// gatherElsewhere records facts about the row of a cluster in another replica's shard: whether a new row is due, and
-// whether the cluster is the hub itself.
+// gatherElsewhere records two facts about a cluster in another replica's shard: whether that replica will soon write a
+// new row, and whether the cluster is the hub itself.
 func (r *run) gatherElsewhere(t hubv1.BindingTarget) {
 	row := r.binding.BindingStatus().Row(t.Name)
 	r.hubIsTarget = r.hubIsTarget || (row != nil && row.Reason == hubv1.ReasonIsTemplate) || r.reporter.opts.IsHub(t.Name)
@@ -69,8 +72,8 @@ func (r *run) gatherElsewhere(t hubv1.BindingTarget) {
 	}
 }
 
-// isDue reports whether another replica will soon write the row. The row shows older content than the target wants, and
-// no reason why the older content stays.
+// isDue reports whether another replica will soon write the row. This is so if the row shows older content than the
+// decision wants on the cluster, and gives no reason why the older content stays.
 func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 	switch {
 	case row == nil, row.Reason == hubv1.ReasonPending:
@@ -81,7 +84,8 @@ func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 	return !hubv1.Wanted(t, r.hub).IsHeld(row.Generation, row.Revision)
 }
 
-// patience returns how long the write may wait for expected results, from the first change in the window.
+// patience returns how long the write of the status may wait for expected results, counted from the first unwritten
+// change.
 func (r *run) patience() time.Duration {
 	if r.othersDue || r.ends() {
 		return othersAtMost
@@ -89,8 +93,8 @@ func (r *run) patience() time.Duration {
 	return longestWindow
 }
 
-// mayWrite reports whether this replica is the leader, or its own rows have changed. The row of a withdrawal must also
-// be written once for each decision.
+// mayWrite reports whether this replica may write the status: it is the leader, or one of its own rows has changed. For
+// each decision, the row of a confirmed withdrawal is also written once if it has not changed.
 func (r *run) mayWrite(before *hubv1.BindingStatus) bool {
 	if r.leads {
 		return true
@@ -110,8 +114,8 @@ func (r *run) own(rows []hubv1.ClusterRow) []hubv1.ClusterRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(row hubv1.ClusterRow) bool { return r.elsewhere[row.Name] })
 }
 
-// othersWrote queues a binding after another replica has written its status. The leader merges the new rows. Other
-// replicas check their own rows, because a new decision may have reset one of them.
+// othersWrote queues a binding after another replica has written its status. The leader then merges the new rows. Other
+// replicas then check their own rows, because a new decision may have reset one of them.
 func (r *Reporter) othersWrote(was, is hubv1.BindingObject) {
 	if !slices.ContainsFunc(is.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return !r.opts.Holds(t.Name) }) {
 		return

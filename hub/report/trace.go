@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/tracing"
 )
 
-// trace makes a span for a written status, if one of its rows shows progress of a change. The caller must not hold
-// r.reporter.mu, which all bindings share.
+// trace makes a span for a written status, if one of the rows shows that a change has made progress. The caller must
+// not hold r.reporter.mu, which all bindings share.
 func (r *run) trace(before *hubv1.BindingStatus) {
 	o := r.reporter.opts
 	if !o.Tracer.Enabled() {
@@ -45,8 +45,8 @@ func (r *run) trace(before *hubv1.BindingStatus) {
 	})
 }
 
-// progressed reports whether a row shows progress of a change on its cluster. A row does not, if it changed because its
-// cluster was unreachable, or because a healthy copy became unhealthy later.
+// progressed reports whether a row shows that a change has made progress on its cluster. It returns false if the row
+// changed because its cluster was unreachable. It also returns false if a healthy copy became unhealthy later.
 func progressed(was *hubv1.ClusterRow, is hubv1.ClusterRow) bool {
 	switch {
 	case is.Applied == metav1.ConditionUnknown:

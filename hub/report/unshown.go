@@ -11,22 +11,22 @@ import (
 	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
-// unshown has, for a metric, the time since which the status does not show the last change of the object or its
-// decision.
+// unshown has, for a metric, the time of a change of the hub object or its decision that the status does not show yet.
 type unshown struct {
 	content uint64    // content number of the hub object; 0 if not known
 	since   time.Time // when the hub saw the change; zero if the status shows all changes
 }
 
-// saw records the time of a changed decision.
+// saw records the time of a changed decision. If an earlier change is not shown yet, the time of the earlier change
+// stays.
 func (c *unshown) saw(now time.Time) {
 	if c.since.IsZero() {
 		c.since = now
 	}
 }
 
-// sawContent records the content number of the hub object. If it has changed, it also records the time. The first
-// number after a start is not a change.
+// sawContent records the content number of the hub object, which changes with the object. If the number has changed,
+// sawContent also records the time. The first number after a start is not a change.
 func (c *unshown) sawContent(content uint64, now time.Time) {
 	if c.content != 0 && content != 0 && c.content != content {
 		c.saw(now)
@@ -34,9 +34,9 @@ func (c *unshown) sawContent(content uint64, now time.Time) {
 	c.content = content
 }
 
-// shown records in the metric how long it took from a change until the status says that every copy has it. It ignores
-// changes of a rollout and of copies that wait, because waves and users determine their time. The caller holds
-// r.reporter.mu.
+// shown records in a metric how long it took from a change until the status says that every copy has the change.
+// Changes of a rollout are not measured, and neither are changes for which a copy waits. Waves and users determine how
+// long these take. The caller holds r.reporter.mu.
 func (r *run) shown(e *entry) {
 	if e.unshown.content == 0 {
 		e.unshown.content = r.content

@@ -10,8 +10,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// BindingChanged queues the binding if its decision or its settings have changed, or if another replica has written its
-// status.
+// BindingChanged queues a binding if its decision or its settings have changed, or if another replica has written its
+// status. For a deleted binding, it drops the data in memory.
 func (r *Reporter) BindingChanged(_ context.Context, c changes.Binding) {
 	switch {
 	case c.After == nil:
@@ -29,7 +29,7 @@ func (r *Reporter) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// ClusterChanged is called if the readiness of a cluster changed or the cluster was deleted.
+// ClusterChanged is called if the condition Ready of a cluster has changed, or if the cluster was deleted.
 func (r *Reporter) ClusterChanged(_ context.Context, c changes.Cluster) {
 	if c.After == nil {
 		r.forgetReadiness(c.Before.Name)
@@ -54,8 +54,9 @@ func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 		e.behind, u, wake = false, lastResult, true
 	}
 	if p, complete := e.complete(r.away, r.opts.Holds); wake && complete && b.GetDeletionTimestamp() == nil {
-		// No cluster will report a result: the decision has no target, all clusters are unreachable, or only the phase of a
-		// rollout has changed. The status shows a new phase together with the next batch.
+		// No cluster will report a result for this decision. The decision may have no target, all clusters may be
+		// unreachable, or only the phase of a rollout has changed. A new phase is written together with the results of the
+		// next batch.
 		e.reported = p
 		if b.BindingSpec().Rollout != nil {
 			u = max(u, result)
@@ -76,7 +77,8 @@ func (r *Reporter) settingsChanged(b hubv1.BindingObject) {
 	r.wake(key, r.entry(key), whenIdle, pace.Many)
 }
 
-// bindingGone drops the entry of a deleted binding. If a new binding of the same name exists, its entry stays.
+// bindingGone drops the entry of a deleted binding. If a new binding of the same name exists, the entry belongs to the
+// new binding and stays.
 func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	key := client.ObjectKeyFromObject(b)
 	r.mu.Lock()
@@ -89,16 +91,17 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	delete(r.entries, key)
 }
 
-// unlinkedChanged queues the bindings of a cluster without a link, because their rows show a condition of the
-// MemberCluster. If the cluster has a link, WakeCluster queues them.
+// unlinkedChanged queues the bindings of a cluster to which the hub has no connection, because their rows show a
+// condition of the MemberCluster. If there is a connection, WakeCluster queues the bindings when the connection
+// changes.
 func (r *Reporter) unlinkedChanged(cluster string) {
 	if _, linked := r.opts.Links.State(cluster); !linked {
 		r.WakeCluster(cluster)
 	}
 }
 
-// PlacementChanged queues the bindings of a placement whose spec changed, because the placement says where the status
-// is written.
+// PlacementChanged queues the bindings of a placement whose spec changed. The placement determines whether the merged
+// status is written to the hub object.
 func (r *Reporter) PlacementChanged(_ context.Context, c changes.Placement) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,8 +7,9 @@ import (
 )
 
 const (
-	// firstWindow is how long the first result after a quiet time waits for further results. Each write doubles the wait
-	// of the next results, up to longestWindow. A first result never waits for longer than longestWindow.
+	// firstWindow is how long the first result after a quiet time waits for further results, so that one write covers
+	// them. Each write doubles the wait of the next results, up to longestWindow. A first result never waits for longer
+	// than longestWindow.
 	firstWindow   = 50 * time.Millisecond
 	longestWindow = time.Second
 )
@@ -17,24 +18,24 @@ const (
 type urgency int
 
 const (
-	// whenIdle: something has changed, and results are expected soon.
+	// whenIdle means that something has changed, and results are expected soon.
 	whenIdle urgency = iota
-	// result: one of several expected results has arrived.
+	// result means that one of several expected results has arrived.
 	result
-	// lastResult: the last expected result has arrived.
+	// lastResult means that the last expected result has arrived.
 	lastResult
-	// failure: a copy has a new problem.
+	// failure means that a copy has a new problem.
 	failure
 )
 
-// window collects the changes of one binding into one write. The zero value is a closed window of a binding without
-// recent writes. When the window has ended, hub/pace decides when the status is written.
+// window collects the changes of one binding into one write. It opens with the first unwritten change. When it has
+// ended, hub/pace decides when the status is written. The zero value is a closed window.
 type window struct {
 	opened time.Time // when the first unwritten change came; zero if there is none
 	due    time.Time
 	class  pace.Class // class of the most urgent change since the window was opened
-	// urgent is true after a change that must not wait for further results. results is the time of the first result, or
-	// zero.
+	// urgent is true after a change that must not wait for further results. results is the time of the first result since
+	// the window opened, or zero.
 	urgent  bool
 	results time.Time
 
@@ -44,9 +45,9 @@ type window struct {
 
 func (w *window) open() bool { return !w.opened.IsZero() }
 
-// wake opens the window for a change, or moves its end. It returns true if the window is new, ends earlier, or has a
-// more urgent class. Clusters report one after the other, so that each further result moves the end back. The window is
-// never longer than longestWindow from the first result.
+// wake opens the window for a change, or moves the end of the window. It returns true if the window is new, ends
+// earlier, or has a more urgent class. Clusters report one after the other. Each further result therefore makes the
+// window end later, but at most longestWindow after the first result.
 func (w *window) wake(now time.Time, u urgency, c pace.Class) bool {
 	due := now.Add(w.wait(now, u))
 	switch {
@@ -66,7 +67,7 @@ func (w *window) wake(now time.Time, u urgency, c pace.Class) bool {
 	return w.wakeAt(now, due, c)
 }
 
-// wakeAt opens the window as wake does, but sets its end.
+// wakeAt opens the window as wake does, but the caller sets the end of the window (due).
 func (w *window) wakeAt(now, due time.Time, c pace.Class) bool {
 	if !w.open() {
 		w.opened, w.due, w.class = now, due, c
@@ -93,7 +94,7 @@ func (w *window) wait(now time.Time, u urgency) time.Duration {
 		if w.width < longestWindow {
 			return 0
 		}
-		// If copies flap, the status of the object is written at most once in longestWindow.
+		// If the state of copies changes again and again, the status of the object is written at most once in longestWindow.
 		return max(0, longestWindow-now.Sub(w.wrote))
 	}
 	return longestWindow
@@ -109,7 +110,7 @@ func (w *window) shut(now time.Time) time.Duration {
 	return waited
 }
 
-// written records a write. It doubles the wait of the next results, so that the status of a busy binding is written
+// written records a write. It doubles how long the next results wait, so that the status of a busy binding is written
 // less often.
 func (w *window) written(now time.Time) {
 	w.width = min(2*max(w.width, firstWindow), longestWindow)

@@ -17,9 +17,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// writer writes the status of bindings and hub objects. These writes are most of the hub's requests. To save CPU time,
-// it sends only the needed fields, and decodes only a part of the response. Client libraries encode and decode whole
-// objects.
+// writer writes the status of bindings and hub objects. These writes are most of the hub's requests. Client libraries
+// encode and decode whole objects. To save CPU time, writer sends only the needed fields, and decodes only a part of
+// the response.
 type writer struct{ requests rest.Interface }
 
 func newWriter(config *rest.Config) (writer, error) {
@@ -32,10 +32,10 @@ func newWriter(config *rest.Config) (writer, error) {
 	return writer{requests}, nil
 }
 
-// versionAlone is the Accept header with which the response has only metadata.
+// versionAlone is a value of the Accept header. The API server then answers with the object's metadata only.
 const versionAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// rows replaces the status of a binding, if the binding still has its resourceVersion. It returns the new
+// rows replaces the status of a binding if nobody has changed the binding since it was read. It returns the new
 // resourceVersion. It sends no spec, because the API server ignores the spec in a PUT of the status subresource.
 func (w writer) rows(ctx context.Context, b hubv1.BindingObject, status *hubv1.BindingStatus) (resourceVersion string, err error) {
 	kind, resource := bindingKind(b.GetNamespace())
@@ -63,8 +63,8 @@ func (w writer) rows(ctx context.Context, b hubv1.BindingObject, status *hubv1.B
 	return a.Metadata.ResourceVersion, err
 }
 
-// bindingKind returns the kind and the resource of bindings in a namespace. For an empty namespace, it returns the
-// cluster-scoped ones.
+// bindingKind returns the kind and the resource of bindings in a namespace. If the namespace is empty, these are the
+// kind and resource of cluster-scoped bindings.
 func bindingKind(namespace string) (kind, resource string) {
 	if namespace == "" {
 		return "ClusterResourceBinding", "clusterresourcebindings"

@@ -9,13 +9,15 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// answers has, by kind, the time since which decisions wait for clusters to report whether they serve the kind.
+// answers has, for each kind, the time since which decisions wait because clusters have not reported yet whether they
+// serve the kind.
 type answers struct {
 	mu    sync.Mutex
 	since map[schema.GroupKind]time.Time
 }
 
-// awaited returns how long decisions have waited for reports about a kind. It is 0 if no decision waits.
+// awaited returns how long decisions have waited for clusters to report whether they serve a kind. It returns 0 if no
+// decision waits.
 func (a *answers) awaited(kind schema.GroupKind, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -26,7 +28,7 @@ func (a *answers) awaited(kind schema.GroupKind, now time.Time) time.Duration {
 	return now.Sub(since)
 }
 
-// claim records whether a decision had to wait for the report of a cluster about its kind.
+// claim records whether a decision had to wait because a cluster has not reported yet whether it serves the kind.
 func (a *answers) claim(kind schema.GroupKind, c decide.Answers, now time.Time) {
 	if c == decide.AnswersIrrelevant {
 		return

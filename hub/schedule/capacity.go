@@ -13,15 +13,17 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// capacityHolds is how long a changed capacity must be stable before replicas move.
+// capacityHolds is how long the capacity of a cluster must differ before decisions use the new capacity, so that
+// replicas move.
 const capacityHolds = 5 * time.Minute
 
 // mostCapacities is the maximum number of clusters whose capacity is recorded.
 const mostCapacities = 10_000
 
-// capacities are the capacities of clusters that decisions use. A node that disappears for a short time must move no
-// replicas. A new capacity is therefore used only after it has differed by more than a tenth for capacityHolds. The
-// first capacity after the hub's start is used at once, but counts as unsettled for that time.
+// capacities has the capacity of each cluster that decisions use. A node that disappears for a short time must move no
+// replicas. A new capacity is therefore used only after it has differed from the used one by more than a tenth for
+// capacityHolds. The first capacity after the hub's start is used at once, but counts as unsettled for the time
+// capacityHolds.
 type capacities struct {
 	mu    sync.Mutex
 	known map[types.UID]*capacity
@@ -50,7 +52,7 @@ func (s *Scheduler) capacitiesFor(kind schema.GroupKind, f decide.Facts, now tim
 	return out
 }
 
-// of returns the capacity of a cluster that decisions use. known is false if the hub has never read the nodes of the
+// of returns the capacity that decisions use for a cluster. known is false if the hub has never read the nodes of the
 // cluster.
 func (c *capacities) of(m *hubv1.MemberCluster, now time.Time) (b decide.Capacity, known bool) {
 	says, known := decide.Allocatable(m)
@@ -71,8 +73,8 @@ func (c *capacities) of(m *hubv1.MemberCluster, now time.Time) (b decide.Capacit
 	return decide.Capacity{Allocatable: k.believed, SettlesIn: wait}, true
 }
 
-// report records the capacity that a cluster reports at time now. It returns the rest of the wait of capacityHolds. The
-// result is 0 if the capacity is settled.
+// report records the capacity that a cluster reports at time now. It returns how long the capacity must still stay the
+// same until it counts as settled. The result is 0 if it is settled.
 func (k *capacity) report(says corev1.ResourceList, now time.Time) time.Duration {
 	same := alike(k.believed, says)
 	switch {

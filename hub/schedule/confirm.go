@@ -10,9 +10,9 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// confirm decides again with uncached inputs before a copy is withdrawn. If both decisions are equal, it returns the
-// plan. If they differ, or if a read fails, it returns a plan without withdrawals, and the object is decided again. The
-// returned input belongs to the returned plan.
+// confirm decides a second time with uncached inputs if the plan p withdraws a copy. If both decisions are equal, it
+// returns p. If the decisions differ or a read fails, it returns a plan without withdrawals, and the object is decided
+// again later. The returned input belongs to the returned plan.
 func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan) (decide.Input, decide.Plan) {
 	if !p.Withdraws {
 		return in, p
@@ -35,7 +35,8 @@ func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan)
 		object, isGone, err := s.Templates.Live(ctx, in.Object.ID, knownSince(in.Binding))
 		switch {
 		case isUndecided(err):
-			// The cached template may be outdated, so that it is not used. A removal because of a cluster needs no template.
+			// No read can tell now whether the object still exists. The cached template may be outdated, so it is not used. A
+			// withdrawal that is due to a cluster needs no template.
 			in.Object.State, in.Object.Problem, in.Object.Template = decide.Undecided, err.Error(), nil
 			return s.confirm(ctx, in, decide.Decide(in))
 		case err != nil:
@@ -53,16 +54,16 @@ func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan)
 	return in, p
 }
 
-// listed reports whether the watch of the object's kind has delivered its first list, or is not permitted to list the
-// kind. Other inputs need no such check: policies, clusters and namespaces are in the cache before the controller
-// starts.
+// listed reports whether the watch of the object's kind has delivered its first list, or cannot list the kind because
+// the kind is not served or access is forbidden. Other inputs need no such check: policies, clusters and namespaces are
+// in the cache before the controller starts.
 func (s *Scheduler) listed(id hubv1.ObjectIdentity) bool {
 	state, watched := s.Templates.StateOf(id)
 	return watched && (state.Synced || state.Reason == hubv1.ReasonKindNotServed || state.Reason == hubv1.ReasonForbidden)
 }
 
-// hold returns a plan without withdrawals. The object is decided again soon. The condition Scheduled shows the reason
-// if the wait may be long.
+// hold returns a plan without withdrawals. The object is decided again after a short time. why is the reason for the
+// condition Scheduled if the wait may be long, and else empty.
 func hold(in decide.Input, why string) (decide.Input, decide.Plan) {
 	in.Unconfirmed = true
 	p, again := decide.Decide(in), lookEvery

@@ -1,8 +1,8 @@
-// Package schedule keeps one binding for each federated object. It writes only ResourceBinding.spec, which has the
-// decision.
+// Package schedule keeps one binding for each hub object that is sent to members. It writes only the spec of the
+// binding, which has the decision.
 //
-// A run gathers the inputs of the decision on one object (gather.go), calls decide.Decide with the limits of the hub
-// (limits.go), and records the changes in one write (record.go).
+// One reconcile has three steps. It gathers the inputs of the decision on one object (gather.go). It calls
+// decide.Decide with the limits of the hub (limits.go). It records the changes in one write (record.go).
 //
 //   - No cache decides on a withdrawal. A plan that withdraws an object from a cluster is made again from uncached
 //     reads (confirm.go), and carried out only if both plans are equal. Until then the cluster keeps its copy; the rest
@@ -14,8 +14,8 @@
 //   - Package guard judges plans that delete copies (removals.go). Their entries stay Present until the guard releases
 //     them or a user confirms them. Other changes of the object do not wait.
 //
-// hub/dispatch and member/apply check a copy before they delete it. hub/report writes the status of a binding. This
-// package provides the part of the status that comes from the decision.
+// hub/dispatch and member/apply check a copy before they delete it. hub/report writes the status of a binding, and gets
+// the scheduler's part of the status, such as the condition Scheduled, from this package.
 package schedule
 
 import (
@@ -47,9 +47,9 @@ import (
 
 // Templates has the hub objects of the watched kinds in memory.
 type Templates interface {
-	// Want sets the kinds of hub objects that are watched.
+	// Want sets the kinds of hub objects that the hub watches.
 	Want(kinds sets.Set[schema.GroupKind])
-	// Retry tries again to watch wanted kinds in these groups. The hub did not serve these kinds before.
+	// Retry tries again to watch those wanted kinds in these groups that the hub's API server did not serve before.
 	Retry(ctx context.Context, groups sets.Set[string])
 	// Kinds returns the kinds of a group, from discovery.
 	Kinds(ctx context.Context, group string) ([]schema.GroupKind, error)
@@ -57,27 +57,28 @@ type Templates interface {
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
 	// List returns the objects of a kind from memory.
 	List(gk schema.GroupKind) []hubv1.ObjectIdentity
-	// StateOf returns the state of the watch for an object. Objects of bundles come from the watch of the Secrets of
-	// bundles, and other objects from the watch of their kind. It returns false if the kind is not watched.
+	// StateOf returns the state of the watch that delivers an object. For an object of a bundle, it is the watch of the
+	// Secrets of bundles. For all other objects, it is the watch of their kind. StateOf returns false if the kind is not
+	// watched.
 	StateOf(id hubv1.ObjectIdentity) (kindwatch.State, bool)
 	// StoredState returns the state of the watch of the Secrets of bundles.
 	StoredState() kindwatch.State
 	// StoredKinds returns the kinds of the objects of bundles.
 	StoredKinds() sets.Set[schema.GroupKind]
-	// ListStored returns the objects of the selected bundles.
+	// ListStored returns the objects of the bundles for which `which` returns true.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
 	// OnChange registers a function that is called with each changed object. OnState registers a function that is called
 	// when the state of a watch changes.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))
-	// Live reads an object from the API server. gone means that the object was deleted: it is missing, although its kind
-	// has existed since the time since. If the error has a method Undecided that returns true, a retry will not succeed
-	// soon.
+	// Live reads an object from the API server. gone is true if the object was deleted. gone stays false if the kind
+	// itself was deleted, or was created again after `since`. If the error has a method Undecided that returns true, a
+	// retry will not succeed soon.
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 }
 
-// Options of a Scheduler. All except ScalePath, HubObject, Clock, Workers, Failover, Guard, Revisions, Key,
-// DeniedMetadataPrefixes, Pacer and Tracer are required.
+// Options has the settings of a Scheduler. All fields except ScalePath, HubObject, Clock, Workers, Failover, Guard,
+// Revisions, Key, DeniedMetadataPrefixes, Pacer and Tracer are required.
 type Options struct {
 	// Client reads from the cache, and writes bindings. APIReader reads from the API server.
 	Client    client.Client
@@ -86,13 +87,14 @@ type Options struct {
 	Recorder  events.EventRecorder
 	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager.
 	HubRunsWorkloads func() bool
-	// ScalePath returns the path of the replicas in a kind's scale subresource. It is empty if the kind has no such path.
-	// Messages suggest this path to users. Default: no path is suggested.
+	// ScalePath returns the path of the replicas field from the scale subresource of a kind. It returns an empty path if
+	// the kind has no scale subresource. Messages suggest the path to users. Default: messages suggest no path.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
 	// HubObject returns the versions at which clusters may get an object. Default: only the version of the template.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
-	// Rank orders the objects that one event queues. A kind that other kinds need has a lower rank: its objects are
-	// decided first, and reach a cluster first. Ranks are between -50 and 50. Default: all kinds have the same rank.
+	// Rank orders the objects that one event queues. Objects of a kind with a higher rank are decided first, and reach a
+	// cluster first. A kind that other kinds need should have a higher rank. Ranks are between -50 and 50. Default: all
+	// kinds have the same rank.
 	Rank func(schema.GroupKind) int
 	// Workers is the number of concurrent decisions. Default 4.
 	Workers int
@@ -101,19 +103,20 @@ type Options struct {
 	Failover Failover
 	// Guard limits how many copies are deleted at once.
 	Guard Guard
-	// Revisions stores the contents of revisions. Default: rollouts change all clusters at once.
+	// Revisions stores the contents of revisions, so that a rollout can change the clusters in waves. Default: a change
+	// goes to all clusters at once.
 	Revisions Revisions
-	// Key signs the digests of revisions. DeniedMetadataPrefixes are prefixes of labels and annotations that are never
-	// copied to members.
+	// Key signs the digests of revisions. DeniedMetadataPrefixes are the prefixes of the labels and annotations that are
+	// never copied to members.
 	Key                    canonical.Key
 	DeniedMetadataPrefixes []string
-	// Pacer gives the turns for writes to the hub's API server. Default: the Scheduler makes its own.
+	// Pacer gives the turns for writes to the hub's API server. Default: the Scheduler makes its own Pacer.
 	Pacer *pace.Pacer
 	// Tracer makes the spans of decisions. Default: no spans are made.
 	Tracer *tracing.Tracer
 }
 
-// Scheduler decides on objects. At most one decision on an object runs at a time.
+// Scheduler decides which clusters get each object. At most one decision on an object runs at a time.
 type Scheduler struct {
 	Options
 	wants     *wants
@@ -149,7 +152,7 @@ type lead struct {
 	queue queue // nil while another replica leads
 }
 
-// New returns a Scheduler, which starts no work before SetupWithManager.
+// New returns a Scheduler. It does nothing before SetupWithManager.
 func New(o Options) *Scheduler {
 	if o.Workers == 0 {
 		o.Workers = 4
@@ -172,8 +175,8 @@ func New(o Options) *Scheduler {
 	return s
 }
 
-// SetupWithManager adds the controller, which runs only on the leader, and the loop that updates the wanted kinds,
-// which runs on every replica.
+// SetupWithManager adds two things to the manager: the controller, which runs only on the leader, and the loop that
+// updates the wanted kinds, which runs on every replica.
 func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	s.wants.cache = mgr.GetCache()
 	if err := mgr.Add(s.wants); err != nil {
@@ -206,8 +209,8 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Refused reports whether controllers of the hub would act on objects of a kind. Only placements with hubExecution:
-// Allowed may select such objects.
+// Refused reports whether controllers on the hub itself would act on objects of a kind, for example start the pods of a
+// Deployment. Only placements with hubExecution: Allowed may select such objects.
 func (s *Scheduler) Refused(gk schema.GroupKind) bool {
 	return placement.HubWouldRun(gk, s.HubRunsWorkloads())
 }
@@ -254,9 +257,9 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	return ctrl.Result{RequeueAfter: p.Again}, nil
 }
 
-// carryOut writes the plan to the binding. Before that, it makes sure that the decisions on the needed objects are
-// written. wrote is true if it wrote the binding's spec. The error is an *unseenError if new clusters wait for a needed
-// object that is not in the cache yet.
+// carryOut writes the plan to the binding. Before that, it makes sure that the decisions on objects that this object
+// needs are written. wrote is true if the binding's spec was written. The error is an *unseenError if new clusters wait
+// for a needed object that is not in the cache yet.
 func (s *Scheduler) carryOut(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {
 	act, releases := s.record, in.Binding != nil && (in.Binding.GetDeletionTimestamp() != nil || p.Remove)
 	if releases {
@@ -279,8 +282,9 @@ func (s *Scheduler) carryOut(ctx context.Context, in decide.Input, p decide.Plan
 	return wrote, nil
 }
 
-// decide decides within the limits of the hub. If another object has used up a limit since the decision, it decides
-// again.
+// decide makes the plan for an object. It then reserves the evictions and drains of the plan, and records the progress
+// of the object's rollout. If another object has meanwhile changed a limit or a rollout on which the plan depends,
+// decide makes a new plan. The returned input belongs to the returned plan.
 func (s *Scheduler) decide(ctx context.Context, in decide.Input) (decide.Input, decide.Plan) {
 	for {
 		version := s.rollouts.current()
@@ -292,8 +296,8 @@ func (s *Scheduler) decide(ctx context.Context, in decide.Input) (decide.Input, 
 	}
 }
 
-// Wanted returns the kinds that placements select and the kinds that have bindings. It is nil until all placements and
-// bindings have been read.
+// Wanted returns the kinds that placements select, the kinds of objects of bundles, and the kinds of objects with a
+// binding. It returns nil until all placements and bindings have been read.
 func (s *Scheduler) Wanted() []schema.GroupKind {
 	if wanted := s.wants.current(); wanted != nil {
 		return wanted.UnsortedList()
@@ -301,12 +305,12 @@ func (s *Scheduler) Wanted() []schema.GroupKind {
 	return nil
 }
 
-// OnWanted registers a function to call when the wanted kinds have first been collected, and when kinds are added. It
-// must be called before the manager starts.
+// OnWanted registers a function. It is called when the wanted kinds have been collected for the first time, and when
+// kinds are added. Call OnWanted before the manager starts.
 func (s *Scheduler) OnWanted(f func(kinds []schema.GroupKind)) { s.wants.onMore = f }
 
-// OnDecision registers a function to call when the decision on a binding has changed. asBefore is true if the condition
-// Scheduled has kept its status, reason and generation. It must be called before the manager starts.
+// OnDecision registers a function that is called when the decision on a binding has changed. asBefore is true if the
+// condition Scheduled has kept its status, reason and generation. Call OnDecision before the manager starts.
 func (s *Scheduler) OnDecision(f func(binding types.NamespacedName, asBefore bool)) {
 	s.decisions.onChange = f
 }

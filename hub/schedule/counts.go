@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/changes"
 )
 
-// copyCounts has the number of objects on each cluster and the number of copies of each placement, over all bindings.
+// copyCounts counts, over all bindings, the objects that each cluster shall have and the copies of each placement.
 type copyCounts struct {
 	await    func(context.Context) bool // waits until every binding was counted; see CountWhen
 	complete atomic.Bool                // every binding was counted
@@ -33,21 +33,21 @@ type sent struct {
 	clusters  []string
 }
 
-// objectsOn counts the objects that are sent to a cluster.
+// objectsOn returns the number of objects that are sent to a cluster.
 func (c *copyCounts) objectsOn(cluster string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.objects[cluster]
 }
 
-// objectsByCluster counts the objects that are sent to each cluster.
+// objectsByCluster returns the number of objects that are sent to each cluster.
 func (c *copyCounts) objectsByCluster() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.objects)
 }
 
-// count adds a changed binding to the counts. b is nil if the binding was deleted.
+// count replaces the numbers of one binding in the counts. b is nil if the binding was deleted.
 func (c *copyCounts) count(key types.NamespacedName, b hubv1.BindingObject) {
 	var now sent
 	if b != nil {
@@ -89,18 +89,18 @@ func (c *copyCounts) count(key types.NamespacedName, b hubv1.BindingObject) {
 	c.sent[key] = now
 }
 
-// copiesOf counts the copies of the objects that follow a placement.
+// copiesOf returns the number of copies of the objects that follow a placement.
 func (c *copyCounts) copiesOf(placement decide.Owner) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.copies[placement]
 }
 
-// CountWhen sets a function that waits until BindingChanged has been called for every binding of the first list. It
-// must be called before the manager starts.
+// CountWhen sets a function that waits until BindingChanged has been called for every binding of the first list. Call
+// CountWhen before the manager starts.
 func (s *Scheduler) CountWhen(told func(context.Context) bool) { s.counts.await = told }
 
-// count updates the counts of copies and the state of drains.
+// count updates the counts of copies and the state of drains after a change of a binding.
 func (s *Scheduler) count(c changes.Binding) {
 	key := client.ObjectKeyFromObject(cmp.Or(c.After, c.Before))
 	s.counts.count(key, c.After)

@@ -25,9 +25,9 @@ type decisions struct {
 	last map[types.NamespacedName]decide.Status
 }
 
-// Decision returns the last decision on a binding, without its spec: the condition Scheduled without a time, the
-// rejected clusters, and the matching placements that the object does not follow. known is false until this process has
-// decided on the object. The caller must not change the values.
+// Decision returns the parts of the last decision that hub/report shows in the binding's status. These are the
+// condition Scheduled without a time, the rejected clusters, and the matching placements that the object does not
+// follow. known is false until this process has decided on the object. The caller must not change the values.
 func (s *Scheduler) Decision(binding types.NamespacedName) (scheduled metav1.Condition, rejected *hubv1.DecisionStatus, otherPlacements []string, known bool) {
 	d, ok := s.decisions.get(binding)
 	return d.Scheduled, d.Decision, d.OtherPlacements, ok
@@ -47,7 +47,7 @@ func (d *decisions) forget(key types.NamespacedName) {
 }
 
 // set stores a decision. changed is true if it differs from the last one. asBefore is true if the condition Scheduled
-// keeps its status, reason and generation.
+// has the same status, reason and generation as before.
 func (d *decisions) set(key types.NamespacedName, now decide.Status) (changed, asBefore bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,7 +78,7 @@ var eventReasons = map[string]bool{
 }
 
 // announce stores the decision for hub/report, and records an event if the reason has changed. b is the binding after
-// the write. It is nil if there is none.
+// the write. It is nil if the object has no binding.
 func (s *Scheduler) announce(in decide.Input, p decide.Plan, b hubv1.BindingObject) {
 	key := in.Object.ID.BindingKey()
 	if p.Status.Scheduled.Reason == "" {
@@ -104,7 +104,8 @@ func (s *Scheduler) announce(in decide.Input, p decide.Plan, b hubv1.BindingObje
 	}
 }
 
-// phase returns the reason of the last decision, even if an earlier leader made it.
+// phase returns the reason in the condition Scheduled of the last decision, even if an earlier leader made this
+// decision.
 func (s *Scheduler) phase(in decide.Input) string {
 	if last, ok := s.decisions.get(in.Object.ID.BindingKey()); ok {
 		return last.Scheduled.Reason
@@ -134,7 +135,8 @@ func (s *Scheduler) leftBehind(in decide.Input, p decide.Plan, left []string) {
 	s.event(about, followed(in, p), "LeftBehind", "Withdraw", in.Object.ID.String()+" keeps its copy on "+text)
 }
 
-// superseded records an event if a new revision replaces a revision that has not passed on all clusters.
+// superseded records an event if a new revision replaces an earlier revision whose rollout has not finished on all
+// clusters.
 func (s *Scheduler) superseded(in decide.Input, p decide.Plan) {
 	if in.Binding == nil || in.Object.Template == nil || p.Spec == nil {
 		return
@@ -152,7 +154,7 @@ func (s *Scheduler) event(about, related runtime.Object, reason, action, note st
 	s.Recorder.Eventf(about, related, corev1.EventTypeWarning, reason, action, "%s", decide.Short(note))
 }
 
-// followed returns the placement that the decision follows, as the related object of an event.
+// followed returns the placement that the decision follows. Events name it as their related object.
 func followed(in decide.Input, p decide.Plan) runtime.Object {
 	if p.Spec != nil {
 		return p.Spec.PlacementRef.Related()
@@ -160,8 +162,8 @@ func followed(in decide.Input, p decide.Plan) runtime.Object {
 	return in.Spec().PlacementRef.Related()
 }
 
-// regarding returns the object on which events about a hub object are recorded. It is the hub object itself. For an
-// object of a bundle, it is the bundle.
+// regarding returns the object to which events about a hub object belong. This is the hub object itself, or the bundle
+// for an object of a bundle.
 func regarding(template *unstructured.Unstructured) runtime.Object {
 	if hubv1.BundleOf(template) == nil {
 		return template

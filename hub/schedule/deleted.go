@@ -13,17 +13,17 @@ import (
 // deletedHolds is how long the hub remembers that an uncached read has shown an object as deleted.
 const deletedHolds = 10 * time.Minute
 
-// gone has the hub objects that were deleted, and the copies that are confirmed to be removed from members.
+// gone has the hub objects that were deleted, and the bindings whose copies are confirmed to be removed from all
+// members.
 type gone struct {
 	objects deletedObjects
 	copies  withdrawals
 }
 
-// deletedObjects are the objects that an uncached read has shown as deleted, or as being deleted. An object with the
-// same UID never returns. The steps from the decision until the end of the binding therefore need no further read. The
-// decision to delete an object never uses this record, and always reads the API server. If the hub is restored from a
-// backup, it has objects with old UIDs again. For the same reason, an object that the watch shows again is removed from
-// the record.
+// deletedObjects has the objects that an uncached read has shown as deleted, or as being deleted. An object with the
+// same UID never returns. The steps after the decision to delete its copies therefore need no further read. The
+// decision itself never uses this record, and always reads the API server. A hub that is restored from a backup has
+// objects with old UIDs again. An object that the watch shows again is therefore removed from the record.
 type deletedObjects struct {
 	clock clock.PassiveClock
 

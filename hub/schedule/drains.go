@@ -17,8 +17,8 @@ func unavailable(d *hubv1.DrainPolicy) int {
 }
 
 // drains counts the objects that are moving away from each drained cluster. An object counts if its binding shows the
-// move, or if the move was granted and no binding shows it yet. A new leader reads all bindings before its first
-// decision, so that it keeps the limits.
+// move. It also counts if ask has granted the move and its binding does not show the move yet. A new leader reads all
+// bindings before its first decision, so that it keeps the limits.
 type drains struct {
 	wake func(key)
 
@@ -27,7 +27,7 @@ type drains struct {
 	others   map[types.NamespacedName][]other // entries in bindings that are not Present
 }
 
-// other is an entry of a binding with the state Evicting or Absent.
+// other is one cluster of a binding whose state is Evicting or Absent, not Present.
 type other struct {
 	cluster string
 	moving  bool // its replacements are not ready
@@ -59,7 +59,7 @@ func (d *drains) of(cluster string) *drain {
 	return c
 }
 
-// room returns how many more objects may begin to move.
+// room returns how many more objects may begin to move away from the cluster.
 func (c *drain) room() int { return c.roomFor(c.most) }
 
 func (c *drain) roomFor(most int) int {
@@ -72,7 +72,7 @@ func (c *drain) roomFor(most int) int {
 	return n
 }
 
-// next removes and returns as many waiting objects as may begin to move.
+// next removes as many objects from the waiting ones as may begin to move, and returns them.
 func (c *drain) next() []key {
 	n := max(0, min(c.room(), len(c.waiting)))
 	out := c.waiting[:n:n]
@@ -83,8 +83,8 @@ func (c *drain) next() []key {
 	return out
 }
 
-// full reports whether the object must wait, because the maximum number of objects is already moving. An object with a
-// grant, or that is already moving, need not wait.
+// full reports whether the object must wait, because the maximum number of objects is already moving away from the
+// cluster. An object to which ask has granted a move, or that is already moving, need not wait.
 func (d *drains) full(cluster string, id key, most int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,9 +99,9 @@ func (d *drains) full(cluster string, id key, most int) bool {
 	return c.roomFor(most) <= 0
 }
 
-// ask grants the object a move away from the cluster, if the limit of the drain allows another one. If it does not, ask
-// returns false, and the object is queued again when another move ends. objects is the number of objects on the
-// cluster.
+// ask grants the object a move away from the cluster if fewer than `most` objects are moving, and returns true.
+// Otherwise it returns false, and the object is queued again when another move ends. objects is the number of objects
+// on the cluster.
 func (d *drains) ask(cluster string, id key, most, objects int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -122,8 +122,8 @@ func (d *drains) ask(cluster string, id key, most, objects int) bool {
 	return false
 }
 
-// decided is called after a decision. It takes back a grant that the decision has not used, and queues waiting objects.
-// If the move was written, the grant stays until the binding in the cache shows the move.
+// decided is called after a decision. It takes back the grant of ask if the decision has not used it, and queues
+// waiting objects. If the move was written, the grant stays until the binding in the cache shows the move.
 func (d *drains) decided(id key, claims decide.Claims, written bool) {
 	var woken []key
 	binding := id.BindingKey()
@@ -154,7 +154,8 @@ func (d *drains) decided(id key, claims decide.Claims, written bool) {
 	d.wakeAll(woken)
 }
 
-// see records the state of a binding. b is nil if the binding was deleted.
+// see records the clusters that a binding leaves: those with the state Evicting or Absent. b is nil if the binding was
+// deleted.
 func (d *drains) see(binding types.NamespacedName, b hubv1.BindingObject) {
 	var now []other
 	if b != nil {
@@ -204,7 +205,7 @@ func (d *drains) wakeAll(ids []key) {
 	}
 }
 
-// began records the number of objects on a cluster before an eviction.
+// began records how many objects were on a cluster before the first one was evicted.
 func (d *drains) began(cluster string, objects int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -212,7 +213,7 @@ func (d *drains) began(cluster string, objects int) {
 	c.began = max(c.began, objects)
 }
 
-// ended removes the state of a drain that has ended.
+// ended resets the counts of a cluster that is not drained any more.
 func (d *drains) ended(cluster string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -223,8 +224,8 @@ func (d *drains) ended(cluster string) {
 }
 
 // evictedFrom returns the number of objects that a drain has withdrawn from a cluster without a replacement. An object
-// counts when its binding no longer has an entry for the cluster. shown is the current status. Its count is the start
-// value, because an earlier leader may have withdrawn objects.
+// counts as soon as its binding no longer names the cluster. The count starts with the number in shown, the current
+// status, because an earlier leader may have withdrawn objects.
 func (d *drains) evictedFrom(cluster string, shown *hubv1.DrainStatus) int32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

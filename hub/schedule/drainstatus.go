@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// reportDrains writes status.drain of the MemberClusters that are drained.
+// reportDrains updates status.drain of the MemberClusters. It removes the field if a cluster is not drained any more.
 func (s *Scheduler) reportDrains(ctx context.Context) error {
 	var list hubv1.MemberClusterList
 	if err := s.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -34,7 +34,7 @@ func (s *Scheduler) reportDrains(ctx context.Context) error {
 	return nil
 }
 
-// drained returns the status of a drain. It is nil if the cluster is not drained.
+// drained returns the status of a drain. It returns nil if the cluster is not drained.
 func (s *Scheduler) drained(c *hubv1.MemberCluster) *hubv1.DrainStatus {
 	if c.Spec.Drain == nil {
 		s.limits.drains.ended(c.Name)

@@ -13,8 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// excludedBy returns the objects of the kinds that an override policy selects. It returns none if the policy has no
-// rule that excludes clusters.
+// excludedBy returns all objects of the kinds that an override policy selects. It returns no objects if the policy has
+// no rule that excludes clusters.
 func (s *Scheduler) excludedBy(p hubv1.OverridePolicyObject) []key {
 	if !overrides.Excludes(p) {
 		return nil
@@ -28,7 +28,7 @@ func (s *Scheduler) excludedBy(p hubv1.OverridePolicyObject) []key {
 	return keys
 }
 
-// speakOf reports whether one of the policies may select an object.
+// speakOf reports whether one of the policies may select an object, by its kind and namespace.
 func speakOf(policies []hubv1.OverridePolicyObject, id key) bool {
 	return slices.ContainsFunc(policies, func(p hubv1.OverridePolicyObject) bool {
 		return (p.GetNamespace() == "" || p.GetNamespace() == id.Namespace) && speaksOf(p, id.GroupKind())

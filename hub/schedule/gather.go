@@ -22,8 +22,8 @@ var (
 	errNoNamespace = errors.New("its namespace is not known yet")
 )
 
-// gather reads the inputs of the decision on an object. If a read fails, it returns an error or a State such as
-// Unreadable. It never treats a failed read as a missing object.
+// gather reads the inputs of the decision on an object. If a read fails, it returns an error, or marks the object with
+// a State such as Unreadable. It never treats a failed read as a missing object.
 func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide.Input, error) {
 	in := decide.Input{
 		Object:  decide.Object{ID: id, HubRuns: s.Refused(id.GroupKind())},
@@ -69,7 +69,8 @@ func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide
 	return in, nil
 }
 
-// find sets the State of an object. If the object is not in memory, it asks the API server.
+// find sets the State of an object, which tells whether the object exists. If the object is not in memory, find asks
+// the API server.
 func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.BindingObject) (decide.Object, error) {
 	template, found := s.Templates.Get(o.ID)
 	if found && template.GetDeletionTimestamp() == nil {
@@ -112,8 +113,8 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 	return o, nil
 }
 
-// unlisted sets the State of an object that is not in memory, if its absence does not prove that the object was
-// deleted. known is true if unlisted has set the State.
+// unlisted is called for an object that is not in memory. If this does not prove that the object was deleted, unlisted
+// sets the State, and known is true.
 func (s *Scheduler) unlisted(o *decide.Object) (known bool, err error) {
 	state, watched := s.Templates.StateOf(o.ID)
 	switch {
@@ -129,8 +130,8 @@ func (s *Scheduler) unlisted(o *decide.Object) (known bool, err error) {
 	return true, nil
 }
 
-// missing sets the State of an object of a bundle that is not in memory. The object is deleted only if its Secret has a
-// removal time.
+// missing sets the State of an object of a bundle that is not in memory to Undecided. Only an object whose stored
+// Secret has a removal time counts as deleted.
 func (s *Scheduler) missing(o decide.Object, bundle *hubv1.BundleReference) (decide.Object, error) {
 	if !s.Templates.StoredState().Synced {
 		return o, errNotListed
@@ -140,13 +141,14 @@ func (s *Scheduler) missing(o decide.Object, bundle *hubv1.BundleReference) (dec
 	return o, nil
 }
 
-// hasCopies reports whether a cluster has a copy that the recorded decision keeps. Such a copy is never withdrawn
-// without an uncached read.
+// hasCopies reports whether the recorded decision keeps a copy on a cluster. Such a copy is never withdrawn without an
+// uncached read.
 func hasCopies(spec *hubv1.BindingSpec) bool {
 	return slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State != hubv1.TargetAbsent })
 }
 
-// isUndecided reports whether the object is missing, and no read can tell whether a user has deleted it.
+// isUndecided reports whether the error means that the object is missing, and no read can tell whether a user has
+// deleted it.
 func isUndecided(err error) bool {
 	var u interface{ Undecided() bool }
 	return errors.As(err, &u) && u.Undecided()
@@ -162,8 +164,8 @@ func knownSince(b hubv1.BindingObject) time.Time {
 	return since
 }
 
-// suggestion returns the path of the replicas in the scale subresource of the object's kind. It reads this path only if
-// a placement of the namespace divides objects of the kind and does not set a path.
+// suggestion returns the path of the replicas field from the scale subresource of the object's kind. It reads the path
+// only if a placement of the namespace divides objects of the kind and does not set a path itself.
 func (s *Scheduler) suggestion(ctx context.Context, kind schema.GroupKind, placements []hubv1.PlacementObject) string {
 	if s.ScalePath == nil {
 		return ""

@@ -19,12 +19,12 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// lookEvery is the interval in which the keeper checks removals and drains, and the wanted kinds are collected. After a
-// change of a CustomResourceDefinition, the hub waits for the same time until discovery shows the change.
+// lookEvery is how often the keeper checks removals and drains, and how often the wanted kinds are collected at most.
+// After a change of a CustomResourceDefinition, the hub also waits for this time, until discovery shows the change.
 const lookEvery = time.Second
 
-// keeper does the periodic work of the leader. It releases removals, reports held removals and drains, and queues
-// objects whose rollouts waited for other objects.
+// keeper does the periodic work of the leader. It releases removals that the guard allows, and reports held removals
+// and drains. It also queues objects whose rollouts waited for other objects.
 type keeper struct{ *Scheduler }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -73,8 +73,8 @@ func (k keeper) look(ctx context.Context) {
 	}
 }
 
-// tell updates the held removals in the status of an owner. The status of placements is written by hub/policystatus,
-// which calls Removal.
+// tell updates the status of the placement or MemberCluster (the owner) that causes held removals. hub/policystatus
+// writes the status of placements, and calls Removal for that.
 func (k keeper) tell(ctx context.Context, o decide.Owner) {
 	if o.Kind != decide.MemberClusterKind {
 		if k.onRemoval != nil {
@@ -90,8 +90,9 @@ func (k keeper) tell(ctx context.Context, o decide.Owner) {
 	}
 }
 
-// writeRemoval writes the held removals to the status of a MemberCluster that is being deleted. Another replica may
-// write the same status at this time, because each replica writes the status of its own members.
+// writeRemoval writes the removals that wait for a user's confirmation to the status of a MemberCluster that is being
+// deleted. Another replica may write the same status at this time, because each replica writes the status of its own
+// members.
 func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 	var c hubv1.MemberCluster
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: o.Name}, &c); err != nil {
@@ -113,8 +114,9 @@ func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 	return nil
 }
 
-// Removal returns the held removals of a placement or MemberCluster, and the condition for its status. If the condition
-// is nil, the status must stay as it is. was is the current status.
+// Removal returns the removals that wait for a user's confirmation and belong to a placement or MemberCluster. It also
+// returns the condition for its status. If the condition is nil, the status must stay as it is. was is the current
+// status.
 func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition) {
 	held, c, known := s.removals.status(decide.Owner{Kind: kind, Namespace: namespace, Name: name})
 	switch {
@@ -129,8 +131,8 @@ func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld
 	return held, c
 }
 
-// OnRemoval registers a function to call when Removal returns a new result for a placement. It must be called before
-// the manager starts.
+// OnRemoval registers a function that is called when Removal returns a new result for a placement. Call OnRemoval
+// before the manager starts.
 func (s *Scheduler) OnRemoval(f func(placement types.NamespacedName)) { s.onRemoval = f }
 
 // ownerObject returns a placement or MemberCluster from the cache. It returns nil if the object does not exist.
@@ -152,7 +154,7 @@ func (s *Scheduler) ownerObject(ctx context.Context, o decide.Owner) client.Obje
 	return into
 }
 
-// withHeldRemovals returns the owners whose status has held removals.
+// withHeldRemovals returns the placements and MemberClusters whose status has held removals.
 func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 	var out []decide.Owner
 	placements, err := scopes.Placements(ctx, s.Client, client.UnsafeDisableDeepCopy)
@@ -176,7 +178,7 @@ func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 	return out
 }
 
-// ownerReader implements counts. It reads from the cache.
+// ownerReader implements the interface counts with reads from the cache.
 type ownerReader struct {
 	*Scheduler
 	ctx context.Context

@@ -17,12 +17,14 @@ import (
 type Failover struct {
 	// Grace is how long a new leader waits before it evicts objects from unreachable clusters. Default 60 s.
 	Grace time.Duration
-	// PerSecond is the maximum number of evicted objects in a second. It is also the maximum at once. Default 10.
+	// PerSecond is the maximum number of objects that are evicted in a second. After a pause, as many may be evicted at
+	// once. Default 10.
 	PerSecond int
-	// MostAway is the maximum percentage of unreachable clusters. Default placement.DefaultMostAway.
+	// MostAway is the maximum percentage of unreachable clusters. If more clusters are unreachable, no objects move away
+	// from them. Default placement.DefaultMostAway.
 	MostAway int
-	// Confirmed reports whether this process has probed the cluster. Only then is its status up to date. Default: always
-	// true.
+	// Confirmed reports whether this process has probed the cluster. Only then is the status of the cluster known to be up
+	// to date. Default: always true.
 	Confirmed func(cluster string) bool
 }
 
@@ -37,9 +39,9 @@ func (o Failover) WithDefaults() Failover {
 	return o
 }
 
-// limits counts the evictions, drains and waits of all objects. The method of returns a snapshot for one decision.
-// Before the write of the binding, claim reserves the evictions and drains of the decision. After the write, decided
-// takes back unused reservations.
+// limits has the limits for evictions and drains, and counts their use by all objects. The method `of` returns the
+// limits for one decision. The method claim reserves the evictions and drains of a decision before the binding is
+// written. The method decided takes back unused reservations after the write.
 type limits struct {
 	Failover
 	drains  drains
@@ -51,14 +53,14 @@ type limits struct {
 	reserved map[key]time.Time // unused places in the eviction rate
 }
 
-// begin is called when this process becomes the leader.
+// begin records the time at which this process becomes the leader.
 func (l *limits) begin(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.since = now
 }
 
-// of returns the limits for the decision on one object. It makes no reservation.
+// of returns the limits for the decision on one object. It does not reserve anything.
 func (l *limits) of(in decide.Input) *decide.Limits {
 	out := &decide.Limits{
 		MostAway: l.MostAway, Settling: l.settling(in.Now), EvictionIn: l.evictionIn(in.Object.ID, in.Now),
@@ -80,7 +82,7 @@ func (l *limits) of(in decide.Input) *decide.Limits {
 	return out
 }
 
-// evicts reports whether a taint of the cluster has an effect that evicts objects.
+// evicts reports whether the cluster has a taint with the effect NoExecute.
 func evicts(c *hubv1.MemberCluster) bool {
 	noExecute := func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute }
 	return slices.ContainsFunc(c.Spec.Taints, noExecute) || slices.ContainsFunc(c.Status.Taints, noExecute)
@@ -94,7 +96,8 @@ func with(set map[string]bool, name string) map[string]bool {
 	return set
 }
 
-// claim reserves the evictions and drains of a decision. It returns false if a limit has changed since the decision.
+// claim reserves the evictions and drains of a decision. It returns false if a limit has changed since the decision, so
+// that the decision must be made again.
 func (l *limits) claim(in decide.Input, c decide.Claims) bool {
 	l.answers.claim(in.Object.ID.GroupKind(), c.Answers, in.Now)
 	for _, name := range c.Unreplaced {
@@ -116,7 +119,7 @@ func (l *limits) claim(in decide.Input, c decide.Claims) bool {
 	return asKnown
 }
 
-// decided is called after a decision. It takes back the reservations that the decision has used or does not need.
+// decided is called after a decision. It removes the reservations that the decision has used or does not need any more.
 func (l *limits) decided(id key, c decide.Claims, written bool) {
 	l.drains.decided(id, c, written)
 	if !c.EvictionWaits && (written || len(c.Evicted) == 0) {
@@ -137,14 +140,14 @@ func (l *limits) settling(now time.Time) time.Duration {
 	return max(0, l.since.Add(l.Grace).Sub(now))
 }
 
-// evictionIn returns how long the object must wait before the eviction rate permits its eviction.
+// evictionIn returns how long the object must wait until it may be evicted without exceeding PerSecond.
 func (l *limits) evictionIn(id key, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(0, l.place(id, now).Sub(now))
 }
 
-// reserve returns the same wait as evictionIn, and reserves the place of the object in the order of evictions.
+// reserve returns the same wait as evictionIn, and reserves the time of the object's eviction.
 func (l *limits) reserve(id key, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,8 +162,8 @@ func (l *limits) reserve(id key, now time.Time) time.Duration {
 	return max(0, at.Sub(now))
 }
 
-// place returns the time at which the object may be evicted. After a pause without evictions, the objects of one second
-// may be evicted at once.
+// place returns the time at which the object may be evicted. If no object was evicted in the last second, PerSecond
+// objects may be evicted at once.
 func (l *limits) place(id key, now time.Time) time.Time {
 	if at, reserved := l.reserved[id]; reserved {
 		return at

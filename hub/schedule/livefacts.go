@@ -21,8 +21,8 @@ import (
 )
 
 // liveFacts reads the inputs of decisions, and the bindings of a namespace, from the API server. It reads a namespace
-// at most once in pace.FreshFor, because many objects may lose a cluster at the same time. If the read is older than
-// the cache, the only effect is that a withdrawal comes later.
+// at most once in pace.FreshFor, because many objects may lose a cluster at the same time. If such a shared read is
+// older than the cache, the only effect is that a withdrawal comes later.
 type liveFacts struct {
 	reader client.Reader
 	facts  recent[decide.Facts]
@@ -41,20 +41,20 @@ func (l *liveFacts) bindings(ctx context.Context, namespace string) ([]hubv1.Bin
 	return l.all.get(namespace, func() ([]hubv1.BindingObject, error) { return scopes.Bindings(ctx, l.reader, namespace) })
 }
 
-// get reads the inputs that the decisions of a namespace share.
+// get reads the inputs that all decisions of a namespace have in common, such as placements and clusters.
 func (l *liveFacts) get(ctx context.Context, namespace string) (decide.Facts, error) {
 	return l.facts.get(namespace, func() (decide.Facts, error) {
 		f, err := scopes.Facts(ctx, l.reader, namespace)
 		if err != nil {
 			return decide.Facts{}, err
 		}
-		// This check must be the last one. Objects disappear with their definition only after the definition has a
-		// deletionTimestamp.
+		// This check must be the last one. If a CustomResourceDefinition is deleted, it has a deletionTimestamp before its
+		// objects disappear.
 		return f, l.stand(ctx)
 	})
 }
 
-// recent caches a read of a namespace for pace.FreshFor. Calls at the same time share one read.
+// recent caches one read for each namespace for the time pace.FreshFor. Calls at the same time share one read.
 type recent[T any] struct {
 	clock  clock.PassiveClock
 	flight singleflight.Group
@@ -95,8 +95,8 @@ var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Vers
 
 var errTerminating = errors.New("it is being deleted")
 
-// stand returns an error if one of Hanse's own definitions is being deleted. Policies and clusters then disappear,
-// although no user wants to withdraw an object.
+// stand returns an error if one of Hanse's own CustomResourceDefinitions is missing or being deleted. Policies and
+// clusters then disappear, although no user wants to withdraw an object.
 func (l *liveFacts) stand(ctx context.Context) error {
 	for _, plural := range []string{"memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies"} {
 		name := plural + "." + hubv1.GroupVersion.Group

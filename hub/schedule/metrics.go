@@ -14,19 +14,20 @@ var heartbeats = prometheus.NewCounter(prometheus.CounterOpts{
 	Help: "Rounds of the leader, about every 10 s: removals and drains were looked at, and a worker took an entry of the queue of decisions.",
 })
 
-// Metrics of this package, for docs/metrics.md.
+// Metrics has the collectors of this package, from which docs/metrics.md is generated.
 var Metrics = []prometheus.Collector{heartbeats}
 
 func init() { metrics.Registry.MustRegister(Metrics...) }
 
-// heartbeat is a key without an object. The keeper queues it, and a worker that takes it increments a metric. The
-// metric stops if the keeper or all workers are stuck, even if the process still runs.
+// heartbeat is a key of the queue that stands for no object. The keeper queues it, and the worker that takes it
+// increments a metric. The metric stops increasing if the keeper or all workers are stuck, even if the process still
+// runs.
 var heartbeat = key{Group: hubv1.GroupVersion.Group, Kind: "Heartbeat"}
 
-// topPriority is above the priorities of all objects.
+// topPriority is higher than the priorities of all objects.
 const topPriority = 1000
 
-// beatEvery is the number of rounds of the keeper between two heartbeats.
+// beatEvery is the number of rounds of the keeper (one each second) between two heartbeats.
 const beatEvery = 10
 
 // beat queues a heartbeat ahead of all objects, so that a long queue does not delay it.

@@ -7,8 +7,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// pending are the objects that an event has queued, and that have not been decided since. An object does not count if
-// it was queued because a wait is over, or because the readiness or the taints of a cluster have changed.
+// pending has the objects that an event has queued, and on which no decision has been made since. It leaves out objects
+// that were queued because a wait is over, or because the readiness or the taints of a cluster have changed.
 type pending struct {
 	clock clock.PassiveClock
 
@@ -41,7 +41,8 @@ func (p *pending) add(single bool, ids ...key) {
 	}
 }
 
-// begin is called before a decision reads its inputs.
+// begin is called before a decision reads its inputs. It moves the object from the queued objects to those that are
+// being decided.
 func (p *pending) begin(id key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +59,8 @@ func (p *pending) single(id key) bool {
 	return p.running[id].single
 }
 
-// end is called after a decision. decided is false if the decision must be repeated.
+// end is called after a decision. If the decision must be repeated (decided is false), the object counts as queued
+// again.
 func (p *pending) end(id key, decided bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +75,8 @@ func (p *pending) end(id key, decided bool) {
 	p.queued[id] = w
 }
 
-// until reports whether an object was queued before the time then and has not been decided yet.
+// until reports whether an object was queued at or before the time then, and no decision has been made on it since. It
+// leaves out an object whose decision has failed for longestQuiet.
 func (p *pending) until(then time.Time) bool {
 	now := p.clock.Now()
 	p.mu.Lock()

@@ -23,11 +23,12 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// objectSinceAnnotation has the creation time of a binding's object, if the object was created after the binding.
+// objectSinceAnnotation is an annotation of a binding. It has the creation time of the hub object if the hub object was
+// created after the binding.
 const objectSinceAnnotation = hubv1.Prefix + "object-since"
 
-// record writes the plan to the binding if they differ, in one write, and announces the decision. wrote is true if it
-// has written the binding.
+// record writes the plan to the binding in one write, if they differ, and announces the decision. wrote is true if the
+// binding was written.
 func (s *Scheduler) record(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {
 	if p.Spec == nil {
 		s.announce(in, p, nil)
@@ -47,10 +48,10 @@ func (s *Scheduler) record(ctx context.Context, in decide.Input, p decide.Plan) 
 	return wrote, nil
 }
 
-// kindOf returns the kind of a binding. The cache does not set the kind of its objects.
+// kindOf returns the kind of a binding. It does not use TypeMeta, because the cache leaves it empty.
 func kindOf(b hubv1.BindingObject) string { return reflect.TypeOf(b).Elem().Name() }
 
-// awaitsVerdict reports whether the plan has a removal that the guard has not judged yet.
+// awaitsVerdict reports whether the plan has a removal on which the guard has not decided yet.
 func awaitsVerdict(p decide.Plan) bool {
 	return slices.ContainsFunc(p.Claims.Removals, func(r decide.Removal) bool { return !r.Held })
 }
@@ -126,7 +127,8 @@ func (s *Scheduler) logMoves(log logr.Logger, in decide.Input, m moves) {
 		Info(message, "object", in.Object.ID.String(), "to", m.to, "from", m.from, "evicting", m.evicting)
 }
 
-// storePayloads stores the new contents of revisions, before the binding that names them is written.
+// storePayloads stores the new contents of revisions. It must run before the write of the binding that names these
+// revisions.
 func (s *Scheduler) storePayloads(ctx context.Context, p decide.Plan) error {
 	for _, payload := range p.Payloads {
 		if err := s.Revisions.Ensure(ctx, payload); err != nil {
@@ -136,10 +138,10 @@ func (s *Scheduler) storePayloads(ctx context.Context, p decide.Plan) error {
 	return nil
 }
 
-// errNoTurn means that the pacer has no turn for a write now. The object is queued again when it has one.
+// errNoTurn means that the pacer allows no write now. The pacer queues the object again as soon as it has a turn.
 var errNoTurn = errors.New("the write waits for its turn")
 
-// turn takes a turn of the pacer for the write of a decision. If there is none, the error is errNoTurn.
+// turn takes a turn of the pacer for the write of a decision. If the pacer has no turn now, the error is errNoTurn.
 func (s *Scheduler) turn(in decide.Input) (*pace.Turn, error) {
 	id, class := in.Object.ID, pace.Many
 	if in.Binding == nil || s.removals.pending.single(id) {
@@ -156,7 +158,7 @@ func (s *Scheduler) turn(in decide.Input) (*pace.Turn, error) {
 	return turn, nil
 }
 
-// moves are the clusters whose state changes by a decision.
+// moves has the clusters whose state in the binding changes by a decision.
 type moves struct{ to, from, evicting []string }
 
 func movesOf(before, after *hubv1.BindingSpec) (m moves) {
@@ -188,8 +190,9 @@ func policyToRemember(in decide.Input, p decide.Plan) string {
 	return string(p.WhenDeleted)
 }
 
-// settingsToRemember returns the settings of the placement that the binding records. They stay in force if the
-// placement is deleted. If it is deleted already, the recorded settings are returned.
+// settingsToRemember returns the settings of the placement that the binding records. They stay in force after the
+// placement is deleted. For a deleted placement, settingsToRemember returns the settings that the binding has recorded
+// before.
 func settingsToRemember(in decide.Input, p decide.Plan) string {
 	if ref := p.Spec.PlacementRef; ref != nil {
 		if named := in.Facts.Placement(ref); named != nil && named.GetUID() == ref.UID {
@@ -222,7 +225,7 @@ func isOutdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// preconditions make a deletion fail if the binding has changed since it was read.
+// preconditions returns the preconditions with which a deletion fails if the binding has changed since it was read.
 func preconditions(b hubv1.BindingObject) client.Preconditions {
 	uid, version := b.GetUID(), b.GetResourceVersion()
 	return client.Preconditions{UID: &uid, ResourceVersion: &version}

@@ -23,34 +23,35 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// An object may need others on its clusters, such as the Secret that it names. Before a binding names a new cluster,
-// the bindings of the needed objects must name the cluster. The watch delivers these writes in the same order. When
-// hub/dispatch creates the copy of the object, it therefore already has the bindings of the needed objects: see
-// hub/dispatch/references.go.
+// An object may need other objects on its clusters, such as the Secret that it names. The hub therefore writes bindings
+// in a certain order: before the binding of an object names a new cluster, the bindings of the needed objects must name
+// the cluster. hub/dispatch sees these writes in the same order. When it creates the copy of the object, it already has
+// the bindings of the needed objects (see hub/dispatch/references.go).
 
-// references records which objects need which other objects, and the decisions that wait for the decision on a needed
-// object.
+// references records which objects need which other objects. It also records which decisions wait until the decision on
+// a needed object is written.
 type references struct {
 	mu sync.Mutex
-	// needs has the needed objects of each object, from its binding. neededBy is the reverse.
+	// needs has the needed objects of each object, from the object's binding. neededBy has, for each needed object, the
+	// objects that need it.
 	needs    map[key][]key
 	neededBy map[key]sets.Set[key]
-	// asked has, for each needed object, the decisions on other objects that wait for a decision on it.
+	// asked has, for each needed object, the decisions on other objects that wait until the needed object is decided.
 	asked map[key]map[key]*ask
 	// waits has, for each object, the time since which its decision waits for a needed object that is not in the cache.
 	waits map[key]time.Time
 }
 
-// ask is a decision that is not written before the decision on a needed object.
+// ask is a decision that is written only after the decision on a needed object.
 type ask struct {
 	spec    *hubv1.BindingSpec
 	decided bool // the decision on the needed object has followed it
 	former  bool // spec is of a binding that was deleted by hand, and is not made again yet
 }
 
-// see records the references of a changed binding. after is nil if the binding was deleted. exists reports whether the
-// hub still has the binding's object. If it has, needed objects follow the deleted binding until the next decision. see
-// returns the needed objects whose decision may change.
+// see records the references of a changed binding. c.After is nil if the binding was deleted. exists reports whether
+// the hub still has the object of the deleted binding. If so, the needed objects stay on its clusters until the object
+// is decided again. see returns the needed objects whose decision may change.
 func (r *references) see(c changes.Binding, exists func() bool) []key {
 	b := cmp.Or(c.After, c.Before)
 	if len(b.BindingSpec().References) == 0 && (c.Before == nil || len(c.Before.BindingSpec().References) == 0) {
@@ -101,7 +102,8 @@ func (r *references) referrersOf(id key) []key {
 	return r.neededBy[id].UnsortedList()
 }
 
-// needing returns the objects that need an object of the kind, and the objects whose decisions wait for such an object.
+// needing returns the objects that need an object of the given kind. It also returns the objects whose decisions wait
+// for an object of this kind.
 func (r *references) needing(kind schema.GroupKind) []key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,7 +121,8 @@ func (r *references) needing(kind schema.GroupKind) []key {
 	return out.UnsortedList()
 }
 
-// plans returns the unwritten decisions that the decision on an object must follow, by the object that needs it.
+// plans returns the decisions that are not written yet and that the decision on an object must follow. The map key is
+// the object that needs the object.
 func (r *references) plans(id key) map[key]*hubv1.BindingSpec {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,8 +133,8 @@ func (r *references) plans(id key) map[key]*hubv1.BindingSpec {
 	return out
 }
 
-// ask records that the decision on by waits for the decision on needed. It returns false if the decision on needed has
-// already followed spec.
+// ask records that the decision on `by` (with spec) waits until the object `needed` is decided for the same clusters.
+// It returns false if the decision on `needed` has already followed spec.
 func (r *references) ask(needed, by key, spec *hubv1.BindingSpec) (waits bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +145,7 @@ func (r *references) ask(needed, by key, spec *hubv1.BindingSpec) (waits bool) {
 	return true
 }
 
-// setAsk sets or removes an ask. The caller holds r.mu.
+// setAsk records that the decision in a waits for the decision on needed. The caller holds r.mu.
 func (r *references) setAsk(needed, by key, a *ask) {
 	if r.asked == nil {
 		r.asked = map[key]map[key]*ask{}
@@ -153,8 +156,9 @@ func (r *references) setAsk(needed, by key, a *ask) {
 	r.asked[needed][by] = a
 }
 
-// answer records that the decision on an object has followed these referrers. It returns the objects that waited for
-// it. If the object does not exist, they may ask again: an object that is created later must follow them, too.
+// answer is called when the decision on an object is written. followed has the referrers (the objects that need it)
+// whose clusters the decision covers. answer returns the referrers that waited. If the object does not exist, these
+// referrers may ask again: an object that is created later must follow them, too.
 func (r *references) answer(id key, exists bool, followed []decide.Referrer) (waited []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,8 +178,9 @@ func (r *references) answer(id key, exists bool, followed []decide.Referrer) (wa
 	return waited
 }
 
-// needsNothing ends the waits of an object, because its decision has no references, or is written already. It returns
-// the needed objects that have followed the object's deleted binding.
+// needsNothing ends the waits of an object, because its decision needs no objects, or is written already. If the
+// object's binding was deleted by hand, some needed objects still follow the deleted binding. needsNothing returns
+// these.
 func (r *references) needsNothing(by key) (followed []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,8 +211,8 @@ func (r *references) waitsNoLonger(by key) {
 	delete(r.waits, by)
 }
 
-// forgetAsks removes the asks of an object for which done returns true. It returns the needed objects that have
-// followed the object's deleted binding. The caller holds r.mu.
+// forgetAsks removes those asks of an object for which done returns true. If the object's binding was deleted by hand,
+// some needed objects still follow the deleted binding. forgetAsks returns these. The caller holds r.mu.
 func (r *references) forgetAsks(by key, done func(needed key, a *ask) bool) (followed []key) {
 	for id, asks := range r.asked {
 		a := asks[by]
@@ -224,7 +229,7 @@ func (r *references) forgetAsks(by key, done func(needed key, a *ask) bool) (fol
 	return followed
 }
 
-// clustersOf returns the clusters that shall hold a copy.
+// clustersOf returns the clusters that shall hold or still hold a copy: all except those with the state Absent.
 func clustersOf(spec *hubv1.BindingSpec) []string {
 	var out []string
 	for _, e := range spec.Clusters {
@@ -235,8 +240,8 @@ func clustersOf(spec *hubv1.BindingSpec) []string {
 	return out
 }
 
-// referrers returns the objects that need an object, from the cached bindings and from the decisions that wait for this
-// decision. The result is never nil.
+// referrers returns the objects that need an object. It takes them from the cached bindings, and from unwritten
+// decisions that wait for the decision on this object. The result is never nil.
 func (s *Scheduler) referrers(ctx context.Context, id key) ([]decide.Referrer, error) {
 	out, plans := []decide.Referrer{}, s.references.plans(id)
 	for _, by := range s.references.referrersOf(id) {
@@ -257,7 +262,8 @@ func (s *Scheduler) referrers(ctx context.Context, id key) ([]decide.Referrer, e
 	return out, nil
 }
 
-// liveReferrers returns the objects that need an object, from an uncached list of bindings.
+// liveReferrers returns the objects that need an object. It takes them from an uncached list of bindings, and from
+// unwritten decisions that wait for the decision on this object.
 func (s *Scheduler) liveReferrers(ctx context.Context, id key) ([]decide.Referrer, error) {
 	bindings, err := s.liveFacts.bindings(ctx, id.Namespace)
 	if err != nil {
@@ -271,14 +277,14 @@ func (s *Scheduler) liveReferrers(ctx context.Context, id key) ([]decide.Referre
 	return out, nil
 }
 
-// errBehind means that the decision on a needed object must be written first. Afterwards, the object is queued again.
+// errBehind means that the decision on a needed object must be written first. The object is queued again after that.
 var errBehind = errors.New("the decision on a needed object comes first")
 
-// unseenError means that a needed object exists on the hub, but is not in the cache yet. The decision is made again
-// when the object arrives.
+// unseenError means that a needed object exists on the hub, but is not in the cache yet. The waiting object is decided
+// again when the needed object arrives in the cache.
 type unseenError struct {
 	object key
-	// waited is the time since the first wait of the decision.
+	// waited is how long the decision has waited so far.
 	waited time.Duration
 }
 
@@ -296,16 +302,17 @@ func (e *unseenError) again() time.Duration {
 }
 
 const (
-	// showWaitAfter is how long the decision waits before the condition shows the wait. Most objects arrive before.
+	// showWaitAfter is how long the decision waits before the condition Scheduled shows the wait. Most needed objects
+	// arrive earlier.
 	showWaitAfter = 5 * time.Second
-	// longestWait is how long the decision waits for a needed object. After that, it is written without the object,
-	// because an object that the cache refuses never arrives.
+	// longestWait is how long the decision waits at most for a needed object. After that, the decision is written without
+	// the needed object, because an object that the cache refuses never arrives.
 	longestWait = pace.LongestRetry
 )
 
-// inOrder makes sure that the decisions on needed objects are written before this decision. If some are not, it queues
-// these objects and returns errBehind. The error is an *unseenError if new clusters wait for a needed object that is
-// not in the cache.
+// inOrder makes sure that the decisions on needed objects are written before this decision. If some are not written, it
+// queues these needed objects and returns errBehind. The error is an *unseenError if new clusters wait for a needed
+// object that is not in the cache.
 func (s *Scheduler) inOrder(ctx context.Context, in decide.Input, p decide.Plan) error {
 	if p.Spec == nil || len(p.Spec.References) == 0 || in.Binding != nil && equality.Semantic.DeepEqual(in.Binding.BindingSpec(), p.Spec) {
 		followed := s.references.needsNothing(in.Object.ID)
@@ -330,16 +337,18 @@ func (s *Scheduler) inOrder(ctx context.Context, in decide.Input, p decide.Plan)
 	return nil
 }
 
-// inOrderAfter ends the waits of other objects for the decision on this object, which is now written.
+// inOrderAfter is called when the decision on this object is written. It queues the objects whose decisions have waited
+// for it.
 func (s *Scheduler) inOrderAfter(in decide.Input) {
 	if _, q := s.leading(); q != nil {
 		s.add(q, s.references.answer(in.Object.ID, in.Object.State == decide.Exists, in.Referrers)...)
 	}
 }
 
-// ahead returns the needed objects whose decisions must be written before this decision. This is not necessary for an
-// object that does not exist on the hub, follows its own placement, or is already decided for all clusters of the plan.
-// unseen is set if new clusters wait for an object that is not in the cache.
+// ahead returns the needed objects whose decisions must be written before this decision. It leaves out three kinds of
+// needed objects: those that do not exist on the hub, those that follow a placement of their own, and those that are
+// already decided for all clusters of the plan. unseen is set if new clusters wait for a needed object that is not in
+// the cache.
 func (s *Scheduler) ahead(ctx context.Context, in decide.Input, spec *hubv1.BindingSpec) (out []key, unseen *unseenError, err error) {
 	id := in.Object.ID
 	grows := !coversAll(clustersOf(in.Spec()), spec)
@@ -370,9 +379,9 @@ func (s *Scheduler) ahead(ctx context.Context, in decide.Input, spec *hubv1.Bind
 	return out, unseen, nil
 }
 
-// unseen returns an error if a needed object exists on the hub but is not in the cache yet, and the decision has not
-// waited for too long. Each kind has its own watch. The watch of a needed kind may have started only with the
-// placement, and be behind the watches of other kinds.
+// unseen returns an error if the decision must wait because a needed object exists on the hub but is not in the cache
+// yet. It returns nil if the decision has waited for too long. Each kind has its own watch. The watch of the needed
+// kind may have started only with the placement, and may be behind the watches of other kinds.
 func (s *Scheduler) unseen(ctx context.Context, needed, by key, spec *hubv1.BindingSpec) *unseenError {
 	state, _ := s.Templates.StateOf(needed)
 	if state.Reason != "" {
@@ -394,8 +403,9 @@ func (s *Scheduler) unseen(ctx context.Context, needed, by key, spec *hubv1.Bind
 	return &unseenError{object: needed, waited: waited}
 }
 
-// withoutNew returns the plan without its new clusters, because they wait for a needed object. The other clusters keep
-// their states and shares until then. All other changes of the plan stay.
+// withoutNew returns the plan without its new clusters, because these wait for a needed object. Until then, the
+// clusters that the binding names already keep their states and their shares of the replicas. All other changes of the
+// plan stay.
 func withoutNew(in decide.Input, p decide.Plan, unseen *unseenError) decide.Plan {
 	before, now := in.Spec(), p.Spec
 	p.Spec = now.DeepCopy()
@@ -422,7 +432,7 @@ func coversAll(clusters []string, spec *hubv1.BindingSpec) bool {
 	return sets.New(clusters...).HasAll(clustersOf(spec)...)
 }
 
-// withMissing adds the needed objects that cannot be sent to clusters to the message of the condition.
+// withMissing adds the needed objects that cannot be sent to clusters to the message of the condition Scheduled.
 func (s *Scheduler) withMissing(id key, p decide.Plan) decide.Plan {
 	if p.Spec == nil {
 		return p
@@ -439,7 +449,7 @@ func (s *Scheduler) withMissing(id key, p decide.Plan) decide.Plan {
 	return p
 }
 
-// missingReference returns why a needed object cannot be sent to clusters. It is empty if it can.
+// missingReference returns why a needed object cannot be sent to clusters. The text is empty if the object can be sent.
 func (s *Scheduler) missingReference(id key) string {
 	t, found := s.Templates.Get(id)
 	state, watched := s.Templates.StateOf(id)

@@ -14,8 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// release deletes the binding of an object in several steps. After a crash between two steps, the next run continues
-// with the next step:
+// release removes the binding of an object in several steps. After a crash between two steps, the next reconcile
+// continues with the next step:
 //
 //   - No copy is left to withdraw: the binding is deleted; its finalizer delays that.
 //   - The binding is being deleted and its object is gone: withdrawals continue as recorded, and the finalizer is
@@ -57,16 +57,15 @@ func (s *Scheduler) release(ctx context.Context, in decide.Input, p decide.Plan)
 	return false, nil
 }
 
-// isEnding reports whether an earlier decision withdraws all copies because the object was deleted, and some copies
-// remain.
+// isEnding reports whether the decision withdraws all copies, at least one of them because the hub object was deleted.
 func isEnding(spec *hubv1.BindingSpec) bool {
 	return !hasCopies(spec) && slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool {
 		return e.Absent != nil && e.Absent.Reason == hubv1.ReasonObjectDeleted
 	})
 }
 
-// goesNext reports whether the object, or its namespace, is being deleted although the cache still has the object. The
-// next event of the object queues it again.
+// goesNext reports whether the object or its namespace is being deleted or is gone on the API server, although the
+// cache still has the object. The next event of the object queues it again.
 func (s *Scheduler) goesNext(ctx context.Context, in decide.Input) (bool, error) {
 	if in.Object.State != decide.Exists {
 		return false, nil

@@ -22,13 +22,13 @@ import (
 
 // Guard limits how many copies decisions delete at once. See package guard.
 type Guard struct {
-	// Limit is the limit of removals of each cluster, over all placements. It is also the limit of a placement that sets
-	// no limit. Default guard.DefaultLimit.
+	// Limit is the maximum of removals on one cluster, over all placements. It is also the maximum for a placement that
+	// sets no limit. Default guard.DefaultLimit.
 	Limit guard.Limit
-	// Window is how long a past removal is counted. It is also how long a new leader releases no removal without a
-	// confirmation. Default guard.Window.
+	// Window is how long a past removal counts against the limits. For the same time, a new leader carries out no removal
+	// that a user has not confirmed. Default guard.Window.
 	Window time.Duration
-	// Quiet is the time without new removals after which the guard judges the waiting removals. Default 2 s.
+	// Quiet is how long no new removal must arrive before the guard judges the waiting removals. Default 2 s.
 	Quiet time.Duration
 }
 
@@ -40,12 +40,13 @@ func (g Guard) WithDefaults() Guard {
 	return g
 }
 
-// longestQuiet is the longest wait for a verdict while further removals arrive, or while the decision on an object
-// fails.
+// longestQuiet is the longest time for which removals wait for the guard's verdict, while further removals arrive or
+// the decision on an object fails.
 const longestQuiet = 30 * time.Second
 
-// removals has the removals of copies that are not carried out yet. It is only in memory. A new leader finds the same
-// removals when it decides on all objects. Held removals are also stored in bindings and in the status of their owners.
+// removals has the decided removals of copies that are not carried out yet. It is only in memory. A new leader finds
+// the same removals when it decides on all objects. Removals that a user must confirm are also stored in bindings, and
+// in the status of the placement or MemberCluster that causes them.
 type removals struct {
 	Guard
 	clock   clock.PassiveClock
@@ -62,7 +63,7 @@ type removals struct {
 	recent  guard.Recent
 }
 
-// removalTimes have the times that determine when the waiting removals are judged.
+// removalTimes has the times that determine when the guard judges the waiting removals.
 type removalTimes struct {
 	began   time.Time // start of the lead; zero if this process does not lead
 	first   time.Time // arrival of the first waiting removal
@@ -85,27 +86,30 @@ type removal struct {
 	since metav1.Time // start of the hold
 }
 
-// heldSet contains the removals of one owner that a user must confirm.
+// heldSet has the removals of one owner that a user must confirm. The owner is the placement or MemberCluster that
+// causes them.
 type heldSet struct {
 	hubv1.RemovalHeld
 	reason, message string // of the condition
 	confirmed       bool   // its removals are released
 }
 
-// ending tells how an owner's last held set ended. id is the ID of the set.
+// ending tells how an owner's last set of held removals ended: confirmed or cancelled. id is the ID of the set.
 type ending struct{ id, reason, message string }
 
-// counts returns the numbers of copies of placements and clusters, and the held removals of owners, for the guard.
+// counts is where the guard gets the numbers of copies of placements and clusters, and the held removals of their
+// owners.
 type counts interface {
 	// copiesOf returns the number of copies of a placement, and its limit. copiesOn returns the number of copies on a
 	// cluster.
 	copiesOf(placement decide.Owner) (int, guard.Limit)
 	copiesOn(cluster string) int
-	// shown returns the held removal in the status of an owner, and the ID that the owner's annotation confirms.
+	// shown returns the held removals in the status of an owner, which is a placement or MemberCluster. confirms is the ID
+	// of the set that a user has confirmed in the owner's annotation.
 	shown(o decide.Owner) (held *hubv1.RemovalHeld, confirms string)
 }
 
-// verdicts are the results of a round in which all removals are judged.
+// verdicts has the results of one call of look, in which the guard may judge all waiting removals.
 type verdicts struct {
 	held, released []key
 	news           []news
@@ -113,20 +117,20 @@ type verdicts struct {
 	settled        bool           // from now on the held removals of every owner are known
 }
 
-// news is an event to record on an owner.
+// news is an event to record on a placement or MemberCluster.
 type news struct {
 	owner                 decide.Owner
 	kind, reason, message string
 }
 
-// begin is called when this process becomes the leader.
+// begin records the time at which this process becomes the leader.
 func (r *removals) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.began = r.clock.Now()
 }
 
-// of returns the guard's verdicts on the removals of an object, by cluster.
+// of returns what the guard has decided on the removals of an object, by cluster.
 func (r *removals) of(id key) map[string]decide.Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,8 +145,8 @@ func (r *removals) of(id key) map[string]decide.Verdict {
 	return out
 }
 
-// decided records the removals that a decision claims. If the decision is final, all other removals of the object are
-// dropped: they are carried out, or no longer wanted.
+// decided records the removals in a decision on an object. If final is true, it drops all other removals of the object:
+// they are carried out, or no longer wanted.
 func (r *removals) decided(id key, claims []decide.Removal, final bool) {
 	now := r.clock.Now()
 	r.mu.Lock()
@@ -173,7 +177,7 @@ func (r *removals) decided(id key, claims []decide.Removal, final bool) {
 	}
 }
 
-// isSame reports whether two claims look the same in status.removalHeld. They must have the same cluster, reason,
+// isSame reports whether two removals look the same in status.removalHeld. They must have the same cluster, reason,
 // message and owner.
 func isSame(c, d decide.Removal) bool {
 	return c.Cluster == d.Cluster && c.Reason == d.Reason && c.Message == d.Message && c.Owner == d.Owner
@@ -189,7 +193,7 @@ func waiting(all map[string]*removal) int {
 	return n
 }
 
-// look judges the waiting removals if they are due, and releases removals that a user has confirmed.
+// look judges the waiting removals if it is time for that, and releases removals that a user has confirmed.
 func (r *removals) look(c counts) verdicts {
 	now := r.clock.Now()
 	r.mu.Lock()
@@ -208,7 +212,7 @@ func (r *removals) look(c counts) verdicts {
 	return out
 }
 
-// move records that the status of an owner must change.
+// move records that the status of a placement or MemberCluster (the owner of held removals) must be written.
 func (r *removals) move(o decide.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,8 +226,8 @@ func (r *removals) moves(o decide.Owner) {
 	r.moved[o] = true
 }
 
-// isTime reports whether the waiting removals are due: no removal was added for some time, and all objects that were
-// queued by then have been decided.
+// isTime reports whether the waiting removals can be judged now. No removal must have arrived for some time, and all
+// objects that were queued before must be decided.
 func (r *removals) isTime(now time.Time) bool {
 	last := r.parked
 	if last.Before(r.began) {
@@ -294,7 +298,8 @@ func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 	})
 }
 
-// isHeld reports whether removals of the owner are held, by this process or by an earlier leader.
+// isHeld reports whether removals of the owner wait for a user's confirmation. This process or an earlier leader may
+// have held them.
 func (r *removals) isHeld(c counts, o decide.Owner) bool {
 	if set := r.sets[o]; set != nil {
 		return !set.confirmed
@@ -302,8 +307,8 @@ func (r *removals) isHeld(c counts, o decide.Owner) bool {
 	return r.shown(c, o) != nil
 }
 
-// shown returns the held removal in the status of an owner. It is nil if this process has ended the held set, because
-// the status will then change.
+// shown returns the held removals in the status of an owner. It returns nil if this process has already ended this set
+// of removals, because the status is then outdated.
 func (r *removals) shown(c counts, o decide.Owner) *hubv1.RemovalHeld {
 	shown, _ := c.shown(o)
 	if shown != nil && shown.ID == r.ended[o].id {
@@ -312,7 +317,7 @@ func (r *removals) shown(c counts, o decide.Owner) *hubv1.RemovalHeld {
 	return shown
 }
 
-// hold adds a removal to the held set of its owner.
+// hold adds a removal to the set of its owner's removals that wait for a user's confirmation.
 func (r *removals) hold(c counts, m *removal, breaches []guard.Breach) {
 	set := r.sets[m.Owner]
 	if set == nil || set.confirmed {
@@ -330,7 +335,7 @@ func (r *removals) hold(c counts, m *removal, breaches []guard.Breach) {
 	}
 }
 
-// whyHeld returns the reason of the condition, and the first part of its message.
+// whyHeld returns the reason of the condition RemovalHeld, and the first part of its message.
 func whyHeld(breaches []guard.Breach) (reason, message string) {
 	const named = 3
 	reason = hubv1.ReasonLastCopy
@@ -350,7 +355,7 @@ func whyHeld(breaches []guard.Breach) (reason, message string) {
 	return reason, strings.Join(parts, "; ")
 }
 
-// gathered has the removals of a held set, counted in one round.
+// gathered has the removals of one set of held removals, counted in one call of confirm.
 type gathered struct {
 	objects  []key
 	removals []*removal
@@ -374,8 +379,8 @@ func (g *gathered) sum() guard.Shown {
 	return guard.Shown{Copies: len(g.removals), Clusters: slices.Sorted(maps.Keys(g.clusters)), Causes: slices.Sorted(maps.Keys(g.causes))}
 }
 
-// confirm updates the held sets. It ends empty sets, and releases confirmed sets. A set may be held for days, so that
-// its removals are examined only after a change.
+// confirm updates the sets of held removals. It ends empty sets, and releases the removals of confirmed sets. A set may
+// be held for days. Its removals are therefore examined only after a change.
 func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 	for o, set := range r.sets {
 		if _, confirms := c.shown(o); !set.confirmed && set.ID != "" && confirms == set.ID {
@@ -428,8 +433,8 @@ func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 	}
 }
 
-// refresh updates the part of a set that users see. It returns true if the ID of the set has changed. It ignores small
-// changes, because each visible change writes the status of the owner.
+// refresh updates the numbers and reasons of a set that users see. It returns true if the set got a new ID. It ignores
+// small changes, because each visible change writes the status of the owner.
 func (s *heldSet) refresh(g *gathered, now time.Time) (renewed bool) {
 	is := g.sum()
 	shown := guard.Shown{Copies: int(s.Copies), Clusters: s.Clusters}
@@ -470,7 +475,8 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// text returns the message of the condition: the held removals, and how a user can release or avoid them.
+// text returns the message of the condition RemovalHeld. It tells which removals are held, and how a user can confirm
+// or avoid them.
 func (s *heldSet) text(o decide.Owner) string {
 	text := fmt.Sprintf("%s on %s would be removed (%s), but stay and are still updated", counted(int(s.Copies), "copy", "copies"), counted(len(s.Clusters), "cluster", "clusters"), strings.Join(s.Causes, "; "))
 	if s.message != "" {
@@ -484,7 +490,7 @@ func (s *heldSet) text(o decide.Owner) string {
 		hubv1.ConfirmRemovalAnnotation + ": " + s.ID + ")")
 }
 
-// end deletes a held set without removals.
+// end deletes a set of held removals that has no removals any more.
 func (r *removals) end(o decide.Owner, set *heldSet, out *verdicts) {
 	delete(r.sets, o)
 	e := ending{id: set.ID, reason: hubv1.ReasonRemovalCancelled, message: "the copies are wanted again: cancelled removal " + set.ID}
@@ -500,8 +506,8 @@ func (r *removals) end(o decide.Owner, set *heldSet, out *verdicts) {
 	r.moves(o)
 }
 
-// status returns the held removals of an owner, and the condition. Both are nil if this process has held no removals of
-// the owner. known is false until this process knows whether removals of the owner are held.
+// status returns the held removals of an owner, and the condition RemovalHeld. Both are nil if this process has held no
+// removals of the owner. known is false until this process knows whether removals of the owner are held.
 func (r *removals) status(o decide.Owner) (held *hubv1.RemovalHeld, c *metav1.Condition, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,7 +16,8 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// Revisions stores the contents of revisions.
+// Revisions stores the contents of revisions: earlier templates and override rules, which clusters keep during a
+// rollout.
 type Revisions interface {
 	// Ensure stores a part of a revision, before a binding names it.
 	Ensure(ctx context.Context, p decide.Payload) error
@@ -24,7 +25,8 @@ type Revisions interface {
 	Template(ctx context.Context, digest string) (*unstructured.Unstructured, error)
 }
 
-// rollouts has the rollouts of all objects, because objects of one placement wait for each other.
+// rollouts has the progress of the rollouts of all objects. It is shared, because the rollouts of objects with the same
+// placement wait for each other.
 type rollouts struct {
 	mu sync.Mutex
 	// version increases with each change of a rollout.
@@ -37,13 +39,13 @@ type rollouts struct {
 type placementRollouts struct {
 	progress map[key]rollout.Progress
 	peers    *rollout.Peers // computed from progress on demand
-	// waiting are the objects that wait for other objects of the placement. moved is true if the progress of another
-	// object has changed since they were queued.
+	// waiting has the objects whose rollouts wait for other objects of the placement. moved is true if a rollout of the
+	// placement has made progress since the waiting objects were last queued.
 	waiting map[key]bool
 	moved   bool
 }
 
-// peers returns the rollouts of the other objects of a placement.
+// peers returns the progress of all objects of a placement, for a rollout that may have to wait for the others.
 func (r *rollouts) peers(o decide.Owner) rollout.Peers {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,16 +60,16 @@ func (r *rollouts) peers(o decide.Owner) rollout.Peers {
 	return *p.peers
 }
 
-// current returns the version of the rollouts.
+// current returns a number that increases with each change of a rollout.
 func (r *rollouts) current() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.version
 }
 
-// claim records the progress of an object, and whether it waits for other objects. It returns false and records nothing
-// if the rollout of the object begins, and another rollout has changed since the given version. Another object may have
-// begun in its place.
+// claim records the progress of an object's rollout, and whether it waits for other objects. It records nothing and
+// returns false if the rollout begins now, but another rollout has changed since the given version. The other rollout
+// may have taken its turn.
 func (r *rollouts) claim(id key, owner decide.Owner, now *rollout.Progress, waits bool, version uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +96,8 @@ func (r *rollouts) claim(id key, owner decide.Owner, now *rollout.Progress, wait
 	return true
 }
 
-// before returns the progress that was last recorded for an object under a placement.
+// before returns the last recorded progress of an object's rollout. The progress is empty if it was recorded under
+// another placement. The result is false if the object has none.
 func (r *rollouts) before(id key, owner decide.Owner) (rollout.Progress, bool) {
 	last, known := r.owners[id]
 	switch {
@@ -121,7 +124,7 @@ func (r *rollouts) set(id key, owner decide.Owner, now rollout.Progress) {
 	p.progress[id], p.peers, p.moved = now, nil, true
 }
 
-// drop removes an object.
+// drop removes the progress of an object's rollout.
 func (r *rollouts) drop(id key) {
 	owner := r.owners[id]
 	delete(r.owners, id)
@@ -133,7 +136,8 @@ func (r *rollouts) drop(id key) {
 	}
 }
 
-// released returns the objects that waited for other objects of their placement, if one of these has made progress.
+// released returns the objects that wait for other objects of their placement, for each placement in which a rollout
+// has made progress.
 func (r *rollouts) released() (ids []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +150,8 @@ func (r *rollouts) released() (ids []key) {
 	return ids
 }
 
-// staging returns the inputs of an object's rollout. It is nil if revisions cannot be stored.
+// staging returns the inputs of an object's rollout. It returns nil if the hub cannot store revisions, because all
+// clusters are then changed at once.
 func (s *Scheduler) staging(ctx context.Context, in decide.Input) *decide.Staging {
 	if s.Revisions == nil {
 		return nil
@@ -154,8 +159,8 @@ func (s *Scheduler) staging(ctx context.Context, in decide.Input) *decide.Stagin
 	return &decide.Staging{Key: s.Key, Denied: s.DeniedMetadataPrefixes, Peers: s.rollouts.peers, UndoBlocked: s.undoBlocked(ctx, in)}
 }
 
-// claimRollout records the progress of an object. It returns false if the decision must be repeated, because another
-// object has begun first.
+// claimRollout records the progress of an object's rollout. It returns false if the decision must be made again,
+// because the rollout of another object may have begun first.
 func (s *Scheduler) claimRollout(id key, p decide.Plan, version uint64) bool {
 	owner, waits := decide.Owner{}, false
 	if p.Spec != nil {
@@ -165,7 +170,7 @@ func (s *Scheduler) claimRollout(id key, p decide.Plan, version uint64) bool {
 	return s.rollouts.claim(id, owner, p.Claims.Rollout, waits, version)
 }
 
-// learnRollouts reads the rollouts of all objects from their bindings. A new leader calls it before its first decision.
+// learnRollouts reads the progress of all rollouts from the bindings. A new leader calls it before its first decision.
 func (s *Scheduler) learnRollouts(ctx context.Context) {
 	bindings, err := scopes.Bindings(ctx, s.Client, "", client.UnsafeDisableDeepCopy)
 	placements, err2 := scopes.Placements(ctx, s.Client, client.UnsafeDisableDeepCopy)
@@ -192,7 +197,7 @@ func (s *Scheduler) learnRollouts(ctx context.Context) {
 	}
 }
 
-// stagedBy returns the objects with a rollout, of the kinds that a policy selects.
+// stagedBy returns the objects that have a rollout and whose kinds an override policy selects.
 func (s *Scheduler) stagedBy(p hubv1.OverridePolicyObject) []key {
 	s.rollouts.mu.Lock()
 	defer s.rollouts.mu.Unlock()
@@ -205,8 +210,8 @@ func (s *Scheduler) stagedBy(p hubv1.OverridePolicyObject) []key {
 	return out
 }
 
-// rowsOfRollout returns the rows for which the rollout of the binding waits, without fields that do not matter. It is
-// nil if the rollout waits for no row.
+// rowsOfRollout returns the rows for which the binding's rollout waits. It copies only the fields that matter to the
+// rollout. It returns nil if the rollout waits for no row.
 func rowsOfRollout(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	rollout := b.BindingSpec().Rollout
 	if rollout == nil || rollout.Phase == hubv1.RolloutComplete || rollout.Phase == hubv1.RolloutRolledBack {

@@ -29,14 +29,14 @@ type (
 	queue = workqueue.TypedRateLimitingInterface[key]
 )
 
-// sources returns the sources of the controller: counting delays the first decision, and begin stores the queue. From
-// then on, BindingChanged and the functions below it queue keys.
+// sources returns the event sources of the controller. counting delays the first decision until all bindings are
+// counted. begin stores the queue. From then on, BindingChanged and the functions below it put keys into the queue.
 func (s *Scheduler) sources() []source.TypedSource[key] {
 	return []source.TypedSource[key]{source.TypedFunc[key](s.counting), source.TypedFunc[key](s.begin)}
 }
 
-// BindingChanged is called for every change of a binding. While another replica is the leader, it only counts the
-// binding.
+// BindingChanged is called for every change of a binding. While another replica is the leader, it updates only the data
+// in memory.
 func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 	s.count(c)
 	needed := s.references.see(c, func() bool {
@@ -65,16 +65,18 @@ func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// moved reports whether a change may lead to another decision. Changes of rows matter only if they may end a
-// withdrawal, an eviction, a wait of a rollout or a former reference.
+// moved reports whether a change of a binding may lead to another decision. A change of rows matters only if it may end
+// one of these: a withdrawal, an eviction, a wait of a rollout, or a former reference. A former reference is a needed
+// object that the hub object does not need any more, but a copy may still need.
 func moved(c changes.Binding) bool {
 	return c.Parts&(changes.Spec|changes.Ending|changes.Finalizers) != 0 ||
 		!maps.Equal(withdrawnRows(c.Before), withdrawnRows(c.After)) || !maps.Equal(rowsOfEviction(c.Before), rowsOfEviction(c.After)) ||
 		!maps.Equal(rowsOfRollout(c.Before), rowsOfRollout(c.After)) || !maps.Equal(rowsOfFormer(c.Before), rowsOfFormer(c.After))
 }
 
-// rowsOfFormer returns the rows that may end a former reference, without fields that do not matter. It is nil if the
-// binding has no former reference.
+// rowsOfFormer returns the rows that may end a former reference. A former reference is a needed object that the hub
+// object does not need any more, but a copy may still need. rowsOfFormer copies only the fields that matter. It returns
+// nil if the binding has no former reference.
 func rowsOfFormer(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	if !slices.ContainsFunc(b.BindingSpec().References, func(r hubv1.BindingReference) bool { return r.Former }) {
 		return nil
@@ -100,8 +102,9 @@ func (s *Scheduler) PlacementChanged(_ context.Context, c changes.Placement) {
 	})
 }
 
-// OverridePolicyChanged is called for an override policy whose spec changed, or whose deletion began. It queues the
-// objects of the selected kinds if the policy excludes clusters, and the objects with a rollout.
+// OverridePolicyChanged is called for an override policy whose spec changed, or whose deletion began. If the policy
+// excludes clusters, it queues the objects of the selected kinds. It also queues the objects of these kinds that have a
+// rollout.
 func (s *Scheduler) OverridePolicyChanged(_ context.Context, c changes.OverridePolicy) {
 	s.wakeBehind(func() (keys []key) {
 		for _, p := range []hubv1.OverridePolicyObject{c.Before, c.After} {
@@ -119,8 +122,8 @@ func (s *Scheduler) NamespaceChanged(_ context.Context, c changes.Namespace) {
 	s.wakeBehind(func() []key { return s.inNamespace(cmp.Or(c.After, c.Before).Name) })
 }
 
-// ClusterChanged is called for every change of a cluster. If the spec or the labels have changed, it queues all objects
-// with a binding.
+// ClusterChanged is called for every change of a cluster. If the cluster is new or deleted, or its spec or labels have
+// changed, it queues all objects with a binding. Otherwise it queues the objects that the changed status concerns.
 func (s *Scheduler) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	if c.Parts&(changes.Added|changes.Deleted|changes.Spec|changes.Labels) != 0 {
 		s.wakeBehind(func() []key { return s.bound(ctx) })
@@ -129,7 +132,7 @@ func (s *Scheduler) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	}
 }
 
-// wakeBehind queues many objects at once. They have a lower priority than objects that have changed themselves.
+// wakeBehind queues many objects at once. They get a lower priority than objects that have changed themselves.
 func (s *Scheduler) wakeBehind(keys func() []key) {
 	if _, q := s.leading(); q != nil {
 		s.addBehind(q, keys()...)
@@ -149,8 +152,8 @@ func (s *Scheduler) addBehind(q queue, keys ...key) {
 	s.addUncounted(q, keys...)
 }
 
-// addUncounted queues objects at low priority. Unlike addBehind, it does not make removals wait for the decisions on
-// these objects.
+// addUncounted queues objects at low priority. Unlike addBehind, it does not make the guard wait for the decisions on
+// these objects before it judges removals.
 func (s *Scheduler) addUncounted(q queue, keys ...key) {
 	ranked := map[int][]key{}
 	for _, k := range keys {
@@ -165,8 +168,8 @@ func (s *Scheduler) addUncounted(q queue, keys ...key) {
 	}
 }
 
-// rowsOfEviction returns the rows that may end an eviction, without fields that do not matter. It is nil if no entry is
-// Evicting.
+// rowsOfEviction returns the rows that may end an eviction. It copies only the fields that matter. It returns nil if no
+// cluster of the binding has the state Evicting.
 func rowsOfEviction(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	if !slices.ContainsFunc(b.BindingSpec().Clusters, func(e hubv1.BindingTarget) bool { return e.State == hubv1.TargetEvicting }) {
 		return nil
@@ -180,8 +183,8 @@ func rowsOfEviction(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	return rows
 }
 
-// withdrawnRows returns the clusters that have confirmed a withdrawal, each with the observed generation of the
-// binding.
+// withdrawnRows returns the clusters that have confirmed a withdrawal. The value is the generation of the binding that
+// the status shows.
 func withdrawnRows(b hubv1.BindingObject) map[string]int64 {
 	rows := map[string]int64{}
 	status := b.BindingStatus()
@@ -193,7 +196,7 @@ func withdrawnRows(b hubv1.BindingObject) map[string]int64 {
 	return rows
 }
 
-// clusterMoved queues the objects whose decisions depend on data in the status of the cluster that has changed.
+// clusterMoved queues the objects whose decisions depend on a changed part of the cluster's status.
 func (s *Scheduler) clusterMoved(ctx context.Context, before, after *hubv1.MemberCluster, q queue) {
 	if before.IsAway() != after.IsAway() || !equality.Semantic.DeepEqual(steady(before), steady(after)) {
 		s.addUncounted(q, s.bound(ctx)...)
@@ -202,8 +205,9 @@ func (s *Scheduler) clusterMoved(ctx context.Context, before, after *hubv1.Membe
 	s.factsMoved(ctx, decide.ClusterOf(before), decide.ClusterOf(after), q)
 }
 
-// factsMoved queues the objects of kinds for which the cluster serves other versions than before. If other reported
-// data has changed, such as the nodes, it also queues the objects whose placements or excluding rules read this data.
+// factsMoved queues the objects of kinds for which the cluster now serves other versions than before. If other reported
+// data has changed, such as the nodes, it also queues the objects whose placements or excluding override rules read
+// this data.
 func (s *Scheduler) factsMoved(ctx context.Context, before, after placement.Cluster, q queue) {
 	if decide.SameCluster(before, after) {
 		return
@@ -243,7 +247,7 @@ func (s *Scheduler) factsMoved(ctx context.Context, before, after placement.Clus
 	}
 }
 
-// servedOtherwise returns the kinds with other served versions than before.
+// servedOtherwise returns the kinds whose served versions have changed.
 func servedOtherwise(before, after map[schema.GroupKind][]string) sets.Set[schema.GroupKind] {
 	moved := sets.New[schema.GroupKind]()
 	for gk, versions := range after {
@@ -259,12 +263,12 @@ func servedOtherwise(before, after map[schema.GroupKind][]string) sets.Set[schem
 	return moved
 }
 
-// placementKey returns the reference to a placement without its UID and generation.
+// placementKey returns a placement reference with only the kind, namespace and name, for use as a map key.
 func placementKey(ref *hubv1.PlacementReference) hubv1.PlacementReference {
 	return hubv1.PlacementReference{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// counting waits until all bindings of the first list are counted. No decision is made before.
+// counting waits until all bindings of the first list are counted. The scheduler makes no decision before that.
 func (s *Scheduler) counting(ctx context.Context, _ queue) error {
 	if !s.counts.await(ctx) {
 		return ctx.Err()
@@ -273,8 +277,8 @@ func (s *Scheduler) counting(ctx context.Context, _ queue) error {
 	return nil
 }
 
-// steady returns the data of a cluster for decisions, without its annotations, and without the facts that it reports,
-// such as its nodes.
+// steady returns the data of a cluster that decisions use, without data that may change often. It leaves out the
+// annotations and reported data such as the nodes.
 func steady(c *hubv1.MemberCluster) placement.Cluster {
 	seen := decide.ClusterOf(c)
 	seen.Revision, seen.Annotations, seen.Version, seen.Capacity, seen.Allocatable, seen.Nodes = "", nil, "", nil, nil, hubv1.NodeSummary{}
@@ -282,8 +286,8 @@ func steady(c *hubv1.MemberCluster) placement.Cluster {
 	return seen
 }
 
-// selectedBy returns all objects of the kinds that a placement selects. It also returns the objects of bundles whose
-// own kind the placement selects.
+// selectedBy returns all objects of the kinds that a placement selects. If the placement selects a kind of bundles, it
+// also returns the objects of all such bundles.
 func (s *Scheduler) selectedBy(p hubv1.PlacementObject) []key {
 	var keys []key
 	for _, gk := range s.wants.kinds(p) {
@@ -358,8 +362,8 @@ func (s *Scheduler) begin(ctx context.Context, q queue) error {
 	return nil
 }
 
-// replay queues the objects of a first list. An object without a binding may be new, so that it gets the priority of a
-// new change. The other objects have a lower priority.
+// replay queues objects after a first list. An object without a binding may be new and gets the priority of a new
+// change. All other objects get a lower priority.
 func (s *Scheduler) replay(ctx context.Context, q queue, ids ...key) {
 	var bound []key
 	for _, id := range ids {
@@ -378,8 +382,8 @@ func (s *Scheduler) leading() (context.Context, queue) {
 	return s.lead.ctx, s.lead.queue
 }
 
-// wakeObject queues a changed object. Objects of the first list of a kind are not queued here but by WakeKind, because
-// thousands of them must not delay later changes.
+// wakeObject queues a changed object. It ignores objects of the first list of a kind, because WakeKind queues them at a
+// lower priority. Thousands of such objects must not delay later changes.
 func (s *Scheduler) wakeObject(id key) {
 	_, q := s.leading()
 	if q == nil {
@@ -396,8 +400,9 @@ func (s *Scheduler) wakeObjects(gk schema.GroupKind) {
 	}
 }
 
-// WakeKind queues the objects of a kind, including objects that only have a binding. It is called after the first list
-// of the kind, after its watch has failed or recovered, and after a change of the versions that clusters may get.
+// WakeKind queues all objects of a kind, even objects that no longer exist but still have a binding. It is called after
+// the first list of the kind, and after its watch has failed or recovered. It is also called after a change of the
+// versions that clusters may get.
 func (s *Scheduler) WakeKind(gk schema.GroupKind) {
 	ctx, q := s.leading()
 	if q == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/tracing"
 )
 
-// changeLog has the newest change of each hub object, and whether its first span was made. It is empty while tracing is
-// off.
+// changeLog has the newest change of each hub object, and whether spans of this change were made. It is empty while
+// tracing is off.
 type changeLog struct {
 	mu     sync.Mutex
 	newest map[key]loggedChange
@@ -25,13 +25,13 @@ type loggedChange struct {
 	id  tracing.ID
 	uid types.UID
 	at  time.Time // when the watch showed it
-	// seen is true if this replica was the leader when the watch showed the change, and the first list was delivered.
-	// Otherwise, the change may be old, or another replica may have traced it.
+	// seen is true if this replica was the leader when the watch showed the change, and the kind's first list had ended.
+	// Otherwise the change may be old, or another replica may have traced it.
 	seen   bool
 	traced bool
 }
 
-// noteChange logs the newest change of a hub object, before the object is queued.
+// noteChange stores the newest change of a hub object, before the object is queued.
 func (s *Scheduler) noteChange(id key) {
 	if !s.Tracer.Enabled() {
 		return
@@ -63,7 +63,8 @@ func (s *Scheduler) noteChange(id key) {
 	s.changeLog.newest[id] = c
 }
 
-// take returns the change with this id from the log, and marks it as traced. fresh is true if it was not traced before.
+// take returns the stored change of an object if the change has this id, and marks it as traced. fresh is true if the
+// change was not traced before.
 func (l *changeLog) take(object key, id tracing.ID) (c loggedChange, fresh bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,8 +85,8 @@ func (l *changeLog) forget(object key) {
 	delete(l.newest, object)
 }
 
-// traceDecision makes the spans of a scheduling run. It makes them only if the run has written a decision, or was the
-// first one after a change. began is the start of the run.
+// traceDecision makes the spans of one decision. It makes them only if the decision was written, or if this is the
+// first decision after a change of the hub object. began is the start of the decision.
 func (s *Scheduler) traceDecision(in decide.Input, p decide.Plan, began time.Time, wrote bool) {
 	switch {
 	case !s.Tracer.Enabled():
@@ -132,8 +133,8 @@ func (s *Scheduler) changeOf(in decide.Input) tracing.Change {
 	return s.Tracer.Deletion(in.Object.ID, in.Spec().ObjectRef.UID)
 }
 
-// untold reports whether no row shows the object's current generation yet. If so, no earlier leader can have traced
-// this generation.
+// untold reports whether no row shows the object's current generation yet. In this case, no earlier leader can have
+// traced this generation.
 func untold(in decide.Input) bool {
 	t := in.Object.Template
 	return t != nil && t.GetGeneration() > 0 && !slices.ContainsFunc(in.Binding.BindingStatus().Clusters, func(row hubv1.ClusterRow) bool {

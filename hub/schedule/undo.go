@@ -11,12 +11,12 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// mostUndo is the maximum length of the reason why an undo is blocked, in characters. It leaves room for the other text
-// in BindingRollout.Message.
+// mostUndo is the maximum length, in characters, of the text that tells why an undo is blocked. It leaves room for the
+// other text in BindingRollout.Message.
 const mostUndo = 450
 
 // undoBlocked returns why clusters cannot return to an earlier revision of a CustomResourceDefinition: they store
-// objects at a version that this revision lacks. It is empty if they can return, or if no undo is requested.
+// objects at a version that this revision lacks. The text is empty if they can return, or if no undo is requested.
 func (s *Scheduler) undoBlocked(ctx context.Context, in decide.Input) string {
 	earlier := requestedUndo(in)
 	if earlier == nil {
@@ -32,7 +32,8 @@ func (s *Scheduler) undoBlocked(ctx context.Context, in decide.Input) string {
 	return ""
 }
 
-// checkUndo checks an earlier revision of a definition against the versions in which clusters store objects.
+// checkUndo compares an earlier revision of a CustomResourceDefinition with the versions in which the API servers of
+// clusters store its objects.
 func (s *Scheduler) checkUndo(ctx context.Context, in decide.Input, earlier *hubv1.ObjectRevision) (crdupgrade.Report, error) {
 	template, err := s.Revisions.Template(ctx, earlier.Template)
 	if err != nil {
@@ -49,8 +50,8 @@ func (s *Scheduler) checkUndo(ctx context.Context, in decide.Input, earlier *hub
 	return crdupgrade.Check(ctx, crdupgrade.Input{After: after, StoredVersions: stored})
 }
 
-// requestedUndo returns the revision of a definition to which a user wants to return. It is nil if no undo is
-// requested, or if the rollout has already followed the request.
+// requestedUndo returns the revision of a CustomResourceDefinition to which a user wants to return. It returns nil if
+// no undo is requested, or if the rollout has already returned to it.
 func requestedUndo(in decide.Input) *hubv1.ObjectRevision {
 	if !decide.NeverBack(in.Object.ID) || in.Object.Template == nil || in.Binding == nil || in.Spec().Rollout == nil {
 		return nil

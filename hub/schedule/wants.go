@@ -23,13 +23,13 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// everyKind is the kind in selectors that select all kinds of a group. The kinds of such a group are discovered every
-// pace.LookEvery.
+// everyKind is the kind in a selector that selects all kinds of an API group. The hub looks up the kinds of such a
+// group every pace.LookEvery.
 const everyKind = "*"
 
-// wants has the wanted kinds: kinds that placements select, kinds of objects of bundles, and kinds of objects that have
-// bindings, because their placement may be deleted. The hub watches its own objects only for wanted kinds. Every
-// replica keeps these kinds.
+// wants computes the wanted kinds, for which the hub watches its own objects. These are the kinds that placements
+// select, the kinds of objects of bundles, and the kinds of objects with bindings. The last ones count because their
+// placement may be deleted. Every replica computes the wanted kinds.
 type wants struct {
 	client     client.Reader
 	cache      cache.Cache // set before Start
@@ -57,10 +57,11 @@ func newWants(c client.Reader, t Templates, discovered func(schema.GroupKind)) *
 	return w
 }
 
-// NeedLeaderElection returns false, because every replica reads templates.
+// NeedLeaderElection returns false, because every replica keeps hub objects in memory.
 func (*wants) NeedLeaderElection() bool { return false }
 
-// Start keeps the wanted kinds until ctx ends.
+// Start computes the wanted kinds until ctx ends. It does so at the start, after each change that may affect the kinds,
+// and periodically, because selectors with "*" may get new kinds.
 func (w *wants) Start(ctx context.Context) error {
 	definition := &metav1.PartialObjectMetadata{}
 	definition.SetGroupVersionKind(definitionKind)
@@ -102,7 +103,8 @@ func (w *wants) refresh() {
 	}
 }
 
-// defined is called with a changed CustomResourceDefinition, named "<plural>.<group>". It records the group.
+// defined is called for a new or changed CustomResourceDefinition, which is named "<plural>.<group>". It records that
+// the kinds of the group may have changed.
 func (w *wants) defined(o any) {
 	d, ok := o.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -115,7 +117,8 @@ func (w *wants) defined(o any) {
 	w.soon.Reset(lookEvery)
 }
 
-// lookAgain discovers the groups with changed definitions again, and makes the store retry their kinds.
+// lookAgain looks up the kinds of those groups again whose CustomResourceDefinitions have changed. It also retries the
+// watches of kinds that the API server did not serve before.
 func (w *wants) lookAgain(ctx context.Context) {
 	w.mu.Lock()
 	moved := w.moved
@@ -129,7 +132,8 @@ func (w *wants) lookAgain(ctx context.Context) {
 	w.templates.Retry(ctx, moved)
 }
 
-// bindingChanged is called for every change of a binding, whose kind never changes.
+// bindingChanged is called for every change of a binding. It computes the wanted kinds again if a binding of a new kind
+// was created, or a binding was deleted. The kind of a binding never changes.
 func (w *wants) bindingChanged(c changes.Binding) {
 	if c.Before == nil && w.current().Has(hubv1.ObjectOf(c.After).GroupKind()) || c.Parts&changes.Any != 0 {
 		return
@@ -137,22 +141,23 @@ func (w *wants) bindingChanged(c changes.Binding) {
 	w.refresh()
 }
 
-// objectChanged is called for every changed object. If it is the first object of its kind in a bundle, the kind is
-// added to the wanted kinds.
+// objectChanged is called for every changed object. If the object is the first one of its kind in a bundle, the wanted
+// kinds are computed again.
 func (w *wants) objectChanged(id hubv1.ObjectIdentity) {
 	if !w.current().Has(id.GroupKind()) {
 		w.refresh()
 	}
 }
 
-// current returns the wanted kinds.
+// current returns the wanted kinds. It returns nil before they are computed for the first time.
 func (w *wants) current() sets.Set[schema.GroupKind] {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	return w.wanted
 }
 
-// collect computes the wanted kinds from the cache, and passes them on.
+// collect computes the wanted kinds from the cache. It passes them to the store of hub objects, and calls onMore if
+// there are new kinds.
 func (w *wants) collect(ctx context.Context) error {
 	placements, err := scopes.Placements(ctx, w.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -185,7 +190,7 @@ func (w *wants) collect(ctx context.Context) error {
 	return nil
 }
 
-// expand discovers the kinds of the groups that a placement selects with "*", unless that was done recently.
+// expand looks up the kinds of the groups that a placement selects with "*", unless this was done recently.
 func (w *wants) expand(ctx context.Context, p hubv1.PlacementObject) {
 	for _, sel := range p.PlacementSpec().ResourceSelectors {
 		w.mu.RLock()

@@ -9,8 +9,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Withdrawn records that every cluster with an Absent entry in the binding has confirmed the withdrawal. hub/report
-// calls it before it writes the rows. It returns false if the binding was recorded before.
+// Withdrawn records that every cluster from which the binding withdraws a copy has confirmed the withdrawal. hub/report
+// calls Withdrawn before it writes the rows. news is false if this was recorded before.
 func (s *Scheduler) Withdrawn(b hubv1.BindingObject) (news bool) {
 	if !s.gone.copies.note(b) {
 		return false
@@ -21,8 +21,8 @@ func (s *Scheduler) Withdrawn(b hubv1.BindingObject) (news bool) {
 	return true
 }
 
-// withdrawals are the bindings whose withdrawals all clusters have confirmed. If the record is lost, the hub asks the
-// members again.
+// withdrawals has the bindings for which all clusters have confirmed the withdrawals. If this record is lost, the hub
+// asks the members again.
 type withdrawals struct {
 	mu   sync.Mutex
 	done map[types.NamespacedName]withdrawal
@@ -33,7 +33,7 @@ type withdrawal struct {
 	generation int64
 }
 
-// note records a binding. It returns false if the binding was recorded before.
+// note records that all withdrawals of a binding are confirmed. It returns false if this was recorded before.
 func (w *withdrawals) note(b hubv1.BindingObject) (news bool) {
 	if w.cover(b) {
 		return false
@@ -47,8 +47,8 @@ func (w *withdrawals) note(b hubv1.BindingObject) (news bool) {
 	return true
 }
 
-// cover reports whether the recorded confirmations belong to this generation of the binding, or to the previous one.
-// The deletion of the binding also increases the generation.
+// cover reports whether confirmed withdrawals are recorded for this generation of the binding, or for the previous one.
+// The previous one counts, because the deletion of the binding also increases the generation.
 func (w *withdrawals) cover(b hubv1.BindingObject) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

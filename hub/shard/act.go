@@ -18,10 +18,11 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// ClusterChanged is called for a new or deleted MemberCluster.
+// ClusterChanged is called for a new or deleted MemberCluster. It causes a new decision on which replica works on which
+// member.
 func (c *Coordinator) ClusterChanged(context.Context, changes.Cluster) { c.poke() }
 
-// watch fills the book from a watch of Leases.
+// watch stores the state of every Lease of this package in c.book. The states come from a watch.
 func (c *Coordinator) watch(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(c.watching, 0, informers.WithNamespace(c.opts.Namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = leaseLabel }))
@@ -54,7 +55,7 @@ func (c *Coordinator) leaseGone(obj any) {
 	}
 }
 
-// decisions runs decide after each change, and when a Lease expires.
+// decisions runs decide after each change of a Lease or member, and when a Lease expires.
 func (c *Coordinator) decisions(ctx context.Context) {
 	for {
 		timer := time.NewTimer(c.look(ctx))
@@ -69,7 +70,7 @@ func (c *Coordinator) decisions(ctx context.Context) {
 	}
 }
 
-// look does the work that is due, and returns the time until the next call.
+// look decides which actions are due, and starts them. It returns the time until the next call.
 func (c *Coordinator) look(ctx context.Context) time.Duration {
 	t := c.current()
 	if t == nil {
@@ -149,15 +150,16 @@ func (c *Coordinator) hold(t *term, member string) {
 	c.onChange(member)
 }
 
-// bury deletes the expired Lease of another replica. If the Lease has been renewed since, the API server refuses the
-// deletion.
+// bury deletes the expired Lease of another replica. If that replica has renewed the Lease since, the API server
+// refuses the deletion.
 func (c *Coordinator) bury(ctx context.Context, l *coordinationv1.Lease) {
 	c.write(ctx, l.Name, func(ctx context.Context, _ *coordinationv1.Lease) error { return c.remove(ctx, l) })
 }
 
-// write starts one write of a Lease in a goroutine, unless another write of this Lease is running. do gets the Lease to
-// which the decision applies, or nil if there was none. A write that returns an error may have succeeded on the server,
-// and the watch may be late. The Lease is therefore read again after a failed write.
+// write starts one write of a Lease in a goroutine, unless another write of this Lease is running. do makes the write.
+// It gets the Lease on which the decision to write is based, or nil if there was no Lease. A write that returns an
+// error may have succeeded on the server, and the watch may be late. The Lease is therefore read again after a failed
+// write.
 func (c *Coordinator) write(ctx context.Context, name string, do func(context.Context, *coordinationv1.Lease) error) {
 	if !c.writes.begin(name) {
 		return
@@ -180,14 +182,14 @@ func (c *Coordinator) write(ctx context.Context, name string, do func(context.Co
 	})
 }
 
-// inSlot calls f while at most a few other requests for Leases run.
+// inSlot calls f when fewer than writesAtATime other requests for Leases are running. Until then, it waits.
 func (c *Coordinator) inSlot(f func() error) error {
 	c.writes.slots <- struct{}{}
 	defer func() { <-c.writes.slots }()
 	return f()
 }
 
-// reread reads a Lease and stores its state. known is the last known state; it is nil if there was no Lease.
+// reread reads a Lease and stores its state. known is the last known state. It is nil if there was no Lease.
 func (c *Coordinator) reread(ctx context.Context, name string, known *coordinationv1.Lease) error {
 	l, err := c.requests.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -203,8 +205,8 @@ func (c *Coordinator) reread(ctx context.Context, name string, known *coordinati
 	return nil
 }
 
-// fence writes which replica holds a member, at the resourceVersion of the decision. If two replicas write at the same
-// time, one of them fails.
+// fence writes into a member's Lease which replica works on the member. The write fails if the Lease has changed since
+// the decision. If two replicas write at the same time, one of them therefore fails.
 func (c *Coordinator) fence(ctx context.Context, l *coordinationv1.Lease, member, holder string) error {
 	var err error
 	if l == nil {
@@ -220,7 +222,7 @@ func (c *Coordinator) fence(ctx context.Context, l *coordinationv1.Lease, member
 	return nil
 }
 
-// remove deletes a Lease, at the resourceVersion of the decision.
+// remove deletes a Lease, if the Lease has not changed since the decision.
 func (c *Coordinator) remove(ctx context.Context, l *coordinationv1.Lease) error {
 	if l == nil {
 		return nil

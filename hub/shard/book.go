@@ -22,7 +22,7 @@ type entry struct {
 	seen  time.Time             // local time of its last change; clocks of replicas are not compared
 }
 
-// note stores a Lease unless a newer state is stored already, and reports whether it did.
+// note stores a Lease and returns true. If the same or a newer state is stored already, it returns false.
 func (b *book) note(l *coordinationv1.Lease) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -35,7 +35,7 @@ func (b *book) note(l *coordinationv1.Lease) bool {
 	return true
 }
 
-// strike removes a deleted Lease, unless a newer Lease of its name is stored.
+// strike removes a deleted Lease. A new Lease of the same name stays.
 func (b *book) strike(l *coordinationv1.Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -44,15 +44,15 @@ func (b *book) strike(l *coordinationv1.Lease) {
 	}
 }
 
-// get returns a copy of a Lease. It is nil if the book does not have the Lease.
+// get returns a copy of a Lease. It returns nil if the book does not have the Lease.
 func (b *book) get(name string) *coordinationv1.Lease {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.leases[name].lease.DeepCopy()
 }
 
-// read returns the peers, the expired peer Leases, the holder of each member's fence, and the time until the next Lease
-// expires.
+// read returns the replicas that have a Lease (peers), the expired peer Leases, and the holder of each member's fence.
+// next is the time until the next Lease expires.
 func (b *book) read() (peers []peer, lapsed []*coordinationv1.Lease, fences map[string]string, next time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,8 +1,8 @@
 // Package shard distributes the members among the replicas of the hub. It decides which replica works on which member,
-// and ensures that never two replicas work on the same member.
+// and ensures that two replicas never work on the same member at the same time.
 //
-// Every replica has a Lease, the peer Lease, which it renews every 5 s. Every member has a Lease, the fence, which
-// names the replica that works on the member. The fence is written only when a replica takes or releases the member.
+// Each replica has a Lease, the peer Lease, which it renews every 5 s. Each member also has a Lease, the fence. The
+// fence names the replica that works on the member. It is written only when a replica takes or releases the member.
 //
 //   - A member belongs to the replica that rendezvous hashing selects among the live ones. It moves only when that
 //     changes, and only after the previous replica has stopped its work and released the fence, or has no peer Lease
@@ -16,8 +16,8 @@
 //   - Leases have separate clients, and each write of a fence a goroutine: neither load nor a failing write of a fence
 //     delays a renewal. No lock is held during a request.
 //
-// Other packages do the work on a member (hub/membership connects, hub/dispatch writes, hub/report reports), and decide
-// who leads.
+// Other packages do the work on a member: hub/membership connects, hub/dispatch writes, and hub/report reports. This
+// package does not decide which replica is the leader.
 package shard
 
 import (
@@ -41,27 +41,28 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// Options of a Coordinator. The fields Identity, Annotations and Logger are optional; all other fields are required.
+// Options has the settings of a Coordinator. The fields Identity, Annotations and Logger are optional; all other fields
+// are required.
 type Options struct {
-	// Config is the configuration of the clients for Leases. These clients share no connection and no limit with other
-	// clients.
+	// Config is the configuration of the clients that read and write Leases. These clients share no connection and no rate
+	// limit with other clients.
 	Config *rest.Config
-	// Namespace of the Leases.
+	// Namespace is the namespace of the Leases.
 	Namespace string
-	// Identity of the replica, such as the UID of its pod: at most 40 characters of a DNS label. No other running process
-	// may have the same identity. At the start, Leases of an ended process with this identity are deleted. The default is
-	// a random identity.
+	// Identity is the identity of the replica, such as the UID of its pod. It has at most 40 characters, which must be
+	// allowed in a DNS label. No other running process may have the same identity. At the start, Leases of an ended
+	// process with this identity are deleted. The default is a random identity.
 	Identity string
 	// Members reads the MemberClusters from the hub's cache.
 	Members client.Reader
-	// HangUp ends the work on a member. When it has returned, this process sends no more requests to the member.
+	// HangUp ends the work on a member. After HangUp has returned, this process sends no more requests to the member.
 	HangUp func(member string)
-	// Annotations of the peer Lease, for other replicas.
+	// Annotations are the annotations of this replica's peer Lease. Other replicas read them with Holder.
 	Annotations map[string]string
 	Logger      logr.Logger
 }
 
-// Coordinator takes part in the distribution for one replica.
+// Coordinator takes and releases members for one replica.
 type Coordinator struct {
 	opts     Options
 	requests coordinationclient.LeaseInterface
@@ -80,7 +81,7 @@ type Coordinator struct {
 
 const longestSeat = 40
 
-// New returns a Coordinator that holds no member until Run.
+// New returns a Coordinator that holds no member before Run.
 func New(o Options) (*Coordinator, error) {
 	if o.Identity == "" {
 		o.Identity = utilrand.String(longestSeat / 2)
@@ -105,11 +106,12 @@ func New(o Options) (*Coordinator, error) {
 	}, nil
 }
 
-// OnChange sets the function to call when a member was taken or released. It must not block. OnChange must be called
-// before Run.
+// OnChange sets the function that is called when this replica has taken or released a member. The function must not
+// block. Call OnChange before Run.
 func (c *Coordinator) OnChange(f func(member string)) { c.onChange = f }
 
-// Hold returns this replica's Hold of a member. It is nil if this replica does not hold the member.
+// Hold returns this replica's Hold of a member, which is its right to work on the member. It returns nil if this
+// replica does not work on the member.
 func (c *Coordinator) Hold(member string) *Hold {
 	c.mu.Lock()
 	h := c.held[member]
@@ -123,8 +125,8 @@ func (c *Coordinator) Hold(member string) *Hold {
 // Holds reports whether this replica works on the member.
 func (c *Coordinator) Holds(member string) bool { return c.Hold(member) != nil }
 
-// Holder returns the annotations of the peer Lease of the replica that works on the member, as far as this replica
-// knows. It is nil if no replica works on the member.
+// Holder returns the annotations of the peer Lease of the replica that works on the member. It returns nil if this
+// replica knows of no such replica.
 func (c *Coordinator) Holder(member string) map[string]string {
 	fence := c.book.get(fencePrefix + member)
 	if fence == nil {
@@ -143,7 +145,7 @@ func (c *Coordinator) Lapsed() bool {
 	return t != nil && !t.valid()
 }
 
-// IfHeld calls f if this replica holds the member. It holds the lock meanwhile, so that f must not block.
+// IfHeld calls f if this replica works on the member. IfHeld holds the lock during the call, so that f must not block.
 func (c *Coordinator) IfHeld(member string, f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,8 +163,8 @@ func (c *Coordinator) current() *term {
 // ErrLapsed is the error of Run if the replica's Lease has expired, or if other replicas have deleted the Lease.
 var ErrLapsed = errors.New("the Lease of this replica was not renewed in time: other replicas may work on its members, and its cache may be old, so it must restart")
 
-// Run runs until ctx ends or the Lease expires (ErrLapsed), and then waits until work has returned. work gets a context
-// that ends at the same time. After that, all members are released at once.
+// Run takes part in the distribution of members until ctx ends or the Lease expires (ErrLapsed). work gets a context
+// that ends at the same time. Run waits until work has returned, and then releases all members at once.
 func (c *Coordinator) Run(ctx context.Context, work func(context.Context) error) error {
 	own, stop := context.WithCancel(context.WithoutCancel(ctx)) // Leases are renewed until the work has ended
 	defer stop()
@@ -185,8 +187,8 @@ func (c *Coordinator) Run(ctx context.Context, work func(context.Context) error)
 	return errors.Join(lapsed, err, c.Leave(context.WithoutCancel(ctx)))
 }
 
-// Leave ends all holds for good, and deletes the peer Lease. Other replicas may then take the members at once. A
-// process that ends without waiting for Run calls it. A second call has no effect.
+// Leave ends this replica's right to work on members for good, and deletes the peer Lease. Other replicas may then take
+// the members at once. A process that ends without waiting for Run must call Leave. A second call has no effect.
 func (c *Coordinator) Leave(ctx context.Context) error {
 	c.mu.Lock()
 	c.left = true
@@ -202,7 +204,7 @@ func (c *Coordinator) Leave(ctx context.Context) error {
 	return nil
 }
 
-// renewals creates the peer Lease and renews it. It returns ErrLapsed when the Lease has expired.
+// renewals creates the peer Lease and renews it until ctx ends. It returns ErrLapsed when the Lease has expired.
 func (c *Coordinator) renewals(ctx context.Context) error {
 	for {
 		pause := renewEvery

@@ -10,15 +10,15 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/manager/coordinator/sharded/sharder"
 )
 
-// peer is one term of one replica, as its peer Lease shows it. A term lasts from the creation of the Lease until it
-// expires.
+// peer is one term of one replica, as the replica's peer Lease shows it. A term lasts from the creation of the Lease
+// until the Lease expires.
 type peer struct {
 	id   string
 	seat string // the replica's identity, by which members are distributed
 	live bool   // false once its Lease has expired; the peer is void when the Lease is deleted
 }
 
-// view has the inputs of one replica's decision.
+// view has the inputs for the decisions of one replica.
 type view struct {
 	self    string // ID of its term
 	peers   []peer // all peers with a Lease, including its own
@@ -27,19 +27,19 @@ type view struct {
 	held    map[string]bool   // members that this replica works on
 }
 
-// step is one action on a member.
+// step is one action of this replica on a member.
 type step int
 
 const (
-	// hold: this replica has the fence and works on the member.
+	// hold means that this replica has the fence of the member and starts to work on the member.
 	hold step = iota
-	// take: write the fence, to take the member.
+	// take means that this replica writes its name into the fence of the member, to take the member.
 	take
-	// drop: another replica has the fence; stop the work.
+	// drop means that this replica stops the work on the member, because it does not have the fence any more.
 	drop
-	// release: stop the work on the member, then release the fence.
+	// release means that this replica stops the work on the member, and then removes its name from the fence.
 	release
-	// forget: the member no longer exists; delete the fence.
+	// forget means that the member no longer exists, and this replica deletes the fence.
 	forget
 )
 
@@ -48,8 +48,8 @@ type action struct {
 	member string
 }
 
-// decide returns the actions, sorted by member name. It is called again after every action and every change, so that a
-// failed action is decided again.
+// decide returns the actions of this replica, sorted by member name. decide is called again after every action and
+// every change. An action that has failed is therefore returned again.
 func decide(v view) []action {
 	var out []action
 	seats, terms := liveSeats(v.peers)
@@ -74,8 +74,8 @@ func decide(v view) []action {
 	return out
 }
 
-// about returns the action for an existing member. owner is the term of the replica to which the member belongs. It is
-// empty if no replica is live.
+// about returns the action for an existing member. any is false if there is nothing to do. owner is the term of the
+// replica to which the member belongs. It is empty if no replica is live.
 func about(v view, member, owner string) (s step, any bool) {
 	holder, fenced := v.fences[member]
 	ours := fenced && holder == v.self
@@ -90,14 +90,15 @@ func about(v view, member, owner string) (s step, any bool) {
 	return take, owner == v.self && void(holder, v.peers)
 }
 
-// void reports whether no replica works under a fence: the fence was released, or the Lease of its holder was deleted.
-// If the Lease is only expired, its holder could still renew it. Such a Lease must be deleted first.
+// void reports whether no replica works under a fence with this holder. This is so if the fence was released, or if the
+// peer Lease of the holder was deleted. An expired peer Lease is not enough, because its holder could still renew it.
+// It must be deleted first.
 func void(holder string, peers []peer) bool {
 	return holder == "" || !slices.ContainsFunc(peers, func(p peer) bool { return p.id == holder })
 }
 
-// liveSeats returns the identities of the live replicas, and the term of each. If a replica has two terms, the one with
-// the last name is used.
+// liveSeats returns the identities of the live replicas, and the term of each. If a replica has two terms, the term
+// whose name is last in alphabetical order counts.
 func liveSeats(peers []peer) (seats []string, terms map[string]string) {
 	terms = map[string]string{}
 	for _, p := range peers {
@@ -108,9 +109,9 @@ func liveSeats(peers []peer) (seats []string, terms map[string]string) {
 	return slices.Sorted(maps.Keys(terms)), terms
 }
 
-// Owner returns the identity of the replica to which a member belongs. It is empty if there are no replicas. It is the
-// replica with the highest hash of both names (rendezvous hashing). If a replica starts or ends, only its own members
-// move.
+// Owner returns the identity of the replica to which a member belongs. This is the replica for which the hash of the
+// replica's and the member's name is highest (rendezvous hashing). The result is empty if there are no replicas. If a
+// replica starts or ends, only members of this replica move.
 func Owner(member string, replicas []string) string {
 	peers := make([]sharder.PeerInfo, len(replicas))
 	for i, r := range replicas {

@@ -18,12 +18,13 @@ const (
 	LeadRetryEvery  = 750 * time.Millisecond
 )
 
-// ErrUnsure is the error of a write that was not sent, because this process may have lost the lead or the member.
+// ErrUnsure is the error of a write that was not sent. This process may not be the leader any more, or may have lost
+// the member.
 var ErrUnsure = errors.New("this process can no longer be sure that it leads or works on this member: nothing is written until its Lease is renewed")
 
 // Lead knows whether this process is still the leader. It prevents writes after the process has lost the lead without
-// noticing. A process that was stopped and resumed may have pending writes, and notices only later that another process
-// leads. A process that has never led is not restricted.
+// noticing it. A process that was stopped and resumed may have pending writes, and may notice only later that another
+// process leads. A process that has never led is not restricted.
 type Lead struct {
 	now     func() time.Time // has a monotonic clock, which runs while the process is stopped
 	lapsed  func() bool      // see LapseWith
@@ -33,12 +34,13 @@ type Lead struct {
 // NewLead returns the Lead of a process that does not lead.
 func NewLead() *Lead { return &Lead{now: time.Now, lapsed: func() bool { return false }} }
 
-// LapseWith makes the guard refuse writes while lapsed returns true: the Lease of this replica has expired. It must be
-// called before the first write.
+// LapseWith makes Guard also refuse writes while lapsed returns true, which means that the Lease of this replica has
+// expired. Call LapseWith before the first write.
 func (l *Lead) LapseWith(lapsed func() bool) { l.lapsed = lapsed }
 
-// Renewals wraps the transport of the client that leader election uses, which also writes events. A renewal counts from
-// the time at which it was sent. Another process counts from a later time.
+// Renewals wraps the transport of the client that leader election uses. It records the time at which the last renewal
+// of a Lease was sent. Other processes see the renewal later, so they never count the Lease as expired earlier than
+// this process. The client also writes events.
 func (l *Lead) Renewals(next http.RoundTripper) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
 		sent := l.now()
@@ -50,7 +52,8 @@ func (l *Lead) Renewals(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// Guard wraps the transport of every other client of the hub. It refuses writes after the lead was lost.
+// Guard wraps the transport of every other client of the hub. It refuses writes after the process has lost the lead, or
+// while the Lease of this replica has expired.
 func (l *Lead) Guard(next http.RoundTripper) http.RoundTripper {
 	return guarded(next, func() bool {
 		renewed := l.renewed.Load()
@@ -58,10 +61,11 @@ func (l *Lead) Guard(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// Guard wraps the transport of a client of the member. It refuses writes after the end of the hold.
+// Guard wraps the transport of a client of the member. It refuses writes after the hold (the right to work on the
+// member) has ended.
 func (h *Hold) Guard(next http.RoundTripper) http.RoundTripper { return guarded(next, h.Valid) }
 
-// guarded returns a transport that sends a write only if may returns true.
+// guarded returns a transport that sends a write only if may returns true. It sends reads in any case.
 func guarded(next http.RoundTripper, may func() bool) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
 		if writes(r) && !may() {
@@ -74,8 +78,9 @@ func guarded(next http.RoundTripper, may func() bool) http.RoundTripper {
 	})
 }
 
-// writes reports whether a request may change an object. Reviews of tokens and rights are POST requests, but store
-// nothing. A replica that shuts down still needs them to answer the webhook and views.
+// writes reports whether a request may change an object. A TokenReview or SubjectAccessReview is a POST request, but
+// stores nothing, so it does not count. A replica that shuts down still needs these reviews to answer the webhook and
+// the API of views.
 func writes(r *http.Request) bool {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	review := strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/") || strings.HasPrefix(r.URL.Path, "/apis/authentication.k8s.io/")
@@ -87,6 +92,6 @@ type transport func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-// CancelRequest does nothing, because the end of the request's context already ends the request. An http.Client calls
-// it after its timeout. Without this method, client-go logs a warning for each timeout.
+// CancelRequest does nothing. http.Client calls it after a timeout, when the request's context has already ended the
+// request. Without this method, client-go logs a warning for each timeout.
 func (t transport) CancelRequest(*http.Request) {}

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// leaseLabel marks the Leases of this package. Its value distinguishes peer Leases and fences.
+	// leaseLabel is a label of all Leases of this package. Its value is peerLease or fenceLease.
 	leaseLabel = hubv1.Prefix + "lease"
 	peerLease  = "replica"
 	fenceLease = "member"
@@ -24,10 +24,11 @@ const (
 )
 
 const (
-	// leaseLasts is how long a peer Lease is valid after a renewal.
+	// leaseLasts is how long a peer Lease is valid after it was renewed.
 	leaseLasts = 15 * time.Second
 	renewEvery = leaseLasts / 3
-	// requestTimeout leaves time for two tries between the time at which a renewal is due and the end of the Lease.
+	// requestTimeout is the timeout of one request for a Lease. It leaves time for two attempts to renew a Lease before
+	// the Lease expires.
 	requestTimeout = (leaseLasts-renewEvery)/2 - pace.RetryAfter
 )
 

@@ -19,15 +19,15 @@ func newLeaseWrites() *leaseWrites {
 	return &leaseWrites{slots: make(chan struct{}, writesAtATime), names: map[string]bool{}}
 }
 
-// underWay reports whether a write of the Lease is running.
+// underWay reports whether a write of the Lease with this name is running.
 func (w *leaseWrites) underWay(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.names[name]
 }
 
-// begin reports whether a write of the Lease may begin, because no other one is running. The caller must call end after
-// the write.
+// begin reports whether a write of the Lease may begin, because no other write of this Lease is running. If it returns
+// true, the caller must call end after the write.
 func (w *leaseWrites) begin(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,14 +6,15 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Links are the links of the members in this replica's shard.
+// Links are the connections to the members in this replica's shard. A shard is the set of members on which one replica
+// works.
 type Links struct {
 	member.Links
 	coordinator *Coordinator
 }
 
-// Share returns links that exist only for members in the shard of this replica. The link of a member ends before the
-// member is released.
+// Share returns Links that connect only to members in the shard of this replica. The connection to a member ends before
+// the member is released.
 func (c *Coordinator) Share(links member.Links) *Links {
 	return &Links{Links: links, coordinator: c}
 }
@@ -21,14 +22,14 @@ func (c *Coordinator) Share(links member.Links) *Links {
 // Holds reports whether the cluster is in this replica's shard.
 func (l *Links) Holds(cluster string) bool { return l.coordinator.Holds(cluster) }
 
-// Ensure implements member.Links. A link exists only while the cluster is in the shard, and ends before the cluster is
-// released.
+// Ensure implements member.Links. It connects only to a cluster in this replica's shard. The connection ends before the
+// cluster is released.
 func (l *Links) Ensure(cluster string, kubeconfig []byte, expectedID string) {
 	l.coordinator.IfHeld(cluster, func() { l.Links.Ensure(cluster, kubeconfig, expectedID) })
 }
 
-// Confirmed reports whether this replica has probed a cluster in its shard. For a cluster of another replica it returns
-// true, because this replica knows only the status.
+// Confirmed reports whether this replica has probed a cluster in its shard. For a cluster in the shard of another
+// replica it returns true, because this replica can only read the cluster's status.
 func (l *Links) Confirmed(cluster string) bool {
 	if !l.Holds(cluster) {
 		return true

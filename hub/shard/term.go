@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// term is the time from the first to the last renewal of one peer Lease. An expired term never becomes valid again:
-// other replicas may have taken its members, and the process ends.
+// term is the time in which one peer Lease of this replica is valid. An expired term never becomes valid again, because
+// other replicas may have taken its members. The process then ends.
 type term struct {
 	id  string
 	now func() time.Time // has a monotonic clock, which runs while the process is stopped
@@ -33,8 +33,8 @@ func (t *term) validLocked() bool {
 	return !t.over
 }
 
-// renew records a renewal that was sent at the time sent. It returns false if the response came after the end of the
-// term.
+// renew records a renewal that was sent at the time sent. It returns false if the response came after the term had
+// expired.
 func (t *term) renew(sent time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,8 +52,8 @@ func (t *term) end() {
 }
 
 // Hold is the right of this replica to work on one member. It lasts from the time when the replica takes the member
-// until the release, or the end of the Lease. A Hold that has ended never becomes valid again. If the replica takes the
-// member again, there is a new Hold.
+// until the replica releases the member, or until the replica's Lease expires. A Hold that has ended never becomes
+// valid again. If the replica takes the member again, there is a new Hold.
 type Hold struct {
 	term *term
 
