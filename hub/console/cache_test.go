@@ -16,8 +16,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// fullCache is a cache that has a binding in every namespace, and a cluster-scoped binding. It records the namespaces
-// that are read. The empty namespace is for cluster-scoped bindings.
+// fullCache is a cache with one binding in every namespace, and one cluster-scoped binding. It records the namespaces
+// from which bindings are read. The empty namespace stands for the cluster-scoped bindings.
 type fullCache struct {
 	client.Reader
 

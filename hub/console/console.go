@@ -38,10 +38,10 @@ import (
 )
 
 const (
-	// mostPages is the maximum number of pages that the process makes at a time. mostPerUser is the maximum for one user.
+	// mostPages is the maximum number of pages that the process makes at a time, and mostPerUser the maximum for one user.
 	mostPages   = 6
 	mostPerUser = 2
-	// longestWait is how long a request may wait for one of these slots.
+	// longestWait is how long a request waits until it may make its page, if too many pages are being made.
 	longestWait = 10 * time.Second
 	// readWithin is the timeout of the reads for one page.
 	readWithin = 20 * time.Second
@@ -61,7 +61,7 @@ type Options struct {
 	Config *rest.Config
 	// Mapper maps the kinds of the hub.
 	Mapper meta.RESTMapper
-	// Views answers requests about members, see package memberview. It is nil if the hub serves no views.
+	// Views answers requests about members, see package memberview. It is nil if the hub does not answer such requests.
 	Views http.Handler
 	// Bindings is the hub's cache of bindings, from which pages are made. If it is nil, pages read bindings from the API
 	// server.
@@ -82,11 +82,11 @@ type Console struct {
 	opts  Options
 	users *users
 	slots *slots.Slots
-	// simulations has one slot, because a simulation keeps a processor busy.
+	// simulations lets only one what-if simulation run at a time, because a simulation keeps a processor busy.
 	simulations *slots.Slots
 	// provider is the identity provider. It is nil if users sign in with tokens only.
 	provider *provider
-	// waitForSlot is how long a request waits for a free slot.
+	// waitForSlot is how long a request waits until it may make its page, if too many pages are being made.
 	waitForSlot time.Duration
 	Live        *Live
 	// membersWithin is how long a page waits for answers of members.
@@ -157,13 +157,13 @@ func pages() map[string]func(context.Context, *visit) (*page, error) {
 // anyOther is the pattern of all paths that have no page.
 const anyOther = "GET /"
 
-// policy is the Content-Security-Policy of each page: scripts, styles and requests of this origin alone, no inline
-// scripts or styles, and no frames in pages of other origins.
+// policy is the Content-Security-Policy of each page. A page may use scripts, styles and requests of this origin only,
+// no inline scripts or styles, and no frame in a page of another origin.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// guarded sets the headers of every response, limits requests, and refuses requests of other origins that change an
-// object.
+// guarded sets the headers of every response, limits the size and the time of each request, and refuses requests of
+// other origins that change an object.
 func guarded(next http.Handler) http.Handler {
 	next = http.NewCrossOriginProtection().Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -193,7 +193,7 @@ type visit struct {
 	membersWithin time.Duration
 }
 
-// scope returns the scope of the visit's namespace. If the page shows all namespaces, it is the scope of everything.
+// scope returns the objects that the page shows: those of its namespace, or all objects if it has no namespace.
 func (v *visit) scope() scope {
 	if v.namespace == "" {
 		return everywhere
@@ -206,8 +206,8 @@ var (
 	errNamespace = errors.New("this is no name of a namespace: use small letters, digits and dashes")
 )
 
-// enter finds the session of a request, and waits for a slot. If there is no session, it redirects the browser to the
-// sign-in page and returns false.
+// enter finds the session of a request, and waits until the request may make its page. The caller calls leave when the
+// page is made. If there is no session, enter sends the browser to the sign-in page and returns false.
 func (c *Console) enter(w http.ResponseWriter, r *http.Request) (v *visit, leave func(), ok bool) {
 	s, err := c.session(r)
 	if err != nil {
@@ -217,7 +217,8 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) (v *visit, leave
 	return c.admitted(w, r, s)
 }
 
-// admitted waits for a slot for the user of a session.
+// admitted waits until a user's request may make its page, because the number of pages made at a time is limited. If it
+// waits too long, or if the namespace is invalid, it answers with an error page and returns false.
 func (c *Console) admitted(w http.ResponseWriter, r *http.Request, s session) (v *visit, leave func(), ok bool) {
 	v = &visit{Request: r, session: s, now: c.opts.Clock.Now(), namespace: r.URL.Query().Get("namespace")}
 	if v.namespace != "" && len(validation.IsDNS1123Label(v.namespace)) > 0 {

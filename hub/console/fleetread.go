@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// mostSimulated limits the objects of one simulation, so that it does not delay the hub's other work. largestFleet
-	// limits the size of these objects in bytes.
+	// mostSimulated limits the number of objects in one what-if simulation. Without this limit, a simulation would delay
+	// the hub's other work. largestFleet limits the size of these objects in bytes.
 	mostSimulated = 5000
 	largestFleet  = 32 << 20
 	// contentPage is the page size of a list request for objects with their content.
@@ -31,8 +31,8 @@ const (
 
 var errManyObjects = fmt.Errorf("the console simulates at most %d objects of %d MiB together: choose a namespace, or use hansectl simulate", mostSimulated, largestFleet>>20)
 
-// fleetReader reads the inputs of decisions with the rights of a user. It adds a note to the page for each input that
-// the user may not read.
+// fleetReader reads everything from which the hub decides which clusters get an object, with the rights of a user. If
+// the user may not read something, it adds a note to the page.
 type fleetReader struct {
 	*user
 	namespace   string // empty for all namespaces
@@ -44,8 +44,8 @@ type fleetReader struct {
 	size        int // JSON bytes of all objects read so far
 }
 
-// readFleet reads the fleet of a namespace, or the whole fleet. If whole is true, it also reads the content of all
-// objects.
+// readFleet reads the policies, clusters and objects of a namespace, or of the whole hub if namespace is empty. If
+// whole is true, it also reads the content of all objects.
 func (u *user) readFleet(ctx context.Context, namespace string, whole bool, now time.Time) (decide.Fleet, error) {
 	r := &fleetReader{
 		user: u, namespace: namespace, whole: whole, fleet: decide.Fleet{Now: now}, bindings: map[hubv1.ObjectIdentity]hubv1.BindingObject{},
@@ -65,7 +65,8 @@ func (u *user) readFleet(ctx context.Context, namespace string, whole bool, now 
 	return r.fleet, nil
 }
 
-// readBindings reads the bindings. Objects of bundles are only counted, because the hub does not have them as objects.
+// readBindings reads the bindings. It only counts the copies of objects of bundles, because these objects do not exist
+// on the hub.
 func (r *fleetReader) readBindings(ctx context.Context) error {
 	r.fleet.Elsewhere = map[string]int{}
 	bundled := 0
@@ -120,7 +121,8 @@ func (r *fleetReader) readObjects(ctx context.Context) error {
 	return nil
 }
 
-// readKind reads the objects of a kind. It reads only their metadata, unless a decision needs the content.
+// readKind reads the objects of a kind. It reads only their metadata, unless the decision about their clusters needs
+// their content.
 func (r *fleetReader) readKind(ctx context.Context, gk schema.GroupKind) error {
 	mapping, err := r.RESTMapper().RESTMapping(gk)
 	switch {
@@ -177,7 +179,7 @@ func (r *fleetReader) add(u *unstructured.Unstructured) {
 	r.fleet.Objects = append(r.fleet.Objects, o)
 }
 
-// readDefinition reads the CRD of a kind if a decision needs it.
+// readDefinition reads the CRD of a kind, if the decision about the clusters of its objects needs the CRD.
 func (r *fleetReader) readDefinition(ctx context.Context, mapping *meta.RESTMapping) error {
 	gk := mapping.GroupVersionKind.GroupKind()
 	if !inputs.NeedsVersions(mapping.GroupVersionKind, r.fleet.Clusters) && !inputs.Selects(r.fleet.Placements, gk, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, gk) }) {

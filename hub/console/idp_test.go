@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// Clients of the test's identity provider. The hub's API server accepts tokens for the first two.
+// These are the clients of the test's identity provider. The hub's API server accepts the tokens of the first two.
 const (
 	publicClient  = "console"
 	secretClient  = "console-with-secret"

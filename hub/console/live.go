@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// tellEvery is the interval in which open pages are told about changes.
+	// tellEvery is the interval at which the hub tells open pages that an object has changed.
 	tellEvery = 500 * time.Millisecond
-	// pagesPerSecond is the maximum number of pages that are told in a second. Told pages load again. Without this limit,
-	// many open pages would read from the hub at the same time.
+	// pagesPerSecond is the maximum number of open pages that the hub tells about changes in a second. A told page loads
+	// again. Without this limit, many open pages would read from the hub at the same time.
 	pagesPerSecond = 20
 	// beatEvery is the interval at which a page gets a heartbeat.
 	beatEvery = 15 * time.Second
@@ -23,15 +23,15 @@ const (
 	mostStreamsPerUser = 100
 	// checkEvery is the interval at which the rights of a stream's user are checked.
 	checkEvery = time.Minute
-	// justNow is the assumed age of a page when its stream begins. If an object has changed since then, the page loads
-	// again, because it may not show the change.
+	// justNow is how old a page is assumed to be when its stream begins. If an object has changed within this time, the
+	// page loads again, because it may not show the change.
 	justNow = 15 * time.Second
 	// slowestReader is the timeout of one write to a browser.
 	slowestReader = 10 * time.Second
 )
 
-// scope selects the objects that a page shows: the objects of a namespace, the cluster-scoped objects, or all objects.
-// A page with an empty scope is not loaded again after changes.
+// scope names the objects that a page shows: the objects of a namespace, the cluster-scoped objects, or all objects. A
+// page with an empty scope does not load again after changes.
 type scope string
 
 const (
@@ -72,7 +72,7 @@ func newLive() *Live {
 	}
 }
 
-// Changed records a change of an object in a namespace, or of an object without a namespace.
+// Changed records a change of an object. namespace is empty for a cluster-scoped object.
 func (l *Live) Changed(namespace string) { l.note(in(namespace)) }
 
 // ChangedEverywhere records a change that every page shows, such as a change of a cluster.

@@ -50,7 +50,7 @@ func (b matrixBody) With(pairs ...string) string { return with("/objects", b.val
 // States returns all states of copies.
 func (matrixBody) States() []rollup.CopyState { return rollup.CopyStates() }
 
-// Previous returns the number of the page before a page. It is empty on the first page.
+// Previous returns the number of the page that precedes the given page. It is empty for the first page.
 func (matrixBody) Previous(page int) string {
 	if page <= 1 {
 		return ""
@@ -58,7 +58,7 @@ func (matrixBody) Previous(page int) string {
 	return strconv.Itoa(page - 1)
 }
 
-// Next returns the number of the page after a page. It is empty on the last page.
+// Next returns the number of the page that follows the given page. It is empty for the last page.
 func (matrixBody) Next(page, pages int) string {
 	if page >= pages {
 		return ""

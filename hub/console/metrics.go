@@ -25,7 +25,7 @@ var Metrics = []prometheus.Collector{answers, openStreams}
 
 func init() { metrics.Registry.MustRegister(Metrics...) }
 
-// counted counts the responses of a ServeMux by path pattern, so that there are few series.
+// counted counts the responses of a ServeMux by path pattern instead of path, so that there are few time series.
 func counted(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &answerOf{ResponseWriter: w, status: http.StatusOK}
@@ -40,7 +40,7 @@ func counted(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// answerOf records the status code of an answer.
+// answerOf records the status code of a response.
 type answerOf struct {
 	http.ResponseWriter
 

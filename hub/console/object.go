@@ -36,11 +36,11 @@ type objectBody struct {
 	Now    time.Time
 	// Cluster is the only cluster that the page shows. It is empty if the page shows all clusters.
 	Cluster string
-	// Explanation is nil if there is no decision to explain, or if its inputs cannot be read. Fields is nil if the page
-	// shows all clusters.
+	// Explanation says why each cluster gets the object or not. It is nil if there is no such decision, or if its inputs
+	// cannot be read. Fields has the author of each field; it is nil if the page shows all clusters.
 	Explanation *view.Explanation
 	Fields      *view.Fields
-	// Events are the events on the hub, and the events on the members that the page asks.
+	// Events are the object's events on the hub, and those on the members that answer requests for this page.
 	Events *view.Events
 	onMembers
 
@@ -211,11 +211,12 @@ func (r *objectReader) readBundled(ctx context.Context, of hubv1.BundleReference
 	return nil
 }
 
-// whyHidden is the note for a user who may not read an input of the decision.
+// whyHidden begins the note for a user who may not read everything from which the hub decides which clusters get the
+// object.
 const whyHidden = "You do not see why the object is on these clusters"
 
-// noCharts refuses to render the chart of an operator, because rendering cannot be interrupted and may use all memory
-// of the hub.
+// noCharts returns an error instead of rendering the chart of an operator. Rendering cannot be interrupted, and may use
+// all memory of the hub.
 func noCharts(o *hubv1.FederatedOperator, _ inputs.ConfigMaps) ([]*unstructured.Unstructured, error) {
 	return nil, fmt.Errorf("a page renders no chart, see hansectl explain for objects of %s", hubv1.ReferenceTo(o))
 }
@@ -270,8 +271,8 @@ func (r *objectReader) status(ctx context.Context) (view.Status, error) {
 	return status, nil
 }
 
-// inputs returns the inputs of the decision. It returns nil if there is no decision to explain, or if an input cannot
-// be read.
+// inputs returns everything from which the hub decides which clusters get the object. It returns nil if there is no
+// such decision, or if something cannot be read.
 func (r *objectReader) inputs(ctx context.Context) (*decide.Input, error) {
 	if r.binding == nil || r.object == nil || r.unread || r.object.GetDeletionTimestamp() != nil {
 		return nil, nil
@@ -323,7 +324,7 @@ func (r *objectReader) hubEvents(ctx context.Context, to *view.Events) error {
 // mostEvents is the maximum number of events that are read for one object of the hub.
 const mostEvents = 200
 
-// holders returns the clusters that hold the object. If the query names a cluster, it returns only this cluster.
+// holders returns the clusters that the binding names. If named is the name of a cluster, it returns only this cluster.
 func (r *objectReader) holders(named string) []string {
 	var out []string
 	for _, t := range r.binding.BindingSpec().Clusters {
@@ -335,7 +336,8 @@ func (r *objectReader) holders(named string) []string {
 	return out
 }
 
-// askMembers adds the parts that the query requests from members. All requests share one timeout.
+// askMembers requests the parts of the page that the query asks for from members, and adds them to the page. All
+// requests share one timeout.
 func (r *objectReader) askMembers(ctx context.Context, body *objectBody, in *decide.Input) {
 	ctx, cancel := context.WithTimeout(ctx, r.membersWithin)
 	defer cancel()
@@ -406,8 +408,8 @@ func (r *objectReader) events(ctx context.Context, ask *questions, clusters []st
 	})
 }
 
-// fields returns the author of each field of the copy on a cluster: an override rule, or a field manager. It is nil if
-// the cluster is not known. If the copy cannot be read, field managers are missing.
+// fields returns the author of each field of the copy on a cluster: an override rule, or a field manager. It returns
+// nil if the cluster is not known. If the copy cannot be read, the result has no field managers.
 func (r *objectReader) fields(ctx context.Context, ask *questions, in *decide.Input, cluster string) *view.Fields {
 	i := slices.IndexFunc(in.Facts.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == cluster })
 	if i < 0 {

@@ -75,7 +75,7 @@ func (w *world) cluster(suffix, region string, ready metav1.ConditionStatus) str
 	return m.Name
 }
 
-// place creates a ConfigMap, and its binding with these rows.
+// place creates a ConfigMap and a binding that has these rows in its status.
 func (w *world) place(name string, rows ...hubv1.ClusterRow) *hubv1.ResourceBinding {
 	w.Helper()
 	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}, Data: map[string]string{"colour": "red"}}
@@ -139,7 +139,7 @@ type stubMember struct {
 	hangs    bool
 }
 
-// wait waits for the end of the request if the test has set hangs.
+// wait blocks until the request is cancelled, if the test has set hangs.
 func (m *stubMember) wait(ctx context.Context) {
 	if m.hangs {
 		<-ctx.Done()
@@ -174,7 +174,8 @@ func (m *stubMember) Events(ctx context.Context, _ string, _ []members.Involved)
 	return members.Events{Items: m.events}, nil
 }
 
-// serveViews serves the real views, which send the requests of the console to the stub members.
+// serveViews serves package memberview with the given stub members, so that the console's requests about members reach
+// these stubs.
 func (w *world) serveViews(stubs map[string]*stubMember) {
 	w.console.opts.Views = memberview.New(memberview.Options{
 		Client: w.hub, APIReader: w.hub, Mapper: w.hub.RESTMapper(), Logger: logr.Discard(),

@@ -17,9 +17,10 @@ import (
 	"github.com/hanse-dev/hanse/hub/slots"
 )
 
-// A user signs in with OpenID Connect in three steps: showSignIn links to beginOIDC, beginOIDC redirects the browser to
-// the provider, and the provider redirects it to endOIDC with a code. The console exchanges the code for an ID token,
-// which becomes the bearer token of the session. The flow is the authorization code flow with PKCE (RFC 7636).
+// A user signs in with OpenID Connect in three steps. The sign-in page links to beginOIDC, which redirects the browser
+// to the provider. After the sign-in, the provider redirects the browser to endOIDC with a code. The console then
+// exchanges this code for an ID token, which becomes the bearer token of the session. This is the authorization code
+// flow with PKCE (RFC 7636).
 const (
 	oidcPath     = "/signin/oidc"
 	callbackPath = "/signin/callback"
@@ -30,11 +31,11 @@ const (
 	oidcLasts = 10 * time.Minute
 	// mostExchanges is the maximum number of concurrent requests to the provider.
 	mostExchanges = 8
-	// longestWord is the maximum length of a text of the provider that a page shows.
+	// longestWord is the maximum length of a text from the provider in an error message.
 	longestWord = 300
 )
 
-// exchangeSlot limits the requests of all users to the provider.
+// exchangeSlot limits the concurrent requests to the provider, for all users together.
 var exchangeSlot = slots.Party{Name: "provider", Most: mostExchanges}
 
 // attempt is the state of a sign-in while the user is at the provider.
@@ -46,7 +47,7 @@ type attempt struct {
 	Until    time.Time `json:"e"`
 }
 
-// Reasons why the provider's answer does not begin a session.
+// These errors are the reasons why the provider's answer does not begin a session.
 var (
 	errNotBegun   = errors.New("this browser has not begun the sign-in at this address, or it took longer than 10 minutes: sign in again")
 	errOtherState = errors.New("the answer of the identity provider is to another sign-in: sign in again")
@@ -104,7 +105,8 @@ func (c *Console) endOIDC(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, attemptCookie("", -1)) // the attempt is over after one answer
 	query := r.URL.Query()
 	if refused := query.Get("error"); refused != "" {
-		// The state matches the cookie, so that the error really comes from the provider.
+		// The function attempt has checked that the state parameter matches the cookie, so that the error really comes from
+		// the provider.
 		c.failSignIn(w, r, http.StatusUnauthorized, a.Next, fmt.Errorf("the identity provider refused the sign-in: %.*s: %.*s",
 			longestWord, refused, longestWord, query.Get("error_description")))
 		return
@@ -177,7 +179,8 @@ func (c *Console) attempt(r *http.Request) (attempt, error) {
 	return a, nil
 }
 
-// exchange takes a slot for a request to the provider. ok is false if no slot became free in time.
+// exchange waits until a request may be sent to the provider, because the number of concurrent requests is limited. ok
+// is false if it waits too long. The caller calls leave after the request.
 func (c *Console) exchange(ctx context.Context) (leave func(), ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, c.waitForSlot)
 	defer cancel()

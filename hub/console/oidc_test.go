@@ -99,7 +99,7 @@ func TestTheCookieOfASignInWithAProviderIsForTheWayBackOnly(t *testing.T) {
 	}
 }
 
-// begun is a sign-in after the redirect from the provider.
+// begun is a sign-in that has come back from the provider: the provider has redirected the browser to the console.
 type begun struct {
 	*browser
 	callback *url.URL
@@ -120,7 +120,7 @@ func (b *begun) with(name, value string) {
 	b.callback.RawQuery = q.Encode()
 }
 
-// cookie replaces the cookie of the attempt.
+// cookie replaces the value of the cookie that has the state of the sign-in.
 func (b *begun) cookie(value string) {
 	b.Helper()
 	u, err := url.Parse(b.server.URL)
@@ -128,7 +128,7 @@ func (b *begun) cookie(value string) {
 	b.http.Jar.SetCookies(u, []*http.Cookie{attemptCookie(value, 60)})
 }
 
-// attempt returns the decrypted attempt in the cookie.
+// attempt returns the state of the sign-in, decrypted from the cookie.
 func (b *begun) attempt() attempt {
 	b.Helper()
 	u, err := url.Parse(b.server.URL)
@@ -142,7 +142,7 @@ func (b *begun) attempt() attempt {
 	return a
 }
 
-// seals replaces the cookie by a value that the console has encrypted.
+// seals replaces the cookie of the sign-in by a value that the console has encrypted for the given purpose.
 func (b *begun) seals(purpose string, value any) {
 	b.Helper()
 	sealed, err := b.console.seal(purpose, value)

@@ -25,7 +25,8 @@ import (
 )
 
 const (
-	// providerAgain is the pause after the discovery document of the provider could not be read.
+	// providerAgain is how long the console waits for the next attempt after it could not read the provider's discovery
+	// document.
 	providerAgain = 5 * time.Second
 	// largestAnswer is the maximum size of a response of the provider.
 	largestAnswer = 1 << 20
@@ -155,8 +156,8 @@ func (p *provider) client(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVer
 	if err := described.Claims(&supports); err != nil {
 		return nil, nil, fmt.Errorf("reading the description of the identity provider %s: %w", p.Issuer, err)
 	}
-	// With an automatic style, the library would send the code twice to find the accepted style. A provider accepts a code
-	// only once.
+	// With AuthStyleAutoDetect, the library would send the code twice to find the accepted style. A provider accepts a
+	// code only once.
 	client.Endpoint.AuthStyle = oauth2.AuthStyleInHeader
 	if client.ClientSecret == "" || supports.Methods != nil && !slices.Contains(supports.Methods, "client_secret_basic") {
 		client.Endpoint.AuthStyle = oauth2.AuthStyleInParams
@@ -164,8 +165,8 @@ func (p *provider) client(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVer
 	return client, described.Verifier(&oidc.Config{ClientID: p.ClientID, Now: p.clock.Now}), nil
 }
 
-// describe returns the discovery document of the provider. It is read once. After a failure, the next try comes after a
-// pause.
+// describe returns the discovery document of the provider. It reads the document only once. After a failed read, the
+// next read is possible after a pause of providerAgain; until then, describe returns the error.
 func (p *provider) describe(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,7 +176,7 @@ func (p *provider) describe(ctx context.Context) (*oidc.Provider, error) {
 	if p.failed != nil && p.clock.Since(p.failedAt) < providerAgain {
 		return nil, p.failed
 	}
-	// The result is for all users, so that a browser that closes its connection must not cancel the request.
+	// All users share the document. The request therefore goes on if the browser that caused it closes its connection.
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.http), answer.Timeout)
 	defer cancel()
 	p.described, p.failed = oidc.NewProvider(ctx, p.Issuer)

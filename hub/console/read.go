@@ -18,8 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// unlessForbidden turns a Forbidden error into a note on the page, so that the user sees the rest of the page. so is
-// the part of the note that says what is missing.
+// unlessForbidden turns a Forbidden error into a note on the page and returns nil, so that the user sees the rest of
+// the page. `so` is the part of the note that says what is missing.
 func (u *user) unlessForbidden(err error, so string) error {
 	if apierrors.IsForbidden(err) {
 		u.note(so + ": " + err.Error())
@@ -84,9 +84,9 @@ func (u *user) eachBinding(ctx context.Context, namespace string, visit func(hub
 	return u.unlessForbidden(u.eachIn(ctx, inCluster, visit), "You do not see objects without a namespace")
 }
 
-// eachIn calls visit for the bindings of a scope. An action reads them from the API server. A page reads them from the
-// hub's cache, so that many open pages do not load the API server. Before that, the API server must accept a small list
-// request with the user's token.
+// eachIn calls visit for the bindings of a scope. For an action, it reads them from the API server. For a page, it
+// reads them from the hub's cache, so that many open pages do not load the API server. In this case, it first checks
+// the user's rights with a small list request to the API server.
 func (u *user) eachIn(ctx context.Context, of scope, visit func(hubv1.BindingObject)) error {
 	if u.cache != nil {
 		if err := u.mayList(ctx, of); err != nil {
@@ -143,8 +143,8 @@ func (u *user) eachBundle(ctx context.Context, namespace string, visit func(hubv
 	return nil
 }
 
-// kindOf returns namespaced for an object with a namespace, and the kind's cluster-scoped counterpart for an object
-// without one.
+// kindOf returns the kind namespaced, such as Placement, for an object with a namespace. For an object without a
+// namespace, it returns the cluster-scoped kind, such as ClusterPlacement.
 func kindOf(o metav1.Object, namespaced string) string {
 	if o.GetNamespace() == "" {
 		return "Cluster" + namespaced
@@ -180,8 +180,8 @@ func bindingsOf(of scope) (client.ObjectList, []client.ListOption) {
 	return &hubv1.ResourceBindingList{}, []client.ListOption{client.InNamespace(string(of))}
 }
 
-// mayNotWatch reports whether the user may no longer see the scope. It returns false if the check fails for another
-// reason.
+// mayNotWatch reports whether the user may no longer see the objects of the scope. It returns false if the check fails
+// for another reason than a missing right or an invalid token.
 func (c *Console) mayNotWatch(ctx context.Context, v *visit, of scope) bool {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()

@@ -26,11 +26,13 @@ import (
 const (
 	rowsPerPage = 100
 	memberKind  = "MemberCluster"
-	// heldPath is the path of the page with the held removals.
+	// heldPath is the path of the list of held removals. The hub holds a removal of too many copies until a user confirms
+	// it.
 	heldPath = "/rollouts#held"
-	// mostHeld is the maximum number of held removals with a form, because each form needs a review of a right.
+	// mostHeld is the maximum number of held removals that the page shows with a form to confirm. Each form needs an
+	// access review.
 	mostHeld = 50
-	// mostNamed is the maximum number of objects that a wave names. The table below has all objects.
+	// mostNamed is the maximum number of objects that the page names in a wave. The table below the waves has all objects.
 	mostNamed = 5
 )
 
@@ -56,7 +58,7 @@ func rolloutObjectPath(namespace, binding string) string {
 	return address("/rollouts/object", "namespace", namespace, "binding", binding)
 }
 
-// part is the part of a long table that a page shows.
+// part is the part of a long table that one page shows.
 type part struct {
 	From, To, Of   int
 	Previous, Next string // addresses; empty if there is no such page
@@ -109,7 +111,7 @@ type rolloutRow struct {
 	Path string
 }
 
-// heldRow is an object with removals of copies that the hub holds.
+// heldRow is an object with a held removal. The hub holds a removal of too many copies until a user confirms it.
 type heldRow struct {
 	Kind, Namespace, Name string
 	Held                  *hubv1.RemovalHeld
@@ -120,7 +122,7 @@ type heldRow struct {
 // Clusters returns the names of at most 20 clusters.
 func (h heldRow) Clusters() []string { return h.Held.Clusters[:min(20, len(h.Held.Clusters))] }
 
-// More returns the number of clusters that are not named.
+// More returns the number of clusters that Clusters leaves out.
 func (h heldRow) More() int { return len(h.Held.Clusters) - len(h.Clusters()) }
 
 func rolloutsPage(ctx context.Context, v *visit) (*page, error) {
@@ -178,7 +180,8 @@ func rolloutsPage(ctx context.Context, v *visit) (*page, error) {
 	return &page{Title: "Rollouts", Nav: "rollouts", template: "rollouts", Scope: v.scope(), Body: &body}, nil
 }
 
-// hold adds the objects whose removals the guard holds. It also finds whether the user may confirm these removals.
+// hold adds the objects with a held removal of copies to the page. It also finds whether the user may confirm each
+// removal.
 func (b *rolloutsBody) hold(ctx context.Context, v *visit, holding []client.Object) error {
 	b.MoreHeld = max(0, len(holding)-mostHeld)
 	for _, o := range holding[:len(holding)-b.MoreHeld] {
@@ -198,7 +201,7 @@ func (b *rolloutsBody) hold(ctx context.Context, v *visit, holding []client.Obje
 	return nil
 }
 
-// heldResource returns the resource attributes of an object with held removals, for an access review.
+// heldResource returns the resource attributes of an object with a held removal, for an access review.
 func heldResource(o client.Object) authorizationv1.ResourceAttributes {
 	if p, ok := o.(hubv1.PlacementObject); ok {
 		return resourceOf(p)
@@ -214,8 +217,8 @@ type rolloutBody struct {
 	Part  part
 	Phase string // the chosen filter
 	May   steeringRights
-	// State is a digest of the changes in progress that the page shows. With it, the form of an outdated page can be
-	// refused.
+	// State is a digest of the rollouts in progress that the page shows. It detects a form from an outdated page, so that
+	// the console can refuse the form.
 	State, CSRF string
 	Now         metav1.Time
 	Changing    int
@@ -233,7 +236,7 @@ type steeringRights struct{ Approve, Pause, Skip, Promote bool }
 // Paused reports whether a user has paused the placement's rollouts.
 func (b rolloutBody) Paused() bool { return b.Asked["Paused"] == "true" }
 
-// Waves returns each wave together with the data of the page that its template needs.
+// Waves returns each wave with the additional data that its template needs.
 func (b rolloutBody) Waves() []waveOfPage {
 	var out []waveOfPage
 	for i, w := range b.RolloutTimeline.Waves {
@@ -246,7 +249,7 @@ func (b rolloutBody) Waves() []waveOfPage {
 	return out
 }
 
-// waveOfPage is a wave, with the results of the wave before it.
+// waveOfPage is a wave, together with the wave before it and the page's data.
 type waveOfPage struct {
 	view.TimelineWave
 	Before *view.TimelineWave // nil for the first wave
@@ -264,7 +267,7 @@ func (w waveOfPage) Named() []view.RolloutObject {
 	return w.Objects[:min(mostNamed, len(w.Objects))]
 }
 
-// More returns the number of objects of the wave that are not named.
+// More returns the number of objects of the wave that Named leaves out.
 func (w waveOfPage) More() int { return len(w.Objects) - len(w.Named()) }
 
 // MaySkip reports whether the page shows a form to skip a cluster.
@@ -348,7 +351,8 @@ type rolloutObjectBody struct {
 	Namespace, Binding string
 	State, CSRF        string
 	MayUndo            bool
-	// Stored are the versions in which clusters store the objects of a CustomResourceDefinition. They may prevent an undo.
+	// Stored lists the versions in which clusters store the objects of a CustomResourceDefinition. The user must know
+	// these versions before a return to an earlier revision of the CRD.
 	Stored string
 	Now    metav1.Time
 }
@@ -373,7 +377,8 @@ func (u *user) rollingBinding(ctx context.Context, namespace, name string) (hubv
 	return b, nil
 }
 
-// stateOfObject returns a digest of the revisions of an object. With it, the form of an outdated page can be refused.
+// stateOfObject returns a digest of the revisions of an object. It detects a form from an outdated page, so that the
+// console can refuse the form.
 func stateOfObject(b hubv1.BindingObject) string {
 	r := b.BindingSpec().Rollout
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %d %s", b.GetUID(), r.Revision, r.Newest, r.Failed, r.Undone))

@@ -117,16 +117,16 @@ func (b *browser) form(page, action string) url.Values {
 	return out
 }
 
-// steering is an action, with the rights that it needs and the change that it makes.
+// steering is a test case: an action on a rollout, the rights that the action needs, and the change that it makes.
 type steering struct {
 	path, annotation string
 	more             url.Values
-	// page returns the path of the page with the form. on returns the changed object; want is the start of its
-	// annotation afterwards.
+	// page returns the path of the page with the form. The function on returns the object that the action changes. want is
+	// the beginning of the annotation's value after the action.
 	page func(*rolling) string
 	on   func(*rolling) client.Object
 	want func(*rolling) string
-	// stale is true if the form of an older page is accepted, too.
+	// stale is true if the action accepts also the form of an outdated page.
 	stale bool
 }
 
@@ -192,7 +192,7 @@ func TestRolloutsAreSteered(t *testing.T) {
 	}
 }
 
-// withToken returns a form with the CSRF token of another browser's session.
+// withToken returns the form with the CSRF token of the session of browser b, which is another browser.
 func withToken(form url.Values, b *browser) url.Values {
 	out := url.Values{}
 	for key, values := range form {

@@ -17,8 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/slots"
 )
 
-// signInSlot limits all sign-ins together. A limit for each user is not possible, because a user is known only after
-// the sign-in.
+// signInSlot limits the concurrent sign-ins of all users together. A limit for each user is not possible, because a
+// user is known only after the sign-in.
 var signInSlot = slots.Party{Name: "", Most: 2}
 
 // signInForm is the body of the sign-in page.
@@ -58,8 +58,8 @@ func (c *Console) toSignIn(w http.ResponseWriter, r *http.Request, why error) {
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }
 
-// followsLink reports whether the user has followed a link from another site. The cookies of the session have
-// SameSite=Strict, so that the browser has not sent them.
+// followsLink reports whether the user has followed a link from another site. In this case, the browser has not sent
+// the session's cookies, because they have SameSite=Strict.
 func followsLink(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return r.Method == http.MethodGet && (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") == "navigate"
@@ -132,7 +132,7 @@ var (
 	errAdmitBusy    = errors.New("many users sign in at this moment: try again in a few seconds")
 )
 
-// admit waits for a slot, and makes the session for a token.
+// admit makes the session for a token. It first waits if too many users sign in at the same time.
 func (c *Console) admit(ctx context.Context, token string) (session, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.waitForSlot)
 	defer cancel()

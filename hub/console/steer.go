@@ -24,7 +24,7 @@ var errRefused = errors.New("nothing was changed")
 // errNoRight is the error of an action for which the user lacks a right.
 var errNoRight = errors.New("nothing was changed: you lack the right")
 
-// errStale is the error of a form on a page that shows an older state than the hub has.
+// errStale is the error of a form that a user has sent from an outdated page.
 var errStale = errors.New("the page showed an older state: go back, reload the page, and decide again")
 
 // errUnsure is the error of a form whose confirmation box is not checked.
@@ -42,7 +42,7 @@ func (u *user) may(ctx context.Context, right authorizationv1.ResourceAttributes
 	return review.Status.Allowed, nil
 }
 
-// must returns an error if the user lacks one of the rights on an object.
+// must returns an error if the user lacks the right to one of the verbs on an object.
 func (u *user) must(ctx context.Context, on authorizationv1.ResourceAttributes, verbs ...string) error {
 	for _, verb := range verbs {
 		on.Verb = verb
@@ -83,15 +83,16 @@ func (u *user) placement(ctx context.Context, namespace, name string) (hubv1.Pla
 }
 
 const (
-	// mostSteered is the maximum number of objects of a placement that one page keeps in memory. mostComplete is the
-	// maximum number of those whose rollout is complete.
+	// mostSteered is the maximum number of objects of a placement that one page keeps in memory. At most mostComplete of
+	// them are objects whose rollout is complete.
 	mostSteered  = 10000
 	mostComplete = 2000
 )
 
 var errManyChanges = fmt.Errorf("more than %d objects of the placement are changing: use hansectl rollout", mostSteered-mostComplete)
 
-// steering reads a placement that has a rollout, and the bindings of its objects.
+// steering reads a placement and the bindings of its objects. It returns an error if the placement specifies no
+// rollout.
 func (u *user) steering(ctx context.Context, namespace, name string) (rollout.Steering, error) {
 	p, err := u.placement(ctx, namespace, name)
 	if err != nil {
@@ -140,8 +141,8 @@ func (u *user) annotate(ctx context.Context, object client.Object, change func(m
 	return nil
 }
 
-// steer returns an action on the rollouts of a placement. verb is the right that the action needs. If stale is true,
-// the action accepts the form of an outdated page, too.
+// steer returns an action on the rollouts of a placement. The user needs the right to verb and to patch on the
+// placement. If stale is true, the action accepts also the form of an outdated page.
 func steer(verb string, stale bool, request func(rollout.Steering, url.Values) (func(map[string]string), error)) func(context.Context, *visit) (string, error) {
 	return func(ctx context.Context, v *visit) (string, error) {
 		namespace, name := v.PostForm.Get("namespace"), v.PostForm.Get("name")
@@ -163,7 +164,8 @@ func steer(verb string, stale bool, request func(rollout.Steering, url.Values) (
 	}
 }
 
-// The actions on rollouts. A pause accepts the form of an outdated page, because a user may have to pause quickly.
+// These are the actions on rollouts. A pause accepts also the form of an outdated page, because a user may have to
+// pause quickly.
 var (
 	approveWave   = steer("rollout-approve", false, approval)
 	pauseRollout  = steer("rollout-pause", true, func(rollout.Steering, url.Values) (func(map[string]string), error) { return rollout.Pause, nil })
@@ -188,7 +190,7 @@ func promotion(s rollout.Steering, form url.Values) (func(map[string]string), er
 	return r.Change, err
 }
 
-// undoRollout returns the clusters of an object to an earlier revision.
+// undoRollout rolls an object back: the clusters get an earlier revision of the object.
 func undoRollout(ctx context.Context, v *visit) (string, error) {
 	namespace, name := v.PostForm.Get("namespace"), v.PostForm.Get("binding")
 	b, err := v.user.rollingBinding(ctx, namespace, name)
@@ -254,7 +256,8 @@ func (u *user) mayUndo(ctx context.Context, b hubv1.BindingObject) (bool, error)
 	return true, nil
 }
 
-// confirmRemoval confirms a held removal, if the page has shown the same removal.
+// confirmRemoval confirms a held removal of copies, if the page has shown the same removal. The hub holds a removal of
+// too many copies until a user confirms it.
 func confirmRemoval(ctx context.Context, v *visit) (string, error) {
 	namespace, name := v.PostForm.Get("namespace"), v.PostForm.Get("name")
 	var object client.Object = &hubv1.MemberCluster{}

@@ -16,14 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// followed is a stream of a browser after its first event, or the refusal of a stream.
+// followed is a stream of events that a browser has opened, after its first event. If the console has refused the
+// stream, it has the refusal.
 type followed struct {
 	status     int
 	retryAfter string
 	lines      *bufio.Scanner
 }
 
-// follow opens a stream.
+// follow opens a stream of events, and waits for its first event.
 func (b *browser) follow(ctx context.Context, base string) followed {
 	b.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/live?scope=*", nil)
@@ -43,7 +44,7 @@ func (b *browser) follow(ctx context.Context, base string) followed {
 	return f
 }
 
-// event reads the next event, which must have the name.
+// event reads the next event of a stream. It fails the test if the event has another name.
 func (b *browser) event(lines *bufio.Scanner, name string) {
 	b.Helper()
 	for lines.Scan() {
@@ -143,7 +144,7 @@ func TestAStreamLastsLongerThanTheLimitOfOtherRequests(t *testing.T) {
 	}
 }
 
-// pipes accepts connections that have no buffer.
+// pipes is a listener whose connections have no buffer, so that a write blocks until the other side reads.
 type pipes struct {
 	net.Listener
 
@@ -182,7 +183,7 @@ func TestAStreamThatNoBrowserReadsIsEnded(t *testing.T) {
 	w.awaitStreams(0)
 }
 
-// gate delays the requests with one token to the API server.
+// gate delays all requests with one token to the API server, until the test closes the channel open.
 type gate struct {
 	next    http.RoundTripper
 	token   string

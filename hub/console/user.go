@@ -43,7 +43,7 @@ func newUsers(config *rest.Config, mapper meta.RESTMapper) (*users, error) {
 // user reads and writes objects of the hub with the token of a user.
 type user struct {
 	client.Client
-	// views sends requests about members to package memberview. It is nil if the hub serves no views.
+	// views sends requests about members to package memberview. It is nil if the hub does not answer such requests.
 	views *memberview.Client
 	// cache is the hub's cache of bindings. If it is nil, the user reads bindings from the API server.
 	cache client.Reader
@@ -75,8 +75,9 @@ func (u *users) with(token string) *user {
 	return &user{Client: c}
 }
 
-// narrowed returns the user for a page about one namespace. A user who may not list clusters and policies gets them
-// from package memberview, with only the fields that concern the namespace. An empty namespace means all namespaces.
+// narrowed returns the user for a page about one namespace. If the user may not list clusters and policies, package
+// memberview supplies them with only the fields that concern the namespace. If namespace is empty, the page shows all
+// namespaces, and the user reads everything directly.
 func (u *user) narrowed(namespace string, views *memberview.Client) *user {
 	u.views = views
 	if namespace != "" {

@@ -24,7 +24,7 @@ const (
 	// page is in time even if a member hangs.
 	membersWithin = 12 * time.Second
 	// askedAtOnce is the maximum number of concurrent requests to members for one page. It is 2, because package
-	// memberview gives a user two slots of a member, and two slots for slow requests.
+	// memberview lets a user have only two concurrent requests to a member, and two slow requests in all.
 	askedAtOnce = 2
 	// mostAsked is the maximum number of members from which one page requests data.
 	mostAsked = 20
@@ -99,7 +99,7 @@ func (a *recorder) SetReadDeadline(time.Time) error { return nil }
 // SetWriteDeadline implements the optional method of http.ResponseController.
 func (a *recorder) SetWriteDeadline(time.Time) error { return nil }
 
-// viewsOf returns a client of package memberview that uses a user's token. It is nil if the hub serves no requests
+// viewsOf returns a client of package memberview that uses a user's token. It is nil if the hub does not serve requests
 // about members.
 func (c *Console) viewsOf(token string) *memberview.Client {
 	if c.opts.Views == nil {
@@ -110,8 +110,8 @@ func (c *Console) viewsOf(token string) *memberview.Client {
 	}
 }
 
-// questions are the requests to members for one page. Each request gets at most half of the time for all of them. A
-// member that hangs therefore leaves time for the requests after it.
+// questions sends the requests to members for one page. Each request has half of the page's time for requests to
+// members as its timeout. A member that hangs therefore leaves time for the next requests.
 type questions struct {
 	views  *memberview.Client
 	within time.Duration

@@ -99,7 +99,7 @@ func newWhatIf(ctx context.Context, v *visit) (*whatIfBody, error) {
 
 var errLargeForm = fmt.Errorf("the form is larger than %d KiB: use hansectl plan", largestForm>>10)
 
-// whatIf answers a form. It writes nothing.
+// whatIf computes the effects of the changes in a form, and answers with the page. It writes no object.
 func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
 	v, leave, ok := c.enter(w, r)
 	if !ok {
@@ -134,7 +134,8 @@ func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
 	send(w, status, answer)
 }
 
-// whatIf returns the page with the result. The page shows a mistake in the form, so that the user can correct it.
+// whatIf returns the page with the result. If the form has a mistake, the page shows the mistake, so that the user can
+// correct it.
 func (v *visit) whatIf(ctx context.Context) (status int, answer []byte, err error) {
 	body, err := newWhatIf(ctx, v)
 	if err != nil {
@@ -186,8 +187,8 @@ func (b *whatIfBody) answer(ctx context.Context, v *visit) error {
 	return nil
 }
 
-// changed returns the fleet after the changes in the form, and a text for each change. A lost cluster is assumed to
-// stay unreachable for longer than any placement waits.
+// changed returns the fleet with the changes in the form, and a text for each change. It assumes that a lost cluster
+// stays unreachable for longer than any placement waits.
 func (v *visit) changed(ctx context.Context, before decide.Fleet, pasted []client.Object) (after decide.Fleet, changes []string, err error) {
 	after = before
 	for _, o := range pasted {
@@ -226,7 +227,7 @@ func (b *whatIfBody) simulated(s view.Simulation) {
 	b.Moved = b.Moved[:len(b.Moved)-b.More]
 }
 
-// plan computes the effects of the pasted policies on copies, including their content.
+// plan computes how the pasted policies change the copies, including their content. It puts the result on the page.
 func (b *whatIfBody) plan(ctx context.Context, v *visit, before, after decide.Fleet, changes []string) error {
 	if b.Namespace != "" {
 		v.user.note("Objects of other namespaces than " + b.Namespace + " are not considered")
@@ -322,7 +323,7 @@ func (u *user) dryRun(ctx context.Context, o client.Object) error {
 	return u.Update(ctx, o, client.DryRunAll)
 }
 
-// applyPolicy adds a policy to a fleet. It replaces the policy of the same name.
+// applyPolicy adds a policy to a fleet, or replaces the policy of the same kind and name.
 func applyPolicy(f *decide.Fleet, o client.Object) {
 	same := func(other metav1.Object) bool {
 		return other.GetNamespace() == o.GetNamespace() && other.GetName() == o.GetName()

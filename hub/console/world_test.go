@@ -46,7 +46,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// world is a namespace of the hub, and a console served over TLS.
+// world has what a test of the console needs: a namespace on the hub, and a console served over TLS.
 type world struct {
 	*testing.T
 	hub     client.Client // as an administrator
@@ -55,7 +55,8 @@ type world struct {
 	server  *httptest.Server
 }
 
-// newWorld returns a world. The options change the console's Options; address is the console's URL for browsers.
+// newWorld returns a world. The functions in options change the console's Options. They get the console's URL for
+// browsers as address.
 func newWorld(t *testing.T, options ...func(o *Options, address string)) *world {
 	t.Helper()
 	apiserver.Needed(t)

@@ -17,8 +17,9 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// readKubeconfig reads the kubeconfig of the cluster from its Secret. If there is none, it ends the link and sets Ready
-// to False, because deleted credentials must not be used any more. If the read fails, it changes nothing.
+// readKubeconfig reads the kubeconfig of the cluster from its Secret. If there is no kubeconfig, readKubeconfig ends
+// the link (the connection to the cluster) and sets Ready to False, because the hub must not use deleted credentials.
+// If the read fails, nothing changes.
 func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result, error) {
 	direct := run.cluster.Spec.Connection.Direct
 	if direct == nil {
@@ -47,8 +48,8 @@ func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
-// credentialOf describes the credentials in a kubeconfig. It is zero for an invalid kubeconfig, whose error the link
-// reports.
+// credentialOf describes the credentials in a kubeconfig. The result is zero for an invalid kubeconfig. The link to the
+// cluster then reports the error.
 func credentialOf(kubeconfig []byte) credential.Credential {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil || config.Contexts[config.CurrentContext] == nil {
@@ -61,7 +62,8 @@ func credentialOf(kubeconfig []byte) credential.Credential {
 	return credential.Of(user.Token, string(user.ClientCertificateData))
 }
 
-// withoutLink ends the link of the cluster and sets Ready to False, with this reason and message.
+// withoutLink ends the hub's connection to the cluster and sets the condition Ready to False, with this reason and
+// message.
 func (r *Reconciler) withoutLink(run *run, reason, message string) {
 	r.links.Remove(run.cluster.Name)
 	run.settled = true
@@ -72,7 +74,7 @@ func (r *Reconciler) withoutLink(run *run, reason, message string) {
 	run.cluster.Status.ObservedGeneration = run.cluster.Generation
 }
 
-// connect requests the link, but does not wait until the link is up.
+// connect requests the link, which is the hub's connection to the cluster. It does not wait until the link is up.
 func (r *Reconciler) connect(_ context.Context, run *run) (ctrl.Result, error) {
 	if run.settled {
 		return ctrl.Result{}, nil
@@ -90,7 +92,7 @@ func (r *Reconciler) connect(_ context.Context, run *run) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// observe copies the state of the link into the status.
+// observe copies the state of the link, which is the hub's connection to the cluster, into the status.
 func (r *Reconciler) observe(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled {
 		return ctrl.Result{}, nil
@@ -121,8 +123,8 @@ func (r *Reconciler) observe(ctx context.Context, run *run) (ctrl.Result, error)
 	return ctrl.Result{}, nil
 }
 
-// holdBackCapacity keeps the capacity in the status if it was written recently. It returns the time until it may be
-// written again.
+// holdBackCapacity keeps the old capacity in the status, if this replica wrote a capacity a short time ago. It returns
+// the time until the new capacity may be written, or 0 if nothing is held back.
 func (r *Reconciler) holdBackCapacity(run *run) time.Duration {
 	before := run.before.Status
 	if before.Capacity == nil || sameCapacity(before, run.cluster.Status) {

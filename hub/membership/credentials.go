@@ -25,19 +25,20 @@ const revokeTries = 3
 type Tokens interface {
 	// Issue returns a token that is bound to a new Secret.
 	Issue(ctx context.Context, life time.Duration) (string, error)
-	// Revoke deletes the Secret to which a token is bound. If uid is not empty, it does not delete a Secret with
-	// another UID.
+	// Revoke deletes the Secret to which a token is bound. A non-empty uid must be the Secret's UID; otherwise the Secret
+	// stays.
 	Revoke(ctx context.Context, secret, uid string) error
 }
 
-// KeepTokens sets the functions that renew and revoke tokens, and the recorder of events about it. Without KeepTokens,
-// no credentials are renewed or revoked. Call it before SetupWithManager.
+// KeepTokens sets the function that returns the Tokens of a cluster, and the recorder of events about tokens. Without
+// KeepTokens, no credentials are renewed or revoked. Call KeepTokens before SetupWithManager.
 func (r *Reconciler) KeepTokens(of func(cluster string) (Tokens, error), recorder events.EventRecorder) {
 	r.tokens, r.events = of, recorder
 }
 
-// credentials records the expiry of the credentials in use, revokes the token that they have replaced, and renews them
-// before they expire. It changes the status only after the link has used the credentials.
+// credentials does three things. It records the expiry of the credentials in use, revokes the token that these
+// credentials have replaced, and renews the credentials before they expire. It does nothing until the link to the
+// cluster has used credentials.
 func (r *Reconciler) credentials(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled || run.state == nil || run.state.InUse.ID == "" {
 		return ctrl.Result{}, nil
@@ -78,8 +79,8 @@ func (r *Reconciler) revoke(cluster string, secret *hubv1.TokenSecret) func(cont
 	}
 }
 
-// renew requests a new token from the cluster if the renewal is due, or if a user has requested it. It writes the token
-// into the Secret, from which the link reads it.
+// renew requests a new token from the cluster if the token is due for renewal, or if a user has requested it. It writes
+// the new token into the Secret with the cluster's kubeconfig. The link to the cluster then uses this token.
 func (r *Reconciler) renew(ctx context.Context, run *run) (ctrl.Result, error) {
 	inUse := run.state.InUse
 	d := renewal{
@@ -124,7 +125,7 @@ func (r *Reconciler) renew(ctx context.Context, run *run) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: d.wait}, nil
 }
 
-// store replaces the token in the kubeconfig of the Secret. It changes nothing else.
+// store replaces the token in the Secret's kubeconfig. The rest of the Secret does not change.
 func (r *Reconciler) store(ctx context.Context, run *run, token string) error {
 	config, err := clientcmd.Load(run.kubeconfig)
 	if err != nil {
@@ -151,9 +152,9 @@ func (r *Reconciler) store(ctx context.Context, run *run, token string) error {
 	return nil
 }
 
-// revokeLast revokes the hub's token on a leaving cluster, as the hub's last request to it. over is false while the
-// request is running. If the cluster does not answer or refuses, the deletion of the MemberCluster goes on. An event
-// and the Secret on the hub then say that the token is still valid.
+// revokeLast revokes the hub's token on a leaving cluster, as the hub's last request to this cluster. over is false
+// while the request is running. If the cluster does not answer or refuses, the deletion of the MemberCluster goes on.
+// An event and the Secret on the hub then say that the token is still valid.
 func (r *Reconciler) revokeLast(ctx context.Context, run *run) (over bool, result ctrl.Result, err error) {
 	if run.cluster.Spec.Leave.Credentials != hubv1.CredentialsRevoke || r.tokens == nil || run.secret == nil ||
 		run.secret.Annotations[hubv1.CredentialsRevokedAnnotation] != "" {
@@ -181,7 +182,8 @@ func (r *Reconciler) revokeLast(ctx context.Context, run *run) (over bool, resul
 	return false, ctrl.Result{RequeueAfter: max(state.wait, lookAgain)}, nil
 }
 
-// noteRevoked records whether the token was revoked. fault is the reason why it was not, or empty.
+// noteRevoked records in an event and in the Secret whether the token was revoked. fault says why the token was not
+// revoked. It is empty if the token was revoked.
 func (r *Reconciler) noteRevoked(ctx context.Context, run *run, fault string) error {
 	note := "true"
 	if fault == "" {

@@ -26,10 +26,10 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// later is how far the reconciler's clock is ahead, in nanoseconds.
+// later is how many nanoseconds the reconciler's clock is ahead of the real clock.
 var later atomic.Int64
 
-// using returns the state of a link that uses the credentials.
+// using returns the state of a link (the connection to a cluster) that uses these credentials.
 func using(cluster string, inUse credential.Credential) member.LinkState {
 	s := connected(cluster + "-id")
 	s.InUse = inUse
@@ -108,7 +108,8 @@ func kubeconfigOf(t *testing.T, token string) string {
 	return string(raw)
 }
 
-// joined returns a scene whose Secret hansectl has created, with a token of this lifetime.
+// joined returns a scene, which is a cluster with its Secret. The Secret has the label of hansectl and a token with
+// this lifetime.
 func joined(t *testing.T, name string, life time.Duration, edits ...func(*hubv1.MemberCluster)) (s scene, inUse credential.Credential) {
 	t.Helper()
 	s = newScene(t, name)
@@ -135,7 +136,7 @@ func (s scene) uses(c credential.Credential) {
 	})
 }
 
-// replaces waits until the link uses other credentials, and returns their status.
+// replaces waits until the cluster's status has other credentials than before, and returns the status of the new ones.
 func (s scene) replaces(before credential.Credential) *hubv1.CredentialsStatus {
 	s.Helper()
 	s.eventually("other credentials", func() string {

@@ -9,13 +9,14 @@ import (
 )
 
 const (
-	// errandsAtOnce is the maximum number of concurrent errands. After a long outage of the hub, many tokens may be due at
-	// once.
+	// errandsAtOnce is the maximum number of concurrent errands. An errand is a request to a member that issues or revokes
+	// a token. After a long outage of the hub, many tokens may be due for renewal.
 	errandsAtOnce = 4
-	// errandTimeout is the timeout of an errand. The renewal of a token needs two requests: one creates a Secret, one a
-	// token.
+	// errandTimeout is the timeout of an errand. An errand that renews a token sends two requests: one creates a Secret,
+	// the other one a token.
 	errandTimeout = 2 * pace.AnswerWithin
-	// errandFirstTry is the pause after the first failure. Each failure doubles it, up to pace.LongestSlowRetry.
+	// errandFirstTry is the pause after the first failed try of an errand. Each further failure doubles the pause, up to
+	// pace.LongestSlowRetry.
 	errandFirstTry = 5 * time.Second
 )
 
@@ -40,7 +41,8 @@ type errand struct {
 	due      time.Time
 }
 
-// errandState is the state of an errand. While neither done nor err is set, its first try has not ended.
+// errandState is the state of an errand, which is a request to a member that issues or revokes a token. If done is
+// false and err is nil, the first try is still running or waits for another errand.
 type errandState struct {
 	done     bool
 	token    string
@@ -53,8 +55,9 @@ func newErrands(now func() time.Time, changed func(string)) *errands {
 	return &errands{now: now, changed: changed, slots: make(chan struct{}, errandsAtOnce), last: map[string]*errand{}}
 }
 
-// do starts an errand, unless it is running, is done, or waits for its next try. A cluster has one errand at a time.
-// Another errand starts after it.
+// do starts the errand that `what` names, unless this errand is running, is done, or waits for its next try. It returns
+// the errand's state at once. A cluster has only one running errand: another one starts in a call of do after the first
+// has ended.
 func (e *errands) do(ctx context.Context, cluster, what string, work func(context.Context) (token string, err error)) errandState {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,7 +110,7 @@ func (e *errands) failedLocked(t *errand, err error) {
 	t.due = e.now().Add(min(errandFirstTry<<min(t.failures-1, 10), pace.LongestSlowRetry))
 }
 
-// fail marks the last errand of a cluster as failed, because its result cannot be used.
+// fail marks the last errand of a cluster as failed, because the hub could not use its result.
 func (e *errands) fail(cluster string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,7 +119,7 @@ func (e *errands) fail(cluster string, err error) {
 	}
 }
 
-// forget drops the state of a cluster's errands.
+// forget drops what is known about a cluster's errands.
 func (e *errands) forget(cluster string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -32,7 +32,7 @@ const (
 	grace = 2 * time.Second
 )
 
-// One API server and one reconciler serve all tests. Each test has its own clusters.
+// All tests use the same API server and the same reconciler. Each test has its own clusters.
 var (
 	hub        client.Client
 	reconciler *Reconciler
@@ -133,10 +133,11 @@ func (s scene) told(text string) {
 	})
 }
 
-// want has the arguments of the last request for a link.
+// want has the arguments of the last Ensure call for a cluster. Ensure requests the link, which is the hub's connection
+// to the cluster.
 type want struct{ kubeconfig, expectedID string }
 
-// fakeLinks are links whose state a test sets.
+// fakeLinks replaces the connections to clusters. A test sets their states.
 type fakeLinks struct {
 	onChange func(string)
 
@@ -185,7 +186,7 @@ func (l *fakeLinks) wanted(cluster string) (want, bool) {
 	return w, ok
 }
 
-// become sets the state of all links with the kubeconfig.
+// become sets the state of the connections to all clusters with this kubeconfig.
 func (l *fakeLinks) become(kubeconfig string, s member.LinkState) {
 	l.mu.Lock()
 	l.states[kubeconfig] = s
@@ -280,7 +281,7 @@ func (s scene) secret(kubeconfig string) {
 	s.must(err)
 }
 
-// ready joins a cluster with the ID, and waits until its status is Ready.
+// ready joins a cluster with this clusterID, and waits until the condition Ready is True.
 func (s scene) ready(id string, edits ...func(*hubv1.MemberCluster)) {
 	s.Helper()
 	links.become(s.name, connected(id))
@@ -310,8 +311,8 @@ func (s scene) is(conditionType string, status metav1.ConditionStatus, reason, w
 	})
 }
 
-// linked waits until the last request for the cluster's link has these arguments. If w is nil, it waits until the link
-// is removed.
+// linked waits until the last request to connect to the cluster has these arguments. If w is nil, it waits until the
+// connection has been removed.
 func (s scene) linked(w *want) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("link %+v", w), func() string {
@@ -323,20 +324,22 @@ func (s scene) linked(w *want) {
 	})
 }
 
-// unchanged reconciles the cluster several times, and fails the test if its object changes.
+// unchanged calls act, waits until the cluster has been reconciled, and fails the test if its MemberCluster has
+// changed.
 func (s scene) unchanged(what string, act func()) {
 	s.Helper()
 	before := s.get().ResourceVersion
 	act()
-	// The one worker reconciles a second cluster after this one, so that this one has been reconciled.
+	// settle waits until another cluster has been reconciled after this one. The controller has only one worker, so that
+	// this cluster has been reconciled, too.
 	s.settle()
 	if after := s.get(); after.ResourceVersion != before {
 		s.Errorf("%s was written: %+v", what, after.Status)
 	}
 }
 
-// settle waits until the current queue is processed. It queues a marker and waits until the only worker has processed
-// the marker.
+// settle waits until the reconciler has processed everything in its queue. It adds other MemberClusters as markers, and
+// waits until the only worker has processed them.
 func (s scene) settle() {
 	s.Helper()
 	for i := range 3 {

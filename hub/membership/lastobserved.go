@@ -12,12 +12,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// observedEvery is the minimum time between two writes that change nothing but MemberCluster.status.lastObservedTime.
-// It is half of hubv1.ObservedWithin, so that the value is never older than that while the cluster answers.
+// observedEvery is the minimum time between two status writes that change nothing but lastObservedTime. It is half of
+// hubv1.ObservedWithin. While the cluster answers, the written time is therefore never older than hubv1.ObservedWithin.
 const observedEvery = hubv1.ObservedWithin / 2
 
-// setLastObserved sets status.lastObservedTime, if the status is written anyway, or if a write of the time is due. It
-// must be the last step, because it must know whether an earlier step has changed the status.
+// setLastObserved sets status.lastObservedTime if another field of the status has changed, or if observedEvery has
+// passed since the last write. It must be the last step of a reconcile, because it must know whether an earlier step
+// has changed the status.
 func (r *Reconciler) setLastObserved(_ context.Context, run *run) (ctrl.Result, error) {
 	if run.released || run.state == nil || run.state.LastHeard.IsZero() {
 		return ctrl.Result{}, nil
@@ -37,8 +38,9 @@ func (r *Reconciler) setLastObserved(_ context.Context, run *run) (ctrl.Result, 
 	return ctrl.Result{RequeueAfter: min(max(wait, time.Second), observedEvery) + rand.N(observedEvery/8)}, nil // spreads the writes of clusters that joined together
 }
 
-// observedDue returns when status.lastObservedTime may be written although nothing else has changed. If this replica
-// has not written this time for the cluster yet, it uses the time in the status.
+// observedDue returns the time from which status.lastObservedTime may be written although nothing else has changed. It
+// is observedEvery after this replica's last write. If this replica has not written yet, it is observedEvery after the
+// time in the status.
 func (r *Reconciler) observedDue(c *hubv1.MemberCluster) time.Time {
 	last := r.records.of(c.Name).observedWritten
 	if said := c.Status.LastObservedTime; last.IsZero() && said != nil {
@@ -47,8 +49,9 @@ func (r *Reconciler) observedDue(c *hubv1.MemberCluster) time.Time {
 	return last.Add(observedEvery)
 }
 
-// observedTime returns the time to write for a cluster that last answered at heard. It is nil if said, the time in the
-// status, is not older. due is true if it may be written although nothing else has changed.
+// observedTime returns the new value of status.lastObservedTime. heard is the time of the cluster's last answer, and
+// said is the old value. at is nil if said is not older than heard. due is true if the new value may be written
+// although nothing else has changed, which is the case from the time dueAt.
 func observedTime(said *metav1.Time, heard, dueAt, now time.Time) (at *metav1.Time, due bool) {
 	t := metav1.NewTime(heard).Rfc3339Copy()
 	if said != nil && !said.Before(&t) {

@@ -57,8 +57,8 @@ func TestAClusterSaysWhenItWasLastObserved(t *testing.T) {
 	s.unchanged("a cluster that is away", func() { links.become(s.name, last) })
 }
 
-// The time that another replica or an earlier process wrote is taken into account: after a restart, the time of each
-// cluster is written once, and only if 30 s have passed.
+// After a restart, the reconciler uses the time in the status, which an earlier process or another replica has written.
+// It writes a new time only if this time is at least 30 s old.
 func TestATimeOfSightThatIsDueIsWrittenByWhoTakesTheClusterOver(t *testing.T) {
 	s := newScene(t, "sights-taken")
 	s.ready("sights-taken-id")

@@ -17,7 +17,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TargetIndex is the field index of ResourceBindings and ClusterResourceBindings by the clusters in spec.clusters.
+// TargetIndex is the name of the field index of bindings by the clusters in spec.clusters.
 const TargetIndex = "spec.clusters.name"
 
 const (
@@ -28,7 +28,7 @@ const (
 
 func indexTargets(indexer client.FieldIndexer) error {
 	for _, b := range []hubv1.BindingObject{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
-		// The index lives as long as the process, so that a context without end is correct.
+		// The index lives as long as the process. Therefore its context has no deadline.
 		if err := indexer.IndexField(context.Background(), b, TargetIndex, targetsOf); err != nil {
 			return fmt.Errorf("indexing %T by cluster: %w", b, err)
 		}
@@ -48,8 +48,8 @@ func targetsOf(o client.Object) []string {
 	return names
 }
 
-// release removes the finalizer of a deleted MemberCluster when no binding names the cluster any more. It confirms this
-// by an uncached read.
+// release removes the finalizer of a deleted MemberCluster when no binding names the cluster any more. An uncached read
+// of all bindings must confirm that there is none.
 func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(run.cluster, hubv1.WithdrawFinalizer) {
 		r.links.Remove(run.cluster.Name)
@@ -75,7 +75,7 @@ func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error)
 	return ctrl.Result{}, client.IgnoreNotFound(r.patchFinalizers(ctx, run))
 }
 
-// left has the number of the bindings that still name a leaving cluster, with an example.
+// left has the number of bindings that still name a leaving cluster, and one object of these bindings as an example.
 type left struct {
 	count   int
 	example string // the first object whose withdrawal is blocked, or else the first object
@@ -147,7 +147,8 @@ func (l *left) addAll(list client.ObjectList, cluster string) error {
 }
 
 // sayWhatIsLeft adds the objects that delay the deletion to the message of the condition Ready. If the cluster answers,
-// the reason is Leaving. Otherwise the reason stays. After a long outage, the message says how to abandon the cluster.
+// it sets the reason Leaving; otherwise the reason does not change. After a long outage, the message says how to give
+// up the objects on the cluster.
 func sayWhatIsLeft(c *hubv1.MemberCluster, l left, now time.Time) {
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	objects := fmt.Sprintf("%d objects are left, such as %s", l.count, l.example)
@@ -177,7 +178,8 @@ func sayWhatIsLeft(c *hubv1.MemberCluster, l left, now time.Time) {
 	setCondition(c, hubv1.ConditionReady, ready.Status, ready.Reason, fmt.Sprintf("%s; the cluster leaves, and %s: %s", ready.Message, objects, way))
 }
 
-// wayOut returns the advice for a cluster that answers, but on which a withdrawal is blocked.
+// wayOut returns the advice for a cluster that answers, but on which the withdrawal of an object is blocked. It is
+// empty if no withdrawal is blocked.
 func wayOut(c *hubv1.MemberCluster, l left) string {
 	if l.heldUp == "" || c.Spec.Leave.WhenUnreachable == hubv1.UnreachableAbandon {
 		return ""

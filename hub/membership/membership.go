@@ -1,9 +1,9 @@
-// Package membership turns MemberClusters and their Secrets into links, and writes the state of the links into the
-// status.
+// Package membership makes a link (a connection to a member) from each MemberCluster and its Secret, and writes the
+// state of the link into the status.
 //
-// It decides which MemberCluster represents a cluster, where the cluster is, and when the finalizer of a deleted
-// MemberCluster is removed. member/connect makes the connections. hub/schedule and hub/dispatch withdraw the objects of
-// a leaving cluster, and membership waits for them.
+// The package decides which MemberCluster represents a cluster, in which region and zones the cluster is, and when the
+// finalizer of a deleted MemberCluster is removed. Package member/connect makes the connections. The packages
+// hub/schedule and hub/dispatch withdraw the objects of a leaving cluster, and membership waits for them.
 //
 //   - Only one MemberCluster represents a cluster: the one that has the cluster's ID in its status. If two have the ID,
 //     it is the older one.
@@ -47,14 +47,16 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Links are the links of the clusters in this replica's shard.
+// Links are the connections to the clusters in this replica's shard, which is the set of clusters that this replica
+// serves.
 type Links interface {
 	member.Links
-	// Holds reports whether the cluster is in this replica's shard. Ensure ignores other clusters.
+	// Holds reports whether the cluster is in this replica's shard. For any other cluster, Ensure does nothing.
 	Holds(cluster string) bool
 }
 
-// Reconciler keeps the links and the status of the MemberClusters in this replica's shard.
+// Reconciler keeps the connections and the status of the MemberClusters in this replica's shard, which is the set of
+// clusters that this replica serves.
 type Reconciler struct {
 	client    client.Client
 	apiReader client.Reader
@@ -65,7 +67,7 @@ type Reconciler struct {
 	// unclaimed returns the number of copies on a cluster that no binding names. It returns false before the first count.
 	unclaimed func(cluster string) (int, bool)
 
-	// tokens returns how to issue and revoke tokens on a cluster. It is nil if no tokens are renewed.
+	// tokens returns the Tokens that issue and revoke the hub's tokens on a cluster. It is nil if no tokens are renewed.
 	tokens  func(cluster string) (Tokens, error)
 	events  events.EventRecorder // nil: no events are sent
 	errands *errands
@@ -75,8 +77,8 @@ type Reconciler struct {
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]] // nil until the controller runs
 }
 
-// New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace. An unreachable cluster gets the
-// NoExecute taint after grace.
+// New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace. A cluster that has been
+// unreachable for the time grace gets a NoExecute taint.
 func New(c client.Client, apiReader client.Reader, links Links, hubID string, grace time.Duration) *Reconciler {
 	r := &Reconciler{
 		client: c, apiReader: apiReader, links: links, hubID: hubID, grace: grace, now: time.Now,
@@ -86,8 +88,8 @@ func New(c client.Client, apiReader client.Reader, links Links, hubID string, gr
 	return r
 }
 
-// SetupWithManager adds the controller and its index. The controller has one worker, because two workers could give the
-// same cluster to two MemberClusters. One is enough, because a reconcile never waits for a member.
+// SetupWithManager adds the controller and its index. The controller has one worker, because two workers could accept
+// two MemberClusters for the same cluster. One worker is enough, because a reconcile never waits for a member.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := indexTargets(mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -106,8 +108,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Wake queues a cluster, because its link or its shard has changed. Before the controller runs it does nothing, because
-// the start of the controller queues every cluster.
+// Wake queues a cluster, because its link has changed, or because it is new in this replica's shard. Before the
+// controller runs, Wake does nothing: the controller queues every cluster when it starts.
 func (r *Reconciler) Wake(cluster string) {
 	if queue := r.queue.Load(); queue != nil {
 		(*queue).Add(request(cluster))
@@ -124,7 +126,7 @@ func request(cluster string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: cluster}}
 }
 
-// usersOf returns requests for the MemberClusters whose kubeconfig is in the Secret.
+// usersOf returns reconcile requests for the MemberClusters whose kubeconfig is in the Secret.
 func (r *Reconciler) usersOf(ctx context.Context, secret client.Object) []reconcile.Request {
 	return r.requestsFor(ctx, func(c *hubv1.MemberCluster) bool {
 		return c.Spec.Connection.Direct != nil && c.Spec.Connection.Direct.KubeconfigSecretRef.Name == secret.GetName()
@@ -150,14 +152,15 @@ func (r *Reconciler) requestsFor(ctx context.Context, concerned func(*hubv1.Memb
 type run struct {
 	cluster, before *hubv1.MemberCluster // before is the object as last read or written
 
-	// kubeconfig and stored are set by readKubeconfig. kubeconfig is nil if the cluster has none, and the cluster then
-	// has no link. stored describes its credentials.
+	// kubeconfig and stored are set by the step readKubeconfig. kubeconfig is nil if the Secret has none; the cluster then
+	// has no link. stored describes the credentials in the kubeconfig.
 	kubeconfig []byte
 	stored     credential.Credential
 	secret     *corev1.Secret // nil if there is no Secret
-	// settled is true if an earlier step has set Ready. The state of the link is then not read.
+	// settled is true if an earlier step has set the condition Ready, or if the cluster has left this replica's shard.
+	// Later steps then do not read the state of the link.
 	settled bool
-	// state is set by observe. It is nil if there is no link.
+	// state is the state of the link, which the step observe sets. It is nil if there is no link.
 	state *member.LinkState
 	// released is true if the finalizer has been removed. The MemberCluster may then be deleted already.
 	released bool
@@ -197,7 +200,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, nil
 }
 
-// walk runs the steps in order. It returns the earliest time at which a step wants to run again.
+// walk runs the steps of a reconcile in order. The result has the shortest time after which one of the steps must run
+// again.
 func walk(ctx context.Context, run *run, steps []step) (ctrl.Result, error) {
 	var result ctrl.Result
 	for _, s := range steps {
@@ -212,8 +216,8 @@ func walk(ctx context.Context, run *run, steps []step) (ctrl.Result, error) {
 	return result, nil
 }
 
-// hold adds the finalizer before the first link. A deletion of the MemberCluster therefore always withdraws the copies
-// first.
+// hold adds the finalizer before the hub connects to the cluster for the first time. Therefore a deletion of the
+// MemberCluster always withdraws the copies before the MemberCluster is gone.
 func (r *Reconciler) hold(ctx context.Context, run *run) (ctrl.Result, error) {
 	if !controllerutil.AddFinalizer(run.cluster, hubv1.WithdrawFinalizer) {
 		return ctrl.Result{}, nil

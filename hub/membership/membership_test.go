@@ -92,8 +92,8 @@ func TestTheHubMayBeAMember(t *testing.T) {
 	}
 }
 
-// TestAClusterThatOnceClaimedToBeTheHubHasNoLink begins with a status of an older hub version, which had accepted the
-// cluster's claim.
+// TestAClusterThatOnceClaimedToBeTheHubHasNoLink begins with a status that only an older version of Hanse could write:
+// status.clusterID is the ID of the hub, although spec.hub is not set.
 func TestAClusterThatOnceClaimedToBeTheHubHasNoLink(t *testing.T) {
 	s := newScene(t, "claimed")
 	s.join()
@@ -154,7 +154,7 @@ func TestAClusterJoinsOnce(t *testing.T) {
 		t.Errorf("the refused one has clusterID %q", id)
 	}
 
-	// With another kubeconfig, the refused MemberCluster is connected again.
+	// After it gets the kubeconfig of another cluster, the hub connects the refused MemberCluster.
 	links.become("elsewhere", connected("rival-other-id"))
 	second.secret("elsewhere")
 	second.is(hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonConnected, "")

@@ -24,17 +24,17 @@ var (
 	}, []string{"cluster"})
 )
 
-// Metrics are the collectors of this package, from which docs/metrics.md is generated. Only the leader exports those of
-// Readiness.
+// Metrics are the collectors of this package, from which docs/metrics.md is generated. Only the leading replica exports
+// the metric of Readiness.
 var Metrics = []prometheus.Collector{credentialsExpiry, unclaimedCopies, Readiness{}}
 
 func init() { metrics.Registry.MustRegister(credentialsExpiry, unclaimedCopies) }
 
-// Readiness is the metric of the readiness of members. Each scrape reads the MemberClusters from the cache, so that a
-// deleted one has no series.
+// Readiness is the metric that says whether each member is ready. Each scrape reads the MemberClusters from the cache,
+// so that a deleted MemberCluster has no time series.
 type Readiness struct{ client.Reader }
 
-// Lead exports the metric until ctx ends. The manager runs it in the leading replica only.
+// Lead exports the metric until ctx ends. The manager calls Lead in the leading replica only.
 func (r Readiness) Lead(ctx context.Context) error {
 	if err := metrics.Registry.Register(r); err == nil { // only in tests a process has a second hub, whose members are not exported
 		defer metrics.Registry.Unregister(r)

@@ -14,21 +14,22 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// longestNote is the maximum length of the note of an event, in characters. The API server accepts 1024 bytes, and a
-// character has at most four.
+// longestNote is the maximum length of an event's note, in characters. The API server accepts 1,024 bytes, and a
+// character has at most four bytes.
 const longestNote = 256
 
 // news is one event about a cluster.
 type news struct{ kind, reason, note string }
 
-// troubles are the condition types that are True while a user must act.
+// troubles are the condition types whose status True means that a user must act.
 var troubles = []string{
 	hubv1.ConditionCredentialsExpireSoon, hubv1.ConditionTopologyChanged, hubv1.ConditionAnswersTooLarge, hubv1.ConditionUnclaimed,
 }
 
-// changes returns the events for a changed status. There is an event if a cluster is lost or replaced by another one,
-// if its credentials are refused or expire soon, and when such a state ends. A new message of the same reason causes no
-// event.
+// changes returns the events for a changed status. Ready and CredentialsValid cause an event if they become False, if
+// the reason of False changes, and if they become True after False. The first True of Ready also causes an event. The
+// condition types in troubles cause an event if they become True, or get another reason while True. A new message alone
+// causes no event.
 func changes(before, after []metav1.Condition, now time.Time) []news {
 	var out []news
 	for _, t := range []string{hubv1.ConditionReady, hubv1.ConditionCredentialsValid} {
@@ -49,7 +50,7 @@ func changes(before, after []metav1.Condition, now time.Time) []news {
 			out = append(out, news{corev1.EventTypeWarning, is.Reason, is.Message})
 		}
 	}
-	// Ready and CredentialsValid may have the same reason, such as Unauthorized. One event is then enough.
+	// Ready and CredentialsValid may have the same reason, such as Unauthorized. In this case, one event is enough.
 	var told []string
 	out = slices.DeleteFunc(out, func(n news) bool {
 		twice := slices.Contains(told, n.reason)
@@ -62,7 +63,7 @@ func changes(before, after []metav1.Condition, now time.Time) []news {
 	return out
 }
 
-// turned reports whether a condition now has this status, and had another status or another reason before.
+// turned reports whether a condition has the status `to` now, and had another status or another reason before.
 func turned(to metav1.ConditionStatus, was, is *metav1.Condition) bool {
 	return is != nil && is.Status == to && (was == nil || was.Status != is.Status || was.Reason != is.Reason)
 }

@@ -6,17 +6,19 @@ import (
 	"time"
 )
 
-// record has data about one MemberCluster that this replica keeps in memory, and that the status does not have.
+// record has data about one MemberCluster that only this replica's memory has, and not the status.
 type record struct {
-	// refused is set if another MemberCluster represents the same cluster. The hub then does not connect again.
+	// refused is set if another MemberCluster represents the same cluster. The hub then does not connect to the cluster
+	// again.
 	refused refused
 	// capacityWritten and observedWritten are the times at which capacity and lastObservedTime were last written to the
 	// status.
 	capacityWritten, observedWritten time.Time
 }
 
-// refused is the cluster of a MemberCluster's kubeconfig, if another MemberCluster represents this cluster. The status
-// cannot record it: a clusterID in the status never changes, but this MemberCluster may get another kubeconfig.
+// refused records that another MemberCluster represents the cluster of a MemberCluster's kubeconfig. It is not in the
+// status, because a clusterID in the status never changes. This MemberCluster may get the kubeconfig of another cluster
+// later.
 type refused struct {
 	clusterID  string
 	kubeconfig [sha256.Size]byte
@@ -28,7 +30,7 @@ type records struct {
 	byCluster map[string]record
 }
 
-// of returns the record of a MemberCluster. It is empty if there is no record.
+// of returns the record of a MemberCluster. It returns an empty record if this replica has none.
 func (r *records) of(cluster string) record {
 	r.mu.Lock()
 	defer r.mu.Unlock()

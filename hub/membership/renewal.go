@@ -25,7 +25,7 @@ type renewal struct {
 	cluster string
 	inUse   credential.Credential
 	// stored are the credentials in the Secret. They differ from inUse until the cluster has accepted them. refused is
-	// true if the cluster has refused them.
+	// true if the cluster has refused the hub's credentials.
 	stored  credential.Credential
 	refused bool
 	// ours is true if hansectl created the Secret. Only then does the hub renew its credentials.
@@ -35,14 +35,15 @@ type renewal struct {
 	now   time.Time
 }
 
-// due is the result of the decision: whether to renew the credentials now, and when to check again.
+// due is the result of the decision. It says whether to renew the credentials now, and when to check them again.
 type due struct {
 	renew bool
 	// soon is true if less than a third of the credentials' lifetime is left.
 	soon bool
-	// cannot is the reason why credentials that are due cannot be renewed. It is empty if there is no such reason.
+	// cannot says why the hub cannot renew credentials that are due for renewal. It is empty if the hub can renew them, or
+	// if they are not due.
 	cannot string
-	// wait is the time until the next check. It is zero if only a change requires a check.
+	// wait is the time until the next check. It is zero if no check is needed until something changes.
 	wait time.Duration
 }
 
@@ -73,8 +74,8 @@ func (r renewal) decide() due {
 	return d
 }
 
-// setExpireSoon sets the condition CredentialsExpireSoon. Its message has the expiry and tells a user what to do.
-// failure is the error of the last attempt.
+// setExpireSoon sets the condition CredentialsExpireSoon for credentials that could not be renewed. The message says
+// when they expire and what a user must do. failure is the error of the last attempt, or nil.
 func setExpireSoon(c *hubv1.MemberCluster, inUse credential.Credential, d due, failure error) {
 	reason, why := hubv1.ReasonNotRenewable, d.cannot
 	if failure != nil {
@@ -94,7 +95,8 @@ func setExpireSoon(c *hubv1.MemberCluster, inUse credential.Credential, d due, f
 		"the credentials %s and were not renewed: %s; give the hub new ones: hansectl rotate %s --member-kubeconfig FILE", until, why, c.Name))
 }
 
-// failed returns why a renewal failed. It omits the text of the member's error, because a member may send any text.
+// failed returns why a renewal failed. It leaves out the text of the member's error, because a member may send any
+// text.
 func failed(err error) (reason, why string) {
 	switch {
 	case errors.Is(err, errUnusable), errors.Is(err, errReadOnly):
@@ -109,7 +111,7 @@ func failed(err error) (reason, why string) {
 	return hubv1.ReasonRenewalFailed, "the cluster did not make a token; the hub tries again"
 }
 
-// credentialsStatus returns the status of credentials.
+// credentialsStatus returns the value of MemberCluster.status.credentials for the given credentials.
 func credentialsStatus(c credential.Credential) *hubv1.CredentialsStatus {
 	s := &hubv1.CredentialsStatus{ID: c.ID, IssueTime: statusTime(c.Issued), ExpireTime: statusTime(c.Expires)}
 	if c.Secret != "" {
@@ -126,8 +128,8 @@ func statusTime(t time.Time) *metav1.Time {
 	return &at
 }
 
-// replaced returns the Secret of the token that the credentials in use have replaced. It is nil if there is none, or if
-// a user has set the credentials.
+// replaced returns the Secret of the hub's previous token, after the hub has begun to use another token. It is nil if
+// there is no such Secret, or if the credentials in use are no token that is bound to a Secret.
 func replaced(before *hubv1.CredentialsStatus, inUse credential.Credential) *hubv1.TokenSecret {
 	if before == nil || before.TokenSecret == nil || before.ID == inUse.ID || inUse.UID == "" || before.TokenSecret.UID == inUse.UID {
 		return nil

@@ -12,8 +12,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// rivals returns requests for the other MemberClusters of the same cluster. After a change of one of them, the others
-// must be reconciled.
+// rivals returns reconcile requests for the other MemberClusters with the same cluster as a changed MemberCluster. The
+// change may decide which of them represents the cluster.
 func (r *Reconciler) rivals(ctx context.Context, o client.Object) []reconcile.Request {
 	cluster, ok := o.(*hubv1.MemberCluster)
 	if !ok || cluster.Status.ClusterID == "" {
@@ -31,7 +31,7 @@ func (r *Reconciler) setRefused(cluster string, f refused) {
 	r.records.change(cluster, func(known *record) { known.refused = f })
 }
 
-// refuseKnownRival sets Ready to False without a connection, if this replica knows that another MemberCluster
+// refuseKnownRival sets Ready to False and does not connect, if this replica already knows that another MemberCluster
 // represents the cluster.
 func (r *Reconciler) refuseKnownRival(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled {
@@ -54,8 +54,9 @@ func (r *Reconciler) refuseKnownRival(ctx context.Context, run *run) (ctrl.Resul
 	return ctrl.Result{}, nil
 }
 
-// claim sets clusterID in the status, unless another MemberCluster has this ID. It reads from the API server, because
-// it must see a write that was just made. It is called only while the status has no clusterID.
+// claim sets clusterID in the status, unless another MemberCluster has this ID. In that case, refusedNow is true. claim
+// reads from the API server, because a cached read could miss a recent write. It is called only while the status has no
+// clusterID.
 func (r *Reconciler) claim(ctx context.Context, run *run, id string) (refusedNow bool, err error) {
 	holder, err := holderOf(ctx, r.apiReader, run.cluster, id)
 	if err != nil {
@@ -76,9 +77,9 @@ func (r *Reconciler) refuse(run *run, holder string) {
 		fmt.Sprintf("this is the cluster that MemberCluster %s holds: a cluster joins once; delete one of the two, or give this one the kubeconfig of another cluster", holder))
 }
 
-// holderOf returns the name of another MemberCluster that represents the cluster instead of this one. It is empty if
-// there is none. A MemberCluster with the ID in its status comes first, because it may have objects on the cluster. If
-// both have the ID, the older one comes first, then the first by name.
+// holderOf returns the name of another MemberCluster that represents the cluster instead of self. It is empty if there
+// is none. A MemberCluster with the ID in its status has precedence, because it may have objects on the cluster. Among
+// several with the ID, the oldest one has precedence; at the same age, the first by name.
 func holderOf(ctx context.Context, reader client.Reader, self *hubv1.MemberCluster, id string) (string, error) {
 	var list hubv1.MemberClusterList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

@@ -20,11 +20,11 @@ import (
 // longestMessage limits the message of a condition, in characters.
 const longestMessage = 4096
 
-// observed copies the state of a link into the status of its MemberCluster.
+// observed copies the state of the link to a cluster into the status of its MemberCluster.
 func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 	c.Status.ObservedGeneration = c.Generation
-	// Before the end of the first connection attempt, the state of the link is not known. The status from before a restart
-	// then stays.
+	// Before the end of the first connection attempt, the state of the link is not known. The conditions then stay as they
+	// were before the restart of the hub.
 	before := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	if state.Ready != metav1.ConditionUnknown || before == nil || before.Reason == hubv1.ReasonSecretMissing {
 		message := state.Message
@@ -55,7 +55,7 @@ func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 	setCondition(c, hubv1.ConditionTopologyChanged, metav1.ConditionFalse, hubv1.ReasonTopologyStable, "region and zones are those of the labels or of the nodes")
 }
 
-// served lists kinds by group and name.
+// served returns the kinds as a list for the status, sorted by group and kind.
 func served(kinds map[schema.GroupKind][]string) []hubv1.ServedKind {
 	var out []hubv1.ServedKind
 	for gk, versions := range kinds {
@@ -67,9 +67,10 @@ func served(kinds map[schema.GroupKind][]string) []hubv1.ServedKind {
 	return out[:min(len(out), hubv1.MostAPIResources)]
 }
 
-// pinned returns the topology. Labels of the MemberCluster take precedence over values from nodes. A value from nodes
-// never changes once it is set, even if nodes are removed. If nodes now have another value, moved is a message that
-// says what to do. An unknown region is set as soon as all nodes have the same region.
+// pinned returns the topology of a cluster. The labels of the MemberCluster take precedence over values from nodes. A
+// value from nodes never changes once it is set, even if nodes are removed. If the nodes now have another value, moved
+// says so and says what to do; otherwise moved is empty. An unknown region is set as soon as all nodes have the same
+// region.
 func pinned(before hubv1.ClusterTopology, labels map[string]string, facts member.Facts) (after hubv1.ClusterTopology, moved string) {
 	after = before
 	var news []string
@@ -110,7 +111,8 @@ func setCredentials(c *hubv1.MemberCluster, state member.LinkState) {
 	setCondition(c, hubv1.ConditionCredentialsValid, state.Credentials, state.CredentialsReason, state.CredentialsMessage)
 }
 
-// setTooLarge sets the condition for a cluster whose responses exceed a limit of the hub.
+// setTooLarge sets the condition for a cluster whose responses exceed a limit of the hub. `what` names the limit. If it
+// is empty, the condition is removed.
 func setTooLarge(c *hubv1.MemberCluster, what string) {
 	if what == "" {
 		meta.RemoveStatusCondition(&c.Status.Conditions, hubv1.ConditionAnswersTooLarge)
@@ -120,7 +122,8 @@ func setTooLarge(c *hubv1.MemberCluster, what string) {
 		"an answer of cluster %s exceeds the limit of the hub (%s) and was dropped, so earlier facts stay: look for a faulty or hostile server or proxy there", c.Name, what))
 }
 
-// setUnclaimed sets the condition about copies on the cluster that no binding names.
+// setUnclaimed sets the condition about the n copies on the cluster that no binding names. If n is 0, the condition is
+// removed.
 func setUnclaimed(c *hubv1.MemberCluster, n int) {
 	if n == 0 {
 		c.Status.Unclaimed = nil

@@ -13,8 +13,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// taint sets the hub's own taints according to the condition Ready. Before the end of the first connection attempt, the
-// taints stay as they are. Their times therefore survive a restart, and a change of the replica.
+// taint sets the hub's own taints of the cluster according to the condition Ready. Until the first connection attempt
+// has ended, the taints do not change. Therefore they keep their times after a restart, or after another replica has
+// taken over the cluster.
 func (r *Reconciler) taint(_ context.Context, run *run) (ctrl.Result, error) {
 	if !run.settled && (run.state == nil || run.state.Ready == metav1.ConditionUnknown) {
 		return ctrl.Result{}, nil
@@ -25,14 +26,15 @@ func (r *Reconciler) taint(_ context.Context, run *run) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// silent reports whether a cluster does not answer. A cluster that refuses the credentials, has another certificate, or
-// throttles requests does answer.
+// silent reports whether a cluster does not answer. It is false for a cluster that refuses the credentials, has another
+// certificate, or throttles requests, because such a cluster answers.
 func silent(c *hubv1.MemberCluster) bool {
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	return ready != nil && ready.Status != metav1.ConditionTrue && ready.Reason == hubv1.ReasonUnreachable
 }
 
-// tainted returns the new taints of a cluster, and the time until they must be checked again.
+// tainted returns the new taints of a cluster, and the time until they must be checked again, or 0 if no check is
+// needed.
 func tainted(before []corev1.Taint, silent bool, now time.Time, grace time.Duration) (after []corev1.Taint, wait time.Duration) {
 	after = slices.DeleteFunc(slices.Clone(before), func(t corev1.Taint) bool { return t.Key == hubv1.UnreachableTaint && !silent })
 	if !silent {
@@ -53,7 +55,7 @@ func tainted(before []corev1.Taint, silent bool, now time.Time, grace time.Durat
 	return append(after, corev1.Taint{Key: hubv1.UnreachableTaint, Effect: corev1.TaintEffectNoExecute, TimeAdded: &at}), 0
 }
 
-// find returns the time of the hub's own taint with this effect. It is nil if there is no such taint.
+// find returns the time at which the hub's own taint with this effect was added. It is nil if there is no such taint.
 func find(taints []corev1.Taint, effect corev1.TaintEffect) *metav1.Time {
 	for _, t := range taints {
 		if t.Key == hubv1.UnreachableTaint && t.Effect == effect && t.TimeAdded != nil {

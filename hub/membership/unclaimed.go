@@ -13,16 +13,17 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// WatchedCopies are the watched objects on a member that have the hub's label.
+// WatchedCopies has the objects on a member that the hub watches because they have the hub's label.
 type WatchedCopies interface {
 	Each(visit func(member.Observation))
 }
 
-// Unclaimed counts the copies on each member that no binding names, such as copies of objects that a restored hub does
-// not have. Every replica counts the copies of its members. Unclaimed never removes a copy.
+// Unclaimed counts the copies on each member that no binding names. Such copies are left, for example, if the hub was
+// restored from a backup without their objects. Every replica counts on the members that it serves. Unclaimed never
+// removes a copy.
 type Unclaimed struct {
-	// bindings reads bindings from the cache. members returns the members of this replica. changed is called for a member
-	// whose number of unclaimed copies has changed.
+	// bindings reads bindings from the cache. members returns the members that this replica serves. changed is called for
+	// a member whose number of unclaimed copies has changed.
 	bindings client.Reader
 	members  func() map[string]WatchedCopies
 	changed  func(cluster string)
@@ -31,8 +32,9 @@ type Unclaimed struct {
 	counts map[string]int
 }
 
-// CountUnclaimed returns a counter whose numbers are written to the status of MemberClusters. The caller must run the
-// counter. members returns this replica's members. Call CountUnclaimed before SetupWithManager.
+// CountUnclaimed returns a counter, whose numbers the Reconciler writes to the status of MemberClusters. The caller
+// must start the counter. members returns the members that this replica serves. Call CountUnclaimed before
+// SetupWithManager.
 func (r *Reconciler) CountUnclaimed(members func() map[string]WatchedCopies) *Unclaimed {
 	u := &Unclaimed{bindings: r.client, members: members, changed: r.Wake}
 	r.unclaimed = u.of
@@ -66,7 +68,7 @@ func (u *Unclaimed) Start(ctx context.Context) error {
 	}
 }
 
-// count counts the copies on every member once. If the bindings cannot be read, the numbers do not change.
+// count counts the unclaimed copies on every member once. If the bindings cannot be read, the numbers do not change.
 func (u *Unclaimed) count(ctx context.Context) error {
 	now := map[string]int{}
 	for cluster, held := range u.members() {
@@ -108,8 +110,9 @@ func (u *Unclaimed) count(ctx context.Context) error {
 	return nil
 }
 
-// isCopy reports whether the hub has applied the object. Some operators pass the labels of a copy on to other objects.
-// Such an object has another kind or name than the owner that its annotation names.
+// isCopy reports whether the object is a copy that the hub has applied and that is not being deleted. The hub's label
+// alone does not tell: some operators pass the labels of a copy on to other objects. Such an object has another kind or
+// name than the hub object that its annotation names.
 func isCopy(o member.Observation) bool {
 	own := hubv1.ObjectIdentity{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
 	return o.Owner == own && o.Hash != "" && !o.Deleting

@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// copiesOf are the watched copies of one member.
+// copiesOf has the copies that the hub watches on one member.
 type copiesOf []member.Observation
 
 func (c copiesOf) Each(visit func(member.Observation)) {
@@ -23,7 +23,7 @@ func (c copiesOf) Each(visit func(member.Observation)) {
 	}
 }
 
-// boundNames are the objects that have a binding, each with the clusters that the binding names.
+// boundNames has the objects with a binding. For each object, it has the clusters that the binding names.
 type boundNames struct {
 	client.Reader
 	on  map[string][]string

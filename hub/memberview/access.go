@@ -26,8 +26,8 @@ type who struct {
 	asked []string // names of the requested objects, for the log
 }
 
-// identify returns the user of a token. It makes a TokenReview on the hub's API server. The token may be valid for the
-// API server, or only for this service. A user without a token sends a proof instead, see proof.go.
+// identify returns the user of a token by a TokenReview on the hub's API server. The token may be valid for the API
+// server, or only for the audience of this service. A user without a token sends a signed proof instead, see proof.go.
 func (v *View) identify(ctx context.Context, token string) (who, error) {
 	if strings.HasPrefix(token, proofPrefix) {
 		return v.identifyByProof(ctx, token)
@@ -44,8 +44,8 @@ func (v *View) identify(ctx context.Context, token string) (who, error) {
 	return who{}, apierrors.NewUnauthorized("the hub's API server does not know the token, or it has expired")
 }
 
-// mayLook checks that the user has the verb view on the MemberCluster. A user without it may still view the objects of
-// one namespace, with the verb view on the bindings of this namespace.
+// mayLook checks that the user has the custom RBAC verb view on the MemberCluster. A user without this right may still
+// view the objects of one namespace, with the verb view on the ResourceBindings of this namespace.
 func (v *View) mayLook(ctx context.Context, q *question) error {
 	err := needsRole(q.who, q.namespace)
 	if q.cluster != "" {
@@ -67,7 +67,7 @@ func (v *View) mayLook(ctx context.Context, q *question) error {
 	return err
 }
 
-// mayView checks the verb view on the MemberCluster.
+// mayView returns an error if the user lacks the custom RBAC verb view on the MemberCluster.
 func (v *View) mayView(ctx context.Context, q *question) error {
 	members := hubv1.GroupVersion.WithResource("memberclusters").GroupResource()
 	allowed, err := v.may(ctx, q.who, authorizationv1.ResourceAttributes{Verb: "view", Group: members.Group, Resource: members.Resource, Name: q.cluster})
@@ -83,7 +83,8 @@ func needsView(q *question) error {
 	return apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb view on the MemberCluster%s", q.who.name, roleIn(q.namespace)))
 }
 
-// roleIn names the ClusterRole that lets a user view the objects of a namespace.
+// roleIn returns a text that names the ClusterRole with which a user may view the objects of a namespace. It is empty
+// without a namespace.
 func roleIn(namespace string) string {
 	if namespace == "" {
 		return ""
@@ -91,7 +92,7 @@ func roleIn(namespace string) string {
 	return fmt.Sprintf(", or on resourcebindings in namespace %s: ask for the ClusterRole hanse-view in namespace %s", namespace, namespace)
 }
 
-// placed is an object that has a binding which names the requested member.
+// placed is a hub object whose binding names the requested member.
 type placed struct {
 	id      hubv1.ObjectIdentity
 	binding hubv1.BindingObject // shared with the cache
@@ -99,11 +100,11 @@ type placed struct {
 	resource schema.GroupVersionResource
 }
 
-// longestName is the limit of API servers for names.
+// longestName is the maximum length of a name that an API server accepts.
 const longestName = 253
 
-// find returns the hub object if the user may get it. Otherwise the error is the same as for a missing object, so that
-// it does not reveal whether the object exists.
+// find returns the hub object, if the user may get it and its binding names the requested member. Otherwise the error
+// is the same as for a missing object, so that it does not reveal whether the object exists.
 func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) {
 	p := placed{id: o.identity()}
 	if err := checkName(o); err != nil {
@@ -128,8 +129,8 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 	mapping, err := v.opts.Mapper.RESTMapping(p.id.GroupKind())
 	switch {
 	case meta.IsNoMatchError(err) && p.binding.BindingSpec().ObjectRef.Bundle != nil:
-		// A Bundle may have objects of a kind that the hub does not serve. The rights of the user, and of the account of the
-		// Bundle, are then checked for the resource name that is usual for the kind.
+		// A Bundle may have objects of a kind that the hub does not serve. In this case, the user's rights are checked for
+		// the usual resource name of the kind, because the RESTMapper does not know the real one.
 		p.resource, _ = meta.UnsafeGuessKindToResource(p.binding.BindingSpec().ObjectRef.GroupVersionKind())
 	case meta.IsNoMatchError(err):
 		return p, refused // the kind's CRD does not exist on the hub
@@ -201,7 +202,8 @@ func causeOf(err error) string {
 	return "its API server does not answer"
 }
 
-// internal logs an error that the user cannot mend and must not read. It returns an error without details.
+// internal logs an error that the user cannot mend and must not read. It returns an error for the user without the
+// details.
 func (v *View) internal(doing string, err error) error {
 	err = fmt.Errorf("%s: %w", doing, err)
 	v.opts.Logger.Error(err, "Not answering a user")

@@ -14,7 +14,8 @@ import (
 	membercontent "github.com/hanse-dev/hanse/member/content"
 )
 
-// adopt handles an AdoptRequest: it adopts an object, or returns the changes that adoption would make.
+// adopt handles an AdoptRequest. It adopts an object of a member, which means that Hanse takes the object over as a
+// copy. Without a UID in the request, it only returns the changes that adoption would make.
 func (v *View) adopt(ctx context.Context, q *question) (any, error) {
 	var in AdoptRequest
 	if err := q.read(&in); err != nil {
@@ -52,8 +53,8 @@ func (v *View) adopt(ctx context.Context, q *question) (any, error) {
 	return AdoptAnswer{State: AdoptRefused, Refused: reasonOf(&o)}, nil
 }
 
-// demandAdopt checks the right to adopt objects of the member. The user must also have the right to update the hub
-// object, because adoption writes the hub object's content to the member.
+// demandAdopt returns an error if the user lacks the verb adopt on the MemberCluster. If write is true, the user also
+// needs the right to update the hub object, because adoption writes the hub object's content to the member.
 func (v *View) demandAdopt(ctx context.Context, q *question, p placed, write bool) error {
 	allowed, err := v.mayAdopt(ctx, q)
 	if err != nil {
@@ -77,23 +78,24 @@ func (v *View) demandAdopt(ctx context.Context, q *question, p placed, write boo
 	return err
 }
 
-// mayAdopt checks the right to adopt. Authors of placements need the same right for apply.adoption.
+// mayAdopt reports whether the user has the verb adopt on the MemberCluster. The author of a placement needs the same
+// right to set apply.adoption.
 func (v *View) mayAdopt(ctx context.Context, q *question) (bool, error) {
 	return v.may(ctx, q.who, authorizationv1.ResourceAttributes{
 		Verb: "adopt", Group: hubv1.GroupVersion.Group, Resource: "memberclusters", Name: q.cluster,
 	})
 }
 
-// notShown returns the refusal for a user who may not see an object that Hanse does not manage. To see it, a user needs
-// the right to adopt it. Otherwise a user could create a hub object in order to read the object of the same kind and
-// name on every member.
+// notShown returns the reason why a user does not see a member's object that Hanse does not manage. A user who may
+// adopt the object may see it. Any other user could create hub objects in order to read the objects of the same kind
+// and name on every member.
 func notShown(q *question) *Reason {
 	return &Reason{Reason: hubv1.ReasonAlreadyExists, Message: fmt.Sprintf(
 		"the object exists on the cluster and is not Hanse's; user %q needs the verb adopt on MemberCluster %s to see it",
 		q.who.name, q.cluster)}
 }
 
-// wouldAdopt returns the changes that the adoption of an object would make.
+// wouldAdopt returns the changes that adoption would make to an object of the member. It changes nothing.
 func (v *View) wouldAdopt(ctx context.Context, q *question, m Member, p placed, in AdoptRequest) (any, error) {
 	intent, stop, err := v.opts.Intent(ctx, q.cluster, p.id, nil)
 	if err != nil {

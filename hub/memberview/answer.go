@@ -37,11 +37,12 @@ type question struct {
 	held    []func()
 }
 
-// hold makes the handler call free after it has written the answer. free releases a slot or memory.
+// hold makes the handler call free after it has written the answer. free gives back a slot (the permission for one
+// request) or memory.
 func (q *question) hold(free func()) { q.held = append(q.held, free) }
 
-// keep returns a context under which the responses of the member count against the memory limit until the user's answer
-// is written.
+// keep returns a context for requests to the member. Until the user's answer is written, the member's responses count
+// against the memory limit.
 func (q *question) keep(ctx context.Context) context.Context {
 	ctx, done := answer.Keep(ctx)
 	q.hold(done)
@@ -54,8 +55,8 @@ func (q *question) release() {
 	}
 }
 
-// answer returns a handler. It identifies the user, calls f for the answer, and logs the request. what is the name of
-// the request.
+// answer returns the handler of a request. The handler identifies the user, calls f for the answer, and logs the
+// request. `what` is the name of the request.
 func (v *View) answer(what string, f func(context.Context, *question) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
@@ -76,7 +77,7 @@ func (v *View) answer(what string, f func(context.Context, *question) (any, erro
 	}
 }
 
-// ask answers the request. If another replica has the member in its shard, ask passes the request on to it.
+// ask returns the answer to a request. If another replica serves the member, ask passes the request on to this replica.
 func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, q *question, what string, f func(context.Context, *question) (any, error)) (any, error) {
 	token := r.Header.Get(TokenHeader)
 	if token == "" {
@@ -109,8 +110,8 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	return v.passOn(ctx, holder, q, token, what)
 }
 
-// know identifies the user, and checks the right to view the member or the namespace. This is the first work for any
-// request.
+// know identifies the user, and checks the right to view the member or the namespace. Every request begins with this
+// check.
 func (v *View) know(ctx context.Context, r *http.Request, q *question, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
@@ -139,7 +140,8 @@ func peer(r *http.Request) string {
 	return host
 }
 
-// accounts returns the namespace of a ServiceAccount as a party for slots. It returns no party for any other user.
+// accounts returns the namespace of a ServiceAccount as a slots.Party, so that all ServiceAccounts of a namespace share
+// a limit. It returns nothing for any other user.
 func accounts(w who) []slots.Party {
 	namespace, _, err := serviceaccount.SplitUsername(w.name)
 	if err != nil {
@@ -148,8 +150,8 @@ func accounts(w who) []slots.Party {
 	return []slots.Party{{Name: namespace, Most: accountsOfNamespace}}
 }
 
-// memberSlot takes a slot of the member for a request about the given objects. Several limits apply to the slot: of the
-// user, of the namespace of the user's ServiceAccount, and of the namespaces of the objects.
+// memberSlot waits until a request about the given objects may be sent to the member. The number of concurrent requests
+// is limited for the user, for the namespace of the user's ServiceAccount, and for each namespace of the objects.
 func (v *View) memberSlot(ctx context.Context, of *slots.Slots, q *question, objects ...placed) error {
 	var namespaces []string
 	if own, _, err := serviceaccount.SplitUsername(q.who.name); err == nil {
@@ -173,8 +175,9 @@ func (v *View) memberSlot(ctx context.Context, of *slots.Slots, q *question, obj
 	return nil
 }
 
-// member returns the member, and takes the needed slots for a request about the given objects. A request that is slow
-// takes a second slot. The slots are freed once the answer is written.
+// member returns the member, after it has waited until a request about the given objects may be sent. Several limits
+// apply to concurrent requests; a slow request also counts against the limit of slow requests. The request counts until
+// its answer is written.
 func (v *View) member(ctx context.Context, q *question, slow bool, objects ...placed) (Member, error) {
 	if err := v.memberSlot(ctx, v.members.get(q.cluster), q, objects...); err != nil {
 		return nil, err
@@ -187,7 +190,8 @@ func (v *View) member(ctx context.Context, q *question, slow bool, objects ...pl
 	return v.opts.Members(q.cluster)
 }
 
-// body reads the body of a request within a short timeout, because a request holds a slot while its body is read.
+// body reads the body of a request within a short timeout, because the request already counts against the limit of
+// concurrent requests.
 func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	connection := http.NewResponseController(w)
 	if err := connection.SetReadDeadline(time.Now().Add(readWithin)); err != nil {
@@ -201,7 +205,7 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the request has not arrived whole within %s", readWithin))
 	}
-	// Later reads only notice that the sender has closed the connection, and need no timeout.
+	// A later read only detects that the sender has closed the connection. It needs no timeout.
 	if err := connection.SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("lifting the bound of how long a request may take to arrive: %w", err)
 	}
@@ -211,7 +215,7 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // largestAnswer is the maximum size of an answer.
 const largestAnswer = 16 << 20
 
-// passOn sends the request to the replica whose shard has the member. That replica checks the token again.
+// passOn sends the request to the replica that serves the member. That replica checks the token again.
 func (v *View) passOn(ctx context.Context, to Holder, q *question, token, what string) (any, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+to.Address+PathIn(q.cluster, what, q.namespace), bytes.NewReader(q.body))
 	if err != nil {
@@ -268,7 +272,8 @@ func write(w http.ResponseWriter, code int, result any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	// A client that reads slowly holds slots, so that this deadline is shorter than the server's.
+	// While a client reads the answer, the request counts against limits. Therefore this deadline is shorter than the
+	// server's.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin))
 	w.WriteHeader(code)
 	_, _ = w.Write(body) // the client may have closed the connection
@@ -284,7 +289,8 @@ func (q *question) read(into any) error {
 	return nil
 }
 
-// takeSlot waits up to waitForSlot for a slot.
+// takeSlot waits up to waitForSlot until the parties are below their limits of concurrent requests. The caller calls
+// free after the request.
 func takeSlot(ctx context.Context, of *slots.Slots, parties ...slots.Party) (free func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, waitForSlot)
 	defer cancel()
@@ -301,7 +307,8 @@ type heldByUser struct {
 	held map[string]int // number of requests by user name
 }
 
-// take refuses a request above the user's limit at once, because a waiting request would hold a slot.
+// take counts one more request of the user. Above the user's limit, it returns an error at once, because a waiting
+// request would count against other limits.
 func (s *heldByUser) take(user string) (free func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -318,8 +325,8 @@ func (s *heldByUser) take(user string) (free func(), err error) {
 	}, nil
 }
 
-// slotsByName has the slots of each member. It gets an entry only for a member in this replica's shard, and only after
-// the user's right to view the member was checked, so that requests cannot fill it.
+// slotsByName has the limits of concurrent requests for each member. It gets an entry only for a member that this
+// replica serves, and only for a user who may view the member. Therefore users cannot fill it with invented names.
 type slotsByName struct {
 	mu sync.Mutex
 	of map[string]*slots.Slots

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// MostLines limits the lines of one log in one answer.
+	// MostLines is the maximum number of lines of one log in one answer.
 	MostLines = 10_000
-	// mostLogs limits the logs in one answer; longestLog limits the bytes of each.
+	// mostLogs is the maximum number of logs in one answer. longestLog is the maximum size of each log in bytes.
 	mostLogs   = 20
 	longestLog = 100 << 10
 )
@@ -36,13 +36,14 @@ type belongings struct {
 }
 
 // noCopy returns the reason for an empty answer: the member has no copy of the hub object. The hub recognises a copy by
-// its UID, and does not read another object of the same name.
+// its UID, so that it does not read another object of the same name.
 func noCopy(id hubv1.ObjectIdentity, cluster string) *Reason {
 	return &Reason{Reason: hubv1.ReasonMissing, Message: fmt.Sprintf("the hub knows of no copy of %s on cluster %s", id, cluster)}
 }
 
-// belonging finds the copy and the objects below it. The user needs the right to get the hub object, and the given
-// right. b is nil if the member has no copy.
+// belonging finds the copy of a hub object, and the objects that controllers made for this copy. The user needs the
+// right to get the hub object, and the given right in its namespace. b is nil if the member has no copy; refused then
+// says so.
 func (v *View) belonging(ctx context.Context, q *question, o Object, right authorizationv1.ResourceAttributes) (b *belongings, refused *Reason, err error) {
 	p, err := v.find(ctx, q, o)
 	if err != nil {
@@ -66,12 +67,13 @@ func (v *View) belonging(ctx context.Context, q *question, o Object, right autho
 	return b, nil, nil
 }
 
-// namespaceOf returns the namespace in which the events about an object are.
+// namespaceOf returns the namespace that has the events about an object. For a cluster-scoped object, this is the
+// namespace default.
 func namespaceOf(id hubv1.ObjectIdentity) string {
 	return cmp.Or(id.Namespace, metav1.NamespaceDefault)
 }
 
-// each calls visit for every object below the copy.
+// each calls visit for every child, and for the children of each child.
 func each(children []member.Child, visit func(member.Child)) {
 	for _, c := range children {
 		visit(c)
@@ -79,7 +81,8 @@ func each(children []member.Child, visit func(member.Child)) {
 	}
 }
 
-// events handles an EventsRequest: it returns the events about a copy and about the objects below it.
+// events handles an EventsRequest. It returns the events about a copy, and about the objects that controllers made for
+// the copy.
 func (v *View) events(ctx context.Context, q *question) (any, error) {
 	var in EventsRequest
 	if err := q.read(&in); err != nil {
@@ -102,7 +105,8 @@ func (v *View) events(ctx context.Context, q *question) (any, error) {
 	return EventsAnswer{Events: found.Items, More: found.More, Notes: b.notes}, nil
 }
 
-// logs handles a LogsRequest: it returns the logs of the pods below a copy, or of a copy that is a pod.
+// logs handles a LogsRequest. It returns the logs of the pods that controllers made for a copy, or of the copy itself
+// if it is a pod.
 func (v *View) logs(ctx context.Context, q *question) (any, error) {
 	var in LogsRequest
 	if err := q.read(&in); err != nil {
@@ -144,8 +148,8 @@ func (v *View) logs(ctx context.Context, q *question) (any, error) {
 	return answer, nil
 }
 
-// containers returns the logs to read: those of the container `only` in each pod, or of all containers if `only` is
-// empty.
+// containers returns the logs to read. If only is set, these are the logs of the container with this name in each pod;
+// otherwise, the logs of all containers.
 func (b *belongings) containers(only string) (out []member.LogIntent, notes []string) {
 	add := func(pod string, names []string) {
 		for _, name := range names {
@@ -180,8 +184,8 @@ func (b *belongings) containers(only string) (out []member.LogIntent, notes []st
 	return out, notes
 }
 
-// logFault returns why a log could not be read. For a container that has not started, it returns the member's text,
-// because only that text has the container's state.
+// logFault returns why a log could not be read. If the member answers BadRequest, such as for a container that has not
+// started, it returns the member's text, because only this text has the container's state.
 func logFault(err error) string {
 	var status apierrors.APIStatus
 	if apierrors.IsBadRequest(err) && errors.As(err, &status) {

@@ -15,13 +15,13 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Rights of users who read events and logs.
+// These are the rights of users who read events and logs.
 var (
 	listEvents = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list"}}
 	getLogs    = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/log"}, Verbs: []string{"get"}}
 )
 
-// grown gives the member a StatefulSet with two pods below the copy of an object.
+// grown gives the fake member a StatefulSet with two pods, as if controllers had made them for the copy of an object.
 func (w *world) grown(name string) *fakeMember {
 	pod := func(name string, containers ...string) member.Child {
 		return member.Child{Kind: "Pod", Namespace: w.ns, Name: name, Containers: containers}

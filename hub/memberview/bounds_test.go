@@ -22,7 +22,7 @@ import (
 
 func TestARequestThatDoesNotArriveIsNotWaitedFor(t *testing.T) {
 	w := newWorld(t)
-	// The server closes an idle connection only later.
+	// The test waits less than the time after which the server would close an idle connection.
 	const within = 15 * time.Second
 	begin := time.Now()
 	connection, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(
@@ -102,8 +102,8 @@ func TestTheUsersOfANamespaceLeaveAMemberToOthers(t *testing.T) {
 	waiting.Wait()
 }
 
-// TestAPeerDoesNotKeepOthersFromAsking sends tokens whose TokenReview hangs, as with an identity provider that does not
-// answer.
+// TestAPeerDoesNotKeepOthersFromAsking sends tokens whose TokenReview does not end, as if the identity provider of the
+// API server did not answer.
 func TestAPeerDoesNotKeepOthersFromAsking(t *testing.T) {
 	w := newWorld(t)
 	w.members[here].live = configMap("red")
@@ -185,7 +185,9 @@ func TestFewLookForChildrenAtATime(t *testing.T) {
 	waiting.Wait()
 }
 
-// TestAnAnswerHoldsItsSlotUntilItIsWritten: two clients do not read their answers, which are larger than any buffer.
+// TestAnAnswerHoldsItsSlotUntilItIsWritten has two clients that do not read their answers. The answers are larger than
+// any buffer, so that their requests still count against the limit of the user. A third request must therefore be
+// refused.
 func TestAnAnswerHoldsItsSlotUntilItIsWritten(t *testing.T) {
 	w := newWorld(t)
 	m := w.members[here]
@@ -208,7 +210,7 @@ func TestAnAnswerHoldsItsSlotUntilItIsWritten(t *testing.T) {
 	if err := w.ask(token, here, memberview.List, memberview.ListRequest{Kind: "Pod"}, &memberview.ListAnswer{}); !apierrors.IsTooManyRequests(err) {
 		t.Errorf("the third: %v", err)
 	}
-	// The server closes the two connections after some time.
+	// After some time, the server closes the connections of the two clients, and a request is answered again.
 	deadline := time.Now().Add(40 * time.Second)
 	for {
 		err := w.ask(token, here, memberview.List, memberview.ListRequest{Kind: "Pod"}, &memberview.ListAnswer{})

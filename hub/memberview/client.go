@@ -31,15 +31,15 @@ type Client struct {
 const largestView = 32 << 20
 
 const (
-	// mostTries limits how often Ask sends a request that the hub answers with 429 Too Many Requests.
+	// mostTries is the maximum number of times that Ask sends a request if the hub answers with 429 Too Many Requests.
 	mostTries = 5
-	// longestPause limits the pause between two tries.
+	// longestPause is the maximum pause between two of these requests.
 	longestPause = 30 * time.Second
 )
 
-// Ask sends a request about one member, or about no member if cluster is empty. If the hub answers with 429, it repeats
-// the request, because the hub has not acted on it. namespace is the namespace of all requested objects. It is empty if
-// they are cluster-scoped or in several namespaces.
+// Ask sends a request about one member, or about no member if cluster is empty. If the hub answers with 429, Ask sends
+// the request again after a pause. namespace is the namespace of all requested objects. It is empty if the objects are
+// cluster-scoped or in several namespaces.
 func (c *Client) Ask(ctx context.Context, cluster, what, namespace string, in, out any) error {
 	for tries := 1; ; tries++ {
 		err := c.askOnce(ctx, cluster, what, namespace, in, out)
@@ -55,7 +55,7 @@ func (c *Client) Ask(ctx context.Context, cluster, what, namespace string, in, o
 	}
 }
 
-// askOnce sends the request of Ask once.
+// askOnce sends the request of Ask once, and decodes the response into out.
 func (c *Client) askOnce(ctx context.Context, cluster, what, namespace string, in, out any) error {
 	about := cmp.Or(cluster, "namespace "+namespace)
 	body, err := json.Marshal(in)
@@ -86,15 +86,15 @@ func (c *Client) askOnce(ctx context.Context, cluster, what, namespace string, i
 	if response.StatusCode != http.StatusOK {
 		return refusal(response, answer)
 	}
-	// JSON integers of objects may exceed the precision of a float64.
+	// This decoder keeps JSON integers that a float64 cannot hold exactly.
 	if err := utiljson.Unmarshal(answer, out); err != nil {
 		return fmt.Errorf("reading the hub's answer about %s: %w", about, err)
 	}
 	return nil
 }
 
-// refusal returns the error in a response. The response is from the hub, or from an API server that has passed the
-// request on.
+// refusal returns the error of a response. The response comes from the hub, or from an API server that passes requests
+// on to the hub.
 func refusal(response *http.Response, answer []byte) error {
 	status := metav1.Status{}
 	if json.Unmarshal(answer, &status) != nil || status.Kind != "Status" {

@@ -15,14 +15,15 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// mayViewNamespace checks the verb view on the bindings of a namespace, which the ClusterRole hanse-view has.
+// mayViewNamespace reports whether the user has the verb view on the bindings of a namespace. The ClusterRole
+// hanse-view has this verb.
 func (v *View) mayViewNamespace(ctx context.Context, user who, namespace string) (bool, error) {
 	bindings := hubv1.GroupVersion.WithResource("resourcebindings")
 	return v.may(ctx, user, authorizationv1.ResourceAttributes{Verb: "view", Group: bindings.Group, Resource: bindings.Resource, Namespace: namespace})
 }
 
-// facts handles a FactsRequest: it returns the clusters and the cluster-scoped policies that affect the objects of a
-// namespace. Fields that do not concern the namespace are removed, see narrow.go.
+// facts handles a FactsRequest. It returns the clusters and policies that affect the objects of a namespace, without
+// the fields that do not concern the namespace, see narrow.go.
 func (v *View) facts(ctx context.Context, q *question) (any, error) {
 	if err := q.read(&FactsRequest{}); err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func (v *View) facts(ctx context.Context, q *question) (any, error) {
 	return n.narrow(), nil
 }
 
-// readNamespace reads the policies and clusters that affect a namespace from the cache.
+// readNamespace reads the policies, bindings and clusters that affect a namespace from the cache.
 func (v *View) readNamespace(ctx context.Context, namespace string) (*namespaceFacts, error) {
 	n := &namespaceFacts{name: namespace}
 	var ns corev1.Namespace
@@ -67,7 +68,8 @@ func (v *View) readNamespace(ctx context.Context, namespace string) (*namespaceF
 	return n, nil
 }
 
-// mayGet returns the kinds whose objects the user may get in the namespace.
+// mayGet reports for each kind whether the user may get its objects in the namespace. Kinds that the hub does not serve
+// are left out.
 func (l *listRights) mayGet(ctx context.Context, namespace string, kinds []schema.GroupKind) (map[schema.GroupKind]bool, error) {
 	out := map[schema.GroupKind]bool{}
 	for _, kind := range kinds {
@@ -89,7 +91,7 @@ func (l *listRights) mayGet(ctx context.Context, namespace string, kinds []schem
 	return out, nil
 }
 
-// needsRole returns the error for a user who may not view the namespace.
+// needsRole returns the error for a user who may not view the namespace. It names the needed ClusterRole.
 func needsRole(user who, namespace string) error {
 	return apierrors.NewForbidden(hubv1.GroupVersion.WithResource("resourcebindings").GroupResource(), "", fmt.Errorf(
 		"user %q needs the verb view on resourcebindings in namespace %s: ask for the ClusterRole hanse-view in namespace %s", user.name, namespace, namespace))

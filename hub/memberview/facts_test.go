@@ -37,7 +37,8 @@ func chartRole(t *testing.T, name string) []rbacv1.PolicyRule {
 	return nil
 }
 
-// viewer makes a user with the ClusterRole hanse-view and further rules, all in the namespace.
+// viewer creates a user who has the ClusterRole hanse-view and the further rules in the namespace, and returns the
+// user's token.
 func (w *world) viewer(name string, rules ...rbacv1.PolicyRule) string {
 	w.Helper()
 	return w.user(name, append(slices.Clone(rules), chartRole(w.T, "hanse-view")...), nil)
@@ -46,7 +47,8 @@ func (w *world) viewer(name string, rules ...rbacv1.PolicyRule) string {
 // getConfigMaps is the part of the ClusterRole view that these tests need.
 var getConfigMaps = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}}
 
-// create creates cluster-scoped objects, and deletes them after the test. NS in a text stands for the namespace.
+// create creates cluster-scoped objects from YAML, and deletes them after the test. In a text, NS stands for the name
+// of the world's namespace.
 func (w *world) create(texts ...string) {
 	w.Helper()
 	for _, text := range texts {

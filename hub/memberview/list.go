@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// MostListed limits the objects in the answer to one ListRequest.
+	// MostListed is the maximum number of objects in the answer to one ListRequest.
 	MostListed = 500
-	// listWithin limits the requests to the member for one list, so that a hanging member does not hold a slot for
-	// long.
+	// listWithin is the timeout of the requests to the member for one list. A member that hangs therefore does not block
+	// the requests of other users for long.
 	listWithin = 5 * time.Second
 	// longestSelector is the maximum length of a label selector.
 	longestSelector = 4 << 10
 )
 
-// list handles a ListRequest for objects of a member, whether or not they are copies.
+// list handles a ListRequest. It returns objects of a member, whether or not they are copies.
 func (v *View) list(ctx context.Context, q *question) (any, error) {
 	var in ListRequest
 	if err := q.read(&in); err != nil {
@@ -86,7 +86,7 @@ func (v *View) list(ctx context.Context, q *question) (any, error) {
 	return ListAnswer{Listed: found}, nil
 }
 
-// kindOn returns the kind at the version of the hub. If the member does not serve this version, it returns the kind at
+// kindOn returns the kind in the version of the hub. If the member does not serve this version, it returns the kind in
 // the version that the member prefers.
 func (v *View) kindOn(ctx context.Context, cluster string, gvk schema.GroupVersionKind) (schema.GroupVersionKind, error) {
 	c, err := v.memberCluster(ctx, cluster)
@@ -136,8 +136,9 @@ func (v *View) listed(in ListRequest) (*meta.RESTMapping, error) {
 	return mapping, nil
 }
 
-// mayRead checks that the user has the verb read on the MemberCluster or, for a namespace, on its bindings. The verb
-// view is not enough, because it covers only copies. A list also has objects that are not copies.
+// mayRead returns an error if the user lacks the verb read on the MemberCluster. For a request about a namespace, the
+// verb read on the bindings of the namespace is enough, too. The verb view is not enough, because it is for copies
+// only, and a list also has other objects.
 func (v *View) mayRead(ctx context.Context, q *question) error {
 	own := hubv1.GroupVersion.Group
 	rights := []authorizationv1.ResourceAttributes{{Verb: "read", Group: own, Resource: "memberclusters", Name: q.cluster}}
@@ -170,13 +171,14 @@ func (v *View) demand(ctx context.Context, user who, right authorizationv1.Resou
 	return err
 }
 
-// reader takes a slot of the member for a request that is not about a hub object.
+// reader returns the member for a request that is not about a hub object, after it has waited until the request may be
+// sent.
 func (v *View) reader(ctx context.Context, q *question) (Member, error) {
 	return v.member(ctx, q, false, placed{id: hubv1.ObjectIdentity{Namespace: q.namespace}})
 }
 
-// unread returns the error for a list request that the member has refused or not answered. It hides the text of the
-// member.
+// unread returns the user's error for a list request that the member has refused or not answered. It leaves out the
+// text of the member.
 func (v *View) unread(cluster string, resource schema.GroupResource, err error) error {
 	failed := func(code int32, reason metav1.StatusReason, why string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{

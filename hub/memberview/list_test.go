@@ -20,7 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Rights of users who list objects of members.
+// These are the rights of users who list or view objects of members.
 var (
 	listPods      = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "secrets", "nodes"}, Verbs: []string{"list"}}
 	readMembers   = rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"read"}}

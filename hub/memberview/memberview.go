@@ -31,8 +31,8 @@
 //     user is identified and authorized, a request takes another kind of slot for a short time, and each source address
 //     has a share of these slots.
 //
-// hub/dispatch decides what the hub would apply. Package member determines the owner of an object and connects to
-// members. hub/shard decides which replica has which member in its shard.
+// The package hub/dispatch decides what the hub would apply. The package member determines the owner of an object and
+// connects to members. The package hub/shard decides which replica serves which member.
 package memberview
 
 import (
@@ -55,12 +55,12 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// Holder is the replica whose shard has a member.
+// Holder is the replica that serves a member.
 type Holder struct {
-	// Here is true if the Holder is this process.
+	// Here is true if this process is the replica that serves the member.
 	Here bool
 	// Address, as host:port, and Certificate come from the annotations of the replica's Lease, see Annotations. They are
-	// empty if no replica has the member in its shard now, or if that replica serves no views.
+	// empty if no replica serves the member now, or if that replica answers no requests about members.
 	Address, Certificate string
 }
 
@@ -71,7 +71,7 @@ type Member interface {
 	member.Pruner
 }
 
-// MembersOf returns a function that finds members of a fleet.
+// MembersOf returns a function that finds a member of a fleet by name.
 func MembersOf(fleet member.Fleet) func(cluster string) (Member, error) {
 	return func(cluster string) (Member, error) {
 		c, err := fleet.Get(cluster)
@@ -86,12 +86,13 @@ func MembersOf(fleet member.Fleet) func(cluster string) (Member, error) {
 	}
 }
 
-// Epochs returns the epochs of the hub, see package epochs.
+// Epochs returns the hub's epochs. An epoch is a period of time in which one state of the hub has written to members,
+// see package epochs.
 type Epochs interface {
-	// Current returns the epochs that this process has read last.
+	// Current returns the epochs as this process has last read them.
 	Current() source.Epochs
-	// Confirm returns the epochs by an uncached read. It may reuse an earlier read in which the given epoch was foreign,
-	// too.
+	// Confirm returns the epochs from an uncached read. It may return those of an earlier read, if that read also found
+	// that e is not an epoch of this hub.
 	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
 }
 
@@ -100,23 +101,25 @@ type Options struct {
 	// Client reads bindings from the cache, and creates reviews. APIReader reads without a cache.
 	Client    client.Client
 	APIReader client.Reader
-	// HubObject returns the versions of an object that clusters may get. template is nil if the caller has not read the
-	// object.
+	// HubObject returns the hub object of a binding, with the versions in which clusters may get it. The last argument is
+	// the object, or nil if the caller has not read it.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 	// Mapper maps the kinds that the hub serves.
 	Mapper meta.RESTMapper
-	// Members returns a member in this replica's shard. The error is member.ErrNotConnected if its link is down.
+	// Members returns a member that this replica serves. The error is member.ErrNotConnected if the hub is not connected
+	// to the member.
 	Members func(cluster string) (Member, error)
-	// Intent returns the write that the hub would make for a copy, see dispatch.Dispatcher.
+	// Intent returns the write that the hub would make to a copy, see dispatch.Dispatcher. The given policies replace the
+	// hub's policies of the same name.
 	Intent func(ctx context.Context, cluster string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error)
-	// Adopt adopts an object of a member, see dispatch.Dispatcher.
+	// Adopt takes an object of a member over as a copy, see dispatch.Dispatcher.
 	Adopt func(
 		ctx context.Context, cluster string, object hubv1.ObjectIdentity, adoption hubv1.Adoption, uid types.UID,
 	) (member.Outcome, error)
 	Holder func(cluster string) Holder
 	Epochs Epochs
-	// Rank is the position of a kind in the order in which objects are written to members. Objects are removed in the
-	// opposite order.
+	// Rank returns the position of a kind in the order in which objects are removed from members. This order is the
+	// reverse of the order in which objects are written.
 	Rank   func(schema.GroupKind) int
 	Logger logr.Logger
 }
@@ -133,35 +136,36 @@ type View struct {
 }
 
 const (
-	// mostRequests is the maximum number of concurrent requests. mostPerMember is the maximum number of requests about one
-	// member. mostTrees is the maximum number of requests that search children or list copies, because each of them sends
-	// many requests to the member. Further requests wait for up to waitForSlot.
+	// mostRequests is the maximum number of concurrent requests, and mostPerMember the maximum about one member. mostTrees
+	// is the maximum number of requests that search children or list copies, because each of them sends many requests to
+	// the member. A request above a limit waits for up to waitForSlot.
 	mostRequests  = 64
 	mostPerMember = 4
 	mostTrees     = 4
 	waitForSlot   = 3 * time.Second
-	// accountsOfNamespace is how many of the mostRequests slots the ServiceAccounts of one namespace may hold together.
-	// Without it, a user could create many accounts to hold many slots.
+	// accountsOfNamespace is how many of the mostRequests requests may come from the ServiceAccounts of one namespace.
+	// Without this limit, a user could create many accounts to send many requests.
 	accountsOfNamespace = 16
-	// ofUser is the maximum number of slots of mostPerMember, and of mostTrees, for one user. ofNamespace is the maximum
-	// for the accounts of one namespace, and for requests about objects of one namespace.
+	// ofUser is how many of the mostPerMember requests, and of the mostTrees requests, may come from one user. ofNamespace
+	// is how many may come from the ServiceAccounts of one namespace, or be about objects of one namespace.
 	ofUser      = 2
 	ofNamespace = 3
-	// mostUnknown is the maximum number of requests whose user is being identified. ofPeer is the maximum of these from
-	// one address. It is not small, because all users may come from the address of the hub's API server. A request is
+	// mostUnknown is the maximum number of requests whose user is being identified, and ofPeer the maximum of these from
+	// one address. ofPeer is not small, because all users may come from the address of the hub's API server. A request is
 	// refused if its user is not identified within knownWithin.
 	mostUnknown = 64
 	ofPeer      = 16
 	knownWithin = 5 * time.Second
-	// mostPerUser limits the concurrent requests of one user. Further requests are refused.
+	// mostPerUser is the maximum number of concurrent requests of one user. A request above this limit is refused.
 	mostPerUser = 8
-	// readWithin limits the time to receive a request's body, after the user is identified.
+	// readWithin is the maximum time to receive a request's body, after the user is identified.
 	readWithin = 3 * time.Second
-	// answerWithin limits the time for a whole request, including its reviews.
+	// answerWithin is the maximum time for a whole request, including the access reviews of the user.
 	answerWithin = 25 * time.Second
-	// writeWithin limits the time to send an answer, because the answer holds slots and memory.
+	// writeWithin is the maximum time to send an answer, because the answer uses memory and counts against limits until it
+	// is sent.
 	writeWithin = 15 * time.Second
-	// largestRequest limits the bytes of a request, and mostObjects the objects in it.
+	// largestRequest is the maximum size of a request in bytes, and mostObjects the maximum number of objects in it.
 	largestRequest = 512 << 10
 	mostObjects    = 50
 )
@@ -191,9 +195,9 @@ func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux.ServeHTTP(w, r)
 }
 
-// Transport connects only to replicas with one of the certificates, given by their digests. It does not check the
-// certificate's name, dates and issuer. A replica creates its certificate at its start, and publishes the digest in its
-// Lease, which only the hub may write.
+// Transport connects only to replicas whose certificate has one of the given digests. It does not check the
+// certificate's name, dates and issuer. A replica creates its certificate when it starts, and publishes the digest in
+// its Lease, which only the hub may write.
 func Transport(certificates ...string) http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = nil

@@ -16,8 +16,8 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// namespaceFacts are the policies, clusters and bindings that affect the objects of one namespace. They are shared with
-// the cache and must not be changed.
+// namespaceFacts are the policies, clusters and bindings that affect the objects of one namespace. The cache shares
+// these objects, so that nobody may change them.
 type namespaceFacts struct {
 	name       string
 	labels     map[string]string
@@ -25,14 +25,14 @@ type namespaceFacts struct {
 	placements []hubv1.PlacementObject
 	overrides  []hubv1.OverridePolicyObject
 	clusters   []hubv1.MemberCluster
-	// readable are the kinds whose objects the user may get in the namespace.
+	// readable says for each kind whether the user may get its objects in the namespace.
 	readable map[schema.GroupKind]bool
 }
 
-// everyKind selects all kinds of a group in a selector.
+// everyKind in a resource selector selects all kinds of the API group.
 const everyKind = "*"
 
-// kinds returns the kinds of all bindings in the namespace, and the kinds in the selectors of policies.
+// kinds returns the kinds of the namespace's bindings, and the kinds that the resource selectors of the policies name.
 func (n *namespaceFacts) kinds() []schema.GroupKind {
 	found := map[schema.GroupKind]bool{}
 	for _, b := range n.bindings {
@@ -55,7 +55,7 @@ func addKinds(to map[schema.GroupKind]bool, selectors []hubv1.ResourceSelector) 
 	}
 }
 
-// narrow returns the answer without data that does not concern objects which the user may read:
+// narrow returns the policies and clusters that the user may see. The following data is left out:
 //
 //   - cluster-scoped policies that do not select the namespace, or that select no kind which the user may get;
 //   - override policies that also select a kind which the user may not get, because their values may be of such
@@ -149,7 +149,7 @@ func (n *namespaceFacts) addClusters(out *FactsAnswer, reads factReads, tolerati
 	}
 }
 
-// namedClusters returns the clusters that bindings of the namespace name.
+// namedClusters returns the clusters that the namespace's bindings name.
 func (n *namespaceFacts) namedClusters() map[string]bool {
 	out := map[string]bool{}
 	for _, b := range n.bindings {
@@ -160,16 +160,16 @@ func (n *namespaceFacts) namedClusters() map[string]bool {
 	return out
 }
 
-// inScope reports whether a policy with this namespace selector may select objects of the namespace. It returns false
-// for an invalid selector.
+// inScope reports whether a policy may select objects of the namespace n. namespace is the policy's own namespace, and
+// selected its namespace selector. For an invalid selector, the result is false.
 func (n *namespaceFacts) inScope(namespace string, selected *metav1.LabelSelector) bool {
 	somewhere := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectIdentity{Namespace: n.name}, NamespaceLabels: n.labels}
 	in, err := hubv1.InScope(namespace, selected, somewhere)
 	return in && err == nil
 }
 
-// selector returns a selector that selects only this namespace. It replaces the selector of a policy, which may name
-// other namespaces.
+// selector returns a selector for namespace n alone. In the answer, it replaces the selector of a policy, which may
+// name other namespaces.
 func (n *namespaceFacts) selector() *metav1.LabelSelector {
 	if hubv1.IsSystemNamespace(n.name) { // the empty selector excludes system namespaces
 		return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: n.name}}
@@ -177,9 +177,9 @@ func (n *namespaceFacts) selector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{}
 }
 
-// reads returns two results about the kinds that the selectors select. some is true if the user may get objects of at
-// least one kind, all if of every kind. If a selector selects every kind of a group, one kind of the group is enough
-// for both.
+// reads compares the kinds that the selectors select with the user's rights. some is true if the user may get the
+// objects of at least one selected kind, and all if of every selected kind. A selector for all kinds of a group counts
+// as readable if the user may get one kind of this group.
 func (n *namespaceFacts) reads(selectors []hubv1.ResourceSelector) (some, all bool) {
 	all = true
 	for _, s := range selectors {
@@ -195,7 +195,7 @@ func (n *namespaceFacts) reads(selectors []hubv1.ResourceSelector) (some, all bo
 	return some, all
 }
 
-// identityOf returns the metadata of an object without fields that users may not see.
+// identityOf returns the metadata of an object with only the fields that every user may see.
 func identityOf(o metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration(), ResourceVersion: o.GetResourceVersion(),
@@ -203,8 +203,9 @@ func identityOf(o metav1.Object) metav1.ObjectMeta {
 	}
 }
 
-// factReads has the cluster data that policies read, by the name of the data. Each entry has the keys that are read.
-// The key "" means that all keys are read.
+// factReads has the data of clusters that policies read. Its first key is the name of the data, such as labels. Its
+// second key is the key within the data, such as the name of a label. The second key "" means that policies read all
+// keys.
 type factReads map[string]map[string]bool
 
 func (r factReads) add(readings ...expression.Reading) {
@@ -242,11 +243,11 @@ func (r factReads) addPlacement(spec *hubv1.PlacementSpec) {
 	}
 }
 
-// has reports whether policies read a key of a fact.
+// has reports whether a policy reads this key of the cluster data with the name fact.
 func (r factReads) has(fact, key string) bool { return r[fact][key] || r[fact][""] }
 
-// of returns the parts of a cluster that may be shown. It leaves out facts that no policy reads, and the cluster's
-// namespaces and kinds.
+// of returns a cluster with only the data that the user may see. It leaves out data that no policy reads, the
+// namespaces that the cluster accepts, and the kinds that the cluster serves.
 func (r factReads) of(c *hubv1.MemberCluster, tolerations []corev1.Toleration) hubv1.MemberCluster {
 	out := hubv1.MemberCluster{ObjectMeta: identityOf(c)}
 	for key, value := range c.SelectableLabels() {

@@ -14,13 +14,13 @@ import (
 )
 
 // Narrowed is the client of a user who may view only one namespace. It lists the clusters and policies that affect this
-// namespace. If the user may not list a kind, it gets the objects from the hub by a FactsRequest.
+// namespace. If the user may not list a kind, Narrowed gets its objects by a FactsRequest to the hub.
 type Narrowed struct {
 	client.Client
 	Namespace string
-	// Views returns the client for requests to the hub. It is called only if the user may not list a kind.
+	// Views returns the client for a FactsRequest to the hub. It is called only if the user may not list a kind.
 	Views func(context.Context) (*Client, error)
-	// Note is called with the text of each note about omitted data.
+	// Note is called with a text that says which data the answer leaves out.
 	Note func(text string)
 
 	mu    sync.Mutex
@@ -29,7 +29,8 @@ type Narrowed struct {
 	asked time.Time
 }
 
-// factsLast is how long an answer is used again, so that one request is enough for all lists of a command.
+// factsLast is how long the answer to a FactsRequest is used for further lists. One request is therefore enough for all
+// lists of a command.
 const factsLast = time.Second
 
 // List implements client.Reader.
@@ -55,7 +56,7 @@ func (n *Narrowed) List(ctx context.Context, list client.ObjectList, opts ...cli
 	return err
 }
 
-// Partial reports whether a list came from the answer to a FactsRequest. Such a list has only data that concerns the
+// Partial reports whether the data of a list came from a FactsRequest. Such a list has only the data that concerns the
 // namespace.
 func (n *Narrowed) Partial() bool {
 	n.mu.Lock()
@@ -63,8 +64,8 @@ func (n *Narrowed) Partial() bool {
 	return !n.asked.IsZero()
 }
 
-// take fills a list from the answer to a FactsRequest. refused is the error of the list request that the user may not
-// make.
+// take calls the function `from`, which fills a list from the answer to a FactsRequest. refused is the Forbidden error
+// of the user's own list request. It becomes a part of the error if the FactsRequest fails.
 func (n *Narrowed) take(ctx context.Context, refused error, from func(*FactsAnswer)) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

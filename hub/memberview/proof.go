@@ -22,15 +22,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A user without a bearer token proves the identity by a CertificateSigningRequest (CSR). The API server writes the
-// author's name and groups into the CSR, and no user can change them. The CSR has a public key. The author signs
-// requests to the hub with the private key. No signer of this name exists, so that no certificate is ever issued.
+// A user without a bearer token uses a CertificateSigningRequest (CSR) to prove the identity. The API server writes the
+// author's name and groups into the CSR, and no user can change them. The CSR has a public key, and the author signs a
+// text for the hub with the private key. No signer handles CSRs with this signerName, so that no certificate is ever
+// issued.
 const (
-	// ProofSigner is the signerName of such a CertificateSigningRequest.
+	// ProofSigner is the signerName of the CertificateSigningRequest of a proof.
 	ProofSigner = "hanse.dev/view"
-	// proofPrefix marks a header value that is a proof and not a token.
+	// proofPrefix is the prefix of a header value that is a proof and not a token.
 	proofPrefix = "csr."
-	// proofAge is the maximum age of a CertificateSigningRequest. It leaves room for clock differences.
+	// proofAge is the maximum age of a proof's CertificateSigningRequest. A creation time in the future is accepted up to
+	// the same difference, because clocks may differ.
 	proofAge = 15 * time.Minute
 )
 
@@ -40,13 +42,15 @@ type claim struct {
 	UID  types.UID `json:"uid"`
 }
 
-// Proof makes the values that a user sends instead of a token. Its CertificateSigningRequest must exist on the hub.
+// Proof makes the header value that a user sends instead of a token. The hub must have the CertificateSigningRequest of
+// the Proof.
 type Proof struct {
 	Request *certificatesv1.CertificateSigningRequest
 	key     ed25519.PrivateKey
 }
 
-// NewProof creates a key and a CertificateSigningRequest for it, which the caller must create on the hub.
+// NewProof generates a key pair and a CertificateSigningRequest with the public key. The caller must create this
+// CertificateSigningRequest on the hub.
 func NewProof() (*Proof, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -65,8 +69,8 @@ func NewProof() (*Proof, error) {
 	}}, nil
 }
 
-// Token returns the value to send instead of a bearer token. The CertificateSigningRequest must exist on the hub
-// before.
+// Token returns the header value to send instead of a bearer token. Before this call, the caller must have created the
+// CertificateSigningRequest on the hub.
 func (p *Proof) Token() (string, error) {
 	payload, err := json.Marshal(claim{Name: p.Request.Name, UID: p.Request.UID})
 	if err != nil {
@@ -76,11 +80,11 @@ func (p *Proof) Token() (string, error) {
 	return proofPrefix + encode(payload) + "." + encode(ed25519.Sign(p.key, signed(payload))), nil
 }
 
-// signed returns the text to sign. Its prefix makes the signature useless for any other purpose.
+// signed returns the text to sign. Because of its prefix, the signature is not valid for any other purpose.
 func signed(payload []byte) []byte { return append([]byte(ProofSigner+"\n"), payload...) }
 
-// identifyByProof returns the author of the CertificateSigningRequest that a proof names, after it has checked the
-// signature.
+// identifyByProof returns the author of the CertificateSigningRequest that a proof names, if the signature of the proof
+// is valid.
 func (v *View) identifyByProof(ctx context.Context, token string) (who, error) {
 	refused := func(why error) (who, error) {
 		return who{}, apierrors.NewUnauthorized("the hub does not know who you are: " + why.Error())
@@ -126,7 +130,7 @@ func readProof(token string) (c claim, payload, signature []byte, err error) {
 	return c, payload, signature, nil
 }
 
-// check returns an error if the CertificateSigningRequest does not prove the user's identity.
+// check returns an error if the CertificateSigningRequest and the signature do not prove the user's identity.
 func (c claim) check(request *certificatesv1.CertificateSigningRequest, payload, signature []byte, now time.Time) error {
 	age := now.Sub(request.CreationTimestamp.Time)
 	switch {

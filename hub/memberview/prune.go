@@ -23,18 +23,19 @@ import (
 )
 
 const (
-	// mostUnclaimed limits the listed copies, and mostPruned the copies in one removal.
+	// mostUnclaimed is the maximum number of listed copies. mostPruned is the maximum number of copies in one
+	// PruneRequest.
 	mostUnclaimed = 5000
 	mostPruned    = 25
-	// workWithin is the timeout of the requests to the member for one listing or removal. It leaves time to send the
-	// answer within answerWithin.
+	// workWithin is the timeout of all requests to the member for one request of a user. The time that is left until
+	// answerWithin is for sending the answer.
 	workWithin = 15 * time.Second
-	// mostReviews limits the access reviews that find the kinds which the user may list.
+	// mostReviews is the maximum number of access reviews that find the kinds which the user may list.
 	mostReviews = 200
 )
 
-// unclaimed handles an UnclaimedRequest: it lists the copies on a member that no binding claims. It omits kinds that
-// the user may not list on the hub.
+// unclaimed handles an UnclaimedRequest. It lists the copies on a member that no binding claims: the object of the copy
+// has no binding, or its binding does not name the member. It omits kinds that the user may not list on the hub.
 func (v *View) unclaimed(ctx context.Context, q *question) (any, error) {
 	if q.bounded {
 		return nil, needsView(q)
@@ -94,8 +95,8 @@ func (v *View) sortForRemoval(copies []member.Copy) {
 	})
 }
 
-// removalOf returns whether Prune deletes or orphans a copy. It uses the default for a deleted hub object, but an
-// adopted copy is always orphaned.
+// removalOf returns whether Prune deletes a copy, or orphans it (the object stays without the hub's labels and
+// annotations). An adopted copy is always orphaned. Other copies get the default for copies of a deleted hub object.
 func removalOf(id hubv1.ObjectIdentity, adopted bool) hubv1.RemovalPolicy {
 	policy, _ := placement.DefaultRemoval(id.GroupKind(), hubv1.DeletionPolicy{})
 	if adopted {
@@ -104,8 +105,8 @@ func removalOf(id hubv1.ObjectIdentity, adopted bool) hubv1.RemovalPolicy {
 	return policy
 }
 
-// claims reports whether the object has a binding (bound), and whether the binding has an entry for the cluster, in any
-// state (claimed).
+// claims reads the binding of an object. bound is true if the object has a binding. claimed is true if this binding
+// names the cluster, in any state.
 func claims(ctx context.Context, bindings client.Reader, id hubv1.ObjectIdentity, cluster string) (bound, claimed bool, err error) {
 	b := hubv1.NewBinding(id.BindingKey())
 	if err := bindings.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy); err != nil {
@@ -114,7 +115,7 @@ func claims(ctx context.Context, bindings client.Reader, id hubv1.ObjectIdentity
 	return true, b.BindingSpec().Target(cluster) != nil, nil
 }
 
-// prune handles a PruneRequest: it removes copies that no binding claims.
+// prune handles a PruneRequest. It removes copies that no binding claims.
 func (v *View) prune(ctx context.Context, q *question) (any, error) {
 	if q.bounded {
 		return nil, needsView(q)
@@ -162,7 +163,7 @@ func (v *View) prune(ctx context.Context, q *question) (any, error) {
 	return answer, nil
 }
 
-// pruneOne removes a copy after an uncached read has confirmed that no binding claims it.
+// pruneOne removes one copy, if an uncached read confirms that no binding claims it.
 func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *listRights, c ShownCopy) (outcome PruneOutcome, message string) {
 	id := c.Object.identity()
 	visible, err := rights.allow(ctx, id)
@@ -203,8 +204,8 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 	return outcomeOf(&o), o.Message
 }
 
-// describeHubObject sets the UID and generation of the hub object in the intent. If the hub object does not exist or
-// cannot be read, the generation is the highest possible one. No copy then counts as newer than the hub object.
+// describeHubObject sets the UID and generation of the hub object in the intent. If the hub has no such object, or may
+// not read it, the generation is the highest possible one. No copy then counts as newer than the hub object.
 func (v *View) describeHubObject(ctx context.Context, in *member.PruneIntent) error {
 	in.Source.Mark.Generation = math.MaxInt64
 	object := &metav1.PartialObjectMetadata{}
@@ -243,7 +244,7 @@ func outcomeOf(o *member.Outcome) PruneOutcome {
 	return PruneFailed
 }
 
-// listRights caches which kinds the user may list on the hub.
+// listRights finds which kinds a user may list on the hub, and caches the results.
 type listRights struct {
 	view      *View
 	who       who
@@ -255,7 +256,7 @@ func (v *View) listRights(user who) *listRights {
 	return &listRights{view: v, who: user, resources: map[schema.GroupKind]schema.GroupVersionResource{}, answers: map[authorizationv1.ResourceAttributes]bool{}}
 }
 
-// allow reports whether the user may list the kind in all namespaces, or in the namespace of the object.
+// allow reports whether the user may list the object's kind, in all namespaces or in the object's namespace.
 func (l *listRights) allow(ctx context.Context, id hubv1.ObjectIdentity) (bool, error) {
 	resource, err := l.resource(id.GroupKind())
 	if err != nil {
@@ -283,8 +284,8 @@ func (l *listRights) ask(ctx context.Context, what authorizationv1.ResourceAttri
 	return allowed, err
 }
 
-// resource returns the resource of a kind on the hub. If the hub does not serve the kind, it returns all resources of
-// the kind's group, so that the user needs the right to list all of them.
+// resource returns the resource of a kind on the hub. If the hub does not serve the kind, it returns the wildcard for
+// all resources of the kind's group. The user then needs the right to list all of them.
 func (l *listRights) resource(kind schema.GroupKind) (schema.GroupVersionResource, error) {
 	if known, asked := l.resources[kind]; asked {
 		return known, nil

@@ -44,7 +44,7 @@ func (v *View) copy(ctx context.Context, q *question) (any, error) {
 	return answer, nil
 }
 
-// copyGVK returns the group, version and kind of the copy on a cluster.
+// copyGVK returns the group, version and kind with which the hub writes the copy on a cluster.
 func (v *View) copyGVK(ctx context.Context, cluster string, p placed) (schema.GroupVersionKind, error) {
 	o, err := v.opts.HubObject(ctx, p.binding.BindingSpec().ObjectRef, nil)
 	if err != nil {
@@ -57,7 +57,7 @@ func (v *View) copyGVK(ctx context.Context, cluster string, p placed) (schema.Gr
 	return hubv1.Wanted(*p.binding.BindingSpec().Target(cluster), o).At(c), nil
 }
 
-// memberCluster returns a MemberCluster from the cache. If there is none of the name, it returns one without fields.
+// memberCluster returns a MemberCluster from the cache. If the MemberCluster does not exist, the result is empty.
 func (v *View) memberCluster(ctx context.Context, name string) (*hubv1.MemberCluster, error) {
 	c := &hubv1.MemberCluster{}
 	if err := v.opts.Client.Get(ctx, client.ObjectKey{Name: name}, c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
@@ -123,7 +123,8 @@ func (v *View) unlessAway(err error) error {
 	return v.internal("rendering for a preview", err)
 }
 
-// policiesOf decodes the policies of a request. It refuses a policy that cannot select the object.
+// policiesOf decodes the override policies of a request. It returns an error for a policy that cannot select the
+// object, because the policy is in another namespace.
 func policiesOf(raw []json.RawMessage, id hubv1.ObjectIdentity) ([]hubv1.OverridePolicyObject, error) {
 	if len(raw) > mostPolicies {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d policies can be tried at a time", mostPolicies))

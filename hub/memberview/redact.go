@@ -8,30 +8,31 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Texts that replace the values of a Secret. If a write is simulated, the state before it and the state after it get
-// different texts, even for equal values. Otherwise a user could find the member's value by guessing.
+// These texts replace the values of a Secret. If the hub would write the Secret, a diff has different texts before and
+// after this write, even for a value that stays the same. With equal texts, a user who guesses a value would learn that
+// the guess is right.
 const (
 	redacted       = "***"
 	redactedBefore = "*** (before)"
 	redactedAfter  = "*** (after)"
 )
 
-// secretFields are the fields of a Secret that no user may see. Annotations are among them, because tools store whole
-// objects in annotations.
+// secretFields are the fields of a Secret whose values no user may see. Annotations are among these fields, because
+// some tools store whole objects in annotations.
 var secretFields = [][]string{{"data"}, {"stringData"}, {"metadata", "annotations"}}
 
 func isSecret(obj *unstructured.Unstructured) bool {
 	return obj != nil && hubv1.IsSecret(obj.GroupVersionKind().GroupKind())
 }
 
-// withoutSecrets returns the object. If it is a Secret, its values are replaced in place.
+// withoutSecrets returns the same object. If the object is a Secret, its secret values are replaced.
 func withoutSecrets(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	redactBoth(obj, nil, true)
 	return obj
 }
 
-// redactBoth replaces the secret values in two states of one object, in place. inSync is true if the hub has nothing to
-// write. Equal values then get equal texts.
+// redactBoth replaces the secret values in two states of one object: before and after the hub's write. inSync is true
+// if the hub has nothing to write. In this case, both states get the same text for a value.
 func redactBoth(before, after *unstructured.Unstructured, inSync bool) {
 	if !isSecret(before) && !isSecret(after) {
 		return
@@ -62,7 +63,7 @@ func redactMaps(before, after *unstructured.Unstructured, path []string, inSync 
 	}
 }
 
-// values returns the map at a path. If the value is not a map, it removes the value and returns nil.
+// values returns the map at a path of the object. If the field has another type, it removes the field and returns nil.
 func values(obj *unstructured.Unstructured, path []string) map[string]any {
 	if obj == nil {
 		return nil

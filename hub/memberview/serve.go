@@ -17,8 +17,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Annotations of a replica's Lease. Other replicas and hansectl read them to connect to the replica and to check its
-// certificate.
+// These annotations are on a replica's Lease. Other replicas and hansectl read them to connect to the replica and to
+// check its certificate.
 const (
 	// AddressAnnotation has the host:port of the replica.
 	AddressAnnotation = hubv1.Prefix + "view-address"
@@ -26,7 +26,7 @@ const (
 	CertificateAnnotation = hubv1.Prefix + "view-certificate"
 )
 
-// Server serves a View over TLS, with a certificate of its own.
+// Server serves a View over TLS, with a self-signed certificate.
 type Server struct {
 	listener    net.Listener
 	certificate tls.Certificate
@@ -35,8 +35,9 @@ type Server struct {
 	Handler http.Handler
 }
 
-// Listen opens the port. host is the host of the address that other replicas use; if it is empty, the listening address
-// is used. If address is "0" or empty, views are turned off, and the Server is nil.
+// Listen opens the port of the Server. host is the host name or IP address by which other replicas reach this Server.
+// If host is empty, the listening address is used. If address is "0" or empty, requests about members are turned off,
+// and Listen returns nil.
 func Listen(address, host string) (*Server, error) {
 	if address == "" || address == "0" {
 		return nil, nil
@@ -63,8 +64,8 @@ func Listen(address, host string) (*Server, error) {
 	return &Server{listener: l, certificate: pair, advertised: net.JoinHostPort(host, port)}, nil
 }
 
-// Annotations returns the annotations of the replica's Lease: its address and its certificate. They are nil if views
-// are turned off.
+// Annotations returns the annotations of the replica's Lease: the address and the certificate's digest. They are nil if
+// requests about members are turned off.
 func (s *Server) Annotations() map[string]string {
 	if s == nil {
 		return nil // views are turned off
@@ -72,7 +73,7 @@ func (s *Server) Annotations() map[string]string {
 	return map[string]string{AddressAnnotation: s.advertised, CertificateAnnotation: digest(s.certificate.Certificate[0])}
 }
 
-// HolderOf returns the replica that wrote the annotations to its Lease.
+// HolderOf returns the replica whose Lease has these annotations.
 func HolderOf(annotations map[string]string) Holder {
 	return Holder{Address: annotations[AddressAnnotation], Certificate: annotations[CertificateAnnotation]}
 }

@@ -16,12 +16,13 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// mostPolicies limits the policies in a request. overrides.Validate limits the rules of each policy.
+// mostPolicies is the maximum number of policies in a request. overrides.Validate limits the number of rules in each
+// policy.
 const mostPolicies = 64
 
-// mayTry checks that the user may write these policies, and may change the object in the way in which they change it.
-// Without these rights, the hub does not render the policies or send them to a member. hub/admission checks the same
-// rights for all objects that a policy selects.
+// mayTry returns an error if the user may not create these override policies, or may not change the object by means of
+// them. Without these rights, the hub does not render the policies or send the result to a member. The webhook in
+// hub/admission checks the same rights for all objects that a policy selects.
 func (v *View) mayTry(ctx context.Context, q *question, object placed, policies []hubv1.OverridePolicyObject) error {
 	var needs []authorizationv1.ResourceAttributes
 	for _, p := range policies {
@@ -51,7 +52,7 @@ func in(namespace string) string {
 	return " in namespace " + namespace
 }
 
-// needed returns the rights that a user needs to change an object by means of a policy.
+// needed returns the rights that a user needs to change an object by means of an override policy.
 func needed(object placed, p hubv1.OverridePolicyObject) []authorizationv1.ResourceAttributes {
 	own := hubv1.GroupVersion.Group
 	policies := "overridepolicies"
@@ -86,7 +87,8 @@ func needed(object placed, p hubv1.OverridePolicyObject) []authorizationv1.Resou
 	return out
 }
 
-// readable returns an error for a policy that the hub's API server or its webhook would refuse for any object.
+// readable returns an error for a policy that is invalid for every object, so that the hub's API server or its webhook
+// would refuse it.
 func readable(policies []hubv1.OverridePolicyObject) error {
 	for _, p := range policies {
 		var faults []string

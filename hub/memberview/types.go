@@ -21,36 +21,39 @@ const (
 	passedOn = "Hanse-Passed-On"
 )
 
-// Names of requests about a member. A request is a POST with a JSON body. An error is returned as a metav1.Status.
+// These are the names of requests about a member. A request is a POST with a JSON body. An error in the response is a
+// metav1.Status.
 const (
 	Copy     = "copy"     // CopyRequest, CopyAnswer
 	Diff     = "diff"     // DiffRequest, DiffAnswer
 	Children = "children" // ChildrenRequest, ChildrenAnswer
-	// Adopt adopts an object that Hanse does not manage, or returns the changes that adoption would make.
+	// Adopt takes an object that Hanse does not manage over as a copy, or returns the changes that this adoption would
+	// make.
 	Adopt = "adopt" // AdoptRequest, AdoptAnswer
-	// Unclaimed lists the copies on a member that no binding claims. Prune removes such copies.
+	// Unclaimed lists the copies on a member that no binding claims: the object has no binding, or its binding does not
+	// name the member. Prune removes such copies.
 	Unclaimed = "unclaimed" // UnclaimedRequest, UnclaimedAnswer
 	Prune     = "prune"     // PruneRequest, PruneAnswer
-	// List lists objects of a kind, whether or not they are copies. Events and Logs are about the copy of a hub object and
-	// the objects that controllers made for it.
+	// List lists the objects of a kind, whether or not they are copies. Events and Logs concern the copy of a hub object,
+	// and the objects that controllers made for this copy.
 	List   = "list"   // ListRequest, ListAnswer
 	Events = "events" // EventsRequest, EventsAnswer
 	Logs   = "logs"   // LogsRequest, LogsAnswer
 )
 
-// Facts is the name of a request for the clusters and cluster-scoped policies that affect the objects of a namespace:
-// FactsRequest, FactsAnswer. The hub sends no request to a member for it.
+// Facts is the name of a request for the clusters and policies that affect the objects of a namespace: FactsRequest,
+// FactsAnswer. To answer it, the hub sends no request to a member.
 const Facts = "facts"
 
-// namespaceParameter is the query parameter with the namespace of all requested objects. A user who may view only that
-// namespace must set it.
+// namespaceParameter is the query parameter with the namespace of all requested objects. A user who may view only one
+// namespace must set this parameter.
 const namespaceParameter = "namespace"
 
 // Path returns the path of a request about a member.
 func Path(cluster, what string) string { return "/members/" + cluster + "/" + what }
 
-// PathIn returns the path and query of a request about objects of one namespace. The namespace is empty if the objects
-// are cluster-scoped or in several namespaces. cluster is empty if the request is not about a member.
+// PathIn returns the path and query of a request about objects of one namespace. namespace is empty if the objects are
+// cluster-scoped or in several namespaces. cluster is empty if the request is not about a member.
 func PathIn(cluster, what, namespace string) string {
 	path := Path(cluster, what)
 	if cluster == "" {
@@ -62,17 +65,17 @@ func PathIn(cluster, what, namespace string) string {
 	return path + "?" + url.Values{namespaceParameter: {namespace}}.Encode()
 }
 
-// FactsRequest requests the policies and clusters that affect the namespace in the path.
+// FactsRequest asks for the policies and clusters that affect the namespace in the request's query.
 type FactsRequest struct{}
 
-// FactsAnswer has the policies and clusters that affect the objects of a namespace. A cluster does not have facts that
-// these policies do not read.
+// FactsAnswer has the policies and clusters that affect the objects of a namespace. A cluster in the answer has only
+// the data that these policies read.
 type FactsAnswer struct {
 	MemberClusters          []hubv1.MemberCluster         `json:"memberClusters,omitempty"`
 	ClusterPlacements       []hubv1.ClusterPlacement      `json:"clusterPlacements,omitempty"`
 	ClusterOverridePolicies []hubv1.ClusterOverridePolicy `json:"clusterOverridePolicies,omitempty"`
 	OverridePolicies        []hubv1.OverridePolicy        `json:"overridePolicies,omitempty"`
-	// Notes tell which data is left out although it may affect the objects.
+	// Notes say which data is left out although it may affect the objects.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -84,7 +87,7 @@ type Object struct {
 	Name      string `json:"name"`
 }
 
-// ObjectOf converts an object's identity to the form of a request.
+// ObjectOf returns an object's identity in the form that requests use.
 func ObjectOf(id hubv1.ObjectIdentity) Object {
 	return Object{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
 }
@@ -107,49 +110,50 @@ type CopyAnswer struct {
 // DiffRequest asks for the changes that the hub would make to the copy of an object.
 type DiffRequest struct {
 	Object Object `json:"object"`
-	// Policies are OverridePolicies and ClusterOverridePolicies. Each replaces the hub's policy of the same name for
-	// this request.
+	// Policies are OverridePolicies and ClusterOverridePolicies to try out. For this request, each replaces the hub's
+	// policy of the same name.
 	Policies []json.RawMessage `json:"policies,omitempty"`
 }
 
 // DiffAnswer has the copy before and after the hub's next write. Both are without status, managedFields, and the hub's
 // labels and annotations.
 type DiffAnswer struct {
-	// Before is absent if there is no copy. After is absent if the hub cannot compute it.
+	// Before is absent if the member has no copy. After is absent if the hub cannot compute it.
 	Before map[string]any `json:"before,omitempty"`
 	After  map[string]any `json:"after,omitempty"`
-	// Unadopted is true if Hanse does not manage the object Before. After is then the object as adoption would leave it.
-	// Only users with the verb adopt on the MemberCluster see such an object.
+	// Unadopted is true if Before is an object that Hanse does not manage. After is then this object as the hub would
+	// write it after adoption. Only users with the verb adopt on the MemberCluster see an object that Hanse does not
+	// manage.
 	Unadopted bool `json:"unadopted,omitempty"`
-	// Refused is the reason why the hub would not write After now.
+	// Refused is the reason why the hub would not write After now. It is absent if the hub would write it.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
-// AdoptRequest asks to adopt the member's object that has the kind and name of a hub object.
+// AdoptRequest asks the hub to take over, as a copy, the member's object with the kind and name of a hub object.
 type AdoptRequest struct {
 	Object Object `json:"object"`
-	// Adoption is the policy for the adoption: IfNoDiff or Always.
+	// Adoption says when the hub may adopt the object: IfNoDiff (only without differences) or Always.
 	Adoption hubv1.Adoption `json:"adoption"`
-	// UID is the UID of the object that the user has seen. If it is empty, the adoption is only simulated, and nothing
-	// changes.
+	// UID is the UID of the object that the user has seen. If it is empty, the hub only simulates the adoption and changes
+	// nothing.
 	UID types.UID `json:"uid,omitempty"`
 }
 
-// AdoptAnswer tells who manages the object, and has the changes of the real or simulated adoption.
+// AdoptAnswer says who manages the object, and has the changes of the real or simulated adoption.
 type AdoptAnswer struct {
 	State AdoptState `json:"state"`
-	// UID is the UID of the object if it can be adopted.
+	// UID is the UID of the member's object, if Hanse can adopt the object.
 	UID types.UID `json:"uid,omitempty"`
-	// Changes are the paths that adoption would change, without values. They are empty for a Secret.
+	// Changes are the paths of the fields that adoption would change, without their values. They are empty for a Secret.
 	Changes []string `json:"changes,omitempty"`
-	// Refused is the reason why the object is not adopted.
+	// Refused is the reason why the hub does not adopt the object.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
 // AdoptState says whether a member's object can be adopted.
 type AdoptState string
 
-// The states of a member's object.
+// These are the possible states of a member's object.
 const (
 	AdoptCopy     AdoptState = "Copy"      // the object already is the copy of the hub object
 	AdoptMissing  AdoptState = "Missing"   // the member has no such object
@@ -164,7 +168,7 @@ type ChildrenRequest struct {
 	Objects []Object `json:"objects"`
 }
 
-// ChildrenAnswer has an entry for each hub object, in the order of the request.
+// ChildrenAnswer has an item for each hub object, in the order of the request.
 type ChildrenAnswer struct {
 	Objects []ObjectChildren `json:"objects"`
 	// Notes name the kinds that could not be read.
@@ -176,12 +180,13 @@ type ObjectChildren struct {
 	Object   Object         `json:"object"`
 	UID      types.UID      `json:"uid,omitempty"` // UID of the copy; empty if the hub does not know of a copy
 	Children []member.Child `json:"children,omitempty"`
-	// Refused is the reason why there is no answer for the object. It is the same for a missing right and for an object
-	// that is not sent to the cluster, so that it reveals neither.
+	// Refused is the reason why there is no answer for the hub object. It is the same if the user lacks a right, if the
+	// object is not sent to the cluster, and if the object does not exist. Therefore it reveals none of these facts.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
-// UnclaimedRequest asks for the copies on a member that no binding claims.
+// UnclaimedRequest asks for the copies on a member that no binding claims: the object has no binding, or its binding
+// does not name the member.
 type UnclaimedRequest struct{}
 
 // UnclaimedAnswer has the copies in the order of their removal: a copy comes before the copies on which it depends.
@@ -191,7 +196,7 @@ type UnclaimedAnswer struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// ShownCopy identifies a copy and the version of it that an UnclaimedAnswer listed.
+// ShownCopy identifies a copy in the version that the user has seen in an UnclaimedAnswer.
 type ShownCopy struct {
 	Object          Object    `json:"object"`
 	Version         string    `json:"version"` // of the kind, such as v1
@@ -199,14 +204,15 @@ type ShownCopy struct {
 	ResourceVersion string    `json:"resourceVersion"`
 }
 
-// UnclaimedCopy is a copy that no binding claims.
+// UnclaimedCopy is a copy on a member that no binding claims.
 type UnclaimedCopy struct {
 	ShownCopy
 	Created metav1.Time `json:"created"`
-	// Removal says what Prune does with the copy: Delete, or Orphan for definitions, namespaces and adopted copies.
+	// Removal says what Prune does with the copy. Delete deletes it. Orphan, for definitions, namespaces and adopted
+	// copies, leaves it without the hub's labels and annotations.
 	Removal hubv1.RemovalPolicy `json:"removal"`
-	// Newer is true if the copy was written after the backup from which the hub was restored. Prune does not remove such a
-	// copy until an admin has accepted the restore.
+	// Newer is true if the hub wrote the copy after the backup from which the hub was restored. Prune does not remove such
+	// a copy until an administrator accepts the restored state.
 	Newer bool `json:"newer,omitempty"`
 }
 
@@ -220,17 +226,17 @@ type PruneAnswer struct {
 	Copies []PrunedCopy `json:"copies"`
 }
 
-// PrunedCopy is the outcome of one copy.
+// PrunedCopy is what Prune did with one copy.
 type PrunedCopy struct {
 	Object  Object       `json:"object"`
 	Outcome PruneOutcome `json:"outcome"`
 	Message string       `json:"message,omitempty"`
 }
 
-// PruneOutcome is the result for one copy.
+// PruneOutcome says in one word what Prune did with a copy.
 type PruneOutcome string
 
-// The outcomes of copies.
+// These are the possible outcomes for a copy.
 const (
 	PruneRemoved  PruneOutcome = "Removed"
 	PruneDeleting PruneOutcome = "Deleting" // the member accepted the deletion, but the object waits, for example for finalizers
@@ -241,7 +247,7 @@ const (
 	PruneFailed   PruneOutcome = "Failed"
 )
 
-// ListRequest asks for the objects of a kind, in the namespace of the path or in all namespaces.
+// ListRequest asks for the objects of a kind, in the namespace of the request's query or in all namespaces.
 type ListRequest struct {
 	Group   string `json:"group,omitempty"`
 	Version string `json:"version,omitempty"`
@@ -251,14 +257,14 @@ type ListRequest struct {
 	LabelSelector string `json:"labelSelector,omitempty"`
 	// Whole asks for whole objects instead of table rows. The objects are without managedFields and values of Secrets.
 	Whole bool `json:"whole,omitempty"`
-	// Most limits the listed objects. The default, for zero, is MostListed.
+	// Most is the maximum number of listed objects. Zero means MostListed.
 	Most int `json:"most,omitempty"`
 }
 
-// ListAnswer has table rows or objects.
+// ListAnswer has the listed objects, as table rows or as whole objects.
 type ListAnswer struct {
 	member.Listed
-	// NotServed is true if the member does not serve the kind at this version.
+	// NotServed is true if the member does not serve the kind in this version.
 	NotServed bool `json:"notServed,omitempty"`
 }
 
@@ -270,9 +276,10 @@ type EventsRequest struct {
 // EventsAnswer has the newest events, in the order from old to new.
 type EventsAnswer struct {
 	Events []member.Event `json:"events,omitempty"`
-	// More is true if the member has more events than the answer, or more objects below the copy than were read.
+	// More is true if the answer is incomplete: the member has more events, or controllers made more objects for the copy
+	// than were read.
 	More bool `json:"more,omitempty"`
-	// Notes name the kinds that could not be read.
+	// Notes name the kinds whose objects could not be read.
 	Notes []string `json:"notes,omitempty"`
 	// Refused is the reason why there are no events.
 	Refused *Reason `json:"refused,omitempty"`
@@ -283,13 +290,13 @@ type LogsRequest struct {
 	Object Object `json:"object"`
 	// Container selects one container; if it is empty, all containers are selected.
 	Container string `json:"container,omitempty"`
-	// Lines limits the lines of each container's log.
+	// Lines is the maximum number of lines of each container's log. Zero means MostLines.
 	Lines int64 `json:"lines,omitempty"`
-	// Since names the logs of which the user already has lines. Only newer lines of these logs are read.
+	// Since names the logs that the user has already read in part, each with the time from which to read.
 	Since []LogSince `json:"since,omitempty"`
 }
 
-// LogSince is the time from which the lines of a log are read, in whole seconds.
+// LogSince is the time from which one container's log is read, in whole seconds.
 type LogSince struct {
 	Pod       string      `json:"pod"`
 	Container string      `json:"container,omitempty"`
@@ -299,25 +306,25 @@ type LogSince struct {
 // LogsAnswer has the last lines of each log.
 type LogsAnswer struct {
 	Logs []ContainerLog `json:"logs,omitempty"`
-	// Notes name the kinds that could not be read, and the omitted pods.
+	// Notes name the kinds whose objects could not be read, and say which logs are left out.
 	Notes []string `json:"notes,omitempty"`
 	// Refused is the reason why there are no logs.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
-// ContainerLog has the last lines of one container's log. Each line begins with its time. The lines may contain
-// anything that the container has written, such as control characters.
+// ContainerLog has the last lines of one container's log. Each line begins with its time. A line may contain whatever
+// the container has written, including control characters.
 type ContainerLog struct {
 	Pod       string `json:"pod"`
 	Container string `json:"container,omitempty"`
 	Text      string `json:"text,omitempty"`
-	// Cut is true if lines are missing, because the log exceeds the limit of an answer.
+	// Cut is true if the log is larger than an answer may be, so that lines are missing.
 	Cut bool `json:"cut,omitempty"`
-	// Error is why the log could not be read.
+	// Error says why the log could not be read. It is empty if the log was read.
 	Error string `json:"error,omitempty"`
 }
 
-// Reason says why the hub does not do what a request asks for.
+// Reason says why the hub does not do what a user has requested.
 type Reason struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`

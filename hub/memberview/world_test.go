@@ -58,26 +58,27 @@ const (
 	nowhere   = "us-east-1"
 )
 
-// world is a namespace on the hub, with a ConfigMap and a Secret that are placed on all clusters, with two replicas and
-// with users.
+// world has what a test of this package needs: a namespace on the hub, two replicas, and users. The namespace has a
+// ConfigMap and a Secret with bindings that name all clusters.
 type world struct {
 	*testing.T
 	ns      string
 	members map[string]*fakeMember
-	// replicas has the replica of each cluster's shard.
+	// replicas has, for a cluster of each replica, the server of the replica that serves the cluster.
 	replicas map[string]*memberview.Server
-	// intent returns the write that the hub would make.
+	// intent returns the write that the hub would make to the copy of an object.
 	intent func(object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error)
 	// adopts is the outcome of an adoption, and adopted has the adopted objects.
 	adopts  member.Outcome
 	adopted []string
-	// holds reports whether a replica, named by its cluster, has a cluster in its shard.
+	// holds reports whether a replica serves a cluster. The replica is named by its first cluster.
 	holds func(replica, cluster string) bool
 	// kinds is the RESTMapper of all replicas.
 	kinds *kinds
 	// reviewing is called before each TokenReview, unless it is nil.
 	reviewing func(ctx context.Context, token string) error
-	// uncached reads the hub without a cache, and epochs are the hub's epochs.
+	// uncached reads the hub without a cache. epochs are the hub's epochs, which are periods in which one state of the hub
+	// has written to members.
 	uncached *reader
 	epochs   *fakeEpochs
 }
@@ -220,7 +221,7 @@ var (
 	viewHere = []rbacv1.PolicyRule{{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, ResourceNames: []string{here}, Verbs: []string{"view"}}}
 )
 
-// ask sends a request, as hansectl does, to the replica that has the cluster here in its shard.
+// ask sends a request, as hansectl does, to the replica that serves the cluster of the constant here.
 func (w *world) ask(token, cluster, what string, in, out any) error {
 	w.Helper()
 	body, err := json.Marshal(in)
@@ -287,7 +288,7 @@ func (r reviews) Create(ctx context.Context, o client.Object, opts ...client.Cre
 	return r.Client.Create(ctx, o, opts...)
 }
 
-// inAnotherNamespace returns the same world with a new namespace that has the same ConfigMap.
+// inAnotherNamespace returns the world with another, new namespace. This namespace also has the ConfigMap.
 func (w *world) inAnotherNamespace() *world {
 	w.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bank-"}}
@@ -369,7 +370,7 @@ type fakeMember struct {
 	wait     chan struct{} // if set, View and Children wait until it is closed
 }
 
-// pause waits if the test has set wait, and reports whether it has.
+// pause waits until the channel wait is closed. It returns false at once if the test has not set this channel.
 func (m *fakeMember) pause(ctx context.Context) bool {
 	if m.wait == nil {
 		return false
@@ -384,12 +385,12 @@ func (m *fakeMember) pause(ctx context.Context) bool {
 	return true
 }
 
-// blocks lets View and Children wait until wait is closed.
+// blocks makes View and Children wait until the channel wait is closed.
 func (m *fakeMember) blocks() {
 	m.live, m.wait, m.entered = configMap("red"), make(chan struct{}), make(chan struct{})
 }
 
-// waits returns once a request waits for the member.
+// waits blocks until a request has begun to wait for the member.
 func (m *fakeMember) waits(t *testing.T) {
 	t.Helper()
 	select {

@@ -22,7 +22,8 @@ type acceptance struct {
 	scalePath        func(schema.GroupKind) string // path of the replicas in the kind's scale subresource, for messages
 }
 
-// condition returns the condition Accepted. known is false until the hub has tried to list each selected kind once.
+// condition returns the condition Accepted. known is false while the hub has not yet tried to list each selected kind
+// once; the condition is then not used.
 func (a acceptance) condition() (c metav1.Condition, known bool) {
 	spec := a.policy.PlacementSpec()
 	if err := plan.CheckPlacement(a.policy); err != nil {
@@ -64,9 +65,9 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, known
 }
 
-// unreadableReference returns the condition for a kind in spec.references that the hub cannot read. Kinds to which a
-// pod template may refer are not checked, because most objects need only some of them. The status of a binding shows
-// which needed objects are missing.
+// unreadableReference returns the condition for a kind in spec.references that the hub cannot read. The result is false
+// if there is no such kind. It does not check the kinds to which a pod template may refer, because most objects need
+// only some of them. The status of a binding shows which needed objects are missing.
 func (a acceptance) unreadableReference() (metav1.Condition, bool) {
 	for i, r := range a.policy.PlacementSpec().References {
 		if r.Kind == "" {
@@ -83,8 +84,8 @@ func (a acceptance) unreadableReference() (metav1.Condition, bool) {
 	return metav1.Condition{}, false
 }
 
-// notServed returns a message for a kind that the hub does not serve, with the remedy. For the core group, a CRD cannot
-// help: the selector lacks the group, or the kind is misspelt.
+// notServed returns a message for a kind that the hub does not serve. The message says what a user can do. In the core
+// group, a CRD cannot help: the selector lacks the group, or the kind is misspelt.
 func notServed(gk schema.GroupKind) string {
 	if gk.Group == "" {
 		return fmt.Sprintf("the core group has no kind %s; set the apiGroup of the kind, or correct its name", gk.Kind)

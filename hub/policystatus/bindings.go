@@ -15,10 +15,11 @@ import (
 )
 
 const (
-	// placementIndex indexes bindings by the placement that their object follows.
+	// placementIndex is the name of an index. It finds the bindings whose object follows a given placement, which means
+	// that this placement decides about the object.
 	placementIndex = "spec.placementRef"
-	// otherIndex indexes bindings by the placements that select their object although the object follows another
-	// placement.
+	// otherIndex is the name of an index. It finds the bindings whose object a given placement selects, although the
+	// object follows another placement.
 	otherIndex = "status.otherPlacements"
 )
 
@@ -47,7 +48,8 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// followed returns the key of the placement that a binding's object follows.
+// followed returns the key of the placement that a binding's object follows. It returns false if the object follows
+// none.
 func followed(b hubv1.BindingObject) (types.NamespacedName, bool) {
 	ref := b.BindingSpec().PlacementRef
 	if ref == nil {
@@ -56,8 +58,8 @@ func followed(b hubv1.BindingObject) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, true
 }
 
-// notFollowed returns the keys of the placements that select a binding's object although the object follows another
-// placement.
+// notFollowed returns the keys of the placements that select a binding's object, but that the object does not follow.
+// An object follows only one placement.
 func notFollowed(b hubv1.BindingObject) []types.NamespacedName {
 	var keys []types.NamespacedName
 	for _, other := range b.BindingStatus().OtherPlacements {
@@ -71,8 +73,8 @@ func notFollowed(b hubv1.BindingObject) []types.NamespacedName {
 	return keys
 }
 
-// bindings lists bindings from the cache, sorted by namespace and name. They are shared and must not be changed. An
-// empty namespace selects the bindings of all namespaces and the cluster-scoped ones.
+// bindings lists bindings from the cache, sorted by namespace and name. The cache shares the bindings, so that the
+// caller must not change them. An empty namespace selects all bindings, including the cluster-scoped ones.
 func bindings(ctx context.Context, c client.Reader, namespace string, options ...client.ListOption) ([]hubv1.BindingObject, error) {
 	out, err := scopes.Bindings(ctx, c, namespace, append(options, client.UnsafeDisableDeepCopy)...)
 	if err != nil {

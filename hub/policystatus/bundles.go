@@ -17,12 +17,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// bundles writes the status of Bundles and ClusterBundles, or of FederatedOperators. hub/bundles writes the other parts
-// of this status: the condition Stored, and the chart and the kinds of an operator. For operators, bundles also writes
-// status.operators of MemberClusters.
+// bundles writes the status either of Bundles and ClusterBundles, or of FederatedOperators. The package hub/bundles
+// writes the other parts of this status: the condition Stored, and the chart and the kinds of an operator. For
+// operators, bundles also writes status.operators of MemberClusters.
 type bundles struct {
 	Options
-	// named returns the reference to the bundle with the given key.
+	// named returns the reference to the Bundle, ClusterBundle or FederatedOperator with the given key.
 	named func(types.NamespacedName) hubv1.BundleReference
 }
 
@@ -72,7 +72,8 @@ func (p *bundles) update(ctx context.Context, key types.NamespacedName) (again t
 	return again, err
 }
 
-// objects returns the stored objects of a bundle that are not being removed, sorted by name.
+// objects returns the objects that the hub has stored for a bundle, sorted by name. It leaves out objects that are
+// being deleted.
 func (p *bundles) objects(ctx context.Context, of hubv1.BundleReference) ([]bundled, error) {
 	var out []bundled
 	for _, id := range p.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.BundleReference == of }) {
@@ -94,8 +95,9 @@ func (p *bundles) objects(ctx context.Context, of hubv1.BundleReference) ([]bund
 	return out, nil
 }
 
-// foldBundle sets the numbers and the conditions Applied and Healthy of a bundle. If the newest manifests are not
-// stored, the conditions describe the stored ones, and their observedGeneration stays.
+// foldBundle sets the numbers and the conditions Applied and Healthy in the status of a bundle. If the newest manifests
+// are not stored, the conditions describe the stored manifests. In this case, the observedGeneration of the conditions
+// does not change.
 func foldBundle(b hubv1.BundleObject, objects []bundled) {
 	status := b.BundleStatus()
 	status.Objects, status.Placed = int32(len(objects)), 0
@@ -121,19 +123,20 @@ func foldBundle(b hubv1.BundleObject, objects []bundled) {
 	}
 }
 
-// bundled is a stored object of a bundle. binding is nil if the object has no binding.
+// bundled is one object that the hub has stored for a bundle. binding is nil if the object has no binding.
 type bundled struct {
 	id         hubv1.ObjectIdentity
 	generation int64 // of the stored object
 	binding    hubv1.BindingObject
 }
 
-// follows reports whether the object follows a placement.
+// follows reports whether a placement selects the object and decides about it.
 func (o bundled) follows() bool {
 	return o.binding != nil && o.binding.BindingSpec().PlacementRef != nil
 }
 
-// isCurrent reports whether the binding's status is about the object's current generation.
+// isCurrent reports whether the rows in the binding's status are about the object's current generation. It returns
+// false if one cluster has not reported this generation yet.
 func (o bundled) isCurrent() bool {
 	spec, status := o.binding.BindingSpec(), o.binding.BindingStatus()
 	if status.ObservedGeneration != o.binding.GetGeneration() {
@@ -146,9 +149,9 @@ func (o bundled) isCurrent() bool {
 	})
 }
 
-// worstOf merges one condition of all bindings. It is False if it is False for any object. Otherwise it is Unknown if
-// it is Unknown or missing for any object. Otherwise it is True with the reason good. The message names the objects
-// that follow no placement.
+// worstOf merges one condition of the bindings of all objects. The result is False if one object has False, and Unknown
+// if no object follows a placement. Otherwise it is Unknown if an object has Unknown or no current report, and False if
+// some objects follow no placement. If none of these is the case, it is True with the reason good.
 func worstOf(conditionType, good string, objects []bundled) metav1.Condition {
 	var failed, unknown, unplaced []string
 	var why, whyUnknown string

@@ -10,8 +10,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// bound returns an object whose binding follows a placement and has the condition Applied with this status. An empty
-// status means no condition.
+// bound returns an object of a bundle. Its binding follows a placement, and has the condition Applied with this status.
+// An empty status means that the condition is missing.
 func bound(name string, applied metav1.ConditionStatus) bundled {
 	b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 	b.Spec.PlacementRef = &hubv1.PlacementReference{Kind: "Placement", Name: "web"}
@@ -24,7 +24,7 @@ func bound(name string, applied metav1.ConditionStatus) bundled {
 	return bundled{hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "shop", Name: name}, 5, b}
 }
 
-// change returns the object after f has changed its binding.
+// change lets f change the object's binding, and returns the object.
 func (o bundled) change(f func(*hubv1.ResourceBinding)) bundled {
 	f(o.binding.(*hubv1.ResourceBinding))
 	return o

@@ -25,31 +25,31 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// Templates has the hub objects and the stored objects of bundles.
+// Templates reads the hub objects, and the objects that the hub has stored for bundles, from memory.
 type Templates interface {
-	// Head returns only the namespace, name, UID, resourceVersion and labels of a hub object. The result is shared and
-	// must not be changed.
+	// Head returns only the namespace, name, UID, resourceVersion and labels of a hub object. The caller must not change
+	// the result, because it is shared.
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
-	// Get returns a hub object, which is shared and must not be changed.
+	// Get returns a hub object. The caller must not change it, because it is shared.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
-	// ListStored returns the stored objects of the bundles that `which` selects.
+	// ListStored returns the stored objects of the bundles for which the function `which` returns true.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
-	// StoredState returns the state of the watch of the stored objects.
+	// StoredState returns the state of the watch of the objects that the hub has stored for bundles.
 	StoredState() kindwatch.State
 	// State returns the state of the watch of a kind. It returns false if the kind is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
 	// Watches reports whether the hub watches the objects of a kind in a namespace.
 	Watches(gk schema.GroupKind, namespace string) bool
-	// OnChange and OnState register functions that are called after changes of objects and of kinds. Call them before
-	// the manager starts.
+	// OnChange registers a function that is called after a change of an object. OnState registers one that is called after
+	// a change of the watch of a kind. Call both before the manager starts.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))
 }
 
-// Removals has the removals of copies that wait for a user's confirmation.
+// Removals has the held removals. The hub holds a removal of too many copies until a user confirms it.
 type Removals interface {
-	// Removal returns the held removals of a placement, and the condition for its status. If the condition is nil, the
-	// condition in the status stays. was has the held removals in the current status.
+	// Removal returns the held removals of a placement, and the condition RemovalHeld for its status. If the returned
+	// condition is nil, the condition in the status does not change. was has the held removals in the current status.
 	Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition)
 }
 
@@ -58,27 +58,28 @@ type Options struct {
 	// Client reads from the cache, and writes the status of policies.
 	Client    client.Client
 	Templates Templates
-	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager.
+	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager, so that it would run the pods of its own
+	// objects.
 	HubRunsWorkloads func() bool
-	// ScalePath returns the path of the replicas in a kind's scale subresource. Messages suggest it to users. Default:
-	// messages suggest no path.
+	// ScalePath returns the path of the replicas field that a kind's scale subresource uses. Messages suggest this path to
+	// users. If the function is nil, messages suggest no path.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
-	// Removals has the held removals of copies. Default: no removal is held.
+	// Removals has the held removals of copies. If it is nil, no removal is held.
 	Removals Removals
 	// Events sends events about placements.
 	Events events.EventRecorder
-	// Pacer gives the turns for writes. Default: New makes a Pacer.
+	// Pacer limits the rate of the writes. If it is nil, New makes a Pacer.
 	Pacer *pace.Pacer
 	Clock clock.PassiveClock
 }
 
-// Controllers keep the status of every policy and bundle up to date.
+// Controllers keep the status of every placement, override policy, bundle and operator up to date.
 type Controllers struct {
 	placements, overrides, bundles, operators *keeper
 	opts                                      Options
 }
 
-// New returns Controllers that do nothing before SetupWithManager.
+// New returns the Controllers. They do nothing until SetupWithManager has added them to a manager.
 func New(opts Options) *Controllers {
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
@@ -124,20 +125,23 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 func (c *Controllers) WakePlacement(key types.NamespacedName) { c.placements.wake(key) }
 
 const (
-	// foldEvery is how long changes of a policy and its objects are collected before the status is computed.
+	// foldEvery is how long the controller waits after a change of a policy or its objects, until it computes the status.
+	// Further changes in this time need no computation of their own.
 	foldEvery = 500 * time.Millisecond
-	// numbersEvery is the minimum time between two writes that change only the numbers by region. These numbers change
-	// whenever a pod of a copy starts or ends.
+	// numbersEvery is the minimum time between two writes of a placement's status that change only the numbers by region.
+	// These numbers change whenever a pod of a copy starts or ends.
 	numbersEvery = 10 * time.Second
 )
 
 // updater computes the status of one policy, and writes it if it has changed.
 type updater interface {
-	// update returns the time until a write that it has put off is due. It is zero if no write is put off.
+	// update returns the time after which it must be called again, because it has put off a write. It is zero if update
+	// has put off no write.
 	update(ctx context.Context, key types.NamespacedName) (again time.Duration, err error)
 }
 
-// keeper is the controller of one kind of policy. It computes the status of a policy at most once per foldEvery.
+// keeper is the controller of one kind of policy. It collects the changes of a policy for foldEvery, and then computes
+// the status once.
 type keeper struct {
 	updater updater
 	pacer   *pace.Pacer
@@ -175,14 +179,15 @@ func (k *keeper) setup(name string, mgr manager.Manager, wakeAll func(context.Co
 	return nil
 }
 
-// started returns the context of the running controller. It is nil if this replica is not the leader.
+// started returns the context of the running controller. It is nil before the controller starts, and in a replica that
+// is not the leader.
 func (k *keeper) started() context.Context {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.ctx
 }
 
-// wake queues a policy, whose status is computed after foldEvery.
+// wake queues a policy. Its status is computed after the time foldEvery.
 func (k *keeper) wake(key types.NamespacedName) { k.enqueue(key, foldEvery) }
 
 func (k *keeper) enqueue(key types.NamespacedName, after time.Duration) {
@@ -204,7 +209,7 @@ func (k *keeper) Reconcile(ctx context.Context, key types.NamespacedName) (recon
 	return reconcile.Result{RequeueAfter: again}, err
 }
 
-// keeperKey identifies a policy in calls of the pacer.
+// keeperKey identifies one policy for the pacer, which limits the rate of writes.
 type keeperKey struct {
 	keeper *keeper
 	policy types.NamespacedName

@@ -1,10 +1,10 @@
-// Package policystatus writes the status of each policy. For a placement it counts the objects that follow it, by
-// state. For an override policy it counts the objects and clusters that its rules match. It also counts the objects of
-// each bundle and writes the bundle's status, except the condition Stored. In MemberClusters it writes
-// status.operators.
+// Package policystatus writes the status of each policy. For a placement, it counts the objects that follow the
+// placement, by state. For an override policy, it counts the objects and clusters that each rule selects. It also
+// writes the status of bundles and operators, except for the parts that hub/bundles writes. In MemberClusters, it
+// writes status.operators.
 //
-// It computes statuses from the bindings. It makes no decision and sends no request to members. It writes a status only
-// if the status has changed.
+// The package computes statuses from the bindings. It decides nothing about copies and sends no request to members. It
+// writes a status only if the status has changed.
 //
 //   - A binding whose rows belong to an older decision is treated as not yet reported, so that a missing report never
 //     looks like success.
@@ -15,6 +15,6 @@
 //   - Until the hub has tried to list a kind, it does not know whether the kind can be federated, and the condition
 //     Accepted does not change.
 //
-// There is one controller each for placements, override policies, bundles and operators. A key without a namespace
-// names a cluster-scoped object.
+// There is one controller each for placements, override policies, bundles and operators. A key in the queue of a
+// controller is the namespace and name of an object. A key without a namespace is a cluster-scoped object.
 package policystatus

@@ -37,7 +37,7 @@ var hubConfig *rest.Config
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &hubConfig)) }
 
-// fakeTemplates returns the same state for every kind.
+// fakeTemplates has no objects, and the same watch state for every kind.
 type fakeTemplates struct {
 	mu      sync.Mutex
 	state   kindwatch.State

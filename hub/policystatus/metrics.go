@@ -17,13 +17,14 @@ var (
 		"The stored chart of a FederatedOperator; always 1. An operator whose objects are manifests has no series.", []string{"operator", "chart", "version", "app_version"}, nil)
 )
 
-// Metrics are the collectors of this package, from which docs/metrics.md is generated. Only the leader exports them.
+// Metrics are the collectors of this package, from which docs/metrics.md is generated. Only the leading replica exports
+// them.
 var Metrics = []prom.Collector{operatorMetrics{}}
 
-// operatorMetrics reads the statuses of operators at each scrape, so that a deleted operator has no series.
+// operatorMetrics reads the statuses of operators at each scrape, so that a deleted operator has no time series.
 type operatorMetrics struct{ client.Reader }
 
-// serve exports the metrics until ctx ends. Only the leader runs it.
+// serve exports the metrics until ctx ends. The manager runs it in the leading replica only.
 func (m operatorMetrics) serve(ctx context.Context) error {
 	if err := metrics.Registry.Register(m); err == nil { // only in tests a process has a second hub, whose operators are not exported
 		defer metrics.Registry.Unregister(m)

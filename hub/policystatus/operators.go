@@ -16,7 +16,8 @@ import (
 // mostNotReady is the maximum number of clusters that the status of a FederatedOperator names as not ready.
 const mostNotReady = 100
 
-// foldOperator counts the clusters on which the operator is placed, and names those on which it is not ready.
+// foldOperator counts the clusters on which the operator is placed, and lists those on which the operator is not ready.
+// The numbers and the list are in the operator's status.
 func foldOperator(o *hubv1.FederatedOperator, objects []bundled) {
 	status, on := &o.Status, operator.Clusters(storedOf(objects))
 	status.Total, status.Ready, status.NotReady = int32(len(on)), 0, nil
@@ -39,7 +40,8 @@ func storedOf(objects []bundled) []operator.Stored {
 }
 
 // writeFacts writes the state of an operator on each cluster into status.operators of the MemberCluster. objects are
-// all objects of the operator.
+// all objects that the hub has stored for the operator. again is the time after which writeFacts must be called again,
+// or 0.
 func (p *bundles) writeFacts(ctx context.Context, name string, objects []bundled) (again time.Duration, err error) {
 	var clusters hubv1.MemberClusterList
 	if err := p.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
@@ -78,8 +80,8 @@ func withoutFact(facts []hubv1.OperatorFact, name string) []hubv1.OperatorFact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f hubv1.OperatorFact) bool { return f.Name == name })
 }
 
-// withFact returns the facts with the fact of one operator, sorted by name. If there are too many, it drops the last
-// ones.
+// withFact returns the facts together with the given one, sorted by the operator's name. A fact is the state of one
+// operator on a cluster. If there are too many, it drops the last ones.
 func withFact(facts []hubv1.OperatorFact, fact hubv1.OperatorFact) []hubv1.OperatorFact {
 	facts = slices.Concat(facts, []hubv1.OperatorFact{fact})
 	slices.SortFunc(facts, func(a, b hubv1.OperatorFact) int { return cmp.Compare(a.Name, b.Name) })

@@ -18,7 +18,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// rows returns an object of an operator. Its binding has these rows, and a target for each row.
+// rows returns a stored object of an operator. Its binding has these rows in the status, and a target in the spec for
+// each row.
 func rows(id hubv1.ObjectIdentity, rows ...hubv1.ClusterRow) bundled {
 	b := hubv1.NewBinding(id.BindingKey())
 	for _, r := range rows {
@@ -92,7 +93,7 @@ func TestTheStatusOfAnOperatorNamesTheClustersWhereItIsNotReady(t *testing.T) {
 	})
 }
 
-// operatorTemplates has one object of the operator rotors.
+// operatorTemplates has one stored object, which belongs to the FederatedOperator rotors.
 type operatorTemplates struct {
 	fakeTemplates
 	id hubv1.ObjectIdentity

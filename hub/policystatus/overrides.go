@@ -51,8 +51,8 @@ func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName)
 	}
 	status.ObservedGeneration = policy.GetGeneration()
 	status.Rules = rules(policy, selected, clusters)
-	// Copies that the policy does not break are still written with it. The condition only informs the author of the
-	// policy.
+	// The policy is reported as not accepted if some copies cannot be written with it. The other copies are still written
+	// with it: the condition only informs the author of the policy.
 	if message := objects(policy, selected, hubv1.ReasonOverrideInvalid, hubv1.ReasonFieldsNotServed); message != "" {
 		accepted = notAccepted(hubv1.ReasonOverrideInvalid, "%s", message)
 	}
@@ -120,7 +120,7 @@ func (p *overridePolicies) namespaceLabels(ctx context.Context, name string) (ma
 	return ns.Labels, nil
 }
 
-// clusters returns all clusters by name, with the data that rules can read.
+// clusters returns all clusters by name, with the data that the rules of override policies can read.
 func (p *overridePolicies) clusters(ctx context.Context) (map[string]overrides.Cluster, error) {
 	var list hubv1.MemberClusterList
 	if err := p.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -133,8 +133,9 @@ func (p *overridePolicies) clusters(ctx context.Context) (map[string]overrides.C
 	return out, nil
 }
 
-// rules returns two numbers for each rule: of the objects that the policy selects, and of the clusters that the rule
-// selects and that have a copy of one. For a rule that excludes, all selected clusters count.
+// rules returns two numbers for each rule. The first is the number of objects that the policy selects. The second is
+// the number of clusters that the rule selects and that have a copy of such an object. If the rule excludes clusters,
+// all clusters that it selects count, because they have no copies.
 func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, clusters map[string]overrides.Cluster) []hubv1.RuleStatus {
 	holding := map[string]bool{}
 	for _, b := range selected {
@@ -169,8 +170,8 @@ func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, cl
 	return out
 }
 
-// conflicted returns the condition that tells whether copies were not written, because this policy and another one set
-// different values.
+// conflicted returns the condition Conflicted. It is True if copies were not written because this policy and another
+// policy set different values.
 func conflicted(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject) metav1.Condition {
 	message := objects(policy, selected, hubv1.ReasonOverrideConflict)
 	if message == "" {
@@ -179,8 +180,8 @@ func conflicted(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObjec
 	return metav1.Condition{Type: hubv1.ConditionConflicted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonOverrideClash, Message: message}
 }
 
-// objects returns a message about the objects whose copies were not written because of the policy, for one of the
-// reasons. It is empty if there are no such objects.
+// objects returns a message about the objects of which a copy was not written because of the policy. It considers only
+// rows of bindings with one of the given reasons. It is empty if there are no such objects.
 func objects(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, reasons ...string) string {
 	ref := overrides.RefOf(policy).String()
 	var named []string
@@ -203,8 +204,8 @@ func objects(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, 
 	return cut(someOf(named, len(selected)) + "; " + message)
 }
 
-// names reports whether the message of a conflict contains the name of the policy. The name must not only be the
-// beginning of a longer name.
+// names reports whether a message contains the policy's name ref as a whole. A longer name that only begins with ref
+// does not count.
 func names(message, ref string) bool {
 	for {
 		i := strings.Index(message, ref)
@@ -219,7 +220,8 @@ func names(message, ref string) bool {
 	}
 }
 
-// concerns reports whether a policy may select a binding's object. It compares only namespace, group and kind.
+// concerns reports whether a policy may select a binding's object. It compares only the namespace, group and kind, and
+// not the labels.
 func concerns(p hubv1.OverridePolicyObject, b hubv1.BindingObject) bool {
 	if p.GetNamespace() != "" && p.GetNamespace() != b.GetNamespace() {
 		return false

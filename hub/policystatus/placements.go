@@ -22,12 +22,12 @@ import (
 // placements writes the status of Placements and ClusterPlacements.
 type placements struct {
 	Options
-	// records has the record of each placement. It may be lost without harm. Only the one worker of the controller uses
-	// it.
+	// records has the record of each placement. After a restart it is empty, which does no harm. It needs no lock, because
+	// the controller has only one worker.
 	records map[types.NamespacedName]*record
 }
 
-// record has the time of the last status write of a placement, and its last events.
+// record has the time of the last write of a placement's status, and the last event about each kind of failure.
 type record struct {
 	wrote  time.Time // time of the last write of its status
 	events map[string]lastEvent
@@ -96,13 +96,13 @@ func (p *placements) record(key types.NamespacedName) *record {
 	return p.records[key]
 }
 
-// onlyNumbers reports whether two statuses differ only in the numbers of regions.
+// onlyNumbers reports whether two statuses differ at most in the numbers by region.
 func onlyNumbers(a, b hubv1.PlacementStatus) bool {
 	a.Topology, b.Topology = nil, nil
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// read reads the inputs of a placement's status.
+// read reads the inputs of a placement's status from the cache.
 func (p *placements) read(ctx context.Context, key types.NamespacedName) (of selected, err error) {
 	if of.following, err = bindings(ctx, p.Client, key.Namespace, client.MatchingFields{placementIndex: key.String()}); err != nil {
 		return of, err
@@ -160,7 +160,8 @@ func fold(status *hubv1.PlacementStatus, generation int64, of selected) {
 	set(&status.Conditions, generation, conditions[hubv1.ConditionHealthy].condition(hubv1.ConditionHealthy, hubv1.ReasonHealthyEverywhere))
 }
 
-// scheduled adds to the condition Scheduled why some selected objects do not follow the placement.
+// scheduled adds to the condition Scheduled how many selected objects follow another placement, and whether the
+// placement suspends scheduling. following is the number of objects that follow this placement.
 func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition {
 	if len(of.lost) > 0 {
 		c.Message += fmt.Sprintf("; %d of the selected objects follow another placement, such as %s", len(of.lost), nameOf(of.lost[0]))
@@ -179,7 +180,8 @@ func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition
 	return c
 }
 
-// applied adds to the condition Applied that the placement suspends writes, if it does.
+// applied adds a text about suspended writes to the condition Applied. It names the clusters whose copies the placement
+// does not write, or their number. Without a suspension, the condition does not change.
 func (of selected) applied(c metav1.Condition) metav1.Condition {
 	if of.suspend.Dispatching {
 		c.Message = cut("writing to members is suspended; " + c.Message)
@@ -195,7 +197,7 @@ func (of selected) applied(c metav1.Condition) metav1.Condition {
 	return c
 }
 
-// tally counts bindings by the status of one of their conditions.
+// tally counts bindings by the status of one condition type, such as Applied.
 type tally struct {
 	total           int
 	failed, unknown []string // names of objects
@@ -218,7 +220,8 @@ func (t *tally) count(b hubv1.BindingObject, kind string) {
 	}
 }
 
-// condition merges the conditions of all bindings. Failed bindings come before unknown ones.
+// condition merges the conditions of all counted bindings. It is False if one of them is False. Otherwise it is Unknown
+// if one is Unknown, or if there is no binding. Otherwise it is True with the reason good.
 func (t *tally) condition(kind, good string) metav1.Condition {
 	switch {
 	case t.total == 0:
@@ -246,14 +249,14 @@ func nameOf(b hubv1.BindingObject) string {
 	return id.Kind + " " + id.Namespace + "/" + id.Name
 }
 
-// set sets a condition. Its lastTransitionTime changes only if its status changes.
+// set sets a condition in the list. Its lastTransitionTime changes only if its status changes.
 func set(conditions *[]metav1.Condition, generation int64, c metav1.Condition) {
 	c.ObservedGeneration = generation
 	meta.SetStatusCondition(conditions, c)
 }
 
-// write patches the status, and reports whether it has. After a conflict it returns no error, because the change that
-// caused the conflict queues the policy again.
+// write patches the status, and reports whether the patch succeeded. After a conflict it returns no error, because the
+// change that caused the conflict also queues the policy again.
 func write(ctx context.Context, c client.Client, before, after client.Object) (bool, error) {
 	err := c.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err == nil {
@@ -265,7 +268,7 @@ func write(ctx context.Context, c client.Client, before, after client.Object) (b
 	return false, fmt.Errorf("writing the status of %s %s: %w", kindOf(after), client.ObjectKeyFromObject(after), err)
 }
 
-// unlessGone wraps an error of reading a policy. If the policy does not exist, it returns nil.
+// unlessGone returns the error of a failed read of a policy, with a text. If the policy does not exist, it returns nil.
 func unlessGone(err error, o client.Object, key types.NamespacedName) error {
 	if client.IgnoreNotFound(err) == nil {
 		return nil
@@ -273,5 +276,5 @@ func unlessGone(err error, o client.Object, key types.NamespacedName) error {
 	return fmt.Errorf("reading %s %s: %w", kindOf(o), key, err)
 }
 
-// kindOf returns the kind of an object by its Go type, because objects from the cache have no kind.
+// kindOf returns the kind of an object from its Go type, because objects from the cache have no kind.
 func kindOf(o client.Object) string { return reflect.TypeOf(o).Elem().Name() }

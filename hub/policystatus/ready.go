@@ -7,9 +7,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// placementReady returns the condition Ready of a placement, for tools that read only this condition. Its status and
-// reason are those of the first other condition that is not True. If no object follows the placement, it is ready as
-// soon as it is accepted.
+// placementReady returns the condition Ready of a placement, for tools that read only this condition. It has the status
+// and reason of the first other condition that is not good, such as Accepted or Applied. If no object follows the
+// placement, Ready is True as soon as Accepted is True.
 func placementReady(s *hubv1.PlacementStatus, generation int64) metav1.Condition {
 	c := reported(s.Conditions, hubv1.ConditionAccepted, generation)
 	if c.Status != metav1.ConditionTrue {
@@ -35,7 +35,8 @@ func placementReady(s *hubv1.PlacementStatus, generation int64) metav1.Condition
 	return ready(c)
 }
 
-// reported returns a condition. If the hub has not set it for this generation, it is Unknown.
+// reported returns the condition of the given type. If the hub has not set this condition for the given generation, the
+// result is Unknown.
 func reported(conditions []metav1.Condition, kind string, generation int64) metav1.Condition {
 	c := meta.FindStatusCondition(conditions, kind)
 	if c == nil || c.ObservedGeneration != generation {
@@ -44,8 +45,8 @@ func reported(conditions []metav1.Condition, kind string, generation int64) meta
 	return *c
 }
 
-// overridesReady returns the condition Ready of an override policy. It is False if the policy is not accepted or
-// conflicts with another one.
+// overridesReady returns the condition Ready of an override policy. Ready is False if the policy is not accepted, or if
+// it conflicts with another policy.
 func overridesReady(accepted, conflict metav1.Condition) metav1.Condition {
 	if accepted.Status == metav1.ConditionTrue && conflict.Status == metav1.ConditionTrue {
 		return ready(metav1.Condition{Status: metav1.ConditionFalse, Reason: conflict.Reason, Message: conflict.Message})

@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// foldRollouts summarizes the rollouts of the objects that follow a placement. If the placement has no rollout, it
-// removes the summary and the condition RolledOut.
+// foldRollouts summarizes the rollouts of the objects that follow a placement in the placement's status. If the
+// placement specifies no rollout, it removes the summary and the condition RolledOut.
 func foldRollouts(status *hubv1.PlacementStatus, placement hubv1.PlacementObject, following []hubv1.BindingObject) {
 	policy := placement.PlacementSpec().Rollout
 	if policy == nil {
@@ -47,8 +47,8 @@ func foldRollouts(status *hubv1.PlacementStatus, placement hubv1.PlacementObject
 	set(&status.Conditions, placement.GetGeneration(), rolledOut(out, faultsOf(placement)))
 }
 
-// behind returns a number that is lower if the object has passed fewer waves. The status has the wave of the object
-// with the lowest number.
+// behind returns the index of the wave of an object's rollout. The object with the lowest index is furthest behind, and
+// the placement's status shows its wave. An unknown wave counts as the last.
 func behind(policy *hubv1.RolloutPolicy, of *hubv1.BindingRollout) int {
 	i := slices.IndexFunc(policy.Waves, func(w hubv1.RolloutWave) bool { return w.Name == of.Wave })
 	if i < 0 {
@@ -70,7 +70,7 @@ func count(objects *hubv1.RolloutObjects, of *hubv1.BindingRollout) {
 	}
 }
 
-// rolledOut returns the condition RolledOut.
+// rolledOut returns the condition RolledOut of a placement. faults is a text about invalid annotations, or empty.
 func rolledOut(r *hubv1.PlacementRollout, faults string) metav1.Condition {
 	c := metav1.Condition{Type: hubv1.ConditionRolledOut, Status: metav1.ConditionFalse, Message: r.Message}
 	n := r.Objects
@@ -100,7 +100,7 @@ func rolledOut(r *hubv1.PlacementRollout, faults string) metav1.Condition {
 	return c
 }
 
-// faultsOf returns a text that names the invalid rollout annotations of a placement.
+// faultsOf returns a text about the first invalid rollout annotation of a placement. It is empty if there is none.
 func faultsOf(p hubv1.PlacementObject) string {
 	_, errs := rollout.ParseVerbs(p.GetAnnotations())
 	if len(errs) == 0 {

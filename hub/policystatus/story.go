@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// Reasons of the events on a placement.
+// These are the reasons of the events on a placement.
 const (
 	EventNotAccepted  = "NotAccepted"
 	EventAccepted     = "Accepted"
@@ -26,22 +26,23 @@ const (
 	EventClustersBack = "ClustersBack"
 )
 
-// event is one event on a placement. The failure of any number of objects causes one event, and the end of the failure
-// another.
+// event is one event on a placement. When a failure begins, there is one event, even if it concerns many objects. When
+// the failure ends, there is another event.
 type event struct{ kind, reason, action, note string }
 
-// lastEvent is the last event about one kind of failure.
+// lastEvent describes the last event about one kind of failure of a placement.
 type lastEvent struct {
 	at   time.Time
 	open bool // the failure's end has not been reported by an event
 }
 
-// chapter describes one kind of failure of a placement, and the events for its begin and end.
+// chapter describes one kind of failure of a placement, and the events when the failure begins and ends.
 type chapter struct {
 	condition       string
 	action          string
 	trouble, relief string // reasons of the events about the failure and about its end
-	// but is a reason with which the condition is False although nothing has failed.
+	// but is a reason with which the condition is False although nothing has failed. It is empty if False always means a
+	// failure.
 	but string
 }
 
@@ -52,7 +53,7 @@ var chapters = []chapter{
 	{hubv1.ConditionHealthy, "Observe", EventDegraded, EventHealthy, hubv1.ReasonProgressingOnSome},
 }
 
-// story returns the events for a change of the status.
+// story returns the events for a change of the status from `was` to `is`.
 func (m *record) story(was, is hubv1.PlacementStatus, now time.Time) []event {
 	var out []event
 	for _, c := range chapters {
@@ -84,7 +85,8 @@ func (c chapter) troubled(now *metav1.Condition) bool {
 	return now != nil && now.Status == metav1.ConditionFalse && (c.but == "" || now.Reason != c.but)
 }
 
-// may reports whether an event about this kind of failure may be sent now. If so, it records the event as sent.
+// may reports whether an event about the beginning of this kind of failure may be sent now. It returns false for a time
+// after the last such event. If it returns true, it records the event as sent.
 func (m *record) may(what string, now time.Time) bool {
 	last := m.events[what]
 	if !last.at.IsZero() && now.Sub(last.at) < pace.RepeatAfter {

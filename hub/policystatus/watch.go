@@ -16,23 +16,23 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// PlacementChanged queues a placement after every change. The controller forgets a deleted placement when it reconciles
-// it.
+// PlacementChanged queues a new or changed placement. It does not queue a deleted placement, because it has no status.
 func (c *Controllers) PlacementChanged(_ context.Context, change changes.Placement) {
 	if change.After != nil {
 		c.placements.wake(client.ObjectKeyFromObject(change.After))
 	}
 }
 
-// OverridePolicyChanged queues an override policy after every change.
+// OverridePolicyChanged queues a new or changed override policy. It does not queue a deleted policy, because it has no
+// status.
 func (c *Controllers) OverridePolicyChanged(_ context.Context, change changes.OverridePolicy) {
 	if change.After != nil {
 		c.overrides.wake(client.ObjectKeyFromObject(change.After))
 	}
 }
 
-// BundleChanged queues a bundle after every change. It also queues a deleted operator, because MemberClusters may still
-// have its facts.
+// BundleChanged queues a new, changed or deleted bundle or operator. For a deleted operator, the controller removes the
+// operator's state from MemberClusters.
 func (c *Controllers) BundleChanged(_ context.Context, change changes.Bundle) {
 	c.wakeBundle(hubv1.ReferenceTo(cmp.Or(change.After, change.Before)))
 }
@@ -59,7 +59,7 @@ func (c *Controllers) BindingChanged(_ context.Context, change changes.Binding) 
 }
 
 // wakeFollowed queues the placement that the object of a binding follows. If the object now follows another placement,
-// it queues both placements, and all other placements that select the object.
+// or if other placements select it than before, it also queues all other placements that select or selected the object.
 func (c *Controllers) wakeFollowed(before, after hubv1.BindingObject) {
 	same := before != nil && after != nil && equality.Semantic.DeepEqual(before.BindingSpec().PlacementRef, after.BindingSpec().PlacementRef) &&
 		slices.Equal(before.BindingStatus().OtherPlacements, after.BindingStatus().OtherPlacements)
@@ -79,7 +79,8 @@ func (c *Controllers) wakeFollowed(before, after hubv1.BindingObject) {
 	}
 }
 
-// ClusterChanged is called for a new or deleted cluster, and after a change of a cluster's region or facts.
+// ClusterChanged queues the policies and operators whose status depends on a changed cluster. It is called for a new or
+// deleted cluster, and after a change of a cluster's region or of the data that policies read.
 func (c *Controllers) ClusterChanged(_ context.Context, change changes.Cluster) {
 	if ctx := c.operators.started(); ctx != nil && change.Parts&changes.Added != 0 {
 		c.wakeBundles(ctx, c.operators) // status.operators may be lost, for example after a restore
@@ -98,8 +99,8 @@ func (c *Controllers) ClusterChanged(_ context.Context, change changes.Cluster) 
 	}
 }
 
-// NamespaceChanged is called for a namespace whose labels changed, because override policies may select namespaces by
-// labels.
+// NamespaceChanged queues the ClusterOverridePolicies. It is called for a namespace whose labels have changed, because
+// these policies may select namespaces by labels.
 func (c *Controllers) NamespaceChanged(context.Context, changes.Namespace) {
 	if ctx := c.overrides.started(); ctx != nil {
 		c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return p.GetNamespace() == "" })
@@ -110,7 +111,7 @@ func everyPlacement(hubv1.PlacementObject) bool { return true }
 
 func everyOverridePolicy(hubv1.OverridePolicyObject) bool { return true }
 
-// clashes returns the messages of the rows with the reason OverrideConflict.
+// clashes returns the cluster name and message of each row of a binding with the reason OverrideConflict.
 func clashes(b hubv1.BindingObject) []string {
 	var out []string
 	for _, row := range b.BindingStatus().Clusters {
@@ -121,8 +122,8 @@ func clashes(b hubv1.BindingObject) []string {
 	return out
 }
 
-// objectChanged queues the override policies that may select a changed hub object, because its labels may have changed.
-// It also queues the object's bundle.
+// objectChanged queues the override policies that may select a changed hub object, because the object's labels may have
+// changed. It also queues the bundle to which the object belongs.
 func (c *Controllers) objectChanged(id hubv1.ObjectIdentity) {
 	if o, ok := c.opts.Templates.Head(id); ok {
 		if bundle := hubv1.BundleOf(o); bundle != nil {
@@ -140,8 +141,8 @@ func (c *Controllers) objectChanged(id hubv1.ObjectIdentity) {
 	c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return concerns(p, binding) })
 }
 
-// kindChanged queues the placements that select a kind, because the hub now serves or can read the kind, or no longer
-// does.
+// kindChanged queues the placements that select a kind. It is called when the hub begins or ends to serve the kind, or
+// to have the right to read it.
 func (c *Controllers) kindChanged(gk schema.GroupKind) {
 	ctx := c.placements.started()
 	if ctx == nil {
@@ -153,7 +154,7 @@ func (c *Controllers) kindChanged(gk schema.GroupKind) {
 	})
 }
 
-// wakeBundles queues all bundles of one controller.
+// wakeBundles queues all bundles for one of the two controllers: the one of bundles or the one of operators.
 func (c *Controllers) wakeBundles(ctx context.Context, of *keeper) {
 	all, err := scopes.Bundles(ctx, c.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -166,7 +167,7 @@ func (c *Controllers) wakeBundles(ctx context.Context, of *keeper) {
 	}
 }
 
-// wakeOperators queues all operators. It also queues deleted operators whose facts are still in a MemberCluster.
+// wakeOperators queues all operators. It also queues deleted operators whose state is still in a MemberCluster.
 func (c *Controllers) wakeOperators(ctx context.Context) {
 	c.wakeBundles(ctx, c.operators)
 	var clusters hubv1.MemberClusterList
@@ -180,7 +181,7 @@ func (c *Controllers) wakeOperators(ctx context.Context) {
 	}
 }
 
-// wakeBundle queues a bundle.
+// wakeBundle queues a bundle or operator.
 func (c *Controllers) wakeBundle(of hubv1.BundleReference) { c.keeperOf(of).wake(of.Key()) }
 
 func (c *Controllers) keeperOf(of hubv1.BundleReference) *keeper {

@@ -108,7 +108,7 @@ var seenPrometheus = seen(func(o *member.Observation) {
 	o.Observed = []byte(`{"availableReplicas":3,"conditions":[{"type":"Available","status":"True"}],"paused":false,"replicas":3,"unavailableReplicas":0,"updatedReplicas":3}`)
 })
 
-// hubObject7 is a Prometheus at generation 7 with the merged status of the last merge.
+// hubObject7 is a Prometheus at generation 7, with the result of the last merge as its status.
 type hubObject7 struct {
 	schema   Schema
 	template *unstructured.Unstructured
@@ -121,7 +121,7 @@ func newHubObject7(t *testing.T) hubObject7 {
 	return hubObject7{f.schema, f.template}
 }
 
-// fresh returns the object without a merged status.
+// fresh returns the same object without a status.
 func (o hubObject7) fresh() hubObject7 {
 	o.template = o.template.DeepCopy()
 	delete(o.template.Object, "status")
@@ -137,8 +137,8 @@ func (o hubObject7) merge(t *rapid.T, in Input, rows []hubv1.ClusterRow) map[str
 	return status
 }
 
-// TestLinksThatFlickerChangeNothing: links of a healthy fleet go down and come back in random order, always within the
-// grace time. The statuses of the binding and of the hub object must not change.
+// TestLinksThatFlickerChangeNothing interrupts the connections to the clusters of a healthy fleet in random order,
+// always for less than the grace time. The statuses of the binding and of the hub object must not change.
 func TestLinksThatFlickerChangeNothing(t *testing.T) {
 	up := Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seenPrometheus}
 	moments := map[string]Fact{
@@ -176,8 +176,8 @@ func TestLinksThatFlickerChangeNothing(t *testing.T) {
 	})
 }
 
-// TestClustersThatAreAwayNeverMakeTheRestLookWorse: clusters of a healthy fleet become unreachable and reachable in
-// random order. Sums must not change, and a good condition may become partially unknown, but never False.
+// TestClustersThatAreAwayNeverMakeTheRestLookWorse makes clusters of a healthy fleet unreachable and reachable in
+// random order. Sums must not change. A good condition may become Unknown, but never False.
 func TestClustersThatAreAwayNeverMakeTheRestLookWorse(t *testing.T) {
 	moments := []Fact{
 		{Connected: true, Synced: true, Outcome: confirmed(), Observation: seenPrometheus},

@@ -13,7 +13,8 @@ import (
 
 const maxNamed = 3 // clusters named in a condition's message
 
-// setConditions sets the conditions Applied and Healthy. It keeps all other conditions.
+// setConditions sets the conditions Applied, Healthy and, if it is True, Contested in the status. It keeps all other
+// conditions.
 func setConditions(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) {
 	for _, c := range []metav1.Condition{applied(rows, in.Targets), healthy(rows, in.Targets)} {
 		c.ObservedGeneration, c.LastTransitionTime = in.BindingGeneration, in.Now
@@ -27,8 +28,8 @@ func setConditions(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Inpu
 	}
 }
 
-// contested returns the condition Contested, if another field manager repeatedly changes a copy back. Its message
-// quotes the first such row, which names the field and the manager.
+// contested returns the condition Contested, if another field manager repeatedly undoes the hub's change of a copy. The
+// condition's message quotes the row of the first such copy, which names the field and the field manager.
 func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.Condition, bool) {
 	var fought []hubv1.ClusterRow
 	for i, t := range byName(targets) {
@@ -44,8 +45,9 @@ func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.C
 	return c, true
 }
 
-// applied returns the condition Applied. Clusters that must remove their copy are included, because the decision is
-// complete only after the removal. Evicting targets are not.
+// applied returns the condition Applied. It also counts the targets (clusters of the binding) that must remove their
+// copy, because the decision is complete only after the removal. It does not count Evicting targets, because other
+// clusters replace them.
 func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
 	var failed, unknown, waiting []hubv1.ClusterRow
 	count := 0
@@ -77,7 +79,7 @@ func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	return condition(hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere, nil, count)
 }
 
-// failedReason returns HubIsOlder if any failed row has this reason, because an admin must then upgrade the hub.
+// failedReason returns HubIsOlder if a failed row has this reason, because an administrator must then act on the hub.
 // Otherwise it returns FailedOnSome.
 func failedReason(failed []hubv1.ClusterRow) string {
 	if slices.ContainsFunc(failed, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder }) {
@@ -86,7 +88,7 @@ func failedReason(failed []hubv1.ClusterRow) string {
 	return hubv1.ReasonFailedOnSome
 }
 
-// healthy returns the condition Healthy over the Present targets.
+// healthy returns the condition Healthy, from the health of the copies on the Present targets.
 func healthy(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
 	var degraded, unknown, progressing []hubv1.ClusterRow
 	held := 0
@@ -118,7 +120,8 @@ func healthy(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	return condition(hubv1.ConditionHealthy, metav1.ConditionTrue, hubv1.ReasonHealthyEverywhere, nil, held)
 }
 
-// unknownReason returns PartiallyUnknown if all rows that are not unknown are good, and UnknownOnSome otherwise.
+// unknownReason returns PartiallyUnknown if some rows are not unknown and all of these are good. Otherwise it returns
+// UnknownOnSome. underWay is the number of rows in progress.
 func unknownReason(unknown, underWay, all int) string {
 	if underWay == 0 && unknown < all {
 		return hubv1.ReasonPartiallyUnknown
@@ -130,7 +133,8 @@ func noCluster(kind string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonNoClusterSelected, Message: "no cluster is selected for the object"}
 }
 
-// condition returns a condition whose message names at most three of the rows that caused it.
+// condition returns a condition of a binding. Its message says how many of the counted clusters have caused the
+// condition, and names at most three of them.
 func condition(kind string, status metav1.ConditionStatus, reason string, because []hubv1.ClusterRow, of int) metav1.Condition {
 	c := metav1.Condition{Type: kind, Status: status, Reason: reason}
 	if len(because) == 0 {

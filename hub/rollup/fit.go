@@ -14,16 +14,17 @@ import (
 
 const (
 	maxRows = 200 << 10 // JSON bytes of all rows together
-	// fullRow is the size that a cut row is assumed to need, until its cluster reports again.
+	// fullRow is the assumed full size of a row that was cut. It is used until the cluster of the row reports again.
 	fullRow = 1 << 10
-	// escaped is the maximum number of JSON bytes for one byte of text. beside is larger than a row without its texts.
+	// escaped is the maximum number of JSON bytes that one byte of text needs. beside is more than the size of a row
+	// without its texts.
 	escaped = 6
 	beside  = 512
 )
 
-// fit shortens the rows if they are too large together, and sets the condition RowsTruncated. It first cuts healthy
-// rows to the data that dispatch and rollouts need after a restart. If the other rows are still too large, it removes
-// their observed status and cuts their messages.
+// fit shortens the rows if their total size is too large, and then sets the condition RowsTruncated. It first cuts the
+// rows of healthy copies to the data that the hub needs after a restart. If all rows together are still too large, it
+// removes the observed status from the other rows and cuts their messages.
 func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1.ClusterRow {
 	if roughly(rows) <= maxRows || measured(rows) <= maxRows {
 		if meta.FindStatusCondition(status.Conditions, hubv1.ConditionRowsTruncated) != nil {
@@ -59,8 +60,8 @@ func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1
 	return out
 }
 
-// roughly returns an upper bound of the rows' size. Most objects have few rows, so that the bound is below the limit
-// and the rows need not be encoded.
+// roughly returns an upper bound of the rows' size, without encoding them as JSON. For most objects, this bound is
+// below the limit, so that the exact size is not needed.
 func roughly(rows []hubv1.ClusterRow) int {
 	size := 0
 	for i := range rows {
@@ -73,7 +74,7 @@ func roughly(rows []hubv1.ClusterRow) int {
 	return size
 }
 
-// measured returns the size of the rows as JSON. For a row that was cut before, it assumes the uncut size.
+// measured returns the total size of the rows as JSON. A row that was cut counts with its assumed full size.
 func measured(rows []hubv1.ClusterRow) int {
 	size := total(rows)
 	for _, row := range rows {
@@ -102,8 +103,8 @@ func good(row hubv1.ClusterRow) bool {
 	return row.Applied == metav1.ConditionTrue && row.Health == hubv1.HealthHealthy && row.Reason == ""
 }
 
-// shrunk reports whether fit has cut the row, and its cluster has not reported since. fit removes LastTransitionTime,
-// which all other rows have.
+// shrunk reports whether fit has cut the row, and the row's cluster has not reported since then. Such a row has no
+// LastTransitionTime, because fit removes it. All other rows have one.
 func shrunk(row hubv1.ClusterRow) bool { return good(row) && row.LastTransitionTime == nil }
 
 func total(rows []hubv1.ClusterRow) int {

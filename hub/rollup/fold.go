@@ -14,19 +14,19 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// Reasons of merged conditions that the hub sets itself.
+// These are reasons of merged conditions. The hub itself sets them.
 const (
-	// ReasonMembersDisagree is the reason of a condition whose status differs between members, if the hub cannot tell
+	// ReasonMembersDisagree is the reason of a condition that has different statuses on members, if the hub does not know
 	// which status is better.
 	ReasonMembersDisagree = "MembersDisagree"
-	// ReasonFromMembers is the reason of a condition for which members have different reasons or no reason.
+	// ReasonFromMembers is the reason of a condition for which the members have different reasons, or none.
 	ReasonFromMembers = "FromMembers"
-	// ReasonNotReported is the reason of a condition that at least one member does not have.
+	// ReasonNotReported is the reason of a condition that is missing in the status of at least one copy.
 	ReasonNotReported = "NotReported"
 )
 
-// polarityOf returns whether True or False is the good status of a condition type. Rules of the placement take
-// precedence over the types that package health knows.
+// polarityOf returns which status of a condition type is good: True, False or neither. A rule of the placement takes
+// precedence over what package health knows about the type.
 func (m *merger) polarityOf(kind string) health.Polarity {
 	if p, said := m.rules.polarity[kind]; said {
 		return p
@@ -34,8 +34,8 @@ func (m *merger) polarityOf(kind string) health.Polarity {
 	return health.PolarityOf(m.schema.kind, kind)
 }
 
-// badness returns how bad the status of a condition is. A higher number is worse. A status other than True, False and
-// Unknown, such as Degraded, is worse than Unknown and better than the bad status.
+// badness returns a number for the status of a condition; a higher number is worse. From the best to the worst: the
+// good status, Unknown, any other text such as Degraded, and the bad status.
 func badness(p health.Polarity, status string) int {
 	good, bad := "True", "False"
 	if p == health.GoodWhenFalse {
@@ -52,19 +52,20 @@ func badness(p health.Polarity, status string) int {
 	return 2
 }
 
-// said is the status and reason of one condition on one target.
+// said has the status and reason of one condition type on one target, which is a cluster of the binding.
 type said struct {
 	cluster, status, reason string
 	away                    bool // the status is Unknown because the target is unreachable
 	implied                 bool // the target does not have the condition, so that its status is taken as False
 }
 
-// folded is the merge of one condition over all targets.
+// folded is one condition type, merged from all targets.
 type folded struct {
 	kind, status, reason, message string
 }
 
-// conditions merges every condition type that at least one member has, and adds the condition hanse.dev/Healthy.
+// conditions merges every condition type that at least one copy has. At the top level of the status, it adds the
+// condition hanse.dev/Healthy.
 func (m *merger) conditions(n *node) (any, outcome) {
 	item := n.items
 	if n.kind != "array" || item == nil || item.properties["type"] == nil || item.properties["status"] == nil || !writable(item) {
@@ -95,7 +96,7 @@ func (m *merger) conditions(n *node) (any, outcome) {
 	return out, merged
 }
 
-// writable reports whether the merge sets every field that the schema requires in a condition.
+// writable reports whether the merge can set every field that the schema requires in a condition.
 func writable(item *node) bool {
 	for _, name := range item.required {
 		switch name {
@@ -107,8 +108,8 @@ func writable(item *node) bool {
 	return true
 }
 
-// maxConditions is the maximum number of merged condition types, so that a member cannot fill the hub object with
-// invented types. Types that most targets have are kept first.
+// maxConditions is the maximum number of merged condition types. It prevents that a member fills the hub object with
+// invented types. If there are more types, the hub keeps those that most copies have.
 const maxConditions = 64
 
 func (m *merger) conditionTypes() []string {
@@ -149,8 +150,8 @@ func find(status map[string]any, kind string) map[string]any {
 	return nil
 }
 
-// findOrOpposite returns the condition of a type, or else the opposite of its opposite type. For example, Strimzi has
-// NotReady=True instead of Ready=False.
+// findOrOpposite returns the condition of the given type. If Ready is missing, it returns Ready with the opposite
+// status of NotReady, which Strimzi uses. It is nil if both are missing.
 func findOrOpposite(status map[string]any, kind string) map[string]any {
 	c := find(status, kind)
 	if c != nil || kind != health.ConditionReady {
@@ -165,8 +166,8 @@ func findOrOpposite(status map[string]any, kind string) map[string]any {
 	return map[string]any{"status": opposite[said], "reason": c["reason"]}
 }
 
-// fold merges one condition type of all targets: the worst status wins. Without a known polarity of the type, no status
-// is the worst. The targets then must have the same status.
+// fold merges one condition type: the worst status of all targets is the result. If it is not known which status is
+// good, no status is the worst. Then all targets must have the same status; otherwise the result is Unknown.
 func (m *merger) fold(kind string) folded {
 	p := m.polarityOf(kind)
 	all := make([]said, 0, len(m.parts))
@@ -191,8 +192,8 @@ func (m *merger) fold(kind string) folded {
 	return because(kind, worst.status, worst.reason, all, func(s said) bool { return s.status == worst.status })
 }
 
-// say returns the condition of one target. Its status is Unknown while the copy of the target does not have the wanted
-// content.
+// say returns the condition of one target. Its status is Unknown while the cluster is unreachable, and while its copy
+// does not have the wanted content.
 func say(part part, kind string, p health.Polarity) said {
 	s := said{cluster: part.row.Name, status: "Unknown", reason: part.row.Reason}
 	if !part.current() {
@@ -212,7 +213,8 @@ func say(part part, kind string, p health.Polarity) said {
 	return s
 }
 
-// partiallyUnknown reports whether some targets are unreachable and the condition is good on all others.
+// partiallyUnknown reports whether some targets are unreachable, some are reachable, and the condition is good on all
+// reachable ones. fine reports whether the condition is good.
 func partiallyUnknown(all []said, fine func(said) bool) bool {
 	away := 0
 	for _, s := range all {
@@ -238,7 +240,8 @@ func common(kind string, all []said) folded {
 	return everywhere(kind, all)
 }
 
-// fine returns the merged condition for a type that is good on all targets that have it.
+// fine returns the merged condition of a type that is good on all targets. If some targets do not have the condition,
+// the message says so.
 func fine(kind string, all []said) folded {
 	has := slices.DeleteFunc(slices.Clone(all), func(s said) bool { return s.implied })
 	if len(has) == 0 || len(has) == len(all) {
@@ -259,7 +262,8 @@ func everywhere(kind string, all []said) folded {
 	return folded{kind: kind, status: all[0].status, reason: reason, message: fmt.Sprintf("%s on %d of %d clusters", all[0].status, len(all), len(all))}
 }
 
-// because returns a condition whose message names at most three of the targets for which is returns true.
+// because returns a condition with a message about the targets for which the function `is` returns true. The message
+// names at most three of these targets.
 func because(kind, status, reason string, all []said, is func(said) bool) folded {
 	var named []string
 	count := 0
@@ -286,8 +290,9 @@ func because(kind, status, reason string, all []said, is func(said) bool) folded
 	return folded{kind: kind, status: status, reason: reason, message: message}
 }
 
-// healthy returns the binding's condition Healthy as a condition of the hub object, for tools that read only the hub
-// object. If the health belongs to outdated content, a good status becomes Unknown.
+// healthy returns the condition Healthy as a condition of the hub object, for tools that read only the hub object.
+// While a copy does not have the wanted content, or its cluster is unreachable, its health counts as Unknown unless it
+// is Degraded.
 func (m *merger) healthy() folded {
 	rows := make([]hubv1.ClusterRow, 0, len(m.parts))
 	targets := make([]hubv1.BindingTarget, 0, len(m.parts))
@@ -303,11 +308,11 @@ func (m *merger) healthy() folded {
 	return folded{kind: hubv1.ConditionObjectHealthy, status: string(c.Status), reason: c.Reason, message: c.Message}
 }
 
-// entry returns a condition with the fields that the schema declares. ok is false if the schema does not allow the
-// condition.
+// entry returns a condition with the fields that the schema declares, as an item of the list of conditions. ok is false
+// if the schema does not allow the condition.
 func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 	if !item.properties["status"].allows(f.status) {
-		// The schema may allow only True, False and Unknown. Another status is then replaced by the bad one.
+		// The schema may allow only True, False and Unknown. In this case, the bad status replaces any other status.
 		if f.status = "False"; m.polarityOf(f.kind) == health.GoodWhenFalse {
 			f.status = "True"
 		}
@@ -343,9 +348,9 @@ func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 	return entry, true
 }
 
-// generationOf returns the observedGeneration of a merged condition. The condition gets one if every cluster that has
-// reported has one in this condition, or if the hub sets the condition itself. Clusters whose conditions did not fit
-// into their report are not checked.
+// generationOf returns the observedGeneration of a merged condition. The merged condition has this field if the
+// condition has it in all reports, or if the hub itself sets the condition. A report is the part of a copy's status in
+// its row. Reports that lost their conditions because of the size limit are ignored.
 func (m *merger) generationOf(item *node, kind string, before map[string]any) (any, outcome) {
 	n := item.properties[observedGenerationField]
 	dated := func(p part) bool {
@@ -357,8 +362,8 @@ func (m *merger) generationOf(item *node, kind string, before map[string]any) (a
 	return m.generationIn(n, before[observedGenerationField])
 }
 
-// everyPart reports whether is returns true for every cluster that has reported. It returns false if no cluster has
-// reported.
+// everyPart reports whether the function `is` returns true for every target whose report (the part of a copy's status
+// in its row) is not empty. It returns false if all reports are empty.
 func (m *merger) everyPart(is func(part) bool) bool {
 	reported := 0
 	for _, p := range m.parts {
@@ -372,7 +377,8 @@ func (m *merger) everyPart(is func(part) bool) bool {
 	return reported > 0
 }
 
-// since returns the transition time: the previous one if the status is the same, else the current time.
+// since returns the transition time of a merged condition. It is the previous time if the status has not changed, and
+// the current time otherwise.
 func (m *merger) since(before map[string]any, status, field string) string {
 	if at, ok := before[field].(string); ok && before["status"] == status {
 		return at

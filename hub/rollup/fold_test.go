@@ -13,7 +13,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// mergeOne merges statuses that healthy clusters with an applied copy observed. status is the YAML of the schema.
+// mergeOne merges the given statuses of healthy and applied copies, one for each cluster. status is the YAML of the
+// schema's status fields.
 func mergeOne(t *testing.T, status string, observed ...string) (map[string]any, []string) {
 	t.Helper()
 	var props apiextensionsv1.JSONSchemaProps

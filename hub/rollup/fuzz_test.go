@@ -17,8 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// FuzzMergeStatus merges arbitrary reports of two members, because a member may send any bytes. The merge must not
-// panic, give a status that the hub refuses, exceed its size limit, or depend on the order of the members.
+// FuzzMergeStatus merges arbitrary bytes from two members, because a member may send anything. The merge must not
+// panic, or exceed its size limit, or return a status that the hub refuses. The order of the members must not matter.
 func FuzzMergeStatus(f *testing.F) {
 	for _, status := range [][2]string{
 		{`{"replicas":3,"conditions":[{"type":"Ready","status":"True"}]}`, `{"replicas":-9007199254740991,"conditions":[{"type":"Ready","status":"Sideways"}]}`},
@@ -74,7 +74,7 @@ func FuzzMergeStatus(f *testing.F) {
 	})
 }
 
-// hostileKind has a field of every type that the property tests use.
+// hostileKind returns a CRD whose status has a field of every type that the property tests use.
 func hostileKind(tb testing.TB) *apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
 	s := scenario{Schema: map[string]apiextensionsv1.JSONSchemaProps{}}

@@ -21,8 +21,8 @@ import (
 
 const guide = "../../docs/status.md"
 
-// mergingExample matches an example of the guide: a YAML block that begins with a schema, and the next YAML block with
-// the hub object's status.
+// mergingExample matches an example of the guide. An example has two YAML blocks: the first begins with a schema, and
+// the second has the status of the hub object.
 var mergingExample = regexp.MustCompile("```yaml\n(schema:[^`]*)```\n\n```yaml\n([^`]*)```")
 
 // scenario is the input of an example.
@@ -30,15 +30,15 @@ type scenario struct {
 	// Schema has the properties of the status; Required has its required fields.
 	Schema   map[string]apiextensionsv1.JSONSchemaProps `json:"schema"`
 	Required []string                                   `json:"required"`
-	// Kind and Group are of the CRD; Scale is its statusReplicasPath.
+	// Kind and Group are those of the CRD. Scale is the statusReplicasPath of its scale subresource.
 	Kind, Group, Scale string
 	// Spec is the hub object's spec. Its booleans become properties of the schema.
 	Spec              map[string]any          `json:"spec"`
 	StatusAggregation hubv1.StatusAggregation `json:"statusAggregation"`
 	// Clusters has the status that each cluster reports.
 	Clusters map[string]map[string]any `json:"clusters"`
-	// Away are the unreachable clusters. Unasked are the clusters that have not been asked for the fields that reducers
-	// name.
+	// Away are the unreachable clusters. Unasked are the clusters from which the hub has not yet requested the fields that
+	// reducers name.
 	Away, Unasked []string
 }
 
@@ -99,7 +99,8 @@ type test interface {
 	Fatalf(string, ...any)
 }
 
-// outcomeOf is the hub object's merged status and its left-out fields, as in the guide's YAML.
+// outcomeOf has the merged status of the hub object and the names of the fields that were left out, as in the guide's
+// YAML.
 type outcomeOf struct {
 	Status  map[string]any `json:"status,omitempty"`
 	LeftOut []string       `json:"leftOut,omitempty"`

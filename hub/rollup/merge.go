@@ -16,12 +16,13 @@ import (
 )
 
 var (
-	// ErrRequired means that no member has a value for a status field that the schema requires.
+	// ErrRequired means that the schema requires a status field for which there is no merged value.
 	ErrRequired = errors.New("a required field has no merged value")
-	// ErrInvalid means that the schema refuses the merged status, although it allows each field.
+	// ErrInvalid means that the schema refuses the merged status as a whole, although it allows the value of each field.
 	ErrInvalid = errors.New("the merged status does not match the schema")
-	// ErrIncomplete means that rows were cut to the size limit, and their clusters have not reported to this process
-	// since. The hub object keeps its current status, because a new one would lack the values of these clusters.
+	// ErrIncomplete means that rows were cut to the size limit, and that their clusters have not reported again since this
+	// process started. The hub object keeps its current status, because a new status would lack the values of these
+	// clusters.
 	ErrIncomplete = errors.New("some clusters with a shortened row have not reported since the hub started")
 )
 
@@ -30,12 +31,12 @@ const (
 	observedGenerationField = "observedGeneration"
 )
 
-// MergeStatus merges the status of the hub object from the full rows of its clusters. It also returns the names of the
-// fields that were left out. The status is nil if there is nothing to write.
+// MergeStatus merges the statuses in the rows of an object into the status of the hub object. The rows must not be cut.
+// It also returns the names of the fields that were left out. The status is nil if there is nothing to write.
 //
-// template is the hub object with its last merged status. For a sum, an unreachable cluster counts with its last
-// number. In all other cases, the value of a copy that is not applied counts as Unknown. rules are the rules of the
-// object's placement. The zero value has no rules.
+// template is the hub object with its last merged status, and rules are the merge rules of the object's placement, if
+// any. For a condition or a word such as a phase, a copy counts as Unknown while its cluster is unreachable or its
+// content is outdated. For other values, such as numbers, the last value of the copy counts.
 func MergeStatus(schema Schema, rules Rules, template *unstructured.Unstructured, rows []hubv1.ClusterRow, targets []hubv1.BindingTarget, now metav1.Time) (status map[string]any, leftOut []string, err error) {
 	if schema.status == nil || len(schema.status.properties) == 0 {
 		return nil, nil, nil
@@ -64,7 +65,7 @@ func MergeStatus(schema Schema, rules Rules, template *unstructured.Unstructured
 	return status, m.leftOut, nil
 }
 
-// outcome says whether a field has a merged value, and if not, why.
+// outcome says whether the merge of a field has a value. If not, it says why.
 type outcome int
 
 const (
@@ -73,24 +74,25 @@ const (
 	silent          // no member has a value
 )
 
-// part is what one target contributes to the merge.
+// part is the input of the merge from one target, which is a cluster of the binding.
 type part struct {
 	row   hubv1.ClusterRow
 	share *int32 // number of the target's replicas, if replicas are divided
-	// observed is the target's value at the merger's path.
+	// observed is the object in the target's report that the merger merges. A report is the part of a copy's status in its
+	// row.
 	observed map[string]any
-	// lost tells which values may be missing in observed, because they did not fit into the report.
+	// lost says which values may be missing in observed. A report loses values if they do not fit into its size limit.
 	lost health.Loss
-	// whole is the full report of the target. named are the values at the paths that the placement's rules name.
+	// whole is the full report of the target. named has the values at the paths that the placement's rules name.
 	whole, named map[string]any
 }
 
-// current reports whether the cluster is reachable, and its report belongs to the wanted content.
+// current reports whether the cluster is reachable, and its copy has the wanted content.
 func (p part) current() bool {
 	return p.row.Applied == metav1.ConditionTrue && p.row.LastObservedTime == nil
 }
 
-// merger merges one object: the whole status, or an object inside the status.
+// merger merges the whole status of an object, or one object inside the status.
 type merger struct {
 	parts      []part // of the targets that shall hold the object, sorted by name
 	schema     Schema
@@ -98,7 +100,7 @@ type merger struct {
 	used       map[string]bool // the paths of rules that exist in the schema
 	spec       map[string]any  // spec of the hub object
 	generation int64           // generation of the hub object
-	// observed is true if every target has the generation of the hub object, and the operator there has observed it.
+	// observed is true if all copies have the hub object's generation, and the operator on each member has observed it.
 	observed bool
 	now      metav1.Time
 	counts   map[string]int64 // merged counts of a workload
@@ -146,8 +148,8 @@ func newMerger(schema Schema, template *unstructured.Unstructured, rows []hubv1.
 	return m, nil
 }
 
-// newPart parses the report of a target. If the report cannot be parsed, its values count as lost, so that the other
-// targets are still merged.
+// newPart parses the report in the row of a target. If the report cannot be parsed, all its values count as lost. The
+// other targets are still merged.
 func newPart(row hubv1.ClusterRow) part {
 	p := part{row: row}
 	if row.Observed != nil {
@@ -162,7 +164,7 @@ func newPart(row hubv1.ClusterRow) part {
 }
 
 // hasObserved reports whether the operator on the member has observed the current generation of the copy. A row has no
-// observedGeneration, so that health and reason of the row must show it.
+// field for this, so that the function derives it from the row's reason and report.
 func hasObserved(p part, generation int64) bool {
 	if !p.current() || p.row.Generation != generation || len(p.observed) == 0 {
 		return false
@@ -174,7 +176,8 @@ func hasObserved(p part, generation int64) bool {
 	return true
 }
 
-// fields merges every field of the object. missing are the required fields for which no value is found.
+// fields merges every field of the object. missing are the fields that the schema requires, but that have no merged
+// value.
 func (m *merger) fields() (out map[string]any, missing []string) {
 	out = map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(m.node.properties)) {
@@ -197,7 +200,7 @@ func (m *merger) fields() (out map[string]any, missing []string) {
 	return out, missing
 }
 
-// field merges one field, and leaves the field out if the schema does not allow the merged value.
+// field merges one field. It leaves the field out if the schema does not allow the merged value.
 func (m *merger) field(name string, n *node) (any, outcome) {
 	value, how := m.rule(name, n)
 	if how == merged && n.refuses(value) != nil {
@@ -206,7 +209,7 @@ func (m *merger) field(name string, n *node) (any, outcome) {
 	return value, how
 }
 
-// rule chooses how a field is merged. A field for which there is no rule is left out.
+// rule selects the way to merge a field, and merges it. A field that no rule covers is left out.
 func (m *merger) rule(name string, n *node) (any, outcome) {
 	path := m.path + "/" + escape.Replace(name)
 	switch {

@@ -8,12 +8,12 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// maxEntries is the maximum size of a merged map or list. A larger one is left out, because its entries come from
-// members.
+// maxEntries is the maximum number of items in a merged map or list. A larger map or list is left out, because a member
+// could invent items.
 const maxEntries = 64
 
-// into returns the merger for the object in a field, or in one entry of a list or map. before is the last merged value
-// of this object. inner returns the object of one target.
+// into returns a merger for an object inside the object of m: the value of a field, or an item of a list or map. before
+// is the last merged value of the inner object. The function inner returns the inner object of one target.
 func (m *merger) into(name string, n *node, before map[string]any, inner func(part int) map[string]any) *merger {
 	sub := *m
 	sub.path, sub.node, sub.leftOut, sub.before = m.path+"/"+escape.Replace(name), n, nil, before
@@ -36,7 +36,7 @@ func (m *merger) into(name string, n *node, before map[string]any, inner func(pa
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// intoField returns the merger for an object or a map in a field.
+// intoField returns a merger for the object or map that is the value of a field.
 func (m *merger) intoField(name string, n *node) *merger {
 	inner := func(holder map[string]any) map[string]any {
 		object, _ := holder[name].(map[string]any)
@@ -45,7 +45,8 @@ func (m *merger) intoField(name string, n *node) *merger {
 	return m.into(name, n, inner(m.before), func(part int) map[string]any { return inner(m.parts[part].observed) })
 }
 
-// take returns the result of a nested merger. It adds the fields that were left out there to those of m.
+// take returns the result of the merger sub for an inner object. It adds the names of the fields that sub has left out
+// to those of m.
 func (m *merger) take(name string, sub *merger) (map[string]any, outcome) {
 	if !sub.reported() {
 		return nil, silent
@@ -63,7 +64,8 @@ func (m *merger) take(name string, sub *merger) (map[string]any, outcome) {
 	return out, merged
 }
 
-// reported reports whether any target has a value for this object, or may have lost it.
+// reported reports whether a rule concerns the object, whether a target has a value for it, or whether a target's
+// report may have lost the value.
 func (m *merger) reported() bool {
 	return m.rules.below(m.path) || slices.ContainsFunc(m.parts, func(p part) bool { return p.observed != nil || p.lost > health.LostNothing })
 }
@@ -74,7 +76,7 @@ func (m *merger) leaveOut(name string) {
 	}
 }
 
-// object merges the fields of an object.
+// object merges the object that is the value of a field.
 func (m *merger) object(name string, n *node) (any, outcome) {
 	sub := m.intoField(name, n)
 	sub.asked = m.asked || health.PerCluster(name)
@@ -85,7 +87,7 @@ func (m *merger) object(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// mapped merges a map, key by key. The values of the map are counts or objects.
+// mapped merges a map, key by key. The values of the map must be counts or objects.
 func (m *merger) mapped(name string, n *node) (any, outcome) {
 	if n.items == nil {
 		return nil, omitted
@@ -123,7 +125,7 @@ func (m *merger) mapped(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// list merges lists of maps. Entries with equal keys are merged with each other.
+// list merges lists of maps. Items with equal key fields are merged with each other.
 func (m *merger) list(name string, n *node) (any, outcome) {
 	if !n.keyed() {
 		return nil, omitted
@@ -168,8 +170,8 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// listEntry merges the entries of all targets that have the same key. like has the key fields of the entry. ok is false
-// if no target has a value, or if a required field has none.
+// listEntry merges the items that have the same key in the lists of all targets. like is one of these items and
+// supplies the key fields. ok is false if no field has a merged value, or if a required field has none.
 func (m *merger) listEntry(name string, sub *merger, like map[string]any) (entry map[string]any, ok bool) {
 	out, missing := sub.fields()
 	if len(out) == 0 || slices.ContainsFunc(missing, func(name string) bool { return !slices.Contains(sub.keys, name) }) {

@@ -27,7 +27,7 @@ type statusesOf struct {
 	all     []map[string]any
 }
 
-// only returns the definition with no version other than k.version.
+// only returns the CRD with the version k.version as its only version.
 func (k statusesOf) only() *apiextensionsv1.CustomResourceDefinition {
 	crd := k.crd.DeepCopy()
 	crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name != k.version })
@@ -48,7 +48,8 @@ func operatorStatuses(t *testing.T) map[schema.GroupVersionKind]statusesOf {
 	return out
 }
 
-// merge merges the statuses as reports of the clusters c0, c1 and so on.
+// merge merges the statuses as if the clusters c0, c1 and so on had reported them. The cluster with the index away is
+// unreachable.
 func (k statusesOf) merge(t test, statuses []map[string]any, away int) (status map[string]any, leftOut []string) {
 	s, _, err := NewSchema(k.crd, k.version)
 	if err != nil {
@@ -106,8 +107,8 @@ func TestTheStatusOfAnOperatorOnOneClusterIsThatOnTheHub(t *testing.T) {
 	}
 }
 
-// checkPart fails the test if a value in the merged status differs from the value in the status of the only copy. path
-// is the path of the compared maps, for the message.
+// checkPart fails the test if a value of the merged status differs from the value of the only copy's status. path is
+// the path of the compared maps, for messages.
 func checkPart(t *testing.T, path string, own, merged map[string]any) {
 	t.Helper()
 	for name, value := range merged {

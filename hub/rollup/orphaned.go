@@ -6,11 +6,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// maxID is the maximum length of an identifier that a cluster reports, in bytes.
+// maxID is the maximum length in bytes of an identifier that comes from a cluster.
 const maxID = 64
 
-// orphaned returns the updated list of orphaned copies. A withdrawal that leaves the copy on the cluster adds the copy
-// to the list. A copy that is applied again is removed from it. rows are the new rows, sorted by cluster.
+// orphaned returns the updated list of orphaned copies, which are objects that the hub has withdrawn but not deleted. A
+// new orphaned copy is added. A copy that the hub applies again is removed from the list. rows are the new rows, sorted
+// by cluster.
 func orphaned(previous []hubv1.OrphanedCopy, before map[string]*hubv1.ClusterRow, rows []hubv1.ClusterRow, in Input) []hubv1.OrphanedCopy {
 	out := slices.Clone(previous)
 	for i, t := range byName(in.Targets) {
@@ -29,8 +30,8 @@ func orphaned(previous []hubv1.OrphanedCopy, before map[string]*hubv1.ClusterRow
 	return out[max(0, len(out)-hubv1.MostOrphaned):]
 }
 
-// leftNow returns the copy that a withdrawal has orphaned. ok is true only for the first row that shows this
-// withdrawal, so that a repeated report does not change the list.
+// leftNow returns the copy that a withdrawal has just orphaned. ok is true only when a row shows this withdrawal for
+// the first time, so that a repeated report does not change the list.
 func leftNow(before *hubv1.ClusterRow, row hubv1.ClusterRow, f Fact) (o hubv1.OrphanedCopy, ok bool) {
 	if row.Reason != hubv1.ReasonWithdrawn || (before != nil && before.Reason == hubv1.ReasonWithdrawn) || f.Outcome == nil || f.Outcome.Orphaned == nil {
 		return o, false

@@ -69,8 +69,8 @@ func TestTheStatusRemembersWhatWasLeftOnClusters(t *testing.T) {
 	}
 }
 
-// TestManyClustersThatLeaveCostNoMoreThanOneWrite withdraws from more clusters than the list of orphaned copies can
-// have.
+// TestManyClustersThatLeaveCostNoMoreThanOneWrite withdraws an object from more clusters than the list of orphaned
+// copies may have items.
 func TestManyClustersThatLeaveCostNoMoreThanOneWrite(t *testing.T) {
 	in := Input{BindingGeneration: 1, ObjectUID: hubObject, Now: noon, Facts: map[string]Fact{}}
 	for i := range hubv1.MostOrphaned + 36 {

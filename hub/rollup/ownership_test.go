@@ -67,8 +67,8 @@ func TestABindingIsContestedWhileACopyIs(t *testing.T) {
 		c.Message != "on 1 of 1 clusters: a: tuner keeps changing .spec.replicas" {
 		t.Fatalf("%+v", c)
 	}
-	// The reason Contested stays while the hub restores the copy less often, whether it is healthy or not, and while
-	// the cluster does not answer.
+	// The condition stays while the hub waits longer between two restores of the copy, and while the copy is not healthy.
+	// It is removed once the copy is applied without a conflict.
 	refused := refusedBy(hubv1.ReasonContested)
 	refused.Message = fought.Message
 	second, _ := Status(first, input(shallHold, &Fact{Connected: true, Synced: true, Outcome: refused, Observation: seen()}))

@@ -20,7 +20,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// drawn is a random field of a status: its schema, its values, and the merged value if there is only one member.
+// drawn is a random field of a status. It has the field's schema, the values that members may have, and the merged
+// value if there is only one member.
 type drawn struct {
 	schema string // YAML
 	value  *rapid.Generator[any]
@@ -37,7 +38,7 @@ var (
 	phaseWord  = rapid.Map(rapid.SampledFrom([]string{"Ready", "Pending", "Failed"}), func(s string) any { return s })
 )
 
-// pools draws a list with some of the entries x, y and z.
+// pools draws a list with some of the items x, y and z.
 var pools = rapid.Custom(func(t *rapid.T) any {
 	var out []any
 	for _, name := range []string{"x", "y", "z"} {
@@ -212,7 +213,7 @@ func TestAMergedStatusIsValidAndKnowsNoOrder(t *testing.T) {
 		if status == nil {
 			return
 		}
-		// A second merge with the first result in the template must give the same result.
+		// After the first result is written to the template, a second merge must give the same result.
 		said := w.template()
 		said.Object["status"] = status
 		if again, _, err = MergeStatus(schema, rules, said, rows, targets, noon); err != nil || !reflect.DeepEqual(status, again) {

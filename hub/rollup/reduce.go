@@ -14,24 +14,24 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// report is the value that one target reports for a field with a rule.
+// report is the value of one target (a cluster of the binding) for a field with a merge rule.
 type report struct {
 	cluster string
 	value   any  // nil if the target has no value
 	current bool // the value is about the desired content
 }
 
-// reduced describes the field of the hub object that gets the value.
+// reduced describes the field of the hub object that gets the merged value.
 type reduced struct {
 	list  bool // the schema wants a list
 	words severity
 }
 
-// A reducer computes one value from the targets' values, which are sorted by cluster. ok is false if it cannot compute
-// one.
+// A reducer computes one value from the values of all targets. These values are sorted by cluster. ok is false if there
+// is no such value.
 type reducer func(values []report, f reduced) (value any, ok bool)
 
-// reducers has all reducers except CEL expressions, which NewRules compiles.
+// reducers has the reducers by name. CEL expressions are missing, because NewRules compiles them.
 var reducers = map[hubv1.Reducer]reducer{
 	hubv1.ReducerSum:    sumOf,
 	hubv1.ReducerMin:    func(values []report, _ reduced) (any, bool) { return extreme(values, -1) },
@@ -44,7 +44,8 @@ var reducers = map[hubv1.Reducer]reducer{
 	hubv1.ReducerJoin:   join,
 }
 
-// reduce merges a field by the placement's rule. It leaves the field out while the value of any target is unknown.
+// reduce merges a field with the reducer that the placement's rule names. The field is left out as long as the value of
+// any target is not known.
 func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 	reduce := m.rules.reducers[path]
 	if reduce == nil {
@@ -74,8 +75,8 @@ func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 	return native(value), merged
 }
 
-// at returns the value of the target at a path, or nil if it has none. ok is false if the value is not known: the hub
-// has not requested the path from the member yet, or the value did not fit into the report.
+// at returns the value in the target's status at a path. It is nil if the status has no such value. ok is false if the
+// hub does not know: it has not requested the path from the member yet, or the value did not fit into the report.
 func (p part) at(path string) (value any, ok bool) {
 	if value, ok := p.named[path]; ok {
 		return value, true
@@ -95,7 +96,7 @@ func (p part) at(path string) (value any, ok bool) {
 	return nil, p.row.UID == "" && p.row.Observed == nil // known to be absent only if the cluster has no copy that could have a value
 }
 
-// given returns the values of all targets that have a value.
+// given returns the values, without the targets that have none.
 func given(values []report) []any {
 	var out []any
 	for _, v := range values {
@@ -106,7 +107,8 @@ func given(values []report) []any {
 	return out
 }
 
-// as converts all values by read. It returns false if one of them cannot be converted.
+// as converts all values with the function read. It returns false if one value cannot be converted, or if there are no
+// values.
 func as[T any](values []any, read func(any) (T, bool)) ([]T, bool) {
 	out := make([]T, 0, len(values))
 	for _, v := range values {
@@ -136,7 +138,7 @@ func quantity(value any) (resource.Quantity, bool) {
 	if f, isNumber := value.(float64); isNumber {
 		text, ok = strconv.FormatFloat(f, 'f', -1, 64), true
 	}
-	// A quantity with an exponent would be written with as many digits as the exponent says.
+	// A quantity with a large exponent is refused, because the sum would be written with that many digits.
 	const longest = 32
 	if !ok || len(text) > longest || strings.ContainsAny(strings.TrimSuffix(strings.TrimSuffix(text, "E"), "Ei"), "eE") {
 		return resource.Quantity{}, false
@@ -189,7 +191,8 @@ func extreme(values []report, sign int) (any, bool) {
 	return best.String(), true
 }
 
-// latest returns the latest time if sign is 1, and the earliest if sign is -1.
+// latest returns the latest of the times if sign is 1, and the earliest if sign is -1. It returns false if a value is
+// no time.
 func latest(values []report, sign int) (any, bool) {
 	all := given(values)
 	times, ok := as(all, moment)
@@ -205,8 +208,9 @@ func latest(values []report, sign int) (any, bool) {
 	return all[best], true
 }
 
-// decided reduces booleans. If one current value is alone, the result is alone. If all values are the opposite, the
-// result is the opposite. If a report that could decide is missing or not current, ok is false.
+// decided merges booleans. The result is the value `alone` if one target has it, and the target's copy has the wanted
+// content. If all such targets have the opposite value, the result is the opposite value. ok is false if a missing or
+// outdated value could change this result.
 func decided(values []report, alone bool) (any, bool) {
 	silent := false
 	for _, v := range values {
@@ -223,7 +227,8 @@ func decided(values []report, alone bool) (any, bool) {
 	return !alone, !silent
 }
 
-// worst returns the worst of the words. A report that is not current counts as the word Unknown.
+// worst returns the worst word of all targets. A target without a word, or with an outdated copy, counts as the word
+// Unknown. ok is false if the rank of a word is not known.
 func worst(values []report, f reduced) (any, bool) {
 	words := map[string]bool{}
 	for _, v := range values {
@@ -242,11 +247,11 @@ func first(values []report, _ reduced) (any, bool) {
 	return all[0], true
 }
 
-// longestList is the maximum size of the result of the reducer Join, in bytes of JSON.
+// longestList is the maximum size in bytes of a result of the reducer Join.
 const longestList = 1024
 
-// join returns the distinct values, sorted as text. If the values are lists, it returns the distinct entries of all
-// lists.
+// join returns the distinct values of all targets, sorted as text. If the values are lists, it returns the distinct
+// items of these lists. The result is a list if the schema wants one, and otherwise a text with commas.
 func join(values []report, f reduced) (any, bool) {
 	distinct := map[string]any{}
 	for _, v := range given(values) {

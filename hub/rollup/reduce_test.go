@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// many repeats a YAML item n times, with its number in it.
+// many repeats a YAML item n times, each time with its number.
 func many(item string, n int) string {
 	items := make([]string, 0, n)
 	for i := range n {
@@ -18,7 +18,7 @@ func many(item string, n int) string {
 	return strings.Join(items, ", ")
 }
 
-// wired returns the outcome after an encoding to YAML and back.
+// wired returns the outcome after it was encoded as YAML and decoded again.
 func wired(t *testing.T, o outcomeOf) outcomeOf {
 	t.Helper()
 	data, err := yaml.Marshal(o)
@@ -139,7 +139,8 @@ clusters: {a: {conditions: [{type: Serving, status: 'True'}, {type: Slow, status
 	}
 }
 
-// The watch may show a copy although no apply of it was confirmed.
+// A row without a UID may still have a status: the watch can show a copy before the hub's write of this copy is
+// confirmed.
 func TestAReducerWaitsForWhatACopyWithoutUIDMayHave(t *testing.T) {
 	s := readScenario(t, `
 schema: {x: {type: string}, replicas: {type: integer}}

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Replicas returns how many replicas of a copy are ready, and how many exist, from its observed status. It knows the
-// field names of several operators. A number is nil if the status does not have it.
+// Replicas returns how many replicas of a copy are ready, and how many exist. It reads them from the copy's status, and
+// knows the field names of several operators. A number is nil if the status does not have it.
 func Replicas(observed *runtime.RawExtension) (ready, total *int64) {
 	if observed == nil {
 		return nil, nil
@@ -52,8 +52,8 @@ func firstKnown(numbers ...*int64) *int64 {
 	return nil
 }
 
-// eachInteger calls visit for the integer fields of a JSON object. It does not decode any other field, because a sum
-// reads the statuses of many copies.
+// eachInteger calls visit for the top-level integer fields of a JSON object. It skips all other fields without decoding
+// them, which is fast enough for the statuses of many copies.
 func eachInteger(object []byte, visit func(name []byte, n int64)) {
 	depth := 0
 	for i := 0; i < len(object); i++ {

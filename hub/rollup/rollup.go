@@ -1,8 +1,8 @@
-// Package rollup computes statuses from the states of an object's clusters. Status computes the status of a binding.
-// MergeStatus computes the status of the hub object from the binding's rows.
+// Package rollup computes statuses from the states of an object's clusters. The function Status computes the status of
+// a binding. The function MergeStatus computes the status of the hub object from the rows of its binding.
 //
-// The package reads neither a clock nor a server. hub/report gathers an Input. Equal Inputs give byte-equal results, so
-// that a fleet without changes causes no writes.
+// The package reads neither a clock nor a server; the package hub/report collects the Input. Equal Inputs give results
+// with equal bytes, so that nothing is written while nothing changes.
 //
 //   - A row does not change while the state of its cluster is unknown. After a restart, a row stays until its cluster
 //     has reported. The row of an unreachable cluster keeps its last numbers, marked Unknown, with their time. A short
@@ -15,9 +15,9 @@
 //   - A field is merged only if the schema or a Rule of the placement says how; Rules take precedence. A field that
 //     cannot be merged correctly, or does not match the schema, is left out, and the status names it.
 //
-// hub/report decides when to write a status, and whether the status of the hub object may be written at all.
-// hub/schedule provides the condition Scheduled, the decision and the other placements. This package does not change
-// them.
+// The package hub/report decides when to write a status, and whether to write the status of the hub object. The package
+// hub/schedule sets the condition Scheduled, the decision, and the list of other placements in the binding. Package
+// rollup does not change these.
 package rollup
 
 import (
@@ -30,65 +30,67 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Fact is the current state of one cluster.
+// Fact is the current state of one cluster, with its copy of the object.
 type Fact struct {
-	// Outcome is the result of the last run of hub/dispatch for the current target, binding and hub object, since the link
-	// is up. It is nil if this process has none.
+	// Outcome is the result of the last write, check or removal of the copy by hub/dispatch, for the current content of
+	// the binding and the hub object. It is nil if this process has no such result since it last connected to the cluster.
 	Outcome *member.Outcome
-	// Observation is the last state of the copy in the cluster's watch. It is nil if the watch has shown no copy. Synced
-	// is false until the watch has delivered its first list.
+	// Observation is the last state of the copy that the cluster's watch has shown. It is nil if the watch has shown no
+	// copy. Synced is false until the watch has delivered its first list.
 	Observation *member.Observation
 	Synced      bool
-	// Unwatched is the error of the watch of the cluster's kind, if it has failed for longer than the grace time.
-	// Observation may then be outdated. It is nil while the watch works.
+	// Unwatched is the error of the watch of the object's kind on the cluster, if the watch has failed for longer than the
+	// grace time. Observation may then be outdated. It is nil while the watch works.
 	Unwatched *member.WatchFailure
 
-	// Connected is false if the link is down; LinkReason and LinkMessage say why. A cluster has no Fact until its first
-	// connection attempt has ended.
+	// Connected is false if the hub has no connection to the cluster. LinkReason and LinkMessage then say why. A cluster
+	// has no Fact until the first connection attempt has ended.
 	Connected   bool
 	LinkReason  string
 	LinkMessage string
-	// InGrace is true if the link has been down for less than the grace time. The row then stays as it is.
+	// InGrace is true if the connection has been down for less than the grace time. The row of the cluster then does not
+	// change.
 	InGrace bool
-	// LastHeard is when a watch of the cluster last delivered an event to this process. It is zero if no watch has.
+	// LastHeard is the time at which a watch of the cluster last delivered an event to this process. It is zero if no
+	// watch has delivered one.
 	LastHeard time.Time
 
-	// IsHub is true if the cluster is the hub itself, so that the hub object is its own copy.
+	// IsHub is true if the cluster is the hub itself. The hub object is then its own copy.
 	IsHub bool
 }
 
-// away reports whether the link is down for longer than the grace time.
+// away reports whether the connection to the cluster has been down for longer than the grace time.
 func (f Fact) away() bool { return !f.Connected && !f.InGrace }
 
 // Input has all inputs for the status of one binding, except its previous status.
 type Input struct {
 	Targets []hubv1.BindingTarget
-	// BindingGeneration is the generation of the binding that has these Targets.
+	// BindingGeneration is the generation of the binding from which the Targets are.
 	BindingGeneration int64
 
 	// ObjectUID, HubGeneration and HubContent identify the current content of the hub object. They are zero if the hub
-	// object is not known.
+	// does not know the object.
 	ObjectUID     types.UID
 	HubGeneration int64
 	HubContent    uint64
-	// Revisions are the object's revisions in its rollout. Newest is the number of the newest revision; it is 0 without
-	// a rollout.
+	// Revisions are the revisions of the object that its rollout knows. Newest is the number of the newest one; it is 0
+	// without a rollout.
 	Revisions []hubv1.ObjectRevision
 	Newest    int64
-	// TemplateStatus is the projection of the hub object's own status. TemplateHealth is the health of the hub object.
-	// Both are used for a target that is the hub itself.
+	// TemplateStatus is the part of the hub object's own status that a row keeps. TemplateHealth is the health of the hub
+	// object. Both are used for a target that is the hub itself.
 	TemplateStatus []byte
 	TemplateHealth hubv1.Health
 
-	// Facts has the states by cluster. The row of a target without a Fact does not change.
+	// Facts has the state of each cluster by name. The row of a cluster without a Fact keeps its last known state.
 	Facts map[string]Fact
-	// Elsewhere are the targets in shards of other replicas. Their rows do not change.
+	// Elsewhere has the clusters that other replicas of the hub serve. Their rows do not change.
 	Elsewhere map[string]bool
 	Now       metav1.Time
 }
 
-// Status returns the updated status of a binding. Its rows are cut to the size limit. full has the uncut row of each
-// target, sorted by name. It is the input of MergeStatus.
+// Status returns the updated status of a binding. The rows in this status are cut to the size limit. full has the uncut
+// row of each target, sorted by cluster, as the input of MergeStatus.
 func Status(previous hubv1.BindingStatus, in Input) (status hubv1.BindingStatus, full []hubv1.ClusterRow) {
 	in.Now = seconds(in.Now)
 	before := rowsByName(previous.Clusters)
@@ -112,7 +114,8 @@ func rowsByName(rows []hubv1.ClusterRow) map[string]*hubv1.ClusterRow {
 	return out
 }
 
-// newRows returns the updated rows. rowsOf is the generation of the binding to which the previous rows belong.
+// newRows returns the updated row of each target. rowsOf is the generation of the binding for which the previous rows
+// were computed.
 func newRows(before map[string]*hubv1.ClusterRow, rowsOf int64, in Input) []hubv1.ClusterRow {
 	rows := make([]hubv1.ClusterRow, 0, len(in.Targets))
 	for _, t := range byName(in.Targets) {
@@ -121,7 +124,8 @@ func newRows(before map[string]*hubv1.ClusterRow, rowsOf int64, in Input) []hubv
 	return rows
 }
 
-// updated returns the number of Present clusters that have the newest revision. It is nil if the object has no rollout.
+// updated returns the number of Present targets whose copy has the newest revision. It is nil if the object has no
+// rollout.
 func updated(rows []hubv1.ClusterRow, in Input) *int32 {
 	if in.Newest == 0 {
 		return nil

@@ -23,7 +23,7 @@ const hubObject = types.UID("hub-1")
 
 var earlier = metav1.Unix(1767225600, 0)
 
-// held returns the row of an applied and healthy copy, after the edits.
+// held returns the row of an applied and healthy copy, changed by the edits.
 func held(edits ...func(*hubv1.ClusterRow)) *hubv1.ClusterRow {
 	row := &hubv1.ClusterRow{
 		Name: "a", UID: "member-1", Generation: 7, Digest: "9c1f", Hash: "77ab", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy,
@@ -475,7 +475,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// fleet returns the input for a binding with n targets; the first `failing` targets fail.
+// fleet returns the input for a binding with n targets. The writes to the first `failing` targets fail.
 func fleet(n, failing int) Input {
 	in := input(shallHold, nil)
 	in.Targets = nil
@@ -546,8 +546,8 @@ func TestRowsFitTheLimit(t *testing.T) {
 	}
 }
 
-// A restarted hub has only the cut rows. It must not run a finished Job again, nor treat an old status as one of the
-// newest content.
+// After a restart, the hub has only the cut rows. With them, it must not run a finished Job again, and must not take an
+// old status for a status of the newest content.
 func TestACutRowKeepsWhatARestartedHubNeeds(t *testing.T) {
 	job := schema.GroupKind{Group: "batch", Kind: "Job"}
 	long := `"text":"` + strings.Repeat("x", 300) + `"`

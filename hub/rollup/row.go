@@ -29,8 +29,8 @@ const (
 	notShown = "applied; the cluster's watch has not shown the change yet"
 )
 
-// newRow returns the updated row of one target. rowsOf is the generation of the binding to which the previous row
-// belongs.
+// newRow returns the updated row of one target, which is a cluster of the binding. rowsOf is the generation of the
+// binding for which the previous row was computed.
 func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	fact, known := in.Facts[t.Name]
 	here := !in.Elsewhere[t.Name]
@@ -39,7 +39,8 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 		previous = counted(previous)
 	}
 	if previous != nil && previous.Reason == hubv1.ReasonWithdrawn && (t.State != hubv1.TargetAbsent || rowsOf != in.BindingGeneration) {
-		// The previous row belongs to an earlier withdrawal from this cluster, and must not confirm the current one.
+		// The previous row is from an earlier withdrawal on this cluster. It must not look like the confirmation of the
+		// current withdrawal.
 		previous = nil
 	}
 	var row hubv1.ClusterRow
@@ -65,8 +66,8 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 	return date(row, previous, reported, in.Now)
 }
 
-// passingSince returns the time since which a copy is healthy at the revision of its target. It is nil if the copy is
-// not healthy, or has another revision.
+// passingSince returns the time since which the copy has been healthy at the revision that its target names. It is nil
+// if the copy is not healthy, has another revision, or has no rollout.
 func passingSince(row hubv1.ClusterRow, previous *hubv1.ClusterRow, t hubv1.BindingTarget, now metav1.Time) *metav1.Time {
 	switch {
 	case t.Revision == 0, row.Revision != t.Revision, row.Applied != metav1.ConditionTrue, row.Health != hubv1.HealthHealthy:
@@ -77,8 +78,8 @@ func passingSince(row hubv1.ClusterRow, previous *hubv1.ClusterRow, t hubv1.Bind
 	return &now
 }
 
-// date sets the times of a row. They stay as before unless the row has changed. reported is false if the row does not
-// come from a new report of its cluster.
+// date sets LastTransitionTime, which changes only if the row's state or reason changes. reported is true if the row
+// comes from a new report of its cluster. Such a row also gets a time if fit has removed it from the previous row.
 func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now metav1.Time) hubv1.ClusterRow {
 	switch {
 	case previous == nil || previous.Applied != row.Applied || previous.Health != row.Health || previous.Reason != row.Reason:
@@ -94,8 +95,8 @@ func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now m
 	return *row.DeepCopy()
 }
 
-// elsewhere returns the row of a cluster in another replica's shard. That replica may have a newer hub object than this
-// one.
+// elsewhere returns the row of a cluster that another replica serves. It returns the previous row unchanged, because
+// the other replica may know a newer state. Without a previous row, the state is Unknown.
 func elsewhere(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	if previous == nil {
 		return hubv1.ClusterRow{Name: t.Name, Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}
@@ -103,7 +104,9 @@ func elsewhere(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterR
 	return *previous
 }
 
-// unheard returns the row of a cluster that has not reported to this process yet.
+// unheard returns the row of a cluster from which this process has no result yet. It is the previous row; without one,
+// the state is Unknown. If the previous row says Applied, but the target now wants other content or a withdrawal, the
+// row says that this is pending.
 func unheard(previous *hubv1.ClusterRow, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	switch {
 	case previous == nil:
@@ -120,7 +123,8 @@ func unheard(previous *hubv1.ClusterRow, t hubv1.BindingTarget, in Input) hubv1.
 	return *previous
 }
 
-// away returns the row of an unreachable cluster. It has the last known state and numbers, and Unknown as status.
+// away returns the row of an unreachable cluster. The row keeps the last known numbers, but Applied and the health are
+// Unknown.
 func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.ClusterRow {
 	if previous != nil && previous.Reason == hubv1.ReasonWithdrawn {
 		return *previous
@@ -131,7 +135,8 @@ func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.Clust
 	}
 	reason := cmp.Or(f.LinkReason, hubv1.ReasonUnreachable)
 	if row.Applied != metav1.ConditionUnknown || row.Reason != reason {
-		// Each connection attempt may fail with another message. The first message stays until the reason changes.
+		// Each connection attempt may fail with a different message. The row keeps the first message until the reason
+		// changes.
 		row.Message = f.LinkMessage
 	}
 	row.Applied, row.Health, row.Reason = metav1.ConditionUnknown, hubv1.HealthUnknown, reason
@@ -146,7 +151,8 @@ func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.Clust
 	return row
 }
 
-// counted returns the previous row without the reason Evicting, because its target is included in the conditions again.
+// counted returns the previous row without the reason Evicting. It is called for a target that is no longer Evicting,
+// so that the conditions count it again.
 func counted(previous *hubv1.ClusterRow) *hubv1.ClusterRow {
 	if previous == nil || previous.Reason != hubv1.ReasonEvicting {
 		return previous
@@ -156,8 +162,8 @@ func counted(previous *hubv1.ClusterRow) *hubv1.ClusterRow {
 	return &row
 }
 
-// evicting gives the row of an Evicting target the reason Evicting, unless the row shows a failure or progress. The
-// conditions ignore Evicting targets.
+// evicting gives the row of an Evicting target (which other clusters replace) the reason Evicting. A row that shows a
+// failure or a pending change keeps its own reason.
 func evicting(row *hubv1.ClusterRow, t hubv1.BindingTarget) {
 	if t.State != hubv1.TargetEvicting || row.Applied == metav1.ConditionFalse || row.Reason == hubv1.ReasonPending || t.Evicting == nil {
 		return
@@ -181,7 +187,8 @@ func evicting(row *hubv1.ClusterRow, t hubv1.BindingTarget) {
 	row.Message = fmt.Sprintf("%s: %s is not counted, and is withdrawn when the cluster answers and its replacements are healthy: %s", t.Evicting.Reason, held, who)
 }
 
-// template returns the row of a target that is the hub itself: the hub object is its own copy.
+// template returns the row of a target that is the hub itself. The hub object is its own copy, so that nothing is
+// written or removed.
 func template(t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	if t.State == hubv1.TargetAbsent {
 		return hubv1.ClusterRow{
@@ -195,7 +202,7 @@ func template(t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	}
 }
 
-// withdrawing returns the row of a connected cluster that must remove its copy, after an outcome has arrived.
+// withdrawing returns the row of a connected cluster that must remove its copy, from the result of the removal.
 func withdrawing(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.ClusterRow {
 	o := f.Outcome
 	if o.Reason == hubv1.ReasonWithdrawn && !stillThere(t, f) {
@@ -209,8 +216,8 @@ func withdrawing(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv
 	return row
 }
 
-// stillThere reports whether the watch still shows the copy. An object that another manager owns, and that the
-// withdrawal did not touch, is not the copy.
+// stillThere reports whether the watch still shows the copy after its withdrawal. If the withdrawal has left this
+// object alone, because it belongs to another manager, the object does not count.
 func stillThere(t hubv1.BindingTarget, f Fact) bool {
 	seen := f.Observation
 	return f.Synced && seen != nil && t.Absent != nil && seen.OwnerUID == t.Absent.UID && seen.UID != f.Outcome.UID
@@ -223,7 +230,8 @@ func dueMessage(t hubv1.BindingTarget) string {
 	return fmt.Sprintf("the withdrawal (%s) is pending: %s", t.Absent.Policy, t.Absent.Reason)
 }
 
-// holding returns the row of a connected cluster that shall have a copy, after an outcome has arrived.
+// holding returns the row of a connected cluster that shall have a copy, from the result of the last write and from the
+// watch.
 func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input) hubv1.ClusterRow {
 	row := kept(previous, t)
 	o := f.Outcome
@@ -253,8 +261,8 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 	return row
 }
 
-// judge sets the health and the observed status of the row, from the watch. It also sets the reason, unless the row
-// already has a more important one.
+// judge sets the health and the observed status of the row from the watch. It also sets the reason, unless the row
+// already has a more important one, such as a failed write.
 func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	if f.Unwatched != nil && row.Reason != hubv1.ReasonInSync { // the hub does not watch a foreign object
 		unwatched(row, previous, f)
@@ -292,7 +300,8 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	explain(row, reason, message)
 }
 
-// unwatched sets the health to Unknown, because the watch of the kind fails. The row keeps the last observed status.
+// unwatched sets the health of the row to Unknown, because the watch of the kind fails on the cluster. The row keeps
+// the last observed status.
 func unwatched(row, previous *hubv1.ClusterRow, f Fact) {
 	row.Health = hubv1.HealthUnknown
 	since := seconds(metav1.NewTime(f.Unwatched.Since))
@@ -311,14 +320,14 @@ func unwatched(row, previous *hubv1.ClusterRow, f Fact) {
 	}
 }
 
-// startsAnew reports whether the watch has not delivered its first list yet. Until then, only the previous row
-// describes the copy.
+// startsAnew reports whether the watch has not delivered its first list yet, and the previous row describes the same
+// copy. Until the first list, only the previous row has the health of this copy.
 func startsAnew(row, previous *hubv1.ClusterRow, f Fact) bool {
 	return !f.Synced && previous != nil && previous.UID == row.UID
 }
 
-// carriedOn keeps the health and status of the previous row while the watch has not delivered its first list. ok is
-// false if they are no longer valid.
+// carriedOn copies the health from the previous row, because the watch has not delivered its first list yet. ok is
+// false if the health of the previous row is about other content.
 func carriedOn(row, previous *hubv1.ClusterRow) (reason, message string, ok bool) {
 	switch {
 	case previous.LastObservedTime == nil:
@@ -327,13 +336,13 @@ func carriedOn(row, previous *hubv1.ClusterRow) (reason, message string, ok bool
 	case row.Reason == hubv1.ReasonInSync:
 		return "", "", false
 	}
-	// The cluster is reachable again, but the numbers in the row are from before.
+	// The cluster is reachable again, but the numbers in the row are from the time before the outage.
 	row.Health, row.LastObservedTime = hubv1.HealthUnknown, previous.LastObservedTime
 	return hubv1.ReasonPending, notShown, true
 }
 
-// explain gives an applied row the reason of its health, unless the row has a more important reason. If writes to the
-// copy are paused, the copy may be healthy with an older generation. The message then says this.
+// explain gives an applied row the reason and message of its health, unless the row has a more important reason. It
+// also does so for a healthy copy with an older generation, for example if writes to this copy are paused.
 func explain(row *hubv1.ClusterRow, reason, message string) {
 	speaks := row.Health != hubv1.HealthHealthy || reason == health.ReasonGenerationNotObserved
 	switch {
@@ -347,8 +356,8 @@ func explain(row *hubv1.ClusterRow, reason, message string) {
 	}
 }
 
-// contradicted reports whether the watch shows another content than the confirmed one, with the same or a newer
-// resourceVersion.
+// contradicted reports whether the watch shows other content than the hub's last write, and the shown state is not
+// older than this write.
 func contradicted(f Fact, in Input) bool {
 	o, seen := f.Outcome, f.Observation
 	if o.Applied != metav1.ConditionTrue || o.Reason == hubv1.ReasonInSync || !f.Synced || seen == nil || older(seen.ResourceVersion, o.ResourceVersion) {
@@ -357,26 +366,26 @@ func contradicted(f Fact, in Input) bool {
 	return seen.Deleting || seen.Digest != o.Digest || (in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID)
 }
 
-// older reports whether the resourceVersion that the watch shows is older than the confirmed one. If the two cannot be
-// compared, it returns true, so that the row keeps the result of the hub's own write.
+// older reports whether the resourceVersion that the watch shows is older than the one of the hub's last write. If the
+// two cannot be compared, it returns true, so that the row keeps the result of the write.
 func older(seen, confirmed string) bool {
 	c, err := resourceversion.CompareResourceVersion(seen, confirmed)
 	return err != nil || c < 0
 }
 
-// wanted returns the generation and revision of the hub object that a target shall have.
+// wanted returns the generation and revision of the hub object that the target's copy shall have.
 func (in Input) wanted(t hubv1.BindingTarget) hubv1.Want {
 	return hubv1.Wanted(t, hubv1.HubObject{Generation: in.HubGeneration, Revisions: in.Revisions})
 }
 
-// behind reports whether the copy does not have the wanted generation or revision. A higher generation belongs to an
-// earlier object of the same name, and counts as behind.
+// behind reports whether the generation or revision of a copy is not the wanted one. A higher generation also counts as
+// behind, because it is from an earlier object of the same name.
 func (in Input) behind(t hubv1.BindingTarget, generation, revision int64) bool {
 	return !in.wanted(t).IsHeld(generation, revision)
 }
 
-// outdated reports whether an outcome belongs to other content than the hub object has now. This also works for kinds
-// without a generation.
+// outdated reports whether the result of a write is about other content than the target shall have now. It also
+// compares a digest of the content, because some kinds have no generation.
 func (in Input) outdated(t hubv1.BindingTarget, o *member.Outcome) bool {
 	return in.behind(t, o.HubGeneration, o.HubRevision) || t.Revision == 0 && in.HubContent != 0 && o.HubContent != in.HubContent
 }
@@ -392,7 +401,8 @@ func (in Input) behindMessage(t hubv1.BindingTarget, confirmed, revision int64) 
 	return fmt.Sprintf("generation %d is not applied yet; the cluster has generation %d", wanted, confirmed)
 }
 
-// kept returns a new row for a target, with the last known state of its copy.
+// kept returns a new row for a target, with the last known state of its copy. Applied, the health and the reason are
+// still empty.
 func kept(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	row := hubv1.ClusterRow{Name: t.Name}
 	if previous != nil {
@@ -402,8 +412,8 @@ func kept(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	return row
 }
 
-// bound cuts the texts of the row to their maximum lengths, and makes them valid UTF-8. Package member limits its
-// texts, too.
+// bound cuts the texts of the row to their maximum lengths, and makes them valid UTF-8. Package member already limits
+// its texts; this is a second check.
 func bound(row *hubv1.ClusterRow) {
 	row.UID = types.UID(whole(string(row.UID)))
 	row.Digest, row.Hash, row.Version = whole(row.Digest), whole(row.Hash), whole(row.Version)
@@ -414,8 +424,8 @@ func bound(row *hubv1.ClusterRow) {
 	}
 }
 
-// whole returns the identifier. If it is too long or not valid UTF-8, it returns an empty text, because a cut
-// identifier would be wrong.
+// whole returns an identifier unchanged. If it is too long or not valid UTF-8, it returns an empty text, because a cut
+// identifier would name something else.
 func whole(text string) string {
 	if len(text) > maxWhole || !utf8.ValidString(text) {
 		return ""
@@ -457,8 +467,8 @@ var underWay = map[string]bool{
 	hubv1.ReasonMissing: true, hubv1.ReasonDiffers: true,
 }
 
-// Failed reports whether a copy is not applied for a reason that a user must mend. It returns false if a user has asked
-// for the state, such as a pause, and if the state ends without help, such as Pending.
+// Failed reports whether a copy is not applied for a reason that a user must mend. It returns false if a user has
+// requested this state, such as a pause. It also returns false for a state that ends without help, such as Pending.
 func Failed(applied metav1.ConditionStatus, reason string) bool {
 	return applied == metav1.ConditionFalse && !underWay[reason]
 }
@@ -467,5 +477,6 @@ var waits = map[string]bool{
 	hubv1.ReasonSuspended: true, hubv1.ReasonPaused: true, hubv1.ReasonOperatorNotReady: true, hubv1.ReasonBundleNotReady: true, hubv1.ReasonReferenceNotReady: true,
 }
 
-// Waits reports whether a copy with this reason waits for a user or for other objects before its change is applied.
+// Waits reports whether a copy with this reason waits for a user, or for other objects, before the hub applies a
+// change.
 func Waits(reason string) bool { return waits[reason] }

@@ -14,14 +14,15 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// Rules are a placement's rules for merging. They take precedence over the built-in rules. The zero value has no rules.
+// Rules are the merge rules that a placement sets in spec.statusAggregation. They take precedence over the built-in
+// rules. The zero value has no rules.
 type Rules struct {
 	reducers map[string]reducer // by path below the status: "/storage/used"
 	polarity map[string]health.Polarity
 }
 
-// NewRules parses the rules. The error names every invalid expression. The returned rules are usable even then, but do
-// not merge the fields of invalid expressions.
+// NewRules parses the merge rules of a placement. The error names every invalid rule. The returned Rules are usable in
+// any case, but they leave out a field whose expression is invalid.
 func NewRules(a hubv1.StatusAggregation) (Rules, error) {
 	var r Rules
 	var faults []error
@@ -59,7 +60,7 @@ func (r Rules) has(path string) bool {
 	return ok
 }
 
-// below reports whether a rule names a field below the path.
+// below reports whether a rule names a field inside the object at the path.
 func (r Rules) below(path string) bool {
 	for p := range r.reducers {
 		if strings.HasPrefix(p, path+"/") {
@@ -71,7 +72,7 @@ func (r Rules) below(path string) bool {
 
 func (r Rules) paths() []string { return slices.Sorted(maps.Keys(r.reducers)) }
 
-// fieldName converts the path of a field to the form that the status uses, such as storage.used.
+// fieldName converts the path of a field, such as /storage/used, to the form storage.used.
 func fieldName(path string) string {
 	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i := range segments {
@@ -82,12 +83,13 @@ func fieldName(path string) string {
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// reduction is the cost limit of one CEL expression. It corresponds to about 10 ms.
+// reduction is the cost limit for one evaluation of a CEL expression. This cost takes about 10 ms.
 const reduction = 200_000
 
 var reductions = expression.NewEnvironment(reduction, map[string]*cel.Type{"values": cel.ListType(cel.MapType(cel.StringType, cel.DynType))})
 
-// byExpression returns a reducer that evaluates a CEL expression. It is nil if the expression is invalid.
+// byExpression returns a reducer that evaluates a CEL expression over the values of all targets. It is nil if the
+// expression is invalid.
 func byExpression(text string) (reducer, error) {
 	x, err := reductions.CompileValue(text)
 	if err != nil {

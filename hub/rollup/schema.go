@@ -15,27 +15,27 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// Schema is the part of a kind's OpenAPI schema that merging needs. The zero value has no status.
+// Schema is the part of a kind's OpenAPI schema that the merge of statuses needs. The zero value declares no status.
 type Schema struct {
 	kind   schema.GroupKind
 	status *node
-	// specBooleans are the top-level fields of the spec that are booleans.
+	// specBooleans has the names of the boolean fields at the top level of the spec.
 	specBooleans map[string]bool
-	// replicas is the path of the scale subresource's number of replicas in the status, such as "/readyInstances". It is
-	// empty if the kind has no such path.
+	// replicas is the path in the status that the scale subresource uses for the number of replicas, such as
+	// "/readyInstances". It is empty if the kind has no such path.
 	replicas string
-	// workload is set for a built-in workload kind.
+	// workload describes a built-in workload kind. It is nil for other kinds.
 	workload *workload
 }
 
-// maxNesting is the number of levels of a status that a report keeps. The status itself and list entries count as
-// levels.
+// maxNesting is the number of levels of a status that the hub reads from a copy. The status itself is a level, and so
+// are the items of a list.
 const maxNesting = 6
 
-// intOrString is the kind of a node whose value is an integer or a string.
+// intOrString is the node.kind of a value that is an integer or a string.
 const intOrString = "int-or-string"
 
-// node is the schema of one value in a status.
+// node is the schema of one value in a status, such as a field or the items of a list.
 type node struct {
 	kind, format string
 	enum         []string
@@ -51,7 +51,7 @@ type node struct {
 	validator func() (validation.SchemaValidator, error) // nil if the checks in valid.go suffice
 }
 
-// NewSchema reads the schema of one version of a kind. It also returns whether that version has a status subresource.
+// NewSchema reads the schema of one version of a CRD. It also returns whether this version has a status subresource.
 func NewSchema(crd *apiextensionsv1.CustomResourceDefinition, version string) (s Schema, hasStatusSubresource bool, err error) {
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 	if i < 0 {
@@ -81,10 +81,10 @@ func NewSchema(crd *apiextensionsv1.CustomResourceDefinition, version string) (s
 	return s, hasStatusSubresource, nil
 }
 
-// HasStatus reports whether the kind's schema has a status.
+// HasStatus reports whether the kind's schema declares a status.
 func (s Schema) HasStatus() bool { return s.status != nil }
 
-// newNode converts a schema down to the given number of levels, because merging reads no deeper levels.
+// newNode converts a schema down to the given number of levels. The merge does not read deeper levels.
 func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
 	n := &node{kind: p.Type, format: p.Format, maximum: maxInteger(p), maxItems: -1, required: p.Required, pattern: patternOf(p), props: p}
 	if !plain(p) || (levels == 0 && (len(p.Properties) > 0 || p.Items != nil || p.AdditionalProperties != nil)) {
@@ -124,8 +124,8 @@ func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
 
 var matchesNothing = regexp.MustCompile(`[^\x00-\x{10FFFF}]`)
 
-// patternOf returns the compiled pattern. It is nil if the schema has none. A pattern that does not compile matches no
-// text, as on the server.
+// patternOf returns the compiled pattern of a schema, or nil if the schema has none. If the pattern does not compile,
+// the result matches no text, as on the API server.
 func patternOf(p *apiextensionsv1.JSONSchemaProps) *regexp.Regexp {
 	if p.Pattern == "" {
 		return nil
@@ -148,22 +148,23 @@ func maxInteger(p *apiextensionsv1.JSONSchemaProps) float64 {
 	return limit
 }
 
-// allows reports whether the enum and the pattern allow a word.
+// allows reports whether the enum and the pattern of the schema allow a text.
 func (n *node) allows(word string) bool {
 	return (len(n.enum) == 0 || slices.Contains(n.enum, word)) && (n.pattern == nil || n.pattern.MatchString(word))
 }
 
-// countable reports whether values of the node can be added.
+// countable reports whether values with this schema can be added.
 func (n *node) countable() bool { return n.kind == "integer" || n.kind == intOrString }
 
-// keyed reports whether the node is a list of maps, and reports contain the key fields of its entries.
+// keyed reports whether the schema is a list of maps, and the key fields are among those that the hub reads from a
+// copy.
 func (n *node) keyed() bool {
 	return n.items != nil && n.items.kind == "object" && len(n.keys) > 0 &&
 		!slices.ContainsFunc(n.keys, func(key string) bool { return !health.IsKey(key) || n.items.properties[key] == nil })
 }
 
-// entries returns the entries of a list, by the text of their key fields. ok is false if the value is not a list of
-// maps, or if a key is missing or occurs twice.
+// entries returns the items of a list by key. The key is a JSON text of the item's key fields. ok is false if the value
+// is not a list of maps, or if a key is missing or occurs twice.
 func (n *node) entries(list any) (byID map[string]map[string]any, ok bool) {
 	if list == nil {
 		return nil, true

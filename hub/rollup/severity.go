@@ -12,18 +12,18 @@ import (
 
 const unknownWord = "Unknown"
 
-// severity ranks the words that a field may have. The best word has the lowest rank.
+// severity gives each word that a field may have a rank, for example each phase. The best word has the lowest rank.
 type severity struct {
 	rank    func(word string) (int, bool)
 	unknown string // the word for Unknown; empty if the field has none
 }
 
-// severities ranks the words that package health defines for all kinds.
+// severities has the ranks of the words that package health knows for all kinds.
 var severities = severity{rank: health.WordRank, unknown: unknownWord}
 
-// ranks returns the severity for lines of words, the best line first. Words of one line have the same rank. unknown is
-// the word for the value of an unreachable cluster. If there is none, the field is left out while a cluster is
-// unreachable.
+// ranks returns the severity for lines of words, with the best line first. All words of a line have the same rank. The
+// result's unknown is the word Unknown, if the lines have it. Without this word, the field is left out while a cluster
+// is unreachable.
 func ranks(lines [][]string) severity {
 	rank := map[string]int{}
 	var s severity
@@ -42,7 +42,8 @@ func ranks(lines [][]string) severity {
 	return s
 }
 
-// severityOf returns the severity of the words of a field. It returns false if the hub does not know the words.
+// severityOf returns the ranks of the words that a field may have. It returns false if the hub does not know the rank
+// of each word.
 func severityOf(kind schema.GroupKind, name string, n *node) (severity, bool) {
 	if lines := health.WordsOf(kind, name); lines != nil {
 		return ranks(lines), true
@@ -62,8 +63,8 @@ func severityOf(kind schema.GroupKind, name string, n *node) (severity, bool) {
 	return s, true
 }
 
-// worst returns the worst of the words. If several words have the same rank, it returns the first in alphabetical
-// order. It returns false if a word is not known.
+// worst returns the worst of the words. Among words of the same rank, it returns the first in alphabetical order. It
+// returns false if the rank of a word is not known, or if there is no word.
 func (s severity) worst(words map[string]bool) (string, bool) {
 	out, most := "", 0
 	for _, word := range slices.Sorted(maps.Keys(words)) {

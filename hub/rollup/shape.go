@@ -8,8 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// misshapen returns an error for a value that server-side apply refuses although it passes validation: an undeclared
-// field, a list with duplicate entries, or a list or object in place of a string with a format.
+// misshapen returns an error for values that the validation library allows, but server-side apply refuses. These are an
+// undeclared field, a list with duplicate items, and a list or object in place of a string with a format.
 func misshapen(p *apiextensionsv1.JSONSchemaProps, value any) error {
 	switch v := value.(type) {
 	case []any:
@@ -46,8 +46,8 @@ func misshapen(p *apiextensionsv1.JSONSchemaProps, value any) error {
 	return nil
 }
 
-// declared returns the schema of a field, or of the values of a map. It is nil if the schema does not declare the
-// field.
+// declared returns the schema of an object's field, or of a map's values. It is nil if the schema p does not declare
+// the field.
 func declared(p *apiextensionsv1.JSONSchemaProps, name string) *apiextensionsv1.JSONSchemaProps {
 	if field, ok := p.Properties[name]; ok {
 		return &field
@@ -58,7 +58,7 @@ func declared(p *apiextensionsv1.JSONSchemaProps, name string) *apiextensionsv1.
 	return nil
 }
 
-// takesAny reports whether an object may have a field that its schema does not declare.
+// takesAny reports whether an object may have a field of this name although its schema does not declare the field.
 func takesAny(p *apiextensionsv1.JSONSchemaProps, name string) bool {
 	embedded := p.XEmbeddedResource && (name == "apiVersion" || name == "kind" || name == "metadata")
 	return embedded || p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields || p.AdditionalProperties != nil && p.AdditionalProperties.Allows
@@ -66,7 +66,8 @@ func takesAny(p *apiextensionsv1.JSONSchemaProps, name string) bool {
 
 func undeclared(name string) error { return fmt.Errorf("%s is not a field of the schema", name) }
 
-// distinct returns an error for a list with duplicate entries or keys, if the type of the list forbids them.
+// distinct returns an error for a list with duplicate items or keys. It returns nil for a list type that allows
+// duplicates.
 func distinct(p *apiextensionsv1.JSONSchemaProps, list []any) error {
 	if p.XListType == nil || *p.XListType == "atomic" {
 		return nil
@@ -88,7 +89,8 @@ func distinct(p *apiextensionsv1.JSONSchemaProps, list []any) error {
 	return nil
 }
 
-// keysOf returns the values of the key fields of an entry in a list of maps. If a key is missing, its default is used.
+// keysOf returns the values of the key fields of an item in a list of maps. A missing key field has its default value.
+// ok is false if it has no default.
 func keysOf(p *apiextensionsv1.JSONSchemaProps, e any) (keys []any, ok bool) {
 	entry, _ := e.(map[string]any)
 	for _, key := range p.XListMapKeys {

@@ -17,8 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/test/operators"
 )
 
-// An expert has written down, for each situation, what the row, the binding and the merged status must show. Package
-// health computes the row's health, as on a member.
+// Each situation is a test case that an expert has written. It says what the row, the binding and the merged status
+// must show. Package health computes the health in the row, as on a member.
 func TestSituationsOfOperators(t *testing.T) {
 	for _, s := range operators.Situations(t) {
 		t.Run(s.Operator+"/"+s.Name, func(t *testing.T) {
@@ -68,7 +68,8 @@ func TestSituationsOfOperators(t *testing.T) {
 	}
 }
 
-// rowOf returns the row of a cluster in a situation. It fails the test if the health is not the expert's.
+// rowOf returns the row of a cluster in a situation. It fails the test if the health is not the one that the expert has
+// written down.
 func rowOf(t *testing.T, s operators.Situation, cluster string, conventions health.Conventions) hubv1.ClusterRow {
 	t.Helper()
 	obj, want := s.On(t, cluster), s.Clusters[cluster]

@@ -8,10 +8,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// CopyState is the state of a copy in one word; a lower number is worse. Zero means that there is no copy.
+// CopyState is the state of a copy in one word. A lower number is worse, but zero means that there is no copy.
 type CopyState uint8
 
-// The states of copies.
+// These are the states of copies, from the worst to the best.
 const (
 	CopyNotApplied  CopyState = iota + 1 // the hub cannot write the desired content
 	CopyDegraded                         // the status of the copy reports a failure
@@ -23,10 +23,10 @@ const (
 
 var copyStates = []string{"", "NotApplied", "Degraded", "Unknown", "Progressing", "Leaving", "Healthy"}
 
-// String returns the state's word, such as Healthy.
+// String returns the word of the state, such as Healthy. It is empty for zero.
 func (s CopyState) String() string { return copyStates[s] }
 
-// ParseCopyState returns the state of a word. It returns zero for an unknown word.
+// ParseCopyState returns the state with the given word. It returns zero for an unknown word.
 func ParseCopyState(text string) CopyState { return CopyState(max(slices.Index(copyStates, text), 0)) }
 
 // CopyStates returns all states, the worst first.
@@ -35,7 +35,7 @@ func CopyStates() []CopyState {
 }
 
 // StateOf returns the state of a copy as the console, hansectl and the metrics show it. heard is true if the hub
-// observes the cluster now. If it is false, or if the row is from an earlier time, the state is CopyUnknown.
+// observes the cluster now. If heard is false, or if the row shows an earlier time, the state is CopyUnknown.
 func StateOf(target hubv1.TargetState, row *hubv1.ClusterRow, heard bool) CopyState {
 	switch {
 	case !heard || row.LastObservedTime != nil:

@@ -15,7 +15,8 @@ type Topology struct {
 	oldest  *metav1.Time
 }
 
-// Add counts the Present targets of a binding. region returns the region of a cluster.
+// Add counts the Present targets of a binding, which are the clusters that shall have a copy. region returns the region
+// of a cluster.
 func (t *Topology) Add(b hubv1.BindingObject, region func(cluster string) string) {
 	rows := b.BindingStatus().Clusters
 	for _, target := range b.BindingSpec().Clusters {
@@ -64,7 +65,8 @@ func plus(sum, n *int64) *int64 {
 	return &both
 }
 
-// Regions returns the regions, sorted by name. It returns at most as many as the status of a placement may list.
+// Regions returns the counts of each region, sorted by name. It leaves out regions beyond the limit of a placement's
+// status.
 func (t *Topology) Regions() []hubv1.RegionSummary {
 	var out []hubv1.RegionSummary
 	for _, r := range t.regions {
@@ -74,6 +76,6 @@ func (t *Topology) Regions() []hubv1.RegionSummary {
 	return out[:min(len(out), hubv1.MostRegions)]
 }
 
-// OldestObservedTime returns the time at which the longest unreachable cluster was last observed. It is nil if no
+// OldestObservedTime returns the oldest of the times at which unreachable clusters were last observed. It is nil if no
 // cluster is unreachable.
 func (t *Topology) OldestObservedTime() *metav1.Time { return t.oldest.DeepCopy() }

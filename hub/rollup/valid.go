@@ -14,12 +14,12 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
-// refuses returns why the schema does not allow a value. It returns nil if the value is allowed. It does not evaluate
-// CEL rules, which only the API server checks.
+// refuses returns an error if the schema does not allow a value, and nil if it does. It does not evaluate the CEL rules
+// of the schema, which only the API server checks.
 //
-// The validation library of the API server builds its validators anew for each value, which takes 0.2 ms for a small
-// status. It is therefore used only for schemas with unusual rules. The function compare checks all other schemas. The
-// library does not find the errors that misshapen finds.
+// The API server's validation library builds new validators for each value, which takes 0.2 ms for a small status.
+// Therefore refuses uses the library only for schemas with unusual rules, together with misshapen, which finds what the
+// library misses. For all other schemas, it uses the method compare.
 func (n *node) refuses(value any) error {
 	if n.validator == nil {
 		return n.compare(value)
@@ -45,7 +45,7 @@ func newValidator(p *apiextensionsv1.JSONSchemaProps) (validation.SchemaValidato
 
 var plainFormats = []string{"", "int32", "int64", "date-time"}
 
-// plain reports whether the function compare can check all rules of a schema.
+// plain reports whether the method compare can check all rules of a schema.
 func plain(p *apiextensionsv1.JSONSchemaProps) bool {
 	alternatives := len(p.AllOf) + len(p.OneOf) + len(p.AnyOf)
 	if p.XIntOrString {
@@ -92,7 +92,7 @@ func (n *node) compareText(v string) error {
 	case !within(length, n.props.MinLength, n.props.MaxLength):
 		return fmt.Errorf("it has %d characters", length)
 	}
-	// API servers refuse an hour with one digit. Package time accepts it.
+	// API servers refuse a time whose hour has one digit. The Go package time accepts it, so that it is checked here.
 	if n.format == "date-time" && !strfmt.IsDateTime(v) {
 		return fmt.Errorf("%q is not a time", v)
 	}

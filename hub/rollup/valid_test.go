@@ -17,7 +17,7 @@ import (
 
 const keyed = "{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a], items: {type: object, required: [a], properties: {a: {type: string}, b: {type: integer}}}"
 
-// theServers returns the faults that the API server's validation finds in a value.
+// theServers returns the errors that the API server's validation finds in a value.
 func theServers(t test, p *apiextensionsv1.JSONSchemaProps, value any) (faults []string) {
 	t.Helper()
 	server, err := newValidator(p)
@@ -75,7 +75,8 @@ func TestWhatTheServerRefusesIsRefused(t *testing.T) {
 		}
 		value := anything.Draw(t, "value")
 		ours, theirs := newNode(&p, maxNesting).refuses(value), theServers(t, &p, value)
-		// The server accepts a list as a date-time. Our check may be stricter than the server's.
+		// The API server accepts some wrong values, such as a list as a date-time. The hub's check may be stricter, but must
+		// not accept more.
 		if ours == nil && len(theirs) > 0 {
 			data, _ := json.Marshal(value)
 			t.Fatalf("%s for %s: ours %v, the server's %v", data, text, ours, theirs)

@@ -10,11 +10,11 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// largestCount limits whole numbers, because JSON readers that use float64 round larger numbers.
+// largestCount is the limit of merged numbers. JSON readers with float64 numbers would round larger ones.
 const largestCount = 1 << 53
 
-// absent returns the outcome of a field for which no target has a value. It is omitted if the value may have been cut
-// from a report, and silent otherwise.
+// absent returns the outcome of a field for which no target has a value. The outcome is omitted if a report may have
+// lost the value because of the size limit. Otherwise it is silent.
 func (m *merger) absent(name string, by health.Loss) outcome {
 	if m.mayLack(name, by) {
 		return omitted
@@ -22,7 +22,8 @@ func (m *merger) absent(name string, by health.Loss) outcome {
 	return silent
 }
 
-// mayLack reports whether a target may have a value that did not fit into its report.
+// mayLack reports whether a target's value may be missing because it did not fit into the report. `by` is the kind of
+// the values, such as numbers.
 func (m *merger) mayLack(name string, by health.Loss) bool {
 	return slices.ContainsFunc(m.parts, func(p part) bool { return p.observed[name] == nil && p.lost >= by })
 }
@@ -50,7 +51,7 @@ func (m *merger) sum(name string, n *node) (any, outcome) {
 	return int64(total), merged
 }
 
-// amount returns the sum of the quantities of all targets.
+// amount returns the sum of the quantities of all targets, such as 40Gi.
 func (m *merger) amount(name string) (any, outcome) {
 	var values []report
 	for _, p := range m.parts {
@@ -68,7 +69,7 @@ func (m *merger) amount(name string) (any, outcome) {
 	return native(total), merged
 }
 
-// quantities reports whether any target has a quantity such as 40Gi in the field.
+// quantities reports whether the field has a quantity with a binary suffix, such as 40Gi, on any target.
 func (m *merger) quantities(name string) bool {
 	return slices.ContainsFunc(m.parts, func(p part) bool {
 		text, _ := p.observed[name].(string)
@@ -77,7 +78,8 @@ func (m *merger) quantities(name string) bool {
 	})
 }
 
-// countOf returns a value as a whole number. If the schema says int-or-string, it also parses a string.
+// countOf returns a value as a whole number. It parses a string only if the schema says int-or-string. It returns false
+// if the value is no whole number.
 func countOf(value any, n *node) (float64, bool) {
 	switch v := value.(type) {
 	case float64:
@@ -89,8 +91,8 @@ func countOf(value any, n *node) (float64, bool) {
 	return 0, false
 }
 
-// boolean returns the value that all targets have. If they differ, or some have not reported, a required field gets the
-// value of the field of the same name in the hub object's spec.
+// boolean returns the value of the field if it is the same on all targets. Otherwise, a field that the schema requires
+// gets the value of the field with the same name in the hub object's spec.
 func (m *merger) boolean(name string) (any, outcome) {
 	value, how := m.equal(name)
 	if how == merged || m.path != "" || !slices.Contains(m.node.required, name) || !m.schema.specBooleans[name] {
@@ -100,8 +102,8 @@ func (m *merger) boolean(name string) (any, outcome) {
 	return asked, merged
 }
 
-// equal returns the value that all targets have. It is used only at the top level of the status, because deeper values
-// are often equal by chance.
+// equal returns the value of the field if it is the same on all targets. It is used only at the top level of the
+// status, because deeper values are often equal by chance.
 func (m *merger) equal(name string) (any, outcome) {
 	if m.path != "" {
 		return nil, omitted
@@ -132,7 +134,8 @@ func (m *merger) equal(name string) (any, outcome) {
 	return native(common), merged
 }
 
-// time returns one of the times of the targets: the time that wins against all others.
+// time returns one of the times of the targets, for example the earliest. The function wins reports whether the time a
+// takes precedence over the time b.
 func (m *merger) time(name string, n *node, wins func(a, b time.Time) bool) (any, outcome) {
 	var (
 		best time.Time
@@ -154,7 +157,8 @@ func (m *merger) time(name string, n *node, wins func(a, b time.Time) bool) (any
 		default:
 			return m.equal(name) // a value such as expires: never
 		}
-		// Targets may write the same time in different time zones. The result must not depend on the order of the targets.
+		// The same time may be written in different time zones. Then the first text in alphabetical order wins, so that the
+		// order of the targets does not matter.
 		if text == "" || wins(t, best) || (t.Equal(best) && s < text) {
 			best, text = t, s
 		}
@@ -169,8 +173,9 @@ func (m *merger) knowsWords(name string) bool {
 	return m.path == "" && health.WordsOf(m.schema.kind, name) != nil
 }
 
-// phase returns the worst word of all targets, if the hub knows all words of the field. A target without a report
-// counts as the word Unknown. If the field has no such word, the phase is left out.
+// phase returns the worst word of the field on all targets. It leaves the field out if the hub does not know the rank
+// of all words. An unreachable target counts as the word Unknown. If the field does not have this word, the field is
+// left out.
 func (m *merger) phase(name string, n *node) (any, outcome) {
 	kind := m.schema.kind
 	if m.path != "" {
@@ -200,9 +205,9 @@ func (m *merger) phase(name string, n *node) (any, outcome) {
 	return worst, merged
 }
 
-// observedGeneration returns the generation of the hub object, once every target has it and the operator there has
-// observed it. Until then it returns the last merged value. If the status of a cluster has no observedGeneration, the
-// field is not merged, because the controller may not have observed the object.
+// observedGeneration returns the hub object's generation, if all copies have this generation and the operator on each
+// member has observed it. Until then, it returns the last merged value. It leaves the field out if the status of a copy
+// does not have this field, because the hub then cannot know what the operator has observed.
 func (m *merger) observedGeneration(name string, n *node) (any, outcome) {
 	if !m.everyPart(func(p part) bool { return p.observed[name] != nil || p.lost >= health.LostNumbers }) {
 		return nil, m.absent(name, health.LostNumbers)
@@ -242,7 +247,7 @@ func generation(value any) (int64, bool) {
 	return 0, false
 }
 
-// native converts whole numbers of decoded JSON to int64, as unstructured objects have them.
+// native converts whole numbers of decoded JSON from float64 to int64, because unstructured objects have int64.
 func native(value any) any {
 	switch v := value.(type) {
 	case float64:

@@ -10,8 +10,9 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// TestTheRowOfACopyThatVanishedTellsAsMuchAfterARestart: after a restart, dispatch reads from the row of a finished
-// copy its digest and its result, so that it does not create the copy again.
+// TestTheRowOfACopyThatVanishedTellsAsMuchAfterARestart checks the row of a copy that has finished, such as a Job, and
+// was then deleted. After a restart, hub/dispatch reads the digest and the result from this row, so that it does not
+// create the copy again.
 func TestTheRowOfACopyThatVanishedTellsAsMuchAfterARestart(t *testing.T) {
 	target := hubv1.BindingTarget{Name: "a", State: hubv1.TargetPresent}
 	ended := []byte(`{"conditions":[{"status":"True","type":"Failed"}]}`)

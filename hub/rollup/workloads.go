@@ -11,8 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// workload has the names of the counts in the status of a built-in workload kind. Tools compare these counts with
-// spec.replicas, as if the object were on one cluster. The counts therefore have their own merge rules.
+// workload has the names of the counts in the status of a built-in workload kind, such as readyReplicas. Tools compare
+// these counts with spec.replicas of the hub object, as if it ran on one cluster. Therefore these counts have their own
+// merge rules.
 type workload struct {
 	total            string // all pods; of a DaemonSet, the nodes that should run one
 	updated          string // pods of the newest template; empty if the kind has no such count
@@ -21,7 +22,7 @@ type workload struct {
 	others           []string
 	// perNode is true for a kind without spec.replicas.
 	perNode bool
-	// zeros are the counts that the API server writes even if they are 0.
+	// zeros are the counts that the status of the kind shows even if they are 0.
 	zeros []string
 }
 
@@ -45,8 +46,8 @@ var workloads = map[schema.GroupVersionKind]*workload{
 	},
 }
 
-// WorkloadSchema returns the schema of a built-in workload kind whose merged status looks like the status of one
-// cluster. ok is false for any other kind.
+// WorkloadSchema returns the schema for the merged status of a built-in workload kind, such as Deployment. ok is false
+// for any other kind.
 func WorkloadSchema(gvk schema.GroupVersionKind) (s Schema, ok bool) {
 	w := workloads[gvk]
 	if w == nil {
@@ -71,7 +72,7 @@ func WorkloadSchema(gvk schema.GroupVersionKind) (s Schema, ok bool) {
 	return Schema{kind: gvk.GroupKind(), status: newNode(&status, maxNesting), workload: w}, true
 }
 
-// names returns the names of all counts of the kind.
+// names returns the names of all counts in the status of the kind.
 func (w *workload) names() []string {
 	names := append(w.compared(), w.others...)
 	if w.unavailable != "" {
@@ -80,7 +81,7 @@ func (w *workload) names() []string {
 	return names
 }
 
-// compared returns the counts that are equal when a rollout is complete.
+// compared returns the names of the counts that all have the same value when a rollout is complete.
 func (w *workload) compared() []string {
 	names := []string{w.total, w.ready, w.available}
 	if w.updated != "" {
@@ -89,7 +90,8 @@ func (w *workload) compared() []string {
 	return names
 }
 
-// workloadCount returns the merged value of one count of a workload.
+// workloadCount returns the merged value of one count. It leaves out a count of 0, unless the status of the kind shows
+// zeros.
 func (m *merger) workloadCount(name string) (any, outcome) {
 	if m.mayLack(name, health.LostNumbers) {
 		return nil, omitted
@@ -102,11 +104,11 @@ func (m *merger) workloadCount(name string) (any, outcome) {
 }
 
 // workloadCounts merges the counts of all clusters. If each cluster runs spec.replicas, a merged count is the lowest
-// count of any cluster. If replicas are divided, or for a DaemonSet, it is the sum.
+// count of all clusters. If replicas are divided among clusters, or for a DaemonSet, a merged count is the sum.
 //
-// While a reachable cluster has not completed its rollout, the merged counts are lowered, so that they do not look
-// complete. Without this, a cluster with more replicas by an override, or with terminating pods, could make them look
-// complete.
+// While a reachable cluster has not completed its rollout, the method hold makes sure that the merged counts do not
+// look complete. Otherwise, clusters with additional replicas or with terminating pods could make up for the missing
+// ones.
 func (m *merger) workloadCounts() map[string]int64 {
 	w := m.schema.workload
 	sums := w.perNode || slices.ContainsFunc(m.parts, func(p part) bool { return p.share != nil })
@@ -135,9 +137,9 @@ func (m *merger) workloadCounts() map[string]int64 {
 	return folded
 }
 
-// countsOf returns the counts of one cluster, scaled to the number of replicas that it should have by the hub object. A
-// cluster may have another number by an override or an autoscaler. When its rollout is complete, the scaled counts are
-// complete, too.
+// countsOf returns the counts of one cluster, scaled to its number of replicas by the hub object. The cluster may run
+// another number, because of an override or an autoscaler. If its rollout is complete, the scaled counts look complete,
+// too.
 func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 	w := m.schema.workload
 	counts = map[string]int64{}
@@ -167,8 +169,8 @@ func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 	return counts, complete
 }
 
-// complete reports whether a cluster has completed the rollout of the hub object's content. For an unreachable cluster,
-// the last known numbers are used.
+// complete reports whether a cluster has completed the rollout of the hub object's current generation. For an
+// unreachable cluster, the last known counts decide.
 func (m *merger) complete(p part, counts map[string]int64) bool {
 	switch {
 	case p.row.Generation != m.generation:
@@ -181,7 +183,8 @@ func (m *merger) complete(p part, counts map[string]int64) bool {
 		!slices.ContainsFunc(m.schema.workload.compared(), func(name string) bool { return counts[name] != total })
 }
 
-// hold lowers the counts, so that they do not look like those of a complete rollout.
+// hold changes counts that look like a complete rollout, so that a tool does not take them for one. It sets the ready
+// and available counts to one less than the wanted number of pods. If no pod is wanted, it sets the total to 1 instead.
 func (m *merger) hold(counts map[string]int64) {
 	w := m.schema.workload
 	want := m.specReplicas()
@@ -198,7 +201,7 @@ func (m *merger) hold(counts map[string]int64) {
 	}
 }
 
-// specReplicas returns spec.replicas. Without it, the number is 1, as on an API server.
+// specReplicas returns spec.replicas of the hub object. The default is 1, as on an API server.
 func (m *merger) specReplicas() int64 {
 	n, ok := generation(m.spec["replicas"])
 	if !ok {
@@ -207,7 +210,8 @@ func (m *merger) specReplicas() int64 {
 	return n
 }
 
-// partition returns how many pods of a StatefulSet keep the older template.
+// partition returns the number of pods of a StatefulSet that keep the older template, from spec.updateStrategy of the
+// hub object.
 func (m *merger) partition() int64 {
 	strategy, _ := m.spec["updateStrategy"].(map[string]any)
 	rolling, _ := strategy["rollingUpdate"].(map[string]any)

@@ -129,7 +129,8 @@ func replicasOf(n int64) map[string]any {
 	return map[string]any{"replicas": n, "progressDeadlineSeconds": int64(600)}
 }
 
-// TestAWorkloadReadsAsThatOfOneCluster passes the merged status to the code of kubectl rollout status and of kstatus.
+// TestAWorkloadReadsAsThatOfOneCluster passes the merged status to the code of `kubectl rollout status` and of kstatus,
+// which must understand it.
 func TestAWorkloadReadsAsThatOfOneCluster(t *testing.T) {
 	rollingUpdate := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"partition": int64(0)}}
 	partitioned := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"partition": int64(2)}}
@@ -327,7 +328,7 @@ func TestAWorkloadReadsAsThatOfOneCluster(t *testing.T) {
 	}
 }
 
-// kubectlSays returns the output of kubectl rollout status for an object. It is empty if kubectl does not support the
+// kubectlSays returns the output of `kubectl rollout status` for an object. It is empty if kubectl does not support the
 // kind.
 func kubectlSays(t *testing.T, o *unstructured.Unstructured) string {
 	t.Helper()
@@ -345,8 +346,8 @@ func kubectlSays(t *testing.T, o *unstructured.Unstructured) string {
 	return said
 }
 
-// TestCountsOfAWorkloadAreTakenByTheServer checks the merged counts of random reports with the validation of the API
-// server.
+// TestCountsOfAWorkloadAreTakenByTheServer merges random counts. It checks the rules that the API server has for these
+// counts, such as that no count is larger than replicas.
 func TestCountsOfAWorkloadAreTakenByTheServer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := workloadOf{kind: rapid.SampledFrom([]string{"Deployment", "StatefulSet", "ReplicaSet"}).Draw(t, "kind"), copies: map[string]copyOf{}}
