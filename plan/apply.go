@@ -20,10 +20,10 @@ import (
 // it returns object itself.
 //
 // A field that is missing in the file stays, such as a default of the API server, unless the previous apply had set it.
-// The annotation of kubectl apply, or the managedFields of a server-side apply, show which fields that were. In a
-// custom resource that was never applied, only the fields of the spec that hansectl sets stay. A list is replaced by
-// the list in the file. In built-in kinds, items of a list keep their defaults if they have names, or if both lists are
-// equally long.
+// The annotation of kubectl apply, or the managedFields of a server-side apply, show which fields the previous apply
+// had set. If a custom resource was never applied, the fields of its spec that the file lacks are removed, except those
+// that hansectl sets. A list is replaced by the list in the file. In built-in kinds, items of a list keep their
+// defaults if they have names, or if both lists are equally long.
 func Applied(object, file *unstructured.Unstructured) *unstructured.Unstructured {
 	wanted := overrides.AtVersion(file, object.GroupVersionKind().Version).DeepCopy()
 	encodeStrings(wanted)
@@ -39,7 +39,7 @@ func Applied(object, file *unstructured.Unstructured) *unstructured.Unstructured
 	return &unstructured.Unstructured{Object: merged}
 }
 
-// ofUsers are the fields of the metadata that a file can change.
+// ofUsers are the fields of metadata that an apply takes from the file.
 var ofUsers = []string{"name", "namespace", "labels", "annotations"}
 
 // encodeStrings moves stringData of a Secret to data, as the API server does.
@@ -61,7 +61,7 @@ func encodeStrings(u *unstructured.Unstructured) {
 	delete(u.Object, "stringData")
 }
 
-// owned tells which values of an object previous applies have set. Other clients have set all other values.
+// owned tells which fields of an object's value were set by previous applies. Other clients have set all other fields.
 type owned struct {
 	annotated any            // the value in the annotation of kubectl apply; nil if it is missing
 	fields    map[string]any // the fields of a server-side apply below the value; nil if there are none
@@ -74,8 +74,9 @@ func lastApplied(u *unstructured.Unstructured) owned {
 		o.annotated = annotated
 	}
 	applies := func(e metav1.ManagedFieldsEntry) bool { return e.Operation == metav1.ManagedFieldsOperationApply }
-	// A custom resource that was never applied was written as a whole, for example by Helm. The apply then removes all
-	// fields of the spec that the file lacks, except fields that hansectl sets, such as spec.suspend.
+	// A custom resource that was never applied was written as a whole, for example by Helm. All its fields then count as
+	// set by an apply, so that fields of the spec that the file lacks are removed. Fields that hansectl sets, such as
+	// spec.suspend, do not count.
 	whole := o.annotated == nil && !slices.ContainsFunc(u.GetManagedFields(), applies) && !isBuiltIn(u.GroupVersionKind().Group)
 	if whole {
 		applies = func(e metav1.ManagedFieldsEntry) bool { return e.Manager != "hansectl" }
@@ -104,7 +105,7 @@ func joined(a, b map[string]any) map[string]any {
 	return out
 }
 
-// at returns the ownership of the fields below a key.
+// at returns the part of o that concerns the value of a key.
 func (o owned) at(key string) owned {
 	out := owned{}
 	if m, ok := o.annotated.(map[string]any); ok {
@@ -114,8 +115,8 @@ func (o owned) at(key string) owned {
 	return out
 }
 
-// of returns the ownership of the fields of a list item. place is the index of the item in a list whose items have no
-// names.
+// of returns the part of o that concerns an item of a list. place is the index of the item, for lists whose items have
+// no names.
 func (o owned) of(element any, place int) owned {
 	out := owned{}
 	list, _ := o.annotated.([]any)
@@ -152,7 +153,7 @@ func isKeyOf(key string, element any) bool {
 
 func (o owned) there() bool { return o.annotated != nil || o.fields != nil }
 
-// merger merges the values of an object with those of a file.
+// merger merges the values of a hub object with the values of a file.
 type merger struct{ builtIn bool }
 
 // isBuiltIn reports whether a group belongs to Kubernetes itself.
@@ -160,8 +161,8 @@ func isBuiltIn(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
-// merge returns the value of one field of the hub object after an apply. object and file are the values of the field in
-// the hub object and in the file. o tells which fields below it the last apply has set.
+// merge returns the value of one field of the hub object after an apply. object is the field's value in the hub object,
+// and file is the value in the file. o tells which fields in this value the previous apply has set.
 func (m merger) merge(object, file any, o owned) any {
 	switch is := file.(type) {
 	case map[string]any:

@@ -20,7 +20,8 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// CheckPlacement returns why a placement is invalid, whatever the object. It is nil for a valid placement.
+// CheckPlacement returns the error of a placement that is invalid for every object. It returns nil for a valid
+// placement.
 func CheckPlacement(p hubv1.PlacementObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return fmt.Errorf("spec.namespaceSelector: %w", err)
@@ -77,7 +78,8 @@ func readableResources(selectors []hubv1.ResourceSelector) error {
 	return nil
 }
 
-// CheckOverrides returns why an override policy is invalid, whatever the object. It is nil for a valid policy.
+// CheckOverrides returns the error of an override policy that is invalid for every object. It returns nil for a valid
+// policy.
 func CheckOverrides(p hubv1.OverridePolicyObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return fmt.Errorf("spec.namespaceSelector: %w", err)
@@ -107,7 +109,7 @@ func checkNamespace(namespace string) error {
 		hubv1.SystemNamespace, namespace)
 }
 
-// refuse adds the policies and objects of the change that admission would refuse to the plan.
+// refuse adds to the plan's refusals the policies and objects of the change that admission would refuse.
 func (m *maker) refuse() {
 	for _, p := range m.after.Placements {
 		if !slices.ContainsFunc(m.before.Placements, func(old hubv1.PlacementObject) bool { return samePlacement(old, p) }) {
@@ -132,7 +134,7 @@ func (m *maker) refuse() {
 	m.plan.Summary.Refused = len(m.plan.Refusals)
 }
 
-// refusal adds an object to the refused objects of the plan if one of the errors is not nil.
+// refusal adds an object to the plan's refusals if one of the errors is not nil.
 func (m *maker) refusal(o Object, errs ...error) {
 	if err := errors.Join(errs...); err != nil {
 		m.plan.Refusals = append(m.plan.Refusals, Refusal{Object: o, Message: oneLine(err)})
@@ -149,7 +151,8 @@ func ofOverrides(p hubv1.OverridePolicyObject) Object {
 	return Object{Group: hubv1.GroupVersion.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// samePlacement reports whether the change leaves a placement as it is. Admission then does not review it again.
+// samePlacement reports whether a and b are the same placement with the same settings. Admission does not review such a
+// placement again.
 func samePlacement(a, b hubv1.PlacementObject) bool {
 	return ofPlacement(a) == ofPlacement(b) && equality.Semantic.DeepEqual(a.PlacementSpec(), b.PlacementSpec()) &&
 		equality.Semantic.DeepEqual(a.SelectedNamespaces(), b.SelectedNamespaces()) && a.IsEnforced() == b.IsEnforced()

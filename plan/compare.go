@@ -14,13 +14,15 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// edit has the override policies that the change adds, changes or removes, and the clusters that it adds or changes.
+// edit has what the change edits: the override policies that it adds, changes or removes, and the clusters that it adds
+// or changes.
 type edit struct {
 	overrides []hubv1.OverridePolicyObject // before and after
 	clusters  map[string]bool
 }
 
-// editOf finds the override policies and clusters that differ between two fleets. It compares pointers.
+// editOf finds the override policies and clusters that differ between two fleets. It compares pointers: an unchanged
+// policy or cluster has the same pointer in both fleets.
 func editOf(before, after decide.Fleet) edit {
 	e := edit{clusters: map[string]bool{}}
 	for _, p := range before.Overrides {
@@ -39,7 +41,8 @@ func editOf(before, after decide.Fleet) edit {
 	return e
 }
 
-// concerns reports whether the change may affect the manifests of an object's copies, or adds a copy.
+// concerns reports whether the change may affect the manifests of an object's copies, or gives the object to a new
+// cluster.
 func (m *maker) concerns(p Pair) bool {
 	if p.Old == nil || p.Old.Object != p.New.Object || len(p.Gained) > 0 || p.Before.Binding == nil || p.After.Binding == nil {
 		return true
@@ -64,7 +67,7 @@ func selectable(o *decide.FleetObject, namespaceLabels map[string]string) hubv1.
 	return hubv1.Selectable(o.Identity(), o.Object, namespaceLabels)
 }
 
-// compare adds two parts to the plan: the differences in the copies that stay, and the reasons why copies could not be
+// compare adds to the plan how the copies of an object differ on clusters that keep them, and why copies could not be
 // written.
 func (m *maker) compare(p Pair, shares []Share) {
 	if !m.concerns(p) {
@@ -104,7 +107,7 @@ func (m *maker) compare(p Pair, shares []Share) {
 	m.unwritten(p, before, after)
 }
 
-// isShare reports whether a field of a manifest is set by the division of replicas.
+// isShare reports whether the division of replicas sets the field at path.
 func isShare(r Rendering, path string) bool {
 	return slices.ContainsFunc(r.Divided, func(d DividedNumber) bool { return d.Path == path })
 }
@@ -135,8 +138,8 @@ func (m *maker) render(f decide.Fleet, o decide.FleetObject, b hubv1.BindingObje
 	return out
 }
 
-// unwritten adds to the plan the copies that could not be written after the change, if the same reason does not exist
-// now.
+// unwritten adds to the plan the copies that could not be written after the change. It leaves out a copy that could not
+// be written for the same reason before the change.
 func (m *maker) unwritten(p Pair, before, after map[string]Rendering) {
 	clusters := map[string][]string{} // by reason and message
 	var order []Problem
@@ -157,8 +160,8 @@ func (m *maker) unwritten(p Pair, before, after map[string]Rendering) {
 	}
 }
 
-// fault returns why the hub would not write a manifest, or the member would refuse it. It is empty if the copy would be
-// written.
+// fault returns why the hub would not write a manifest, or why the member would refuse it. The result is empty if
+// neither is the case.
 func (m *maker) fault(r Rendering, namespaceLabels map[string]string) tenancy.Refusal {
 	switch {
 	case r.Error != "":

@@ -12,16 +12,16 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// Decisions are the final decisions on a fleet without a change and with it. Make also renders the manifests for these
-// decisions. The command simulate shows only the decisions.
+// Decisions are the final decisions on a fleet, with a change and without it. Make also renders the manifests that
+// follow from these decisions. The command simulate shows only the decisions.
 type Decisions struct {
 	before, after decide.Fleet                 // before is empty for DecideNext
 	was, is       *decide.Settlement           // was is nil for DecideNext
 	places        map[hubv1.ObjectIdentity]int // index of the objects before
 }
 
-// Decide returns the decisions on the fleets without a change and with it. The fleet with the change starts from the
-// final state of the other fleet. Work that the hub has to do anyway is therefore not part of the difference.
+// Decide makes the decisions on a fleet without a change and with it. The decisions with the change start from the
+// final state without the change. The difference therefore excludes work that the hub has to do anyway.
 func Decide(ctx context.Context, before, after decide.Fleet, tellBefore, tellAfter func(decided, of int)) (*Decisions, error) {
 	was, err := before.Settle(ctx, tellBefore)
 	if err != nil {
@@ -38,7 +38,8 @@ func Decide(ctx context.Context, before, after decide.Fleet, tellBefore, tellAft
 	return d, nil
 }
 
-// DecideNext returns the next decisions on a fleet. The earlier decisions are those in the fleet's bindings.
+// DecideNext makes the next decisions on a fleet. In the result, the decisions before the change are those that the
+// bindings have recorded.
 func DecideNext(ctx context.Context, fleet decide.Fleet, tell func(decided, of int)) (*Decisions, error) {
 	is, err := fleet.Settle(ctx, tell)
 	if err != nil {
@@ -47,27 +48,27 @@ func DecideNext(ctx context.Context, fleet decide.Fleet, tell func(decided, of i
 	return &Decisions{after: fleet, is: is}, nil
 }
 
-// Clusters returns the clusters of the fleet without the change and with it. before is nil for DecideNext, because
+// Clusters returns the clusters of the fleet without the change and with it. After DecideNext, before is nil, because
 // bindings do not record which clusters were unreachable.
 func (d *Decisions) Clusters() (before, after []*hubv1.MemberCluster) {
 	return d.before.Clusters, d.after.Clusters
 }
 
-// Pair is one object with its decisions without and with the change.
+// Pair is one object with two decisions: the one without the change and the one with it.
 type Pair struct {
 	Object Object
-	// Old is nil for an object that the hub does not have yet. It is also nil for DecideNext.
+	// Old is nil for an object that the hub does not have yet. It is also nil if DecideNext has made the decisions.
 	Old, New *decide.FleetObject
 	// Before and After are the decisions. Their bindings are nil if the object has no binding.
 	Before, After decide.Outcome
-	// HeldBefore and Held are the clusters that hold a copy.
+	// HeldBefore and Held are the clusters that hold a copy by the decision without the change and with it.
 	HeldBefore, Held     map[string]hubv1.BindingTarget
 	Gained, Lost, Stayed []string
 
 	before, after int // index of the object in both fleets
 }
 
-// Pairs returns the objects after the change, sorted.
+// Pairs returns all objects of the fleet with the change, sorted by namespace, kind and name.
 func (d *Decisions) Pairs() iter.Seq[Pair] {
 	order := make([]int, len(d.after.Objects))
 	for i := range order {
@@ -112,7 +113,7 @@ func (d *Decisions) pair(i int) Pair {
 	return p
 }
 
-// recorded returns the decision that a binding has stored.
+// recorded returns the decision that a binding has recorded.
 func recorded(b hubv1.BindingObject) decide.Outcome {
 	o := decide.Outcome{Binding: b}
 	if b == nil {
@@ -139,7 +140,7 @@ func targetsOf(b hubv1.BindingObject) map[string]hubv1.BindingTarget {
 	return out
 }
 
-// Moves reports whether clusters gain or lose a copy or replicas.
+// Moves reports whether a cluster gains or loses the copy, or whether its number of replicas changes.
 func (p Pair) Moves() bool { return !sameTargets(p.HeldBefore, p.Held) }
 
 func sameTargets(a, b map[string]hubv1.BindingTarget) bool {
@@ -170,7 +171,8 @@ func (p Pair) shares() (out []Share, moved int64) {
 	return out, min(fewer, more)
 }
 
-// newShares returns the shares of the clusters with a new copy.
+// newShares returns the numbers of replicas on the clusters that get a new copy. It returns nil if the replicas are not
+// divided.
 func (p Pair) newShares() []Share {
 	if !divided(p.After.Binding) {
 		return nil
@@ -209,7 +211,7 @@ func roomless(s *decide.Settlement, i int) int64 {
 	return 0
 }
 
-// Notes returns a note for each object whose decisions did not come to an end.
+// Notes returns a note for each object on which the decisions do not settle: each decision leads to another one.
 func (d *Decisions) Notes() []string {
 	var out []string
 	for i, o := range d.is.Outcomes {
@@ -221,8 +223,8 @@ func (d *Decisions) Notes() []string {
 	return out
 }
 
-// Underway returns the number of objects whose clusters or shares will change even without the change, because the hub
-// has work left. It is 0 for a fleet without bindings.
+// Underway returns the number of objects whose clusters or replicas will change even without the change, because the
+// hub has not carried out earlier decisions. It returns 0 if no object of the fleet has a binding.
 func (d *Decisions) Underway() int {
 	n, bound := 0, false
 	for i, o := range d.before.Objects {

@@ -9,5 +9,5 @@
 //   - Package guard judges the removals. CheckPlacement and CheckOverrides find policies that admission would refuse.
 //   - Versions record the inputs of a plan, and Moved returns the inputs that have changed since.
 //
-// A plan contains no value of a Secret.
+// A plan never contains a value of a Secret.
 package plan

@@ -13,11 +13,11 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Field is a field that differs.
+// Field is a field with different values before and after a change.
 type Field struct {
-	// Path is a JSON pointer. For a removed list item, it has the item's index before the change.
+	// Path is a JSON pointer to the field. For a removed list item, it has the index that the item had before the change.
 	Path string `json:"path"`
-	// Before and After are the values. A missing value is left out.
+	// Before and After are the values of the field. A value is nil if the field does not exist.
 	Before any `json:"before,omitempty"`
 	After  any `json:"after,omitempty"`
 }
@@ -25,8 +25,8 @@ type Field struct {
 // redacted replaces every value of a Secret, even if the value does not change.
 const redacted = "***"
 
-// FieldsOf returns the fields that differ between two states of an object, sorted by path. For a Secret, it returns no
-// values, only its type and whether it is immutable.
+// FieldsOf returns the fields that differ between two states of an object, sorted by path. For a Secret, all values are
+// replaced by redacted, except those of the fields type and immutable.
 func FieldsOf(before, after *unstructured.Unstructured) []Field {
 	var out []Field
 	differences("", before.Object, after.Object, &out)
@@ -76,7 +76,8 @@ func differentKeys(path string, before, after map[string]any, out *[]Field) {
 
 var escaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// differentElements compares list items by name. In lists without names, it compares items with the same index.
+// differentElements compares the items of two lists. It pairs items of the same name. If items have no names, or change
+// their order, it pairs items of the same index.
 func differentElements(path string, before, after []any, out *[]Field) {
 	at := func(i int) string { return path + "/" + strconv.Itoa(i) }
 	places, named := placesOf(before)
@@ -100,8 +101,8 @@ func differentElements(path string, before, after []any, out *[]Field) {
 	}
 }
 
-// placesOf returns the indexes of list items by their names. named is false if an item has no name, or a name occurs
-// twice.
+// placesOf returns the index of each list item by the item's name. named is false if an item has no name, or if two
+// items have the same name.
 func placesOf(list []any) (places map[string]int, named bool) {
 	places = map[string]int{}
 	for i, e := range list {
@@ -114,7 +115,8 @@ func placesOf(list []any) (places map[string]int, named bool) {
 	return places, true
 }
 
-// reordered reports whether the items that are in both lists have changed their order.
+// reordered reports whether the items that both lists have are in a different order in after. places has the indexes of
+// the items in the first list.
 func reordered(places map[string]int, after []any) bool {
 	last := -1
 	for _, e := range after {
@@ -140,7 +142,7 @@ func elementAt(list []any, i int) any {
 	return nil
 }
 
-// equal compares two JSON values. A whole number is equal to the float of the same value.
+// equal compares two JSON values. It ignores whether a number is an integer or a float.
 func equal(a, b any) bool {
 	return reflect.DeepEqual(a, b) || isNumber(a) && isNumber(b) && fmt.Sprint(a) == fmt.Sprint(b)
 }

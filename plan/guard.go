@@ -9,26 +9,28 @@ import (
 	"github.com/hanse-dev/hanse/guard"
 )
 
-// Guard is the guard's verdict on the removals of a plan. It assumes that no other removals are waiting.
+// Guard is the verdict of package guard on the removals of a plan: the guard holds large removals until a user confirms
+// them. The verdict does not count removals that the hub has carried out recently.
 type Guard struct {
-	// Judged is the number of removals that the guard judges. Orphaned copies and replaced copies are not judged.
+	// Judged is the number of removals that the guard judges. It does not judge copies that stay on the member as orphans,
+	// or copies that other clusters replace.
 	Judged int `json:"judged"`
 	// Held are the removals that a user would have to confirm, grouped by their cause.
 	Held []HeldSet `json:"held,omitempty"`
 }
 
-// HeldSet contains the removals caused by one placement, or by one MemberCluster.
+// HeldSet contains the removals that the guard holds and that one placement or one MemberCluster causes.
 type HeldSet struct {
-	// Owner is the kind and name, such as "Placement shop/web".
+	// Owner is the kind and name of this cause, such as "Placement shop/web".
 	Owner  string `json:"owner"`
 	Copies int    `json:"copies"`
-	// Limits are the limits that the set exceeds.
+	// Limits are the limits that these removals exceed, as texts.
 	Limits []string `json:"limits"`
 }
 
 const alreadyHeld = "removals of it are held already"
 
-// judge asks the guard for its verdict on all removals.
+// judge asks package guard for its verdict on all removals of the plan, and adds the verdict to the plan.
 func (m *maker) judge() {
 	copies := map[string]int{}
 	for _, r := range m.judged {
@@ -52,15 +54,15 @@ func (m *maker) judge() {
 	}
 }
 
-// guardRemoval returns a loss in the form that the guard judges.
+// guardRemoval converts the loss of a copy into the type that the guard judges.
 func guardRemoval(o Object, l decide.Loss) guard.Removal {
 	return guard.Removal{
 		Set: l.Removal.Owner.String(), Object: o.Identity().String(), Placement: l.Removal.Placement.String(), Cluster: l.Cluster, Last: l.Removal.Last,
 	}
 }
 
-// scopes returns the number of copies and the limit of each placement and each cluster, before the removals. waiting
-// are the owners of removals that the hub already holds.
+// scopes returns for each placement and each cluster its limit, and its number of copies before the removals. waiting
+// has the placements and MemberClusters whose removals the hub already holds.
 func (m *maker) scopes() (placements, clusters map[string]guard.Scope, waiting map[string]bool) {
 	placements, clusters, waiting = map[string]guard.Scope{}, map[string]guard.Scope{}, map[string]bool{}
 	for _, p := range m.after.Placements {
@@ -91,7 +93,8 @@ func (m *maker) scopes() (placements, clusters map[string]guard.Scope, waiting m
 	return placements, clusters, waiting
 }
 
-// addCopy counts a copy of a scope. A scope that is not in the map has no limit, so that the guard uses its default.
+// addCopy adds 1 to the copies of the placement or cluster of this name. It ignores a name that is not in the map; the
+// guard uses its default limit for this name.
 func addCopy(scopes map[string]guard.Scope, name string) {
 	if s, known := scopes[name]; known {
 		s.Copies++
@@ -99,7 +102,8 @@ func addCopy(scopes map[string]guard.Scope, name string) {
 	}
 }
 
-// heldBy returns the placement or MemberCluster that causes a held removal.
+// heldBy returns the MemberCluster or placement that causes a held removal. It is the MemberCluster if the cluster
+// leaves, and otherwise the given placement.
 func heldBy(t hubv1.BindingTarget, placement string) string {
 	if t.Removal.Reason == hubv1.ReasonClusterLeaving {
 		return decide.Owner{Kind: decide.MemberClusterKind, Name: t.Name}.String()

@@ -39,7 +39,7 @@ func FindCluster(f *decide.Fleet, name string) (int, error) {
 
 const silent = "not answer, for longer than anything waits for it"
 
-// LoseCluster changes a fleet so that a cluster does not answer. It returns a description of the change.
+// LoseCluster changes a fleet so that the named cluster does not answer. It returns a description of this change.
 func LoseCluster(f *decide.Fleet, name string) (string, error) {
 	i, err := FindCluster(f, name)
 	if err != nil {
@@ -53,7 +53,7 @@ func LoseCluster(f *decide.Fleet, name string) (string, error) {
 	return fmt.Sprintf("cluster %s does %s", name, silent), nil
 }
 
-// LoseRegion changes a fleet so that no cluster of a region answers. It returns a description of the change.
+// LoseRegion changes a fleet so that no cluster of the named region answers. It returns a description of this change.
 func LoseRegion(f *decide.Fleet, region string) (string, error) {
 	var names, regions []string
 	for _, c := range f.Clusters {

@@ -30,20 +30,20 @@ type Plan struct {
 	Refusals []Refusal `json:"refusals,omitempty"`
 	// Problems are objects that the hub could place and write before the change, but not after it.
 	Problems []Problem `json:"problems,omitempty"`
-	// NotAsked are the clusters that are unreachable, or have not answered the dry run. They apply the change when they
+	// NotAsked are the clusters that are unreachable, or that did not answer the dry run. They get the change when they
 	// answer again.
 	NotAsked []NotAsked `json:"notAsked,omitempty"`
 	// Live has the members' answers to a dry run. It is nil if no member was asked.
 	Live *Live `json:"live,omitempty"`
-	// Notes are remarks on the plan, such as inputs that it does not know.
+	// Notes are remarks on the plan, such as the inputs that were not available.
 	Notes []string `json:"notes,omitempty"`
 }
 
 // Summary has the totals of a plan.
 type Summary struct {
-	// Objects is the number of decided objects.
+	// Objects is the number of objects on which the plan decides.
 	Objects int `json:"objects"`
-	// Removed, Created and Changed are numbers of copies. Created is the number of copies in Creations.
+	// Removed, Created and Changed are numbers of copies. Created does not count copies of objects that move.
 	Removed int `json:"removed"`
 	Created int `json:"created"`
 	Changed int `json:"changed"`
@@ -96,7 +96,8 @@ type Move struct {
 	Shares []Share  `json:"shares,omitempty"`
 }
 
-// Share is the number of a divided object's replicas on a cluster.
+// Share is the number of an object's replicas on one cluster. Only objects whose replicas are divided among clusters
+// have shares.
 type Share struct {
 	Cluster string `json:"cluster"`
 	Before  int64  `json:"before"`
@@ -107,7 +108,7 @@ type Share struct {
 type Creation struct {
 	Object   Object   `json:"object"`
 	Clusters []string `json:"clusters"`
-	// Shares of a divided object, by cluster.
+	// Shares are the numbers of replicas on the new clusters, if the replicas are divided.
 	Shares []Share `json:"shares,omitempty"`
 	// New is true if the object does not exist on the hub yet.
 	New bool `json:"new,omitempty"`
@@ -116,9 +117,9 @@ type Creation struct {
 // Change contains the changes in the copies of one object.
 type Change struct {
 	Object Object `json:"object"`
-	// Shares of the replicas, if they change without a move to another cluster.
+	// Shares are the changed numbers of replicas on clusters. It is empty if the object moves.
 	Shares []Share `json:"shares,omitempty"`
-	// Groups of clusters with the same differences, the largest first.
+	// Groups are groups of clusters on which the copies change in the same way, the largest group first.
 	Groups []Group `json:"groups,omitempty"`
 	// Waves are the waves of the placement's rollout in which the differences are applied, in order. Waves is empty if all
 	// clusters get the differences at once.
@@ -144,7 +145,7 @@ type Group struct {
 // Refusal is an object of the change that admission would refuse.
 type Refusal struct {
 	Object Object `json:"object"`
-	// File that contains the object.
+	// File is the file that contains the object.
 	File    string `json:"file,omitempty"`
 	Message string `json:"message"`
 }
@@ -177,12 +178,14 @@ type Options struct {
 	// DeniedMetadataPrefixes are prefixes of labels and annotations that the hub never copies to members, in addition to
 	// the built-in prefixes.
 	DeniedMetadataPrefixes []string
-	// RemovalLimit is the guard's limit for clusters, and for placements that set no limit. The zero value means
-	// guard.DefaultLimit.
+	// RemovalLimit is the guard's limit for removals from one cluster. It is also the limit for removals by one placement
+	// that sets no limit itself. The zero value means guard.DefaultLimit.
 	RemovalLimit guard.Limit
-	// Fits returns why a manifest does not match the definition of its kind. Fits is nil if no definition is known.
+	// Fits returns why an object does not match the definition of its kind. If Fits is nil, objects are not checked
+	// against definitions.
 	Fits func(*unstructured.Unstructured) error
-	// Tell is called with the number of objects that are decided. It may be nil.
+	// Tell is called during the run with the number of objects that are already decided, and the number of all objects. It
+	// may be nil.
 	Tell func(decided, of int)
 }
 
@@ -225,7 +228,7 @@ type maker struct {
 	plan    Plan
 }
 
-// object adds the changes of one object to the plan.
+// object adds to the plan what the change does to one object.
 func (m *maker) object(p Pair) {
 	m.remove(p)
 	shares, moved := p.shares()
@@ -241,7 +244,7 @@ func (m *maker) object(p Pair) {
 	m.compare(p, slices.DeleteFunc(shares, func(s Share) bool { return !slices.Contains(p.Stayed, s.Cluster) }))
 }
 
-// remove adds the copies that clusters lose to the plan, grouped by reason.
+// remove adds to the plan the copies that clusters lose, grouped by reason.
 func (m *maker) remove(p Pair) {
 	for _, cluster := range p.Lost {
 		loss := decide.Loss{Cluster: cluster, Reason: hubv1.ReasonEvicted}
@@ -266,7 +269,7 @@ func (m *maker) remove(p Pair) {
 	}
 }
 
-// unplaced adds a problem to the plan if the decision on the object is worse than before.
+// unplaced adds a problem to the plan if the decision with the change fails for a new reason.
 func (m *maker) unplaced(p Pair) {
 	c := p.After.Scheduled
 	if p.New.Removed || c.Reason == "" || c.Reason == hubv1.ReasonScheduled || c.Status == "True" || c.Reason == p.Before.Scheduled.Reason {
@@ -280,7 +283,7 @@ func (m *maker) problem(p Problem) {
 	m.plan.Problems = append(m.plan.Problems, p)
 }
 
-// away adds the clusters that do not answer to the plan.
+// away adds to the plan the clusters that do not answer.
 func (m *maker) away() {
 	for _, c := range m.after.Clusters {
 		if !c.IsAway() {

@@ -14,18 +14,18 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// RenderInput contains all inputs of one object's manifests.
+// RenderInput contains all inputs for the manifests of one object.
 type RenderInput struct {
-	// Object is the hub object, at the version that the hub prefers.
+	// Object is the hub object, at the version that the hub's API server prefers.
 	Object *unstructured.Unstructured
-	// OtherVersions are further versions at which clusters may get the object, see hubv1.HubObject.
+	// OtherVersions are other versions at which a cluster may get the object, if it does not serve the version of Object.
 	OtherVersions []string
 	// Binding has the clusters of the object and their shares. It is nil if there is no decision.
 	Binding *hubv1.BindingSpec
 	// Policies are the override policies that may select the object. Render checks their selectors.
 	Policies        []hubv1.OverridePolicyObject
 	NamespaceLabels map[string]string
-	// Clusters for which the object is rendered.
+	// Clusters are the clusters for which Render makes manifests.
 	Clusters []*hubv1.MemberCluster
 	// DeniedMetadataPrefixes are prefixes of labels and annotations that the hub never copies to members, in addition to
 	// the built-in prefixes.
@@ -35,15 +35,15 @@ type RenderInput struct {
 // Rendering is the manifest for one cluster, or the reason why there is none.
 type Rendering struct {
 	Cluster string `json:"cluster"`
-	// Manifest that the hub would apply, without the labels and annotations that the hub adds.
+	// Manifest is the object that the hub would apply, without the labels and annotations that the hub adds.
 	Manifest map[string]any `json:"manifest,omitempty"`
-	// Applied rules, the lowest rank first.
+	// Applied are the rules of override policies that changed the manifest, the lowest rank first.
 	Applied []RenderedRule `json:"applied,omitempty"`
-	// Skipped rules have a test that fails, the lowest rank first.
+	// Skipped are the rules that were skipped because one of their test operations failed, the lowest rank first.
 	Skipped []SkippedRule `json:"skipped,omitempty"`
-	// Divided are the numbers that the division of replicas sets, with the share of this cluster.
+	// Divided are the fields whose number the division of replicas sets, with the number for this cluster.
 	Divided []DividedNumber `json:"divided,omitempty"`
-	// Excluded is the rule that excludes the object from the cluster. It is empty if no rule does.
+	// Excluded is the rule that excludes the object from the cluster. It is empty if no rule excludes the object.
 	Excluded string `json:"excluded,omitempty"`
 	// Error is the reason why the hub would not write the object. It is empty if the hub would write it.
 	Error string `json:"error,omitempty"`
@@ -66,13 +66,13 @@ type SkippedRule struct {
 	Reason string `json:"reason"`
 }
 
-// DividedNumber is a number that the division of replicas sets.
+// DividedNumber is a field whose number the division of replicas sets.
 type DividedNumber struct {
 	Path   string `json:"path"`
 	Number int64  `json:"number"`
 }
 
-// Render renders the manifests with the hub's own functions, in the order of the clusters' names.
+// Render renders the manifests with the hub's own functions. The results are sorted by the names of the clusters.
 func Render(in RenderInput) []Rendering {
 	object := in.selectable()
 	r := renderer{in: in, byVersion: map[string]*overrides.Prepared{}}
@@ -107,7 +107,8 @@ func Explain(in RenderInput, cluster *hubv1.MemberCluster) (overrides.Result, er
 	return prepared.Explain(in.cluster(cluster), matching, divided)
 }
 
-// cluster returns the data of a cluster that rules for the object can read.
+// cluster returns the data of a cluster that the rules may use. Rules for the objects of an operator do not see which
+// operators the cluster has.
 func (in RenderInput) cluster(c *hubv1.MemberCluster) overrides.Cluster {
 	cluster := overrides.ClusterOf(c)
 	if in.selectable().IsOfOperator() {
@@ -116,7 +117,7 @@ func (in RenderInput) cluster(c *hubv1.MemberCluster) overrides.Cluster {
 	return cluster
 }
 
-// selectable returns the object in the form that policies select.
+// selectable returns the data of the object that the selectors of policies examine.
 func (in RenderInput) selectable() hubv1.SelectableObject {
 	return hubv1.Selectable(hubv1.IdentityOf(in.Object), in.Object, in.NamespaceLabels)
 }
@@ -126,11 +127,11 @@ type renderer struct {
 	excluded overrides.Exclusions
 	matching []hubv1.OverridePolicyObject
 	err      error // the error for all clusters
-	// byVersion caches the prepared object for each version at which clusters get it.
+	// byVersion caches the object by the version at which clusters get it.
 	byVersion map[string]*overrides.Prepared
 }
 
-// prepared returns the object at the version that the cluster gets.
+// prepared returns the object at the version that the cluster gets, ready for rendering.
 func (r *renderer) prepared(c *hubv1.MemberCluster) (*overrides.Prepared, error) {
 	target := hubv1.BindingTarget{Name: c.Name, State: hubv1.TargetPresent}
 	if r.in.Binding != nil {
@@ -164,7 +165,7 @@ func (r *renderer) render(c *hubv1.MemberCluster) Rendering {
 	return out
 }
 
-// manifest sets the manifest of the rendering, and the rules and numbers from which it was made.
+// manifest sets the manifest of out, and the rules and numbers from which the manifest was made.
 func (r *renderer) manifest(c *hubv1.MemberCluster, cluster overrides.Cluster, out *Rendering) error {
 	divided, err := r.divided(out)
 	if err != nil {
@@ -188,8 +189,8 @@ func (r *renderer) manifest(c *hubv1.MemberCluster, cluster overrides.Cluster, o
 	return nil
 }
 
-// holds reports whether the binding has the cluster as a target. A passing exclusion does not remove the copy of such a
-// cluster.
+// holds reports whether the binding has the cluster as a target that is not Absent. For such a cluster, Render ignores
+// an exclusion that may end without a user's action, because this exclusion does not remove the copy.
 func (r *renderer) holds(cluster string) bool {
 	if r.in.Binding == nil {
 		return false

@@ -8,8 +8,8 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// restarts returns the objects whose pods restart because the content of a ConfigMap or Secret changes on their
-// clusters, see hubv1.ReferenceRule.Restart.
+// restarts returns the objects whose pods restart because a ConfigMap or Secret changes on their clusters. p is the
+// ConfigMap or Secret, and fields are its changed fields by cluster. See hubv1.ReferenceRule.Restart.
 func (m *maker) restarts(p Pair, fields map[string][]Field) []Object {
 	id := p.Object.Identity()
 	if id.Group != "" || id.Kind != "ConfigMap" && id.Kind != "Secret" {
@@ -34,13 +34,13 @@ func (m *maker) restarts(p Pair, fields map[string][]Field) []Object {
 	return out
 }
 
-// isContent reports whether pods can read a field of a ConfigMap or Secret.
+// isContent reports whether a field of a ConfigMap or Secret is content that pods read.
 func isContent(f Field) bool {
 	return strings.HasPrefix(f.Path, "/data") || strings.HasPrefix(f.Path, "/binaryData") || strings.HasPrefix(f.Path, "/stringData")
 }
 
-// restartPaths returns the paths of the pod templates that restart, from the placement that a binding follows. If that
-// placement is missing, it returns the paths that the binding has recorded.
+// restartPaths returns the paths of the pod templates whose pods restart, from the placement that the binding follows.
+// If that placement is missing, it returns the paths that the binding has recorded.
 func (m *maker) restartPaths(b hubv1.BindingObject) []string {
 	if placement := (decide.Facts{Placements: m.after.Placements}).Placement(b.BindingSpec().PlacementRef); placement != nil {
 		return placement.PlacementSpec().RestartPaths()

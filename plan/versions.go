@@ -15,10 +15,10 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// Version is the version of an object from which a plan was made.
+// Version identifies the state of an object from which a plan was made.
 type Version struct {
 	Object Object `json:"object"`
-	// APIVersion at which the object was read.
+	// APIVersion is the API version at which the object was read.
 	APIVersion      string    `json:"apiVersion"`
 	UID             types.UID `json:"uid,omitempty"`
 	Generation      int64     `json:"generation,omitempty"`
@@ -78,7 +78,7 @@ func versionOf(o Object, from meta) Version {
 	return Version{Object: o, UID: from.GetUID(), Generation: from.GetGeneration(), ResourceVersion: from.GetResourceVersion()}
 }
 
-// digest returns the digest of a value, from its JSON with sorted keys.
+// digest returns a hash of a value's JSON, whose keys are sorted.
 func digest(of any) string {
 	text, err := json.Marshal(of)
 	if err != nil {
@@ -120,7 +120,7 @@ func VersionsOf(f decide.Fleet, objects []Object) []Version {
 	return out
 }
 
-// Objects returns the objects of the plan, each once.
+// Objects returns the objects of the plan, each once. It leaves out the refused objects.
 func (p Plan) Objects() []Object {
 	var out []Object
 	for _, r := range p.Removals {
@@ -142,13 +142,14 @@ func (p Plan) Objects() []Object {
 	return slices.Compact(out)
 }
 
-// Difference is the change of an object since the plan was made.
+// Difference describes how an object has changed since the plan was made.
 type Difference struct {
 	Object Object `json:"object"`
 	What   string `json:"what"`
 }
 
-// Moved returns the objects that have changed since the plan was made. then and now are the versions at both times.
+// Moved returns the objects that have changed since the plan was made. then are the versions at that time, and now are
+// the current versions.
 func Moved(then, now []Version) []Difference {
 	var out []Difference
 	at := map[Object]Version{}
@@ -182,5 +183,6 @@ func Moved(then, now []Version) []Difference {
 	return out
 }
 
-// factsOf describes, by kind, the data other than labels that a Version covers.
+// factsOf maps the kind of an object to the text of Difference.What if only Version.Facts has changed. For a kind that
+// is not in the map, the text is "labels changed".
 var factsOf = map[string]string{decide.MemberClusterKind: "labels, taints or facts changed"}

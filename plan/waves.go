@@ -8,9 +8,10 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// waves returns the waves of the rollout in which clusters get the change. A wave without a changed copy is left out.
-// An object is rolled out in waves if its placement has a rollout both before and after the change, and the object or
-// its override policies change. Changed data of a cluster is never rolled out in waves.
+// waves returns the waves in which the clusters of an object get the change. It leaves out waves without a changed
+// copy. It returns nil if all clusters get the change at once. Waves apply if the object's placement has a rollout
+// before and after the change, and the object or an override policy changes. Changed data of a cluster is never rolled
+// out in waves.
 func (m *maker) waves(p Pair, fields map[string][]Field) []Wave {
 	if p.Old == nil || rolloutOf(m.before, p.Before) == nil || p.Old.Object == p.New.Object && len(m.edit.overrides) == 0 {
 		return nil
@@ -38,8 +39,8 @@ func (m *maker) waves(p Pair, fields map[string][]Field) []Wave {
 	return out
 }
 
-// noteTemplate adds a note if the clusters will get the changed policies together with an older template of the object,
-// because the object was rolled back or undone.
+// noteTemplate adds a note if an object was rolled back or undone. Its clusters then get the changed policies with an
+// older template of the object, but the plan shows the newest template.
 func (m *maker) noteTemplate(p Pair) {
 	if p.Old == nil || p.Old.Object != p.New.Object || p.Before.Binding == nil {
 		return

@@ -58,7 +58,7 @@ func (c ClusterAdoption) why(object memberview.Object) string {
 	return ""
 }
 
-// firstOf returns the first three paths as text.
+// firstOf returns the first three paths as text, and the number of the other paths: "a, b, c and 2 more".
 func firstOf(paths []string) string {
 	const most = 3
 	text := strings.Join(paths[:min(len(paths), most)], ", ")

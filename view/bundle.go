@@ -20,7 +20,8 @@ type BundleSummary struct {
 	Stored     int32              `json:"stored"`
 	Placed     int32              `json:"placed"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Unstored says why the hub has not stored the newest manifests. It is empty if the hub has stored them.
+	// Unstored says why the hub has not stored the objects of the newest generation. It is empty if the hub has stored
+	// them.
 	Unstored string `json:"unstored,omitempty"`
 }
 
@@ -34,7 +35,8 @@ func SummaryOfBundle(b hubv1.BundleObject) *BundleSummary {
 	}
 }
 
-// Unstored returns why the hub has not stored the newest manifests of a bundle. It is empty if the hub has stored them.
+// Unstored returns why the hub has not stored the objects of a bundle's newest generation. It returns an empty text if
+// the hub has stored them.
 func Unstored(b hubv1.BundleObject) string {
 	name := hubv1.OfBundle(b).String()
 	c := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored)
@@ -55,8 +57,8 @@ func (b *BundleSummary) write(w io.Writer) {
 	line(w, "Note", b.Unstored)
 }
 
-// BundleOf returns the bundle that contains the object, such as "Bundle shop/web". It is empty for an object of the
-// hub.
+// BundleOf returns the bundle that contains the object, such as "Bundle shop/web". It returns an empty text for an
+// object of the hub.
 func BundleOf(ref hubv1.ObjectReference) string {
 	if ref.Bundle == nil {
 		return ""
@@ -64,8 +66,8 @@ func BundleOf(ref hubv1.ObjectReference) string {
 	return ref.Bundle.String()
 }
 
-// bundleIn returns the bundle that contains the object, as a suffix of the object's name. It is empty for an object of
-// the hub.
+// bundleIn returns a bundle's name as a suffix of an object's name, such as " (Bundle shop/web)". It returns an empty
+// text if bundle is empty, which means an object of the hub.
 func bundleIn(bundle string) string {
 	if bundle == "" {
 		return ""
@@ -73,15 +75,15 @@ func bundleIn(bundle string) string {
 	return " (" + bundle + ")"
 }
 
-// UnplacedOf returns the summary of an object of a bundle that has no binding.
+// UnplacedOf returns the summary of a bundle's object. The object has no binding.
 func UnplacedOf(id hubv1.ObjectIdentity) ObjectSummary {
 	return ObjectSummary{
 		Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Reason: hubv1.ReasonNotSelected, Message: "it has no binding: no placement selects it, or the hub has not stored it yet",
 	}
 }
 
-// NewestGeneration returns the newest generation of an object, from its binding. If no cluster has an object of a
-// bundle yet, only the hub knows the generation.
+// NewestGeneration returns the newest generation of an object that its binding records. It returns 0 for an object of a
+// bundle that no cluster has yet: only the hub knows this generation.
 func NewestGeneration(b hubv1.BindingObject) int64 {
 	newest := int64(0)
 	for _, row := range b.BindingStatus().Clusters {
@@ -93,8 +95,8 @@ func NewestGeneration(b hubv1.BindingObject) int64 {
 	return newest
 }
 
-// Unread returns an object with the data that its binding has, for an object that cannot be read, such as an object of
-// a bundle.
+// Unread stands in for an object that the caller cannot read, such as an object of a bundle. It returns an object with
+// only the data in the binding: kind, name, UID and generation.
 func Unread(b hubv1.BindingObject) *unstructured.Unstructured {
 	ref, id := b.BindingSpec().ObjectRef, hubv1.ObjectOf(b)
 	u := &unstructured.Unstructured{Object: map[string]any{}}

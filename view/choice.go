@@ -11,21 +11,22 @@ import (
 
 // Choice has the clusters that a replayed decision chooses.
 type Choice struct {
-	// Clusters are the clusters of the fleet, sorted by name. The list is empty if the user has asked about no cluster.
+	// Clusters are the clusters of the fleet, sorted by name. The list is empty if the replay ended before it chose
+	// clusters, for example because the object follows no placement.
 	Clusters []ExplainedCluster `json:"clusters,omitempty"`
 	// Missing are the clusters in the binding that have no MemberCluster. The decision does not change them.
 	Missing []string `json:"missing,omitempty"`
-	// Selected is the number of clusters that hold the object after the replay.
+	// Selected is the number of clusters that shall hold the object after the replay.
 	Selected int `json:"selected"`
 	// Withdrawing is the number of clusters from which the replay withdraws the object.
 	Withdrawing int `json:"withdrawing,omitempty"`
-	// AffinityGroup is the affinity group that holds the object.
+	// AffinityGroup is the name of the placement's affinity group from which the replay chose the clusters.
 	AffinityGroup string       `json:"affinityGroup,omitempty"`
 	Spread        []SpreadStep `json:"spread,omitempty"`
 	Shortfalls    []string     `json:"shortfalls,omitempty"`
 }
 
-// The results of the decision for a cluster.
+// These are the results of the decision for a cluster.
 const (
 	Selected  = "Selected"
 	Withdrawn = "Withdrawn" // it has the object and loses it
@@ -40,14 +41,14 @@ type ExplainedCluster struct {
 	Result  string `json:"result"`
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
-	// Held is true if the cluster held the object before.
+	// Held is true if the cluster held the object before the replay.
 	Held bool `json:"held"`
-	// Filters are the results of the filters, in the order of evaluation.
+	// Filters are the results of the filters, in the order in which the replay evaluated them.
 	Filters []Filter `json:"filters,omitempty"`
 	// Score is the sum of Parts. A cluster that a filter rejects has no score.
 	Score int64       `json:"score"`
 	Parts []ScorePart `json:"parts,omitempty"`
-	// Replicas is the share of a divided object.
+	// Replicas is the number of replicas on this cluster, if the placement divides the replicas among clusters.
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
@@ -65,10 +66,10 @@ type ScorePart struct {
 	Note  string `json:"note,omitempty"`
 }
 
-// SpreadStep is one step of the spread.
+// SpreadStep is one step in which the replay applied spec.spread of the placement, such as the choice of a cluster.
 type SpreadStep struct {
 	Action string `json:"action"`
-	// Cluster is the cluster, or the affinity group.
+	// Cluster is the name of the cluster or of the affinity group that the step is about.
 	Cluster string `json:"cluster"`
 	Why     string `json:"why"`
 }

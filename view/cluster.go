@@ -13,8 +13,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// ClusterFacts returns the lines about a cluster, without unknown data. A user who may see only one namespace gets few
-// lines.
+// ClusterFacts returns lines of text about a cluster. It leaves out a line if its data is unknown. A user who may see
+// only one namespace gets few lines.
 func ClusterFacts(m *hubv1.MemberCluster, now time.Time) []Line {
 	nodes := ""
 	if n := m.Status.Nodes; n.Total > 0 {
@@ -46,7 +46,8 @@ func ClusterFacts(m *hubv1.MemberCluster, now time.Time) []Line {
 	})
 }
 
-// credentials returns how long the hub's credentials are valid. It is empty if this is not known.
+// credentials returns the time for which the hub's credentials for the cluster are valid, as text. It returns an empty
+// text if the cluster's status has no credentials.
 func credentials(m *hubv1.MemberCluster, now time.Time) string {
 	c := m.Status.Credentials
 	switch {
@@ -65,14 +66,14 @@ func credentials(m *hubv1.MemberCluster, now time.Time) string {
 	return "valid until " + until
 }
 
-// CapacityRow is a resource of a cluster's nodes.
+// CapacityRow has the amounts of one resource, such as cpu, on a cluster's nodes.
 type CapacityRow struct {
 	Resource string
 	// Capacity is the capacity of all nodes. Allocatable is the allocatable capacity of the ready, schedulable nodes.
 	Capacity, Allocatable string
 }
 
-// CapacityOf returns the resources by name.
+// CapacityOf returns one row for each resource, sorted by the name of the resource.
 func CapacityOf(m *hubv1.MemberCluster) []CapacityRow {
 	names := map[corev1.ResourceName]bool{}
 	for _, list := range []corev1.ResourceList{m.Status.Capacity, m.Status.Allocatable} {

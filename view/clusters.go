@@ -159,7 +159,8 @@ func taints(all []corev1.Taint) string {
 	return strings.Join(texts, ",")
 }
 
-// asOf returns the time of the last observation as text. It is empty if the time is not known.
+// asOf returns the age of the last observation as text, or "live" if live is true. It returns an empty text if the time
+// of the observation is not known.
 func asOf(live bool, at *metav1.Time, now time.Time) string {
 	switch {
 	case live:

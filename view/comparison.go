@@ -17,7 +17,7 @@ type Comparison struct {
 	Scheduled Said  `json:"scheduled"`
 	Recorded  *Said `json:"recorded,omitempty"`
 	Same      bool  `json:"same"`
-	// Differences are the differences between the binding and the binding that the replay would write.
+	// Differences are the differences between the hub's binding and the binding that the replay would write.
 	Differences []string `json:"differences,omitempty"`
 
 	since metav1.Time // of Recorded
@@ -71,7 +71,7 @@ func followedBy(spec *hubv1.BindingSpec) string {
 	return ref.Kind + "/" + ref.Name
 }
 
-// holding describes the entry of a binding for one cluster.
+// holding describes as text whether a binding has the cluster as a target: "selected", "evicting" or "not selected".
 func holding(spec *hubv1.BindingSpec, cluster string) string {
 	if isEvicting(spec, cluster) {
 		return "evicting"

@@ -39,10 +39,11 @@ type ClusterDiff struct {
 	Error string `json:"error,omitempty"`
 }
 
-// contextLines is the number of lines around each change.
+// contextLines is the number of unchanged lines that a diff shows before and after each change.
 const contextLines = 3
 
-// DiffOf compares the two states in the hub's answer about one cluster, or records why there is no answer.
+// DiffOf compares the copy on a cluster with the copy that the hub would write. answer has both states. If err is not
+// nil, the result has only the error.
 func DiffOf(cluster string, id hubv1.ObjectIdentity, answer memberview.DiffAnswer, err error) ClusterDiff {
 	out := ClusterDiff{Cluster: cluster, Unadopted: answer.Unadopted, Refused: answer.Refused}
 	switch {

@@ -71,15 +71,16 @@ func (d Diagnosis) Write(w io.Writer, _ time.Time) {
 }
 
 const (
-	// clockTolerance is the accepted difference between two clocks. A hub renews its Lease every 0.75 s. Tokens and
-	// certificates are valid from the time of their issuer's clock.
+	// clockTolerance is the accepted difference between two clocks. It is larger than the 0.75 s between two renewals of a
+	// hub's Lease. With a larger difference, a new token or certificate may not be valid yet by the clock of the machine
+	// that checks it.
 	clockTolerance = 5 * time.Second
 	// soon is the time before the expiry of a certificate or credential at which doctor starts to warn.
 	soon = 7 * 24 * time.Hour
 )
 
-// CheckClock compares the user's clock with the clock of the leading replica. renewed is the replica's time of its last
-// Lease renewal.
+// CheckClock compares the user's clock with the clock of the hub's leading replica. renewed is the time at which this
+// replica last renewed its Lease, by its own clock.
 func CheckClock(renewed, now time.Time) Check {
 	if ahead := renewed.Sub(now); ahead > clockTolerance {
 		return Check{
@@ -90,7 +91,8 @@ func CheckClock(renewed, now time.Time) Check {
 	return Check{Name: "clock", Result: FindingOK, Message: "the hub's clock is not ahead of this machine's"}
 }
 
-// CheckVersions compares the versions of hansectl and the hub.
+// CheckVersions compares the versions of hansectl and the hub. If hub is empty, unknown is the reason why the hub's
+// version is not known.
 func CheckVersions(client, hub, unknown string) Check {
 	if hub == "" {
 		return Check{Name: "version", Result: FindingUnknown, Message: unknown}
@@ -175,12 +177,13 @@ func CheckMember(m *hubv1.MemberCluster, now time.Time) Check {
 	return Check{Name: name, Result: FindingOK, Message: ready.Reason}
 }
 
-// Lacks has, by cluster and reason, the kinds that the hub cannot write, each with the number of its objects.
+// Lacks counts the objects that the hub cannot write. For each cluster and reason, it has a map from kinds to numbers
+// of objects.
 type Lacks map[lack]map[string]int
 
 type lack struct{ cluster, reason string }
 
-// Add counts the rows of one object that show that the hub cannot write its kind.
+// Add counts the clusters on which the hub cannot write one object, because the kind is forbidden or not served.
 func (l Lacks) Add(b hubv1.BindingObject) {
 	id := hubv1.ObjectOf(b)
 	for i := range b.BindingStatus().Clusters {

@@ -9,7 +9,7 @@ import (
 // DrainEnd is the result of a drain. DrainGoesOn means that the drain has not ended.
 type DrainEnd int
 
-// The results of a drain.
+// These are the results of a drain.
 const (
 	DrainGoesOn  DrainEnd = iota
 	DrainDone             // no object is left
@@ -17,7 +17,7 @@ const (
 	DrainBlocked          // some remaining objects are blocked and none moves
 )
 
-// DrainProgress returns the progress of the drain of a cluster that has spec.drain, as text, and its result.
+// DrainProgress returns the progress of a drain as text, and the result of the drain. The cluster must have spec.drain.
 func DrainProgress(cluster *hubv1.MemberCluster) (string, DrainEnd) {
 	s := cluster.Status.Drain
 	if s == nil {

@@ -17,13 +17,13 @@ import (
 // Explanation is the output of the command explain: a replay of the scheduling decision for one object.
 type Explanation struct {
 	Object Object `json:"object"`
-	// Placement that the object follows in the replay. It is null if the object follows no placement.
+	// Placement is the placement that the object follows in the replay. It is null if the object follows no placement.
 	Placement   *Followed     `json:"placement"`
 	NotFollowed []NotFollowed `json:"notFollowed,omitempty"`
 	Comparison
 	Choice
 	Division *ExplainedDivision `json:"division,omitempty"`
-	// Rollout of the object, from its binding. It is absent if the placement has no rollout.
+	// Rollout is the rollout of the object, from its binding. It is absent if the placement has no rollout.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
 	// Notes name the inputs of the replay that may differ from the inputs of the hub.
 	Notes []string `json:"notes,omitempty"`
@@ -61,7 +61,8 @@ type ExplainedDivision struct {
 	Shares []Share `json:"shares"`
 }
 
-// Share is the share of one cluster. A null limit means unlimited.
+// Share is the number of replicas of one cluster, with the inputs from which the division computes this number. If Max
+// or Room is null, it is unlimited.
 type Share struct {
 	Cluster string `json:"cluster"`
 	Weight  int64  `json:"weight"`
@@ -69,12 +70,13 @@ type Share struct {
 	Max     *int64 `json:"max"`
 	Room    *int64 `json:"room"`
 	Held    *int64 `json:"held"`
-	// Fixed is true if the share does not change.
+	// Fixed is true if the division must not change the cluster's number of replicas.
 	Fixed bool  `json:"fixed,omitempty"`
 	Share int64 `json:"share"`
 }
 
-// Explain describes a replayed decision. cluster is the requested cluster. It is empty for all clusters.
+// Explain describes a replayed decision. cluster is the cluster that the user has named. It is empty if the user asks
+// about all clusters.
 func Explain(in decide.Input, replay decide.Replayed, cluster string) Explanation {
 	e := Explanation{
 		Object: objectOf(hubv1.ObjectOf(in.Binding), in.Object.Template), cluster: cluster,
@@ -127,7 +129,7 @@ func limited(n int64) *int64 {
 	return &n
 }
 
-// notes returns notes about the parts of the decision that only the hub knows.
+// notes returns notes about inputs of the decision that only the hub knows.
 func notes(in decide.Input, replay decide.Replayed) []string {
 	w := replay.Choice.Winner
 	if w == nil {
@@ -164,8 +166,9 @@ func NeedsCounts(p hubv1.PlacementObject) bool {
 	})
 }
 
-// Refused reports whether the hub refuses to place objects of this kind, because controllers of the hub would act on
-// them. The conditions of the binding show whether the hub runs workloads.
+// Refused reports whether the hub refuses to place objects of this kind. It refuses if controllers of the hub's cluster
+// would act on the objects, for example start Pods. The binding's condition Scheduled tells whether such controllers
+// run.
 func Refused(binding hubv1.BindingObject, object *unstructured.Unstructured) bool {
 	if hubv1.BundleOf(object) != nil {
 		return false // the hub does not have the object

@@ -42,7 +42,7 @@ func (e Explanation) Write(w io.Writer, _ time.Time) {
 	}
 }
 
-// Headline returns the first line.
+// Headline returns the first line of the explanation.
 func (e Explanation) Headline() string { return e.subject() + e.by() }
 
 // Lines returns the lines about the decision, without the lines about single clusters.
@@ -128,8 +128,8 @@ func (c Choice) unplaced() []string {
 	return out
 }
 
-// by returns the placement and the result as text: " by Placement shop/web (generation 4, priority 0), Scheduled since
-// 11:58:02Z, replay: same result".
+// by returns the second part of the first line: the placement and the result of the replay. An example is " by
+// Placement shop/web (generation 4, priority 0), Scheduled since 11:58:02Z, replay: same result".
 func (e Explanation) by() string {
 	text := ", no placement is followed"
 	if p := e.Placement; p != nil {
@@ -216,7 +216,7 @@ func (c Choice) writeSpread(w io.Writer, steps []SpreadStep) {
 	}
 }
 
-// Answers returns the answer of each filter as text, in order.
+// Answers returns the answer of each filter as text, in the order of evaluation.
 func (c ExplainedCluster) Answers() []string {
 	var out []string
 	for _, f := range c.Filters {
@@ -239,7 +239,9 @@ func (c ExplainedCluster) Passed() string {
 	return fmt.Sprintf("%d/%d", passed, len(c.Filters))
 }
 
-// Why returns the reasons of all filters that reject the cluster, in order, or the result of the spread.
+// Why returns why the cluster was selected or rejected. If no filter rejects the cluster, it returns the decision's
+// reason. Otherwise it returns the answers of the rejecting filters, in the order of evaluation. If no filter gave the
+// decision's reason, this reason comes first.
 func (c ExplainedCluster) Why() string {
 	var against []string
 	for _, f := range c.Filters {
@@ -260,7 +262,7 @@ func (c ExplainedCluster) Why() string {
 	return strings.Join(against, "; ")
 }
 
-// filtered reports whether the reason comes from a filter.
+// filtered reports whether the decision's reason for the cluster comes from a filter.
 func (c ExplainedCluster) filtered() bool {
 	return slices.ContainsFunc(c.Filters, func(f Filter) bool { return f.Reason == c.Reason && f.Message == c.Message })
 }

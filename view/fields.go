@@ -21,7 +21,8 @@ type Fields struct {
 	Fields []FieldRow `json:"fields"`
 	// Skipped are the rules that were skipped because one of their test operations failed.
 	Skipped []string `json:"skipped,omitempty"`
-	// Digest compares the digest on the member with the last confirmed one.
+	// Digest compares two digests of the manifest: the one in the annotation of the copy, and the one that the hub last
+	// confirmed.
 	Digest string `json:"digest,omitempty"`
 	// Note is the reason why the copy could not be read. It is empty if the copy was read.
 	Note string `json:"note,omitempty"`
@@ -87,7 +88,7 @@ func (f FieldRow) managed(onMember, manifest *unstructured.Unstructured) FieldRo
 }
 
 // leftToMember returns the fields that members own, according to the object's placement. If the placement was deleted,
-// it returns the fields that the binding recorded.
+// it returns the fields that the binding has recorded from this placement.
 func leftToMember(in decide.Input) []string {
 	if ref := in.Binding.BindingSpec().PlacementRef; ref != nil {
 		for _, p := range in.Facts.Placements {

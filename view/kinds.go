@@ -30,7 +30,8 @@ type KindSummary struct {
 	Objects int `json:"objects"`
 	// BundledObjects is the number of these objects that belong to a bundle.
 	BundledObjects int `json:"bundledObjects"`
-	// Copies is the number of copies that clusters shall hold: targets that are Present or Evicting.
+	// Copies is the number of copies that clusters shall hold. It counts the targets of bindings in the states Present and
+	// Evicting.
 	Copies int `json:"copies"`
 	// Selected is true if a placement selects the kind by its name.
 	Selected bool      `json:"selected"`
@@ -68,7 +69,8 @@ type VersionCount struct {
 	Clusters int    `json:"clusters"`
 }
 
-// WantedClusters are the clusters that shall hold an object of the kind, or would if they served it.
+// WantedClusters are the clusters that shall hold an object of the kind. It includes clusters that would hold an object
+// if they served the kind.
 type WantedClusters struct {
 	// Count is the number of wanted clusters.
 	Count int `json:"count"`
@@ -87,7 +89,7 @@ type KindProblem struct {
 	Clusters []string `json:"clusters,omitempty"`
 }
 
-// notOnHub is the reason of a KindProblem of the hub.
+// notOnHub is the reason of a KindProblem that concerns the hub: the hub does not serve the kind.
 const notOnHub = "NotOnHub"
 
 // KindClusters is the output of the command kinds for one kind: one row per cluster.
@@ -100,12 +102,14 @@ type KindClusters struct {
 type KindCluster struct {
 	Cluster string  `json:"cluster"`
 	Serving Serving `json:"serving"`
-	// Versions that the cluster serves, its preferred version first.
+	// Versions are the versions that the cluster serves, its preferred version first.
 	Versions []string `json:"versions,omitempty"`
-	// Wanted is true if the cluster shall hold an object of the kind, or would if it served the kind.
+	// Wanted is true if the cluster shall hold an object of the kind, or if it would hold an object but does not serve the
+	// kind.
 	Wanted bool `json:"wanted"`
-	// Objects is the number of objects that the cluster shall hold. Applied, Healthy and Problems are numbers of their
-	// copies: with the wanted content, with the health Healthy, and not applied or Degraded.
+	// Objects is the number of objects that the cluster shall hold. The other numbers count their copies. Applied counts
+	// copies with the wanted content. Healthy counts copies with the health Healthy. Problems counts copies that are not
+	// applied or Degraded.
 	Objects  int `json:"objects"`
 	Applied  int `json:"applied"`
 	Healthy  int `json:"healthy"`
@@ -152,11 +156,12 @@ type Inventory struct {
 type kindUse struct {
 	objects, bundled int
 	selected         bool
-	// versions are the versions of the objects of bundles.
+	// versions are the versions of those objects that belong to bundles.
 	versions map[string]bool
 	targets  map[string]*KindCluster
-	// keptAway are the clusters that decisions reject because of the kind. selecting are the clusters that placements
-	// select by name or label, without an expression or spread.
+	// keptAway are clusters that placements select but that do not get an object, because they do not serve the kind.
+	// selecting are clusters that placements select by name or label. Placements with an expression or a spread do not
+	// count for selecting.
 	keptAway, selecting map[string]bool
 }
 
@@ -248,8 +253,8 @@ func (c *KindCluster) add(row *hubv1.ClusterRow) {
 	}
 }
 
-// wants returns the clusters that shall hold an object. Before the first decision, these are the clusters that
-// placements select.
+// wants returns the clusters that shall hold an object of the kind. If no object of the kind exists yet, it also
+// returns the clusters that placements select.
 func (u *kindUse) wants() map[string]bool {
 	out := maps.Clone(u.keptAway)
 	for name := range u.targets {
@@ -284,7 +289,7 @@ func servingOf(m *hubv1.MemberCluster, kind schema.GroupKind) (Serving, []string
 	return ServingUnknown, nil
 }
 
-// Kinds returns all kinds, sorted by group and name. With a namespace, cluster-scoped kinds are left out.
+// Kinds returns all kinds, sorted by group and name. If namespace is not empty, it leaves out cluster-scoped kinds.
 func (i *Inventory) Kinds(namespace string) Kinds {
 	out := Kinds{Kinds: []KindSummary{}}
 	for _, kind := range i.sorted() {
@@ -360,8 +365,8 @@ func (s *KindSummary) add(reason, message string, clusters []string) {
 	s.Problems = append(s.Problems, KindProblem{Reason: reason, Message: message, Clusters: clusters})
 }
 
-// needs returns the versions that clusters must serve: the hub's version for objects of the hub, and the versions of
-// the objects of bundles.
+// needs returns the versions of the kind that clusters must serve. These are the hub's version for objects of the hub,
+// and the versions of the objects of bundles.
 func (u *kindUse) needs(hub KindOnHub) []string {
 	needed := slices.Collect(maps.Keys(u.versions))
 	if hub.Version != "" && (u.objects > u.bundled || u.objects == 0) {
@@ -372,7 +377,8 @@ func (u *kindUse) needs(hub KindOnHub) []string {
 
 func newestFirst(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) }
 
-// rows returns one row for each cluster, sorted by name: all members, and unknown clusters that bindings name.
+// rows returns one row for each cluster, sorted by name. It includes all members, and clusters that bindings name but
+// that have no MemberCluster.
 func (i *Inventory) rows(kind schema.GroupKind) []KindCluster {
 	var out []KindCluster
 	u := i.use(kind)
@@ -406,7 +412,7 @@ func (i *Inventory) rows(kind schema.GroupKind) []KindCluster {
 	return out
 }
 
-// Of returns one kind by cluster, also a kind that is not in use. silence is nil while a hub runs.
+// Of returns the rows of one kind by cluster. The kind need not be in use. silence is nil while a hub runs.
 func (i *Inventory) Of(kind schema.GroupKind, silence *Silence, now time.Time) KindClusters {
 	out := KindClusters{KindSummary: i.summary(kind), Clusters: i.rows(kind)}
 	live := map[string]bool{}

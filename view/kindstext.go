@@ -36,7 +36,8 @@ func (c WantedClusters) text() string {
 	return text
 }
 
-// versions returns the versions as text. The text has the number of clusters for each version if the clusters differ.
+// versions returns the versions as text. If not all clusters serve all versions, the text has the number of clusters
+// for each version.
 func (s KindSummary) versions() string {
 	differ := slices.ContainsFunc(s.Versions, func(v VersionCount) bool { return v.Clusters != s.Serving })
 	var parts []string

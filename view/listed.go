@@ -20,7 +20,7 @@ type Listed struct {
 	Items []ListedObject `json:"items"`
 	// NotAsked are the clusters that did not answer, each with the reason.
 	NotAsked []ClusterNote `json:"notAsked,omitempty"`
-	// Notes are notes about clusters that have more objects, or that do not serve the kind.
+	// Notes are notes about clusters that have more objects than the list shows, or that do not serve the kind.
 	Notes []ClusterNote `json:"notes,omitempty"`
 
 	kind schema.GroupKind
@@ -71,7 +71,7 @@ func (l *Listed) Sort() {
 	}
 }
 
-// Names returns the names of the objects for -o name, each once.
+// Names returns the names of the objects for -o name, each name once.
 func (l *Listed) Names() []string {
 	var names []string
 	seen := map[string]bool{}

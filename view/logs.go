@@ -15,7 +15,8 @@ import (
 
 // LogReader prints the lines of logs. It prints each line once.
 type LogReader struct {
-	// printed are the times of the last printed lines. from are the times from which lines are requested.
+	// printed has for each log the time of the last printed line. from has for each log the time from which the next
+	// request asks for lines.
 	printed, from map[logName]time.Time
 }
 
@@ -27,8 +28,9 @@ func NewLogReader() *LogReader {
 }
 
 // Print writes the lines of a log that are newer than the last printed line, with a prefix. It escapes control
-// characters, because a container could change the user's terminal with them. skips is true if lines are missing. Times
-// are requested in whole seconds, and one answer may not have room for all lines of a second.
+// characters, because with them a container could change the user's terminal. skips is true if some lines will never be
+// printed. This happens if one second has more lines than fit into one answer, because a request names its start only
+// in whole seconds.
 func (r *LogReader) Print(w io.Writer, cluster string, log memberview.ContainerLog) (skips bool) {
 	name := logName{cluster, log.Pod, log.Container}
 	prefix := fmt.Sprintf("[%s %s %s] ", cluster, printable(log.Pod), printable(log.Container))
@@ -52,15 +54,16 @@ func (r *LogReader) Print(w io.Writer, cluster string, log memberview.ContainerL
 		fmt.Fprintln(w, prefix+escaped(rest))
 	}
 	if now := r.printed[name]; log.Cut && !last.IsZero() && now.Equal(last) {
-		// With the same time, the next answer would have the same lines.
+		// A request for the same second would return the same lines again. The next request therefore asks from the next
+		// second.
 		r.from[name] = r.from[name].Truncate(time.Second).Add(time.Second)
 		return true
 	}
 	return false
 }
 
-// Since returns the containers of a cluster of which log lines were printed, each with the time from which its next
-// lines are requested.
+// Since returns the containers of a cluster whose logs were printed, each with the time from which the next request
+// asks for lines.
 func (r *LogReader) Since(cluster string) (out []memberview.LogSince) {
 	for name, at := range r.from {
 		if name.cluster == cluster {

@@ -31,7 +31,7 @@ func (c CopyCounts) Of(s rollup.CopyState) int { return c[s] }
 // Healthy returns the number of healthy copies.
 func (c CopyCounts) Healthy() int { return c[rollup.CopyHealthy] }
 
-// worst returns the worst state of the copies. It is zero if there are no copies.
+// worst returns the worst state of the copies. It returns 0 if there are no copies.
 func (c CopyCounts) worst() rollup.CopyState {
 	for _, s := range rollup.CopyStates() {
 		if c[s] > 0 {
@@ -49,13 +49,13 @@ type MatrixQuery struct {
 	Kind string
 	// Text is a part of the object's name.
 	Text string
-	// Region and Cluster select columns, and the objects that have a copy in these columns.
+	// Region and Cluster select the columns of the matrix. They also select the objects that have a copy in these columns.
 	Region, Cluster string
 	// State selects objects that have a copy in this state.
 	State rollup.CopyState
 	// WorstFirst sorts by the worst state. Otherwise objects are sorted by name.
 	WorstFirst bool
-	// Page and Columns are the numbers of the page of objects and of the page of clusters, starting at 1.
+	// Page is the number of the page of objects, and Columns is the number of the page of clusters. Both start at 1.
 	Page, Columns int
 }
 
@@ -87,10 +87,10 @@ type Matrix struct {
 	More int
 }
 
-// MatrixChoices are the values that queries can name.
+// MatrixChoices are the values that the user can choose for a query.
 type MatrixChoices struct{ Placements, Kinds, Regions []string }
 
-// MatrixColumn is a cluster.
+// MatrixColumn is a column of the matrix: one cluster.
 type MatrixColumn struct {
 	Cluster, Region string
 	Copies          CopyCounts
@@ -103,10 +103,12 @@ type MatrixRow struct {
 	Cells  []MatrixCell
 }
 
-// MatrixCell is a copy. Its State is zero if the object is not placed on the cluster.
+// MatrixCell is a cell of the matrix: the copy of one object on one cluster. Its State is zero if the object is not
+// placed on the cluster.
 type MatrixCell struct {
 	State rollup.CopyState
-	// AsOf is the time of the last observation of a copy in state Unknown. It is nil if the time is not known.
+	// AsOf is the time at which the hub last observed the copy. It is set only in state Unknown, and is nil if the time is
+	// not known.
 	AsOf   *metav1.Time
 	Reason string
 }
@@ -116,7 +118,8 @@ type MatrixGatherer struct {
 	query   MatrixQuery
 	now     time.Time
 	members map[string]*hubv1.MemberCluster
-	// names has the names of clusters. A cell has indexes into names and reasons, so that each text is stored only once.
+	// names has the names of clusters, and reasons has the reasons of copies. A matrixCell has indexes into both, so that
+	// each text is stored only once.
 	names, reasons names
 	objects        []matrixObject
 	cells, more    int
@@ -167,8 +170,8 @@ func NewMatrixGatherer(members []hubv1.MemberCluster, q MatrixQuery, now time.Ti
 	return g
 }
 
-// PlacementOf returns the placement that an object follows, in the form of MatrixQuery.Placement. It is empty if the
-// object follows no placement.
+// PlacementOf returns the placement that an object follows, in the form of MatrixQuery.Placement. It returns an empty
+// text if the object follows no placement.
 func PlacementOf(b hubv1.BindingObject) string {
 	ref := b.BindingSpec().PlacementRef
 	switch {
@@ -301,7 +304,7 @@ func (g *MatrixGatherer) columns() []MatrixColumn {
 	return out
 }
 
-// compare orders objects by their worst copies if the query requests this order, and then by name.
+// compare orders objects by name. If the query has WorstFirst, it first orders them by the states of their copies.
 func (g *MatrixGatherer) compare(a, b matrixObject) int {
 	by := 0
 	if g.query.WorstFirst {
@@ -313,8 +316,8 @@ func (g *MatrixGatherer) compare(a, b matrixObject) int {
 		cmp.Compare(a.summary.Name, b.summary.Name), cmp.Compare(a.summary.Group, b.summary.Group))
 }
 
-// worst returns the worst state of the copies of an object. An object without copies that has a reason for this has the
-// zero state, and is sorted first.
+// worst returns the worst state of the copies of an object. For an object without copies, it returns 0 if the object
+// has a reason for this, and otherwise CopyHealthy. Objects with 0 are sorted first.
 func (o matrixObject) worst() rollup.CopyState {
 	if len(o.cells) == 0 && o.summary.Reason == "" {
 		return rollup.CopyHealthy

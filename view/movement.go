@@ -15,24 +15,25 @@ type Movement struct {
 	After  []SimulatedTarget `json:"after"`
 	Gained []string          `json:"gained,omitempty"`
 	Lost   []string          `json:"lost,omitempty"`
-	// Away are clusters of After that no longer answer. Their copies are lost, or run without the hub.
+	// Away are the clusters of After that answered before the change and no longer answer after it. Their copies are lost,
+	// or run without the hub.
 	Away []string `json:"away,omitempty"`
-	// Running is the number of clusters that answer and hold the object.
+	// RunningBefore and Running are the numbers of clusters that hold the object and answer, before and after the change.
 	RunningBefore int `json:"runningBefore"`
 	Running       int `json:"running"`
 
 	ReplicasMoved int64 `json:"replicasMoved,omitempty"`
 }
 
-// SimulatedTarget is one cluster of an object.
+// SimulatedTarget is one cluster that shall hold an object.
 type SimulatedTarget struct {
 	Cluster string `json:"cluster"`
-	// Replicas is the share of a divided object.
+	// Replicas is the number of replicas on this cluster, if the placement divides the replicas among clusters.
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
-// movementOf returns how an object moves. awayBefore and away are the clusters that do not answer before and after the
-// change.
+// movementOf returns how an object moves. awayBefore has the clusters that do not answer before the change, and away
+// has those that do not answer after it.
 func movementOf(p plan.Pair, awayBefore, away map[string]bool) Movement {
 	m := Movement{Before: targetsOf(p.HeldBefore), After: targetsOf(p.Held), Gained: p.Gained, Lost: p.Lost, ReplicasMoved: p.ReplicasMoved()}
 	for _, t := range m.Before {
@@ -57,7 +58,7 @@ func shareOf(n *int32) int64 {
 	return int64(*n)
 }
 
-// nowhere reports whether the object ran on a reachable cluster before the change, and runs on none after it.
+// nowhere reports whether the change takes the object's last cluster that answers.
 func (m *Movement) nowhere() bool { return m.Running == 0 && m.RunningBefore > 0 }
 
 func targetsOf(held map[string]hubv1.BindingTarget) []SimulatedTarget {

@@ -127,7 +127,7 @@ func unbound(id hubv1.ObjectIdentity, object *unstructured.Unstructured, winner 
 	}
 }
 
-// what has the advice for each reason why a placement is not accepted.
+// what maps each reason why a placement is not accepted to the advice for the user.
 var what = map[string]string{
 	hubv1.ReasonNotFederated:  "add the kind to federatedKinds of the chart hanse-hub",
 	hubv1.ReasonKindNotServed: "install the kind's CustomResourceDefinition on the hub",

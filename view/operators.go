@@ -25,7 +25,7 @@ type Operators struct {
 	Operators []OperatorOnClusters `json:"operators"`
 	// WithoutOperator are custom kinds that have objects on clusters, and that no FederatedOperator provides.
 	WithoutOperator []KindWithoutOperator `json:"kindsWithoutOperator"`
-	// OnOtherClusters are kinds of FederatedOperators with objects on clusters on which these operators are not placed.
+	// OnOtherClusters are kinds that operators provide, and that also have objects on clusters without such an operator.
 	OnOtherClusters []KindOnOtherClusters `json:"kindsOnOtherClusters"`
 }
 
@@ -37,20 +37,20 @@ type KindWithoutOperator struct {
 	Objects int `json:"objects"`
 }
 
-// KindOnOtherClusters is a kind of a FederatedOperator.
+// KindOnOtherClusters is a kind that FederatedOperators provide, with clusters on which no such operator is placed.
 type KindOnOtherClusters struct {
 	// Kind is Kind.group.
 	Kind string `json:"kind"`
-	// Clusters are the clusters that hold objects of the kind, or shall hold them, although no operator that provides the
-	// kind is placed there.
+	// Clusters are the clusters that hold objects of the kind, or shall hold them, and on which no operator that provides
+	// the kind is placed.
 	Clusters []string `json:"clusters"`
 }
 
 // OperatorSummary summarises a FederatedOperator.
 type OperatorSummary struct {
 	Name string `json:"name"`
-	// Chart is the chart of the stored objects. It is nil for manifests, and before the objects of the first chart are
-	// stored.
+	// Chart is the chart from which the hub has rendered the stored objects. It is nil if the operator has manifests
+	// instead of a chart, or if the hub has not stored objects yet.
 	Chart *hubv1.RenderedChart `json:"chart,omitempty"`
 	// Manifests is true if the operator has manifests instead of a chart.
 	Manifests bool `json:"manifests"`
@@ -91,7 +91,8 @@ type usage struct {
 	clusters sets.Set[string] // that hold the objects, or shall hold them
 }
 
-// NewOperatorGatherer returns a gatherer that has no bindings yet. For heard, see NewOperatorObjects.
+// NewOperatorGatherer returns a gatherer that has no bindings yet. heard reports whether the hub observes a cluster,
+// see Heard.
 func NewOperatorGatherer(operators []hubv1.FederatedOperator, heard func(cluster string) bool) *OperatorGatherer {
 	g := &OperatorGatherer{used: map[schema.GroupKind]*usage{}}
 	for i := range operators {
@@ -101,8 +102,8 @@ func NewOperatorGatherer(operators []hubv1.FederatedOperator, heard func(cluster
 	return g
 }
 
-// AddBinding adds a binding. The object may belong to an operator. If its kind is custom and the object is on clusters,
-// the kind is in use.
+// AddBinding adds the binding of an object. If the object belongs to an operator, it counts for this operator. If its
+// kind is custom and the object is on clusters, the kind is in use.
 func (g *OperatorGatherer) AddBinding(b hubv1.BindingObject) {
 	for _, o := range g.operators {
 		o.AddBinding(b)
@@ -231,8 +232,8 @@ func (o Operators) writeNotes(w io.Writer) {
 	}
 }
 
-// source returns the chart with its version, or says that the operator has manifests. It is empty before the objects of
-// the first chart are stored.
+// source returns the name and version of the chart as text, or "manifests". It returns an empty text if the hub has not
+// stored objects of a chart yet.
 func (s OperatorSummary) source() string {
 	switch {
 	case s.Chart != nil:
@@ -243,7 +244,7 @@ func (s OperatorSummary) source() string {
 	return ""
 }
 
-// version returns the version of the operator. It is empty if the chart has no version of the operator.
+// version returns the version of the operator. It returns an empty text if the chart does not tell this version.
 func (s OperatorSummary) version() string {
 	if s.Chart == nil {
 		return ""
@@ -292,7 +293,7 @@ func (c OperatorOnCluster) cell() string {
 	return text + c.doubt()
 }
 
-// doubt returns the mark of a value that may be out of date. It is empty for a current value.
+// doubt returns "?" for a row that may be out of date, and otherwise an empty text.
 func (c OperatorOnCluster) doubt() string {
 	if c.Away {
 		return "?"
@@ -300,7 +301,7 @@ func (c OperatorOnCluster) doubt() string {
 	return ""
 }
 
-// OperatorObjects has the objects of an operator, and the objects of its kinds.
+// OperatorObjects collects the objects of an operator, and counts the objects of the kinds that the operator provides.
 type OperatorObjects struct {
 	operator  *hubv1.FederatedOperator
 	heard     func(cluster string) bool
@@ -318,7 +319,7 @@ func NewOperatorObjects(o *hubv1.FederatedOperator, heard func(cluster string) b
 	}
 }
 
-// AddBinding adds an object of the operator, or an object of its kinds. It ignores other objects.
+// AddBinding adds the binding of an object of the operator, or of an object of its kinds. It ignores other bindings.
 func (s *OperatorObjects) AddBinding(b hubv1.BindingObject) {
 	id := hubv1.ObjectOf(b)
 	if slices.Contains(s.operator.Status.Provides, id.GroupKind().String()) {
@@ -364,7 +365,7 @@ func (s *OperatorObjects) Bindings() []hubv1.BindingObject {
 	return out
 }
 
-// AddUnplaced adds an object of the operator without a binding.
+// AddUnplaced adds an object of the operator that has no binding.
 func (s *OperatorObjects) AddUnplaced(id hubv1.ObjectIdentity) {
 	s.objects = append(s.objects, operator.Stored{ObjectIdentity: id})
 }
@@ -383,8 +384,8 @@ func (s *OperatorObjects) OnClusters() OperatorOnClusters {
 	return out
 }
 
-// asTheHubCounts returns the same as OnClusters. In addition, a cluster is not ready if the status of the operator says
-// so, because the hub also knows the objects without a binding.
+// asTheHubCounts returns the same as OnClusters, with one correction. A cluster is not ready if the operator's status
+// says so. Only the hub knows the operator's objects that have no binding.
 func (s *OperatorObjects) asTheHubCounts() OperatorOnClusters {
 	out := s.OnClusters()
 	for i := range out.OnClusters {
@@ -435,8 +436,8 @@ func (o OperatorOnClusters) write(w io.Writer, now time.Time, kinds string) {
 	table(w, []string{"CLUSTER", "VERSION", "READY", "OBJECTS", "RESOURCES", "WAITS FOR"}, rows)
 }
 
-// Extends reports whether a kind extends API servers, such as CustomResourceDefinition. Every API server has these
-// kinds, but client-go does not register them.
+// Extends reports whether a kind extends API servers, as CustomResourceDefinition and APIService do. Every API server
+// has these kinds, but they are not registered in client-go's scheme.
 func Extends(gk schema.GroupKind) bool {
 	return gk.Group == "apiextensions.k8s.io" || gk.Group == "apiregistration.k8s.io"
 }

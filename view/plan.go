@@ -20,11 +20,12 @@ type Plan struct {
 	plan.Plan
 	// Made is the creation time of a stored plan.
 	Made *metav1.Time `json:"made,omitempty"`
-	// MovedSince lists the hub objects that have changed since a stored plan was made.
+	// MovedSince lists the hub objects that have changed since the stored plan was made. It is empty for a plan that is
+	// not stored.
 	MovedSince []plan.Difference `json:"movedSince,omitempty"`
 }
 
-// Changed reports whether the plan changes a copy or has a problem.
+// Changed reports whether the plan removes, creates, moves or changes anything, or has a problem.
 func (p Plan) Changed() bool {
 	s := p.Summary
 	return s.Removed+s.Moved+s.Created+s.Changed+s.Problems > 0
@@ -57,10 +58,10 @@ func (p Plan) Line() string {
 	return "Plan: " + strings.Join(append([]string{strings.Join(parts, ", ")}, also...), "; ")
 }
 
-// planWidth is the width of plans as text, in columns.
+// planWidth is the number of columns to which the text of a plan is wrapped.
 const planWidth = 100
 
-// planItemsAtMost is the maximum number of items of a section in the text.
+// planItemsAtMost is the maximum number of items that the text shows in each section.
 const planItemsAtMost = 20
 
 // planSection is a section of the text of a plan.
@@ -71,13 +72,13 @@ type planSection struct {
 
 // planItem is the text about one object, or about several objects with equal texts.
 type planItem struct {
-	// what is the object of the plan, such as "Deployment shop/web". where has the clusters.
+	// what names the object, such as "Deployment shop/web". where names the clusters.
 	what, where string
 	lines       []string
 	more        []string // other objects with the same text
 }
 
-// named returns the text with the names of all its objects.
+// named returns the names of the item's objects as text: "Deployment shop/web, Deployment shop/api and 3 more".
 func (i planItem) named() string {
 	const most = 2
 	text := strings.Join(append([]string{i.what}, i.more[:min(len(i.more), most)]...), ", ")
@@ -166,7 +167,7 @@ func code(text string) string {
 	return fence + text + fence
 }
 
-// shown returns the first items, and a text with the number of the other items.
+// shown returns the first items of the section. If it leaves out items, rest is a text with their number.
 func (s planSection) shown() (items []planItem, rest string) {
 	items = s.items[:min(len(s.items), planItemsAtMost)]
 	if n := len(s.items) - len(items); n > 0 {
@@ -175,7 +176,7 @@ func (s planSection) shown() (items []planItem, rest string) {
 	return items, rest
 }
 
-// add adds an item. If another item has the same text, the object is added to that item.
+// add adds an item. If an item with the same text exists, add only adds the name of the object to that item.
 func (s *planSection) add(i planItem) {
 	for n, other := range s.items {
 		if other.where == i.where && slices.Equal(other.lines, i.lines) {
@@ -265,7 +266,8 @@ func (p Plan) creations() planSection {
 	return s
 }
 
-// changesOf returns the section about changed copies. For each object, the largest group of clusters is the first.
+// changesOf returns the section about changed copies. An object's clusters are in groups with equal changes, the
+// largest group first.
 func changesOf(title string, copies int, changes []plan.Change) planSection {
 	s := planSection{title: title + ": " + counted(copies, "copy")}
 	for _, c := range changes {
@@ -333,7 +335,7 @@ func spread(groups []plan.Group) string {
 	return text + "; " + list(others) + " differ"
 }
 
-// valueAtMost is the maximum width of a value, in columns.
+// valueAtMost is the maximum number of columns for a value in the text.
 const valueAtMost = 40
 
 func fieldText(f plan.Field) string {
@@ -378,7 +380,7 @@ func problemsOf(title string, problems []plan.Problem) planSection {
 	return s
 }
 
-// live returns the section with the results of the dry run on members.
+// live returns the section with the results of the dry runs on members. It is empty if no member was asked.
 func (p Plan) live() planSection {
 	if p.Live == nil {
 		return planSection{}

@@ -125,8 +125,8 @@ var problemConditions = []string{
 	hubv1.ConditionCredentialsExpireSoon, hubv1.ConditionTopologyChanged, hubv1.ConditionAnswersTooLarge, hubv1.ConditionUnclaimed, hubv1.ConditionRemovalHeld,
 }
 
-// problem returns a condition of an object as a Problem. A nil condition means that the hub has not written the
-// condition yet.
+// problem returns a condition of an object as a Problem. of is the kind and name of the object. If c is nil, the hub
+// has not written the condition yet.
 func problem(of string, c *metav1.Condition) Problem {
 	if c == nil {
 		return Problem{Of: of, Reason: hubv1.ReasonPending, Message: "the hub has not processed it yet"}
@@ -139,7 +139,8 @@ func (p Problem) with(id hubv1.ObjectIdentity) Problem {
 	return p
 }
 
-// AddPolicy examines the conditions of a placement or an override policy. of is its kind and name.
+// AddPolicy examines the conditions of a placement or an override policy. The argument "of" is the policy's kind and
+// name.
 func (t *Gatherer) AddPolicy(of string, conditions []metav1.Condition) {
 	if c := meta.FindStatusCondition(conditions, hubv1.ConditionAccepted); c != nil && c.Status == metav1.ConditionFalse {
 		t.ofPolicies = append(t.ofPolicies, problem(of, c))
@@ -158,8 +159,8 @@ func (t *Gatherer) AddBundle(b hubv1.BundleObject) {
 	}
 }
 
-// addObject adds the first condition of a binding that is False, or that says that the hub object cannot be read. Later
-// conditions may follow from the first one, so that they are ignored.
+// addObject adds the first condition of a binding that is False, or that says that the hub object cannot be read. It
+// ignores later conditions, because they may follow from the first one.
 func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
 	for _, kind := range []string{hubv1.ConditionScheduled, hubv1.ConditionApplied, hubv1.ConditionHealthy} {
 		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, kind); c != nil && (c.Status == metav1.ConditionFalse || c.Reason == hubv1.ReasonTemplateMissing) {
@@ -169,7 +170,7 @@ func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
 	}
 }
 
-// Add examines the copies of one object.
+// Add examines the binding of one object, and its copies.
 func (t *Gatherer) Add(b hubv1.BindingObject) {
 	t.objects++
 	name := hubv1.ObjectOf(b).String() + bundleIn(BundleOf(b.BindingSpec().ObjectRef))
@@ -193,7 +194,7 @@ func (t *Gatherer) Add(b hubv1.BindingObject) {
 	}
 }
 
-// driftReasons are the reasons of rows whose copy differs from the hub's manifest and is not corrected by the hub.
+// driftReasons are the reasons that mean: the copy differs from the hub's manifest, and the hub does not correct it.
 var driftReasons = map[string]bool{
 	hubv1.ReasonDiffers: true, hubv1.ReasonMissing: true, hubv1.ReasonNotRecreated: true, hubv1.ReasonPaused: true, hubv1.ReasonContested: true,
 }
@@ -220,7 +221,8 @@ func (t *Gatherer) addToCluster(object string, row *hubv1.ClusterRow) {
 }
 
 func (t *Gatherer) addContested(object string, row *hubv1.ClusterRow) {
-	// hub/dispatch writes messages such as "field manager kubectl-edit keeps changing .spec.replicas; the hub ..."
+	// Package hub/dispatch writes messages such as "field manager kubectl-edit keeps changing .spec.replicas; the hub
+	// ...".
 	manager, rest, named := strings.Cut(strings.TrimPrefix(row.Message, "field manager "), " keeps changing ")
 	field, _, _ := strings.Cut(rest, ";")
 	if !named {
@@ -236,7 +238,7 @@ func (t *Gatherer) addContested(object string, row *hubv1.ClusterRow) {
 	}
 }
 
-// before reports whether a time is before another one. nil is after all times.
+// before reports whether time a is before time b. A nil time is after all other times.
 func before(a, b *metav1.Time) bool { return a != nil && (b == nil || a.Before(b)) }
 
 func byTime(a, b *metav1.Time) int {
@@ -249,7 +251,7 @@ func byTime(a, b *metav1.Time) int {
 	return 0
 }
 
-// Worst returns the worst problems. limit is the maximum number for each part.
+// Worst returns the worst problems. limit is the maximum number of rows in each list.
 func (t *Gatherer) Worst(limit int) Problems {
 	out := Problems{Objects: t.objects, Copies: t.copies, Clusters: []SlowCluster{}, Drift: []DriftedCopy{}, Contested: []ContestedField{}}
 	for _, name := range slices.Sorted(maps.Keys(t.clusters)) {
@@ -279,7 +281,7 @@ func (t *Gatherer) Worst(limit int) Problems {
 	return out
 }
 
-// Write writes one table for each part.
+// Write writes one table for each kind of problem.
 func (l Problems) Write(w io.Writer, now time.Time) {
 	fmt.Fprintf(w, "OBJECTS %d   COPIES %d\n", l.Objects, l.Copies)
 	for _, p := range []struct {

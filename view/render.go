@@ -27,9 +27,9 @@ func Render(in plan.RenderInput) Renderings {
 	return Renderings{Object: objectOf(hubv1.IdentityOf(in.Object), in.Object), Clusters: plan.Render(in)}
 }
 
-// Digests returns, by cluster, the digest of the manifest that the hub would send now. hansectl cannot compute all of
-// them. The digest of a Secret needs the hub's key. Fields that a cluster does not serve, and metadata prefixes that a
-// flag of the hub denies, are not considered.
+// Digests returns, by cluster, the digest of the manifest that the hub would send now. It returns no digest for a
+// Secret, because only the hub has the key. A digest may be wrong if the hub leaves out fields that the cluster does
+// not serve, or labels and annotations that a flag denies.
 func Digests(in plan.RenderInput, salt string, memberOwned []string) map[string]string {
 	out := map[string]string{}
 	if hubv1.IsSecret(in.Object.GroupVersionKind().GroupKind()) {

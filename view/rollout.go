@@ -125,7 +125,8 @@ func RolloutOf(in RolloutInput) Rollout {
 	return r
 }
 
-// wavesOf returns the index of each cluster's wave by name.
+// wavesOf returns for each cluster's name the index of the cluster's wave. It returns nil if the placement has no
+// rollout or cannot be read.
 func wavesOf(p hubv1.PlacementObject, members []hubv1.MemberCluster) map[string]int {
 	if p == nil || p.PlacementSpec().Rollout == nil {
 		return nil
@@ -181,7 +182,8 @@ func (r *Rollout) result(spec *hubv1.BindingSpec) (RolloutResult, string) {
 	return RolloutRuns, text
 }
 
-// waitsFor describes the present wave: "wave asia: 2 of 5 clusters have revision 7".
+// waitsFor describes how many clusters of the current wave have the new revision: "wave asia: 2 of 5 clusters have
+// revision 7".
 func (r *Rollout) waitsFor() string {
 	state, all := r.Rollout, RolloutWave{}
 	for _, c := range r.Clusters {

@@ -16,7 +16,8 @@ import (
 type RolloutHistory struct {
 	Object    Object `json:"object"`
 	Placement string `json:"placement,omitempty"`
-	// Revision is the revision that the clusters get. Newest is the latest revision of the hub object.
+	// Revision is the revision that the clusters get. Newest is the latest revision of the hub object. They differ after a
+	// rollback or an undo.
 	Revision  int64             `json:"revision"`
 	Newest    int64             `json:"newest"`
 	Revisions []HistoryRevision `json:"revisions"`
@@ -25,18 +26,19 @@ type RolloutHistory struct {
 // HistoryRevision is one revision of an object.
 type HistoryRevision struct {
 	Number int64 `json:"number"`
-	// Generation of the hub object with this revision.
+	// Generation is the generation of the hub object from which the revision was made.
 	Generation int64       `json:"generation,omitempty"`
 	FirstSeen  metav1.Time `json:"firstSeen"`
 	// Passed is true if the revision passed on all clusters.
 	Passed bool `json:"passed"`
-	// Failed is true if the revision failed last.
+	// Failed is true if the hub has recorded that this revision failed. It records only the last failures.
 	Failed bool `json:"failed,omitempty"`
 	// SupersededBy is the revision whose rollout began before this revision had failed or had passed on all clusters.
 	SupersededBy int64 `json:"supersededBy,omitempty"`
-	// TemplateOf is the earlier revision with the same template, if only policies changed after a rollback or an undo.
+	// TemplateOf is the earlier revision whose template this revision has. It is 0 unless only policies changed after a
+	// rollback or an undo.
 	TemplateOf int64 `json:"templateOf,omitempty"`
-	// Clusters that hold the revision.
+	// Clusters are the clusters that hold the revision.
 	Clusters []string `json:"clusters,omitempty"`
 }
 

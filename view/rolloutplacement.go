@@ -22,7 +22,7 @@ type PlacementRollout struct {
 	Rollout  *hubv1.PlacementRollout `json:"rollout,omitempty"`
 	// Asked are the rollout annotations of the placement, with which users have requested actions.
 	Asked map[string]string `json:"asked,omitempty"`
-	// Objects have the objects whose rollout is not complete. An object that is being deleted is not one of them.
+	// Objects are the objects whose rollout is not complete, except objects that are being deleted.
 	Objects []RolloutObject `json:"objects,omitempty"`
 }
 
@@ -31,19 +31,20 @@ type RolloutObject struct {
 	Object string `json:"object"`
 	// Rollout is absent until the object has a revision.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
-	// Updated is the number of clusters with the newest revision. Desired is the number of all clusters of the object.
+	// Updated is the number of clusters with the newest revision. Desired is the number of clusters that shall hold the
+	// object.
 	Updated int32 `json:"updated"`
 	Desired int32 `json:"desired"`
 }
 
-// rolloutAnnotations are the rollout annotations of a placement, with a text for each.
+// rolloutAnnotations pairs each annotation that controls a rollout with its text in the output.
 var rolloutAnnotations = [][2]string{
 	{hubv1.RolloutPauseAnnotation, "Paused"}, {hubv1.RolloutApproveAnnotation, "Approved"},
 	{hubv1.RolloutSkipAnnotation, "Skipped"}, {hubv1.RolloutPromoteAnnotation, "Promoted"},
 }
 
-// PlacementRolloutOf returns the rollouts of a placement's objects. following are the bindings of the
-// objects; it is empty if the caller shows only the placement.
+// PlacementRolloutOf returns the rollouts of a placement's objects. following has the bindings of these objects. It is
+// empty if the caller shows only the placement.
 func PlacementRolloutOf(p hubv1.PlacementObject, following []hubv1.BindingObject) PlacementRollout {
 	r := PlacementRollout{Kind: kindOf(p), Namespace: p.GetNamespace(), Name: p.GetName(), Rollout: p.PlacementStatus().Rollout}
 	for _, a := range rolloutAnnotations {

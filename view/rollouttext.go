@@ -49,7 +49,7 @@ func (r Rollout) revisions() string {
 	return text
 }
 
-// revisionCell returns a revision as text. It is empty if the revision is not known.
+// revisionCell returns a revision as text. It returns an empty text for 0, which means that the revision is not known.
 func revisionCell(revision int64) string {
 	if revision == 0 {
 		return ""

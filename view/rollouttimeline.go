@@ -11,7 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// WaveState is the state of a wave of a placement: Passed, Pending, or the phase of the objects in it.
+// WaveState is the state of a wave of a placement: Passed, Pending, or the most urgent phase of the objects in the
+// wave.
 type WaveState string
 
 const (
@@ -21,7 +22,8 @@ const (
 	WavePending WaveState = "Pending"
 )
 
-// urgency orders the phases of the objects in one wave. The first phase that an object has is the state of the wave.
+// urgency orders the phases of rollouts, the most urgent phase first. If objects in one wave have different phases, the
+// state of the wave is the most urgent one.
 var urgency = []hubv1.RolloutPhase{
 	hubv1.RolloutFailed, hubv1.RolloutRollingBack, hubv1.RolloutPaused, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow,
 	hubv1.RolloutProgressing, hubv1.RolloutSoaking, hubv1.RolloutWaitingForOthers,
@@ -37,7 +39,8 @@ type RolloutTimeline struct {
 type TimelineWave struct {
 	hubv1.RolloutWave
 	State WaveState `json:"state"`
-	// Objects are the objects in the wave now. The object that waits for the longest time is the first.
+	// Objects are the objects in the wave now, the most urgent phase first. Of objects with the same phase, the one that
+	// waits longest is the first.
 	Objects []RolloutObject `json:"objects,omitempty"`
 	// Approved is true if a user has approved the wave for all changes in progress.
 	Approved bool `json:"approved,omitempty"`
@@ -68,7 +71,8 @@ const (
 	WaveClusterWaiting WaveClusterState = "Waiting"
 	// WaveClusterDegraded means that a copy is degraded.
 	WaveClusterDegraded WaveClusterState = "Degraded"
-	// WaveClusterUnknown means that the cluster does not answer. The other fields show the state at Since.
+	// WaveClusterUnknown means that the cluster does not answer. The other fields show the state at the last observation,
+	// which is Since.
 	WaveClusterUnknown WaveClusterState = "Unknown"
 )
 
@@ -83,13 +87,12 @@ func (w TimelineWave) Healthy() int {
 	return n
 }
 
-// Waiting returns the objects that wait for an approval of the wave. The object that waits for the longest time is the
-// first.
+// Waiting returns the objects that wait for an approval of the wave, the one that waits longest first.
 func (w TimelineWave) Waiting() []RolloutObject {
 	return slices.DeleteFunc(slices.Clone(w.Objects), func(o RolloutObject) bool { return o.Rollout.Phase != hubv1.RolloutWaitingForApproval })
 }
 
-// Since returns the time since which an object waits for an approval of the wave. It is nil if no object waits.
+// Since returns the time since which the first object of Waiting waits for an approval. It is nil if no object waits.
 func (w TimelineWave) Since() *metav1.Time {
 	if waiting := w.Waiting(); len(waiting) > 0 {
 		return &waiting[0].Rollout.Since
@@ -97,8 +100,8 @@ func (w TimelineWave) Since() *metav1.Time {
 	return nil
 }
 
-// RolloutTimelineOf returns the waves of a placement that has a rollout. following are the bindings of all its objects.
-// Without members, the waves have no clusters.
+// RolloutTimelineOf returns the waves of a placement that has a rollout. following has the bindings of all its objects.
+// If members is empty, the waves have no clusters.
 func RolloutTimelineOf(p hubv1.PlacementObject, following []hubv1.BindingObject, members []hubv1.MemberCluster, now time.Time) RolloutTimeline {
 	t := RolloutTimeline{PlacementRollout: PlacementRolloutOf(p, following)}
 	verbs, _ := rollout.ParseVerbs(p.GetAnnotations())
@@ -146,7 +149,8 @@ func rank(o RolloutObject) int {
 	return len(urgency)
 }
 
-// clustersByWave combines the copies of all objects into one state for each cluster, by the index of the wave.
+// clustersByWave returns the clusters of each wave, by the index of the wave. Each cluster has one state, which
+// combines the states of all its copies.
 func clustersByWave(p hubv1.PlacementObject, following []hubv1.BindingObject, members []hubv1.MemberCluster, verbs rollout.Verbs, latest metav1.Time, now time.Time) map[int][]TimelineCluster {
 	found, waveOf := map[string]*TimelineCluster{}, wavesOf(p, members)
 	for _, b := range following {
@@ -179,11 +183,11 @@ func clustersByWave(p hubv1.PlacementObject, following []hubv1.BindingObject, me
 	return out
 }
 
-// worse orders the states of copies on one cluster. If copies have different states, the last one in this order is the
-// state of the cluster.
+// worse orders the states of copies from good to bad. If the copies on a cluster have different states, the worst one
+// is the state of the cluster.
 var worse = []WaveClusterState{WaveClusterPassing, WaveClusterWaiting, WaveClusterChanging, WaveClusterDegraded, WaveClusterUnknown}
 
-// add adds the state of a copy.
+// add combines the state of one more copy with the state of the cluster.
 func (t *TimelineCluster) add(c RolloutCluster) {
 	t.Objects++
 	state := WaveClusterChanging

@@ -16,14 +16,15 @@ type Row struct {
 	Cluster string            `json:"cluster"`
 	Region  string            `json:"region,omitempty"`
 	State   hubv1.TargetState `json:"state"`
-	// Generation of the hub object that the cluster holds.
+	// Generation is the generation of the hub object that the cluster holds.
 	Generation int64 `json:"generation,omitempty"`
-	// Revision that the cluster holds; absent without a rollout.
+	// Revision is the revision that the cluster holds. It is absent if the placement has no rollout.
 	Revision int64 `json:"revision,omitempty"`
 	Report
 	// Away is true while the hub does not observe the cluster. The row then has the last known state.
 	Away bool `json:"away,omitempty"`
-	// LastObservedTime is the time of the row's state. It is absent while the row is live, and if the time is not known.
+	// LastObservedTime is the time at which the hub last observed the copy. It is absent while the hub still observes
+	// the copy, and if the time is not known.
 	LastObservedTime   *metav1.Time `json:"lastObservedTime,omitempty"`
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
 	// UID is the UID of the copy. Digest is the digest of the manifest that the copy was last confirmed to have.
@@ -47,12 +48,12 @@ func (r Report) why() string { return why(r.Reason, r.Message) }
 
 // liveness tells whether a row may be out of date.
 type liveness struct {
-	unheard   bool         // the cluster has not reported on the object
-	silent    bool         // no hub runs that would hear it
-	unsure    bool         // whether a hub runs that would hear it is not known
-	overdue   bool         // the hub has not said for long that it observes the cluster
-	sight     *metav1.Time // when the hub last observed the cluster, as far as it has said
-	mayBeLost bool         // it has not been observed for an hour
+	unheard   bool         // the binding has no row for the cluster
+	silent    bool         // no hub runs
+	unsure    bool         // it is not known whether a hub runs
+	overdue   bool         // MemberCluster.IsOverdue: the hub does not observe the cluster
+	sight     *metav1.Time // status.lastObservedTime of the MemberCluster
+	mayBeLost bool         // MemberCluster.MayBeLost: the hub has not observed the cluster for an hour
 }
 
 func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, now time.Time) Row {
@@ -78,9 +79,9 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 	return row
 }
 
-// during changes a row for the time in which no hub runs. A row that was live gets the time of its last observation.
-// Applied changes from True to Unknown, unless the row has digest, the digest of the manifest that the hub would send
-// now. digest is empty if it is not known.
+// during adapts a row to the fact that no hub runs. If the hub observed the copy until the hub stopped, the row gets
+// the time of that observation. Applied changes from True to Unknown, unless the copy has the given digest: that of the
+// manifest that a hub would send now. If digest is empty, this digest is not known.
 func (r *Row) during(silence *Silence, digest string) {
 	r.silent, r.mayBeLost = true, false
 	if r.unheard {
@@ -102,7 +103,7 @@ func (r *Row) during(silence *Silence, digest string) {
 	}
 }
 
-// Copy returns the state of the row's copy.
+// Copy returns the state of the copy, such as Healthy or Unknown.
 func (r Row) Copy() rollup.CopyState {
 	return rollup.StateOf(r.State, &hubv1.ClusterRow{Applied: r.Applied, Health: r.Health, Reason: r.Reason}, !r.lastKnown())
 }

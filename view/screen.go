@@ -10,7 +10,7 @@ import (
 // Screen is a terminal. Tables are cut to its width, and cells that show a state are coloured.
 type Screen struct {
 	io.Writer
-	// Width in columns; 0 means unlimited.
+	// Width is the number of columns. 0 means that lines are not cut.
 	Width   int
 	Colours bool
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// Simulation is the output of the command simulate. It compares the final placement of all objects with and without
-// changes.
+// Simulation is the output of the command simulate. It compares where all objects finally run with the changes and
+// without them.
 type Simulation struct {
 	Summary SimulationSummary `json:"summary"`
 	// Changes are the simulated changes.
 	Changes []string `json:"changes,omitempty"`
 	// Objects are the objects whose placement differs, sorted by name.
 	Objects []SimulatedObject `json:"objects"`
-	// Clusters are the clusters before or after the changes, sorted by name.
+	// Clusters are the clusters that exist before or after the changes, sorted by name.
 	Clusters []SimulatedCluster `json:"clusters"`
 	// Notes name inputs that the simulation does not know.
 	Notes []string `json:"notes,omitempty"`
@@ -38,10 +38,10 @@ type SimulationSummary struct {
 	TooFew int `json:"tooFew"`
 	// ReplicasMoved is the number of replicas that move to another cluster.
 	ReplicasMoved int64 `json:"replicasMoved"`
-	// ReplicasWithoutRoom is the number by which the replicas without room increase.
+	// ReplicasWithoutRoom is the additional number of replicas for which no cluster has room after the changes.
 	ReplicasWithoutRoom int64 `json:"replicasWithoutRoom"`
-	// CopiesAway is the number of copies on clusters that become unreachable. ReplicasAway is the number of their
-	// replicas, if they are divided.
+	// CopiesAway is the number of copies on clusters that become unreachable. ReplicasAway is the number of replicas of
+	// these copies. It counts only objects whose replicas are divided among clusters.
 	CopiesAway   int   `json:"copiesAway"`
 	ReplicasAway int64 `json:"replicasAway"`
 }
@@ -49,12 +49,12 @@ type SimulationSummary struct {
 // SimulatedObject is one object whose placement differs.
 type SimulatedObject struct {
 	Object Object `json:"object"`
-	// Placement is the placement that the object follows, such as "Placement shop/web". PlacementBefore is empty if it is
-	// the same.
+	// Placement is the placement that the object follows, such as "Placement shop/web". PlacementBefore is the earlier
+	// placement. It is empty if the placement does not change.
 	Placement       string `json:"placement"`
 	PlacementBefore string `json:"placementBefore,omitempty"`
 	Movement
-	// NoRoom is the number of replicas for which no cluster has room.
+	// NoRoomBefore and NoRoom are the numbers of replicas for which no cluster has room.
 	NoRoomBefore int64 `json:"noRoomBefore,omitempty"`
 	NoRoom       int64 `json:"noRoom,omitempty"`
 
@@ -74,8 +74,8 @@ type SimulatedCluster struct {
 	Replicas       int64 `json:"replicas"`
 }
 
-// Simulate returns the differences between the decisions before and after the changes. With all, the text of the result
-// names every object that differs.
+// Simulate returns the differences between the decisions before and after the changes. If all is true, the text of the
+// result names every object that differs.
 func Simulate(d *plan.Decisions, changes, notes []string, all bool) Simulation {
 	s := Simulation{Changes: changes, Notes: append(notes, d.Notes()...), Objects: []SimulatedObject{}, all: all}
 	before, after := d.Clusters()
@@ -134,8 +134,8 @@ func saidOf(o decide.Outcome) Said {
 	return Said{o.Scheduled.Status, o.Scheduled.Reason, o.Scheduled.Message}
 }
 
-// same reports whether the placement and the reason of the decision are the same, and no cluster of the object becomes
-// unreachable.
+// same reports whether the placement and the reason of the decision stay the same, and no cluster that holds the object
+// becomes unreachable.
 func (o *SimulatedObject) same() bool {
 	return len(o.Away) == 0 && o.Placement == o.PlacementBefore &&
 		(o.ScheduledBefore.Reason == "" || o.Scheduled.Status == o.ScheduledBefore.Status && o.Scheduled.Reason == o.ScheduledBefore.Reason)
@@ -145,7 +145,7 @@ func (o *SimulatedObject) same() bool {
 // requests.
 var fewerThanAsked = []string{hubv1.ReasonNoClusterSelected, hubv1.ReasonSpreadUnsatisfied, hubv1.ReasonNoReplacement, hubv1.ReasonTooManyAway}
 
-// short reports whether fewer reachable clusters hold the object than the placement requests.
+// short reports whether the object runs on fewer clusters that answer than the placement requests, but on at least one.
 func (o *SimulatedObject) short() bool {
 	return o.Running > 0 && o.Scheduled.Status != metav1.ConditionTrue && slices.Contains(fewerThanAsked, o.Scheduled.Reason)
 }

@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Limits of the names in a text that groups objects.
+// These are limits for a text in which one line describes a group of objects.
 const (
 	groupsAtMost  = 20
 	objectsAtMost = 3
@@ -91,10 +91,10 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// column is a column of a table in which one line describes several objects.
+// column is a column of a table. One line of the table describes several similar objects.
 type column struct {
 	header string
-	// same is true if the objects of one line must have equal cells in this column.
+	// same is true if objects with different cells in this column must not share a line.
 	same bool
 	cell func(group []SimulatedObject) string
 }
@@ -132,8 +132,8 @@ func (s Simulation) writeGroups(w io.Writer, objects []SimulatedObject, columns 
 	}
 }
 
-// groups returns groups of similar objects, the largest first. If all objects must be named, each object is a group of
-// its own.
+// groups returns groups of similar objects, the largest group first. If s.all is true, each object is a group of its
+// own.
 func (s Simulation) groups(objects []SimulatedObject, columns []column) [][]SimulatedObject {
 	var out [][]SimulatedObject
 	places := map[string]int{}
@@ -203,7 +203,7 @@ func (s Simulation) list(names []string) string {
 	return list(names)
 }
 
-// Follows returns the placement, and also the previous placement if it differs.
+// Follows returns the placement as text, or "OLD -> NEW" if the placement changes.
 func (o *SimulatedObject) Follows() string {
 	if o.PlacementBefore == "" {
 		return cmp.Or(o.Placement, "none")
@@ -211,7 +211,7 @@ func (o *SimulatedObject) Follows() string {
 	return o.PlacementBefore + " -> " + cmp.Or(o.Placement, "none")
 }
 
-// shifts returns the total replicas before and after, for each cluster on which they differ.
+// shifts lists as text the clusters whose total number of replicas changes, with the numbers: "eu-1 4 -> 6".
 func (s Simulation) shifts(objects []SimulatedObject) string {
 	before, after := map[string]int64{}, map[string]int64{}
 	all := map[string]bool{}

@@ -18,12 +18,12 @@ type Status struct {
 	Object Object `json:"object"`
 	// Silence is absent while a hub runs, and for users who may not read the hub's Lease.
 	Silence *Silence `json:"silence,omitempty"`
-	// NotFederated says why there is no binding. Federated is empty then.
+	// NotFederated says why there is no binding. If it is set, Federated is empty.
 	NotFederated *NotFederated `json:"notFederated,omitempty"`
 	Federated
 
-	// decided is the generation of the binding, which changes with each decision. For some seconds after a decision,
-	// conditions may belong to an earlier generation.
+	// decided is the generation of the binding. Each decision increases this generation. For some seconds after a
+	// decision, a condition may still have an older observedGeneration.
 	decided int64
 }
 
@@ -65,7 +65,7 @@ type Object struct {
 	Bundle string `json:"bundle,omitempty"`
 }
 
-// States of an Object.
+// These are the states of an Object.
 const (
 	Present  = "Present"
 	Deleting = "Deleting"
@@ -82,7 +82,7 @@ type StatusTo struct {
 	LeftOut []string `json:"leftOut,omitempty"`
 }
 
-// Replicas has the sums over the rows that have replicas.
+// Replicas has the sums of the replicas of the copies that shall stay. It leaves out copies that have no replicas.
 type Replicas struct {
 	ReadyLive      int64 `json:"readyLive"`
 	ReadyLastKnown int64 `json:"readyLastKnown"` // on unreachable clusters, or on all while no hub runs
@@ -110,13 +110,14 @@ type OnObject struct {
 	Ready     string `json:"ready,omitempty"`
 }
 
-// Wait is a cluster for which an operation waits.
+// Wait is a cluster for which the hub waits: the cluster does not answer, or a copy is to be removed from it.
 type Wait struct {
 	Cluster string `json:"cluster"`
 	Reason  string `json:"reason,omitempty"`
 	// Withdrawing is true if the object is to be removed from the cluster.
 	Withdrawing bool `json:"withdrawing,omitempty"`
-	// Replaced is true if other clusters replace this cluster. Its copy is removed when their copies are healthy.
+	// Replaced is true if other clusters replace this cluster. The copy on this cluster is removed when the copies on the
+	// other clusters are healthy.
 	Replaced bool `json:"replaced,omitempty"`
 	// Away is true if the cluster does not answer.
 	Away bool `json:"away,omitempty"`
@@ -209,7 +210,7 @@ func objectOf(id hubv1.ObjectIdentity, object *unstructured.Unstructured) Object
 	return o
 }
 
-// leftOut is the start of the message of StatusWritten if fields could not be merged.
+// leftOut is the start of the message of the condition StatusWritten if the hub could not merge all fields.
 const leftOut = "left out: "
 
 func statusTo(conditions []metav1.Condition) *StatusTo {

@@ -9,9 +9,9 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// StoredVersions returns the versions at which clusters store the objects of a definition, such as "gears.example.com
-// has v1 on eu-1, us-1, v2 on eu-1". It is empty for an object that is not a definition, and if no cluster has
-// reported.
+// StoredVersions returns the versions at which clusters store the objects of a CustomResourceDefinition, such as
+// "gears.example.com has v1 on eu-1, us-1, v2 on eu-1". It returns an empty text for an object of another kind, and if
+// no cluster has reported versions.
 func StoredVersions(b hubv1.BindingObject) string {
 	stored, err := health.StoredVersions(b.BindingStatus().Clusters)
 	if err != nil {

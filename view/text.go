@@ -22,8 +22,8 @@ func (s Status) Write(w io.Writer, now time.Time) { s.write(w, now, false) }
 // WriteWide writes the status as text with all columns of the rows.
 func (s Status) WriteWide(w io.Writer, now time.Time) { s.write(w, now, true) }
 
-// Undated returns the text of the status with the same age everywhere. The text then does not change only because an
-// age changes.
+// Undated returns the text of the status in which all ages are equal. The caller compares two such texts: they differ
+// only if something else than an age has changed.
 func (s Status) Undated(wide bool) string {
 	now := metav1.Unix(1, 0)
 	dated := func(t *metav1.Time) *metav1.Time {
@@ -75,7 +75,7 @@ func (s Status) write(w io.Writer, now time.Time, wide bool) {
 	}
 }
 
-// Line is a named text below a table.
+// Line is a line below a table: a name and a text.
 type Line struct{ Name, Text string }
 
 // Lines returns the lines about the whole object, without ages. It leaves out lines without a text.
@@ -91,7 +91,8 @@ func filled(all []Line) []Line {
 	return slices.DeleteFunc(all, func(l Line) bool { return l.Text == "" })
 }
 
-// Summed returns the sums of the object as texts. It returns none without a binding.
+// Summed returns the counts of the object's clusters and replicas as texts. It returns none if the object has no
+// binding.
 func (s Status) Summed() []string {
 	if s.Federated.Summary == nil {
 		return nil
@@ -127,7 +128,7 @@ func (s Status) lines(rollout string, wide bool) []Line {
 	}
 }
 
-// Text tells what it means for the displayed state that no hub runs.
+// Text says what the missing hub means for the displayed state: the state is old, and no change reaches a member.
 func (s Silence) Text(now time.Time) string {
 	const so = "no change reaches a member; see kubectl get pods -n " + hubv1.SystemNamespace
 	if s.Since == nil {
@@ -171,8 +172,8 @@ func (s Status) Headline() []string {
 	return append(parts, "status: "+s.StatusTo.Mode)
 }
 
-// withdrawing returns the number of clusters from which the object is being withdrawn, as text. It is empty if there
-// are none.
+// withdrawing returns the number of clusters from which the object is being withdrawn, as text. It returns an empty
+// text if there are none.
 func (f Federated) withdrawing() string {
 	absent := 0
 	for _, r := range f.Clusters {
@@ -249,7 +250,7 @@ func (r Row) generation(hub int64) string {
 	return fmt.Sprintf("%d/%d", r.Generation, hub)
 }
 
-// revision returns the revision that the cluster holds, compared with the newest revision, as text.
+// revision returns the cluster's revision and the newest revision as text: "6/7".
 func (r Row) revision(newest int64) string {
 	if r.Revision == 0 {
 		return ""
@@ -313,7 +314,7 @@ func (s Status) regions(wide bool) string {
 	return strings.Join(parts, gap)
 }
 
-// onObject describes the merged status on the hub object. Only if wide is true, it names all fields that were left out,
+// onObject describes the merged status on the hub object. It names all fields that were left out only if wide is true,
 // because a kind may have many of them.
 func (s Status) onObject(wide bool) string {
 	switch {
@@ -354,7 +355,8 @@ func (s Status) rollout(now time.Time) string {
 	return inShort(s.Rollout) + ", for " + age(s.Rollout.Since, now)
 }
 
-// scheduled describes a decision that has a problem. It is empty for a normal decision.
+// scheduled returns the reason and message of a decision that has a problem. It returns an empty text if the object was
+// scheduled normally.
 func (s Status) scheduled() string {
 	c := meta.FindStatusCondition(s.Conditions, hubv1.ConditionScheduled)
 	if c == nil || c.Reason == hubv1.ReasonScheduled {
@@ -381,7 +383,7 @@ func (s Status) truncated() string {
 	return c.Message
 }
 
-// namedAtMost is the maximum number of clusters in a line.
+// namedAtMost is the maximum number of clusters that one line names.
 const namedAtMost = 5
 
 func (s Status) waits() string {

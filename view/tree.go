@@ -15,7 +15,7 @@ import (
 
 // Tree shows the objects of a placement or of a bundle, their clusters, and their children on each cluster.
 type Tree struct {
-	// Placement or Bundle is the root of the tree. The other one is nil.
+	// Placement or Bundle is the root of the tree. One of them is nil.
 	Placement *PlacementName `json:"placement,omitempty"`
 	Bundle    *PlacementName `json:"bundle,omitempty"`
 	// Objects are the displayed objects. Total is the number of all objects.
@@ -37,7 +37,7 @@ type TreeObject struct {
 	memberview.Object
 	// Bundle is the bundle that contains the object, such as "Bundle shop/web". It is empty for an object of the hub.
 	Bundle string `json:"bundle,omitempty"`
-	// Unplaced is true for an object of a bundle without a binding.
+	// Unplaced is true for an object of a bundle if the object has no binding.
 	Unplaced bool          `json:"unplaced,omitempty"`
 	Clusters []TreeCluster `json:"clusters"`
 }
@@ -45,7 +45,7 @@ type TreeObject struct {
 // TreeCluster is the copy of an object on one cluster.
 type TreeCluster struct {
 	Cluster string `json:"cluster"`
-	// State of the cluster in the binding: Present, Absent or Evicting.
+	// State is the state of the cluster in the binding: Present, Absent or Evicting.
 	State    hubv1.TargetState `json:"state"`
 	Applied  string            `json:"applied,omitempty"`
 	Health   hubv1.Health      `json:"health,omitempty"`
@@ -56,12 +56,13 @@ type TreeCluster struct {
 	Refused *memberview.Reason `json:"refused,omitempty"`
 }
 
-// TreeOf returns the tree of a placement's bindings, down to the clusters. most is the maximum number of objects.
+// TreeOf returns the tree of a placement: its objects and their clusters, without children. clusters limits the
+// clusters; if it is empty, all are shown. most is the maximum number of objects.
 func TreeOf(placement PlacementName, bindings []hubv1.BindingObject, clusters []string, most int) Tree {
 	return treeOf(Tree{Placement: &placement}, bindings, nil, clusters, most)
 }
 
-// TreeOfBundle returns the tree of a bundle. unplaced are its objects that have no binding.
+// TreeOfBundle returns the tree of a bundle. unplaced are the bundle's objects that have no binding.
 func TreeOfBundle(bundle PlacementName, bindings []hubv1.BindingObject, unplaced []hubv1.ObjectIdentity, clusters []string, most int) Tree {
 	return treeOf(Tree{Bundle: &bundle}, bindings, unplaced, clusters, most)
 }
@@ -101,7 +102,7 @@ func treeOf(t Tree, bindings []hubv1.BindingObject, unplaced []hubv1.ObjectIdent
 	return t
 }
 
-// On returns the objects that have a copy on a cluster.
+// On returns the objects of the tree that have a copy on the given cluster.
 func (t Tree) On(cluster string) []memberview.Object {
 	var out []memberview.Object
 	for _, o := range t.Objects {
@@ -126,7 +127,7 @@ func (t Tree) Clusters() []string {
 	return slices.Compact(out)
 }
 
-// Grow adds the children that were found on a cluster.
+// Grow adds the children of objects on a cluster. found has the children, by object.
 func (t Tree) Grow(cluster string, found []memberview.ObjectChildren) {
 	of := map[memberview.Object]memberview.ObjectChildren{}
 	for _, f := range found {
@@ -163,7 +164,7 @@ func (t Tree) Write(w io.Writer, _ time.Time) {
 	}
 }
 
-// branch is one line with its child lines.
+// branch is one line of the printed tree, with the lines below it.
 type branch struct {
 	text  string
 	below []branch

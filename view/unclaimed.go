@@ -16,7 +16,7 @@ type Unclaimed struct {
 	Notes []ClusterNote `json:"notes,omitempty"`
 }
 
-// UnclaimedCopy is a copy that no binding claims.
+// UnclaimedCopy is a copy for which the hub has no binding.
 type UnclaimedCopy struct {
 	Cluster string `json:"cluster"`
 	memberview.UnclaimedCopy
@@ -69,7 +69,8 @@ func (p Pruned) Write(w io.Writer, _ time.Time) {
 	table(w, []string{"CLUSTER", "OBJECT", "OUTCOME", "WHY"}, rows)
 }
 
-// Left returns the number of copies that are still unclaimed, and how many of them are held.
+// Left returns the number of copies that were not removed. held is the number of these that the hub keeps, because they
+// are newer than its own restored state.
 func (p Pruned) Left() (left, held int) {
 	for _, c := range p.Copies {
 		switch c.Outcome {

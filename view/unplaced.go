@@ -20,12 +20,12 @@ type Unplaced struct {
 // UnplacedCluster is a selected cluster without the object.
 type UnplacedCluster struct {
 	Cluster string `json:"cluster"`
-	// Reason of the decision, such as TaintNotTolerated.
+	// Reason is the reason of the decision, such as TaintNotTolerated.
 	Reason string `json:"reason"`
 }
 
-// keptAway maps the reason why a selected cluster does not get an object to a text about one cluster. Package decide
-// has the texts about several clusters.
+// keptAway maps the reason why a selected cluster does not get an object to a text for messages about one cluster.
+// Package decide has the texts for messages about several clusters.
 var keptAway = map[string]string{
 	hubv1.ReasonTaintNotTolerated:   "tainted",
 	hubv1.ReasonUnschedulable:       "cordoned",
@@ -81,8 +81,8 @@ func (u Unplaced) text() string {
 	return text
 }
 
-// Withdrawing returns the number of clusters from which the object is being removed, as text. It is empty if there are
-// none, and without a binding.
+// Withdrawing returns the number of clusters from which the object is being removed, as text. It returns an empty text
+// if there are none, or if b is nil.
 func Withdrawing(b hubv1.BindingObject) string {
 	if b == nil {
 		return ""

@@ -18,8 +18,8 @@ func newLogger(o *ctrlzap.Options) logr.Logger {
 	})))
 }
 
-// lazyCore collects fields, and encodes them when the first line is logged. zapcore.NewLazyWith does so for only one
-// With, and encodes at the next With. A value that is passed to WithValues must not be changed afterwards.
+// lazyCore collects fields, and encodes them when the first line is logged. With zapcore.NewLazyWith, a second call of
+// With would encode the fields of the first call. A value that is passed to WithValues must not be changed afterwards.
 type lazyCore struct {
 	zapcore.Core // without the fields
 	fields       []zapcore.Field
@@ -28,13 +28,13 @@ type lazyCore struct {
 	with zapcore.Core // with them; nil until something is logged
 }
 
-// mostVerbose is the highest verbosity that the flag can set. At verbosity 8, client-go logs the bodies of requests and
-// responses, including Secrets. At verbosity 5, the queue of controller-runtime v0.24 logs its items while they change,
-// which is a data race.
+// mostVerbose is the zap level of verbosity 4, the highest verbosity that the flag can set. At verbosity 8, client-go
+// logs the bodies of requests and responses, including Secrets. At verbosity 5, the queue of controller-runtime v0.24
+// logs its items while they change, which is a data race.
 const mostVerbose = zapcore.Level(-4)
 
-// starts are messages of controller-runtime about the start and the end of its own parts, at level info. They are not
-// logged, because they would hide messages about objects and clusters.
+// starts are messages of controller-runtime about the start and the end of its own parts. The hub does not log them,
+// because they would hide messages about objects and clusters.
 var starts = map[string]bool{
 	"Starting EventSource": true, "Starting Controller": true, "Starting workers": true, "All workers finished": true,
 	"Shutdown signal received, waiting for all workers to finish": true,

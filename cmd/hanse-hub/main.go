@@ -159,8 +159,8 @@ func run() error {
 	return hub.Run(signals.SetupSignalHandler(), config, o)
 }
 
-// consoleFlags adds the flags for the sign-in to the console at an identity provider. It returns the value of the flag
-// with the scopes.
+// consoleFlags adds the flags for the sign-in to the console at an identity provider. It returns a pointer to the value
+// of --console-oidc-scopes.
 func consoleFlags(o *hub.Options) *string {
 	p := &o.ConsoleOIDC
 	flag.StringVar(&p.ConsoleURL, "console-url", "",
@@ -179,8 +179,8 @@ func consoleFlags(o *hub.Options) *string {
 		"Scopes, separated by commas, that are asked of the provider.")
 }
 
-// useProxy sets the proxy of all connections. It is the proxy of the environment if fromEnvironment is true. Otherwise
-// there is no proxy, except one that the kubeconfig names for the hub's API server.
+// useProxy sets the proxy for all connections of the hub. If fromEnvironment is true, this is the proxy in the
+// environment variables. Otherwise the hub uses no proxy, except one that its kubeconfig names for its own API server.
 func useProxy(config *rest.Config, o *hub.Options, fromEnvironment bool) {
 	if fromEnvironment {
 		o.Proxy = http.ProxyFromEnvironment
@@ -191,7 +191,7 @@ func useProxy(config *rest.Config, o *hub.Options, fromEnvironment bool) {
 
 var errNamespaces = errors.New("want RESOURCE=NAMESPACE,..., such as secrets=shop or apps/deployments=shop,blog")
 
-// addNamespaces reads one value of --federated-namespaces.
+// addNamespaces adds one value of --federated-namespaces, such as "secrets=shop", to the options.
 func addNamespaces(o *hub.Options, text string) error {
 	what, where, _ := strings.Cut(text, "=")
 	namespaces := list(where)

@@ -69,7 +69,9 @@ func acceptRestore(ctx context.Context, h *hub, yes bool) error {
 	return nil
 }
 
-// restartEpochs makes the hub start a new list of epochs. Then no existing copy is newer than the hub.
+// restartEpochs makes the hub start a new list of epochs. An epoch is a period in which one state of the hub has
+// written copies; a restored hub does not know the epochs after its backup. With a new list, the hub no longer treats
+// any copy as newer than its own state.
 func restartEpochs(ctx context.Context, hub client.Client) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		c := &corev1.ConfigMap{}

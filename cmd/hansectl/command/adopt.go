@@ -133,13 +133,14 @@ func (a *adoption) run(ctx context.Context, kind, name string) error {
 	return errors.Join(a.printFormatted(found), left(found))
 }
 
-// holdsCopy reports whether the hub has confirmed its copy on the cluster. Such a cluster needs no adoption.
+// holdsCopy reports whether the hub has confirmed that the cluster holds a copy of the object. Such a cluster needs no
+// adoption.
 func holdsCopy(binding hubv1.BindingObject, cluster string) bool {
 	row := binding.BindingStatus().Row(cluster)
 	return row != nil && row.Applied == metav1.ConditionTrue && row.UID != "" && row.Reason != hubv1.ReasonInSync
 }
 
-// ask asks the given clusters about their objects, and adopts the objects that can be adopted.
+// ask asks clusters to adopt their objects, and stores the answers in found. The argument "which" selects the clusters.
 func (a *adoption) ask(ctx context.Context, views *memberview.Client, found view.Adoption, which func(view.ClusterAdoption) bool) {
 	asking, ctx := errgroup.WithContext(ctx)
 	asking.SetLimit(askedAtOnce)
@@ -193,7 +194,7 @@ func (a *adoption) printFormatted(found view.Adoption) error {
 	return a.out.print(a.hub.streams.Out, found)
 }
 
-// left returns the error for objects that were not adopted.
+// left returns an error if objects were not adopted or clusters did not answer, and otherwise nil.
 func left(found view.Adoption) error {
 	objects, unknown := found.Left()
 	var errs []error

@@ -16,11 +16,11 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// askedAtOnce is the number of members that get a request at the same time.
+// askedAtOnce is the number of members to which a command sends requests at the same time.
 const askedAtOnce = 4
 
-// readAtOnce is the number of members from which a command reads at the same time. The hub gives a user two slots for
-// slow requests.
+// readAtOnce is the number of members from which a command reads at the same time. The hub processes at most two slow
+// requests of a user at the same time.
 const readAtOnce = 2
 
 // eachMember calls ask for every cluster, in the given order, and for several clusters at the same time. It returns the
@@ -58,21 +58,21 @@ func (h *hub) noteMembers(notes, notAsked []view.ClusterNote) error {
 	return nil
 }
 
-// memberQuestion names one copy on a member.
+// memberQuestion names a copy about which a command asks a member.
 type memberQuestion struct {
 	cluster string
 	object  hubv1.ObjectIdentity
 }
 
-// memberAnswer has the copy before and after a dry run, or an error.
+// memberAnswer has the copy before and after a dry run, or the error of the dry run.
 type memberAnswer struct {
 	memberQuestion
 	memberview.DiffAnswer
 	err error
 }
 
-// askMembers makes dry runs on members with the override policies in the files, for diff and plan --live. Package plan
-// cannot compute the results, because only the members know their defaults, webhooks and drift.
+// askMembers makes dry runs on members, for diff and plan --live. The dry runs use the override policies in the files.
+// Package plan cannot compute the results, because only the members know their defaults, webhooks and drift.
 func (h *hub) askMembers(ctx context.Context, w *window, c client.Client, questions []memberQuestion, files *fleetFiles) ([]memberAnswer, error) {
 	views, err := w.open(ctx, h, c)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// template returns an object of the hub, or an object of a bundle as the hub would store it. It is nil if the bundle
-// was deleted. binding is nil if the object has no binding.
+// template returns an object of the hub, or an object of a bundle as the hub would store it. It returns nil if the
+// object or its bundle does not exist. binding is nil if the object has no binding.
 func (h *hub) template(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string, binding hubv1.BindingObject) (*unstructured.Unstructured, error) {
 	if binding == nil || binding.BindingSpec().ObjectRef.Bundle == nil {
 		return readObject(ctx, c, id, version)
@@ -69,8 +69,8 @@ func renderedChart(o *hubv1.FederatedOperator, configMap inputs.ConfigMaps) ([]*
 	return rendered.ForMembers(o.Spec.Chart.Hooks)
 }
 
-// inBundle returns the name of the bundle that contains the object of a binding. It is empty for an object of the hub.
-// The binding may be nil.
+// inBundle returns the name of the bundle that contains the object of a binding. It returns an empty text for an object
+// of the hub, and if b is nil.
 func inBundle(b hubv1.BindingObject) string {
 	if b == nil {
 		return ""
@@ -78,13 +78,15 @@ func inBundle(b hubv1.BindingObject) string {
 	return view.BundleOf(b.BindingSpec().ObjectRef)
 }
 
-// notOnHub returns the error for an object of a bundle if the command can only annotate objects of the hub.
+// notOnHub returns an error that says that the object is only in a bundle and not on the hub. The text instead tells
+// the user another way.
 func notOnHub(id hubv1.ObjectIdentity, b hubv1.BindingObject, instead string) error {
 	of := inBundle(b)
 	return fmt.Errorf("%s is an object of %s, and the hub itself has no such object: %s", id, of, fmt.Sprintf(instead, of))
 }
 
-// hubObject removes an annotation that only the hub may set, from an object of an API server or of a file.
+// hubObject marks an object as an object of the hub: it removes the annotation that marks objects of bundles. Only the
+// hub itself may set this annotation.
 func hubObject(u *unstructured.Unstructured) {
 	annotations := u.GetAnnotations()
 	if _, ok := annotations[hubv1.BundleAnnotation]; ok {
@@ -93,8 +95,8 @@ func hubObject(u *unstructured.Unstructured) {
 	}
 }
 
-// identifyBundled finds the kind of a bundle's object that the hub does not serve, among the bindings. ok is false if
-// no binding has the kind. If name is empty, the returned identity has no name.
+// identifyBundled finds a kind that the hub does not serve, but that an object of a bundle has. It searches the
+// bindings. ok is false if no binding has the kind. If name is empty, the returned identity has no name.
 func (h *hub) identifyBundled(ctx context.Context, c client.Client, kind, name string) (id hubv1.ObjectIdentity, version string, ok bool, err error) {
 	namespace, _, err := h.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -128,7 +130,8 @@ func (h *hub) identifyBundled(ctx context.Context, c client.Client, kind, name s
 	return id, version, len(found) == 1, nil
 }
 
-// emptyBundle returns an empty bundle of the kind. It is nil if the kind is not a kind of bundles.
+// emptyBundle returns an empty bundle of the kind. It returns nil if the kind is neither Bundle, ClusterBundle nor
+// FederatedOperator.
 func emptyBundle(kind string, key client.ObjectKey) hubv1.BundleObject {
 	kind, group, found := strings.Cut(strings.ToLower(kind), ".")
 	if found && group != hubv1.GroupVersion.Group {
@@ -145,7 +148,8 @@ func emptyBundle(kind string, key client.ObjectKey) hubv1.BundleObject {
 	return nil
 }
 
-// findBundle reads the bundle that the user has named. It is nil if the kind is not a kind of bundles.
+// findBundle reads the bundle that the user has named. It returns nil if the kind is neither Bundle, ClusterBundle nor
+// FederatedOperator.
 func (h *hub) findBundle(ctx context.Context, c client.Client, kind, name string) (hubv1.BundleObject, error) {
 	namespace, _, err := h.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -196,7 +200,7 @@ func (h *hub) unplacedOf(ctx context.Context, c client.Client, b hubv1.BundleObj
 	return out
 }
 
-// statusOfBundle shows a bundle and its objects.
+// statusOfBundle prints a bundle and its objects.
 func (h *hub) statusOfBundle(ctx context.Context, c client.Client, out output, kind, name string) error {
 	b, err := h.findBundle(ctx, c, kind, name)
 	if err != nil {
@@ -220,8 +224,8 @@ func (h *hub) statusOfBundle(ctx context.Context, c client.Client, out output, k
 	return out.print(h.streams.Out, found)
 }
 
-// unstoredOf returns why the hub has not stored the newest manifests of the bundle that contains the object of a
-// binding. It is empty if the hub has stored them, or if the bundle was deleted.
+// unstoredOf returns why the hub has not stored the newest manifests of a bundle: the one that contains the object of
+// the binding. It returns an empty text if the hub has stored them, or if the bundle was deleted.
 func (h *hub) unstoredOf(ctx context.Context, c client.Client, binding hubv1.BindingObject) (string, error) {
 	b, err := readBundle(ctx, c, *binding.BindingSpec().ObjectRef.Bundle)
 	if b == nil || err != nil {
@@ -231,7 +235,7 @@ func (h *hub) unstoredOf(ctx context.Context, c client.Client, binding hubv1.Bin
 }
 
 // bundleWith returns the name of the first bundle whose manifests contain the object. It ignores bundles that the user
-// may not read. It is empty if no bundle contains the object.
+// may not read. It returns an empty text if no bundle contains the object.
 func bundleWith(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) string {
 	var bundles []hubv1.BundleObject
 	var everywhere hubv1.ClusterBundleList

@@ -91,8 +91,9 @@ func listClusters(ctx context.Context, hub client.Client) ([]hubv1.MemberCluster
 	return members.Items, nil
 }
 
-// existing returns an error for a name that neither a MemberCluster nor a binding has. Without this error, a mistyped
-// name would look like a cluster without objects. If the MemberClusters cannot be listed, every name is accepted.
+// existing returns an error for a name that neither a MemberCluster nor a target of the bindings has. Without this
+// error, a mistyped name would look like a cluster without objects. If the user may not list MemberClusters, every name
+// is accepted.
 func existing(ctx context.Context, hub client.Client, names []string, bindings []hubv1.BindingObject) error {
 	if len(names) == 0 {
 		return nil
@@ -123,7 +124,7 @@ func regionsOf(members []hubv1.MemberCluster) []string {
 	return slices.Compact(regions)
 }
 
-// completeRegions completes the regions of MemberClusters.
+// completeRegions completes the names of regions that MemberClusters have.
 func (h *hub) completeRegions(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	c, _, err := h.connect()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// clusterFlags are the flags with the fields of a joining cluster's MemberCluster.
+// clusterFlags are the flags of join that set fields of the MemberCluster.
 type clusterFlags struct {
 	region, zone      string
 	labels            map[string]string
@@ -21,7 +21,8 @@ type clusterFlags struct {
 	leavePolicy       string
 	hubItself         bool
 
-	// given reports whether the user has set a flag. If the MemberCluster exists, only the fields of given flags change.
+	// given reports whether the user has set a flag. If the MemberCluster exists, join changes only fields whose flags the
+	// user has set.
 	given func(flag string) bool
 }
 
@@ -39,7 +40,8 @@ func (c *clusterFlags) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&c.hubItself, "hub-itself", false, "This cluster is the hub itself: its objects are the hub's own, and none is written there.")
 }
 
-// wanted returns the MemberCluster with the fields of the flags. It refers to the Secret of the same name.
+// wanted returns a new MemberCluster with the values of the flags. The MemberCluster refers to a Secret of the same
+// name, which has the kubeconfig of the cluster.
 func (c *clusterFlags) wanted(name string) (*hubv1.MemberCluster, error) {
 	leave := hubv1.RemovalPolicy(c.leavePolicy)
 	if leave != hubv1.RemovalOrphan && leave != hubv1.RemovalDelete {
@@ -102,8 +104,8 @@ func (c *clusterFlags) wantedLabels() (map[string]string, error) {
 	return labels, nil
 }
 
-// change sets the fields of a MemberCluster to the wanted values. If the MemberCluster exists, change sets only the
-// fields of given flags.
+// change sets the fields of member to the values in wanted. If the MemberCluster exists, change sets only fields whose
+// flags the user has set.
 func (c *clusterFlags) change(member, wanted *hubv1.MemberCluster) {
 	if member.Labels == nil && len(wanted.Labels) > 0 {
 		member.Labels = map[string]string{}

@@ -15,8 +15,8 @@ var (
 	errNotWanted  = errors.New("nothing was done")
 )
 
-// confirm prints the planned action and asks for a confirmation on the terminal. It does neither if yes is set. Without
-// a terminal, it returns an error.
+// confirm prints the planned action and asks the user for a confirmation on the terminal. It does neither if yes is
+// true. Without a terminal, it returns an error.
 func (h *hub) confirm(yes bool, format string, args ...any) error {
 	if yes {
 		return nil

@@ -55,7 +55,8 @@ copies than the command has shown, and no other cluster or reason.`,
 	return cmd
 }
 
-// object returns an empty object of the kind. It is nil if the hub never holds removals of the kind.
+// object returns an empty object of the kind that the user has named. It returns nil if the kind is neither
+// MemberCluster, Placement nor ClusterPlacement.
 func (c *confirmation) object() client.Object {
 	switch c.kind {
 	case "membercluster", "memberclusters", "mcl":

@@ -23,7 +23,7 @@ import (
 // consoleTokenLasts is the lifetime of a token for --service-account.
 const consoleTokenLasts = time.Hour
 
-// dashboard is one run of the command.
+// dashboard has the arguments of one run of the command dashboard.
 type dashboard struct {
 	hub     *hub
 	port    int
@@ -116,7 +116,7 @@ func (d *dashboard) run(ctx context.Context) error {
 	return nil
 }
 
-// signIn returns the text with the token for the sign-in. It is empty for --no-token.
+// signIn returns a text with the token with which the user signs in. It returns an empty text for --no-token.
 func (d *dashboard) signIn(ctx context.Context, c client.Client, config *rest.Config) (string, error) {
 	if d.noToken {
 		return "", nil

@@ -13,7 +13,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// consoleName is the name in the console's certificate.
+// consoleName is the DNS name in the certificate of the console.
 const consoleName = "hanse-hub-console." + hubv1.SystemNamespace + ".svc"
 
 // hostPrefix is a prefix of the names of cookies that browsers accept only over TLS. Some browsers make an exception
@@ -64,8 +64,9 @@ func consoleProxy(port int, transport http.RoundTripper) http.Handler {
 	})
 }
 
-// loopback reports whether the host of a request is this machine. Without this check, a page of another host could read
-// the console by DNS rebinding: the owner of a DNS name can point the name to this machine while the page is open.
+// loopback reports whether the host in a request is this machine. This check prevents DNS rebinding: while a page is
+// open, its owner points the DNS name of the page to this machine. Without the check, the page could then read the
+// console.
 func loopback(host string, port int) bool {
 	if _, _, err := net.SplitHostPort(host); err != nil {
 		host = net.JoinHostPort(host, "80")

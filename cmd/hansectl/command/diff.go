@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// diff is one run of the command.
+// diff has the arguments of one run of the command diff.
 type diff struct {
 	hub      *hub
 	window   window
@@ -107,8 +107,8 @@ func (d *diff) run(ctx context.Context, kind, name string) error {
 	return d.show(result)
 }
 
-// sentTo returns the clusters that get an object, sorted by name, and the clusters on which it is Absent. If the user
-// has named clusters, it returns only those.
+// sentTo returns the clusters that get an object, sorted by name. It leaves out targets in the state Absent, unless the
+// argument "also" contains Absent. If the user has named clusters, it returns only those.
 func sentTo(id hubv1.ObjectIdentity, binding hubv1.BindingObject, named []string, also ...hubv1.TargetState) ([]string, error) {
 	var there []string
 	for _, t := range binding.BindingSpec().Clusters {
@@ -128,8 +128,8 @@ func sentTo(id hubv1.ObjectIdentity, binding hubv1.BindingObject, named []string
 	return there, nil
 }
 
-// onlyOverrides returns an error if the files have an object other than override policies that may select the object.
-// namespace is the namespace of the object.
+// onlyOverrides returns an error if the files have an object that is not an override policy, or a policy that cannot
+// select the object. namespace is the namespace of the object.
 func (f *fleetFiles) onlyOverrides(namespace string) error {
 	for id, source := range f.sources {
 		switch {
@@ -143,7 +143,7 @@ func (f *fleetFiles) onlyOverrides(namespace string) error {
 	return nil
 }
 
-// show prints the differences. On standard error it prints why a cluster could not be compared.
+// show prints the differences. On standard error, it prints why clusters could not be compared.
 func (d *diff) show(result view.Diff) error {
 	w := d.hub.streams.Out
 	if d.out.format == "" && coloured(w) {

@@ -109,7 +109,7 @@ func (h *hub) servedNow() (*metav1.APIResourceList, error) {
 	return client.ServerResourcesForGroupVersion(hubv1.GroupVersion.String())
 }
 
-// checkHub checks the Lease of the hub.
+// checkHub checks whether a hub runs, by its Lease, and compares its version and clock with those of hansectl.
 func (h *hub) checkHub(ctx context.Context, c client.Client) []view.Check {
 	silence, err := h.silence(ctx, c)
 	lead, readErr := readHolder(ctx, c)
@@ -139,8 +139,8 @@ func (h *hub) checkHub(ctx context.Context, c client.Client) []view.Check {
 	}
 }
 
-// checkWebhook checks the configuration of the webhook. It also creates a placement as a dry run, which the webhook
-// reviews.
+// checkWebhook checks the configuration of the webhook. It also sends a dry run for a new placement, so that the API
+// server calls the webhook.
 func checkWebhook(ctx context.Context, c client.Client) []view.Check {
 	var config admissionv1.ValidatingWebhookConfiguration
 	err := c.Get(ctx, client.ObjectKey{Name: hubName}, &config)

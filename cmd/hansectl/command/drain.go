@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// drain is one run of the command.
+// drain has the arguments of one run of the command drain.
 type drain struct {
 	hub *hub
 
@@ -30,10 +30,10 @@ type drain struct {
 var errLeft = errors.New("not all objects could be moved")
 
 const (
-	// blockedFor is how long a drain must make no progress before it is reported as blocked. The hub updates status.drain
-	// only every few seconds. Meanwhile, a blocked object may have found another cluster.
+	// blockedFor is the time after which a drain without progress is reported as blocked. The hub updates status.drain
+	// only every few seconds. Within this time, a blocked object may find another cluster.
 	blockedFor = 5 * time.Second
-	// namedLeft is the maximum number of remaining objects that are listed.
+	// namedLeft is the maximum number of remaining objects that the output lists.
 	namedLeft = 50
 )
 
@@ -123,7 +123,7 @@ func (d *drain) run(ctx context.Context) error {
 	return nil
 }
 
-// await waits until a cluster has no objects left that can be moved.
+// await waits until a cluster has no objects left. If the remaining objects cannot be moved, it returns errLeft.
 func (d *drain) await(ctx context.Context, hub client.Client, name string, timeout time.Duration) error {
 	var blocked time.Time
 	state, err := await(ctx, d.hub.streams.Out, timeout, func(ctx context.Context) (string, bool, error) {
@@ -165,7 +165,8 @@ func goesOn(cluster string) string {
 	return fmt.Sprintf("the drain goes on: hansectl drain %s shows the progress, hansectl uncordon %s ends it", cluster, cluster)
 }
 
-// showLeft lists the objects that are left on a cluster, if the user may read bindings, and suggests the next steps.
+// showLeft lists the objects that are left on a cluster, and prints what the user can do next. If the user may not read
+// bindings, it prints a warning instead of the list.
 func (d *drain) showLeft(ctx context.Context, hub client.Client, cluster string) {
 	var left []view.LeftObject
 	err := eachBinding(ctx, hub, func(b hubv1.BindingObject) {
@@ -183,7 +184,8 @@ func (d *drain) showLeft(ctx context.Context, hub client.Client, cluster string)
 		goesOn(cluster), cluster)
 }
 
-// ask sets spec.drain. It keeps an existing drain, unless a flag changes the drain.
+// ask sets spec.drain of a MemberCluster. If spec.drain exists, ask changes only the fields whose flags the user has
+// set.
 func (d *drain) ask(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster) error {
 	before, verb := cluster.DeepCopy(), "draining"
 	if cluster.Spec.Drain != nil {

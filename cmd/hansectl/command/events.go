@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// events is one run of the command.
+// events has the arguments of one run of the command events.
 type events struct {
 	hub      *hub
 	window   window
@@ -110,8 +110,8 @@ func (e *events) ofHub(ctx context.Context, c client.Client, binding hubv1.Bindi
 	return nil
 }
 
-// holders returns the binding of an object, and the clusters that hold the object. A cluster holds the object until the
-// withdrawal of its copy is confirmed.
+// holders returns the binding of an object, and the clusters that hold the object. These include clusters whose copy is
+// being withdrawn. If the user has named clusters, it returns only those.
 func (h *hub) holders(ctx context.Context, c client.Client, kind, name string, named []string) (hubv1.BindingObject, []string, error) {
 	id, version, err := h.identify(ctx, c, kind, name)
 	if err != nil {

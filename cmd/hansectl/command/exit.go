@@ -35,7 +35,8 @@ func ExitCode(err error) int {
 	return 1
 }
 
-// failed gives an error the exit code 2, for commands in which 1 has a special meaning.
+// failed gives an error the exit code 2. It is for commands such as diff, in which the exit code 1 does not mean an
+// error.
 func failed(err error) error {
 	var exit *ExitError
 	if err == nil || errors.As(err, &exit) {

@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// explain is one run of the command.
+// explain has the arguments of one run of the command explain.
 type explain struct {
 	hub     *hub
 	out     output
@@ -109,8 +109,8 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 	return e.out.print(e.hub.streams.Out, shown)
 }
 
-// fieldsOf returns which policy or manager set each field on the cluster. It has fewer details if the copy cannot be
-// read.
+// fieldsOf returns which policy or manager set each field on the cluster. If the copy cannot be read, the result has no
+// field managers, and a note with the reason.
 func (e *explain) fieldsOf(ctx context.Context, c client.Client, in decide.Input) (*view.Fields, error) {
 	id := hubv1.ObjectOf(in.Binding)
 	policies, err := inputs.Overrides(ctx, c, id.Namespace != "", id.Namespace, e.hub.unlessForbidden)
@@ -142,7 +142,7 @@ func (e *explain) copyOf(ctx context.Context, c client.Client, id hubv1.ObjectId
 	return &unstructured.Unstructured{Object: answer.Object}, nil
 }
 
-// placed reads an object and its binding, or returns why there is no decision to explain.
+// placed reads an object and its binding. If there is no decision to explain, it returns an error with the reason.
 func (e *explain) placed(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (*unstructured.Unstructured, hubv1.BindingObject, error) {
 	binding, err := readBinding(ctx, c, id)
 	if err != nil {
@@ -171,7 +171,7 @@ func (e *explain) placed(ctx context.Context, c client.Client, id hubv1.ObjectId
 	return nil, nil, fmt.Errorf("%s is not placed: %s: %s", id, why.Reason, why.Message)
 }
 
-// countSent returns the number of hub objects that each cluster gets.
+// countSent returns, for each cluster, the number of hub objects that the cluster shall hold.
 func countSent(ctx context.Context, c client.Client) (map[string]int, error) {
 	counts := map[string]int{}
 	err := eachBinding(ctx, c, func(b hubv1.BindingObject) {

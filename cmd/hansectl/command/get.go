@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// get is one run of the command.
+// get has the arguments of one run of the command get.
 type get struct {
 	hub      *hub
 	window   window
@@ -155,7 +155,8 @@ func (g *get) run(ctx context.Context, kind, name string) error {
 	return g.hub.noteMembers(nil, found.NotAsked)
 }
 
-// bindings returns the bindings of objects of the kind: of one object, of a namespace, or of all namespaces.
+// bindings returns the bindings of objects of the kind: of one object, of the objects in a namespace, or of all
+// objects.
 func (g *get) bindings(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) ([]hubv1.BindingObject, error) {
 	if id.Name != "" {
 		binding, err := g.hub.readPlaced(ctx, c, id, version)
@@ -182,7 +183,8 @@ func (g *get) bindings(ctx context.Context, c client.Client, id hubv1.ObjectIden
 	return out, err
 }
 
-// targets groups the bindings by the clusters that hold their objects.
+// targets returns, for each cluster that holds an object, the bindings of its objects. It leaves out clusters that the
+// user has not named.
 func (g *get) targets(bindings []hubv1.BindingObject) map[string][]hubv1.BindingObject {
 	out := map[string][]hubv1.BindingObject{}
 	for _, b := range bindings {
@@ -217,8 +219,8 @@ func (g *get) read(
 	_ = asking.Wait() // each cluster has its own error
 }
 
-// readCopies reads the copies from a cluster one by one. It stops at the first error, but continues after a refusal,
-// which may concern only one object.
+// readCopies reads the copies from a cluster one by one. It stops at the first error, except a Forbidden error, because
+// the user may have the right to read other objects.
 func readCopies(
 	ctx context.Context, views *memberview.Client, cluster string, bindings []hubv1.BindingObject, heard bool,
 ) (copies []view.MemberCopy, refusal error) {

@@ -53,7 +53,7 @@ func (g *get) list(ctx context.Context, kind, name string) error {
 	return g.hub.noteMembers(found.Notes, found.NotAsked)
 }
 
-// watchList shows the table after each change, until ctx ends.
+// watchList lists the objects again and again, and prints the table after each change, until ctx ends.
 func (g *get) watchList(ctx context.Context, look func() *view.Listed) error {
 	tick := time.NewTicker(g.every)
 	defer tick.Stop()
@@ -80,7 +80,8 @@ func (g *get) watchList(ctx context.Context, look func() *view.Listed) error {
 	}
 }
 
-// ask lists the objects of the clusters. A cluster that does not serve the kind has no objects.
+// ask lists the objects of the kind on the clusters. For a cluster that does not serve the kind, the list has no
+// objects.
 func (g *get) ask(ctx context.Context, views *memberview.Client, clusters []string, id hubv1.ObjectIdentity, version string) *view.Listed {
 	request := memberview.ListRequest{
 		Group: id.Group, Version: version, Kind: id.Kind, Name: id.Name, LabelSelector: g.selector, Most: g.limit,
@@ -102,8 +103,8 @@ func (g *get) ask(ctx context.Context, views *memberview.Client, clusters []stri
 	return found
 }
 
-// answeringFirst returns the names of all clusters. Clusters that are not Ready come last, so that the other clusters
-// need not wait for them.
+// answeringFirst returns the names of all clusters. Clusters that are not Ready come last, because requests to them may
+// be slow.
 func answeringFirst(ctx context.Context, c client.Client) ([]string, error) {
 	members, err := listClusters(ctx, c)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// grants are the rights of the hub on the member. They are the same as the rules of the chart hanse-member.
+// grants are the rights that the hub has on a member. The chart hanse-member gives the hub the same rights.
 type grants struct {
 	kinds            []kindGrant
 	createNamespaces bool
@@ -38,10 +38,10 @@ type grants struct {
 // grantVerbs are the verbs that the hub needs on a kind that it writes.
 var grantVerbs = []string{"get", "list", "watch", "create", "patch", "delete"}
 
-// kindGrant is one resource that the hub may write.
+// kindGrant is one kind of objects that the hub may write, by its API group and resource.
 type kindGrant struct{ group, resource string }
 
-// String returns the grant in the syntax of --grant.
+// String returns the kind in the syntax of --grant, such as "apps/deployments".
 func (k kindGrant) String() string { return strings.TrimPrefix(k.group+"/"+k.resource, "/") }
 
 var (
@@ -66,7 +66,8 @@ func parseGrants(flag string, texts []string) ([]kindGrant, error) {
 	return out, nil
 }
 
-// grantChange has the changes of the grants that the user has requested. A nil pointer means no change.
+// grantChange has the changes of the hub's rights that the user has requested. A nil pointer means that the right does
+// not change.
 type grantChange struct {
 	add, remove                     []kindGrant
 	operators                       operatorGrants
@@ -80,8 +81,8 @@ func (c grantChange) any() bool {
 		c.createNamespaces != nil || c.listWorkloads != nil || c.listEvents != nil || c.readLogs != nil
 }
 
-// rules returns the new rules of a ClusterRole. before are its current rules. It is nil for a new ClusterRole. Rules
-// that hansectl does not know stay.
+// rules returns the new rules of the hub's ClusterRole. before are its current rules; nil means that the ClusterRole
+// does not exist yet. Rules that hansectl does not know stay.
 func (c grantChange) rules(before []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	g, others := readGrants(before)
 	if before == nil {
@@ -95,7 +96,7 @@ func (c grantChange) rules(before []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return append(g.rules(), others...)
 }
 
-// readGrants splits the rules of a ClusterRole into the grants that hansectl knows and all other rules.
+// readGrants splits the rules of a ClusterRole into the grants that hansectl knows, and all other rules.
 func readGrants(rules []rbacv1.PolicyRule) (g grants, others []rbacv1.PolicyRule) {
 	same := func(a rbacv1.PolicyRule, among []rbacv1.PolicyRule) bool {
 		return slices.ContainsFunc(among, func(b rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(a, b) })
@@ -124,7 +125,8 @@ func readGrants(rules []rbacv1.PolicyRule) (g grants, others []rbacv1.PolicyRule
 	return g, others
 }
 
-// tokenRules returns the rules of the hub's Role in the member's namespace hanse-system.
+// tokenRules returns the rules with which the hub renews its own token. They are in a Role in the member's namespace
+// hanse-system.
 func tokenRules() []rbacv1.PolicyRule {
 	core := []string{""}
 	return []rbacv1.PolicyRule{
@@ -180,14 +182,14 @@ var (
 	errTaken   = errors.New("it was not made by hansectl: remove it, or install the chart hanse-member")
 )
 
-// granting describes which kinds the hub may write on a member.
+// granting has the kinds that the hub may write on a member.
 type granting struct {
 	kinds []string
 	// chart is true if the chart created the rules. Otherwise hansectl created them.
 	chart bool
 }
 
-// hint returns the command or chart value with which a user grants one more kind.
+// hint returns what a user must do to grant one more kind: a flag of join, or a value of the chart.
 func (g *granting) hint(kind kindGrant) string {
 	if g.chart {
 		return "add it to grantedKinds of the chart there"
@@ -195,8 +197,8 @@ func (g *granting) hint(kind kindGrant) string {
 	return fmt.Sprintf("add it by --grant %s", kind)
 }
 
-// set creates the hub's ServiceAccount and its rules on the member. It keeps a ServiceAccount that another manager
-// created, such as the chart. It returns nil if the hub's rights are then not known.
+// set creates the hub's ServiceAccount and its roles on the member. If another manager created the ServiceAccount, such
+// as the chart, set leaves everything as it is. It returns nil if it cannot tell which kinds the hub may write.
 func (c grantChange) set(ctx context.Context, w io.Writer, m *memberCluster) (*granting, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}}
 	err := m.Get(ctx, client.ObjectKeyFromObject(account), account)
@@ -259,8 +261,8 @@ func useForeign(w io.Writer, account *corev1.ServiceAccount, change bool) error 
 	return nil
 }
 
-// chartGrants reads from the chart's ClusterRole which kinds the hub may write. It returns nil if this ClusterRole does
-// not exist.
+// chartGrants returns the kinds that the hub may write, from the ClusterRole of the chart. It returns nil if this
+// ClusterRole does not exist.
 func chartGrants(ctx context.Context, m *memberCluster) (*granting, error) {
 	role := &rbacv1.ClusterRole{}
 	err := m.Get(ctx, client.ObjectKey{Name: accountName}, role)
@@ -271,7 +273,8 @@ func chartGrants(ctx context.Context, m *memberCluster) (*granting, error) {
 		return nil, fmt.Errorf("reading ClusterRole %s of the member: %w", accountName, err)
 	}
 	g := &granting{kinds: granted(role.Rules), chart: true}
-	// If a kind is granted only in some namespaces, Roles in these namespaces have the other verbs.
+	// If the chart grants a kind only in some namespaces, the ClusterRole has only the verbs get, list and watch. Roles in
+	// these namespaces have the other verbs.
 	_, others := readGrants(role.Rules)
 	for _, rule := range others {
 		if slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) {
@@ -304,7 +307,7 @@ func (c grantChange) setRole(ctx context.Context, w io.Writer, m *memberCluster)
 	return &granting{kinds: now}, bind(ctx, w, m, "", accountName)
 }
 
-// sayChanges prints the kinds that were added and removed, and all kinds that are granted now.
+// sayChanges prints the kinds that were granted and withdrawn by this run, and then all granted kinds.
 func sayChanges(w io.Writer, before, now []string) {
 	for _, kind := range now {
 		if !slices.Contains(before, kind) {
@@ -323,7 +326,7 @@ func sayChanges(w io.Writer, before, now []string) {
 	says(w, "", "grants no kind yet: run join again with --grant RESOURCE.GROUP")
 }
 
-// setTokenRole lets the hub renew and revoke its own token.
+// setTokenRole creates the Role that lets the hub renew and revoke its own token.
 func setTokenRole(ctx context.Context, w io.Writer, m *memberCluster) error {
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}}
 	if err := put(ctx, w, m, role, "role", func() error {
@@ -335,7 +338,7 @@ func setTokenRole(ctx context.Context, w io.Writer, m *memberCluster) error {
 	return bind(ctx, w, m, hubv1.SystemNamespace, accountName)
 }
 
-// bind gives a role to the hub's ServiceAccount: a Role, or a ClusterRole if the namespace is empty.
+// bind gives a role to the hub's ServiceAccount. The role is a ClusterRole if namespace is empty, and otherwise a Role.
 func bind(ctx context.Context, w io.Writer, m client.Client, namespace, name string) error {
 	kind, binding, ref, subjects := emptyBinding(namespace, name)
 	return put(ctx, w, m, binding, kind, func() error {
@@ -350,7 +353,8 @@ func bind(ctx context.Context, w io.Writer, m client.Client, namespace, name str
 	})
 }
 
-// emptyBinding returns a binding, with pointers to its role and its subjects.
+// emptyBinding returns an empty RoleBinding, with pointers to its role and its subjects. If namespace is empty, it
+// returns a ClusterRoleBinding.
 func emptyBinding(namespace, name string) (kind string, binding client.Object, ref *rbacv1.RoleRef, subjects *[]rbacv1.Subject) {
 	if namespace == "" {
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -360,7 +364,8 @@ func emptyBinding(namespace, name string) (kind string, binding client.Object, r
 	return "rolebinding", namespaced, &namespaced.RoleRef, &namespaced.Subjects
 }
 
-// granted returns the kinds that these rules let the hub write, in the syntax of --grant.
+// granted returns the kinds that the rules let the hub write, in the syntax of --grant. These are the kinds with the
+// verb delete.
 func granted(rules []rbacv1.PolicyRule) []string {
 	var out []string
 	for _, rule := range rules {

@@ -20,8 +20,9 @@ var (
 	errAmbiguous = errors.New("several groups have this kind: name one")
 )
 
-// resolveGrants completes singulars, short names and missing groups of grants. It uses the kinds that the member
-// serves, and then the kinds of the hub. notes name the kinds that the member does not serve yet.
+// resolveGrants completes the kinds that the user has typed: it turns singulars and short names into plurals, and adds
+// missing groups. It first searches the kinds that the member serves, and then those of the hub. notes name the kinds
+// that the member does not serve yet.
 func resolveGrants(member, hub meta.RESTMapper, kinds []kindGrant) (out []kindGrant, notes []string, err error) {
 	for _, k := range kinds {
 		found, err := servedAs(member, k)
@@ -42,8 +43,8 @@ func noteNotServed(kind kindGrant) string {
 	return kind.String() + " is not served by the member yet: the hub writes its objects once it is"
 }
 
-// servedAs returns the resource that a server has for a grant. If the grant has no group, the core group is searched
-// first.
+// servedAs finds the resource that a server serves for a typed kind. If the kind has no group, a resource of the core
+// group is preferred.
 func servedAs(mapper meta.RESTMapper, k kindGrant) (kindGrant, error) {
 	found, err := mapper.ResourcesFor(schema.GroupVersionResource{Group: k.group, Resource: k.resource})
 	if err != nil && !meta.IsNoMatchError(err) {
@@ -74,9 +75,9 @@ func joined(kinds []kindGrant) string {
 	return strings.Join(texts, ", ")
 }
 
-// lackingGrants returns the kinds that placements send to a cluster although the hub has no grant for them there, each
-// with these placements. A placement with an expression counts for every cluster. Kinds that the hub does not serve are
-// left out. Kinds of Hanse are also left out, because their objects stay on the hub.
+// lackingGrants returns the kinds that placements send to a cluster but that the hub may not write there. For each
+// kind, it also returns these placements. A placement with an expression counts for every cluster. Kinds that the hub
+// does not serve are left out. Kinds of Hanse are also left out, because their objects stay on the hub.
 func lackingGrants(ctx context.Context, c client.Client, mapper meta.RESTMapper, cluster *hubv1.MemberCluster, granted []string) (kinds []kindGrant, placements map[kindGrant][]string, err error) {
 	placements = map[kindGrant][]string{}
 	for _, list := range []client.ObjectList{&hubv1.PlacementList{}, &hubv1.ClusterPlacementList{}} {

@@ -2,7 +2,7 @@ package command
 
 import "github.com/spf13/pflag"
 
-// grantFlags are the flags that change grants.
+// grantFlags are the flags that change the hub's rights on a member.
 type grantFlags struct {
 	grants, ungrants                []string
 	operators                       []string // files

@@ -26,13 +26,13 @@ type hub struct {
 	warned  map[string]bool // texts of the warnings that were printed
 	lead    silenceWatch
 	blind   bool // the user may not read the hub's Lease
-	// proof replaces the token of a user without a token. It is nil if the user has a token. proofOn is the client with
-	// which its CertificateSigningRequest was created.
+	// proof is sent to the hub instead of a token, by a user who has no token. It is nil if the user has a token. proofOn
+	// is the client with which hansectl created the CertificateSigningRequest of the proof.
 	proof   *memberview.Proof
 	proofOn client.Client
 }
 
-// adjust sets the options of hansectl in a client configuration.
+// adjust sets the options that all clients of hansectl use.
 func (h *hub) adjust(config *rest.Config) *rest.Config {
 	config.UserAgent = "hansectl/" + h.version
 	config.QPS = -1 // the API server limits requests (priority and fairness)
@@ -40,7 +40,7 @@ func (h *hub) adjust(config *rest.Config) *rest.Config {
 	return config
 }
 
-// connect returns a client of the hub and its address.
+// connect returns a client of the hub's API server, and the address of this API server.
 func (h *hub) connect() (client.Client, string, error) {
 	config, err := h.flags.ToRESTConfig()
 	if err != nil {
@@ -106,7 +106,7 @@ func eachBindingIn(ctx context.Context, c client.Client, namespace string, visit
 	return scopes.EachBinding(ctx, c, namespace, pageSize, visit)
 }
 
-// countObjects returns, for each cluster, the number of hub objects that it shall hold or still has.
+// countObjects returns, for each cluster, the number of hub objects that the cluster shall hold or still has.
 func countObjects(ctx context.Context, c client.Client) (map[string]int, error) {
 	counts := map[string]int{}
 	err := eachBinding(ctx, c, addTargets(counts))
@@ -120,7 +120,7 @@ func countObjectsIn(ctx context.Context, c client.Client, namespace string) (map
 	return counts, err
 }
 
-// addTargets returns a function that adds a binding's clusters to the counts.
+// addTargets returns a function that adds 1 to the count of each cluster of a binding.
 func addTargets(counts map[string]int) func(hubv1.BindingObject) {
 	return func(b hubv1.BindingObject) {
 		for _, t := range b.BindingSpec().Clusters {

@@ -17,7 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// join is one run of the command.
+// join has the arguments of one run of the command join.
 type join struct {
 	hub *hub
 
@@ -92,7 +92,7 @@ the same name to replace the token. It then changes only the labels and settings
 
 var errValue = errors.New("not possible")
 
-// parse checks the arguments, and returns the wanted MemberCluster and the changes of the grants.
+// parse checks the arguments. It returns the wanted MemberCluster, and the changes of the hub's rights on the member.
 func (j *join) parse() (*hubv1.MemberCluster, grantChange, error) {
 	var change grantChange
 	if faults := validation.IsDNS1123Label(j.name); len(faults) > 0 {
@@ -186,8 +186,8 @@ func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, change gran
 	return m.revokeOthers(ctx, out, uid, made.Secret)
 }
 
-// prepare creates the ServiceAccount on the member and grants the requested kinds. It returns the granted kinds. It is
-// nil if they are not known.
+// prepare creates the hub's ServiceAccount on the member and grants the requested kinds. It returns all kinds that the
+// hub may write there, or nil if they are not known.
 func (j *join) prepare(ctx context.Context, m *memberCluster, hubMapper meta.RESTMapper, change grantChange) (granted *granting, err error) {
 	var notes []string
 	if change.add, notes, err = resolveGrants(m.mapper, hubMapper, change.add); err != nil {
@@ -206,8 +206,8 @@ func (j *join) prepare(ctx context.Context, m *memberCluster, hubMapper meta.RES
 	return granted, nil
 }
 
-// printMissingGrants prints the kinds that placements send to the member but that the member does not grant to the hub.
-// It prints nothing if they cannot be computed, for example if the user may not list placements.
+// printMissingGrants prints the kinds that placements send to the member but that the hub may not write there. It
+// prints nothing if the placements cannot be listed.
 func (j *join) printMissingGrants(ctx context.Context, hub client.Client, mapper meta.RESTMapper, wanted, existing *hubv1.MemberCluster, granted *granting) {
 	cluster := wanted.DeepCopy()
 	if existing != nil {

@@ -116,7 +116,8 @@ func (h *hub) kind(ctx context.Context, w *window, out output, name string) erro
 	return out.print(h.streams.Out, found.Of(kind, silence, time.Now()))
 }
 
-// kindOnHub finds a kind of the hub that is not in use, or that the user has named by a short name.
+// kindOnHub finds a kind that the hub serves, by any name that kubectl accepts. It is needed for kinds that are not in
+// use, and for short names.
 func (h *hub) kindOnHub(name string) (schema.GroupKind, error) {
 	mapper, err := h.flags.ToRESTMapper()
 	if err != nil {
@@ -132,7 +133,7 @@ func (h *hub) kindOnHub(name string) (schema.GroupKind, error) {
 	return mapping.GroupVersionKind.GroupKind(), nil
 }
 
-// inventory reads the kinds in use in the namespace that the user has named, or in all namespaces.
+// inventory reads the kinds in use. If the user has named a namespace, it reads only those of this namespace.
 func (h *hub) inventory(ctx context.Context, w *window) (*view.Inventory, *view.Silence, error) {
 	c, err := h.reader(w)
 	if err != nil {

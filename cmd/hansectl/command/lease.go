@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// holder has the fields of the hub's Lease that hansectl needs. It is empty if there is no Lease.
+// holder has the fields of the hub's Lease that hansectl needs. They are zero if there is no Lease.
 type holder struct {
 	name    string // empty if no replica holds the Lease
 	renewed time.Time
@@ -34,9 +34,9 @@ func readHolder(ctx context.Context, hub client.Client) (holder, error) {
 	return now, nil
 }
 
-// renewedWithin is how long a Lease may have expired although a hub runs: a standby replica tries to take the Lease
-// every 2 s. If a Lease seems to have expired earlier, hansectl watches it for the same time, because the clock of the
-// user may differ from that of the hub.
+// renewedWithin is how long a hub's Lease may be expired until a standby replica takes it: the replica tries every 2 s.
+// Before hansectl says that no hub runs, it watches an expired Lease for this time, because its own clock may differ
+// from the hub's.
 const renewedWithin = 2 * time.Second
 
 // warnOfSilence warns if no hub runs, because the displayed state may then be out of date.
@@ -48,7 +48,8 @@ func (h *hub) warnOfSilence(ctx context.Context, c client.Client) (*view.Silence
 	return silence, err
 }
 
-// silence returns nil while a hub renews its Lease, and if the user may not read the Lease.
+// silence tells since when no hub runs. It returns nil if a hub renews its Lease, or if the user may not read the
+// Lease.
 func (h *hub) silence(ctx context.Context, c client.Client) (*view.Silence, error) {
 	for {
 		lead, err := readHolder(ctx, c)
@@ -83,14 +84,15 @@ func (h *hub) heard(ctx context.Context, c client.Client, silence *view.Silence)
 	return view.Heard(members.Items, silence, time.Now()), nil
 }
 
-// silenceWatch has the last state of a Lease that seems to have expired.
+// silenceWatch has the last state of a Lease that seems to have expired, and the time at which hansectl first read this
+// state.
 type silenceWatch struct {
 	last  holder
 	since time.Time // when this state was first seen; zero if the Lease did not look old
 }
 
-// see reports whether no hub runs. known is false while a Lease that seems to have expired was not watched for long
-// enough.
+// see reports whether no hub runs. now is the state of the Lease, which was read at the time at. known is false if the
+// Lease seems to have expired, but hansectl has not watched it for renewedWithin yet.
 func (w *silenceWatch) see(now holder, at time.Time) (silent, known bool) {
 	switch {
 	case now.renewed.IsZero():

@@ -17,7 +17,7 @@ import (
 // readEvery is the interval at which commands read repeatedly from members.
 const readEvery = 5 * time.Second
 
-// logs is one run of the command.
+// logs has the arguments of one run of the command logs.
 type logs struct {
 	hub       *hub
 	window    window
@@ -98,7 +98,7 @@ func (l *logs) run(ctx context.Context, kind, name string) error {
 	}
 }
 
-// print reads from the clusters, and prints the new lines.
+// print reads logs from the clusters, and prints the lines that it has not printed before.
 func (l *logs) print(ctx context.Context, views *memberview.Client, r *view.LogReader, clusters []string, request func(cluster string) memberview.LogsRequest) error {
 	requests := map[string]memberview.LogsRequest{}
 	for _, cluster := range clusters {
@@ -134,7 +134,8 @@ func (l *logs) print(ctx context.Context, views *memberview.Client, r *view.LogR
 	return nil
 }
 
-// printOne prints the answer of one cluster. Each note is printed once.
+// printOne prints the logs that one cluster has returned, and notes about missing lines. Each note is printed only
+// once.
 func (l *logs) printOne(r *view.LogReader, cluster string, answer memberview.LogsAnswer) {
 	note := func(text string) {
 		l.hub.warn(fmt.Sprintf("warning: %s: %s\n", cluster, view.Printable(text)))

@@ -31,7 +31,7 @@ const takenUpWithin = time.Minute
 // memberTimeout is the timeout of one request to a member, which may be unreachable.
 const memberTimeout = 20 * time.Second
 
-// memberFlags are the flags with which an admin of a member selects it.
+// memberFlags are the flags with the kubeconfig of a member's admin.
 type memberFlags struct {
 	kubeconfig, context string
 }
@@ -41,7 +41,7 @@ func (f *memberFlags) addTo(cmd *cobra.Command, why string) {
 	cmd.Flags().StringVar(&f.context, "member-context", "", "Context in the member kubeconfig; by default its current context.")
 }
 
-// memberCluster is a connection to a member with its admin's credentials.
+// memberCluster is a connection to a member with the credentials of the member's admin.
 type memberCluster struct {
 	client.Client
 	address   address // the address for the hub
@@ -51,8 +51,8 @@ type memberCluster struct {
 
 var errNoID = errors.New("its namespace kube-system has no uid")
 
-// open connects to the member. server is the address of the member for the hub. If it is empty, the address in the
-// kubeconfig is used.
+// open connects to the member. server is the address at which the hub reaches the member. If server is empty, the hub
+// gets the address in the kubeconfig.
 func (f memberFlags) open(ctx context.Context, h *hub, server string) (*memberCluster, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: f.kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: f.context})
@@ -86,7 +86,7 @@ func (f memberFlags) open(ctx context.Context, h *hub, server string) (*memberCl
 	return &memberCluster{Client: c, address: a, clusterID: id, mapper: mapper}, nil
 }
 
-// clusterIDOf returns the UID of the namespace kube-system.
+// clusterIDOf returns the ID of a cluster: the UID of its namespace kube-system.
 func clusterIDOf(ctx context.Context, c client.Client) (string, error) {
 	var system corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
@@ -98,7 +98,7 @@ func clusterIDOf(ctx context.Context, c client.Client) (string, error) {
 	return string(system.UID), nil
 }
 
-// managedByLabel names the manager of an object. managedByUs is its value for hansectl.
+// managedByLabel is the label that names the manager of an object. managedByUs is its value for objects of hansectl.
 const (
 	managedByLabel = hubv1.ManagedByLabel
 	managedByUs    = hubv1.ManagedByHansectl
@@ -110,7 +110,7 @@ func ourLabels() map[string]string {
 
 func ours(o client.Object) bool { return o.GetLabels()[managedByLabel] == managedByUs }
 
-// says prints the action on one object.
+// says prints what was done to one object.
 func says(w io.Writer, object, format string, args ...any) {
 	fmt.Fprintf(w, "  %-34s %s\n", object, fmt.Sprintf(format, args...))
 }

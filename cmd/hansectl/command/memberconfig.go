@@ -12,7 +12,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// address is the address of a member for the hub. hansectl uses no other part of the user's kubeconfig for the hub.
+// address is the address at which the hub reaches a member. It is the only part of the admin's kubeconfig that hansectl
+// gives to the hub.
 type address struct {
 	server     string
 	serverName string // name in the server's certificate, if it differs from the host of server
@@ -21,8 +22,9 @@ type address struct {
 
 var errRefused = errors.New("cannot be used for the hub")
 
-// addressOf reads a member's address from the user's kubeconfig. The user's login method does not matter: exec plugins
-// and key files stay on this machine. If server is not empty, it replaces the address of the kubeconfig.
+// addressOf reads the address of a member from the kubeconfig of its admin. The credentials in this kubeconfig stay on
+// this machine, so the admin's way to log in does not matter. If server is not empty, it replaces the address of the
+// kubeconfig.
 func addressOf(config clientcmdapi.Config, context, server string) (address, error) {
 	if context == "" {
 		context = config.CurrentContext
@@ -78,7 +80,7 @@ func authorityOf(cluster *clientcmdapi.Cluster) ([]byte, error) {
 	return ca, nil
 }
 
-// kubeconfig returns a kubeconfig for the hub that has only the address and the token.
+// kubeconfig returns a kubeconfig for the hub. It has only the address of the member and the token.
 func (a address) kubeconfig(name, token string) ([]byte, error) {
 	return clientcmd.Write(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: a.server, TLSServerName: a.serverName, CertificateAuthorityData: a.ca}},

@@ -28,7 +28,7 @@ request is sent to a hub or a member, and nothing is downloaded.`,
 	return cmd
 }
 
-// chartRun has the arguments for rendering a chart.
+// chartRun has the arguments of a command that renders a chart.
 type chartRun struct {
 	hub                      *hub
 	values, versions         []string
@@ -75,7 +75,7 @@ func (r *chartRun) render(ctx context.Context, path string) (chart.Rendered, err
 	return rendered, nil
 }
 
-// readChart returns the archive of a file, or packs a folder.
+// readChart returns the archive of a chart. If path is a folder, it packs the folder.
 func readChart(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

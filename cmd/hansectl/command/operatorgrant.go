@@ -34,14 +34,14 @@ const (
 	wantedFile = "want what hansectl operator rbac CHART prints without --output"
 )
 
-// operatorGrants are the rights in the files of --grant-operator.
+// operatorGrants are the rights that the files of --grant-operator contain.
 type operatorGrants struct {
 	kinds []kindGrant
 	roles []operatorRole
 }
 
-// operatorRole has rules of an operator's own roles, which the hub gets by a separate role. It is a ClusterRole if the
-// namespace is empty, as in the chart hanse-member.
+// operatorRole has the rules of an operator's own roles. The hub gets these rules by an additional role on the member;
+// the chart hanse-member does the same. This role is a ClusterRole if the namespace is empty.
 type operatorRole struct {
 	operator, namespace string
 	rules               []rbacv1.PolicyRule
@@ -59,7 +59,8 @@ var (
 	verbsOfRules     = regexp.MustCompile(`^([a-z]+|[*])$`)
 )
 
-// readOperatorGrants reads the files of --grant-operator. It refuses the same rules as the chart hanse-member.
+// readOperatorGrants reads the files of --grant-operator. It refuses the rules that the chart hanse-member also
+// refuses.
 func readOperatorGrants(files []string) (operatorGrants, error) {
 	var out operatorGrants
 	for _, file := range files {
@@ -135,7 +136,7 @@ func (g *operatorGrants) add(values operatorrights.MemberValues) error {
 	return nil
 }
 
-// addRole checks the rules of a role before it adds it.
+// addRole checks the rules of a role, and then adds the role.
 func (g *operatorGrants) addRole(r operatorRole) error {
 	for _, rule := range r.rules {
 		if err := checkRule(rule, r.namespace != ""); err != nil {
@@ -148,13 +149,13 @@ func (g *operatorGrants) addRole(r operatorRole) error {
 	return nil
 }
 
-// of reports whether one of these operators has rules.
+// of reports whether g has rules of one of these operators.
 func (g operatorGrants) of(operators []string) bool {
 	return slices.ContainsFunc(g.roles, func(r operatorRole) bool { return slices.Contains(operators, r.operator) })
 }
 
-// checkRule refuses rules about all resources, rules with which the hub could give itself more rights, and rules that
-// the API server would refuse after other objects were written.
+// checkRule refuses rules about all resources, and rules with which the hub could give itself more rights. It also
+// refuses rules that the API server would refuse, because join would then stop halfway.
 func checkRule(rule rbacv1.PolicyRule, namespaced bool) error {
 	ofResources := len(rule.APIGroups) > 0 && len(rule.Resources) > 0
 	switch {
@@ -190,8 +191,8 @@ func checkRule(rule rbacv1.PolicyRule, namespaced bool) error {
 	return nil
 }
 
-// escalating returns the verb of a rule with which its holder can grant more rights than it has. The verb "*" on roles
-// includes escalate and bind.
+// escalating returns a verb of the rule that lets its holder grant rights that the holder does not have. These are
+// escalate, bind, and "*" on roles. It returns an empty text if there is no such verb.
 func escalating(rule rbacv1.PolicyRule) string {
 	ofRoles := slices.Contains(rule.APIGroups, rbacv1.GroupName) && (slices.Contains(rule.Resources, "roles") || slices.Contains(rule.Resources, "clusterroles"))
 	for _, verb := range rule.Verbs {
@@ -211,11 +212,12 @@ func ruleText(rule rbacv1.PolicyRule) string {
 	return text
 }
 
-// quoted returns the text of a rule whose parts were not checked yet.
+// quoted returns a rule as quoted text. It escapes control characters, because the rule comes from a file and was not
+// checked yet.
 func quoted(rule rbacv1.PolicyRule) string { return fmt.Sprintf("%q", ruleText(rule)) }
 
-// notServed returns the kinds of operators that the member does not serve yet. These kinds are granted nevertheless,
-// because the operator often contains their definitions.
+// notServed returns a note for each granted kind that the member does not serve yet. Such kinds are granted
+// nevertheless, because the operator often contains their definitions.
 func (g operatorGrants) notServed(member meta.RESTMapper) ([]string, error) {
 	var notes []string
 	for _, kind := range g.kinds {
@@ -230,8 +232,8 @@ func (g operatorGrants) notServed(member meta.RESTMapper) ([]string, error) {
 	return notes, nil
 }
 
-// risks returns the rights with which the hub could get the rights of the operator: all verbs of a resource, rights to
-// change every write, and rights to act as a ServiceAccount of other pods.
+// risks returns the rights of the role that make a user who controls the hub as strong as the operator. These are all
+// verbs of a resource, rights to change other writes, and rights to act as the ServiceAccount of other pods.
 func (r operatorRole) risks() []string {
 	var out []string
 	for _, rule := range r.rules {
@@ -254,7 +256,7 @@ func (r operatorRole) risks() []string {
 
 func (r operatorRole) name() string { return operatorrights.RolePrefix + r.operator }
 
-// area describes where the rules of a role are valid.
+// area returns the place where the rules of a role are valid, as text: "all namespaces" or "namespace shop".
 func area(namespace string) string {
 	if namespace == "" {
 		return "all namespaces"
@@ -262,7 +264,7 @@ func area(namespace string) string {
 	return "namespace " + namespace
 }
 
-// role returns the empty role, with a pointer to its rules.
+// role returns the empty Role or ClusterRole that gets the rules, with a pointer to its rules.
 func (r operatorRole) role() (kind string, role client.Object, rules *[]rbacv1.PolicyRule) {
 	if r.namespace == "" {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: r.name()}}
@@ -272,8 +274,8 @@ func (r operatorRole) role() (kind string, role client.Object, rules *[]rbacv1.P
 	return "role", namespaced, &namespaced.Rules
 }
 
-// review prints the rights that the role adds to the hub's rights, and their risks. It refuses rules that could not be
-// written later.
+// review prints the rights that the hub gets in addition, and their risks. It returns an error if write would fail
+// later, for example because the namespace does not exist.
 func (r operatorRole) review(ctx context.Context, w io.Writer, m client.Client) error {
 	if r.namespace != "" {
 		err := m.Get(ctx, client.ObjectKey{Name: r.namespace}, &corev1.Namespace{})
@@ -309,7 +311,7 @@ func (r operatorRole) review(ctx context.Context, w io.Writer, m client.Client) 
 	return nil
 }
 
-// write adds the rules to the role. Other rules of the role stay.
+// write adds the rules to the Role or ClusterRole on the member. Other rules in it stay.
 func (r operatorRole) write(ctx context.Context, w io.Writer, m client.Client) error {
 	kind, role, rules := r.role()
 	if err := put(ctx, w, m, role, kind, func() error {
@@ -321,7 +323,8 @@ func (r operatorRole) write(ctx context.Context, w io.Writer, m client.Client) e
 	return bind(ctx, w, m, r.namespace, r.name())
 }
 
-// takenFromOperators prints and returns the roles and bindings of operators whose rules the hub no longer gets.
+// takenFromOperators returns and prints the roles and bindings to delete, because the hub shall lose the rules of these
+// operators.
 func takenFromOperators(ctx context.Context, w io.Writer, m client.Client, operators []string) ([]made, error) {
 	if len(operators) == 0 {
 		return nil, nil
@@ -349,7 +352,8 @@ func takenFromOperators(ctx context.Context, w io.Writer, m client.Client, opera
 	return out, nil
 }
 
-// madeForOperators returns the metadata of the objects that join created on the member for operators, bindings first.
+// madeForOperators returns the metadata of the roles and bindings that join created on the member for operators.
+// Bindings come first.
 func madeForOperators(ctx context.Context, m client.Client) ([]made, error) {
 	var out []made
 	for _, kind := range []string{"ClusterRoleBinding", "RoleBinding", "ClusterRole", "Role"} {

@@ -2,7 +2,7 @@ package command
 
 import "github.com/spf13/cobra"
 
-// usageTemplate is cobra's usage template, in which one line replaces the list of global flags.
+// usageTemplate is cobra's usage template. Instead of the list of global flags, it has one line.
 const usageTemplate = `Usage:{{if .Runnable}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} [command]{{end}}{{if gt (len .Aliases) 0}}

@@ -20,7 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// shown is the result of a command.
+// shown is the result of a command, which can print itself as text.
 type shown interface {
 	Write(w io.Writer, now time.Time)
 }
@@ -30,7 +30,7 @@ type shownWide interface {
 	WriteWide(w io.Writer, now time.Time)
 }
 
-// shownNames is a result that has names for -o name, which other commands accept as arguments.
+// shownNames is a result with object names for -o name. Other commands accept these names as arguments.
 type shownNames interface {
 	Names() []string
 }
@@ -38,13 +38,14 @@ type shownNames interface {
 // output is the flag -o with its value.
 type output struct {
 	format string
-	// formats are the output formats of the command, except jsonpath.
+	// formats are the output formats that the command has, except jsonpath.
 	formats []string
 }
 
 const jsonpathFormat = "jsonpath="
 
-// addTo adds the flag to a command. also has "wide" if the result is a shownWide, and "name" if it is a shownNames.
+// addTo adds the flag -o to a command. The argument "also" contains "wide" if the result is a shownWide, and "name" if
+// the result is a shownNames.
 func (o *output) addTo(cmd *cobra.Command, also ...string) {
 	o.formats = append(also, "json", "yaml")
 	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format: "+o.choice()+". The default is text.")
@@ -110,7 +111,7 @@ func (o *output) print(w io.Writer, what shown) error {
 	return nil
 }
 
-// printPath prints the result of a JSONPath template that is applied to the JSON of the result.
+// printPath applies a JSONPath template to the JSON of the result, and prints the output.
 func printPath(w io.Writer, format string, what shown) error {
 	printer, err := jsonpathPrinter(format)
 	if err != nil {
@@ -141,7 +142,8 @@ func (o *output) screen(w, terminal io.Writer) io.Writer {
 	return s
 }
 
-// written keeps the first error of a writer. Tables and lines are printed without checking for errors.
+// written is a writer that keeps its first error. Commands print tables and lines without checking for errors.
+// checkAfter checks the error at the end.
 type written struct {
 	io.Writer
 	err error
@@ -171,7 +173,7 @@ func (w *written) checkAfter(cmd *cobra.Command) {
 	}
 }
 
-// fileOf returns the file to which a writer writes. It returns false if the writer does not write to a file.
+// fileOf returns the file to which a writer writes, and false if the writer does not write to a file.
 func fileOf(w io.Writer) (*os.File, bool) {
 	if out, ok := w.(*written); ok {
 		w = out.Writer

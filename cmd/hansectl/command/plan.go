@@ -15,13 +15,13 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// planRun is one run of the command.
+// planRun has the arguments of one run of the command plan.
 type planRun struct {
 	hub    *hub
 	window window
 	out    output
 	files  cliresource.FilenameOptions
-	// from names the files whose objects are used instead of the hub.
+	// from names files with the state of a hub. If from is set, the command reads these files and not the hub.
 	from     cliresource.FilenameOptions
 	denied   []string
 	live     bool
@@ -80,7 +80,8 @@ Exit code: 0, or 1 for an error or if admission refuses an object. With --detail
 	return cmd
 }
 
-// planFailed gives an error the exit code 1, also for wrong usage, because 2 means that the plan has changes.
+// planFailed gives an error the exit code 1, even for wrong usage. In the command plan, exit code 2 means that the plan
+// has changes.
 func planFailed(err error) error {
 	var exit *ExitError
 	if errors.As(err, &exit) && exit.Err != nil {

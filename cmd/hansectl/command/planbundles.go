@@ -20,7 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// haveOne reports whether one of the bindings belongs to an object of a bundle of this kind.
+// haveOne reports whether one of the bindings is of an object in a bundle of this kind.
 func haveOne(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject, kind string) bool {
 	for _, b := range bindings {
 		if ref := b.BindingSpec().ObjectRef.Bundle; ref != nil && ref.Kind == kind {
@@ -89,7 +89,7 @@ func (r *fleetReader) readBundles(fleet *decide.Fleet, bindings map[hubv1.Object
 	return nil
 }
 
-// bundledObject returns an object of a bundle with its binding.
+// bundledObject returns an object of a bundle, with its binding, for the fleet.
 func bundledObject(u *unstructured.Unstructured, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) decide.FleetObject {
 	o := decide.FleetObject{Object: u}
 	if b := bindings[o.Identity()]; b != nil && inBundle(b) != "" {
@@ -123,7 +123,7 @@ func (k *fileKinds) bundled() ([]hubv1.BundleObject, inputs.Source) {
 	}}
 }
 
-// configMap returns a ConfigMap of the files. It returns an error if the files do not have the ConfigMap.
+// configMap returns the ConfigMap of this name in the files. It returns a NotFound error if the files do not have it.
 func (k *fileKinds) configMap(key client.ObjectKey) (*corev1.ConfigMap, error) {
 	m := &corev1.ConfigMap{}
 	if u := k.files.configMap(key); u != nil {
@@ -132,7 +132,7 @@ func (k *fileKinds) configMap(key client.ObjectKey) (*corev1.ConfigMap, error) {
 	return nil, apierrors.NewNotFound(corev1.Resource("configmaps"), key.Name)
 }
 
-// configMap returns a ConfigMap of the files. It is nil if the files have no ConfigMap of this name.
+// configMap returns the ConfigMap of this name in the files. It returns nil if the files do not have it.
 func (f *fleetFiles) configMap(key client.ObjectKey) *unstructured.Unstructured {
 	id := hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: key.Namespace, Name: key.Name}
 	i := slices.IndexFunc(f.objects, func(u *unstructured.Unstructured) bool { return hubv1.IdentityOf(u) == id })
@@ -142,8 +142,8 @@ func (f *fleetFiles) configMap(key client.ObjectKey) *unstructured.Unstructured 
 	return f.objects[i]
 }
 
-// bundledFleet adds the objects of the files' bundles to a fleet of the files, with their bindings. It returns notes
-// about bundles that cannot be read.
+// bundledFleet adds the objects of all bundles in the files to the fleet, with their bindings. It returns a note for
+// each bundle that cannot be read.
 func (f *fleetFiles) bundledFleet(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) (notes []string) {
 	bundles, source := kindsOfFiles(f, "").bundled()
 	for _, b := range bundles {
@@ -163,8 +163,8 @@ func (f *fleetFiles) bundledFleet(fleet *decide.Fleet, bindings map[hubv1.Object
 	return notes
 }
 
-// applyBundles changes the objects of bundles as the hub would after the files are applied. It changes the bundles in
-// the files, and the bundles whose ConfigMaps are in the files.
+// applyBundles changes the objects of bundles in the fleet as the hub would after the files are applied. It concerns
+// bundles in the files, and bundles of the hub that use a ConfigMap in the files.
 func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
 	there, source := kinds.bundled()
 	f.bundled = map[hubv1.ObjectIdentity]bool{}
@@ -215,7 +215,7 @@ func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
 	return nil
 }
 
-// configMapsOf returns the names of the ConfigMaps that determine which objects a bundle has.
+// configMapsOf returns the names of the ConfigMaps that a bundle uses for its objects.
 func configMapsOf(b hubv1.BundleObject) []string {
 	var names []string
 	for _, m := range b.BundleSpec().ConfigMaps {
@@ -232,7 +232,8 @@ func configMapsOf(b hubv1.BundleObject) []string {
 	return names
 }
 
-// applyBundle replaces the objects of one bundle. It marks the objects that the bundle no longer has as removed.
+// applyBundle replaces the objects of one bundle in the fleet. If the bundle no longer has an object, the object is
+// marked as removed.
 func (f *fleetFiles) applyBundle(fleet *decide.Fleet, kinds hubKinds, source inputs.Source, b hubv1.BundleObject, file string) error {
 	objects, err := source.Objects(b)
 	if err != nil {
@@ -278,7 +279,7 @@ func (f *fleetFiles) applyBundle(fleet *decide.Fleet, kinds hubKinds, source inp
 	return nil
 }
 
-// replaceBundled replaces an object of a bundle if its manifest, or the labels of the bundle, differ.
+// replaceBundled replaces object i of the fleet by u, an object of a bundle. It does nothing if both are equal.
 func (f *fleetFiles) replaceBundled(fleet *decide.Fleet, i int, u *unstructured.Unstructured) {
 	before := fleet.Objects[i].Object
 	if before.GetGeneration() != 0 {
@@ -292,7 +293,7 @@ func (f *fleetFiles) replaceBundled(fleet *decide.Fleet, i int, u *unstructured.
 	fleet.Objects[i].Object = u
 }
 
-// ownerOf returns the bundle that contains an object, or "the hub" for an object of the hub.
+// ownerOf returns the bundle that contains an object, or "the hub itself" for an object of the hub.
 func ownerOf(u *unstructured.Unstructured) string {
 	if b := hubv1.BundleOf(u); b != nil {
 		return b.String()

@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/inputs"
 )
 
-// fileKinds has the kinds of a hub whose objects are read from files.
+// fileKinds implements hubKinds for plan --from, where files replace the hub.
 type fileKinds struct {
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	namespaced  map[schema.GroupKind]bool // the kinds of the objects in the files
@@ -35,8 +35,8 @@ func kindsOfFiles(files *fleetFiles, home string) *fileKinds {
 	return k
 }
 
-// definition returns the definition of a kind, from known or from the files that replace the hub. It is nil if neither
-// has the definition.
+// definition returns the CustomResourceDefinition of a kind, from known or from the files that replace the hub. It
+// returns nil if neither has it.
 func (k *fileKinds) definition(kind schema.GroupKind, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	if d, ok := known[kind]; ok {
 		return d
@@ -44,7 +44,8 @@ func (k *fileKinds) definition(kind schema.GroupKind, known map[schema.GroupKind
 	return k.definitions[kind]
 }
 
-// locate implements hubKinds. An unknown kind is assumed to be namespaced if the user has named a namespace.
+// locate implements hubKinds. It may be unknown whether a kind is namespaced. Its objects are then put into the
+// namespace that the user has named; without this namespace, they count as cluster-scoped.
 func (k *fileKinds) locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
 	kind := u.GroupVersionKind().GroupKind()
 	if u.GetNamespace() != "" || kind == (schema.GroupKind{Kind: "Namespace"}) || kind == inputs.DefinitionKind.GroupKind() {
@@ -70,7 +71,7 @@ func (k *fileKinds) complete(o *decide.FleetObject, known map[schema.GroupKind]*
 	return nil
 }
 
-// known returns an error for an object whose kind neither the hub nor the files define.
+// known returns an error if the files have an object whose kind neither the hub nor the files define.
 func (r *fleetReader) known(files *fleetFiles) error {
 	own := files.definitions()
 	for _, u := range files.objects {
@@ -86,8 +87,8 @@ func (r *fleetReader) known(files *fleetFiles) error {
 	return nil
 }
 
-// inNamespace returns an error for an object in a namespace other than the requested one. If the files have
-// cluster-scoped objects, it returns a note that their effects on other namespaces are not part of the result.
+// inNamespace returns an error if the files have an object in a namespace other than the requested one. If they have
+// cluster-scoped objects, it returns a note: the result ignores their effects on other namespaces.
 func (f *fleetFiles) inNamespace(namespace string) (note string, err error) {
 	if namespace == "" {
 		return "", nil
@@ -105,8 +106,8 @@ func (f *fleetFiles) inNamespace(namespace string) (note string, err error) {
 	return "", nil
 }
 
-// hintNamespace adds advice to the error of a user who lacks rights in all namespaces: to name a namespace. home is the
-// namespace of the kubeconfig, which is used without -n.
+// hintNamespace adds advice to the error of a user who may not read all namespaces: name a namespace with -n. named is
+// the namespace of -n. home is the default namespace in the kubeconfig.
 func (f *fleetFiles) hintNamespace(err error, named, home string) error {
 	if named != "" || !apierrors.IsForbidden(err) {
 		return err
@@ -129,7 +130,8 @@ func (f *fleetFiles) hintNamespace(err error, named, home string) error {
 
 func isClusterScoped[P interface{ GetNamespace() string }](p P) bool { return p.GetNamespace() == "" }
 
-// source returns the file that has an object. It also finds a policy to which the command has added a namespace.
+// source returns the file that contains the object. It also finds a policy that has no namespace in its file, by the
+// namespace that the command has set.
 func (f *fleetFiles) source(id hubv1.ObjectIdentity) string {
 	if source, ok := f.sources[id]; ok {
 		return source
@@ -138,8 +140,8 @@ func (f *fleetFiles) source(id hubv1.ObjectIdentity) string {
 	return f.sources[id]
 }
 
-// definitionsFor returns the definitions of the kinds in the files and in override policies. It leaves out definitions
-// that the user may not read.
+// definitionsFor returns the CustomResourceDefinitions of the kinds in the files, and of the kinds that their override
+// policies select. It leaves out definitions that the user may not read.
 func (r *fleetReader) definitionsFor(files *fleetFiles) (map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition, error) {
 	out := files.definitions()
 	var kinds []schema.GroupKind
@@ -171,13 +173,14 @@ func (r *fleetReader) definitionsFor(files *fleetFiles) (map[schema.GroupKind]*a
 	return out, nil
 }
 
-// fits checks objects against the definitions of their kinds.
+// fits checks objects against the CustomResourceDefinitions of their kinds.
 type fits struct {
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	read        map[schema.GroupVersionKind]*definition
 }
 
-// check returns why an object does not match its definition. An object of a kind without a definition is not checked.
+// check returns why an object does not match the CustomResourceDefinition of its kind. It returns nil if there is no
+// CustomResourceDefinition.
 func (f *fits) check(ctx context.Context, u *unstructured.Unstructured) error {
 	kind := u.GroupVersionKind()
 	crd := f.definitions[kind.GroupKind()]

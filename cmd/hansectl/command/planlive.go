@@ -12,12 +12,12 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// mostAskedLive is the maximum number of copies that one plan reads from members.
+// mostAskedLive is the maximum number of copies for which one plan makes dry runs on members.
 const mostAskedLive = 500
 
 const changedItself = "the members were not asked: the files change the object itself, and the hub can try override policies alone"
 
-// ask reads the copies that the plan changes from the members.
+// ask makes dry runs on members for the copies that the plan changes, and adds the results to the plan.
 func (p *planRun) ask(ctx context.Context, made *plan.Plan, files *fleetFiles) error {
 	c, err := p.hub.reader(&p.window)
 	if err != nil {
@@ -37,7 +37,8 @@ func (p *planRun) ask(ctx context.Context, made *plan.Plan, files *fleetFiles) e
 	return nil
 }
 
-// questionsOf returns the copies whose fields change. It skips an object that is itself in the files.
+// questionsOf returns the copies whose fields the plan changes. It skips objects that are themselves in the files,
+// because dry runs on members can only use other override policies.
 func questionsOf(made *plan.Plan, files *fleetFiles) []memberQuestion {
 	var out []memberQuestion
 	for _, c := range made.Changes {
@@ -54,7 +55,7 @@ func questionsOf(made *plan.Plan, files *fleetFiles) []memberQuestion {
 	return out
 }
 
-// answered adds the answers of members to a plan, in the order of the plan's changes.
+// answered adds the results of the dry runs to the plan.
 func answered(made *plan.Plan, answers []memberAnswer) {
 	live, fields := made.Live, map[hubv1.ObjectIdentity]map[string][]plan.Field{}
 	live.Asked = len(answers)

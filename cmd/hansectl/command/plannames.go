@@ -9,8 +9,8 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// unknownNames returns notes about names in spec.clusters.names of placements that no cluster has. some is true if the
-// user sees only a part of the clusters.
+// unknownNames returns notes about clusters that placements name in spec.clusters.names but that do not exist. some is
+// true if the user sees only some of the clusters.
 func unknownNames(placements []hubv1.PlacementObject, clusters []*hubv1.MemberCluster, some bool) []string {
 	var known []string
 	for _, c := range clusters {

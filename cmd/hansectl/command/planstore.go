@@ -30,7 +30,7 @@ type storedPlan struct {
 	// Format is the version of the file's format.
 	Format string      `json:"format"`
 	Made   metav1.Time `json:"made"`
-	// Namespace of the plan. It is empty for all namespaces.
+	// Namespace is the namespace to which the plan is limited. It is empty if the plan covers all namespaces.
 	Namespace string         `json:"namespace,omitempty"`
 	Versions  []plan.Version `json:"versions"`
 	Plan      plan.Plan      `json:"plan"`
@@ -38,7 +38,8 @@ type storedPlan struct {
 
 const planFormat = "hanse.dev/plan/1"
 
-// save stores a plan with the resource versions of its inputs. It replaces an existing file.
+// save stores a plan in a file, with the versions of the objects from which the plan was made. It replaces an existing
+// file.
 func (p *planRun) save(made plan.Plan, s *snapshot) error {
 	text, err := json.MarshalIndent(storedPlan{
 		Format: planFormat, Made: metav1.NewTime(time.Now().UTC().Truncate(time.Second)), Namespace: s.namespace,
@@ -53,7 +54,7 @@ func (p *planRun) save(made plan.Plan, s *snapshot) error {
 	return nil
 }
 
-// planShow is one run of the command.
+// planShow has the arguments of one run of the command plan show.
 type planShow struct {
 	hub     *hub
 	window  window
@@ -118,7 +119,7 @@ func readPlan(file string) (*storedPlan, error) {
 	return stored, nil
 }
 
-// versions returns the current versions of all inputs of a stored plan.
+// versions returns the current versions of the objects from which a stored plan was made.
 func (p *planShow) versions(ctx context.Context, stored *storedPlan) ([]plan.Version, []string, error) {
 	r, err := newFleetReader(ctx, p.hub, &p.window, &progress{to: p.hub.streams.ErrOut, began: time.Now()})
 	if err != nil {
@@ -166,12 +167,13 @@ func versionsOfBundles(bundles []hubv1.BundleObject) ([]plan.Version, error) {
 	return out, nil
 }
 
-// isRead reports whether all objects of the kind are listed, so that no single request is needed.
+// isRead reports whether hansectl lists all objects of the kind anyway. Objects of other kinds are read with one
+// request each.
 func isRead(o plan.Object) bool {
 	return o.Group == hubv1.GroupVersion.Group && !slices.Contains([]string{"ResourceBinding", "ClusterResourceBinding", hubv1.BundleKind, hubv1.ClusterBundleKind, hubv1.FederatedOperatorKind}, o.Kind)
 }
 
-// version returns the current version of an object. It is nil if the object was deleted.
+// version returns the current version of an object. It returns nil if the object does not exist any more.
 func (r *fleetReader) version(of plan.Version) (*plan.Version, error) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(of.APIVersion)

@@ -93,8 +93,8 @@ func (h *hub) problems(ctx context.Context, w *window, out output, limit int) er
 	return out.print(h.streams.Out, found.Worst(limit))
 }
 
-// eachPolicy reads the conditions of all policies of a namespace. Without a namespace, it reads all policies, including
-// the cluster-scoped ones. It skips kinds that the user may not list, with a warning.
+// eachPolicy reads the conditions of all policies in a namespace. If the namespace is empty, it reads all policies,
+// including the cluster-scoped ones. If the user may not list a kind, it prints a warning and skips the kind.
 func (h *hub) eachPolicy(ctx context.Context, c client.Client, namespace string, visit func(of string, conditions []metav1.Condition)) error {
 	kinds := []client.ObjectList{&hubv1.PlacementList{}, &hubv1.OverridePolicyList{}}
 	if namespace == "" {
@@ -124,8 +124,8 @@ func (h *hub) eachPolicy(ctx context.Context, c client.Client, namespace string,
 	return nil
 }
 
-// eachBundle reads the bundles of a namespace. Without a namespace, it reads all bundles, including the cluster-scoped
-// ones and the operators. It skips kinds that the user may not list, with a warning.
+// eachBundle reads the bundles in a namespace. If the namespace is empty, it reads all bundles, including
+// ClusterBundles and operators. If the user may not list a kind, it prints a warning and skips the kind.
 func (h *hub) eachBundle(ctx context.Context, c client.Client, namespace string, visit func(hubv1.BundleObject)) error {
 	kinds := []client.ObjectList{&hubv1.BundleList{}}
 	if namespace == "" {

@@ -10,7 +10,7 @@ import (
 
 const (
 	pollEvery = 500 * time.Millisecond
-	// sayEvery is the interval between the messages of a wait without progress.
+	// sayEvery is the interval of the messages "still waiting" while a wait makes no progress.
 	sayEvery = 10 * time.Second
 )
 
@@ -20,8 +20,9 @@ var errTimeout = errors.New("timed out")
 // look is a function that reads the progress of an operation.
 type look func(ctx context.Context) (state string, done bool, err error)
 
-// await polls until the operation is done. It prints each new state with the elapsed time, and a message every
-// sayEvery. After the timeout it returns errTimeout with the last state.
+// await calls the function "at" again and again until the operation is done. It prints each new state with the elapsed
+// time, and a message every sayEvery if the state stays the same. After the timeout it returns errTimeout with the last
+// state.
 func await(ctx context.Context, w io.Writer, timeout time.Duration, at look) (string, error) {
 	began := time.Now()
 	timer := time.NewTimer(timeout)
@@ -74,7 +75,7 @@ func (p *progress) tell(format string, args ...any) {
 	fmt.Fprintf(p.to, "  %3.0fs  %s\n", now.Sub(p.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// decided returns a function that prints the number of objects that are decided so far.
+// decided returns a function that prints on how many objects the run has decided so far.
 func (p *progress) decided(what string) func(n, of int) {
 	return func(n, of int) { p.tell("decided on %d of %d objects %s", n, of, what) }
 }

@@ -98,7 +98,7 @@ func aboutToPrune(copies []view.UnclaimedCopy) string {
 	return strings.Join(parts, ", ") + "."
 }
 
-// pruneCopies removes the copies cluster by cluster, in the order in which they were listed.
+// pruneCopies deletes the copies on several clusters at the same time. The results have the order of the copies.
 func pruneCopies(ctx context.Context, views *memberview.Client, copies []view.UnclaimedCopy) view.Pruned {
 	var byCluster [][]view.UnclaimedCopy
 	for i, c := range copies {

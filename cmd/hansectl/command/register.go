@@ -17,18 +17,18 @@ import (
 const (
 	// secretKey is the key of the kubeconfig in the Secret.
 	secretKey = "kubeconfig"
-	// clusterIDAnnotation is an annotation of the Secret with the cluster's ID, so that a later unjoin cannot change
-	// another cluster.
+	// clusterIDAnnotation is an annotation of the Secret with the ID of the cluster. A later unjoin compares it with the
+	// ID of the cluster that it reaches.
 	clusterIDAnnotation = hubv1.Prefix + "cluster-id"
-	// serverAnnotation is an annotation of the Secret with the address in its kubeconfig. A later rotate uses this
-	// address, because hansectl never reads the Secret's data.
+	// serverAnnotation is an annotation of the Secret with the address of the member. A later rotate reads this address,
+	// because hansectl never reads the kubeconfig in the Secret.
 	serverAnnotation = hubv1.Prefix + "server"
 )
 
 var errNoHub = errors.New("no hub of Hanse is installed there: install the chart hanse-hub first")
 
 // admit reads the MemberClusters, and checks whether this cluster may join under this name. It returns the
-// MemberCluster of that name, which may be nil.
+// MemberCluster of this name, or nil if there is none.
 func admit(ctx context.Context, hub client.Client, name, clusterID string) (*hubv1.MemberCluster, error) {
 	var members hubv1.MemberClusterList
 	err := hub.List(ctx, &members)
@@ -47,7 +47,8 @@ func admit(ctx context.Context, hub client.Client, name, clusterID string) (*hub
 	return admitted(members.Items, name, clusterID)
 }
 
-// admitted checks whether a cluster may join. A cluster has one name, and a name belongs to one cluster.
+// admitted checks whether a cluster may join under this name: a cluster has only one name, and a name belongs to only
+// one cluster.
 func admitted(members []hubv1.MemberCluster, name, clusterID string) (*hubv1.MemberCluster, error) {
 	var existing *hubv1.MemberCluster
 	for i := range members {
@@ -71,8 +72,8 @@ func admitted(members []hubv1.MemberCluster, name, clusterID string) (*hubv1.Mem
 	return existing, nil
 }
 
-// checkHubItself compares the ID of the cluster with the flag --hub-itself. The ID alone proves nothing, because any
-// server can return the hub's ID.
+// checkHubItself checks that the flag --hub-itself is set if and only if the cluster has the ID of the hub. The ID
+// alone proves nothing, because any server can return the hub's ID.
 func checkHubItself(said bool, hubID, clusterID string) error {
 	switch {
 	case said && clusterID != hubID:
@@ -118,8 +119,8 @@ func describeAllowed(a hubv1.AllowedNamespaces) string {
 	return string(a.From)
 }
 
-// putSecret writes the kubeconfig without reading the Secret. known is true if the MemberCluster already refers to this
-// Secret.
+// putSecret writes the kubeconfig into the Secret without reading its data. known is true if the MemberCluster already
+// refers to this Secret.
 func putSecret(ctx context.Context, hub client.Client, ref hubv1.SecretKeyRef, kubeconfig []byte, m *memberCluster, known bool) (string, error) {
 	notes := map[string]string{clusterIDAnnotation: m.clusterID, serverAnnotation: m.address.server}
 	key := client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: ref.Name}

@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// renderRun is one run of the command.
+// renderRun has the arguments of one run of the command render.
 type renderRun struct {
 	hub      *hub
 	window   window
@@ -127,7 +127,7 @@ func (r *renderRun) run(ctx context.Context, kind, name string) error {
 	return nil
 }
 
-// readHub reads the inputs of a decision from the hub and applies the files to them.
+// readHub reads the object and all inputs for its manifests from the hub, and applies the files to them.
 func (r *renderRun) readHub(ctx context.Context, in *plan.RenderInput, files *fleetFiles, kind, name string) error {
 	c, err := r.hub.reader(&r.window)
 	if err != nil {
@@ -170,7 +170,7 @@ func (r *renderRun) readHub(ctx context.Context, in *plan.RenderInput, files *fl
 	return r.readAround(ctx, c, in, files, id.Namespace)
 }
 
-// readAround reads the clusters, the policies and the labels of the namespace.
+// readAround reads the clusters, the override policies and the labels of the namespace.
 func (r *renderRun) readAround(ctx context.Context, c client.Client, in *plan.RenderInput, files *fleetFiles, namespace string) error {
 	var members hubv1.MemberClusterList
 	if err := c.List(ctx, &members); err != nil {

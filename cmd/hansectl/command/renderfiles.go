@@ -19,8 +19,8 @@ import (
 
 var errNoClusterInFiles = errors.New("no MemberCluster in the files: add them, such as the output of kubectl get memberclusters -o yaml")
 
-// readFiles reads all inputs from the files. If the files have no binding of the object, it uses the placements in the
-// files.
+// readFiles reads all inputs from the files. If the files have no binding of the object, it decides on the clusters
+// with the placements in the files.
 func (r *renderRun) readFiles(ctx context.Context, in *plan.RenderInput, files *fleetFiles, kind, name string) error {
 	namespace := *r.hub.flags.Namespace
 	fleet, _ := files.fleet(time.Now(), namespace)
@@ -49,7 +49,8 @@ func (r *renderRun) readFiles(ctx context.Context, in *plan.RenderInput, files *
 	return nil
 }
 
-// find returns the object of a kind and name. Without a namespace the name must be unique.
+// find returns the object of this kind and name in the files. If namespace is empty, only one object may have this kind
+// and name.
 func (f *fleetFiles) find(kind, name, namespace string) (*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	var names []string
@@ -68,12 +69,13 @@ func (f *fleetFiles) find(kind, name, namespace string) (*unstructured.Unstructu
 	return nil, fmt.Errorf("the files have %s: name the group, as in KIND.GROUP, or the namespace", strings.Join(names, " and "))
 }
 
-// isKind reports whether the text may name the kind of an object.
+// isKind reports whether the user's text may name the kind of the object.
 func isKind(u *unstructured.Unstructured, text string) bool {
 	return isNamed(u.GroupVersionKind(), text)
 }
 
-// isNamed compares kinds as kubectl does, but without the short names and plurals of a server.
+// isNamed reports whether the user's text names the kind, by its singular, or by its usual plural, with or without the
+// group. Unlike kubectl, it knows no short names.
 func isNamed(gvk schema.GroupVersionKind, text string) bool {
 	plural, singular := meta.UnsafeGuessKindToResource(gvk)
 	word, group, grouped := strings.Cut(strings.ToLower(text), ".")

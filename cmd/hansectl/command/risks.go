@@ -17,9 +17,9 @@ const (
 
 // risk is a right that makes its holder an administrator of the cluster if the right is granted in all namespaces.
 type risk struct {
-	// what is the granted resource in the syntax of --grant, with its group unless it is the core group.
+	// what is the resource in the syntax of --grant, such as "secrets" or "apps/deployments".
 	what string
-	// verbs are the dangerous verbs. Each of them alone is dangerous.
+	// verbs are the dangerous verbs. A single one of them is enough.
 	verbs []string
 	why   string
 }
@@ -29,8 +29,8 @@ var (
 	writes         = []string{"create", "update", "patch"}
 )
 
-// kindRisks are the risky rights that a grant of a kind contains. They are the same as in
-// charts/hanse-member/files/risks.yaml.
+// kindRisks are the risky rights that the grant of a kind can contain. charts/hanse-member/files/risks.yaml has the
+// same list.
 var kindRisks = []risk{
 	{"secrets", readsAndWrites, "it reads every Secret, those of kube-system too, and gets the token of any ServiceAccount by one"},
 	{"pods", writes, runsPods},
@@ -52,8 +52,8 @@ var kindRisks = []risk{
 	{"certificates.k8s.io/certificatesigningrequests", writes, "it asks for certificates, which some clusters approve by themselves"},
 }
 
-// otherRisks are risky rights that neither the chart nor --grant can add. Only a role that a user has written can
-// contain them.
+// otherRisks are risky rights that neither the chart nor --grant gives to the hub. The hub can have them only by a role
+// that a user has written.
 var otherRisks = []risk{
 	{"rbac.authorization.k8s.io/roles", []string{"escalate", "bind"}, isAdmin},
 	{"rbac.authorization.k8s.io/clusterroles", []string{"escalate", "bind"}, isAdmin},
@@ -68,7 +68,8 @@ var otherRisks = []risk{
 	{"certificates.k8s.io/certificatesigningrequests/approval", []string{"update", "patch"}, "it approves its own certificates"},
 }
 
-// risks returns the risky rights in rules for all namespaces. It skips rules with resource names.
+// risks describes the risky rights in rules that apply to all namespaces. It skips rules that are limited to named
+// objects.
 func risks(rules []rbacv1.PolicyRule) []string {
 	var out []string
 	add := func(text string) {
@@ -113,7 +114,7 @@ func (r risk) namespaced() bool {
 	return r.why == runsPods || strings.HasPrefix(r.what, "pods/") || strings.HasPrefix(r.what, "serviceaccounts") || r.what == "secrets"
 }
 
-// of reports whether a rule without wildcards in its groups and resources contains the right.
+// of reports whether a rule contains the right. The rule must have no wildcards in its groups and resources.
 func (r risk) of(rule rbacv1.PolicyRule) bool {
 	if !slices.ContainsFunc(rule.Verbs, func(verb string) bool { return verb == rbacv1.VerbAll || slices.Contains(r.verbs, verb) }) {
 		return false

@@ -31,7 +31,7 @@ hanse.dev/rollout-undo on the object. You need the verb of the same name on plac
 	return cmd
 }
 
-// staged is an object with a rollout, and its binding.
+// staged is an object whose changes are rolled out in waves, with its binding.
 type staged struct {
 	id      hubv1.ObjectIdentity
 	object  *unstructured.Unstructured // nil if the object is deleted
@@ -68,8 +68,8 @@ func (h *hub) readStaged(ctx context.Context, c client.Client, id hubv1.ObjectId
 	return s, fmt.Errorf("%s has no revision yet: until the hub has stored one, a change goes to all clusters at once", id)
 }
 
-// followed returns the placement that an object follows. It is nil if the object follows no placement, or if the user
-// may not read it.
+// followed returns the placement that an object follows. It returns nil if the object follows no placement, or if the
+// user may not read the placement.
 func (h *hub) followed(ctx context.Context, c client.Client, b hubv1.BindingObject) (placementObject, error) {
 	ref := b.BindingSpec().PlacementRef
 	if ref == nil {
@@ -86,7 +86,7 @@ func (h *hub) followed(ctx context.Context, c client.Client, b hubv1.BindingObje
 	return nil, nil
 }
 
-// placementArguments requires a placement, followed by arguments with these names.
+// placementArguments requires one argument for a placement, and then one argument for each of the names.
 func placementArguments(names ...string) cobra.PositionalArgs {
 	return usage(func(cmd *cobra.Command, args []string) error {
 		if err := arguments(append([]string{"PLACEMENT"}, names...)...)(cmd, args); err != nil {

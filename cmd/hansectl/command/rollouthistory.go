@@ -128,8 +128,8 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64) erro
 	return nil
 }
 
-// undoneInBundle returns an error for a bundle and for an object of a bundle, because these have no revisions. For an
-// operator, the error says which versions an earlier chart must have.
+// undoneInBundle returns an error if the object is a bundle or belongs to a bundle, because the hub stores no revisions
+// of these. For an operator, the error also says which versions of its kinds the earlier chart must define.
 func (h *hub) undoneInBundle(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) error {
 	binding, err := readBinding(ctx, c, id)
 	if err != nil {

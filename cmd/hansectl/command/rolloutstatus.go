@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// rolloutStatus is one run of rollout status.
+// rolloutStatus has the arguments of one run of rollout status.
 type rolloutStatus struct {
 	hub     *hub
 	out     output
@@ -73,7 +73,7 @@ func (s *rolloutStatus) check(cmd *cobra.Command) error {
 	return s.out.check(cmd)
 }
 
-// sight is the state of a rollout at one time.
+// sight is the state of a rollout at the time at which the command read it.
 type sight struct {
 	shown    shown
 	result   view.RolloutResult
@@ -108,7 +108,8 @@ func (s *rolloutStatus) run(ctx context.Context, kind, name string) error {
 	return err
 }
 
-// follow prints each step until the rollout has ended. If the hub's API server does not answer, it tries again.
+// follow reads the rollout again and again, and prints each new state, until the rollout has ended. If a reading fails,
+// it prints a warning and tries again.
 func (s *rolloutStatus) follow(ctx context.Context, first sight, see func(context.Context) (sight, error)) (sight, error) {
 	last := first
 	timeout := cmp.Or(s.timeout, math.MaxInt64)
@@ -156,7 +157,8 @@ func (s *rolloutStatus) seeObject(ctx context.Context, c client.Client, kind, na
 	return sight{r, r.Result, r.Progress}, nil
 }
 
-// seePlacement reads the rollouts of a placement. It reads the objects only if the output needs them.
+// seePlacement reads the state of a placement's rollouts. With --watch, it does not read the objects, because only
+// their counts are printed.
 func (s *rolloutStatus) seePlacement(ctx context.Context, c client.Client, kind, name string) (sight, error) {
 	p, err := s.hub.rollingPlacement(ctx, c, kind, name)
 	if err != nil {

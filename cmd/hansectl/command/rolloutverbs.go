@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// rollingPlacement reads a placement that has a rollout.
+// rollingPlacement reads a placement, and returns an error if the placement has no rollout.
 func (h *hub) rollingPlacement(ctx context.Context, c client.Client, kind, name string) (placementObject, error) {
 	p := emptyPlacement(kind)
 	if err := h.readPlacement(ctx, c, p, name); err != nil {
@@ -25,7 +25,7 @@ func (h *hub) rollingPlacement(ctx context.Context, c client.Client, kind, name 
 	return p, nil
 }
 
-// asking is a placement whose rollouts the user controls.
+// asking is a placement whose rollouts the user controls by a command, such as pause or approve.
 type asking struct {
 	hub       *hub
 	client    client.Client
@@ -33,7 +33,7 @@ type asking struct {
 	named     string // such as placement/web
 }
 
-// ask reads the placement that an argument names.
+// ask reads the placement that the argument names.
 func (h *hub) ask(ctx context.Context, arg string) (*asking, error) {
 	c, _, err := h.connect()
 	if err != nil {
@@ -56,7 +56,7 @@ func (a *asking) annotate(ctx context.Context, change func(map[string]string)) e
 
 func (a *asking) says(format string, args ...any) { says(a.hub.streams.Out, a.named, format, args...) }
 
-// steering reads the objects of the placement.
+// steering returns the placement with the bindings of its objects, for package rollout.
 func (a *asking) steering(ctx context.Context) (rollout.Steering, error) {
 	objects, err := followers(ctx, a.client, a.placement)
 	return rollout.Steering{Placement: a.placement, Named: a.named, Objects: objects}, err
@@ -186,7 +186,7 @@ func (h *hub) skip(ctx context.Context, placement, cluster string) error {
 	return nil
 }
 
-// promotion is one run of promote.
+// promotion has the arguments of one run of rollout promote.
 type promotion struct {
 	hub       *hub
 	full, yes bool
@@ -245,7 +245,7 @@ func (p *promotion) run(ctx context.Context, placement string) error {
 	return nil
 }
 
-// completeWaves completes placements, and then the waves of the placement that wait for an approval.
+// completeWaves completes the name of a placement, and then the names of its waves that wait for an approval.
 func (h *hub) completeWaves(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) != 1 {
 		return h.completePlacements(cmd, args, typed)

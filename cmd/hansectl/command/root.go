@@ -1,8 +1,8 @@
 // Package command has the commands of hansectl, one file each, and their shared code.
 //
-// Commands send requests to API servers with the user's own rights. They contain few decisions of their own. Package
-// view determines their output, package placement which placement an object follows, and package decide the decisions
-// that explain and simulate show. The hub decides everything else.
+// Commands send requests to API servers with the user's own rights. They contain few rules of their own. Package view
+// determines the output of commands. Package placement determines which placement an object follows. Package decide
+// makes the decisions that explain and simulate show. The hub decides everything else.
 //   - A command names each change, line by line, on standard output when it happens.
 //   - Every command can be run again: it finishes the work of an interrupted run.
 //   - Commands write credentials of members to the hub and never read them back.
@@ -17,7 +17,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// New returns the root command. name is the name by which the user calls it, "hansectl" or "kubectl hanse".
+// New returns the root command. name is the command with which the user has called the program: "hansectl" or "kubectl
+// hanse".
 func New(name, version string, streams genericiooptions.IOStreams) *cobra.Command {
 	out := &written{Writer: streams.Out}
 	streams.Out = out
@@ -53,7 +54,8 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 	return root
 }
 
-// forgetAfter makes every command delete the objects that it created on the hub, also after an error.
+// forgetAfter makes every command delete the objects that it created on the hub, such as a proof of identity. It does
+// so also after an error.
 func (h *hub) forgetAfter(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -66,7 +68,7 @@ func (h *hub) forgetAfter(cmd *cobra.Command) {
 	}
 }
 
-// rename replaces the name of the program in the examples by the name that the user calls.
+// rename replaces "hansectl" in the examples of all commands by the name with which the user calls the program.
 func rename(cmd *cobra.Command, name string) {
 	cmd.Example = strings.ReplaceAll(cmd.Example, "  hansectl ", "  "+name+" ")
 	for _, sub := range cmd.Commands() {
@@ -74,7 +76,7 @@ func rename(cmd *cobra.Command, name string) {
 	}
 }
 
-// usage adds a hint to errors about arguments.
+// usage wraps a check of arguments. It adds a hint to the errors of the check.
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
@@ -84,13 +86,13 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// usageError returns the error with the exit code 2.
+// usageError returns the error with a hint and the exit code 2.
 func usageError(cmd *cobra.Command, err error) error {
 	return &ExitError{Code: 2, Err: fmt.Errorf("%w\nsee '%s --help'", err, cmd.CommandPath())}
 }
 
-// knownCommand checks the arguments of a command that only has subcommands: an argument is the name of an unknown
-// subcommand.
+// knownCommand checks the arguments of a command that has only subcommands. Any argument is an error, because it is not
+// the name of a subcommand.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -99,7 +101,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("there is no command %q%s", args[0], didYouMean(cmd.SuggestionsFor(args[0])))
 }
 
-// deprecated makes a command print the command that replaces it.
+// deprecated makes a command print a warning with the name of its successor.
 func (h *hub) deprecated(cmd *cobra.Command, name string) *cobra.Command {
 	cmd.PreRun = func(*cobra.Command, []string) {
 		h.warn(fmt.Sprintf("warning: hansectl %s is deprecated and goes with the next minor version: use hansectl %s\n", name, successors[name]))
@@ -107,10 +109,10 @@ func (h *hub) deprecated(cmd *cobra.Command, name string) *cobra.Command {
 	return cmd
 }
 
-// successors of deprecated commands.
+// successors maps the names of deprecated commands to the names of their successors.
 var successors = map[string]string{"get clusters": "clusters", "top": "problems"}
 
-// arguments requires exactly the arguments with these names.
+// arguments requires as many arguments as there are names. The names are used in errors.
 func arguments(names ...string) cobra.PositionalArgs {
 	return usage(func(_ *cobra.Command, args []string) error {
 		switch {

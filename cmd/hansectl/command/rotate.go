@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// rotate is one run of the command.
+// rotate has the arguments of one run of the command rotate.
 type rotate struct {
 	hub *hub
 
@@ -99,7 +99,7 @@ func (r *rotate) run(ctx context.Context) error {
 	return r.byHub(ctx, hub, cluster)
 }
 
-// byHub makes the hub request the new token over its connection to the member.
+// byHub asks the hub to request a new token. The hub uses the connection to the member that it already has.
 func (r *rotate) byHub(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster) error {
 	out := r.hub.streams.Out
 	before := cluster.Status.Credentials
@@ -156,8 +156,8 @@ func (r *rotate) byAdmin(ctx context.Context, hub client.Client, cluster *hubv1.
 	return m.revokeOthers(ctx, out, uid, made.Secret)
 }
 
-// awaitCredentials waits until the hub uses the new credentials, and has revoked the old ones if it has the right to do
-// so.
+// awaitCredentials waits until the hub uses the new credentials. The function wanted reports whether the credentials in
+// the status of the MemberCluster are the new ones.
 func awaitCredentials(ctx context.Context, out io.Writer, hub client.Client, name string, timeout time.Duration, wanted func(*hubv1.CredentialsStatus) bool) error {
 	state, err := await(ctx, out, timeout, func(ctx context.Context) (string, bool, error) {
 		m, err := readCluster(ctx, hub, name)

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// mostTypos is the maximum number of letters by which a word and a suggested name may differ.
+	// mostTypos is the maximum number of letters by which the typed word and a suggested name may differ.
 	mostTypos = 2
 	// mostSimilar is the maximum number of suggested names.
 	mostSimilar = 3
 )
 
-// similar returns the names that a mistyped word may mean, the most similar name first. At most half of the letters may
-// differ.
+// similar returns the names that a mistyped word may mean, the most similar name first. Fewer than half of the letters
+// of the word may differ.
 func similar(word string, names []string) []string {
 	var found []string
 	typos := map[string]int{}
@@ -56,7 +56,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// didYouMean returns a question with the names, to append to an error. It is empty without names.
+// didYouMean returns a question with the names, as the end of an error. It returns an empty text if there are no names.
 func didYouMean(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -76,8 +76,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usageError(cmd, err)
 }
 
-// similarKinds returns the kinds of the hub that a mistyped kind may mean. The kinds have a group if the mistyped kind
-// has a group.
+// similarKinds returns the names of kinds of the hub that a mistyped kind may mean. If the mistyped kind has a group,
+// these names also have their groups.
 func (h *hub) similarKinds(typed string) []string {
 	var names []string
 	for _, r := range h.readableKinds() {
@@ -90,7 +90,8 @@ func (h *hub) similarKinds(typed string) []string {
 	return similar(strings.ToLower(typed), names)
 }
 
-// readableKinds returns the kinds of the hub that can be read. It skips groups whose API server does not answer.
+// readableKinds returns the kinds of the hub that have the verbs get and list. It skips groups whose API server does
+// not answer.
 func (h *hub) readableKinds() []metav1.APIResource {
 	client, err := h.flags.ToDiscoveryClient()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// simulate is one run of the command.
+// simulate has the arguments of one run of the command simulate.
 type simulate struct {
 	hub     *hub
 	window  window

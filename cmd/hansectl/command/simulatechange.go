@@ -21,12 +21,13 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// fleetChanges are the changes of the fleet that the flags of simulate describe.
+// fleetChanges are the changes of the fleet that the user requests by flags of simulate.
 type fleetChanges struct {
 	withoutClusters, withoutRegions, addClusters, setLabels []string
 }
 
-// applyTo changes the fleet, and returns one line for each change. An error names the flag and its value.
+// applyTo makes the changes in the fleet, and returns one line of text for each change. An error names the flag and its
+// value.
 func (c fleetChanges) applyTo(ctx context.Context, f *decide.Fleet) ([]string, error) {
 	f.Clusters = slices.Clone(f.Clusters)
 	var said []string
@@ -96,7 +97,8 @@ func checkLabel(key, value string) error {
 	return nil
 }
 
-// addCluster adds a cluster from a file, or from a name with labels.
+// addCluster adds simulated clusters to the fleet. text is the name of a file with MemberClusters, or the name of a
+// cluster with labels.
 func addCluster(ctx context.Context, f *decide.Fleet, text string) (string, error) {
 	var clusters []*hubv1.MemberCluster
 	if isFile(text) {
@@ -170,7 +172,7 @@ func assumed(c *hubv1.MemberCluster, now time.Time) *hubv1.MemberCluster {
 	return c
 }
 
-// described returns the description of an added cluster, and the data of the cluster that is not known.
+// described describes an added cluster, and what the simulation assumes about unknown data of the cluster.
 func described(c *hubv1.MemberCluster) string {
 	text := fmt.Sprintf("cluster %s joins", c.Name)
 	var labels []string

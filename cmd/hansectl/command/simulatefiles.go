@@ -29,7 +29,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// fleetFiles has the objects in the files of plan, simulate, diff and render, each object once.
+// fleetFiles has the objects in the files of plan, simulate, diff and render.
 type fleetFiles struct {
 	sources    map[hubv1.ObjectIdentity]string                     // file of each object
 	policies   map[hubv1.ObjectIdentity]*unstructured.Unstructured // clusters, placements and overrides, as written in the files
@@ -39,12 +39,12 @@ type fleetFiles struct {
 	bindings   []hubv1.BindingObject
 	bundles    []hubv1.BundleObject
 	objects    []*unstructured.Unstructured
-	// bundled are the objects of bundles that the files change.
+	// bundled are the objects of bundles that the files change. applyBundles sets it.
 	bundled map[hubv1.ObjectIdentity]bool
 }
 
-// readFiles reads the same inputs as kubectl: YAML and JSON, several documents, lists and directories. It returns an
-// error for an object of Hanse's kinds that the hub's API server would refuse.
+// readFiles reads files in the forms that kubectl accepts: YAML and JSON, several documents, lists and directories. It
+// returns an error for an object of Hanse's kinds that the hub's API server would refuse.
 func readFiles(ctx context.Context, options cliresource.FilenameOptions) (*fleetFiles, error) {
 	files := &fleetFiles{sources: map[hubv1.ObjectIdentity]string{}, policies: map[hubv1.ObjectIdentity]*unstructured.Unstructured{}}
 	if len(options.Filenames) == 0 && options.Kustomize == "" {
@@ -128,7 +128,8 @@ func (f *fleetFiles) empty() bool {
 	return len(f.clusters)+len(f.placements)+len(f.overrides)+len(f.bundles)+len(f.objects) == 0
 }
 
-// said returns the numbers of objects as the beginning of a sentence: "2 placements and 1 object of the files are".
+// said returns the numbers of objects in the files as the beginning of a sentence: "2 placements and 1 object of the
+// files are".
 func (f *fleetFiles) said() string {
 	var parts []string
 	for _, p := range []struct {
@@ -153,7 +154,8 @@ func (f *fleetFiles) said() string {
 	return text + " of the files are"
 }
 
-// fleet returns a fleet that has only the objects of the files. An object without a namespace is cluster-scoped.
+// fleet returns a fleet that has only the objects of the files, and notes about what is not considered. namespace is
+// for policies and bundles without a namespace. Other objects without a namespace count as cluster-scoped.
 func (f *fleetFiles) fleet(now time.Time, namespace string) (decide.Fleet, []string) {
 	fleet := decide.Fleet{Now: now, NamespaceLabels: map[string]map[string]string{}}
 	for _, c := range f.clusters {
@@ -185,7 +187,7 @@ func (f *fleetFiles) fleet(now time.Time, namespace string) (decide.Fleet, []str
 	return fleet, notes
 }
 
-// defaultNamespaces sets the namespace of policies without a namespace, if their kind is namespaced.
+// defaultNamespaces sets the namespace of Placements, OverridePolicies and Bundles that have none in their file.
 func (f *fleetFiles) defaultNamespaces(namespace string) {
 	locate := func(o client.Object) {
 		if o.GetNamespace() == "" {
@@ -209,8 +211,8 @@ func (f *fleetFiles) defaultNamespaces(namespace string) {
 	}
 }
 
-// addNamespaceLabels adds the labels of a Namespace to all. For another object, it adds the label
-// kubernetes.io/metadata.name of the object's namespace.
+// addNamespaceLabels adds to the map all what an object shows about the labels of a namespace. A Namespace shows all
+// its labels. Any other object shows only the label kubernetes.io/metadata.name of its namespace.
 func addNamespaceLabels(all map[string]map[string]string, u *unstructured.Unstructured) {
 	name := u.GetNamespace()
 	isNamespace := u.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Namespace"}
@@ -228,7 +230,8 @@ func addNamespaceLabels(all map[string]map[string]string, u *unstructured.Unstru
 	}
 }
 
-// definitions returns the definitions in the files, by kind. It skips a definition that cannot be read.
+// definitions returns the CustomResourceDefinitions in the files, by the kind that they define. It skips definitions
+// that cannot be read.
 func (f *fleetFiles) definitions() map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition {
 	definitions := map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}
 	for _, u := range f.objects {
@@ -244,16 +247,17 @@ func (f *fleetFiles) definitions() map[schema.GroupKind]*apiextensionsv1.CustomR
 
 var errBindings = errors.New("bindings are written by the hub alone: leave them out, or ask no hub with --offline")
 
-// hubKinds has the kinds and bundles of a hub.
+// hubKinds knows the kinds and bundles of a hub, or of the files that replace a hub.
 type hubKinds interface {
-	// locate sets the namespace of an object without a namespace, if its kind is namespaced.
+	// locate sets the namespace of an object that has none, if the kind of the object is namespaced. known has the
+	// CustomResourceDefinitions in the changed files.
 	locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
-	// complete adds data that affects the decision and is not part of the object, such as its binding. known has
-	// definitions that need not be read from the hub.
+	// complete adds to o the data that a decision needs and that is not part of the object, such as its scale path. known
+	// has the CustomResourceDefinitions that need not be read from the hub.
 	complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
-	// bundled returns the bundles of the hub, and the source of the inputs for decisions on their objects.
+	// bundled returns the bundles of the hub, and the source that reads their objects.
 	bundled() ([]hubv1.BundleObject, inputs.Source)
-	// within reports whether the fleet has the objects of a namespace.
+	// within reports whether the fleet contains the objects of a namespace.
 	within(namespace string) bool
 }
 
@@ -308,7 +312,8 @@ func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
 	return f.applyBundles(fleet, kinds)
 }
 
-// policiesOver returns the override policies after the files are applied. there are the policies of the hub.
+// policiesOver returns the override policies that exist after the files are applied. The argument "there" has the
+// policies of the hub.
 func (f *fleetFiles) policiesOver(there []hubv1.OverridePolicyObject) []hubv1.OverridePolicyObject {
 	out := slices.DeleteFunc(slices.Clone(there), func(p hubv1.OverridePolicyObject) bool {
 		return slices.ContainsFunc(f.overrides, func(o hubv1.OverridePolicyObject) bool { return overrides.RefOf(o) == overrides.RefOf(p) })
@@ -316,7 +321,8 @@ func (f *fleetFiles) policiesOver(there []hubv1.OverridePolicyObject) []hubv1.Ov
 	return append(out, f.overrides...)
 }
 
-// written returns an object as it is in its file. It also finds a policy whose namespace was added by the command.
+// written returns an object exactly as it is in its file. It also finds a policy to which the command has added a
+// namespace.
 func (f *fleetFiles) written(kind string, o client.Object) *unstructured.Unstructured {
 	id := hubv1.ObjectIdentity{Group: hubv1.GroupVersion.Group, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	if u, ok := f.policies[id]; ok {
@@ -326,7 +332,8 @@ func (f *fleetFiles) written(kind string, o client.Object) *unstructured.Unstruc
 	return f.policies[id]
 }
 
-// appliedTo returns a hub object with a file applied. It returns the hub object itself if nothing changes.
+// appliedTo returns the hub object "there" after a file is applied to it. If the file changes nothing, it returns the
+// same pointer.
 func appliedTo[T client.Object](there T, file *unstructured.Unstructured) (T, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(there)
 	if err != nil {

@@ -22,28 +22,31 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// fleetReader reads the inputs of scheduling from the hub.
+// fleetReader reads from the hub the inputs of scheduling decisions.
 type fleetReader struct {
 	ctx  context.Context
 	hub  *hub
 	said *progress
 	client.Client
-	// namespace limits the objects. It is empty for all namespaces. home is the namespace of objects without a namespace.
+	// namespace is the only namespace whose objects are read. It is empty for all namespaces. home is the namespace that
+	// objects in files get if they have none.
 	namespace, home string
-	// whole is true if objects are read with their content. Otherwise content is read only where replicas are divided.
+	// whole is true if objects are read with their whole content. Otherwise only their metadata is read, except for kinds
+	// whose replicas a placement divides.
 	whole bool
 	gaps
 
 	placements []hubv1.PlacementObject
 	clusters   []*hubv1.MemberCluster
-	// definitions has the definitions from the hub or the files. It has nil for a kind without a definition.
+	// definitions has the CustomResourceDefinitions of kinds, from the hub or the files. The value is nil for a kind
+	// without a CustomResourceDefinition.
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	runs        *bool // whether the hub runs workloads
 	// bundles are the bundles of the hub whose objects are in the fleet.
 	bundles []hubv1.BundleObject
 }
 
-// gaps are the inputs that could not be read.
+// gaps describes the inputs that could not be read.
 type gaps struct {
 	notes []string
 	// unread are the kinds whose objects the user may not list.
@@ -62,14 +65,14 @@ func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fl
 	return r, nil
 }
 
-// narrowed reports whether the fleet has only the clusters that concern the namespace, because the user may not list
-// clusters and the hub has answered instead.
+// narrowed reports whether the fleet has only a part of the clusters. This is so if the user may not list clusters, and
+// the hub returned only those that concern the user's namespace.
 func (r *fleetReader) narrowed() bool {
 	c, ok := r.Client.(*memberview.Narrowed)
 	return ok && c.Partial()
 }
 
-// read reads the fleet, with the objects of all kinds that the placements of the hub or the files select.
+// read reads the fleet. It reads the objects of all kinds that placements select, on the hub or in the files.
 func (r *fleetReader) read(files *fleetFiles, now time.Time) (decide.Fleet, error) {
 	fleet := decide.Fleet{Now: now}
 	if err := r.readAround(&fleet); err != nil {
@@ -106,8 +109,8 @@ func (r *fleetReader) readAround(fleet *decide.Fleet) error {
 	return err
 }
 
-// readBindings reads the bindings of the simulated objects. If a placement scores clusters by their number of objects,
-// it also counts the objects of all other bindings.
+// readBindings reads the bindings of the objects in the fleet. If a placement prefers clusters with few objects, it
+// also counts the objects of other namespaces on each cluster.
 func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
 	if r.namespace == "" {
 		return eachBinding(r.ctx, r.Client, func(b hubv1.BindingObject) { bindings[hubv1.ObjectOf(b)] = b })
@@ -133,7 +136,8 @@ func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.Objec
 	return nil
 }
 
-// unlessForbidden returns nil for a Forbidden error, and adds a note instead. It returns other errors.
+// unlessForbidden adds a note and returns nil if err is a Forbidden error. It returns any other error. so says what is
+// missing without the data.
 func (r *fleetReader) unlessForbidden(err error, so string) error {
 	said := r.hub.unlessForbidden(err, so)
 	if err != nil && said == nil {
@@ -142,7 +146,7 @@ func (r *fleetReader) unlessForbidden(err error, so string) error {
 	return said
 }
 
-// kinds returns the kinds that placements select and the kinds that have bindings.
+// kinds returns the kinds whose objects are to be read: those that placements select, and those that have bindings.
 func (r *fleetReader) kinds(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) ([]schema.GroupKind, error) {
 	found, groups := inputs.SelectedKinds(r.placements)
 	for id, b := range bindings {
@@ -165,7 +169,7 @@ func (r *fleetReader) kinds(bindings map[hubv1.ObjectIdentity]hubv1.BindingObjec
 	return out, nil
 }
 
-// kindsOf adds the kinds of groups whose objects can be listed.
+// kindsOf adds to found all kinds of the given groups whose objects can be listed.
 func (r *fleetReader) kindsOf(groups map[string]bool, found map[schema.GroupKind]bool) error {
 	disco, err := r.hub.flags.ToDiscoveryClient()
 	if err != nil {
@@ -189,7 +193,8 @@ func (r *fleetReader) kindsOf(groups map[string]bool, found map[schema.GroupKind
 	return nil
 }
 
-// readObjects reads the objects of a kind. It reads only the metadata if replicas are not divided.
+// readObjects adds the objects of a kind to the fleet. It reads only their metadata, unless whole is true or a
+// placement divides their replicas.
 func (r *fleetReader) readObjects(fleet *decide.Fleet, kind schema.GroupKind, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
 	mapping, err := r.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {

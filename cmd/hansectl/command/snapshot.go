@@ -19,30 +19,31 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// snapshot is the input of package plan: the fleet without and with the changes of plan or simulate.
+// snapshot is the input of package plan: the fleet before and after the changes that plan or simulate examines.
 type snapshot struct {
 	before, after decide.Fleet
-	// changes are descriptions of the changes that the flags make.
+	// changes describes the changes that the user requests by flags.
 	changes     []string
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	namespace   string
 	notes       []string
-	// bundles are the versions of the hub's bundles.
+	// bundles are the versions of the hub's bundles, for a stored plan.
 	bundles []plan.Version
 }
 
 // snapshotInput has the inputs of a snapshot.
 type snapshotInput struct {
-	// from has the files that replace the hub. It is nil if the hub is read.
+	// from has the files that replace the hub. It is nil if the command reads the hub.
 	from *fleetFiles
-	// files are applied to a copy of the fleet, and then the changes are made.
+	// files are applied to a copy of the fleet. After that, changes are made in this copy.
 	files   *fleetFiles
 	changes fleetChanges
 	// content is true if the content of copies is compared. Otherwise only their clusters are compared.
 	content bool
 }
 
-// snapshot reads the hub, or the files that replace it, and makes the changes in a copy of the fleet.
+// snapshot reads the fleet from the hub, or from the files that replace the hub. It makes the changes in a copy of the
+// fleet.
 func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, said *progress) (*snapshot, error) {
 	s := &snapshot{namespace: *h.flags.Namespace}
 	note, err := in.files.inNamespace(s.namespace)
@@ -72,7 +73,8 @@ func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, said *p
 	return s, nil
 }
 
-// fromHub reads the hub. narrowed is true if the user sees only a part of its clusters.
+// fromHub reads the fleet from the hub, and applies the files. narrowed is true if the user sees only a part of the
+// clusters.
 func (s *snapshot) fromHub(ctx context.Context, h *hub, w *window, in snapshotInput, said *progress) (narrowed bool, err error) {
 	r, err := newFleetReader(ctx, h, w, said)
 	if err != nil {
@@ -102,7 +104,7 @@ func (s *snapshot) fromHub(ctx context.Context, h *hub, w *window, in snapshotIn
 	return r.narrowed(), nil
 }
 
-// fromFiles reads the hub's objects from files.
+// fromFiles reads the fleet from the files that replace the hub, and applies the changed files.
 func (s *snapshot) fromFiles(in snapshotInput) error {
 	var notes []string
 	s.before, notes = in.from.fleet(time.Now(), s.namespace)

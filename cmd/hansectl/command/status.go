@@ -101,8 +101,8 @@ prometheuses.monitoring.coreos.com.`,
 	return cmd
 }
 
-// statusOf returns a function that reads the status of an object. The function returns errNoObject when neither the
-// object nor its binding exists any more.
+// statusOf returns a function that reads the status of an object. This function returns errNoObject if neither the
+// object nor its binding exists.
 func (h *hub) statusOf(ctx context.Context, w *window, kind, name string) (func(context.Context) (view.Status, error), error) {
 	c, err := h.reader(w)
 	if err != nil {
@@ -171,8 +171,8 @@ func (h *hub) statusOfMany(ctx context.Context, w *window, out output, args []st
 // errNoObject means that the hub has neither the object nor a binding for it.
 var errNoObject = errors.New("the hub has no")
 
-// noObject returns errNoObject for an object. It names a bundle that contains the object. If the user has named no
-// namespace, it adds a hint that other namespaces may have the object.
+// noObject returns errNoObject with the name of the object. If a bundle contains the object, the error names the
+// bundle. If the user has named no namespace, the error suggests to look in another namespace.
 func (h *hub) noObject(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) error {
 	if of := bundleWith(ctx, c, id); of != "" {
 		return fmt.Errorf("%w %s: %s has it, and no placement selects it, or the hub has not stored it yet", errNoObject, id, of)
@@ -180,8 +180,8 @@ func (h *hub) noObject(ctx context.Context, c client.Client, id hubv1.ObjectIden
 	return fmt.Errorf("%w %s%s", errNoObject, id, h.elsewhere(id.Namespace))
 }
 
-// elsewhere returns the hint about other namespaces, for an error about a name in the default namespace. It is empty if
-// the user has named the namespace.
+// elsewhere returns a hint to look in another namespace, for the end of an error. It returns an empty text if the user
+// has named a namespace.
 func (h *hub) elsewhere(namespace string) string {
 	if namespace == "" || *h.flags.Namespace != "" {
 		return ""
@@ -231,8 +231,8 @@ func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdenti
 	return found, nil
 }
 
-// digests returns, by cluster, the digest of the manifest that the hub would send now. It returns none if the user may
-// not read all inputs.
+// digests returns, by cluster, the digest of the manifest that the hub would send now. It returns nil if the digests
+// cannot be computed, for example because the user may not read all inputs.
 func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured.Unstructured, binding hubv1.BindingObject, members []hubv1.MemberCluster) (map[string]string, error) {
 	spec, id := binding.BindingSpec(), hubv1.ObjectOf(binding)
 	if object.GetUID() != spec.ObjectRef.UID {
@@ -270,8 +270,8 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 	return view.Digests(in, string(spec.ObjectRef.UID), settings.Apply.MemberOwnedFields), nil
 }
 
-// atPreferred returns an object at the version at which the hub reads it. It is nil if it is deleted. An object of a
-// bundle has only the version in its manifest.
+// atPreferred returns an object at the version that the hub's API server prefers. It returns nil if the object was
+// deleted. An object of a bundle is returned at the version of its manifest.
 func atPreferred(ctx context.Context, c client.Client, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	id := hubv1.IdentityOf(object)
 	if hubv1.BundleOf(object) != nil {
@@ -287,8 +287,8 @@ func atPreferred(ctx context.Context, c client.Client, object *unstructured.Unst
 	return object, nil
 }
 
-// identify finds the kind that the user names, as kubectl does. A kind that the hub does not serve may be that of an
-// object of a bundle.
+// identify finds the kind that the user names, in the forms that kubectl accepts. If the hub does not serve the kind,
+// identify searches the objects of bundles.
 func (h *hub) identify(ctx context.Context, c client.Client, kind, name string) (id hubv1.ObjectIdentity, version string, err error) {
 	mapper, err := h.flags.ToRESTMapper()
 	if err != nil {
@@ -313,7 +313,8 @@ func (h *hub) identify(ctx context.Context, c client.Client, kind, name string) 
 	return id, mapping.GroupVersionKind.Version, nil
 }
 
-// findKind takes plural.version.group, plural.group, a short name, Kind.version.group or Kind.group.
+// findKind finds the kind that a text names. The text is plural.version.group, plural.group, a short name,
+// Kind.version.group or Kind.group.
 func findKind(mapper meta.RESTMapper, text string) (*meta.RESTMapping, error) {
 	var gvk schema.GroupVersionKind
 	full, resource := schema.ParseResourceArg(strings.ToLower(text))
@@ -335,7 +336,7 @@ func findKind(mapper meta.RESTMapper, text string) (*meta.RESTMapping, error) {
 	return mapper.RESTMapping(kind)
 }
 
-// readObject returns nil if the object does not exist.
+// readObject reads an object of the hub. It returns nil if the object does not exist.
 func readObject(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(id.GroupKind().WithVersion(version))
@@ -350,7 +351,7 @@ func readObject(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, v
 	return object, nil
 }
 
-// readBinding returns nil if the object has no binding.
+// readBinding reads the binding of an object. It returns nil if the object has no binding.
 func readBinding(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) (hubv1.BindingObject, error) {
 	binding := hubv1.NewBinding(id.BindingKey())
 	err := c.Get(ctx, id.BindingKey(), binding)
@@ -366,7 +367,8 @@ func readBinding(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) 
 	return binding, nil
 }
 
-// readPlaced reads the binding of an object. The error of an object without one says whether the hub has the object.
+// readPlaced reads the binding of an object. If there is no binding, it returns an error, which says whether the hub
+// has the object.
 func (h *hub) readPlaced(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (hubv1.BindingObject, error) {
 	binding, err := readBinding(ctx, c, id)
 	if binding != nil || err != nil {
@@ -379,7 +381,7 @@ func (h *hub) readPlaced(ctx context.Context, c client.Client, id hubv1.ObjectId
 	return nil, fmt.Errorf("%s is on no cluster: see hansectl status", id) // the user may lack the right to read the object
 }
 
-// surroundings reads the placements that may select objects of a namespace, and the labels of the namespace.
+// surroundings reads the placements that may select objects of a namespace, and the labels of this namespace.
 func (h *hub) surroundings(ctx context.Context, c client.Client, namespace string) (view.Surroundings, error) {
 	var around view.Surroundings
 	var everywhere hubv1.ClusterPlacementList
@@ -407,7 +409,8 @@ func (h *hub) surroundings(ctx context.Context, c client.Client, namespace strin
 	return around, nil
 }
 
-// unlessForbidden turns a Forbidden error into a warning, so that a tenant sees the rest.
+// unlessForbidden prints a Forbidden error as a warning and returns nil, so that a tenant still sees the rest. It
+// returns any other error. so says what is missing in the output.
 func (h *hub) unlessForbidden(err error, so string) error {
 	if apierrors.IsForbidden(err) {
 		text := fmt.Sprintf("warning: %s: %v", so, err)
@@ -420,7 +423,7 @@ func (h *hub) unlessForbidden(err error, so string) error {
 	return err
 }
 
-// warn prints each warning once.
+// warn prints a warning. It prints equal warnings only once.
 func (h *hub) warn(text string) {
 	if h.warned[text] {
 		return

@@ -11,14 +11,15 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// lookEvery is the interval in which --watch reads again, and the pause before a lost connection to a pod is opened
-// again. Unlike a watch, reading again survives restarts of the hub and network failures.
+// lookEvery is the interval at which --watch reads the status. hansectl reads again instead of using a Kubernetes
+// watch, because this survives restarts of the hub and network failures. dashboard waits for the same time before it
+// connects to a pod again.
 const lookEvery = time.Second
 
 // clearScreen moves the cursor to the top and erases what is below.
 const clearScreen = "\033[H\033[2J"
 
-// watchStatus shows a status after each change, until ctx ends or the object and its binding are gone.
+// watchStatus prints the status after each change, until ctx ends, or until the object and its binding are gone.
 func (h *hub) watchStatus(ctx context.Context, out output, look func(context.Context) (view.Status, error)) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -47,12 +48,13 @@ func (h *hub) watchStatus(ctx context.Context, out output, look func(context.Con
 	}
 }
 
-// screen shows a sequence of results.
+// screen prints the results of a command with --watch.
 type screen struct {
 	to      io.Writer
 	out     output
 	inPlace bool // on a terminal: each result replaces the previous one
-	// last is the text of the previous result. Without a terminal it has no ages, so that a new age prints nothing.
+	// last is the text of the previous result. If the output is not a terminal, this text has no ages: a result that
+	// differs only in ages is not printed.
 	last string
 }
 
@@ -60,8 +62,8 @@ func (h *hub) newScreen(out output) *screen {
 	return &screen{to: h.streams.Out, out: out, inPlace: out.text() && isTerminal(h.streams.Out)}
 }
 
-// show writes a result that differs from the previous one. undated is its text without ages. On a terminal it also
-// updates the ages.
+// show prints a result if it differs from the previous one. undated is the text of the result without ages. On a
+// terminal, show also prints a result in which only ages have changed.
 func (s *screen) show(found shown, undated string) error {
 	var text bytes.Buffer
 	if err := s.out.print(s.out.screen(&text, s.to), found); err != nil {
@@ -88,7 +90,7 @@ func (s *screen) show(found shown, undated string) error {
 	return err
 }
 
-// end prints that the object is gone, in output formats for people.
+// end prints that the object is gone. It prints nothing for JSON and YAML.
 func (s *screen) end() error {
 	if !s.out.text() {
 		return nil
@@ -97,5 +99,5 @@ func (s *screen) end() error {
 	return err
 }
 
-// text reports whether the output format is for people.
+// text reports whether the output format is text for people, and not a format such as JSON.
 func (o output) text() bool { return o.format == "" || o.format == "wide" }

@@ -19,18 +19,19 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// hubName is the name of the chart's Deployment and of the hub's Lease.
+// hubName is the name of the hub's Deployment, which the chart creates, and of the hub's Lease.
 const hubName = "hanse-hub"
 
 const (
-	// stopWithin is how long uninstall waits for the end of the hub's pods, and then for the end of its Lease.
+	// stopWithin is how long uninstall waits until the hub's pods have ended. It then waits for the same time until the
+	// Lease is free.
 	stopWithin = 2 * time.Minute
-	// freeFor is how long a Lease must be free before hansectl concludes that no hub runs. A standby replica tries to take
-	// it every 2 s.
+	// freeFor is how long the Lease must be free before hansectl concludes that no hub runs. A standby replica tries every
+	// 2 s to take a free Lease.
 	freeFor = 5 * time.Second
 )
 
-// stop scales the Deployment to 0 and waits for its pods. It returns the name of the helm release.
+// stop scales the hub's Deployment to 0 and waits until its pods have ended. It returns the name of the Helm release.
 func (u *uninstall) stop(ctx context.Context, hub client.Client) (release string, err error) {
 	out := u.hub.streams.Out
 	key := client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubName}
@@ -80,14 +81,15 @@ func (u *uninstall) stop(ctx context.Context, hub client.Client) (release string
 
 var errLed = errors.New("a hub is running that this command cannot stop: end it, then run the command again")
 
-// watching observes a Lease. It compares only times of its own clock: a Lease has expired if it was not renewed for its
-// duration.
+// watching observes the hub's Lease. It compares only times of this machine's clock: a Lease has expired if it did not
+// change for its duration.
 type watching struct {
 	last  *holder
 	since time.Time
 }
 
-// see reports whether the Lease has no holder. It returns an error if a hub still renews the Lease.
+// see reports whether the Lease has been free or unchanged for so long that no hub runs. It returns an error if a hub
+// has renewed the Lease since the last call.
 func (w *watching) see(now holder, at time.Time) (over bool, err error) {
 	changed := w.last == nil || *w.last != now
 	if changed && w.last != nil && now.name != "" {
@@ -103,7 +105,7 @@ func (w *watching) see(now holder, at time.Time) (over bool, err error) {
 	return at.Sub(w.since) >= needed, nil
 }
 
-// awaitNoLeader waits until no hub is active.
+// awaitNoLeader waits until no hub holds the Lease.
 func (u *uninstall) awaitNoLeader(ctx context.Context, hub client.Client) error {
 	seen := watching{}
 	_, err := await(ctx, u.hub.streams.Out, stopWithin, func(ctx context.Context) (string, bool, error) {

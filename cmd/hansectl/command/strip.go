@@ -21,13 +21,15 @@ import (
 const (
 	// atOnce is the number of concurrent patches.
 	atOnce = 8
-	// passes is the number of passes over a kind, because an object may change between list and patch.
+	// passes is the maximum number of passes over the objects of a kind. One pass may not be enough, because an object may
+	// change between list and patch.
 	passes = 3
 )
 
 var errComesBack = errors.New("the finalizer comes back: a hub is still running, without leader election; end it and run the command again")
 
-// strip removes the hub's finalizer from all objects that have it. left describes the objects that still have it.
+// strip removes the hub's finalizer from all objects that have it. left says how many objects of each kind stay on the
+// hub.
 func (u *uninstall) strip(ctx context.Context, hub client.Client) (left string, err error) {
 	var parts []string
 	for _, kind := range []string{"MemberCluster", "ResourceBinding", "ClusterResourceBinding"} {
@@ -40,7 +42,8 @@ func (u *uninstall) strip(ctx context.Context, hub client.Client) (left string, 
 	return strings.Join(parts, ", "), nil
 }
 
-// stripKind repeats passes until it finds no finalizer. It returns the number of remaining objects.
+// stripKind makes passes over the objects of a kind until no object has the finalizer. It returns the number of objects
+// that stay on the hub.
 func (u *uninstall) stripKind(ctx context.Context, hub client.Client, kind string) (left int, err error) {
 	plural := strings.ToLower(kind) + "s"
 	for range passes {
@@ -57,7 +60,8 @@ func (u *uninstall) stripKind(ctx context.Context, hub client.Client, kind strin
 	return 0, errComesBack
 }
 
-// pass visits all objects of a kind, page by page. found counts the objects that had the finalizer.
+// pass removes the finalizer from all objects of a kind, page by page. found is the number of objects that had the
+// finalizer. left is the number of objects that stay on the hub.
 func (u *uninstall) pass(ctx context.Context, hub client.Client, kind string) (found, left int, err error) {
 	next := ""
 	for {

@@ -17,7 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// suspension is one run of suspend or resume.
+// suspension has the arguments of one run of suspend or resume.
 type suspension struct {
 	hub *hub
 	on  bool // the command is suspend
@@ -103,7 +103,8 @@ type placementObject interface {
 	hubv1.PlacementObject
 }
 
-// emptyPlacement returns an empty object of the kind. It is nil if the kind is not a kind of placements.
+// emptyPlacement returns an empty object of the kind. It returns nil if the kind is neither Placement nor
+// ClusterPlacement.
 func emptyPlacement(kind string) placementObject {
 	kind, group, found := strings.Cut(strings.ToLower(kind), ".")
 	if found && group != hubv1.GroupVersion.Group {
@@ -118,7 +119,7 @@ func emptyPlacement(kind string) placementObject {
 	return nil
 }
 
-// readPlacement reads a placement into an empty object.
+// readPlacement reads the placement of this name. The result is stored in the argument "into".
 func (h *hub) readPlacement(ctx context.Context, c client.Client, into placementObject, name string) error {
 	key, kind := client.ObjectKey{Name: name}, "ClusterPlacement"
 	if _, namespaced := into.(*hubv1.Placement); namespaced {
@@ -164,8 +165,8 @@ func (s *suspension) run(ctx context.Context, object placementObject, name strin
 	return nil
 }
 
-// apply changes the settings that the flags name. Without flags, it changes scheduling and dispatching, and resume also
-// removes the suspended clusters.
+// apply suspends or resumes the parts of a placement that the flags name. Without flags, these are scheduling and
+// dispatching. resume without flags also removes the lists of suspended clusters.
 func (s *suspension) apply(p *hubv1.SuspendPolicy, selector *metav1.LabelSelector) {
 	all := !s.scheduling && !s.dispatching && len(s.clusters) == 0 && selector == nil && !s.selected
 	if s.scheduling || all {
@@ -192,7 +193,7 @@ func (s *suspension) apply(p *hubv1.SuspendPolicy, selector *metav1.LabelSelecto
 	}
 }
 
-// suspendedText describes the suspended parts of a placement.
+// suspendedText describes which parts of a placement are suspended.
 func suspendedText(p *hubv1.SuspendPolicy) string {
 	var parts []string
 	if p.Scheduling {

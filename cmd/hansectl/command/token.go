@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// shortestToken is the shortest lifetime that a server grants.
+// shortestToken is the shortest lifetime that API servers accept for a token.
 const shortestToken = 10 * time.Minute
 
 // issued is a token that a member has issued.
@@ -28,8 +28,9 @@ type issued struct {
 	credential.Credential
 }
 
-// token requests a token of the hub's ServiceAccount that is bound to a new Secret. inUse is the Secret of the hub's
-// current token, if it is known. The server may grant another lifetime.
+// token creates a Secret on the member, and requests a token of the hub's ServiceAccount that is bound to this Secret.
+// inUse is the Secret of the hub's current token. It is empty if this is not known. The server may grant another
+// lifetime.
 func (m *memberCluster) token(ctx context.Context, w io.Writer, lifetime time.Duration, hubUID types.UID, inUse string) (issued, error) {
 	secret, err := m.tokenSecret(ctx, w, hubUID, inUse)
 	if err != nil {
@@ -47,8 +48,8 @@ func (m *memberCluster) token(ctx context.Context, w io.Writer, lifetime time.Du
 	return issued{request.Status.Token, credential.Of(request.Status.Token, "")}, nil
 }
 
-// tokenSecret creates an empty Secret to which a token can be bound. If all names of credential.TokenSecrets are in
-// use, it first deletes the unused Secrets of this hub.
+// tokenSecret creates an empty Secret on the member to which a token can be bound. If all names in
+// credential.TokenSecrets are taken, it first deletes Secrets of this hub, except inUse.
 func (m *memberCluster) tokenSecret(ctx context.Context, w io.Writer, hubUID types.UID, inUse string) (*corev1.Secret, error) {
 	for range 2 {
 		for _, name := range credential.TokenSecrets {
@@ -73,8 +74,8 @@ func (m *memberCluster) tokenSecret(ctx context.Context, w io.Writer, hubUID typ
 	return nil, fmt.Errorf("making a token for the hub: %w: %v in %s of the member are of other hubs", credential.ErrNoRoom, credential.TokenSecrets, hubv1.SystemNamespace)
 }
 
-// revokeOthers deletes the member's Secrets to which tokens of this hub are bound, except keep. It also deletes a
-// Secret with a token that does not expire, if hansectl created the Secret.
+// revokeOthers deletes the Secrets on the member to which tokens of this hub are bound. It does not delete the Secret
+// keep. It also deletes the Secret with a token that does not expire, if hansectl created this Secret.
 func (m *memberCluster) revokeOthers(ctx context.Context, w io.Writer, hubUID types.UID, keep string) error {
 	for _, name := range append(slices.Clone(credential.TokenSecrets), credential.LastingSecret) {
 		secret := secretMetadata(client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: name})
@@ -99,7 +100,7 @@ func (m *memberCluster) revokeOthers(ctx context.Context, w io.Writer, hubUID ty
 	return nil
 }
 
-// hubUID returns the ID of the hub, by which a member distinguishes its hubs.
+// hubUID returns the UID of the hub's namespace kube-system. By this UID, a member distinguishes the hubs that use it.
 func hubUID(ctx context.Context, hub client.Client) (types.UID, error) {
 	var system corev1.Namespace
 	if err := hub.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
@@ -108,7 +109,8 @@ func hubUID(ctx context.Context, hub client.Client) (types.UID, error) {
 	return system.UID, nil
 }
 
-// tokenInUse returns the Secret to which the hub's current token is bound. It is empty if it is not known.
+// tokenInUse returns the name of the Secret to which the hub's current token is bound. It returns an empty text if this
+// is not known.
 func tokenInUse(m *hubv1.MemberCluster) string {
 	if m == nil || m.Status.Credentials == nil || m.Status.Credentials.TokenSecret == nil {
 		return ""

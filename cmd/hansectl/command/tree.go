@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// tree is one run of the command.
+// tree has the arguments of one run of the command tree.
 type tree struct {
 	hub      *hub
 	window   window
@@ -88,7 +88,8 @@ func (t *tree) run(ctx context.Context, name string) error {
 	return t.out.print(t.hub.streams.Out, shown)
 }
 
-// read returns the tree of a placement or bundle, down to the clusters, and its namespace.
+// read returns the tree of a placement or bundle, without the children on members. It also returns the namespace of the
+// placement or bundle.
 func (t *tree) read(ctx context.Context, c client.Client, text string) (shown view.Tree, namespace string, err error) {
 	if kind, name, named := strings.Cut(text, "/"); named {
 		b, err := t.hub.findBundle(ctx, c, kind, name)
@@ -131,7 +132,7 @@ func (t *tree) ofBundle(ctx context.Context, c client.Client, b hubv1.BundleObje
 	return view.TreeOfBundle(root, bindings, t.hub.unplacedOf(ctx, c, b, bindings), t.clusters, t.limit), nil
 }
 
-// find reads the placement that the argument names.
+// find reads the placement that the argument names: NAME, placement/NAME or clusterplacement/NAME.
 func (t *tree) find(ctx context.Context, c client.Client, text string) (hubv1.PlacementObject, error) {
 	kind, name, named := strings.Cut(text, "/")
 	if !named {
@@ -173,10 +174,11 @@ func following(ctx context.Context, c client.Client, p hubv1.PlacementObject) ([
 	return out, nil
 }
 
-// askedTogether is the number of objects in one request. It is below the hub's limit.
+// askedTogether is the number of objects in one request to the hub. The hub accepts more.
 const askedTogether = 25
 
-// grow adds the children on the members. If a member does not answer, only its branches are missing.
+// grow reads the children of the copies from the members, and adds them to the tree. If a member does not answer, only
+// its branches are missing, and a note has the reason.
 func (t *tree) grow(ctx context.Context, views *memberview.Client, namespace string, shown view.Tree) (notes []string) {
 	for _, cluster := range shown.Clusters() {
 		for objects := range slices.Chunk(shown.On(cluster), askedTogether) {

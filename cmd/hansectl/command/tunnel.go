@@ -33,16 +33,17 @@ const (
 	openWithin = 30 * time.Second
 )
 
-// tunnel connects through the API server to the console of one pod at a time.
+// tunnel forwards connections to the console in a pod of the hub, through the API server. It uses one pod at a time.
 type tunnel struct {
 	config *rest.Config
 	pods   client.Reader
 	out    io.Writer // for messages about the connection
-	// local is the address of this machine that is connected to the pod. It is nil while no pod is connected.
+	// local is the address on this machine that the API server forwards to the pod. It is nil while there is no connection
+	// to a pod.
 	local atomic.Pointer[string]
 }
 
-// pod chooses a Ready pod of the hub that has a console, and returns the port of the console.
+// pod chooses a Ready pod of the hub that has a console. It returns the name of the pod and the port of the console.
 func (t *tunnel) pod(ctx context.Context) (name string, port int32, err error) {
 	var list corev1.PodList
 	if err := t.pods.List(ctx, &list, client.InNamespace(hubv1.SystemNamespace), client.MatchingLabels{nameLabel: hubName}); err != nil {
@@ -74,7 +75,7 @@ func (t *tunnel) pod(ctx context.Context) (name string, port int32, err error) {
 	return "", 0, fmt.Errorf("no pod of the hub is ready: see kubectl get pods -n %s -l %s=%s", hubv1.SystemNamespace, nameLabel, hubName)
 }
 
-// open connects to a pod. The channel gets the error with which the connection ends.
+// open connects to a pod. When the connection ends, the channel gets the error.
 func (t *tunnel) open(ctx context.Context, pod string, port int32) (<-chan error, error) {
 	dialer, err := t.dialer(pod)
 	if err != nil {
@@ -108,7 +109,8 @@ func (t *tunnel) open(ctx context.Context, pod string, port int32) (<-chan error
 	return ended, nil
 }
 
-// dialer connects by websockets. It uses SPDY if the API server, or a proxy on the way, does not support websockets.
+// dialer returns a dialer that connects to a pod by websockets. If the API server or a proxy does not support
+// websockets, the dialer uses SPDY.
 func (t *tunnel) dialer(pod string) (httpstream.Dialer, error) {
 	to, _, err := rest.DefaultServerUrlFor(t.config)
 	if err != nil {
@@ -129,7 +131,7 @@ func (t *tunnel) dialer(pod string) (httpstream.Dialer, error) {
 	}), nil
 }
 
-// keep connects again each time the connection ends.
+// keep connects to a pod again each time the connection ends, until ctx ends.
 func (t *tunnel) keep(ctx context.Context, ended <-chan error) {
 	for {
 		select {
@@ -162,8 +164,9 @@ func (t *tunnel) keep(ctx context.Context, ended <-chan error) {
 
 var errNoConnection = errors.New("no pod of the hub is connected")
 
-// transport sends requests to the pod. It does not check the certificate of the pod, because few users may read its CA.
-// It checks the certificate of the API server, which connects only to this pod.
+// transport sends requests through the tunnel to the pod. It does not check the certificate of the pod, because few
+// users may read its CA. The connection is safe nevertheless: hansectl checks the certificate of the API server, and
+// the API server connects only to this pod.
 func (t *tunnel) transport() http.RoundTripper {
 	return &http.Transport{
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true},

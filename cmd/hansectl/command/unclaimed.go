@@ -61,8 +61,8 @@ func (h *hub) completeMoreClusters(cmd *cobra.Command, args []string, typed stri
 	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), directive
 }
 
-// unclaimed lists the copies without a binding on the given clusters, or on all clusters. faults are the errors of
-// clusters that did not answer.
+// unclaimed lists the copies for which the hub has no binding. It asks the given clusters, or all clusters if there are
+// none. faults are the errors of clusters that did not answer.
 func (h *hub) unclaimed(ctx context.Context, c client.Client, views *memberview.Client, clusters []string) (found view.Unclaimed, faults []view.ClusterNote, err error) {
 	if err := existing(ctx, c, clusters, nil); err != nil {
 		return found, nil, err
@@ -111,7 +111,7 @@ func memberNames(ctx context.Context, c client.Client) ([]string, error) {
 	return names, nil
 }
 
-// noteUnclaimed prints on standard error which kinds are not listed. It returns an error if clusters did not answer.
+// noteUnclaimed prints on standard error which kinds the list lacks. It returns an error if a cluster did not answer.
 func (h *hub) noteUnclaimed(found view.Unclaimed, faults []view.ClusterNote) error {
 	return h.noteMembers(found.Notes, faults)
 }

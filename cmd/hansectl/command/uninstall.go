@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// uninstall is one run of the command.
+// uninstall has the arguments of one run of the command uninstall.
 type uninstall struct {
 	hub *hub
 

@@ -20,7 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// unjoin is one run of the command.
+// unjoin has the arguments of one run of the command unjoin.
 type unjoin struct {
 	hub *hub
 
@@ -95,7 +95,8 @@ func (u *unjoin) run(ctx context.Context) error {
 	return u.clean(ctx, hub, m)
 }
 
-// read reads the member's remaining objects from the hub, because an earlier run may have been interrupted.
+// read reads the MemberCluster, and the metadata of the Secret with its kubeconfig. Either one is nil if it does not
+// exist. The other one may still exist if an earlier run was interrupted.
 func (u *unjoin) read(ctx context.Context, hub client.Client) (*hubv1.MemberCluster, *metav1.PartialObjectMetadata, error) {
 	key := client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: u.name}
 	cluster := &hubv1.MemberCluster{}
@@ -123,7 +124,7 @@ func (u *unjoin) read(ctx context.Context, hub client.Client) (*hubv1.MemberClus
 	return cluster, secret, nil
 }
 
-// openMember connects to the member, and checks that it is the cluster that leaves.
+// openMember connects to the member, and checks that it has the ID of the cluster that leaves.
 func (u *unjoin) openMember(ctx context.Context, cluster *hubv1.MemberCluster, secret *metav1.PartialObjectMetadata) (*memberCluster, error) {
 	m, err := u.member.open(ctx, u.hub, "")
 	if err != nil {
@@ -206,8 +207,9 @@ func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
 	return err
 }
 
-// tokenKept reports whether the hub's token on the member stays valid. The hub records in the Secret whether it has
-// revoked the token.
+// tokenKept returns the end of a message if the hub's token on the member stays valid after unjoin. It returns an empty
+// text if the hub has revoked the token, or if there is no Secret. The hub records in the Secret whether it has revoked
+// the token.
 func (u *unjoin) tokenKept(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster, secret *metav1.PartialObjectMetadata) (string, error) {
 	if secret == nil {
 		return "", nil
@@ -247,7 +249,7 @@ func (u *unjoin) dropSecret(ctx context.Context, hub client.Client, secret *meta
 	return nil
 }
 
-// made is an object that join creates on a member.
+// made is an object that join has created on a member.
 type made struct {
 	kind string
 	o    client.Object
@@ -255,7 +257,7 @@ type made struct {
 
 func (o made) String() string { return o.kind + "/" + o.o.GetName() }
 
-// clean removes from the member the objects that join created there.
+// clean deletes from the member the objects that join has created there.
 func (u *unjoin) clean(ctx context.Context, hub client.Client, m *memberCluster) error {
 	out := u.hub.streams.Out
 	fmt.Fprintf(out, "Member %s at %s\n", u.name, m.address.server)

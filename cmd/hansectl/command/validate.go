@@ -25,7 +25,7 @@ import (
 	"github.com/hanse-dev/hanse/charts"
 )
 
-// definition has the schema and rules with which an API server validates objects of one kind.
+// definition has the schema and the validation rules of one kind, with which an API server checks objects of this kind.
 type definition struct {
 	namespaced bool
 	structural *structuralschema.Structural
@@ -33,7 +33,7 @@ type definition struct {
 	rules      *cel.Validator
 }
 
-// definitions has the definitions of Hanse's kinds. They are read once, because compiling their rules is slow.
+// definitions returns the definitions of Hanse's kinds. It reads them only once, because compiling the rules is slow.
 var definitions = sync.OnceValues(readDefinitions)
 
 func readDefinitions() (map[string]definition, error) {
@@ -78,8 +78,8 @@ func readDefinition(version *apiextensionsv1.CustomResourceDefinitionVersion) (d
 	return definition{structural: structural, schema: validator, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// validate checks an object of Hanse's kinds as an API server does on creation: its metadata, and after defaulting its
-// schema, lists and rules. A missing namespace is accepted, because the command adds it.
+// validate checks an object of Hanse's kinds as an API server does when it creates the object: metadata, schema, lists
+// and rules. It accepts a missing namespace, because the command adds it later.
 func validate(ctx context.Context, u *unstructured.Unstructured) error {
 	all, err := definitions()
 	if err != nil {
@@ -97,8 +97,8 @@ func validate(ctx context.Context, u *unstructured.Unstructured) error {
 	return errors.Join(errs.ToAggregate(), d.check(ctx, u))
 }
 
-// check sets the defaults of the schema, and checks an object as an API server does on creation: its schema, lists and
-// rules.
+// check sets the defaults of the schema in a copy of the object. It then checks the copy as an API server does on
+// creation: schema, lists and rules.
 func (d definition) check(ctx context.Context, u *unstructured.Unstructured) error {
 	content := u.DeepCopy().Object
 	defaulting.Default(content, d.structural)

@@ -30,13 +30,14 @@ type clientVersion struct {
 	Platform string `json:"platform"`
 }
 
-// hubVersion is the version of the leading replica. If the version is not known, Unknown is the reason.
+// hubVersion has the version of the hub's leading replica. If the version is not known, Version is empty, and Unknown
+// is the reason.
 type hubVersion struct {
 	Version string `json:"version,omitempty"`
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// Write writes two lines.
+// Write writes one line for hansectl, and one line for the hub unless Hub is nil.
 func (v versions) Write(w io.Writer, _ time.Time) {
 	fmt.Fprintf(w, "hansectl %s (%s, %s)\n", v.Client.Version, v.Client.Go, v.Client.Platform)
 	switch {
@@ -78,16 +79,16 @@ The command prints a warning if the versions are more than one minor version apa
 	return cmd
 }
 
-// warnOfSkew warns if the versions of hansectl and the hub are too far apart. hub is empty if the version of the hub is
-// not known.
+// warnOfSkew prints a warning if the versions of hansectl and the hub are more than one minor version apart. hub is
+// empty if the version of the hub is not known.
 func (h *hub) warnOfSkew(hub string) {
 	if check := view.CheckVersions(h.version, hub, ""); check.Result == view.FindingWarning {
 		h.warn(fmt.Sprintf("warning: %s: %s\n", check.Message, check.Do))
 	}
 }
 
-// hubVersion returns the version of the hub. If the hub does not answer, it returns why the version is not known, so
-// that hansectl's own version is still printed.
+// hubVersion reads the version of the hub. If this fails, the result has the reason instead of a version. The command
+// then still prints the version of hansectl.
 func (h *hub) hubVersion(ctx context.Context) *hubVersion {
 	ctx, cancel := context.WithTimeout(ctx, dispensableWithin)
 	defer cancel()

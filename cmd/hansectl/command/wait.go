@@ -16,14 +16,14 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// waiting is one run of wait.
+// waiting has the arguments of one run of the command wait.
 type waiting struct {
 	hub     *hub
 	aim     string
 	timeout time.Duration
 }
 
-// The values of --for.
+// These are the values of --for. aimCondition is the prefix of condition=TYPE.
 const (
 	aimScheduled = "scheduled"
 	aimApplied   = "applied"
@@ -117,8 +117,8 @@ func (w *waiting) run(ctx context.Context, kind, name string) error {
 	return err
 }
 
-// reached reports whether an object has reached the condition aim, and returns its state as text. object or binding may
-// be nil.
+// reached reports whether an object has reached aim, which is the value of --for. It also returns the object's state as
+// text. object or binding may be nil.
 func reached(aim string, object *unstructured.Unstructured, binding hubv1.BindingObject) (state string, done bool) {
 	if aim == aimDeleted {
 		return leftOf(object, binding)
@@ -154,14 +154,14 @@ func leftOf(object *unstructured.Unstructured, binding hubv1.BindingObject) (str
 	return "nothing is left of it", true
 }
 
-// behindNewest reports whether a rollout has not sent the newest revision to a cluster yet.
+// behindNewest reports whether the rollout has not yet brought the newest revision to the cluster of the row.
 func behindNewest(b hubv1.BindingObject, row *hubv1.ClusterRow) bool {
 	rollout := b.BindingSpec().Rollout
 	return rollout != nil && row.Revision != rollout.Newest
 }
 
-// onEveryCluster reports whether every selected cluster holds the newest generation and, for the aim healthy, is
-// Healthy.
+// onEveryCluster reports whether the aim applied or healthy is reached: every selected cluster holds the newest
+// generation, and for healthy every copy is Healthy. It also returns the state as text.
 func onEveryCluster(aim string, object *unstructured.Unstructured, binding hubv1.BindingObject) (string, bool) {
 	all, good, first := 0, 0, ""
 	for _, target := range binding.BindingSpec().Clusters {

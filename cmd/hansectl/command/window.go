@@ -21,16 +21,19 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// window is the way of a command to members, through the hub. The hub checks the user's rights, see hub/memberview.
+// window has the flags that say how a command reaches the hub. The command asks the hub about copies on members. The
+// hub checks the user's rights, see hub/memberview.
 type window struct{ endpoint, tokenFile string }
 
 const (
 	// endpointVariable is the environment variable for --hub-endpoint.
 	endpointVariable = "HANSE_HUB_ENDPOINT"
-	// viewService names the hub's Service in requests to the API server's service proxy: scheme, name and port.
+	// viewService names the hub's Service in requests through the API server's service proxy. It consists of scheme, name
+	// and port.
 	viewService = "https:hanse-hub-view:8444"
 	askTimeout  = 40 * time.Second
-	// dispensableWithin is how long a command waits for an optional answer of the hub's API server.
+	// dispensableWithin is the maximum time for which a command waits for an answer of the hub's API server, if it can
+	// continue without the answer.
 	dispensableWithin = 5 * time.Second
 )
 
@@ -40,7 +43,9 @@ func (w *window) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&w.tokenFile, "token-file", "", "File with a bearer token that authenticates you, if your kubeconfig has no token.")
 }
 
-// open determines the address of the hub. It sends no request yet.
+// open returns a client that asks the hub about copies on members. It sends no request to the hub itself. For a user
+// without a token, it creates a proof of identity on the hub's API server. With --hub-endpoint, it reads the
+// certificates of the hub's replicas there.
 func (w *window) open(ctx context.Context, h *hub, c client.Client) (*memberview.Client, error) {
 	config, err := h.flags.ToRESTConfig()
 	if err != nil {
@@ -101,7 +106,8 @@ var (
 		"leave out --as, --as-group and --as-uid, or pass a token of that user by --token-file")
 )
 
-// token returns the token from the file, or the token in the user's requests to the hub's API server.
+// token returns the token in --token-file. Without this flag, it returns the token with which the user's kubeconfig
+// authenticates to the hub's API server.
 func (w *window) token(config *rest.Config) (string, error) {
 	if w.tokenFile != "" {
 		raw, err := os.ReadFile(w.tokenFile)
@@ -134,8 +140,8 @@ func (w *window) token(config *rest.Config) (string, error) {
 	return token, nil
 }
 
-// prove creates a proof of identity for a user without a token. why is the reason why the user has no token. The proof
-// is deleted at the end of the command.
+// prove creates a proof of identity for a user without a token, and returns the text that replaces the token. why is
+// the reason why the user has no token. The command deletes the proof at its end.
 func (h *hub) prove(ctx context.Context, c client.Client, why error) (string, error) {
 	if h.proof != nil {
 		return h.proof.Token()
@@ -153,8 +159,8 @@ func (h *hub) prove(ctx context.Context, c client.Client, why error) (string, er
 	return proof.Token()
 }
 
-// forget deletes the CertificateSigningRequest of a proof. If the user may not delete the request, the hub's API server
-// removes it later.
+// forget deletes the CertificateSigningRequest of the proof. If the user may not delete it, the hub's cluster deletes
+// it after some time.
 func (h *hub) forget(ctx context.Context) {
 	if h.proof != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispensableWithin)
@@ -164,7 +170,8 @@ func (h *hub) forget(ctx context.Context) {
 	}
 }
 
-// headers replaces a connection, and records the headers of a request. Some of these headers come from plugins.
+// headers is an http.RoundTripper that sends nothing. It records the headers of the request, to which auth plugins may
+// have added a token.
 type headers struct{ sent http.Header }
 
 // RoundTrip implements http.RoundTripper.

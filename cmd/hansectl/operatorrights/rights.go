@@ -25,8 +25,8 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// RolePrefix is the prefix of the name of each role with rules of an operator. The chart hanse-member uses the same
-// prefix.
+// RolePrefix is the prefix of the name of each role that gives the hub the rules of an operator. The chart hanse-member
+// uses the same prefix.
 const RolePrefix = "hanse-operator-"
 
 // Rights are the rights with which the hub can install a chart on a member. They are the output of the command operator
@@ -34,22 +34,22 @@ const RolePrefix = "hanse-operator-"
 type Rights struct {
 	Chart   string `json:"chart"`
 	Version string `json:"version"`
-	// Values of the chart hanse-member.
+	// Values are values for the chart hanse-member, which give the hub these rights.
 	Values MemberValues `json:"values"`
-	// Manifests is a v1 List of roles with the rules of Values.Operators, and of their bindings. It is for a member
-	// without the chart hanse-member.
+	// Manifests is a v1 List for a member without the chart hanse-member. It has roles with the rules in Values.Operators,
+	// and their bindings.
 	Manifests RoleList `json:"manifests"`
 	Warnings  []string `json:"warnings,omitempty"`
 }
 
-// MemberValues are values of the chart hanse-member.
+// MemberValues are those values of the chart hanse-member that concern operators.
 type MemberValues struct {
 	GrantedKinds []GrantedKinds  `json:"grantedKinds"`
 	Operators    []OperatorRules `json:"operators,omitempty"`
 }
 
-// OperatorRules are the rules of the chart's own roles, without the rules for all resources or groups. The API server
-// of a member lets the hub write a role only if the hub itself has the rules of the role.
+// OperatorRules are the rules in the roles of the operator's chart. The hub needs them itself, because the member's API
+// server refuses a role with rules that its writer does not have. Rules for all resources or groups are left out.
 type OperatorRules struct {
 	Name string `json:"name"`
 	// Rules of ClusterRoles.
@@ -58,7 +58,7 @@ type OperatorRules struct {
 	NamespacedRules map[string][]rbacv1.PolicyRule `json:"namespacedRules,omitempty"`
 }
 
-// GrantedKinds are kinds of a group that the hub may write.
+// GrantedKinds are resources of API groups that the hub may write.
 type GrantedKinds struct {
 	APIGroups []string `json:"apiGroups"`
 	Resources []string `json:"resources"`
@@ -71,7 +71,7 @@ type RoleList struct {
 	Items      []map[string]any `json:"items"`
 }
 
-// Of returns the rights for a rendered chart.
+// Of returns the rights that the hub needs for a rendered chart.
 func Of(rendered chart.Rendered) (Rights, error) {
 	out := Rights{Chart: rendered.Name, Version: rendered.Version, Values: MemberValues{GrantedKinds: []GrantedKinds{}},
 		Manifests: RoleList{APIVersion: "v1", Kind: "List", Items: []map[string]any{}}}
@@ -109,7 +109,7 @@ func Of(rendered chart.Rendered) (Rights, error) {
 	return out, nil
 }
 
-// Write writes the values.
+// Write writes the values as YAML.
 func (r Rights) Write(w io.Writer, _ time.Time) {
 	text, err := yaml.Marshal(r.Values)
 	if err != nil { // of JSON types alone
@@ -129,8 +129,8 @@ func (w *warnings) add(object *unstructured.Unstructured, format string, args ..
 	w.texts = append(w.texts, fmt.Sprintf("%s %s ", object.GetKind(), name)+fmt.Sprintf(format, args...))
 }
 
-// grantedKinds returns the kinds of the objects. The hub needs no grant for namespaces, because the chart hanse-member
-// lets the hub create them.
+// grantedKinds returns the kinds of the chart's objects. It leaves out namespaces, because the chart hanse-member
+// already lets the hub create namespaces.
 func grantedKinds(objects []*unstructured.Unstructured, w *warnings) []GrantedKinds {
 	plurals := map[schema.GroupKind]string{}
 	for _, o := range objects {
@@ -171,8 +171,8 @@ func grantedKinds(objects []*unstructured.Unstructured, w *warnings) []GrantedKi
 	return out
 }
 
-// roleRules returns the rules of roles by namespace. ClusterRoles have the empty namespace. It warns of rights that
-// make their holder an admin, and of bindings to roles that are not in the chart.
+// roleRules returns the rules in the chart's roles, by namespace. Rules of ClusterRoles have the empty namespace. It
+// adds warnings about rights that make their holder an admin, and about bindings to roles that are not in the chart.
 func roleRules(objects []*unstructured.Unstructured, w *warnings) (map[string][]rbacv1.PolicyRule, error) {
 	out := map[string][]rbacv1.PolicyRule{}
 	roles := map[string]bool{}
@@ -226,7 +226,7 @@ func Unbounded(rule rbacv1.PolicyRule) bool {
 		slices.ContainsFunc(rule.NonResourceURLs, func(url string) bool { return url == "*" || url == "/*" })
 }
 
-// ruleKey identifies a resource or a URL in a rule.
+// ruleKey identifies the resource or the URL that a rule is about.
 type ruleKey struct{ group, resource, names, url string }
 
 // MergeRules returns the rules without repetitions, sorted. Resources of one group with equal verbs share one rule.
@@ -261,7 +261,8 @@ func MergeRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return out
 }
 
-// addRule adds a resource to a rule that has the same group and verbs. If there is no such rule, it adds a new rule.
+// addRule adds the resource of key to a rule with the same group, names and verbs. If there is no such rule, it adds a
+// new rule.
 func addRule(rules []rbacv1.PolicyRule, key ruleKey, verbs []string) []rbacv1.PolicyRule {
 	if key.url != "" {
 		return append(rules, rbacv1.PolicyRule{NonResourceURLs: []string{key.url}, Verbs: verbs})
