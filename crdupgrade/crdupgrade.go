@@ -1,4 +1,5 @@
-// Package crdupgrade decides whether a new CustomResourceDefinition breaks anything that is in use.
+// Package crdupgrade decides whether a new version of a CustomResourceDefinition (a definition) would break objects or
+// clusters that use the old one.
 //
 //   - The old and the new definition are compared version by version, by the rules of sigs.k8s.io/crdify. A change of
 //     a field that a live object sets blocks. The same change of a field that no live object sets is a warning.
@@ -12,8 +13,8 @@
 // default applies only to objects that do not set the field.
 //
 // Messages of findings contain names, paths and texts of the definitions, but no values of objects. Users who may not
-// read the objects may therefore read the findings. The result of a messageExpression counts as a text of the
-// definition.
+// read the objects may therefore read the findings. A message that a messageExpression of the definition computes
+// counts as a text of the definition.
 package crdupgrade
 
 import (
@@ -32,11 +33,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// The rules of findings that do not compare schemas. A finding that compares two schemas has the name of the validation
-// of crdify, a library that compares CRDs, such as "maxLength" or "required". If crdify has no validation for the
-// difference, the finding has the name of the part of the schema, such as "format" or "x-kubernetes-list-type".
+// These are the rules of findings that do not compare schemas. A finding that compares two schemas has as its rule the
+// name of a validation of crdify, a library that compares CRDs, such as "maxLength" or "required". If crdify has no
+// validation for the difference, the rule is the name of the part of the schema, such as "format" or
+// "x-kubernetes-list-type".
 const (
-	// RuleScope means that the scope of the kind changes between Namespaced and Cluster.
+	// RuleScope means that the scope of the kind changes from Namespaced to Cluster, or from Cluster to Namespaced.
 	RuleScope = "scope"
 	// RuleGroup, RuleKind and RulePlural mean that the API group, the kind or the plural name changes.
 	RuleGroup  = "group"
@@ -44,14 +46,15 @@ const (
 	RulePlural = "plural"
 	// RuleConversion means that the strategy of the conversion between versions changes.
 	RuleConversion = "conversion"
-	// RuleServedVersion means that a served version is removed or no longer served.
+	// RuleServedVersion means that a version that was served is removed or no longer served.
 	RuleServedVersion = "servedVersionRemoval"
-	// RuleStoredVersion means that a version in which a cluster has stored objects is removed or no longer served. The
-	// name is crdify's.
+	// RuleStoredVersion means that a version in which a cluster has stored objects is removed or no longer served. crdify
+	// uses the same name.
 	RuleStoredVersion = "storedVersionRemoval"
 	// RuleSubresource means that the subresource status or scale is removed.
 	RuleSubresource = "subresource"
-	// RuleFieldRemoved means that a field is no longer declared, so that it is dropped from objects. The name is crdify's.
+	// RuleFieldRemoved means that a field is no longer declared, so that API servers drop the field from objects. crdify
+	// uses the same name.
 	RuleFieldRemoved = "existingFieldRemoval"
 	// RuleObject means that the new definition refuses an object that the old definition accepts.
 	RuleObject = "objectInvalid"
@@ -63,7 +66,8 @@ const (
 // MostFindings is the maximum number of findings in each list of a Report.
 const MostFindings = 50
 
-// Input has all inputs that determine whether a definition may be replaced. Check does not change it.
+// Input has all inputs that determine whether a definition may be replaced by a new one. Check does not change its
+// Input.
 type Input struct {
 	// Before is the definition that is used now. If it is nil, only StoredVersions are checked.
 	Before *apiextensionsv1.CustomResourceDefinition
@@ -74,13 +78,13 @@ type Input struct {
 	StoredVersions map[string][]string
 	// Objects are the live objects of the kind. Objects of other kinds are ignored.
 	Objects []Object
-	// Acknowledged are the changes that a user permits although they would block. Entries for other definitions are
-	// ignored.
+	// Acknowledged are changes that a user permits. They do not block, although they would block otherwise. Entries for
+	// other definitions are ignored.
 	Acknowledged []hubv1.AcknowledgedChange
 }
 
-// Object is a live object in the version at which it is sent to clusters. If clusters get different versions or
-// contents, the list has one Object for each.
+// Object is a live object at the API version at which the hub sends it to clusters. If clusters get different versions
+// or contents, Input.Objects has one Object for each of them.
 type Object struct {
 	// Content is the object as decoded from JSON. Its apiVersion is the version at which it is sent.
 	Content *unstructured.Unstructured
@@ -93,15 +97,16 @@ type Object struct {
 type Finding struct {
 	// CRD is the name of the new definition, such as lamps.example.com.
 	CRD string `json:"crd"`
-	// Rule is the name of the broken rule: one of the constants Rule..., or a name of crdify.
+	// Rule is the name of the rule for such changes: one of the constants Rule..., the name of a validation of crdify, or
+	// the name of a part of the schema.
 	Rule string `json:"rule"`
 	// Path is the JSON pointer of the field in an object, with "*" for any index or key of a map, such as
-	// /spec/hours/*/start. If the finding is about another part of the definition, Path is the JSON pointer in the
+	// /spec/hours/*/start. If the finding is about another part of the definition, Path is a JSON pointer into the
 	// definition, such as /spec/scope. The name of a version replaces its index, such as /spec/versions/v1beta1.
 	Path string `json:"path"`
 	// Version is the version of the kind. It is empty if the finding concerns the whole definition.
 	Version string `json:"version,omitempty"`
-	// Object is the first object that the change concerns. It is nil if the change concerns no object.
+	// Object identifies the first object that the change concerns. It is nil if the change concerns no object.
 	Object *hubv1.ObjectIdentity `json:"object,omitempty"`
 	// Objects is the number of objects that the change concerns.
 	Objects int `json:"objects,omitempty"`
@@ -132,8 +137,8 @@ func Definition(o *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDe
 	return d, nil
 }
 
-// Check compares two definitions and checks the live objects with both. It returns an error if the new definition
-// cannot be read, or if the context ends before the rules of all objects are evaluated.
+// Check compares the old and the new definition, and checks the live objects with both. It returns an error if the new
+// definition cannot be read, or if the context ends before the CEL rules of all objects are evaluated.
 func Check(ctx context.Context, in Input) (Report, error) {
 	if in.After == nil {
 		return Report{}, errors.New("there is no new definition to compare")
@@ -150,12 +155,12 @@ func Check(ctx context.Context, in Input) (Report, error) {
 	return c.report(in.Acknowledged), nil
 }
 
-// checker collects the findings about one pair of definitions.
+// checker collects the findings about an old and a new definition.
 type checker struct {
 	before, after *apiextensionsv1.CustomResourceDefinition
 	all           []Object
-	// sent has, for each version, the indexes of the objects in all, sorted by namespace and name. The message of a
-	// finding names the first object.
+	// sent has, for each API version, the objects that are sent at this version, as indexes in the field all. They are
+	// sorted by namespace and name, because the message of a finding names the first object.
 	sent     map[string][]int
 	findings map[findingKey]*collected
 }
@@ -179,7 +184,7 @@ func (c *checker) sortObjects() {
 }
 
 // storedVersions finds versions that clusters have stored and that the new definition lacks or no longer serves. A
-// version that was not served before need not be served now.
+// version that the old definition does not serve need not be served by the new one.
 func (c *checker) storedVersions(stored map[string][]string) {
 	for _, cluster := range slices.Sorted(maps.Keys(stored)) {
 		for _, name := range stored[cluster] {
@@ -196,7 +201,7 @@ func (c *checker) storedVersions(stored map[string][]string) {
 	}
 }
 
-// identity compares the parts of the definitions that concern all versions.
+// identity compares the parts of the two definitions that concern all versions: scope, group, names and conversion.
 func (c *checker) identity() {
 	was, is := c.before.Spec, c.after.Spec
 	for _, part := range []struct{ rule, path, was, is string }{
@@ -281,7 +286,7 @@ func storageOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.C
 	return &crd.Spec.Versions[i]
 }
 
-// strategyOf returns the strategy of the conversion, which is None by default.
+// strategyOf returns the strategy of the conversion between versions. It is None by default.
 func strategyOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 	if crd.Spec.Conversion == nil {
 		return string(apiextensionsv1.NoneConverter)

@@ -13,10 +13,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// findingKey identifies a finding. Findings with the same key are merged.
+// findingKey identifies a finding about a definition. Findings with the same key are merged.
 type findingKey struct{ rule, path, version string }
 
-// collected is a finding with all affected objects and clusters.
+// collected is a finding with the indexes of all affected objects, and all affected clusters.
 type collected struct {
 	Finding
 	blocks   bool
@@ -24,8 +24,8 @@ type collected struct {
 	clusters sets.Set[string]
 }
 
-// add adds a finding. If a finding with the same rule, path and version exists, it adds the objects to that finding.
-// objects are indexes of c.all.
+// add adds a finding. If a finding with the same rule, path and version exists, add adds the objects to that finding.
+// objects are indexes in c.all. blocks is true if the change blocks the new definition.
 func (c *checker) add(f Finding, blocks bool, objects []int) *collected {
 	key := findingKey{f.Rule, f.Path, f.Version}
 	found := c.findings[key]
@@ -42,8 +42,8 @@ func (c *checker) add(f Finding, blocks bool, objects []int) *collected {
 	return found
 }
 
-// report returns the blocking findings and the warnings, sorted, and at most MostFindings of each. An acknowledged
-// finding is a warning.
+// report returns the blocking findings and the warnings, each sorted and cut to MostFindings. An acknowledged finding
+// becomes a warning. An acknowledgement without a finding also leads to a warning.
 func (c *checker) report(acknowledged []hubv1.AcknowledgedChange) Report {
 	open := sets.New[hubv1.AcknowledgedChange]()
 	for _, a := range acknowledged {
@@ -78,8 +78,8 @@ func (c *checker) report(acknowledged []hubv1.AcknowledgedChange) Report {
 	return r
 }
 
-// first returns the first object by namespace and name, and the number of objects. An object that is in the list twice
-// is counted once.
+// first returns the first of the objects by namespace and name, and the number of different objects. An object may
+// occur several times, because clusters may get different versions of it.
 func (c *checker) first(objects sets.Set[int]) (*hubv1.ObjectIdentity, int) {
 	all := sets.New[hubv1.ObjectIdentity]()
 	for i := range objects {
@@ -107,21 +107,23 @@ const (
 	mostClusters = 3
 )
 
-// Message returns the message of a condition if the reports block new definitions; otherwise it is empty. It lists the
-// blocked changes with their objects, paths and clusters, and says what to do. It has at most 1024 characters.
+// Message returns the message of a condition if the reports block new definitions. It lists the blocked changes with
+// their objects, paths and clusters, and says what to do. It has at most 1024 characters. It is empty if no report
+// blocks.
 func Message(reports ...Report) string {
 	return message(mostMessage, ". Clusters are unchanged. Migrate the objects, or accept a change by its crd, rule and path in spec.acknowledge", reports)
 }
 
-// UndoMessage returns the same text as Message for a return to earlier definitions, with at most the given number of
-// characters. The caller writes its own text before it.
+// UndoMessage returns a text like that of Message, for a return to earlier definitions. most is the maximum number of
+// characters, because the caller writes its own text before the result.
 func UndoMessage(most int, reports ...Report) string {
 	const advice = ". Clusters are unchanged. Keep the newer definition, or migrate the objects and status.storedVersions " +
 		"of these clusters first"
 	return message(most, advice, reports)
 }
 
-// message returns a text of at most the given number of characters. It is empty if no report blocks.
+// message returns a text about the blocked changes, with the advice at the end and at most the given number of
+// characters. It is empty if no report blocks.
 func message(most int, advice string, reports []Report) string {
 	total := 0
 	var blocked []Finding

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite want.yaml of testdata")
 
-// settings are the further inputs of a fixture.
+// settings are the inputs of a test case other than the definitions and the objects.
 type settings struct {
 	StoredVersions map[string][]string        `json:"storedVersions"`
 	Acknowledged   []hubv1.AcknowledgedChange `json:"acknowledged"`

@@ -72,7 +72,7 @@ func check(t *testing.T, in crdupgrade.Input) crdupgrade.Report {
 	return report
 }
 
-// chooser makes choices from bytes. After the last byte, it chooses the first alternative.
+// chooser makes choices from a list of bytes. When the bytes are used up, it chooses the first alternative.
 type chooser struct{ choices []byte }
 
 func (c *chooser) of(n int) int {
@@ -84,7 +84,7 @@ func (c *chooser) of(n int) int {
 	return int(first) % n
 }
 
-// one returns true for a quarter of the bytes.
+// one returns true for one of four bytes.
 func (c *chooser) one() bool { return c.of(4) == 3 }
 
 func pick[T any](c *chooser, all ...T) T { return all[c.of(len(all))] }
@@ -111,7 +111,7 @@ func (c *chooser) definition() *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// schema returns a schema. In most cases, its type matches its parts.
+// schema returns a generated schema. In most cases, the type of the schema matches its other parts.
 func (c *chooser) schema(depth int) apiextensionsv1.JSONSchemaProps {
 	s := apiextensionsv1.JSONSchemaProps{Type: pick(c, "object", "object", "array", "string", "integer", "number", "boolean")}
 	if depth > 0 && s.Type == "object" {

@@ -25,7 +25,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// objects checks every live object in a version that both definitions serve.
+// objects checks the live objects that are sent at a version that both definitions serve. was and is are this version
+// in the old and the new definition.
 func (c *checker) objects(ctx context.Context, was, is *apiextensionsv1.CustomResourceDefinitionVersion) error {
 	if len(c.sent[was.Name]) == 0 || c.sameFor(was, is) {
 		return nil
@@ -46,8 +47,8 @@ func (c *checker) objects(ctx context.Context, was, is *apiextensionsv1.CustomRe
 	return nil
 }
 
-// sameFor reports whether both definitions accept and prune objects of a version in the same way. Their objects then
-// need no check.
+// sameFor reports whether both definitions accept and prune the objects of a version in the same way. If so, these
+// objects need no check.
 func (c *checker) sameFor(was, is *apiextensionsv1.CustomResourceDefinitionVersion) bool {
 	old, now := storageOf(c.before), storageOf(c.after)
 	sameStorage := old == nil && now == nil || old != nil && now != nil && equality.Semantic.DeepEqual(old.Schema, now.Schema)
@@ -75,13 +76,14 @@ func (c *checker) object(ctx context.Context, i int, version string, before, aft
 	return nil
 }
 
-// server processes objects of one version as an API server does. The zero value accepts every object unchanged.
+// server checks objects of one version in the same way as an API server with this definition. The zero value accepts
+// every object unchanged.
 type server struct {
 	schema    *structuralschema.Structural
 	validator validation.SchemaValidator
 	rules     func() *cel.Validator
-	// pruned are the schemas with which objects are pruned before they are stored: the schema of the version, and the
-	// schema of the storage version unless a webhook converts the objects.
+	// pruned are the schemas with which objects are pruned before they are stored. One is the schema of the version. The
+	// other is the schema of the storage version, unless a webhook converts the objects.
 	pruned []*structuralschema.Structural
 }
 
@@ -114,7 +116,7 @@ func newServer(crd *apiextensionsv1.CustomResourceDefinition, version *apiextens
 	return s, nil
 }
 
-// readSchema returns the schema of a version. It is nil for a version without a schema.
+// readSchema returns the schema of a version in two forms. Both are nil for a version without a schema.
 func readSchema(version *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions.JSONSchemaProps, *structuralschema.Structural, error) {
 	if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
 		return nil, nil, nil
@@ -127,7 +129,8 @@ func readSchema(version *apiextensionsv1.CustomResourceDefinitionVersion) (*apie
 	return props, schema, err
 }
 
-// stored returns the fields of an object that remain after it is stored. content is not changed.
+// stored returns the fields of an object that remain after an API server has pruned and stored it. It does not change
+// content.
 func (s *server) stored(content map[string]any) map[string]any {
 	out := runtime.DeepCopyJSON(content)
 	for _, schema := range s.pruned {
@@ -142,8 +145,8 @@ type fault struct {
 	place         place
 }
 
-// faults returns the values that the schema, or the types of its lists, refuse. Only if there are none, it evaluates
-// the CEL rules and returns the values that they refuse.
+// faults returns the values that the schema or the types of its lists refuse. If there are no such values, faults
+// evaluates the CEL rules and returns the values that these rules refuse.
 func (s *server) faults(ctx context.Context, content map[string]any) ([]fault, error) {
 	if s.schema == nil {
 		return nil, nil
@@ -170,7 +173,7 @@ func (s *server) faults(ctx context.Context, content map[string]any) ([]fault, e
 	return out, nil
 }
 
-// reason returns the text of an error without the value of the object.
+// reason returns the text of a validation error. It leaves out the value of the object.
 func reason(err *field.Error) string {
 	const most = 200
 	text := err.Detail
@@ -194,7 +197,7 @@ func reason(err *field.Error) string {
 	return hubv1.CutMessage(text, most)
 }
 
-// dropped calls found for each field that is in was and not in is.
+// dropped calls found for each field that exists in was but not in is. at is the position of both values in the object.
 func dropped(was, is any, at place, found func(place)) {
 	switch was := was.(type) {
 	case map[string]any:
@@ -214,10 +217,11 @@ func dropped(was, is any, at place, found func(place)) {
 	}
 }
 
-// place is a position in an object. declared is its path, with "*" for any index or key of a map.
+// place is a position in an object. path is its JSON pointer, and declared is this pointer with "*" for any index or
+// key of a map.
 type place struct {
 	path, declared string
-	// schema is the schema of the value. It is nil if the schema is not known.
+	// schema is the schema of the value at this position. It is nil if the schema is not known.
 	schema *structuralschema.Structural
 }
 
@@ -249,8 +253,8 @@ func (p place) key(name string) place {
 	return next
 }
 
-// find returns the place in an object for a path of an error, such as spec.hours[0].start or spec.labels[a.b]. A key
-// may contain dots and brackets. Such a key is recognised because the object has it.
+// find returns the position in an object that the path of a validation error names, such as spec.hours[0].start or
+// spec.labels[a.b]. A key may contain dots and brackets. find recognises such a key because the object has this key.
 func find(path string, object any, schema *structuralschema.Structural) place {
 	at := place{schema: schema}
 	for rest := strings.TrimPrefix(path, "."); rest != "" && rest != "<nil>"; {
@@ -271,7 +275,8 @@ func find(path string, object any, schema *structuralschema.Structural) place {
 	return at
 }
 
-// nextStep returns the first step of a path of an error, and the rest of the path.
+// nextStep returns the first key or index in the path of a validation error, and the rest of the path. value is the
+// value to which the path belongs.
 func nextStep(path string, value any) (name, rest string) {
 	opening, closing := "", ""
 	if strings.HasPrefix(path, "[") {

@@ -11,8 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/test/operators"
 )
 
-// Definitions of operators use parts of schemas that small definitions lack. Another description of every field breaks
-// no sample of them, and the removal of a field of the spec breaks each sample that sets the field.
+// The definitions of operators use parts of schemas that small definitions lack. The test changes each definition. New
+// descriptions of all fields must break no sample object. The removal of a field of the spec must break each sample
+// object that sets the field.
 func TestDefinitionsOfOperators(t *testing.T) {
 	definitions := operators.Definitions(t)
 	for _, sample := range operators.Samples(t) {

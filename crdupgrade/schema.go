@@ -21,20 +21,22 @@ import (
 
 type props = apiextensionsv1.JSONSchemaProps
 
-// use is the value of a field in one live object.
+// use is the value that one live object has in a field. The comparison of two schemas needs the uses of each field,
+// because only a change of a used field blocks.
 type use struct {
 	object int // its index
 	value  any
 }
 
-// schemaWalk compares the schemas of one version, field by field.
+// schemaWalk compares the old and the new schema of one version, field by field.
 type schemaWalk struct {
 	*checker
 	version     string
 	validations validationSet
 }
 
-// schemas compares the schemas of a version that both definitions have.
+// schemas compares the schemas of a version that both definitions have. was and is are this version in the old and the
+// new definition.
 func (c *checker) schemas(was, is *apiextensionsv1.CustomResourceDefinitionVersion) error {
 	set, err := crdify()
 	if err != nil {
@@ -49,7 +51,7 @@ func (c *checker) schemas(was, is *apiextensionsv1.CustomResourceDefinitionVersi
 	return nil
 }
 
-// schemaOf returns the schema of a version. It is empty for a version without a schema.
+// schemaOf returns the schema of a version. It returns an empty schema for a version without a schema.
 func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *props {
 	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 		return &props{}
@@ -63,8 +65,9 @@ func withoutStatus(object map[string]any) map[string]any {
 	return out
 }
 
-// field compares the schemas of a field and of all fields below it. It passes each field to crdify alone. crdify's own
-// walk cannot distinguish a field that is named "items" from the items of a list.
+// field compares the old and the new schema of a field and of all fields below it. uses are the values of the field in
+// live objects. Each field is passed to crdify alone, because crdify cannot distinguish a field with the name "items"
+// from the items of a list.
 func (w *schemaWalk) field(was, is *props, path string, uses []use) {
 	own, ownIs := *was, *is
 	own.Properties, ownIs.Properties = nil, nil
@@ -89,7 +92,8 @@ func (w *schemaWalk) field(was, is *props, path string, uses []use) {
 	}
 }
 
-// keys compares the schemas of a map's values, and removes the compared parts from own and ownIs.
+// keys compares the old and the new schema for the values of a map. own and ownIs are the old and the new schema of the
+// map itself. keys removes the compared part from them, so that it is not compared again.
 func (w *schemaWalk) keys(was, is *props, path string, uses []use, own, ownIs *props) {
 	had, has := was.AdditionalProperties, is.AdditionalProperties
 	switch {
@@ -100,15 +104,15 @@ func (w *schemaWalk) keys(was, is *props, path string, uses []use, own, ownIs *p
 			w.removed(path+"/*", undeclared(uses, was))
 		}
 	case had == nil && !ptr.Deref(was.XPreserveUnknownFields, false):
-		// A new definition that accepts more keys of a map breaks no object.
+		// The old definition declares no additional keys. A new definition that accepts such keys breaks no object.
 	default:
 		return
 	}
 	own.AdditionalProperties, ownIs.AdditionalProperties = nil, nil
 }
 
-// removed adds a finding for a removed field that no live object sets. The function dropped finds removed fields that
-// objects set.
+// removed adds a warning for a removed field that no live object sets. If a live object sets the field, the function
+// dropped finds it.
 func (w *schemaWalk) removed(path string, uses []use) {
 	if len(uses) == 0 && path != "/apiVersion" && path != "/kind" && path != "/metadata" && !strings.HasPrefix(path, "/metadata/") {
 		w.found(RuleFieldRemoved, path, "the field is removed", nil, false)
@@ -145,7 +149,7 @@ func named(uses []use, name string) []use {
 	return out
 }
 
-// undeclared returns the values of keys that are not declared as fields.
+// undeclared returns the values that live objects have under keys that the schema s does not declare as fields.
 func undeclared(uses []use, s *props) []use {
 	var out []use
 	for _, u := range uses {
@@ -159,14 +163,14 @@ func undeclared(uses []use, s *props) []use {
 	return out
 }
 
-// validationSet has the validations of crdify for one field.
+// validationSet has the validations of the library crdify that compare the schemas of one field.
 type validationSet struct {
 	names       sets.Set[string]
 	comparators []validations.Comparator[props]
 }
 
-// crdify returns the validations of crdify, configured so that a change which only accepts more objects is not a
-// finding.
+// crdify returns the validations of the library crdify. They are configured so that a change that only accepts more
+// objects is no finding.
 var crdify = sync.OnceValues(func() (validationSet, error) {
 	registry := validations.NewRegistry()
 	for _, register := range []func(validations.Registry){
@@ -199,10 +203,11 @@ var crdify = sync.OnceValues(func() (validationSet, error) {
 
 type change struct{ rule, message string }
 
-// unhandled is crdify's name for differences that none of its validations compares.
+// unhandled is the name that crdify gives to differences that none of its validations compares.
 const unhandled = "unhandled"
 
-// compare returns the incompatible changes of a field. It does not compare fields below it.
+// compare returns the incompatible changes between the old and the new schema of a field. It does not compare fields
+// below this field.
 func (s validationSet) compare(was, is *props) []change {
 	clearHarmless(was, is)
 	if equality.Semantic.DeepEqual(was, is) {
@@ -228,8 +233,9 @@ func (s validationSet) compare(was, is *props) []change {
 	return out
 }
 
-// clearHarmless removes the parts of both schemas whose change cannot make a stored object invalid, such as
-// descriptions. It also leaves only new CEL rules in is, because crdify does not compare CEL rules.
+// clearHarmless removes from both schemas the parts whose change cannot make a stored object invalid, such as
+// descriptions. It removes all CEL rules from was, and leaves only new CEL rules in is, because crdify does not compare
+// CEL rules.
 func clearHarmless(was, is *props) {
 	for _, s := range []*props{was, is} {
 		s.ID, s.Schema, s.Title, s.Description, s.Example, s.ExternalDocs = "", "", "", "", nil, nil
@@ -249,7 +255,7 @@ func clearHarmless(was, is *props) {
 	}
 }
 
-// parts returns the parts of a schema as JSON, by name of the part.
+// parts returns the parts of a schema, such as "maxLength", each as JSON by its name.
 func parts(s *props) map[string]string {
 	raw, err := json.Marshal(s)
 	if err != nil { // a default or enum is no JSON
@@ -280,5 +286,5 @@ func describe(name, was, is string) string {
 	return name + " changes from " + was + " to " + is
 }
 
-// step returns a step of a JSON pointer, with the slash before it.
+// step returns a key as one step of a JSON pointer, with the slash before it.
 func step(key string) string { return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// answersWithin is the maximum time for which a first choice of clusters, or a first division of replicas, waits until
-	// clusters have reported whether they serve the kind.
+	// answersWithin is the maximum time for which a decision waits until clusters have reported whether they serve the
+	// object's kind. Only a first choice of clusters, or a first division of replicas, waits.
 	answersWithin = 10 * time.Second
-	// askAgain is the time between two decisions that wait for answers.
+	// askAgain is the time after which a decision that waits for reports of clusters is made again.
 	askAgain = 500 * time.Millisecond
 )
 
@@ -22,16 +22,17 @@ const (
 	// AnswersIrrelevant: the decision depends on no such report, because it is neither the first choice of clusters nor
 	// the first division of replicas.
 	AnswersIrrelevant Answers = iota
-	// AnswersComplete: every selected cluster has reported whether it serves the kind.
+	// AnswersComplete: every selected cluster has reported whether it serves the object's kind.
 	AnswersComplete
-	// AnswersMissing: at least one selected cluster has not reported yet whether it serves the kind.
+	// AnswersMissing: at least one selected cluster has not reported yet whether it serves the object's kind.
 	AnswersMissing
 )
 
 // answersWait returns how long a first choice of clusters, or a first division of replicas, still waits until clusters
-// have reported whether they serve the kind. It is 0 if the decision need not wait. The reports arrive one after the
-// other. Without a wait, the cluster that reports first would get all replicas, and would lose most of them again. A
-// cluster that never reports delays the decision by answersWithin at most.
+// have reported whether they serve the object's kind. The time is 0 if the decision need not wait. The second result
+// says whether such reports are missing. The reports arrive one after the other. Without a wait, the cluster that
+// reports first would get all replicas, and would lose most of them again. A cluster that never reports delays the
+// decision by answersWithin at most.
 func (in input) answersWait(d placement.Decision, spec *hubv1.PlacementSpec) (time.Duration, Answers) {
 	divides := spec.Replicas.Divides() && in.Spec().Division == nil
 	chooses := spec.Spread != nil && len(in.Spec().Clusters) == 0
@@ -44,7 +45,8 @@ func (in input) answersWait(d placement.Decision, spec *hubv1.PlacementSpec) (ti
 	return max(0, min(answersWithin-in.Limits.AnswersAwaited, askAgain)), AnswersMissing
 }
 
-// missesAnswers reports whether a cluster is rejected only because it has not reported yet whether it serves the kind.
+// missesAnswers reports whether the decision d rejects at least one cluster only because the cluster has not reported
+// yet whether it serves the object's kind.
 func (in input) missesAnswers(d placement.Decision) bool {
 	for _, r := range d.Rejected {
 		if r.Reason != hubv1.ReasonKindNotServed {

@@ -12,16 +12,18 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// nothingNew are the reasons of rejections for which a cluster keeps its replicas, but gets no additional replicas.
+// nothingNew has the reasons for which a target only keeps the object, for example because its cluster is drained. Such
+// a cluster keeps its replicas, but gets no additional replicas.
 var nothingNew = map[string]bool{
 	hubv1.ReasonClusterNotReady: true, hubv1.ReasonUnschedulable: true, hubv1.ReasonTaintNotTolerated: true,
 	hubv1.ReasonNamespaceNotAllowed: true, hubv1.ReasonKindNotServed: true, hubv1.ReasonVersionNotServed: true, hubv1.ReasonDraining: true,
 	hubv1.ReasonRemovalHeld: true,
 }
 
-// divide gives the chosen clusters their shares, if the placement divides replicas. A cluster whose share would be 0
-// does not get the object. A cluster that already has the object keeps it with 0 replicas, because a division never
-// withdraws a copy. rest is the number of replicas for which no cluster has room.
+// divide gives each chosen cluster its share, if the placement divides replicas. A new cluster whose share would be 0
+// does not get the object. A cluster that already has the object keeps its copy, if necessary with 0 replicas, because
+// a division never withdraws a copy. rest is the number of replicas for which no cluster has room, and total is the
+// number of all replicas.
 func (in input) divide(p *Plan, d *placement.Decision, winner hubv1.PlacementObject) (rest, total int64, err error) {
 	spec := winner.PlacementSpec()
 	p.Spec.Division = nil
@@ -122,8 +124,9 @@ func DividesByCapacity(spec *hubv1.PlacementSpec) bool {
 	return spec.Replicas.Divides() && (by == hubv1.DivideByCapacity || by == hubv1.DivideByPack)
 }
 
-// share returns the current replicas of a cluster. It is nil if the share is for another field. settled is true if the
-// member refuses another number.
+// share returns the number of replicas that the binding records for a cluster. held is nil if the binding records no
+// number for this field. settled is true if the cluster must keep the number, because its API server refuses a change
+// of the field.
 func (in input) share(cluster string, field replicas.Field) (held *int64, settled bool) {
 	e := in.Spec().Target(cluster)
 	if e == nil || e.Replicas == nil || in.Spec().Division == nil || in.Spec().Division.Path != field.Path {
@@ -144,7 +147,7 @@ func rejectZeroShares(p *Plan, d *placement.Decision) {
 	})
 }
 
-// withRest adds the number of replicas for which no cluster has room to the message of the condition.
+// withRest adds the number of replicas for which no cluster has room to the message of the condition Scheduled.
 func withRest(c metav1.Condition, rest, total int64) metav1.Condition {
 	if rest == 0 {
 		return c

@@ -17,8 +17,8 @@
 //   - The entry of a cluster stays in the list while the cluster may hold a copy. It is removed after the row of the
 //     cluster says Withdrawn, or when a user has abandoned the cluster.
 //
-// The limits of the hub on evictions, drains and waits for answers are values in the input. The plan claims the part of
-// the limits that it uses, and the leader commits these claims.
+// The limits of the hub on evictions, drains and waits for answers are inputs of a decision. A plan lists the part of
+// these limits that it uses (Claims). The leader of the hub reserves this part before it writes the plan.
 //
 // This package does not decide whether the copy on a member may be deleted. hub/dispatch and member/apply check the
 // copy.

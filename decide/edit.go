@@ -2,8 +2,8 @@ package decide
 
 import "slices"
 
-// RemovalsOfEdit returns the copies that the decision on before keeps and the decision on after removes. Both inputs
-// are about the same object, and the guard has judged no removal yet.
+// RemovalsOfEdit returns the copies that Decide(before) keeps and Decide(after) removes. Both inputs are about the same
+// object. For both decisions, package guard has not judged any removal yet.
 func RemovalsOfEdit(before, after Input) []Removal {
 	removals := claimedRemovals(after)
 	if len(removals) == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// evicting returns the clusters that would get the state Evicting by a decision, and do not have this state yet.
+// evicting returns the clusters whose entries the decision d changes to the state Evicting.
 func (in input) evicting(d placement.Decision) []string {
 	var out []string
 	for _, r := range d.Evict {
@@ -25,9 +25,9 @@ func (in input) evicting(d placement.Decision) []string {
 	return out
 }
 
-// limited returns the clusters that the object must not leave yet, each with the reason. It does not return the
-// clusters in held. The claims record for which limits the object waits. wait is the time until a limit may allow the
-// eviction, or 0 if only an event can allow it.
+// limited returns as hold the clusters that the decision d evicts but that the object must not leave yet, each with the
+// reason. It leaves out the clusters in held, which are known from an earlier call. c records for which limits the
+// object waits. wait is the time until a limit may allow an eviction, or 0 if only an event can allow it.
 func (in input) limited(d placement.Decision, held map[string]string, c *Claims) (hold map[string]string, wait time.Duration) {
 	for _, name := range in.evicting(d) {
 		m := in.Facts.Cluster(name)
@@ -58,7 +58,8 @@ const (
 	evictionLater = "the eviction rate of the hub is reached"
 )
 
-// evictionHeld returns why the object must not leave the cluster yet. The text is empty if the object may leave.
+// evictionHeld returns why the object must not leave the cluster yet, and after which time the answer may change. The
+// text is empty if the object may leave now.
 func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Duration) {
 	drain := m.Spec.Drain
 	switch {
@@ -80,8 +81,8 @@ func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Dura
 	return "", 0
 }
 
-// evicted returns the next entry of a cluster that the decision replaces by other clusters. It is Evicting, and becomes
-// Absent when isReplaced allows this.
+// evicted returns the next entry of spec.clusters for a cluster that the decision replaces by other clusters. The state
+// is Evicting, and becomes Absent when isReplaced returns true.
 func (in input) evicted(e hubv1.BindingTarget, d placement.Decision, whenUnselected hubv1.RemovalPolicy, spec *hubv1.PlacementSpec) hubv1.BindingTarget {
 	if e.State == hubv1.TargetEvicting {
 		if in.isReplaced(e, d, spec) {
@@ -96,9 +97,10 @@ func (in input) evicted(e hubv1.BindingTarget, d placement.Decision, whenUnselec
 	return hubv1.BindingTarget{Name: e.Name, State: hubv1.TargetEvicting, Replicas: e.Replicas, Evicting: &hubv1.Eviction{Reason: reason}}
 }
 
-// isReplaced reports whether the copy of an Evicting cluster may be removed. The cluster must answer, and must hold or
-// refuse its wanted copy. The clusters that replace it must have healthy wanted copies. This decision must keep at
-// least one of them, and the kept shares must cover all replicas, unless a drain also evicts without a replacement.
+// isReplaced reports whether the copy on an Evicting cluster may be removed. The cluster must be reachable, and its row
+// must show that it has the wanted copy or refuses this copy. The copies on the clusters that replace it must be
+// healthy and up to date. The decision must keep at least one of these clusters, and the kept clusters must have all
+// replicas. A drain with evict: true does not require these last two conditions.
 func (in input) isReplaced(e hubv1.BindingTarget, d placement.Decision, spec *hubv1.PlacementSpec) bool {
 	m := in.Facts.Cluster(e.Name)
 	if m == nil || m.IsAway() || len(Awaited(in.Binding, e, in.hub())) > 0 {
@@ -115,8 +117,8 @@ func (in input) isReplaced(e hubv1.BindingTarget, d placement.Decision, spec *hu
 	return replaces(kept, e.Evicting.Replacements) && in.coversReplicas(kept, spec) || in.drainEvicts(e.Name)
 }
 
-// keptBy returns the Present entries that a decision keeps. An entry without a MemberCluster is kept. Entries whose
-// removal the guard has not released are not returned, because they may be removed soon.
+// keptBy returns the Present entries of the binding that a decision keeps. An entry without a MemberCluster is kept. An
+// entry whose removal waits for package guard is not returned, because its copy may be removed soon.
 func (in input) keptBy(d placement.Decision) (kept []hubv1.BindingTarget) {
 	names := slices.Clone(d.Missing)
 	for _, t := range d.Targets {
@@ -132,16 +134,17 @@ func (in input) keptBy(d placement.Decision) (kept []hubv1.BindingTarget) {
 	return kept
 }
 
-// replaces reports whether one of the kept entries is a named replacement of an Evicting cluster. Without named
-// replacements, any kept entry is one. If it returns false, the copy on the Evicting cluster may be the last copy.
+// replaces reports whether at least one of the kept entries is a recorded replacement of an Evicting cluster. If no
+// replacement is recorded, every kept entry counts as a replacement. If the result is false, the copy on the Evicting
+// cluster may be the last copy.
 func replaces(kept []hubv1.BindingTarget, replacements []hubv1.Replacement) bool {
 	return slices.ContainsFunc(kept, func(e hubv1.BindingTarget) bool {
 		return len(replacements) == 0 || slices.ContainsFunc(replacements, func(r hubv1.Replacement) bool { return r.Cluster == e.Name })
 	})
 }
 
-// coversReplicas reports whether the shares of the entries add up to all replicas of the object. If so, the share of an
-// Evicting cluster is not needed.
+// coversReplicas reports whether the shares of the kept entries add up to all replicas of the object. If so, the
+// replicas on an Evicting cluster are not needed. It returns true if the placement does not divide replicas.
 func (in input) coversReplicas(kept []hubv1.BindingTarget, spec *hubv1.PlacementSpec) bool {
 	if !spec.Replicas.Divides() {
 		return true
@@ -162,8 +165,9 @@ func (in input) isBack(e hubv1.BindingTarget) bool {
 	return isHealthy(in.Binding, e, "", in.hub())
 }
 
-// Awaited returns the clusters that replace an Evicting cluster and are not healthy yet. If the hub object could not be
-// read, it uses the clusters' last rows.
+// Awaited returns the clusters that replace an Evicting cluster and have no healthy, up-to-date copy yet. Without
+// recorded replacements, all clusters with a Present entry count as replacements. If the hub object could not be read,
+// o is empty, and the generations of the copies are not compared.
 func Awaited(b hubv1.BindingObject, e hubv1.BindingTarget, o hubv1.HubObject) []string {
 	spec := b.BindingSpec()
 	var out []string
@@ -188,8 +192,8 @@ func Awaited(b hubv1.BindingObject, e hubv1.BindingTarget, o hubv1.HubObject) []
 }
 
 // isHealthy reports whether the binding's row of a target shows a healthy copy with the wanted content. The row must
-// belong to the current spec of the binding. digest is the digest of the copy before the change, or empty. A copy that
-// still has this digest does not count as healthy.
+// belong to the current spec of the binding. digest identifies the content of the copy before its replicas changed, or
+// is empty. A copy that still has this digest does not count as healthy.
 func isHealthy(b hubv1.BindingObject, t hubv1.BindingTarget, digest string, o hubv1.HubObject) bool {
 	status := b.BindingStatus()
 	row := status.Row(t.Name)
@@ -202,8 +206,8 @@ func isHealthy(b hubv1.BindingObject, t hubv1.BindingTarget, digest string, o hu
 	return hubv1.Wanted(t, o).IsHeld(row.Generation, row.Revision) && (digest == "" || row.Digest != digest)
 }
 
-// addReplacements records in each Evicting entry the clusters that replace it: clusters that are new, or get more
-// replicas than before.
+// addReplacements records in each Evicting entry the clusters that replace its cluster: clusters that get the object
+// now, or get more replicas than before.
 func (in input) addReplacements(p *Plan) {
 	var grown []hubv1.Replacement
 	for _, e := range p.Spec.Clusters {
@@ -242,7 +246,8 @@ func (in input) addReplacements(p *Plan) {
 	}
 }
 
-// grows reports whether a cluster gets the object, or gets more replicas of the object.
+// grows reports whether a cluster gets the object now, or gets more replicas than before. The first result records the
+// cluster as a replacement of an Evicting cluster.
 func (in input) grows(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
 	if e.State != hubv1.TargetPresent {
 		return hubv1.Replacement{}, false
@@ -255,15 +260,16 @@ func (in input) grows(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
 	return in.replacement(e.Name), more
 }
 
-// shareChanges reports whether the share of a cluster changes.
+// shareChanges reports whether the number of replicas of a cluster changes. The first result records the cluster as a
+// replacement of an Evicting cluster.
 func (in input) shareChanges(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
 	before := in.Spec().Target(e.Name)
 	other := before != nil && before.State == hubv1.TargetPresent && e.Replicas != nil && before.Replicas != nil && *e.Replicas != *before.Replicas
 	return in.replacement(e.Name), other
 }
 
-// replacement returns the record of a cluster that replaces an Evicting cluster, with the digest of the copy that it
-// has now.
+// replacement returns the record of a cluster that replaces an Evicting cluster. The record has the digest of the copy
+// that the replacing cluster has now.
 func (in input) replacement(cluster string) hubv1.Replacement {
 	r := hubv1.Replacement{Cluster: cluster}
 	if row := in.Binding.BindingStatus().Row(cluster); row != nil {
@@ -272,8 +278,9 @@ func (in input) replacement(cluster string) hubv1.Replacement {
 	return r
 }
 
-// evictionBlocked describes the clusters that the object should leave but cannot. reason is the most serious reason for
-// an unreachable cluster.
+// evictionBlocked returns a text about the clusters that the object should leave but cannot leave soon. reason is why
+// the object cannot leave an unreachable cluster; of several reasons, ReasonTooManyAway is preferred. reason is empty
+// if the condition Scheduled must not become false.
 func (in input) evictionBlocked(d placement.Decision) (text, reason string) {
 	const named = 3
 	var parts []string
@@ -292,7 +299,8 @@ func (in input) evictionBlocked(d placement.Decision) (text, reason string) {
 	return strings.Join(parts, "; "), reason
 }
 
-// withBlocked adds the clusters that the object should leave but cannot to the message of the condition.
+// withBlocked adds to the message of the condition Scheduled the clusters that the object should leave but cannot
+// leave.
 func (in input) withBlocked(c metav1.Condition, d placement.Decision) metav1.Condition {
 	text, reason := in.evictionBlocked(d)
 	if text == "" {
@@ -310,17 +318,20 @@ func (in input) isDrained(cluster string) bool {
 	return m != nil && m.Spec.Drain != nil
 }
 
-// drainEvicts reports whether a drain also evicts objects that no other cluster can take.
+// drainEvicts reports whether a cluster is drained with evict: true. Such a drain also evicts objects that no other
+// cluster can take.
 func (in input) drainEvicts(cluster string) bool {
 	return in.isDrained(cluster) && in.Facts.Cluster(cluster).Spec.Drain.Evict
 }
 
-// needsRoom reports whether a cluster is drained, and its drain keeps replicas for which no other cluster has room.
+// needsRoom reports whether a cluster is drained, and its drain keeps an object while the other clusters have no room
+// for the object's replicas.
 func (in input) needsRoom(cluster string) bool {
 	return in.isDrained(cluster) && !in.drainEvicts(cluster)
 }
 
-// unreplaced returns the drained clusters that the object leaves although no other cluster replaces them.
+// unreplaced returns the drained clusters that the object leaves by the decision d although no other cluster replaces
+// them.
 func (in input) unreplaced(d placement.Decision) []string {
 	if in.Unconfirmed {
 		return nil

@@ -226,8 +226,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// For any lost or drained clusters, and any copies that the guard keeps, no object is evicted without permission of the
-// limits.
+// The test chooses lost and drained clusters, and copies that the guard keeps, at random. No object may be evicted if
+// the limits of the hub do not permit the eviction.
 func TestNothingIsEvictedBeyondTheLimits(t *testing.T) {
 	t.Parallel()
 	names := []string{"eu", "sg", "us", "za"}
@@ -264,7 +264,8 @@ func TestNothingIsEvictedBeyondTheLimits(t *testing.T) {
 	})
 }
 
-// While objects move and clusters change at random, a replaced copy is removed only if a healthy copy stays.
+// The test moves objects and changes clusters at random. A replaced copy may be removed only if another healthy copy
+// stays.
 func TestACopyIsReplacedOnlyByOneThatStays(t *testing.T) {
 	t.Parallel()
 	names := []string{"eu", "sg", "us", "za"}

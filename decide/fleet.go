@@ -19,8 +19,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Fleet has many objects, and the policies and clusters that determine the decisions about them. It lacks two facts of
-// a running hub: how long the capacity of a cluster has been stable, and which clusters have not answered yet.
+// Fleet has many objects, and the policies and clusters that determine the decisions about the objects. It lacks two
+// facts of a running hub: how long the capacity of a cluster has been stable, and which clusters have not yet reported
+// the kinds that they serve.
 type Fleet struct {
 	Clusters []*hubv1.MemberCluster
 	// Placements are the placements of all namespaces, and the cluster-scoped ones.
@@ -40,11 +41,11 @@ type Fleet struct {
 
 // FleetObject is one object of a fleet.
 type FleetObject struct {
-	// Object at the version at which the hub reads it. It is not being deleted.
+	// Object is the hub object, at the API version at which the hub reads it. It is not being deleted.
 	Object *unstructured.Unstructured
-	// Binding of the object. It is nil if the object has no binding.
+	// Binding is the binding of the object, or nil if the object has no binding.
 	Binding hubv1.BindingObject
-	// OtherVersions, ScalePath and HubRuns have the same meaning as in Object of an Input.
+	// OtherVersions, ScalePath and HubRuns have the same meaning as the fields of these names in the struct Object.
 	OtherVersions []string
 	ScalePath     string
 	HubRuns       bool
@@ -52,7 +53,7 @@ type FleetObject struct {
 	Removed bool
 }
 
-// Identity of the object.
+// Identity returns the kind, the namespace and the name of the object.
 func (o FleetObject) Identity() hubv1.ObjectIdentity { return hubv1.IdentityOf(o.Object) }
 
 // Settlement is the final state of a fleet, after all decisions.
@@ -64,20 +65,20 @@ type Settlement struct {
 	facts   map[string]Facts // by namespace
 	memo    Memo
 	objects map[string]int // by cluster
-	// neededBy has, for each object, the objects of the fleet that need it. places has the positions of the objects in the
-	// fleet.
+	// neededBy has, for each object, the indexes in fleet.Objects of the objects that need it. places has the index of
+	// each object in fleet.Objects.
 	neededBy map[hubv1.ObjectIdentity]sets.Set[int]
 	places   map[hubv1.ObjectIdentity]int
 }
 
 // Outcome is the final state of one object.
 type Outcome struct {
-	// Binding of the object after the last decision. It is nil if the object has no binding. The parts of its status that
-	// no decision reads are unchanged.
+	// Binding is the binding of the object after the last decision, or nil if the object has no binding. The parts of its
+	// status that no decision reads are unchanged.
 	Binding hubv1.BindingObject
-	// Scheduled is the condition of the last decision.
+	// Scheduled is the condition Scheduled of the last decision.
 	Scheduled metav1.Condition
-	// Restless is true if the decision on the object still changed after settleRounds rounds.
+	// Restless is true if the last of settleRounds decisions on the object still changed its binding.
 	Restless bool
 	// Losses are the copies that clusters lost, in the order of the decisions.
 	Losses []Loss
@@ -87,11 +88,11 @@ type Outcome struct {
 // eviction, a replacement and a withdrawal.
 const settleRounds = 20
 
-// Settle simulates decisions. It decides on every object, and again on each object whose decision has changed and on
-// the objects that it needs, until no decision changes. Between two decisions, each reachable cluster applies the last
-// decision, and its copy becomes healthy. A lost cluster first becomes unreachable. In a second pass, it has been
-// unreachable for longer than the placements tolerate. Settle writes to no API server. It calls tell with the number of
-// decided objects.
+// Settle simulates the decisions on all objects until no decision changes. After a decision has changed, Settle decides
+// again on this object and on the objects that it needs. Between two decisions, each reachable cluster applies the last
+// decision, and its copy becomes healthy. For lost clusters (see Without), Settle makes two passes. In the first pass,
+// they have just become unreachable. In the second pass, they have been unreachable for longer than the placements
+// tolerate. Settle writes to no API server. It calls tell with the number of objects on which it has decided once.
 func (f Fleet) Settle(ctx context.Context, tell func(decided, of int)) (*Settlement, error) {
 	if len(f.lost) > 0 {
 		silent, err := f.inGrace().settle(ctx, tell)
@@ -110,7 +111,7 @@ func (f Fleet) Settle(ctx context.Context, tell func(decided, of int)) (*Settlem
 	return f.settle(ctx, tell)
 }
 
-// From returns the fleet with the bindings that a settlement has computed.
+// From returns the fleet f with the bindings that the settlement s has computed for the same objects.
 func (f Fleet) From(s *Settlement) Fleet {
 	places := make(map[hubv1.ObjectIdentity]int, len(s.Outcomes))
 	for i, o := range s.fleet.Objects {
@@ -159,8 +160,8 @@ func (f Fleet) settle(ctx context.Context, tell func(decided, of int)) (*Settlem
 	return s, nil
 }
 
-// identified gives a UID to each cluster and placement that has none, because a Memo needs the UID. An object that was
-// never stored on an API server has no UID.
+// identified gives a UID to each cluster and placement that has none, because the cache Memo uses the UID as a key. An
+// object that was never stored on an API server has no UID.
 func (f Fleet) identified() Fleet {
 	out := f
 	out.Clusters, out.Placements = nil, nil
@@ -181,7 +182,7 @@ func (f Fleet) identified() Fleet {
 	return out
 }
 
-// decideOn decides on the object with index i. It returns whether the decision changed.
+// decideOn decides on the object with index i. changed is true if the binding of the object changed.
 func (s *Settlement) decideOn(i int) (changed bool) {
 	in, o := s.input(i), &s.Outcomes[i]
 	p := Decide(in)
@@ -208,8 +209,8 @@ func (s *Settlement) decideOn(i int) (changed bool) {
 	return true
 }
 
-// need updates neededBy after a change of an object's binding. It returns the objects whose decision may change because
-// this object now needs them, or no longer needs them.
+// need updates neededBy after a change of the binding of the object with index i. It returns the indexes of the objects
+// that this object needed before or needs now. The decisions on these objects may change.
 func (s *Settlement) need(i int, before, after hubv1.BindingObject) (moved []int) {
 	each := func(b hubv1.BindingObject, do func(hubv1.ObjectIdentity)) {
 		if b == nil {
@@ -233,7 +234,7 @@ func (s *Settlement) need(i int, before, after hubv1.BindingObject) (moved []int
 	return moved
 }
 
-// count updates the numbers of objects for each cluster after a change of a binding.
+// count updates s.objects, the number of objects on each cluster, after a change of a binding.
 func (s *Settlement) count(before, after hubv1.BindingObject) {
 	add := func(b hubv1.BindingObject, n int) {
 		if b == nil {
@@ -288,8 +289,8 @@ func (s *Settlement) factsOf(namespace string) Facts {
 	return f
 }
 
-// carryOut returns the binding with the rows of clusters that have applied the decision. A cluster that does not answer
-// keeps its row.
+// carryOut returns a copy of the binding, with the status after the clusters have applied its spec. The row of a
+// cluster that does not answer stays as it is.
 func (f Facts) carryOut(b hubv1.BindingObject, o hubv1.HubObject) hubv1.BindingObject {
 	out := b.DeepCopyObject().(hubv1.BindingObject)
 	status := out.BindingStatus()
@@ -316,13 +317,14 @@ func (f Facts) carryOut(b hubv1.BindingObject, o hubv1.HubObject) hubv1.BindingO
 	return out
 }
 
-// Replay returns the last decision on one object with its steps.
+// Replay repeats the decision on the object with index i, and returns the decision with its steps.
 func (s *Settlement) Replay(i int) Replayed { return Replay(s.input(i)) }
 
 // Object returns one object of the fleet.
 func (s *Settlement) Object(i int) FleetObject { return s.fleet.Objects[i] }
 
-// Without returns the fleet in which the given clusters have been unreachable for longer than any placement tolerates.
+// Without returns a copy of the fleet in which the given clusters are lost: they have been unreachable for longer than
+// any placement tolerates.
 func (f Fleet) Without(clusters ...string) Fleet {
 	out := f
 	out.lost = append(slices.Clone(f.lost), clusters...)
@@ -335,8 +337,8 @@ func (f Fleet) Without(clusters ...string) Fleet {
 	return out
 }
 
-// inGrace returns a copy of the fleet in which clusters have just become unreachable. They do not have the taint yet
-// that evicts their objects.
+// inGrace returns a copy of the fleet in which the lost clusters have just become unreachable. These clusters do not
+// have the NoExecute taint yet, so that their objects are not evicted.
 func (f Fleet) inGrace() Fleet {
 	out := f
 	out.Clusters = slices.Clone(f.Clusters)

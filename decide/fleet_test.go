@@ -96,7 +96,7 @@ func TestAFleetWithoutAClusterIsLeftAsItIs(t *testing.T) {
 	}
 }
 
-// many returns n objects, whose names are in order.
+// many returns n objects. The order of their names is the order in the list.
 func many(n int) []FleetObject {
 	out := make([]FleetObject, n)
 	for i := range out {

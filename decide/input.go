@@ -13,34 +13,37 @@ import (
 // Input contains all inputs of the decision on one object. Decide does not change it.
 type Input struct {
 	Object Object
-	// Binding of the object. It is nil if the object has no binding.
+	// Binding is the binding of the object, or nil if the object has no binding.
 	Binding hubv1.BindingObject
 	Facts   Facts
-	// Objects is the number of objects that the hub sends to each cluster, by the name of the cluster. A missing cluster
-	// gets no objects.
+	// Objects is the number of objects that the hub sends to each cluster, by the name of the cluster. A cluster that is
+	// not in the map gets no objects.
 	Objects map[string]int
-	// Capacities of clusters, by name. For a missing cluster, the capacity in its status is used and is settled.
+	// Capacities has the capacities of clusters, by name. If a cluster is not in the map, the decision uses the capacity
+	// in the cluster's status, and uses it at once.
 	Capacities map[string]Capacity
-	// Limits for this object. If it is nil, evictions, drains and waits have no limits.
+	// Limits are the limits of the hub, as they apply to this object. If Limits is nil, evictions, drains and waits have
+	// no limits.
 	Limits *Limits
-	// Removals has the guard's verdicts on removals of this object's copies, by cluster. A missing verdict means that the
-	// guard has not judged the removal yet. A nil map means that no guard runs. Removals then need no verdict, except
-	// removals that the binding shows as held.
+	// Removals has the verdicts of package guard on removals of this object's copies, by cluster. If a cluster is not in
+	// the map, the guard has not judged the removal yet. A nil map means that no guard runs. Removals then need no
+	// verdict, except removals that the binding shows as held.
 	Removals map[string]Verdict
-	// Referrers are the objects that need this object. If it is nil, they are not known, and a decision that follows them
-	// does not change.
+	// Referrers are the objects that need this object. If Referrers is nil, these objects are not known, and the object
+	// keeps its clusters if only these objects determine them.
 	Referrers []Referrer
-	// Staging has the inputs of rollouts. If it is nil, every target gets the newest state, as in a simulation.
+	// Staging has the inputs of rollouts. It is nil in a simulation. A simulation continues no rollout: targets keep the
+	// revisions that the binding records, or get the newest state if the binding has no rollout.
 	Staging *Staging
-	// Withdrawn is true if every cluster with an Absent entry has confirmed the withdrawal, even if the rows do not show
-	// this yet.
+	// Withdrawn is true if every cluster with an Absent entry has confirmed the withdrawal, even if the rows of the
+	// binding's status do not show this yet.
 	Withdrawn bool
 	// Unconfirmed is true if no uncached read has confirmed the state of the object. The decision then removes no copy.
 	Unconfirmed bool
 	// Now is the time of the decision.
 	Now time.Time
-	// Memo saves repeated work when many objects have the same placements and clusters. It changes no decision. It may be
-	// nil.
+	// Memo is a cache for the decisions on many objects with the same placements and clusters. It changes no decision. It
+	// may be nil.
 	Memo *Memo
 }
 
@@ -58,18 +61,18 @@ type Object struct {
 	State State
 	// Problem says why the object is Unreadable or Undecided.
 	Problem string
-	// Template is the object at the version at which the hub reads it. It is set if the State is Exists.
+	// Template is the hub object, at the API version at which the hub reads it. It is set if State is Exists.
 	Template *unstructured.Unstructured
-	// OtherVersions are further versions at which clusters may get the object, see hubv1.HubObject.
+	// OtherVersions are further API versions at which clusters may get the object, see hubv1.HubObject.
 	OtherVersions []string
 	// ScalePath is the path of the replicas in the scale subresource of the kind. It is empty if the path is not known. If
-	// a placement divides replicas without a path, a message suggests this path.
+	// a placement divides replicas and names no path, a message suggests this path.
 	ScalePath string
 	// HubRuns is true if controllers of the hub would act on objects of this kind.
 	HubRuns bool
 }
 
-// hub returns the data of the object that determines the clusters' copies. The State must be Exists.
+// hub returns the data of the object that determines its copies on the clusters. State must be Exists.
 func (o Object) hub() hubv1.HubObject {
 	h := hubv1.HubObjectOf(hubv1.ObjectReference{}, o.Template)
 	h.OtherVersions = o.OtherVersions
@@ -91,16 +94,18 @@ const (
 	Undecided
 )
 
-// Facts has the policies and clusters that decisions on the objects of one namespace use. These decisions share it.
+// Facts has the policies and clusters that determine the decisions on the objects of one namespace. All these decisions
+// share one Facts.
 type Facts struct {
-	// Placements of the namespace, and the cluster-scoped ones.
+	// Placements are the placements of the namespace, and the cluster-scoped ones.
 	Placements []hubv1.PlacementObject
 	Clusters   []*hubv1.MemberCluster
-	// Overrides are the override policies of the namespace, and the cluster-scoped ones. Without a rollout, only policies
-	// that exclude clusters have an effect.
+	// Overrides are the override policies of the namespace, and the cluster-scoped ones. If an object has no rollout, only
+	// policies that exclude clusters affect the decision.
 	Overrides       []hubv1.OverridePolicyObject
 	NamespaceLabels map[string]string
-	// NamespaceRead is false if the namespace and its labels are not known. Cluster-scoped objects have no namespace.
+	// NamespaceRead is true if the namespace was read, so that its labels are known. It has no meaning for cluster-scoped
+	// objects.
 	NamespaceRead bool
 }
 
@@ -166,17 +171,17 @@ func kindOf(p hubv1.PlacementObject) string {
 	return "Placement"
 }
 
-// input is an Input with the state of one call of Decide.
+// input is an Input, together with the state of one call of Decide.
 type input struct {
 	Input
-	// noRoom is true in the second run of follow. The first run moved the object from a drained cluster, and the other
-	// clusters had no room for all its replicas.
+	// noRoom is true if the method follow runs a second time. The first run moved the object away from a drained cluster,
+	// but the other clusters had no room for all its replicas.
 	noRoom bool
 	// replay records each step. If it is nil, no step is recorded.
 	replay *Replayed
 }
 
-// selectable returns the object in the form that policies select.
+// selectable returns the object in the form that the selectors of policies are compared with.
 func (in input) selectable() hubv1.SelectableObject {
 	return hubv1.Selectable(in.Object.ID, in.Object.Template, in.Facts.NamespaceLabels)
 }
@@ -206,8 +211,9 @@ func (in input) snapshot(held map[string]bool) []placement.Cluster {
 	return out
 }
 
-// withoutOperators returns a cluster without its operators, for decisions on an object of an operator. If such a
-// decision read the operators, it could change its own inputs.
+// withoutOperators returns a cluster without its operators, for decisions on an object that belongs to an operator.
+// Such a decision can change which operators a cluster has. If the decision read the operators, it would change its own
+// input.
 func withoutOperators(c placement.Cluster) placement.Cluster {
 	if c.Operators == nil {
 		return c

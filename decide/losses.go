@@ -13,7 +13,8 @@ type Loss struct {
 	Cluster, Reason, Message string
 	// Policy determines whether the copy is deleted, or stays without the hub's labels and annotations.
 	Policy hubv1.RemovalPolicy
-	// Removal is the input of the guard. It is nil if the guard does not judge the removal of the copy.
+	// Removal is the removal of the copy as package guard judges it. It is nil if the guard does not judge the removal of
+	// this copy.
 	Removal *Removal
 }
 
@@ -47,8 +48,8 @@ func (i Input) losses(p Plan) []Loss {
 	return out
 }
 
-// rejection returns the message that explains why a cluster was not chosen. It is empty if the status has none for the
-// cluster.
+// rejection returns the message that explains why a cluster was not chosen. It is empty if the status has no message
+// about the cluster.
 func (s Status) rejection(cluster string) string {
 	if s.Decision == nil {
 		return ""

@@ -14,8 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// memoSize is the maximum number of specs in a Memo, and of clusters. Further specs and clusters are converted each
-// time.
+// memoSize is the maximum number of specs, and of clusters, in a Memo. A full cache is emptied before the next entry is
+// added.
 const memoSize = 10_000
 
 // Memo caches compiled specs of placements, and converted clusters. Both are expensive to compute, and are the same for
@@ -37,7 +37,7 @@ type describedCluster struct {
 	cluster placement.Cluster
 }
 
-// Compile reads the spec of a placement, once for each generation.
+// Compile returns the compiled spec of a placement. It compiles each generation of a placement only once.
 func (m *Memo) Compile(p hubv1.PlacementObject) (*placement.Compiled, error) {
 	if m == nil {
 		return placement.Compile(p.PlacementSpec())
@@ -59,7 +59,8 @@ func (m *Memo) Compile(p hubv1.PlacementObject) (*placement.Compiled, error) {
 	return now.compiled, now.err
 }
 
-// cluster returns ClusterOf, computed once for each resourceVersion. Callers share its maps.
+// cluster returns ClusterOf(c), computed once for each resourceVersion. Callers share the maps in the result, and must
+// not change them.
 func (m *Memo) cluster(c *hubv1.MemberCluster) placement.Cluster {
 	if m == nil {
 		return ClusterOf(c)
@@ -80,7 +81,7 @@ func (m *Memo) cluster(c *hubv1.MemberCluster) placement.Cluster {
 	return now.cluster
 }
 
-// ClusterOf converts a cluster for package placement, without the fields that depend on an object.
+// ClusterOf converts a MemberCluster for package placement. It does not set the fields that depend on an object.
 func ClusterOf(c *hubv1.MemberCluster) placement.Cluster {
 	return placement.Cluster{
 		Name:          c.Name,

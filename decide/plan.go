@@ -20,22 +20,23 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// WhenDeletedAnnotation is on a binding if its placement's deletion.whenDeleted differs from the kind's default. If a
-// placement is deleted together with its objects, as by helm uninstall, the hub reads the deletion policy from this
-// annotation.
+// WhenDeletedAnnotation is on a binding if deletion.whenDeleted of its placement differs from the kind's default. Its
+// value is this removal policy. If a placement is deleted together with its objects, as by helm uninstall, the hub
+// reads the policy from this annotation.
 const WhenDeletedAnnotation = hubv1.Prefix + "when-deleted"
 
 // Plan is a decision on one object, with its reasons.
 type Plan struct {
-	// Spec of the binding. It is nil if the object shall have no binding.
+	// Spec is the new spec of the binding. It is nil if the object shall have no binding.
 	Spec *hubv1.BindingSpec
 	// WhenDeleted is the removal policy for the case that the object and its placement are deleted together.
 	WhenDeleted hubv1.RemovalPolicy
-	// Remove is true if the binding can be deleted, because no cluster has work left, and no cluster will get the object.
+	// Remove is true if the binding can be deleted: its spec.clusters is empty, and no cluster will get the object.
 	Remove bool
 	// Withdraws is true if this plan begins to withdraw, to evict or to give up a copy.
 	Withdraws bool
-	// Payloads are the parts of revisions that must be stored before the binding's spec with their digests is written.
+	// Payloads are the templates and override rules of revisions that must be stored first. Only then is the binding's
+	// spec, which names them by digest, written.
 	Payloads []Payload
 	// LeftBehind are the copies that the hub gives up, each as "cluster: reason".
 	LeftBehind []string
@@ -51,7 +52,7 @@ type Status struct {
 	Scheduled metav1.Condition
 	// Decision has the reasons by cluster. It is nil if there are no reasons.
 	Decision *hubv1.DecisionStatus
-	// OtherPlacements are the placements that also select the object, but that it does not follow.
+	// OtherPlacements are the placements that also select the object, but that the object does not follow.
 	OtherPlacements []string
 }
 
@@ -70,10 +71,10 @@ type Claims struct {
 	Blocked map[string]string
 	// Answers says whether the decision waits for answers of clusters.
 	Answers Answers
-	// Removals are the copies that are deleted after the guard has released them.
+	// Removals are the copies that are deleted as soon as package guard permits it.
 	Removals []Removal
-	// Rollout is the progress of the object's rollout, for the other objects of its placement. It is nil if the object has
-	// no rollout.
+	// Rollout is the progress of the object's rollout. The rollouts of other objects of the same placement read it. It is
+	// nil if the object has no rollout.
 	Rollout *rollout.Progress
 }
 
@@ -88,8 +89,8 @@ func (in input) decide() Plan {
 	return p
 }
 
-// keepRecorded keeps the recorded generation of the placement, and the recorded version of the object, if the decision
-// is otherwise the same. If it did not, each edit of a placement and each new version of a CRD would write all
+// keepRecorded keeps the generation of the placement and the API version of the object that the binding records, if
+// nothing else in the spec changes. Otherwise each edit of a placement, and each new version of a CRD, would write all
 // bindings.
 func keepRecorded(before, after *hubv1.BindingSpec) {
 	same := *after
@@ -147,7 +148,7 @@ func (in input) forbidden() *tenancy.Refusal {
 	return tenancy.OfSecret(in.Object.Template)
 }
 
-// choose returns the placement to follow. If another hub has sent the object to this cluster as a copy, the object
+// choose returns the placement to follow. If the object itself is a copy that another hub has sent to this cluster, it
 // follows no placement.
 func (in input) choose() placement.Choice {
 	if _, copied := in.Object.Template.GetLabels()[hubv1.HubLabel]; copied {
@@ -164,8 +165,8 @@ func suspended(p hubv1.PlacementObject) bool {
 	return p != nil && p.PlacementSpec().Suspend.Scheduling
 }
 
-// unselected keeps the decision of a placement that was deleted or no longer selects the object, because an edit of a
-// policy must not delete copies.
+// unselected decides on an object whose placement was deleted or no longer selects it. It keeps the recorded decision,
+// because an edit of a policy must not delete copies, unless a user has requested the withdrawal.
 func (in input) unselected(current hubv1.PlacementObject) Plan {
 	if in.Binding == nil {
 		return Plan{}
@@ -181,8 +182,8 @@ func (in input) unselected(current hubv1.PlacementObject) Plan {
 		return in.withdrawUnselected(why)
 	}
 	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone, why+": every cluster keeps its copy until a placement selects the object or the object is deleted; hansectl withdraw removes the copies")
-	// A binding that lists orphaned copies stays. If a placement selects the object again, the hub finds these copies by
-	// the list and adopts them.
+	// A binding whose status lists orphaned copies stays. The hub has left these copies on members. If a placement selects
+	// the object again, the hub finds the copies by this list and adopts them.
 	p.Remove = len(p.Spec.Clusters) == 0 && !in.Unconfirmed && len(in.Binding.BindingStatus().Orphaned) == 0
 	return p
 }
@@ -203,7 +204,7 @@ func (in input) withdrawUnselected(why string) Plan {
 	return p
 }
 
-// follow makes the decision according to the chosen placement.
+// follow makes the decision that the chosen placement requires.
 func (in input) follow(choice placement.Choice) Plan {
 	winner := choice.Winner
 	compiled, err := in.Memo.Compile(winner)
@@ -269,8 +270,8 @@ func (in input) unrevised(err error, answers Answers) Plan {
 	return p
 }
 
-// entered returns the entries of spec.clusters for the decision d. would is the decision if the guard released all
-// removals.
+// entered returns a plan with the entries of spec.clusters for the decision d. would is the decision for the case that
+// package guard permits all removals.
 func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) Plan {
 	targets, evict, withdrawn := map[string]bool{}, map[string]bool{}, map[string]placement.Rejection{}
 	for _, t := range d.Targets {
@@ -305,18 +306,18 @@ func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, 
 	return p
 }
 
-// clusterChoice is a decision on clusters within the limits.
+// clusterChoice is a choice of clusters that respects the limits of the hub.
 type clusterChoice struct {
 	decision placement.Decision
-	// unguarded is the decision if the guard releases all removals.
+	// unguarded is the decision for the case that package guard permits all removals.
 	unguarded placement.Decision
 	claims    Claims
 	again     time.Duration // when a limit may allow more; 0 if an event will
 }
 
 // chooseClusters asks package placement for the clusters of the object. If the limits do not allow an eviction yet, or
-// the guard has not released a copy, it asks again and keeps these copies. It returns an error if the excluded clusters
-// are not known.
+// package guard has not permitted a removal, chooseClusters asks again and keeps these copies. It returns an error if
+// the override rules that exclude clusters cannot be read.
 func (in input) chooseClusters(by *placement.Compiled, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) (out clusterChoice, err error) {
 	held := heldBy(in.Spec())
 	ask := placement.Input{
@@ -349,8 +350,8 @@ func (in input) chooseClusters(by *placement.Compiled, spec *hubv1.PlacementSpec
 	return out, nil
 }
 
-// askWithinLimits asks package placement again until the limits of the hub allow every eviction of the decision. If one
-// eviction is held, package placement may choose to evict from another cluster.
+// askWithinLimits asks package placement for a decision. If the limits of the hub forbid an eviction in the decision,
+// askWithinLimits asks again without this eviction. Package placement may then choose to evict from another cluster.
 func (in input) askWithinLimits(ask *placement.Input, out *clusterChoice) placement.Decision {
 	for {
 		d := in.ask(*ask)
@@ -393,8 +394,8 @@ func (in input) withdrawEverywhere() Plan {
 	return p
 }
 
-// whenDeleted returns the removal policy for a deleted object: from its placement, or from the binding if the placement
-// was deleted.
+// whenDeleted returns the removal policy for the copies of a deleted object. The policy comes from the object's
+// placement, or from the binding if the placement was deleted.
 func (in input) whenDeleted() hubv1.RemovalPolicy {
 	if followed := in.Facts.Placement(in.Spec().PlacementRef); followed != nil {
 		policy, _ := placement.DefaultRemoval(in.Object.ID.GroupKind(), followed.PlacementSpec().Deletion)
@@ -403,8 +404,9 @@ func (in input) whenDeleted() hubv1.RemovalPolicy {
 	return in.recordedPolicy()
 }
 
-// keep returns a plan with the recorded decision. It changes only entries of leaving clusters, and withdrawals of an
-// object that was deleted and now exists again.
+// keep returns a plan that keeps the recorded decision, with this condition Scheduled. It changes only the entries of
+// leaving clusters. If the object was deleted and exists again, it also cancels the withdrawals that the deletion
+// caused.
 func (in input) keep(status metav1.ConditionStatus, reason, message string) Plan {
 	c := condition(status, reason, message)
 	if in.Binding == nil {
@@ -427,7 +429,7 @@ func (in input) keep(status metav1.ConditionStatus, reason, message string) Plan
 
 func (in input) objectRef() hubv1.ObjectReference { return ReferenceOf(in.Object.Template) }
 
-// ReferenceOf returns the reference to a hub object for bindings.
+// ReferenceOf returns the reference to a hub object, as bindings store it.
 func ReferenceOf(template *unstructured.Unstructured) hubv1.ObjectReference {
 	ref := hubv1.ObjectReference{APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Name: template.GetName(), UID: template.GetUID()}
 	if b := hubv1.BundleOf(template); b != nil {
@@ -441,7 +443,7 @@ func (in input) recordedPolicy() hubv1.RemovalPolicy {
 	return cmp.Or(hubv1.RemovalPolicy(in.Binding.GetAnnotations()[WhenDeletedAnnotation]), standard)
 }
 
-// ReferenceTo returns the reference to a placement for bindings.
+// ReferenceTo returns the reference to a placement, as bindings store it.
 func ReferenceTo(p hubv1.PlacementObject) *hubv1.PlacementReference {
 	return &hubv1.PlacementReference{Kind: kindOf(p), Namespace: p.GetNamespace(), Name: p.GetName(), UID: p.GetUID(), Generation: p.GetGeneration()}
 }
@@ -457,7 +459,7 @@ func names(ps []hubv1.PlacementObject) []string {
 	return out
 }
 
-// earlier returns the shorter of two waits. 0 means no wait.
+// earlier returns the shorter of two waits. 0 means that there is no wait, so that the other wait is returned.
 func earlier(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

@@ -216,7 +216,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a withdrawal is cancelled when the object is back": {
 			in: given{binding: bound(absent("eu", hubv1.ReasonObjectDeleted, del), present("sg")), uid: "b", placements: only(policy("web", named("eu"))), clusters: three()},
-			// The copy on sg has the old UID.
+			// The copy on sg has the UID of the object that was deleted.
 			want: []hubv1.BindingTarget{present("eu"), absent("sg", hubv1.ReasonNotSelected, del)}, reason: hubv1.ReasonScheduled, takes: true,
 		},
 		"an object that is back keeps its decision if no placement selects it": {
@@ -459,7 +459,7 @@ func TestANewVersionOfTheKindIsNoReasonToWriteADecision(t *testing.T) {
 	}
 }
 
-// remembering returns a binding that lists an orphaned copy on a cluster.
+// remembering adds an orphaned copy on a cluster to the status of a binding.
 func remembering(b *hubv1.ResourceBinding) *hubv1.ResourceBinding {
 	b.Status.Orphaned = []hubv1.OrphanedCopy{{ClusterID: "id-eu", UID: "u"}}
 	return b

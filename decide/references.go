@@ -19,7 +19,7 @@ import (
 // mostReferences is the maximum number of objects that one object may need.
 const mostReferences = 64
 
-// ReferencedKinds returns the kinds of the objects that rules may find. Each kind is returned once.
+// ReferencedKinds returns the kinds of the objects to which reference rules may lead. It returns each kind once.
 func ReferencedKinds(rules []hubv1.ReferenceRule) []schema.GroupKind {
 	var out []schema.GroupKind
 	add := func(kinds ...schema.GroupKind) {
@@ -116,7 +116,8 @@ func at(value any, keys []string) ([]any, error) {
 	return out, nil
 }
 
-// referencesIn returns the objects that a value names.
+// referencesIn returns the objects that a value in a hub object names. The value is a name, or a pod template if the
+// rule has no kind.
 func referencesIn(value any, rule hubv1.ReferenceRule) ([]hubv1.BindingReference, error) {
 	if rule.Kind == "" {
 		return ofPodTemplate(value, rule.Path)
@@ -231,7 +232,8 @@ func ofVolume(v *corev1.Volume, add func(kind, name string)) {
 	}
 }
 
-// secretOfVolume returns the Secret with the credentials of an external volume.
+// secretOfVolume returns the reference to the Secret that a volume needs to reach its storage, such as a CephFS or
+// iSCSI volume. It is nil if the volume needs none.
 func secretOfVolume(v *corev1.Volume) *corev1.LocalObjectReference {
 	switch {
 	case v.RBD != nil:
@@ -255,9 +257,9 @@ func secretOfVolume(v *corev1.Volume) *corev1.LocalObjectReference {
 // references returns the references of the binding: the objects that the newest state of the hub object needs, and
 // former references.
 //
-// A former reference is kept while a copy may still need it. It ends when the hub object no longer names the needed
-// object, and every copy has been written in that state. An edit of the placement's rules alone ends no reference,
-// because it must not withdraw a needed object.
+// A former reference is kept while a copy may still need the referenced object. It ends when the hub object no longer
+// names that object, and every copy has been updated to this state. An edit of the placement's rules alone ends no
+// reference, because it must not withdraw a needed object.
 func (in input) references(p *Plan, winner hubv1.PlacementObject) ([]hubv1.BindingReference, error) {
 	now, err := References(in.Object.Template, winner.PlacementSpec().References)
 	if err != nil {
@@ -282,8 +284,8 @@ func (in input) references(p *Plan, winner hubv1.PlacementObject) ([]hubv1.Bindi
 	return now, nil
 }
 
-// presentFirst orders former references last, because the API limits the number of references. If a present reference
-// were cut off, the needed object would be removed from its clusters.
+// presentFirst orders former references after the others, because the API limits the number of references. If another
+// reference were cut off, the object that it names would be removed from its clusters.
 func presentFirst(a, b hubv1.BindingReference) int {
 	switch {
 	case a.Former == b.Former:

@@ -119,7 +119,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// referring gives the placement of the object a rule for Secrets.
+// referring adds to a placement a reference rule: the field /spec/secret names a Secret.
 func referring(p *hubv1.Placement) {
 	p.Spec.References = []hubv1.ReferenceRule{{Kind: "Secret", Path: "/spec/secret"}}
 }
@@ -179,8 +179,8 @@ func TestReferencesOfABinding(t *testing.T) {
 	}
 }
 
-// While a cluster is unreachable, the binding keeps all former references, such as those to ConfigMaps with a hash in
-// their names.
+// While a cluster is unreachable, the binding keeps all former references, for example to ConfigMaps with a hash in
+// their names. If there are too many references, former references must be cut off, and not the others.
 func TestFormerReferencesDisplaceNoPresentOne(t *testing.T) {
 	t.Parallel()
 	b := bound(present("eu"))

@@ -15,7 +15,7 @@ import (
 // Referrer is an object that needs the decided object on its clusters.
 type Referrer struct {
 	ID hubv1.ObjectIdentity
-	// Spec of the referrer's binding.
+	// Spec is the spec of the referrer's binding.
 	Spec *hubv1.BindingSpec
 }
 
@@ -24,8 +24,8 @@ func Needs(b hubv1.BindingObject, id hubv1.ObjectIdentity) bool {
 	return slices.ContainsFunc(b.BindingSpec().References, func(r hubv1.BindingReference) bool { return r.In(b.GetNamespace()) == id })
 }
 
-// ReferrersIn returns the objects that need the object with this identity, from the bindings of its namespace. The
-// result is never nil.
+// ReferrersIn returns the objects that need the object with this identity. bindings are the bindings of its namespace.
+// The result is never nil.
 func ReferrersIn(bindings []hubv1.BindingObject, id hubv1.ObjectIdentity) []Referrer {
 	out := []Referrer{}
 	for _, b := range bindings {
@@ -36,7 +36,8 @@ func ReferrersIn(bindings []hubv1.BindingObject, id hubv1.ObjectIdentity) []Refe
 	return out
 }
 
-// isReferenced reports whether the decision follows the objects that need this object, because no placement selects it.
+// isReferenced reports whether other objects need this object, or needed it at the last decision. If no placement
+// selects the object, the decision follows these other objects.
 func (in input) isReferenced() bool { return in.Spec().Referenced || len(in.Referrers) > 0 }
 
 // followReferrers decides on an object that other objects need and no placement selects. The object goes to the
@@ -81,8 +82,9 @@ func (in input) followReferrers() Plan {
 	return p
 }
 
-// keptForReferrers returns a plan that keeps the current decision, if the object cannot follow the objects that need it
-// now. Otherwise it returns nil.
+// keptForReferrers returns a plan that keeps the current decision, if the object must not follow the objects that need
+// it. This is the case if they are not known, scheduling is suspended, or the object must not be sent to members.
+// Otherwise it returns nil.
 func (in input) keptForReferrers(owner hubv1.PlacementObject) *Plan {
 	var p Plan
 	switch refusal := in.forbidden(); {
@@ -101,8 +103,8 @@ func (in input) keptForReferrers(owner hubv1.PlacementObject) *Plan {
 	return &p
 }
 
-// addNeeded keeps every copy of an object that no placement selects any more, because an edit of a placement must not
-// withdraw a copy. It adds the clusters of the objects that need this object.
+// addNeeded decides on an object that no placement selects any more but other objects need. It keeps every copy,
+// because an edit of a placement must not withdraw a copy. It adds the clusters of the objects that need this object.
 func (in input) addNeeded(needed map[string]bool) Plan {
 	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone,
 		"no placement selects the object: every cluster keeps its copy, and it goes to the clusters of the objects that need it; hansectl withdraw removes the copies on other clusters")
@@ -110,7 +112,7 @@ func (in input) addNeeded(needed map[string]bool) Plan {
 	return p
 }
 
-// addPresent adds Present entries for the clusters that have no entry.
+// addPresent adds Present entries for the needed clusters that have no entry in spec.clusters.
 func (p *Plan) addPresent(needed map[string]bool) {
 	for name := range needed {
 		if p.Spec.Target(name) == nil {
@@ -120,8 +122,8 @@ func (p *Plan) addPresent(needed map[string]bool) {
 	slices.SortFunc(p.Spec.Clusters, byName)
 }
 
-// neededOn returns the clusters on which other objects need this object. used also has the clusters that these other
-// objects are about to leave.
+// neededOn returns as needed the clusters on which other objects need this object, without the excluded clusters. used
+// has all clusters of these other objects, including excluded clusters and clusters that they are about to leave.
 func (in input) neededOn(excluded map[string]bool) (needed, used map[string]bool) {
 	needed, used = map[string]bool{}, map[string]bool{}
 	for _, r := range in.Referrers {
@@ -135,8 +137,8 @@ func (in input) neededOn(excluded map[string]bool) (needed, used map[string]bool
 	return needed, used
 }
 
-// excludedFromReference returns the clusters from which rules of override policies exclude the object. A rule whose
-// result may change without a user excludes only clusters that do not hold the object.
+// excludedFromReference returns the clusters from which rules of override policies exclude the object. If the result of
+// a rule may change without a user's action, the rule excludes only clusters that do not hold the object yet.
 func (in input) excludedFromReference() (map[string]bool, error) {
 	rules, err := in.exclusions()
 	if err != nil {
@@ -154,9 +156,9 @@ func covers(clusters map[string]bool, spec *hubv1.BindingSpec) bool {
 	return !slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State != hubv1.TargetAbsent && !clusters[e.Name] })
 }
 
-// ownerOfReferrers returns the placement whose settings apply to a needed object. It is one of the placements of the
-// objects that need it: the current one if possible, else the first by precedence. It is nil if no such placement
-// exists.
+// ownerOfReferrers returns the placement whose settings apply to an object that other objects need. It is one of the
+// placements of these other objects: the one that the object's binding names if possible, else the first by precedence.
+// It is nil if no such placement exists.
 func (in input) ownerOfReferrers() hubv1.PlacementObject {
 	var owner hubv1.PlacementObject
 	current := in.Facts.Placement(in.Spec().PlacementRef)
@@ -201,8 +203,8 @@ func (in input) whenNotReferenced(owner hubv1.PlacementObject) hubv1.RemovalPoli
 	return deleted
 }
 
-// recordedOr returns the removal policy of the placement for a deleted object. If the placement was deleted, it returns
-// the policy that the binding has recorded.
+// recordedOr returns the removal policy that the placement owner has for deleted objects. If owner is nil, it returns
+// the policy that the binding has recorded, or the default of the kind.
 func (in input) recordedOr(owner hubv1.PlacementObject) hubv1.RemovalPolicy {
 	switch {
 	case owner != nil:

@@ -16,7 +16,7 @@ import (
 
 // ReadByPods returns the ConfigMaps and Secrets that the pods of a manifest read, according to the pod templates at the
 // paths. For a Job it returns no object, because the pod template of a Job cannot change. It returns an error if the
-// pods read more than mostReferences objects.
+// pods read more than 64 objects (mostReferences).
 func ReadByPods(manifest *unstructured.Unstructured, paths []string) ([]hubv1.ObjectIdentity, error) {
 	var out []hubv1.ObjectIdentity
 	seen := map[hubv1.ObjectIdentity]bool{}
@@ -34,9 +34,10 @@ func ReadByPods(manifest *unstructured.Unstructured, paths []string) ([]hubv1.Ob
 	return out, err
 }
 
-// WithReload returns a manifest with the annotation in its pod templates at the paths. contents has the manifests of
-// the ConfigMaps and Secrets that the hub sends to the same cluster. A pod template that reads none of them gets no
-// annotation. The digest is signed with a key, because the values of Secrets could be guessed from a plain digest.
+// WithReload returns a manifest with the annotation hanse.dev/reload in its pod templates at the paths. contents has
+// the manifests of the ConfigMaps and Secrets that the hub sends to the same cluster. A pod template that reads none of
+// them gets no annotation. The annotation is a digest with a key, because the values of Secrets could be guessed from a
+// plain digest.
 func WithReload(
 	key canonical.Key, manifest *unstructured.Unstructured, paths []string, contents map[hubv1.ObjectIdentity]*unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
@@ -55,7 +56,8 @@ func WithReload(
 	return out, err
 }
 
-// eachPodTemplate calls a function with each pod template at the paths, and with the objects that its pods read.
+// eachPodTemplate calls the function do with each pod template of the manifest at the paths, and with the ConfigMaps
+// and Secrets that its pods read.
 func eachPodTemplate(manifest *unstructured.Unstructured, paths []string, do func(template map[string]any, read []hubv1.ObjectIdentity)) error {
 	switch manifest.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Group: "batch", Kind: "Job"}, schema.GroupKind{Kind: "ConfigMap"}, schema.GroupKind{Kind: "Secret"}:
@@ -98,7 +100,8 @@ func contentOf(o *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// annotate sets the annotation of a pod template. The maps that contain the annotation may be missing or null.
+// annotate sets the annotation hanse.dev/reload of a pod template. The maps metadata and annotations may be missing or
+// null.
 func annotate(template map[string]any, value string) {
 	metadata, _ := template["metadata"].(map[string]any)
 	if metadata == nil {

@@ -54,7 +54,7 @@ func contents(t *testing.T, settings, tls string) map[hubv1.ObjectIdentity]*unst
 	return out
 }
 
-// reloadOf returns the annotation. It is empty if the object has no such annotation.
+// reloadOf returns the annotation hanse.dev/reload of a manifest. It is empty if the manifest has no such annotation.
 func reloadOf(t *testing.T, key canonical.Key, manifest string, of map[hubv1.ObjectIdentity]*unstructured.Unstructured) string {
 	t.Helper()
 	before := parsed(t, manifest)

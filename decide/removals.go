@@ -33,32 +33,34 @@ func OwnerOf(ref *hubv1.PlacementReference) Owner {
 	return Owner{ref.Kind, ref.Namespace, ref.Name}
 }
 
-// Removal is a copy that a decision deletes after the guard has released the removal.
+// Removal describes a copy that a decision deletes as soon as package guard permits the removal.
 type Removal struct {
 	Cluster, Reason, Message string
 	// Owner is the placement or the leaving MemberCluster that causes the removal. Placement is the placement that the
-	// object follows.
+	// object follows, even if a MemberCluster causes the removal.
 	Owner, Placement Owner
 	// Last is true if the removal deletes the last copy of the object, and the placement does not allow this.
 	Last bool
 	// Held is true if the copy stays until a user confirms the removal.
 	Held bool
-	// ShownSince is the time since which the binding shows the removal as held. It is nil if the binding shows no held
-	// removal.
+	// ShownSince is the time since which the binding's spec shows the removal as held. It is nil if the spec shows no held
+	// removal for this reason.
 	ShownSince *metav1.Time
 }
 
-// Verdict is the guard's judgement of a removal. The zero value means that the guard has not judged the removal yet.
+// Verdict is the judgement of package guard on a removal. The zero value means that the guard has not judged the
+// removal yet.
 type Verdict struct {
-	// Reason is the reason of the judged removal. The verdict does not apply to a removal for another reason.
+	// Reason is the reason of the removal that was judged. The verdict does not apply to a removal for another reason.
 	Reason   string
 	Released bool
-	// HeldSince is set if the removal is held.
+	// HeldSince is the time since which the guard holds the removal until a user confirms it. It is nil if the removal is
+	// not held.
 	HeldSince *metav1.Time
 }
 
-// verdictOn returns the verdict on the removal of a copy for a reason. If no guard runs, removals that the binding
-// shows as held stay held, and all others are released.
+// verdictOn returns the verdict on the removal of a copy for a reason. If no guard runs, a removal that the binding
+// shows as held stays held, and every other removal is permitted.
 func (in input) verdictOn(cluster, reason string) Verdict {
 	if in.Removals != nil {
 		if v := in.Removals[cluster]; v.Reason == reason {
@@ -72,9 +74,9 @@ func (in input) verdictOn(cluster, reason string) Verdict {
 	return Verdict{Released: true}
 }
 
-// isGuarded reports whether the change of an entry deletes a copy that the guard has not released. The guard does not
-// judge copies of deleted objects, replaced copies, copies that a drain evicts, copies that no object needs any more,
-// and orphaned copies.
+// isGuarded reports whether the change of an entry deletes a copy although package guard has not permitted it. The
+// guard does not judge copies of deleted objects, replaced copies, and copies that a drain evicts. It also does not
+// judge copies that no object needs any more, and copies that stay on the member as orphans.
 func (in input) isGuarded(before, after hubv1.BindingTarget) bool {
 	return before.State == hubv1.TargetPresent && after.State == hubv1.TargetAbsent &&
 		after.Absent.Policy == hubv1.RemovalDelete && after.Absent.Reason != hubv1.ReasonObjectDeleted && after.Absent.Reason != hubv1.ReasonDraining &&
@@ -82,7 +84,8 @@ func (in input) isGuarded(before, after hubv1.BindingTarget) bool {
 		!in.orphansAdopted(before.Name) && !in.verdictOn(before.Name, after.Absent.Reason).Released
 }
 
-// orphansAdopted reports whether the copy on a cluster was adopted, and is therefore orphaned instead of deleted.
+// orphansAdopted reports whether the copy on a cluster must stay there as an orphan. This is the case if the copy
+// existed before the hub adopted it, and the placement does not allow the deletion of adopted copies.
 func (in input) orphansAdopted(cluster string) bool {
 	if in.Binding == nil {
 		return false
@@ -95,8 +98,8 @@ func (in input) orphansAdopted(cluster string) bool {
 	return followed == nil || followed.PlacementSpec().Deletion.Adopted != hubv1.RemovalDelete
 }
 
-// claimed returns the entry of a copy whose removal the guard must judge first, and the claim for this removal. The
-// entry does not change before the verdict.
+// claimed returns the unchanged entry of a copy whose removal package guard must judge first, and the removal for the
+// guard. If the guard holds the removal, the entry shows this.
 func (in input) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget, Removal) {
 	a, asks := after.Absent, OwnerOf(in.Spec().PlacementRef)
 	c := Removal{Cluster: before.Name, Reason: a.Reason, Owner: asks, Placement: asks}
@@ -113,7 +116,7 @@ func (in input) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget,
 	return before, c
 }
 
-// markLast marks the removals as the last ones if no copy of the object would remain.
+// markLast marks all claimed removals as the last ones, if no copy of the object would remain after them.
 func (p *Plan) markLast() {
 	claimed := map[string]bool{}
 	for _, c := range p.Claims.Removals {
@@ -125,8 +128,8 @@ func (p *Plan) markLast() {
 	}
 }
 
-// claimFor completes the claimed removals with the data of the placement. would is the decision that the placement
-// would make without the guard. If would has targets, copies remain, and no removal is the last one.
+// claimFor completes the claimed removals with the data of the placement by. would is the decision for the case that
+// package guard permits all removals. If would has targets, copies remain, and no removal is the last one.
 func (p *Plan) claimFor(by hubv1.PlacementObject, would placement.Decision) {
 	why := map[string]string{}
 	for _, r := range would.Withdraw {
@@ -142,7 +145,8 @@ func (p *Plan) claimFor(by hubv1.PlacementObject, would placement.Decision) {
 	}
 }
 
-// unreleased returns the clusters whose copy is to be deleted, and whose removal the guard has not released yet.
+// unreleased returns the clusters whose copy the decision d deletes and whose removal package guard has not permitted
+// yet.
 func (in input) unreleased(d placement.Decision, whenUnselected hubv1.RemovalPolicy) map[string]bool {
 	var out map[string]bool
 	for _, r := range d.Withdraw {
@@ -161,7 +165,8 @@ func (in input) unreleased(d placement.Decision, whenUnselected hubv1.RemovalPol
 	return out
 }
 
-// withHeld adds the copies whose removal is held to the message of the condition.
+// withHeld adds to the message of the condition Scheduled the copies whose removal waits for a user's confirmation.
+// empty is true if the placement selects no cluster any more.
 func withHeld(c metav1.Condition, removals []Removal, empty bool) metav1.Condition {
 	const named = 3
 	var held []string

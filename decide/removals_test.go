@@ -12,7 +12,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// guarded returns the input for an object with these verdicts of the guard.
+// guarded returns the input for an object. removals are the verdicts of package guard.
 func guarded(b *hubv1.ResourceBinding, p *hubv1.Placement, removals map[string]Verdict, clusters ...*hubv1.MemberCluster) Input {
 	if removals == nil {
 		removals = map[string]Verdict{}
@@ -23,7 +23,8 @@ func guarded(b *hubv1.ResourceBinding, p *hubv1.Placement, removals map[string]V
 	}
 }
 
-// readEntries formats entries like entriesOf. An entry whose removal is held has the prefix "!".
+// readEntries returns the entries of spec.clusters as text, like entriesOf. An entry whose removal is held has the
+// prefix "!".
 func readEntries(spec *hubv1.BindingSpec) string {
 	out := entriesOf(spec)
 	for i, e := range spec.Clusters {

@@ -10,18 +10,19 @@ import (
 
 // Replayed is a decision with its steps.
 type Replayed struct {
-	// Choice of the placement to follow. It may be empty.
+	// Choice is the placement to follow, with the other placements that select the object. It may be empty.
 	Choice  placement.Choice
 	Invalid []placement.InvalidPlacement
-	// Input of the decision on clusters. It is nil if no clusters were chosen; then Scheduled has the reason.
+	// Input is the input of package placement, which chooses the clusters. It is nil if the decision did not ask package
+	// placement; Scheduled then has the reason.
 	Input    *placement.Input
 	Decision placement.Decision
 	Trace    placement.Trace
-	// Division is nil if no replicas were divided.
+	// Division is the division of replicas. It is nil if no replicas were divided.
 	Division *ReplayedDivision
-	// Spec of the binding that the decision would write.
+	// Spec is the spec of the binding that the decision would write.
 	Spec hubv1.BindingSpec
-	// Scheduled is the condition that the decision would write.
+	// Scheduled is the condition Scheduled that the decision would write.
 	Scheduled metav1.Condition
 }
 

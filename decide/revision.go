@@ -18,7 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// MostPayload is the largest size of a Payload, in bytes. A Secret can hold 1 MiB, including names.
+// MostPayload is the largest size of a Payload, in bytes. It is less than the 1 MiB of a Secret, because names also
+// need space.
 const MostPayload = 1000 << 10
 
 // ErrPayloadTooLarge means that a part of a revision is too large for a Secret.
@@ -46,7 +47,7 @@ type Inputs struct {
 // HeldRules are the override rules of a stored revision, in the form that package overrides reads.
 type HeldRules struct {
 	Rules
-	// Objects are the policies. All of them select the object.
+	// Objects are the override policies, built from Rules. All of them select the object.
 	Objects []hubv1.OverridePolicyObject
 }
 
@@ -64,14 +65,14 @@ type Rules struct {
 type Policy struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Tier of a ClusterOverridePolicy.
+	// Tier is the tier of a ClusterOverridePolicy. It is empty for an OverridePolicy.
 	Tier  hubv1.Tier           `json:"tier,omitempty"`
 	Rules []hubv1.OverrideRule `json:"rules"`
 }
 
-// InputsOf returns the current inputs of an object. policies are all override policies of its namespace. denied are
-// prefixes of labels and annotations that are never copied to members. settings is the spec of the placement. The error
-// comes from package overrides.
+// InputsOf returns the current inputs of an object. policies are the override policies that may select the object.
+// denied are prefixes of labels and annotations that are never copied to members. settings is the spec of the
+// placement. The error comes from package overrides.
 func InputsOf(
 	template *unstructured.Unstructured, object hubv1.SelectableObject, policies []hubv1.OverridePolicyObject, settings *hubv1.PlacementSpec, denied []string,
 ) (Inputs, error) {
@@ -104,13 +105,14 @@ func InputsOf(
 	return in, nil
 }
 
-// Digests returns the digests of the template and of the rules. A number that the hub divides among clusters does not
-// change them, and neither does the version at which the hub reads the object.
+// Digests returns the digests of the template and of the override rules. They change neither with the number that the
+// hub divides among clusters, nor with the API version at which the hub reads the object.
 func (i Inputs) Digests(key canonical.Key, division *hubv1.Division) (template, rules string) {
 	return TemplateDigest(key, i.Template, division), digest(key, i.Rules)
 }
 
-// TemplateDigest returns a digest of a template without the fields that are never copied to members.
+// TemplateDigest returns a digest of a template, from which the fields that are never copied to members were already
+// removed. The digest ignores apiVersion, and the field that the hub divides among clusters.
 func TemplateDigest(key canonical.Key, template *unstructured.Unstructured, division *hubv1.Division) string {
 	counted := maps.Clone(template.Object)
 	delete(counted, "apiVersion")
@@ -125,7 +127,7 @@ func digest(key canonical.Key, content any) string {
 	return hex.EncodeToString(key.Sum(sum[:])[:16])
 }
 
-// Pack returns a part of a revision in its stored form. The error may be ErrPayloadTooLarge.
+// Pack returns content, which is a part of a revision, in its stored form. The error may be ErrPayloadTooLarge.
 func Pack(digest string, content any) (Payload, error) {
 	out, err := canonical.Compress(canonical.Bytes(content))
 	if err != nil {

@@ -12,28 +12,29 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// definition is the kind CustomResourceDefinition. A failed rollout of a definition is never rolled back, because a
-// version in which objects are stored cannot be removed.
+// definition is the kind CustomResourceDefinition. A failed rollout of a CRD is never rolled back, because an API
+// version cannot be removed from a CRD while objects are stored in it.
 var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// Staging has the inputs of rollouts, in addition to Facts.
+// Staging has the inputs that a rollout needs in addition to Facts.
 type Staging struct {
 	// Key signs the digests of revisions.
 	Key canonical.Key
 	// Denied are prefixes of labels and annotations that are never copied to members.
 	Denied []string
-	// Peers returns the progress of the rollouts of all other objects of a placement.
+	// Peers returns the progress of the rollouts of all objects of a placement.
 	Peers func(Owner) rollout.Peers
-	// UndoBlocked says why a rollout must not go back to the revision in the annotation RolloutUndoAnnotation. It is empty
-	// if it may go back.
+	// UndoBlocked says why the object must not go back to the revision that its annotation RolloutUndoAnnotation names. It
+	// is empty if the object may go back.
 	UndoBlocked string
 }
 
-// NeverBack reports whether a failed rollout of an object is never rolled back.
+// NeverBack reports whether the object with this identity never goes back to an earlier revision when its rollout
+// fails.
 func NeverBack(id hubv1.ObjectIdentity) bool { return id.GroupKind() == definition }
 
-// stage sets the revision of each target, according to the rollout of the placement. Without a rollout, all targets get
-// the newest state.
+// stage sets the revision of each target as the rollout of the placement requires. If the placement has no rollout, all
+// targets get the newest state.
 func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 	policy := winner.PlacementSpec().Rollout
 	switch {
@@ -77,7 +78,8 @@ func unstage(spec *hubv1.BindingSpec) {
 	}
 }
 
-// payloads returns the parts of the current revision that are not stored yet, because no recorded revision has them.
+// payloads returns the template and the override rules of the current revision, each only if it is not stored yet. They
+// are stored if a revision in the binding has the same digest.
 func (in input) payloads(inputs Inputs, live hubv1.ObjectRevision) (out []Payload, err error) {
 	template, rules := false, false
 	for _, r := range in.Spec().Revisions {
@@ -135,8 +137,8 @@ func (in input) isTemplate(cluster string) bool {
 	return row != nil && row.Reason == hubv1.ReasonIsTemplate
 }
 
-// keeps reports whether a cluster must keep its current revision: its removal is held, the cluster is cordoned, or the
-// placement suspends writes to it.
+// keeps reports whether a cluster must keep its current revision. This is the case if its removal waits for package
+// guard, it is cordoned or has no MemberCluster, or the placement suspends writes to it.
 func (in input) keeps(e hubv1.BindingTarget, p *Plan) bool {
 	m := in.Facts.Cluster(e.Name)
 	if e.Removal != nil || m == nil || m.Spec.Unschedulable {
@@ -168,7 +170,7 @@ func WaveOf(policy *hubv1.RolloutPolicy, m *hubv1.MemberCluster) int {
 	return last
 }
 
-// refusedFor are reasons of rows with a write that fails until a user changes the object or the cluster.
+// refusedFor has the reasons of status rows for writes that fail until a user changes the object or the cluster.
 var refusedFor = map[string]bool{
 	hubv1.ReasonAlreadyExists: true, hubv1.ReasonOwnedByOther: true, hubv1.ReasonFieldConflict: true, hubv1.ReasonFieldsNotServed: true,
 	hubv1.ReasonOverrideInvalid: true, hubv1.ReasonOverrideConflict: true, hubv1.ReasonPathOwnedByDivision: true,
@@ -208,9 +210,9 @@ func (in input) rowFor(t rollout.Target) rollout.Row {
 	return out
 }
 
-// held returns the revision that a Present target gets. If the step of the rollout does not cover the target, such as
-// the hub's own cluster, it is the revision of the rollout. In a simulation, the step covers no target, and a target
-// keeps its previous revision.
+// held returns the number of the revision that a Present target gets from a step of the rollout. If the step does not
+// cover the target, such as the hub's own cluster, it is the newest revision of the rollout. In a simulation, the step
+// covers no target, and the target keeps the revision that the binding records.
 func (in input) held(before *hubv1.BindingTarget, step rollout.Result, cluster string) int64 {
 	switch held := step.Holds[cluster]; {
 	case held != 0:
@@ -221,7 +223,9 @@ func (in input) held(before *hubv1.BindingTarget, step rollout.Result, cluster s
 	return step.Rollout.Revision
 }
 
-// carried returns the number under which the plan keeps a revision that only an Evicting cluster holds.
+// carried returns the number of the revision in spec.Revisions that an Evicting cluster keeps. number is its previous
+// number. If spec.Revisions lacks the revision, carried adds it, or returns the number of a revision with equal
+// content.
 func (in input) carried(spec *hubv1.BindingSpec, number int64) int64 {
 	held := in.Spec().Revision(number)
 	if held == nil || spec.Revision(number) != nil {

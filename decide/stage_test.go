@@ -51,7 +51,7 @@ func newStaged(t *testing.T, change ...func(*hubv1.Placement)) *staged {
 	return s
 }
 
-// edit creates a new template with this value in its spec.
+// edit changes the hub object: it sets this value in the spec.
 func (s *staged) edit(value string) {
 	o := s.in.Object.Template.DeepCopy()
 	o.SetGeneration(o.GetGeneration() + 1)
@@ -86,7 +86,7 @@ func (s *staged) decide() Plan {
 	return p
 }
 
-// report makes each cluster report the revision of its target, and Healthy.
+// report makes each cluster report that it has the revision of its target and is healthy.
 func (s *staged) report() {
 	rows := s.binding.Status.Clusters[:0:0]
 	for _, e := range s.binding.Spec.Clusters {
@@ -363,7 +363,7 @@ func TestAnObjectThatIsTooLargeForARevisionKeepsWhatItHas(t *testing.T) {
 	}
 }
 
-// noise returns a text that hardly shrinks when it is compressed.
+// noise returns a text of the given size that compression hardly makes smaller.
 func noise(size int) string {
 	var b strings.Builder
 	x := uint64(1)
@@ -399,7 +399,8 @@ func TestContentsAreReadAsTheyWereStored(t *testing.T) {
 	}
 }
 
-// In a large fleet the rows of healthy clusters have no status, so a row may be older than the change.
+// In a large fleet, the hub cuts the statuses from the rows of healthy clusters. A row without a status may therefore
+// be older than the change.
 func TestACutRowPassesTheGateOnlyAfterAWhile(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -82,7 +82,8 @@ func summary(spec *hubv1.BindingSpec, d placement.Decision, clusters int) metav1
 	return condition(metav1.ConditionTrue, hubv1.ReasonScheduled, message)
 }
 
-// explained returns the reasons of a decision for the binding's status. It is nil if there are none.
+// explained returns the reasons of a decision for the binding's status. It is nil if there are none. spreads is true if
+// the placement spreads objects. The reason of every chosen cluster is then included.
 func explained(d placement.Decision, spreads bool) *hubv1.DecisionStatus {
 	const named = 100
 	out := &hubv1.DecisionStatus{Rejected: rejections(d)}

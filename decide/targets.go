@@ -10,8 +10,8 @@ import (
 // A rule returns the next state of one entry of spec.clusters. Each kind of decision has its own rule.
 type rule func(hubv1.BindingTarget) hubv1.BindingTarget
 
-// settle applies a rule to every entry. It then handles the cases that are the same for all rules: clusters that are
-// leaving, deleted or abandoned, and completed withdrawals.
+// settle applies a rule to every entry of spec.clusters. It then handles the cases that are the same for all rules:
+// leaving, deleted and abandoned clusters, removals that package guard must judge, and completed withdrawals.
 func (in input) settle(r rule) Plan {
 	p := Plan{Spec: in.Spec().DeepCopy()}
 	p.Spec.Clusters = nil
@@ -42,8 +42,8 @@ func (in input) settle(r rule) Plan {
 	return p
 }
 
-// next returns the entry after the rule and the common cases. dropped is true if the plan gives up the entry although
-// its cluster may still hold a copy.
+// next returns the entry after the rule was applied and the cases of leaving and deleted clusters were handled. dropped
+// is true if the plan gives up the entry although its cluster may still hold a copy; why is then the reason.
 func (in input) next(p *Plan, before hubv1.BindingTarget, r rule) (e hubv1.BindingTarget, dropped bool, why string) {
 	e = r(before)
 	c := in.Facts.Cluster(e.Name)
@@ -69,7 +69,8 @@ func (in input) next(p *Plan, before hubv1.BindingTarget, r rule) (e hubv1.Bindi
 	return e, false, ""
 }
 
-// refusals are the reasons for which a cluster refuses a withdrawal until its administrator changes something.
+// refusals has the reasons of status rows for which a cluster refuses a withdrawal until its administrator changes
+// something.
 var refusals = map[string]bool{
 	hubv1.ReasonForbidden: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonKindNotServed: true, hubv1.ReasonDefinitionKept: true,
 }
@@ -92,8 +93,8 @@ func (in input) hindrance(e hubv1.BindingTarget) string {
 	return ""
 }
 
-// abandons reports whether the hub gives up the copies on a leaving cluster. If it does so later, wait is the remaining
-// time.
+// abandons reports whether the hub gives up the copies on a leaving cluster, now or later. wait is the remaining time;
+// it is zero or negative if the time has come.
 func (in input) abandons(c *hubv1.MemberCluster, hindered bool) (wait time.Duration, abandon bool) {
 	const standard = 600
 	if c.Spec.Leave.WhenUnreachable != hubv1.UnreachableAbandon || !c.IsAway() && !hindered {
@@ -106,9 +107,9 @@ func (in input) abandons(c *hubv1.MemberCluster, hindered bool) (wait time.Durat
 	return c.DeletionTimestamp.Add(time.Duration(seconds) * time.Second).Sub(in.Now), true
 }
 
-// withdrawn reports whether the withdrawal of an Absent entry is confirmed, by a row or by this process. A row counts
-// only if it belongs to the current or the previous spec of the binding. An older row may confirm an earlier withdrawal
-// of the same cluster.
+// withdrawn reports whether the withdrawal of an Absent entry is confirmed, by a row of the status or by
+// Input.Withdrawn. A row counts only if it belongs to the current or the previous spec of the binding. An older row may
+// confirm an earlier withdrawal from the same cluster.
 func (in input) withdrawn(e hubv1.BindingTarget) bool {
 	if e.State != hubv1.TargetAbsent || in.Binding == nil {
 		return false
@@ -126,8 +127,8 @@ func present(cluster string) hubv1.BindingTarget {
 	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetPresent}
 }
 
-// absent returns an Absent entry for the cluster of e. It records the UID in the copies' annotations: the UID of the
-// object that the binding has recorded, or the UID of the previous Absent entry.
+// absent returns an Absent entry for the cluster of e. The entry names the UID of the hub object whose copy is removed.
+// This is the UID in the binding, or the UID in e if e is already Absent.
 func (in input) absent(e hubv1.BindingTarget, reason string, policy hubv1.RemovalPolicy) hubv1.BindingTarget {
 	uid := in.Spec().ObjectRef.UID
 	if e.Absent != nil {
@@ -144,7 +145,7 @@ func restored(e hubv1.BindingTarget) hubv1.BindingTarget {
 	return e
 }
 
-// heldBy returns the clusters that hold the object. A cluster whose copy is withdrawn only because the object was
+// heldBy returns the clusters with a Present entry. A cluster whose copy is withdrawn only because the object was
 // deleted counts as well.
 func heldBy(spec *hubv1.BindingSpec) map[string]bool {
 	out := map[string]bool{}
@@ -169,7 +170,7 @@ func evictingOf(spec *hubv1.BindingSpec) map[string]bool {
 
 func byName(a, b hubv1.BindingTarget) int { return cmp.Compare(a.Name, b.Name) }
 
-// Forgotten returns the copies that stay on clusters after the binding was deleted, each as "cluster: reason".
+// Forgotten returns the copies that stay on clusters although the binding is deleted, each as "cluster: reason".
 func Forgotten(i Input, p Plan) []string {
 	in, left := input{Input: i}, p.LeftBehind
 	if in.Object.State == Deleted {

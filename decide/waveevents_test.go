@@ -16,8 +16,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// phases are the phases of a change, by the position of the second wave: the change has not reached it, waits for its
-// approval, is in it, soaks in it, is in the last wave, or is rolled back from the last wave.
+// phases are the phases of a change in which an event may happen. "before", "approval", "moving" and "soaking" say how
+// far the second wave is. In "after", the change is in the last wave. In "rollback", it is rolled back from the last
+// wave.
 var phases = []string{"before", "approval", "moving", "soaking", "after", "rollback"}
 
 // midway is a change during which an event concerns cluster us. us is in the second wave, with ux and uy. eu is in the
@@ -25,7 +26,7 @@ var phases = []string{"before", "approval", "moving", "soaking", "after", "rollb
 type midway struct {
 	*staged
 	sick, paused map[string]bool
-	// stale has the rows of clusters that no longer report.
+	// stale has the last rows of clusters that no longer report.
 	stale map[string]hubv1.ClusterRow
 }
 
@@ -90,13 +91,14 @@ func (m *midway) approve() {
 	m.policy.Annotations = map[string]string{hubv1.RolloutApproveAnnotation: value}
 }
 
-// us replaces the MemberCluster us.
+// us replaces the MemberCluster us by a new one with these changes.
 func (m *midway) us(change ...func(*hubv1.MemberCluster)) {
 	i := slices.IndexFunc(m.in.Facts.Clusters, func(c *hubv1.MemberCluster) bool { return c.Name == "us" })
 	m.in.Facts.Clusters[i] = cluster("us", change...)
 }
 
-// silence makes us unreachable: its row keeps the last report, or the report about revision 1 if first is true.
+// silence makes the cluster us stop its reports. Its row keeps the last report, or the report about revision 1 if first
+// is true.
 func (m *midway) silence(first bool) {
 	row := *m.binding.Status.Row("us")
 	if first {
@@ -106,7 +108,8 @@ func (m *midway) silence(first bool) {
 	m.stale["us"] = row
 }
 
-// say makes all clusters report about the revisions of their targets.
+// say makes all clusters report about the revisions of their targets. Clusters that are silent, sick or paused report
+// accordingly.
 func (m *midway) say() {
 	before := m.binding.Status.DeepCopy()
 	m.report()
@@ -190,8 +193,9 @@ type waveEvent struct {
 	end func(*midway)
 	// says is a part of the message 15 minutes later, in phase "moving".
 	says string
-	// want has a line for each phase: the phase, then four states: after the event, when the other clusters have reported
-	// and users have approved, 15 minutes later, and after the end of the event. A dot means the same state as before.
+	// want has a line for each phase, with four states. They are the state after the event, the state when the other
+	// clusters have reported and users have approved, the state 15 minutes later, and the state after the end of the
+	// event. A dot means that the state did not change.
 	want string
 }
 

@@ -20,7 +20,8 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// apiServer is the real API server of all tests that need one. It is nil without the binaries.
+// apiServer is the configuration of a real API server for all tests that need one. It is nil if the binaries of the API
+// server are not installed.
 var apiServer *rest.Config
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, &envtest.Environment{}, &apiServer)) }

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// NewClient returns a dynamic client that parses each object and each list once. It returns the same objects as
-// client-go's dynamic client. client-go scans the JSON of an object about ten times, which costs more than all other
-// work on the object. Watches of this client deliver undecoded objects, and are for this package only.
+// NewClient returns a dynamic client that returns the same objects as client-go's dynamic client, but parses each
+// object and each list only once. client-go scans the JSON of an object about ten times, which costs more than all
+// other work on the object. Watches of this client deliver undecoded objects, and are for this package only.
 func NewClient(cfg *rest.Config) (dynamic.Interface, error) {
 	c, err := NewRESTClient(cfg)
 	if err != nil {
@@ -24,8 +24,8 @@ func NewClient(cfg *rest.Config) (dynamic.Interface, error) {
 	return dynamic.New(c), nil
 }
 
-// NewRESTClient returns the REST client under NewClient. Unlike the dynamic client, it also returns the response to a
-// deletion.
+// NewRESTClient returns the REST client that NewClient wraps. Unlike the dynamic client, the REST client also returns
+// the response to a deletion.
 func NewRESTClient(cfg *rest.Config) (rest.Interface, error) {
 	config := dynamic.ConfigFor(cfg)
 	config.NegotiatedSerializer = negotiated{config.NegotiatedSerializer}
@@ -37,7 +37,7 @@ func NewRESTClient(cfg *rest.Config) (rest.Interface, error) {
 	return c, nil
 }
 
-// negotiated decodes JSON by this package's decoders, and all other data by the wrapped serializer.
+// negotiated decodes JSON with the decoders of this package, and all other data with the wrapped serializer.
 type negotiated struct{ runtime.NegotiatedSerializer }
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
@@ -90,8 +90,8 @@ func (s objects) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 	return s.Serializer.Decode(data, defaults, into)
 }
 
-// elements returns the objects of a list. It returns false if an item is not an object. The API server omits apiVersion
-// and kind from items of built-in kinds, so elements sets them.
+// elements returns the items of a list as objects. It returns false if an item is not an object. The API server omits
+// apiVersion and kind from the items of built-in kinds, so elements sets these fields.
 func elements(items []any, list schema.GroupVersionKind) ([]unstructured.Unstructured, bool) {
 	objects := make([]unstructured.Unstructured, len(items))
 	for i, item := range items {
@@ -108,8 +108,8 @@ func elements(items []any, list schema.GroupVersionKind) ([]unstructured.Unstruc
 	return objects, true
 }
 
-// unread decodes only the identity of an event's object. The bytes of the event are valid until the next event. The
-// returned object copies what it needs.
+// unread decodes only the identity of the object in a watch event. data is valid only until the next event, so that the
+// returned object has a copy of data.
 func (s objects) unread(data []byte, defaults *schema.GroupVersionKind) (runtime.Object, *schema.GroupVersionKind, error) {
 	g, ok := look(data)
 	if !ok || g.kind == "Status" {

@@ -18,27 +18,28 @@ import (
 
 var errNoAnswer = errors.New("no answer")
 
-// streaks has the numbers of consecutive failures.
+// streaks has the numbers of consecutive failures of a kind, by the type of failure.
 type streaks struct {
 	failures int // attempts that brought nothing
 	expired  int // the server did not know the place to go on from
 	broken   int // errors inside of a watch
 }
 
-// isExpired reports whether the server does not know the requested resourceVersion. It may be too old. After a restore
-// from a backup, it may be too new.
+// isExpired reports whether the error says that the server does not know the requested resourceVersion. The version may
+// be too old, or too new after a restore of the server from a backup.
 func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
-// isNotServed reports whether the server does not serve the kind. The error comes from the RESTMapper, or is the 404
-// with which the server answers a list or watch of a missing kind.
+// isNotServed reports whether the error says that the server does not serve the kind. The error comes from the
+// RESTMapper, or is the 404 with which the server answers a list or watch of a missing kind.
 func isNotServed(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err)
 }
 
-// classify returns the reason and the message of State for an error. The error is not an expired resourceVersion.
+// classify returns State.Reason and State.Message for an error. The caller handles errors of an expired resourceVersion
+// before.
 func classify(err error) (reason, message string) {
 	var status apierrors.APIStatus
 	switch {
@@ -65,9 +66,9 @@ func classify(err error) (reason, message string) {
 	return reason, fmt.Sprintf("%.256s", text)
 }
 
-// retryAfter returns the pause after a number of consecutive failures. It doubles from 0.2 s, or from 5 s for a kind
-// that is not served, up to 60 s. It is never shorter than the delay that the server requests. Jitter prevents that
-// many kinds and clusters retry at the same time.
+// retryAfter returns the pause after a number of consecutive failures. The pause begins at 0.2 s, or at 5 s for a kind
+// that is not served. It doubles with each failure, up to 60 s. It is never shorter than the delay that the server
+// requests. Jitter prevents that many kinds and clusters retry at the same time.
 func retryAfter(failures int, err error) time.Duration {
 	const longest = 60 * time.Second
 	first := 200 * time.Millisecond

@@ -36,7 +36,8 @@ type frameReader struct {
 	frame []byte // the unread part of the event
 }
 
-// Read reads the next event, or the rest of it. It returns io.ErrShortBuffer if data is too small for the rest.
+// Read copies the next event to data. If data is too small, it returns io.ErrShortBuffer, and the next call copies the
+// rest of the event.
 func (r *frameReader) Read(data []byte) (int, error) {
 	if len(r.frame) == 0 {
 		frame, err := r.next()
@@ -83,8 +84,8 @@ func (r *frameReader) next() ([]byte, error) {
 	}
 }
 
-// line returns the next line, including the newline. If the line is too long, the result is cut, but is still longer
-// than longestFrame.
+// line returns the next line, including the newline. If a line is longer than longestFrame, the result is cut, but
+// still longer than longestFrame, so that the caller can refuse it.
 func (r *frameReader) line() ([]byte, error) {
 	line, err := r.lines.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -101,7 +102,7 @@ func (r *frameReader) line() ([]byte, error) {
 	return long, err
 }
 
-// events decodes the frame of a watch event. The event's object is decoded later.
+// events decodes watch events. It does not decode the object of an event, which happens later.
 type events struct{ runtime.Serializer }
 
 // Decode implements runtime.Decoder. The decoded event is valid until the next call.
@@ -119,8 +120,8 @@ func (s events) Decode(data []byte, defaults *schema.GroupVersionKind, into runt
 	return event, &gvk, nil
 }
 
-// split returns the type and the undecoded object of an event. ok is false if the event does not have the form that API
-// servers write.
+// split splits a watch event into its type and its undecoded object. ok is false if the event does not have the form
+// that API servers write.
 func split(data []byte) (kind, object []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`))
 	if !ok {

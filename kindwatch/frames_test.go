@@ -62,7 +62,7 @@ func (r repeat) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// readAll reads events with a buffer of seven bytes, in the way in which client-go reads with a larger buffer.
+// readAll reads events with a buffer of only seven bytes. client-go reads in the same way with a larger buffer.
 func readAll(r io.Reader) (events []string, err error) {
 	var event strings.Builder
 	buffer := make([]byte, 7)

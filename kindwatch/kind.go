@@ -14,7 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// kind watches one kind, or one kind in one namespace. Only the goroutine of run changes its objects and its place.
+// kind watches one kind, or one kind in one namespace. Only the goroutine of the method run changes its fields objects
+// and place.
 type kind struct {
 	gvk       schema.GroupVersionKind
 	set       *Set
@@ -32,8 +33,8 @@ type kind struct {
 	streaks // only run uses them
 }
 
-// place is the API resource from which the objects of a kind are read, and the resourceVersion from which the watch
-// continues.
+// place is the API resource from which the objects of a kind are read, and the resourceVersion at which the next watch
+// begins.
 type place struct {
 	resource schema.GroupVersionResource // empty until resolved
 	version  string                      // where the watch goes on; empty: list first
@@ -47,9 +48,9 @@ func newKind(parent context.Context, gvk schema.GroupVersionKind, s *Set) *kind 
 	}
 }
 
-// run makes attempts until the kind is stopped. Restart ends the current attempt, and the pause after it. Failures
-// before a Restart do not make later pauses longer, because a server that has just come back refuses a few requests
-// while it starts.
+// run repeats the method attempt until the kind is stopped. Set.Restart ends the current attempt, and the pause after
+// it. After a Restart, earlier failures do not make pauses longer, because a server that has just come back refuses a
+// few requests while it starts.
 func (k *kind) run() {
 	for k.ctx.Err() == nil {
 		ctx, interrupt := k.begin(k.ctx)
@@ -68,8 +69,8 @@ func (k *kind) troubled() bool {
 	return k.state.Reason != ""
 }
 
-// attempt finds the resource of the kind, and lists its objects if necessary. It then watches them until the watch
-// ends.
+// attempt finds the API resource of the kind, and lists the objects if necessary. It then watches the objects until the
+// watch ends.
 func (k *kind) attempt(ctx context.Context) error {
 	if k.resource.Empty() || k.isToFind() {
 		r, err := k.set.options.Resolve(k.gvk)
@@ -92,7 +93,7 @@ func (k *kind) attempt(ctx context.Context) error {
 	return nil
 }
 
-// server returns the client for listing and watching the objects.
+// server returns the client that lists and watches the objects of the kind.
 func (k *kind) server() dynamic.ResourceInterface {
 	if k.namespace == "" {
 		return k.set.options.Client.Resource(k.resource)
@@ -107,14 +108,14 @@ func (k *kind) resolved(r schema.GroupVersionResource) {
 	k.found()
 }
 
-// settle records how an attempt ended and returns the pause before the next one.
+// settle records the result of an attempt. It returns the pause before the next attempt.
 func (k *kind) settle(ctx context.Context, err error) time.Duration {
 	if context.Cause(ctx) != nil { // stopped or restarted: this package caused the error
 		return 0
 	}
 	if err != nil && isExpired(err) {
-		// The server answers. The next list need not wait, unless the server repeatedly does not know the resourceVersion of
-		// its own list.
+		// The server works, but does not know the resourceVersion. The next attempt lists the objects at once. It waits only
+		// if the server repeatedly does not know the resourceVersion of its own list.
 		k.continueAt("")
 		k.failures = 0
 		k.expired++
@@ -134,7 +135,7 @@ func (k *kind) settle(ctx context.Context, err error) time.Duration {
 	return pause
 }
 
-// report changes the state, and calls OnState if it changed.
+// report changes the state of the kind with the given function, and calls OnState if the state changed.
 func (k *kind) report(edit func(*State)) {
 	k.mu.Lock()
 	changed := k.edit(edit)
@@ -144,7 +145,8 @@ func (k *kind) report(edit func(*State)) {
 	}
 }
 
-// edit changes the state under k.mu.
+// edit changes the state of the kind with the given function. The caller holds k.mu. It reports whether the state
+// changed.
 func (k *kind) edit(edit func(*State)) (changed bool) {
 	before := k.state
 	edit(&k.state)
@@ -166,7 +168,7 @@ func (k *kind) current() State {
 	return k.state
 }
 
-// change is one call of the handler.
+// change has the arguments of one call of the handler.
 type change struct{ old, new metav1.Object }
 
 func (k *kind) tell(changes ...change) {
@@ -208,9 +210,9 @@ func (k *kind) drop(key string) {
 	}
 }
 
-// replace stores a complete list. An object is nil in listed if Transform refused it: its earlier version then stays.
-// State.Synced becomes true before the handler is called for the objects. relists is the number of Relist calls before
-// the list began.
+// replace stores the objects of a complete list, by key. If Transform refused an object, its value is nil, and the
+// version that was stored before stays. State.Synced becomes true before the handler is called for the objects. relists
+// is the number of Relist calls before the list began.
 func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	var gone, there []change
 	anew := k.listed(relists)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// moody is a server whose answers a test sets. It records the times of its requests. Its lists are empty.
+// moody is a server for which a test sets the answers. It records the times of its requests. Its lists are empty.
 type moody struct {
 	dynamic.NamespaceableResourceInterface
 
@@ -91,7 +91,7 @@ func follow(t *testing.T, m *moody) *kind {
 	return k
 }
 
-// pass advances the clock of a synctest bubble.
+// pass lets the time d pass, on the clock of a synctest bubble.
 func pass(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // nobody waits: this clock jumps
 }

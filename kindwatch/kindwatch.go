@@ -1,8 +1,8 @@
-// Package kindwatch stores the objects of selected kinds of one API server.
+// Package kindwatch stores the objects of selected kinds of one API server in memory, and updates them by watches.
 //
-// Every kind has a goroutine, which resolves, lists and watches it. The goroutine holds no shared lock while it waits
-// for the server. A kind that is not served, not permitted or hangs therefore does not delay other kinds, and no caller
-// waits for a first list.
+// Every kind has a goroutine. The goroutine finds the API resource of the kind, lists its objects and watches them. It
+// holds no shared lock while it waits for the server. A kind that is not served, not permitted or hangs therefore does
+// not delay other kinds, and no caller waits for a first list.
 //
 //   - Listed objects stay while a watch is repaired: an object that cannot be read is not deleted.
 //   - A watch that ends continues at its last resourceVersion. The kind is listed again only if the server no longer
@@ -10,8 +10,8 @@
 //   - Options.Transform reduces objects page by page, so that memory has at most one page of whole objects. The number
 //     of objects in a page depends on their size, and only a few kinds of the process list at the same time.
 //
-// Get returns no object both before the first list and after a deletion: callers decide what that means. When a kind is
-// stopped, the handler is not called for its objects.
+// Get returns no object both before the first list and after a deletion, so that callers must distinguish these cases.
+// When a kind is stopped, the handler is not called for its objects.
 package kindwatch
 
 import (
@@ -27,33 +27,33 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Options of a Set. Client and Resolve are required.
+// Options are the settings of a Set. Client and Resolve are required.
 type Options struct {
 	// Client must have no timeout, because a timeout would end watches.
 	Client dynamic.Interface
-	// Resolve returns the resource of a kind. It is called when a kind is started, and again after the server has answered
-	// that it does not serve the kind. It may block, because only this kind waits for it.
+	// Resolve returns the API resource of a kind. It is called when a kind is started, after Find, and again after the
+	// server has answered that it does not serve the kind. It may block, because only this kind waits for the result.
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
-	// Namespaces returns the namespaces in which a namespaced resource is watched, with one watch for each. If the result
-	// is empty, or Namespaces is nil, one watch covers all namespaces. Namespaces is called each time the resource of a
-	// kind has been resolved, and must not block.
+	// Namespaces returns the namespaces in which a namespaced resource is watched. Each namespace has its own watch. If
+	// the result is empty, or Namespaces is nil, one watch covers all namespaces. Namespaces is called each time the
+	// resource of a kind has been found, and must not block.
 	Namespaces func(schema.GroupVersionResource) []string
-	// LabelSelector of the objects. Empty means all objects.
+	// LabelSelector selects the objects that are stored. If it is empty, all objects are stored.
 	LabelSelector string
-	// Transform reduces an object to the part that is stored. The part has the object's namespace, name, UID and
+	// Transform reduces an object to the part that is stored. The part must have the object's namespace, name, UID and
 	// resourceVersion. If Transform returns an error, the part that was stored before stays. If Transform is nil, the
 	// whole object is stored.
 	Transform func(*unstructured.Unstructured) (metav1.Object, error)
-	// Handler is called for changes, one at a time for each kind and watched namespace. old is nil for a new object, and
-	// new is nil for a deleted object. If an object was deleted and created again while the watch was down, Handler is
-	// called once, and the objects have different UIDs.
+	// Handler is called for changes of objects, one at a time for each kind and watched namespace. old is nil for a new
+	// object, and new is nil for a deleted object. If an object was deleted and created again while the watch was down,
+	// Handler is called once. old and new then have different UIDs.
 	Handler func(gvk schema.GroupVersionKind, old, new metav1.Object)
-	// OnState is called when the state of a kind changes, and when the list after a Find is stored. Handler has been
-	// called for the objects of this list before.
+	// OnState is called when the state of a kind changes. It is also called after a Find, when the new list is stored and
+	// Handler has been called for its objects.
 	OnState func(schema.GroupVersionKind, State)
 	// ListTimeout limits one page of a list, and the opening of a watch. Default 30 s.
 	ListTimeout time.Duration
-	// IdleTimeout is the maximum time without an event or bookmark before a watch is reopened. Default 3 min, because
+	// IdleTimeout is the time after which a watch without events and bookmarks is opened again. Default 3 min, because
 	// servers send a bookmark about once a minute.
 	IdleTimeout time.Duration
 }
@@ -68,8 +68,8 @@ type State struct {
 	// ReasonThrottled, ReasonServerError, ReasonAnswerTooLarge or ReasonUnreachable of the API. It is empty while the kind
 	// is watched.
 	Reason, Message string
-	// Since is the time of the last change of Synced or Reason, or of a later Restart. A Restart sets it, because earlier
-	// failures say nothing about a server that has come back.
+	// Since is the time of the last change of Synced or Reason, or of the last Restart if that is later. A Restart sets
+	// Since, because earlier failures say nothing about a server that has come back.
 	Since time.Time
 	// Refused names the last object that Transform refused, with the error. The next list clears it.
 	Refused string
@@ -80,8 +80,8 @@ type Set struct {
 	options Options
 
 	mu sync.Mutex
-	// kinds has the parts of each kind. A kind has one part for all namespaces, or one part for each of
-	// Options.Namespaces.
+	// kinds has the parts of each kind. Each part has its own watch: one part for all namespaces, or one part for each
+	// namespace of Options.Namespaces.
 	kinds map[schema.GroupVersionKind][]*kind
 }
 
@@ -119,7 +119,7 @@ func (s *Set) Start(ctx context.Context, gvk schema.GroupVersionKind) {
 	s.start(newKind(ctx, gvk, s))
 }
 
-// start starts the goroutine of one part of a kind. The caller holds s.mu.
+// start starts the goroutine of one part of a kind (see Set.kinds). The caller holds s.mu.
 func (s *Set) start(k *kind) {
 	s.kinds[k.gvk] = append(s.kinds[k.gvk], k)
 	go func() {
@@ -128,8 +128,9 @@ func (s *Set) start(k *kind) {
 	}()
 }
 
-// divide makes one part of a kind for each namespace: first becomes the part of the first namespace. It is called
-// before the first list, so that the kind is synced only when all parts are. All parts end with first.
+// divide replaces the only part of a kind by one part for each namespace. first becomes the part of the first
+// namespace. divide is called before the first list, so that the kind is synced only when all parts are synced. The
+// context of first ends all parts.
 func (s *Set) divide(first *kind, namespaces []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +152,7 @@ func (s *Set) Stop(gvk schema.GroupVersionKind) {
 	}
 }
 
-// forget removes k from the set. If the same kind was started again, its new part stays.
+// forget stops the part k and removes it from the set. If the same kind was started again, the new part stays.
 func (s *Set) forget(k *kind) {
 	k.cancel()
 	s.mu.Lock()
@@ -164,14 +165,14 @@ func (s *Set) forget(k *kind) {
 	}
 }
 
-// parts returns the parts of a kind; the caller must not change the result.
+// parts returns the parts of a kind (see Set.kinds). The caller must not change the result.
 func (s *Set) parts(gvk schema.GroupVersionKind) []*kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clip(s.kinds[gvk])
 }
 
-// part returns the part of a kind that watches a namespace. It is nil if no part does.
+// part returns the part of a kind that watches a namespace. It is nil if the namespace is not watched.
 func (s *Set) part(gvk schema.GroupVersionKind, namespace string) *kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,8 +184,8 @@ func (s *Set) part(gvk schema.GroupVersionKind, namespace string) *kind {
 	return nil
 }
 
-// Watches reports whether the objects of a kind are watched in a namespace. It returns true until the resource of the
-// kind is known.
+// Watches reports whether the objects of a kind are watched in a namespace. It also returns true for a kind that is not
+// started, and until the API resource of the kind is known.
 func (s *Set) Watches(gvk schema.GroupVersionKind, namespace string) bool {
 	return len(s.parts(gvk)) == 0 || s.part(gvk, namespace) != nil
 }
@@ -197,7 +198,7 @@ func Key(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// Get returns the object with this Key.
+// Get returns the stored object with this Key. It returns false if there is no such object.
 func (s *Set) Get(gvk schema.GroupVersionKind, key string) (metav1.Object, bool) {
 	namespace, _, _ := strings.Cut(key, "/")
 	k := s.part(gvk, namespace)
@@ -224,7 +225,7 @@ func (s *Set) List(gvk schema.GroupVersionKind) []metav1.Object {
 	return out
 }
 
-// State returns the state of the kind. It returns false if the kind is not watched.
+// State returns the state of the kind. The second result is false if the kind is not watched.
 func (s *Set) State(gvk schema.GroupVersionKind) (State, bool) {
 	parts := s.parts(gvk)
 	if len(parts) == 0 {
@@ -237,8 +238,8 @@ func (s *Set) State(gvk schema.GroupVersionKind) (State, bool) {
 	return out, true
 }
 
-// with combines the states of two parts of a kind. Synced and Delivered are true only if they are true for both. The
-// first failure is kept.
+// with combines the states of two parts of a kind. Synced and Delivered are true only if they are true for both parts.
+// If both parts fail, the failure of s is kept.
 func (s State) with(other State) State {
 	out := s
 	out.Synced, out.Delivered = s.Synced && other.Synced, s.Delivered && other.Delivered
@@ -254,8 +255,8 @@ func (s State) with(other State) State {
 	return out
 }
 
-// Restart makes every kind reopen its watch at once, at the resourceVersion of its last event. It ends pauses after
-// failures. The stored objects stay.
+// Restart makes every kind open its watch again at once, at the resourceVersion of its last event. It also ends the
+// pauses after failures. The stored objects stay.
 func (s *Set) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,7 +279,7 @@ func (s *Set) Retry(gvk schema.GroupVersionKind) {
 	}
 }
 
-// Resource returns the resource of a kind. It is empty until the resource is known.
+// Resource returns the API resource of a kind. It is empty until the resource is known.
 func (s *Set) Resource(gvk schema.GroupVersionKind) schema.GroupVersionResource {
 	parts := s.parts(gvk)
 	if len(parts) == 0 {
@@ -289,8 +290,8 @@ func (s *Set) Resource(gvk schema.GroupVersionKind) schema.GroupVersionResource 
 	return parts[0].resource
 }
 
-// Find makes a kind resolve and list again at once, for example because the server now prefers another version of the
-// kind. The handler is then called for every object, as after Relist.
+// Find makes a kind find its API resource and list its objects again at once, for example because the server now
+// prefers another version of the kind. The handler is then called for every object, as after Relist.
 func (s *Set) Find(gvk schema.GroupVersionKind) {
 	for _, k := range s.parts(gvk) {
 		k.find()

@@ -33,7 +33,8 @@ func resolveShelf(schema.GroupVersionKind) (schema.GroupVersionResource, error) 
 	return schema.GroupVersionResource{Group: "lib.example.com", Version: "v1", Resource: "shelves"}, nil
 }
 
-// library is an API server for shelves. A test replaces the handler that is to fail.
+// library is an API server that stores objects of the kind Shelf. To simulate a failure, a test replaces one of its
+// handlers.
 type library struct {
 	mu      sync.Mutex
 	version int
@@ -95,7 +96,7 @@ func (l *library) writeList(w http.ResponseWriter) {
 	})
 }
 
-// follow sends the objects that are newer than the requested version, until the client disconnects.
+// follow serves a watch: it sends the objects that are newer than the requested version, until the client disconnects.
 func (l *library) follow(w http.ResponseWriter, r *http.Request) {
 	w.(http.Flusher).Flush()
 	var from int
@@ -150,7 +151,7 @@ func refuse(code int, reason metav1.StatusReason) http.HandlerFunc {
 	}
 }
 
-// hang does not answer, until the client disconnects.
+// hang serves a request without an answer, until the client disconnects.
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
 // log records the calls of a handler.
@@ -199,7 +200,7 @@ func start(t *testing.T, handler http.Handler, edit func(*kindwatch.Options)) (*
 	return s, told
 }
 
-// until waits for a condition.
+// until waits until the condition is true. what describes the condition.
 func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {

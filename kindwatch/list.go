@@ -10,7 +10,8 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// Sizes of the pages of a list. The size of an object is estimated from the first page, and again from each later page.
+// These are the numbers of objects in a page of a list, and the size of a page. The size of an object is estimated from
+// the first page, and again from each later page.
 const (
 	firstPage    = 50
 	largestPage  = 500
@@ -18,14 +19,15 @@ const (
 	pageBytes    = 1 << 20 // approximate, as JSON
 )
 
-// Limits of a list. Without them, a server could send any number of pages or objects.
+// These are the limits of a list. Without them, a server could send any number of pages or objects.
 const (
 	mostPages   = 2000
 	mostObjects = 100_000 // of a kind
 )
 
-// firstList lists the kind after it has got a slot. A kind that has failed before does not wait for a slot, because its
-// pauses already spread the lists. A kind of a server that hangs therefore takes a slot only at its first attempt.
+// firstList lists the objects of the kind. It first waits for a slot, because only a few lists may begin at the same
+// time. If the last attempt failed, it does not wait, because the pauses after failures already spread the lists. A
+// kind of a server that hangs therefore takes a slot only at its first attempt.
 func (k *kind) firstList(ctx context.Context) error {
 	if k.failures == 0 {
 		end, err := lists.take(ctx)
@@ -37,8 +39,8 @@ func (k *kind) firstList(ctx context.Context) error {
 	return k.list(ctx)
 }
 
-// list reads every object page by page and replaces the stored objects. It sends no resourceVersion, so that the server
-// returns its latest state: any other state could be older than the stored objects.
+// list reads every object page by page, and replaces the stored objects. The request has no resourceVersion, so that
+// the server returns its latest state. Any other state could be older than the stored objects.
 func (k *kind) list(ctx context.Context) error {
 	objects := map[string]metav1.Object{}
 	options := metav1.ListOptions{LabelSelector: k.set.options.LabelSelector, Limit: firstPage}
@@ -54,7 +56,8 @@ func (k *kind) list(ctx context.Context) error {
 		switch {
 		case err == nil:
 		case isExpired(err) && options.Continue != "":
-			// The list took longer than the server keeps its state. It is repeated as one request.
+			// The list took longer than the server keeps its state. The first time, it is repeated page by page. The second
+			// time, it is repeated as one request.
 			clear(objects)
 			options = metav1.ListOptions{LabelSelector: options.LabelSelector, Limit: firstPage}
 			if expiries++; expiries > 1 {
@@ -91,7 +94,8 @@ func (k *kind) list(ctx context.Context) error {
 	}
 }
 
-// request is a request for one page of a list. Its memory counts against the budget of the server until done is called.
+// request is a running request for one page of a list. Its memory counts against the memory budget for the server until
+// done is called.
 type request struct {
 	answers <-chan pageOrError
 	done    func()
@@ -108,13 +112,13 @@ func (r request) wait() (*unstructured.UnstructuredList, error) {
 	return got.page, got.err
 }
 
-// drop cancels the page.
+// drop cancels the request and frees its share of the memory budget.
 func (r request) drop() {
 	r.cancel()
 	r.done()
 }
 
-// ask requests a page. The request runs while the previous page is processed.
+// ask starts a request for a page. The request runs while the caller processes the previous page.
 func (k *kind) ask(ctx context.Context, o metav1.ListOptions) request {
 	ctx, cancel := context.WithCancel(ctx)
 	kept, done := answer.Keep(ctx)
@@ -126,7 +130,8 @@ func (k *kind) ask(ctx context.Context, o metav1.ListOptions) request {
 	return request{answers, done, cancel}
 }
 
-// nextPage returns the number of objects for the next page, given the objects of this page.
+// nextPage returns the number of objects to request in the next page, so that the page has about pageBytes. It
+// estimates the size of an object from the objects of this page.
 func nextPage(items []unstructured.Unstructured) int64 {
 	if len(items) == 0 {
 		return firstPage

@@ -145,7 +145,7 @@ func TestListsTakeTurns(t *testing.T) {
 		if third.after != 0 {
 			t.Errorf("the next one began after %s, want at once when another had ended", third.after)
 		}
-		// No other list ends, but each loses its slot after a second.
+		// No other list ends, but each list loses its slot after a second, so that the next list can begin.
 		for range 2 {
 			if next := <-got; next.after != time.Second {
 				t.Errorf("one began after %s, want 1s", next.after)

@@ -11,19 +11,21 @@ import (
 // errRestart is the cause with which Restart ends an attempt.
 var errRestart = errors.New("restart asked for")
 
-// orders are the calls of Restart, Retry, Find and Relist that the goroutine of a kind has not handled yet.
+// orders has the calls of Restart, Retry, Find and Relist of a Set that the goroutine of a kind has not handled yet.
 type orders struct {
 	reread chan *unstructured.Unstructured // objects that were read once more
 
 	mu        sync.Mutex
 	interrupt context.CancelCauseFunc // ends the attempt under way
-	// relists is the number of Relist calls. listedFor is the number of Relist calls before the last list began.
+	// relists is the number of Relist calls so far. listedFor is the number of Relist calls before the last stored list
+	// began.
 	relists, listedFor int
-	// toFind is true from a Find until the kind is resolved again. moved is true from then until the kind is listed.
+	// toFind is true from a call of Find until the API resource of the kind is found again. moved is true from then until
+	// the new list is stored.
 	toFind, moved bool
 }
 
-// begin returns the context of an attempt. A call of restart ends it.
+// begin returns the context of an attempt. The method restart ends this context.
 func (o *orders) begin(parent context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, interrupt := context.WithCancelCause(parent)
 	o.mu.Lock()
@@ -40,7 +42,7 @@ func (o *orders) restart() {
 	}
 }
 
-// relist ends the current attempt. The next one lists the objects, without a pause.
+// relist ends the current attempt. The next attempt begins at once and lists the objects.
 func (o *orders) relist() {
 	o.mu.Lock()
 	o.relists++
@@ -48,7 +50,8 @@ func (o *orders) relist() {
 	o.restart()
 }
 
-// find ends the current attempt. The next one resolves the kind and lists the objects, without a pause.
+// find ends the current attempt. The next attempt begins at once, finds the API resource of the kind, and lists the
+// objects.
 func (o *orders) find() {
 	o.mu.Lock()
 	o.toFind = true
@@ -62,7 +65,7 @@ func (o *orders) isToFind() bool {
 	return o.toFind
 }
 
-// found records that the kind was resolved.
+// found records that the API resource of the kind was found.
 func (o *orders) found() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -82,8 +85,8 @@ func (o *orders) asked() int {
 	return o.relists
 }
 
-// listed records a list that began after this number of Relist calls. anew is true if a Relist was called after the
-// previous list began.
+// listed records that a list is stored. relists is the number of Relist calls before the list began. anew is true if
+// Relist was called after the previous list began.
 func (o *orders) listed(relists int) (anew bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -92,8 +95,8 @@ func (o *orders) listed(relists int) (anew bool) {
 	return anew
 }
 
-// delivered records that the handler was called for all objects of the list. moved is true for the first list after a
-// Find.
+// delivered records that the handler was called for all objects of a list. moved is true if the list is the first one
+// after a Find.
 func (o *orders) delivered() (moved bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

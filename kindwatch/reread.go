@@ -16,8 +16,8 @@ import (
 var errNotFollowed = errors.New("the kind is not followed at the moment")
 
 // Reread reads one stored object again and passes it to Transform, for example after a change of Transform's settings.
-// The handler is called with the result. If the object has changed since it was stored, Reread ignores it, because the
-// watch will deliver the change.
+// The handler is called with the result. If the object has changed since it was stored, Reread ignores the new version,
+// because the watch will deliver the change.
 func (s *Set) Reread(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) error {
 	k := s.part(gvk, namespace)
 	if k == nil {
@@ -53,7 +53,7 @@ func (k *kind) get(ctx context.Context, namespace, name string) (*unstructured.U
 	return k.set.options.Client.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// hand passes the object to the goroutine of run, which processes it between the events of the watch.
+// hand passes the object to the goroutine of the kind, which processes the object between two events of the watch.
 func (k *kind) hand(ctx context.Context, u *unstructured.Unstructured) error {
 	select {
 	case k.reread <- u:
@@ -65,7 +65,8 @@ func (k *kind) hand(ctx context.Context, u *unstructured.Unstructured) error {
 	}
 }
 
-// takeReread processes an object that was read again. It ignores the object if another version is stored by now.
+// takeReread transforms an object that was read again, stores the result and calls the handler. It ignores the object
+// if another version is stored by now.
 func (k *kind) takeReread(u *unstructured.Unstructured) {
 	key := Key(u.GetNamespace(), u.GetName())
 	k.mu.RLock()

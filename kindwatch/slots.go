@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// slots limits the number of first lists that begin at the same time, because a starting hub lists every kind of every
-// member. Each list has two pages of objects in memory, so that the limit also limits the memory. A list that takes
-// long loses its slot and continues. A server that hangs therefore delays other lists only for that time.
+// slots limits the number of lists that begin at the same time. The limit is necessary because a starting hub lists
+// every kind of every member, and each list has two pages of objects in memory. A list that takes longer than hold
+// loses its slot and continues without it. A server that hangs therefore delays other lists only for that time.
 type slots struct {
 	places chan struct{}
 	hold   time.Duration
@@ -18,10 +18,11 @@ func newSlots(places int, hold time.Duration) *slots {
 	return &slots{places: make(chan struct{}, places), hold: hold}
 }
 
-// lists are the slots of this process.
+// lists are the slots of this process: at most 8 lists begin at the same time, and each keeps its slot for at most 500
+// ms.
 var lists = newSlots(8, 500*time.Millisecond)
 
-// take waits for a slot. end returns the slot.
+// take waits for a slot. The caller calls end to give the slot back.
 func (s *slots) take(ctx context.Context) (end func(), err error) {
 	select {
 	case s.places <- struct{}{}:

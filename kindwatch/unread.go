@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// unread is an object from a watch of which only the identity is decoded. If its version is already stored, the rest
-// need not be decoded.
+// unread is the object of a watch event, of which only the identity and the resourceVersion are decoded. If this
+// version of the object is already known, the rest need not be decoded.
 type unread struct {
 	data  []byte
-	whole *unstructured.Unstructured // set instead, if the client has decoded it
+	whole *unstructured.Unstructured // set instead of data, if the client has decoded the object
 	glance
 }
 
@@ -48,16 +48,16 @@ func (u *unread) read() (*unstructured.Unstructured, error) {
 	return out, err
 }
 
-// is reports whether o is the same version of the same object.
+// is reports whether o has the UID and the resourceVersion of g. It returns false if g has no resourceVersion.
 func (g *glance) is(o metav1.Object) bool {
 	return g.version != "" && o.GetResourceVersion() == g.version && string(o.GetUID()) == g.uid
 }
 
-// glance is the identity and version of an object.
+// glance has the fields that identify an object and its version.
 type glance struct{ kind, namespace, name, uid, version string }
 
-// look decodes only the identity in the JSON of an object. It returns false if the JSON has no identity. It does not
-// check whether the rest is valid JSON.
+// look decodes only the identity and the resourceVersion from the JSON of an object. It returns false if the JSON has
+// no identity. It does not check whether the rest of the JSON is valid.
 func look(data []byte) (g glance, ok bool) {
 	s := scanner{rest: data}
 	metadata := false
@@ -89,7 +89,8 @@ func look(data []byte) (g glance, ok bool) {
 	return g, !s.failed && metadata && g.kind != ""
 }
 
-// scanner scans JSON and keeps only the identity of an object. After an error, and at the end, its methods do nothing.
+// scanner reads fields from JSON without decoding the rest. After an error, and at the end of the needed fields, its
+// methods do nothing.
 type scanner struct {
 	rest         []byte
 	failed, done bool
@@ -118,7 +119,8 @@ func (s *scanner) expect(b byte) {
 	s.failed = s.failed || s.next() != b
 }
 
-// object calls field for each field of an object. field must consume the value.
+// object calls the function field for each field of a JSON object. The function must read or skip the value of the
+// field.
 func (s *scanner) object(field func(name string)) {
 	if s.expect('{'); s.peek() == '}' {
 		s.next()
@@ -142,7 +144,7 @@ func (s *scanner) object(field func(name string)) {
 	}
 }
 
-// text reads a string.
+// text reads a JSON string and returns its decoded text.
 func (s *scanner) text() string {
 	quoted := s.quoted()
 	if s.failed {
@@ -156,7 +158,7 @@ func (s *scanner) text() string {
 	return text
 }
 
-// quoted skips a string and returns it with its quotes.
+// quoted skips a JSON string, and returns it undecoded with its quotes.
 func (s *scanner) quoted() []byte {
 	if s.peek() != '"' {
 		s.failed = true
@@ -176,7 +178,7 @@ func (s *scanner) quoted() []byte {
 	return nil
 }
 
-// skip skips one value. It does not check that the content of the value is valid JSON.
+// skip skips one JSON value. It does not check that the content of the value is valid JSON.
 func (s *scanner) skip() {
 	depth := 0
 	for !s.over() {

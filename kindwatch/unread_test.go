@@ -47,7 +47,7 @@ func TestLookFindsWhatTellsAnObjectFromOthers(t *testing.T) {
 	}
 }
 
-// FuzzLook: look finds the same identity as a decoder that reads the whole object.
+// FuzzLook checks that look finds the same identity as a decoder that reads the whole object.
 func FuzzLook(f *testing.F) {
 	for _, seed := range []string{
 		`{"apiVersion":"a/v1","kind":"Widget","metadata":{"name":"web","namespace":"team","resourceVersion":"42","uid":"u-1"}}`,
@@ -72,7 +72,8 @@ func FuzzLook(f *testing.F) {
 	})
 }
 
-// hasTwice reports whether a name may occur more than once, or in another case. Decoders differ for such a text.
+// hasTwice reports whether a name may occur more than once, or with other upper and lower case letters. Decoders give
+// different results for such a text.
 func hasTwice(text string) bool {
 	lower := strings.ToLower(text)
 	for _, name := range []string{"kind", "metadata", "namespace", `"name"`, "uid", "resourceversion"} {

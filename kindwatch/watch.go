@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// shortWatch is the minimum duration of a watch without an event. A shorter watch counts as a failure. Otherwise a
-	// server that closes each watch at once would get five requests a second. A longer watch ends a series of failures,
-	// even without an event.
+	// shortWatch is the minimum duration of a watch without an event. A shorter watch counts as a failure, so that a pause
+	// follows. Otherwise a server that closes each watch at once would get five requests a second. A longer watch ends a
+	// series of failures, even without an event.
 	shortWatch = 500 * time.Millisecond
-	// brokenBeforeList is the number of consecutive errors inside a watch after which the kind is listed again, because
-	// its resourceVersion may be the cause.
+	// brokenBeforeList is the number of consecutive errors inside watches after which the kind is listed again. The
+	// resourceVersion at which the watches begin may be the cause of the errors.
 	brokenBeforeList = 3
 )
 
 var errShortWatch = errors.New("the server ended the watch at once")
 
-// watch watches the kind from k.version on. It returns nil if the watch delivered an event, or was open for longer than
-// shortWatch, before it ended.
+// watch watches the kind from the resourceVersion k.version on. It returns nil if the watch worked before it ended: the
+// watch delivered an event, or was open for longer than shortWatch.
 func (k *kind) watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -78,8 +78,9 @@ func (k *kind) watch(ctx context.Context) error {
 	}
 }
 
-// goesBack reports whether an event is older than the stored objects. The server was then restored from a backup. Its
-// watch would deliver no events until it reaches the old resourceVersion again.
+// goesBack reports whether an event has an older resourceVersion than the stored objects. In this case, the server was
+// restored from a backup. The objects must be listed again, because the stored resourceVersion lies in the server's
+// future.
 func (k *kind) goesBack(e watch.Event) bool {
 	u, ok := unreadOf(e.Object)
 	if !ok {
@@ -88,8 +89,8 @@ func (k *kind) goesBack(e watch.Event) bool {
 	return hubv1.Older(u.version, k.version)
 }
 
-// open opens the watch. API servers send the header of the response at once. If it is late, the server hangs, and open
-// returns an error.
+// open opens the watch. API servers send the header of the response at once. If the header does not come within
+// ListTimeout, the server hangs, and open returns an error.
 func (k *kind) open(ctx context.Context, cancel context.CancelFunc) (watch.Interface, error) {
 	late := time.AfterFunc(k.set.options.ListTimeout, cancel)
 	w, err := k.server().Watch(ctx, metav1.ListOptions{
@@ -107,10 +108,12 @@ func (k *kind) open(ctx context.Context, cancel context.CancelFunc) (watch.Inter
 	return nil, fmt.Errorf("%w within %s", errNoAnswer, k.set.options.ListTimeout)
 }
 
-// streamError returns the error of an event that has no object: the server or the decoder has sent a Status instead.
+// streamError returns the error in a watch event that has a Status instead of an object. The server or the decoder has
+// sent the Status.
 func (k *kind) streamError(e watch.Event) error { return k.broke(apierrors.FromObject(e.Object)) }
 
-// broke counts an error inside a watch.
+// broke counts and returns an error inside a watch. After brokenBeforeList such errors, the next attempt lists the
+// objects again.
 func (k *kind) broke(err error) error {
 	if k.broken++; k.broken >= brokenBeforeList {
 		k.broken = 0
@@ -119,7 +122,8 @@ func (k *kind) broke(err error) error {
 	return err
 }
 
-// take processes one event. If its object cannot be decoded, take returns an error.
+// take processes one event of the watch. It returns an error if the object of the event cannot be decoded, or if the
+// kind has too many objects.
 func (k *kind) take(e watch.Event) error {
 	u, ok := unreadOf(e.Object)
 	if !ok {

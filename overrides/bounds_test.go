@@ -129,8 +129,8 @@ func deep(levels int) any {
 	return v
 }
 
-// cost returns the memory that f allocates and the time that it takes: the shortest of some times, and of more if that
-// is not within the limit, since other work may share the machine.
+// cost returns the memory that f allocates and the time that f takes. It runs f at least three times, and returns the
+// shortest time. If this time is above the limit, it runs f up to 30 times, because other work may slow the machine.
 func cost(limit time.Duration, f func()) (bytes uint64, took time.Duration) {
 	if underRace {
 		f()

@@ -2,7 +2,7 @@ package overrides
 
 import "fmt"
 
-// budget is the work that the override rules may still do for one object in one cluster.
+// budget is the number of bytes and operations that override rules may still use for one object in one cluster.
 type budget struct {
 	added      int // bytes of values and copies
 	operations int
@@ -15,7 +15,7 @@ func newBudget() *budget {
 	return &budget{added: maxAdded, operations: maxOperations, text: maxText, marks: maxMarks, kept: maxKept}
 }
 
-// spend subtracts the bytes and the operations of a rule. It returns false if the budget is too small.
+// spend subtracts the bytes and the operations of a rule from the budget. It returns false if the budget is too small.
 func (b *budget) spend(bytes, operations int) bool {
 	b.added -= bytes
 	b.operations -= operations

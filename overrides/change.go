@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// change is a compiled rule. All objects and clusters share it, and no code changes it after compile.
+// change is a compiled override rule. All objects and clusters share a change, and no code modifies it after compile.
 type change struct {
 	guards      []operation // the tests before the first other patch: they run before anything else changes
 	containers  []containerChange
@@ -22,17 +22,18 @@ type change struct {
 	late        bool          // a test comes after a change
 }
 
-// action is one step of a change, such as a patch operation.
+// action is one step of a compiled rule, such as a patch operation.
 type action interface {
-	// apply changes doc, which must not be shared. After a fault, doc must not be used.
+	// apply changes the object doc, which must not be shared with other code. It returns nil, or the error of the rule.
+	// After an error, doc must not be used.
 	apply(doc map[string]any, b *budget) *fault
-	// claim adds to the claims which fields of state the action would change.
+	// claim records in c which fields of the object state the action would read or change.
 	claim(c *claims, state map[string]any)
 	// touches reports whether the action may change the value at the path, or a part of it.
 	touches(path pointer) bool
 }
 
-// each calls f for the actions in the order of application, and stops at the first fault.
+// each calls f for the actions in the order of their application. It stops at the first error (fault) and returns it.
 func (c *change) each(f func(action) *fault) *fault {
 	for i := range c.containers {
 		if bad := f(&c.containers[i]); bad != nil {
@@ -57,8 +58,8 @@ func (c *change) each(f func(action) *fault) *fault {
 	return nil
 }
 
-// apply applies the actions of the change to doc. If a guard fails, it returns an unmet fault and leaves doc as it is.
-// After any other fault, doc must not be used.
+// apply applies the actions of the rule to the object doc. If a guard (see unmet) fails, it returns a fault with unmet
+// set, and leaves doc as it is. After any other fault, doc must not be used.
 func (c *change) apply(doc map[string]any, b *budget) *fault {
 	if f := c.unmet(doc); f != nil {
 		return f
@@ -66,8 +67,8 @@ func (c *change) apply(doc map[string]any, b *budget) *fault {
 	return c.each(func(a action) *fault { return a.apply(doc, b) })
 }
 
-// unmet returns a fault for the first guard that the object does not meet. Guards are the tests before the first
-// change. The result is nil if the object meets all guards.
+// unmet returns a fault for the first guard that the object does not meet. Guards are the test operations that stand
+// before all other patches of the rule. The result is nil if the object meets all guards.
 func (c *change) unmet(doc map[string]any) *fault {
 	for i := range c.guards {
 		if f := c.guards[i].test(doc); f != nil {
@@ -77,7 +78,7 @@ func (c *change) unmet(doc map[string]any) *fault {
 	return nil
 }
 
-// evaluated returns the change with the values of its expressions.
+// evaluated returns a copy of the change in which each expression is replaced by its value for one object and cluster.
 func (c *change) evaluated(e *evaluation, b *budget) (*change, *fault) {
 	if !c.expressions {
 		return c, nil
@@ -115,7 +116,7 @@ func (c *change) touches(path pointer) bool {
 	return c.some(func(a action) bool { return a.touches(path) })
 }
 
-// compile compiles a rule. It returns all faults that can be found without an object.
+// compile compiles an override rule. It returns all errors that can be found without an object.
 func compile(rule *hubv1.OverrideRule) (*change, []fault) {
 	changes := len(rule.Images)+len(rule.Command)+len(rule.Args)+len(rule.Env)+len(rule.Resources)+len(rule.Labels)+len(rule.Annotations)+
 		len(rule.Patches)+len(rule.Edits) > 0 || rule.MergePatch != nil
@@ -139,13 +140,13 @@ func compile(rule *hubv1.OverrideRule) (*change, []fault) {
 	return &c.change, c.faults
 }
 
-// compiler collects a change and its faults.
+// compiler collects the compiled rule and its errors while compile runs.
 type compiler struct {
 	change change
 	faults []fault
 }
 
-// fault adds f, if it is not nil.
+// fault records the error f, if it is not nil, with its position in the rule. It reports whether f is an error.
 func (c *compiler) fault(field string, index int, f *fault) bool {
 	if f == nil {
 		return false
@@ -178,7 +179,7 @@ func tooMany(rule *hubv1.OverrideRule) *fault {
 	return nil
 }
 
-// addKeys converts labels and annotations into a merge patch.
+// addKeys converts the labels and annotations of a rule into a merge patch.
 func (c *compiler) addKeys(rule *hubv1.OverrideRule) {
 	metadata := map[string]any{}
 	for _, m := range []struct {
@@ -208,7 +209,8 @@ func (c *compiler) addKeys(rule *hubv1.OverrideRule) {
 	}
 }
 
-// invalidKey returns why the API server would refuse a label or an annotation. The text is empty if the key is valid.
+// invalidKey returns why the API server would refuse a label or an annotation. The text is empty if both the key and
+// the value are valid.
 func invalidKey(field, key, value string) string {
 	if len(validation.IsQualifiedName(key)) > 0 {
 		return "is not a valid key of a label or annotation: use letters, digits, '-', '_' and '.', after an optional DNS name and /"
@@ -249,8 +251,8 @@ func (c *compiler) addPatches(patches []hubv1.PatchOperation) {
 	}
 }
 
-// weight returns an upper bound of the cost of a rule: the bytes that it adds, and its operations. It does not decode
-// the rule.
+// weight returns upper bounds of the bytes that a rule adds to an object, and of its number of operations. It does not
+// decode the rule.
 func weight(rule *hubv1.OverrideRule) (bytes, operations int) {
 	merge := func(patch *apiextensionsv1.JSON) {
 		if patch != nil {
@@ -277,7 +279,7 @@ func weight(rule *hubv1.OverrideRule) (bytes, operations int) {
 	return bytes, operations
 }
 
-// clusterFault converts an error in a selection of clusters into a fault.
+// clusterFault converts an error in the label selector for clusters into a fault, the error type of this package.
 func clusterFault(err error) *fault {
 	return &fault{field: "clusters", index: -1, leaf: "labelSelector",
 		message: "clusters.labelSelector: " + printable(err.Error()) + ": correct the selector"}

@@ -23,7 +23,7 @@ func compileCommand(field string, in *hubv1.CommandOverride) (containerChange, *
 	return c, sized(f, value)
 }
 
-// sized returns f, or a fault if f is nil and the value is too large.
+// sized returns the error f if it is not nil. Otherwise it returns an error if the value is too large, or nil.
 func sized(f *fault, value any) *fault {
 	if f != nil {
 		return f

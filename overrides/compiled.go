@@ -30,9 +30,9 @@ func (c *compiledRule) compile(rule *hubv1.OverrideRule) (*change, []fault) {
 	return c.change, c.faults
 }
 
-// compiledPolicies caches compiled rules while the rules are in memory. A policy is rendered for each of its objects
-// and clusters, and most of that time would be the compilation of expressions. The key is the address of the first rule
-// of the list. All copies of a cached policy share this list, which never changes.
+// compiledPolicies caches compiled rules while the rules are in memory. A policy is applied to each of its objects in
+// each cluster, and most of that time would be the compilation of expressions. The key is the address of the first rule
+// of a policy. All copies of a policy share its list of rules, and the list never changes.
 var compiledPolicies sync.Map // of weak.Pointer[hubv1.OverrideRule] to []compiledRule
 
 func compiledRules(rules []hubv1.OverrideRule) []compiledRule {

@@ -7,8 +7,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// claim records what a rule does with the value at one path: it reads, sets, removes or otherwise changes the value.
-// Claims of different policies with equal rank must agree.
+// claim records what a rule does with the value at one path of the object: it reads, sets, removes or otherwise changes
+// the value. If policies have equal rank, their claims must agree.
 type claim struct {
 	kind  claimKind
 	value any // for claimSet, claimText and claimParts
@@ -35,11 +35,11 @@ const (
 
 func (k claimKind) holds() bool { return k >= claimSet }
 
-// container reports whether other claims may determine the content below the path.
+// container reports whether a claim of this kind allows other rules to set fields below the path of the claim.
 func (k claimKind) container() bool { return k == claimObject || k == claimText }
 
-// node is a path step in the tree of all claims. The memory of a tree grows with the patches. The memory of a map of
-// pointers would grow with the length of their paths.
+// node is one step of a path in the tree of all claims. The memory of this tree grows with the size of the patches. A
+// map with full paths as keys would need more memory, because each key would contain a whole path.
 type node struct {
 	claims   []claim
 	children map[string]*node
@@ -54,8 +54,8 @@ type claims struct {
 	budget  *budget
 }
 
-// conflict finds two rules of different policies that disagree. All rules have equal rank, and the rules of one policy
-// are adjacent, in their order. state is the object before these rules.
+// conflict looks for two rules of different policies that disagree. All rules have equal rank. The rules of one policy
+// are adjacent, in their order. state is the object before these rules. The result is nil if no rules disagree.
 func conflict(rules []*rankedRule, state map[string]any, b *budget) *ConflictError {
 	if !slices.ContainsFunc(rules, func(r *rankedRule) bool { return r.ref.Policy != rules[0].ref.Policy }) {
 		return nil
@@ -72,7 +72,7 @@ func conflict(rules []*rankedRule, state map[string]any, b *budget) *ConflictErr
 	return err
 }
 
-// begin makes r the rule to which the next calls of claim belong.
+// begin makes r the current rule: the rule to which the next claims belong.
 func (c *claims) begin(r *rankedRule) {
 	switch {
 	case c.current != nil && c.rule.Policy == r.ref.Policy:
@@ -83,8 +83,9 @@ func (c *claims) begin(r *rankedRule) {
 	c.claimant, c.current = claimant{rule: r.ref, maybe: r.change.late}, r.change
 }
 
-// claim adds the claims of the current rule. A rule whose guards are not met changes nothing, and so has no claims. The
-// guards are ignored if an earlier rule of the policy may change the guarded fields.
+// claim adds the claims of the current rule. Guards are tests before all other patches. A rule whose guards are not met
+// changes nothing, and so adds no other claims. An unmet guard does not count if an earlier rule of the policy may
+// change the guarded field.
 func (c *claims) claim(state map[string]any) {
 	certain := true
 	for i := range c.current.guards {
@@ -102,13 +103,14 @@ func (c *claims) claim(state map[string]any) {
 	})
 }
 
-// ordered records that no rule of another policy may change the value at the path, because the result would depend on
-// the order of the rules.
+// ordered records that no rule of another policy may change the value at the path. Otherwise the result would depend on
+// the order of the two rules.
 func (c *claims) ordered(path pointer) {
 	c.root.at(path).add(claim{kind: claimOrdered, claimant: c.claimant})
 }
 
-// reshaped reports whether an earlier rule of the same policy may add or remove containers of the list.
+// reshaped reports whether an earlier rule of the same policy may add containers to the list, or remove containers from
+// it.
 func (c *claims) reshaped(list pointer) bool {
 	return slices.ContainsFunc(c.earlier, func(o *change) bool {
 		return o.some(func(a action) bool {
@@ -118,7 +120,8 @@ func (c *claims) reshaped(list pointer) bool {
 	})
 }
 
-// rewritten reports whether the current rule, or an earlier rule of the same policy, may replace the text of the field.
+// rewritten reports whether the current rule, or an earlier rule of the same policy, may replace the whole text of the
+// string field at the path.
 func (c *claims) rewritten(path pointer) bool {
 	return slices.ContainsFunc(append(slices.Clip(c.earlier), c.current), func(o *change) bool {
 		return o.some(func(a action) bool {
@@ -147,8 +150,8 @@ func (n *node) child(key string) *node {
 	return c
 }
 
-// add adds a claim. Claims of one policy are adjacent. A claim of its later rule replaces the claim of its earlier
-// rule, unless the later rule may be skipped.
+// add adds a claim to the node. The claims of one policy are adjacent. A claim of a later rule replaces the claim of an
+// earlier rule of the same policy, unless a test may skip the later rule.
 func (n *node) add(c claim) {
 	if c.maybe {
 		n.claims = append(n.claims, c)
@@ -163,7 +166,7 @@ func (n *node) add(c claim) {
 	n.claims = append(n.claims, c)
 }
 
-// claimedBy reports whether the policy has a claim at the node or below.
+// claimedBy reports whether a rule of the policy has a claim at the node or below it.
 func (n *node) claimedBy(policy PolicyRef) bool {
 	if slices.ContainsFunc(n.claims, func(c claim) bool { return c.rule.Policy == policy }) {
 		return true
@@ -220,8 +223,8 @@ func (n *node) claimOperation(by claimant, o *operation, state any) {
 	}
 }
 
-// touched returns the path that an operation changes. If the operation adds or removes an item of a list, this is the
-// path of the list, because all later indexes shift.
+// touched returns the path of the value that an operation changes. If the operation adds or removes an item of a list,
+// this is the path of the list, because the indexes of all later items change.
 func touched(path pointer, state any) pointer {
 	container, ok := path.parent().lookup(state)
 	if _, isList := container.([]any); isList {
@@ -233,7 +236,8 @@ func touched(path pointer, state any) pointer {
 	return path
 }
 
-// ancestor is a claim above a node, with the part of its value at the node.
+// ancestor is a claim at a node above the current node. value is the part of the claim's value that belongs to the
+// current node.
 type ancestor struct {
 	*claim
 	value any
@@ -254,7 +258,8 @@ func (n *node) disagreement(path pointer, above []ancestor) *ConflictError {
 				return newConflict(o.rule, c.rule, path)
 			}
 		}
-		// Two equal claims are enough. A claim of a third policy agrees with both, or conflicts with one of another policy.
+		// It is enough to keep two equal claims of different policies. A claim of a third policy agrees with both claims, or
+		// conflicts with a claim of another policy.
 		if same := func(o *claim) bool { return o.kind == c.kind && equal(o.value, c.value) }; count(kept, same) < 2 {
 			kept = append(kept, c)
 		}

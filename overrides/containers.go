@@ -8,8 +8,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// containerChange changes one field of some containers, or of one other object with the same fields. For a given
-// object, it becomes a list of actions: merge patches, operations and changes of images.
+// containerChange changes one field of some containers, or the field of this name in one other object. For a given
+// object, it is converted to a list of actions: merge patches, patch operations and image changes.
 type containerChange struct {
 	field    string   // name of the field in the container
 	names    []string // names of containers; nil: all
@@ -18,7 +18,7 @@ type containerChange struct {
 	lower    func(container any, at pointer) ([]action, *fault)
 }
 
-// podPlaces are the paths of the pod template in Kubernetes' kinds, and in most other kinds that run pods.
+// podPlaces are the paths of the pod spec in Kubernetes' workload kinds, and in most other kinds that run pods.
 var podPlaces = []pointer{
 	{"spec", "template", "spec"},
 	{"spec", "jobTemplate", "spec", "template", "spec"},
@@ -97,7 +97,8 @@ func (c *containerChange) locate(doc map[string]any) ([]pointer, *fault) {
 	return out, nil
 }
 
-// lowered calls f with the actions in each container of the object, until the first fault.
+// lowered converts the change to actions for each container of the object, and calls f with them. It stops at the first
+// error and returns it.
 func (c *containerChange) lowered(doc map[string]any, f func(at pointer, actions []action) *fault) *fault {
 	places, bad := c.locate(doc)
 	if bad != nil {
@@ -148,8 +149,8 @@ func addedBy(a action) int {
 	return n
 }
 
-// claim adds to the claims which fields the actions of the change set. If an earlier rule of the same policy may move
-// containers or list items, it adds the whole list.
+// claim adds to the claims the fields that the change sets. If an earlier rule of the same policy may move containers
+// or list items, it adds the whole list.
 func (c *containerChange) claim(to *claims, state map[string]any) {
 	for _, list := range containerPlaces {
 		if c.path == nil && to.reshaped(list) {
@@ -174,7 +175,7 @@ func (c *containerChange) claim(to *claims, state map[string]any) {
 	}
 }
 
-// unsure returns the paths that the change may affect, for an object in which its containers cannot be found.
+// unsure returns the paths that the change may affect, if the containers cannot be found in the object state.
 func (c *containerChange) unsure(state map[string]any) []pointer {
 	if c.path != nil {
 		return []pointer{c.path}

@@ -51,7 +51,7 @@ func valuesOf(rule *hubv1.OverrideRule) []string {
 	return out
 }
 
-// readsOther reports whether the cluster data that an expression reads differ before and after the change.
+// readsOther reports whether the data that the expression reads from the cluster differ before and after the change.
 func readsOther(r expression.Reading, before, after Cluster) bool {
 	switch fact, _ := strings.CutPrefix(r.Variable, ofCluster); fact {
 	case "labels":
@@ -71,7 +71,7 @@ func readsOther(r expression.Reading, before, after Cluster) bool {
 }
 
 func capacityDiffers(before, after corev1.ResourceList, key corev1.ResourceName) bool {
-	// The texts are compared, because an expression may return a quantity in its notation.
+	// Quantities are compared as text, because an expression may return a quantity in its notation, such as 1000m.
 	written := func(list corev1.ResourceList) map[string]string {
 		out := make(map[string]string, len(list))
 		for name, q := range list {

@@ -12,9 +12,9 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// DigestLeaving returns the Digest of a manifest in which members own some fields after creation. JSON pointers name
-// these fields. Their values do not affect the digest, because they are used only for new copies. The list of pointers
-// affects it.
+// DigestLeaving returns the digest of a manifest in which members own some fields after the copy is created. pointers
+// are the JSON pointers of these fields. The values of these fields do not affect the digest, because only new copies
+// get them. The list of pointers affects the digest.
 func DigestLeaving(key canonical.Key, manifest *unstructured.Unstructured, pointers []string, salt string) string {
 	if len(pointers) == 0 {
 		return Digest(key, manifest, salt)
@@ -45,9 +45,9 @@ func without(object map[string]any, path []string) map[string]any {
 	return out
 }
 
-// Digest identifies the content of a manifest. It is the first half of the SHA-256, in hex, of the manifest as sorted
-// JSON and of the salt. The salt contains settings that change how the manifest is applied, so that a change of these
-// settings changes the digest. The digest of a Secret is keyed, because its values could be guessed from a plain
+// Digest returns the first half of the SHA-256, in hex, of the manifest as sorted JSON and of the salt. It identifies
+// the content of a manifest. The salt contains settings that change how the manifest is applied, so that a change of
+// these settings changes the digest. The digest of a Secret is keyed, because its values could be guessed from a plain
 // digest.
 func Digest(key canonical.Key, manifest *unstructured.Unstructured, salt ...string) string {
 	h := sha256.New()

@@ -19,12 +19,12 @@ type DividedError struct {
 	Path string // JSON pointer
 }
 
-// Error names the rule and the path, and what to do.
+// Error returns a message with the rule, the path and advice for the user.
 func (e *DividedError) Error() string {
 	return fmt.Sprintf("%s: path %s is divided between clusters by the placement: remove it from the rule, and use spec.replicas.divide of the placement", e.Rule, e.Path)
 }
 
-// setDivided writes the numbers into the manifest.
+// setDivided writes the numbers of the cluster's replicas into the manifest.
 func setDivided(manifest map[string]any, divided []Divided) error {
 	for _, d := range divided {
 		path, message := parsePointer(d.Path)
@@ -51,7 +51,8 @@ func setDivided(manifest map[string]any, divided []Divided) error {
 	return nil
 }
 
-// untouched returns an error if any rule changes a divided number. The clusters and the rank of the rule do not matter.
+// untouched returns an error if any of the rules changes a field that the division of replicas sets. The rank of the
+// rule does not matter.
 func untouched(rules []*rankedRule, divided []Divided) error {
 	for _, d := range divided {
 		path, _ := parsePointer(d.Path) // setDivided has parsed it

@@ -1,7 +1,7 @@
 // Package overrides determines how an object differs in one member cluster.
 //
-// It does no I/O. hub/dispatch passes the hub object, the cluster and the policies that select the object, and gets the
-// manifest for that cluster. Equal input gives equal output, independent of the order of the policies.
+// The package does no I/O. hub/dispatch passes the hub object, the cluster and the policies that select the object, and
+// gets the manifest for that cluster. Equal input gives equal output, independent of the order of the policies.
 //
 //   - Data that must not leave the hub is removed first. Of the metadata only name, namespace, labels and annotations
 //     stay, without the keys by which other tools claim an object. The status is removed too.
@@ -19,18 +19,18 @@
 //   - A policy changes label and annotation keys one by one, never the metadata as a whole. The effect of replacing a
 //     whole map could not be derived from the policy.
 //
-// Tenants write policies, so that work and memory are limited before a rule is applied (limits.go). A policy may be
-// older than the validation rules in the CRD that set the same limits.
+// Users write policies for the objects in their namespaces. Work and memory are therefore limited before a rule is
+// applied (limits.go). The CRD has validation rules with the same limits, but a policy may be older than these rules.
 //
-// A rule can change a document in a string field, such as YAML in a ConfigMap. The document is decoded and changed as a
-// value. The differences are then applied to the nodes of the YAML library (document.go), so that unchanged parts keep
-// their formatting. The output of the library is parsed again and compared.
+// A rule can change a document in a string field, such as YAML in a ConfigMap. The document is decoded, and the rule
+// changes the decoded value. The differences are then applied to the nodes of the YAML library (document.go), so that
+// unchanged parts keep their formatting. The new text is parsed again and compared with the value.
 //
-// This package implements RFC 6902 and RFC 7386 on decoded values. evanphx/json-patch works on bytes: every object
-// would be encoded, patched and decoded for every cluster. That costs several times as much as the deep copy. That
-// library limits only growth by copy operations, accepts indexes such as "+1", and does not distinguish a list from a
-// map. The detection of conflicts needs this distinction. The tests compare the results with that library: where both
-// accept a patch, the results must be equal.
+// This package implements RFC 6902 (JSON patch) and RFC 7386 (merge patch) on decoded values. The library
+// evanphx/json-patch works on bytes: every object would be encoded, patched and decoded for every cluster. That costs
+// several times as much as the deep copy. That library limits only growth by copy operations, accepts indexes such as
+// "+1", and does not distinguish a list from a map. The detection of conflicts needs this distinction. Tests compare
+// the results with that library: where both accept a patch, the results must be equal.
 //
 // Other packages determine which clusters get the object (placement), who may write a policy (admission), and whether a
 // member's schema accepts the result (member).

@@ -26,8 +26,8 @@ type document struct {
 	node   *yaml.Node // the node below root that holds the value
 }
 
-// parseDocument parses a text. The message describes the error. It is empty if there is no error, and never quotes the
-// text.
+// parseDocument parses a text. If it fails, the second result is a message, which never quotes the text. Otherwise the
+// message is empty.
 func parseDocument(format hubv1.TextFormat, text string) (*document, string) {
 	parse := parseYAML
 	if format == hubv1.TextJSON {
@@ -52,7 +52,7 @@ func parseDocument(format hubv1.TextFormat, text string) (*document, string) {
 	return d, ""
 }
 
-// Messages about invalid texts. The parsers' own errors may quote the text.
+// These errors describe invalid texts. The errors of the parsers are not used, because they may quote the text.
 var (
 	errUnreadable = errors.New("it cannot be read")
 	errNoObject   = errors.New("its root is not an object")
@@ -89,8 +89,8 @@ func parseYAML(text string) (*yaml.Node, error) {
 	return &root, nil
 }
 
-// valueOf returns the value of a node as JSON. It does not follow anchors, because a few anchors can expand to an
-// endless text.
+// valueOf returns the value of a YAML node as decoded JSON. It refuses anchors, because a few anchors can expand to a
+// huge value. levels is the number of levels that the value may have.
 func valueOf(n *yaml.Node, levels int) (any, error) {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
@@ -131,8 +131,8 @@ func valueOf(n *yaml.Node, levels int) (any, error) {
 	return object, nil
 }
 
-// scalarOf returns the value of a scalar. A value without a JSON type, such as .inf or a date, becomes its text, so
-// that it keeps its notation.
+// scalarOf returns the value of a YAML scalar. A value for which JSON has no type, such as .inf or a date, becomes a
+// string, so that it keeps its notation.
 func scalarOf(n *yaml.Node) any {
 	switch n.ShortTag() {
 	case "!!null":
@@ -151,8 +151,8 @@ func scalarOf(n *yaml.Node) any {
 	return n.Value
 }
 
-// written returns the text of the document with another value. The second result describes the error, and is empty if
-// there is no error.
+// written returns the text of the document after its value has become value. text is the previous text. The second
+// result is an error message, or empty.
 func (d *document) written(value map[string]any, text string) (string, string) {
 	out, err := safely(func() (string, error) {
 		if err := rewrite(d.node, d.value, value); err != nil {
@@ -169,15 +169,15 @@ func (d *document) written(value map[string]any, text string) (string, string) {
 	if len(out) > 2*maxTextBytes {
 		return "", fmt.Sprintf("would hold more than %d KiB", 2*maxTextBytes>>10)
 	}
-	// The output is parsed again, because the YAML library may misplace a comment. Otherwise only the member would notice
-	// it.
+	// The new text is parsed again, because the YAML library may misplace a comment. Without this check, only the member
+	// would notice such an error.
 	if again, message := parseDocument(d.format, out); message != "" || !equal(again.value, value) {
 		return "", "cannot be written without changing its meaning: simplify the text or drop the edit"
 	}
 	return out, ""
 }
 
-// rewrite changes a node with the value before into a node with the value after.
+// rewrite changes a YAML node from the value before to the value after.
 func rewrite(n *yaml.Node, before, after any) error {
 	if equal(before, after) {
 		return nil
@@ -212,8 +212,8 @@ func nodeOf(v any) (*yaml.Node, error) {
 	return &n, nil
 }
 
-// rewriteMap keeps the order of keys. It inserts a new key before the first greater key, so that the order of
-// insertions does not matter.
+// rewriteMap changes a map, and keeps the order of its keys. It inserts a new key before the first greater key, so that
+// the order of insertions does not matter.
 func rewriteMap(n *yaml.Node, before, after map[string]any) error {
 	kept := n.Content[:0:0]
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -254,7 +254,7 @@ func rewriteMap(n *yaml.Node, before, after map[string]any) error {
 	return nil
 }
 
-// rewriteList keeps the equal elements at both ends, and rewrites the elements between them.
+// rewriteList changes a list. It keeps the equal elements at both ends, and rewrites the elements between them.
 func rewriteList(n *yaml.Node, before, after []any) error {
 	start := 0
 	for start < min(len(before), len(after)) && equal(before[start], after[start]) {
@@ -309,7 +309,8 @@ func writeYAML(root *yaml.Node, text string) (string, error) {
 	return out, nil
 }
 
-// compactLists reports whether the items of the first list below a key are indented as far as the key itself.
+// compactLists reports whether the text indents list items no further than the key above them. Only the first list
+// below a key counts.
 func compactLists(root *yaml.Node) bool {
 	compact, found := false, false
 	var walk func(n *yaml.Node)

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parseJSON parses JSON into YAML nodes, which keep the order of keys and the digits of numbers.
+// parseJSON parses JSON into YAML nodes, because these nodes keep the order of keys and the digits of numbers.
 func parseJSON(text string) (*yaml.Node, error) {
 	if nesting([]byte(text)) > maxDepth {
 		return nil, errLevels
@@ -67,7 +67,8 @@ func jsonNode(decoder *json.Decoder) (*yaml.Node, error) {
 	return n, nil
 }
 
-// writeJSON writes nodes without white space, or with the indentation of the old text.
+// writeJSON writes YAML nodes as JSON. text is the previous JSON. If text has only one line, the result has no white
+// space. Otherwise the result has the indentation of text.
 func writeJSON(n *yaml.Node, text string) string {
 	var b bytes.Buffer
 	writeJSONNode(&b, n)

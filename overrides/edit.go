@@ -65,7 +65,7 @@ func compileEdit(in *hubv1.StringEdit) (textEdit, *fault) {
 	return e, nil
 }
 
-// inside returns the message about a fault in a document in a string field.
+// inside returns a message about an error in a document that a string field contains.
 func inside(f *fault) string {
 	if f.path == "" {
 		return f.message
@@ -92,7 +92,7 @@ func (e *textEdit) apply(doc map[string]any, b *budget) *fault {
 	return edit(doc, e.path, adviceCreate, replace(changed))
 }
 
-// read parses the document in the field.
+// read parses the document in the string field. It returns the text, the parsed document and the error.
 func (e *textEdit) read(doc map[string]any, b *budget) (string, *document, *fault) {
 	bad := func(message string) (string, *document, *fault) {
 		return "", nil, &fault{path: e.path.String(), message: message}
@@ -120,8 +120,8 @@ func (e *textEdit) read(doc map[string]any, b *budget) (string, *document, *faul
 	return text, parsed, nil
 }
 
-// marksOf counts the separators in a text before it is parsed. The parsed text has at most one node more than this
-// number.
+// marksOf counts the characters in a text that may begin a new YAML node. The parsed text has at most one node more
+// than this number.
 func marksOf(text string) int {
 	n := 0
 	for i := range len(text) {
@@ -149,7 +149,7 @@ func (e *textEdit) change(document map[string]any, b *budget) *fault {
 }
 
 // claim adds the claims of the edit, as if the fields of the document were below the string field. If the text cannot
-// be read, or another part of the policy may replace it, it claims the whole field.
+// be read, or another part of the policy may replace the text, it claims the whole string field.
 func (e *textEdit) claim(to *claims, state map[string]any) {
 	_, parsed, f := e.read(state, to.budget)
 	if f != nil || to.rewritten(e.path) {

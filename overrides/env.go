@@ -16,7 +16,7 @@ type variable struct {
 	value map[string]any
 }
 
-// compileEnv reads an override of environment variables.
+// compileEnv compiles an override of environment variables.
 func compileEnv(in *hubv1.EnvOverride) (containerChange, *fault) {
 	if len(in.Set) > maxVariables || len(in.Remove) > maxVariables {
 		return containerChange{}, &fault{message: fmt.Sprintf("has more than %d variables: split it into several rules", maxVariables)}
@@ -44,7 +44,9 @@ func compileEnv(in *hubv1.EnvOverride) (containerChange, *fault) {
 	return c, sized(f, values)
 }
 
-// lowerEnv replaces the names of variables by their indexes in the list of the container.
+// lowerEnv returns the JSON patch operations that set and remove environment variables of a container. at is the path
+// of the container's field env. The operations give the index of a variable in env, because JSON patch has no names. If
+// several variables have the same name, set replaces the last of them, and remove removes all of them.
 func lowerEnv(container any, at pointer, set []variable, remove []string) ([]action, *fault) {
 	v, _ := child(container, "env")
 	list, ok := v.([]any)

@@ -56,7 +56,7 @@ type InvalidError struct {
 	Message string    // the error and its remedy
 }
 
-// Error names the policy or object, the path, the error and its remedy.
+// Error returns a message with the policy or "the hub object", the path, the error and advice for the user.
 func (e *InvalidError) Error() string {
 	var b strings.Builder
 	switch {
@@ -88,7 +88,8 @@ func (e *ConflictError) Error() string {
 		e.Rules[0], e.Rules[1], e.Rank, e.Path)
 }
 
-// fault is an error in a rule. It has the position in the rule, for Validate, and the pointer, for Render.
+// fault is an error in a rule. field, index and leaf are its position in the rule, which Validate reports. path is a
+// JSON pointer into the object, which Render reports.
 type fault struct {
 	field   string // the field of the rule
 	index   int    // the index in the field if it is a list, or -1
@@ -102,7 +103,8 @@ func (f *fault) of(rule RuleRef) *InvalidError {
 	return &InvalidError{Policy: rule.Policy, Rule: rule.Rule, Path: f.path, Message: f.message}
 }
 
-// printable prepares a text of a policy or an object for a message: on one line, and cut to about 200 bytes.
+// printable prepares a text from a policy or an object for a message. It replaces characters that cannot be printed,
+// such as line breaks, and cuts the text to about 200 bytes.
 func printable(s string) string {
 	const limit = 200
 	cut := len(s) > limit

@@ -25,16 +25,16 @@ type excludingRule struct {
 // Exclusion is a rule that excludes the object from a cluster.
 type Exclusion struct {
 	Rule RuleRef
-	// Passing is true if the result of the rule may change without a user, because the rule reads such data or has no
-	// result for the cluster (see Why). A passing exclusion removes no existing copy. Why changes only when the result of
-	// the rule changes.
+	// Passing is true if the result of the rule may change without an action of a user. This is the case if the rule reads
+	// such facts, or its expression fails for the cluster. Such an exclusion removes no existing copy. Why has the reason,
+	// and changes only when the result of the rule changes.
 	Passing bool
 	Why     string
 }
 
-// ExclusionsOf returns the rules of the policies that exclude the object from clusters, for any rank. The error joins
-// an *InvalidError for each unreadable policy, and for each unreadable rule of a policy that selects the object. Their
-// exclusions are not known.
+// ExclusionsOf returns the rules of the policies that exclude the object from clusters. The rank of the rules does not
+// matter. The error joins an *InvalidError for each unreadable policy, and for each unreadable rule of a policy that
+// selects the object. The exclusions of these policies and rules are not known.
 func ExclusionsOf(policies []hubv1.OverridePolicyObject, object hubv1.SelectableObject) (Exclusions, error) {
 	excluding := slices.DeleteFunc(slices.Clone(policies), func(p hubv1.OverridePolicyObject) bool { return !Excludes(p) })
 	slices.SortFunc(excluding, func(a, b hubv1.OverridePolicyObject) int { return comparePolicies(RefOf(a), RefOf(b)) })
@@ -59,8 +59,9 @@ func ExclusionsOf(policies []hubv1.OverridePolicyObject, object hubv1.Selectable
 	return x, errors.Join(invalid...)
 }
 
-// Of returns the rule that excludes the object from the cluster. If there are several, it returns the first rule that
-// is not Passing, by the name of the policy and the rule's position. If all are Passing, it returns the first one.
+// Of returns the rule that excludes the object from the cluster. The rules are ordered by the name of the policy, and
+// then by their position. Of prefers the first rule that is not Passing. If all are Passing, it returns the first one.
+// excluded is false if no rule excludes the object.
 func (x Exclusions) Of(cluster Cluster) (first Exclusion, excluded bool) {
 	if len(x.rules) == 0 {
 		return Exclusion{}, false
@@ -85,7 +86,8 @@ func (x Exclusions) Of(cluster Cluster) (first Exclusion, excluded bool) {
 	return first, excluded
 }
 
-// ReadsFacts reports whether a change of a cluster's version, capacity or operators may change the result of Of.
+// ReadsFacts reports whether a change of a cluster's version, capacity or operators may change the result of the method
+// Of.
 func (x Exclusions) ReadsFacts() bool {
 	return slices.ContainsFunc(x.rules, func(r excludingRule) bool { return r.passing })
 }

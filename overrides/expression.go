@@ -20,8 +20,9 @@ import (
 )
 
 // facts are the data of a cluster that expressions can read: data that users set, and data that seldom change. The
-// current state of the cluster is not included, because each change of it would write objects again. A rule's
-// clusters.expression has the facts as variables. The expression of a value has them as fields of the variable cluster.
+// current state of the cluster is not included, because each change of that state would write objects again. In a
+// rule's clusters.expression, each fact is a variable. In the expression of a value, each fact is a field of the
+// variable cluster.
 var facts = []struct {
 	name    string
 	celType *cel.Type
@@ -66,7 +67,7 @@ func quantities(list corev1.ResourceList) map[string]any {
 }
 
 // evaluation evaluates all expressions for one object in one cluster. Every expression reads the object in its state
-// before all rules, so that the order of expressions does not matter.
+// before all rules. The order of the expressions therefore does not matter.
 type evaluation struct {
 	cluster Cluster
 	object  map[string]any
@@ -78,8 +79,9 @@ func newEvaluation(cluster Cluster, object map[string]any) *evaluation {
 	return &evaluation{cluster: cluster, object: object, budget: expression.NewBudget(maxRenderCost)}
 }
 
-// shownToExpressions returns the part of an object that expressions can read. It leaves out the values of a Secret.
-// They could leak through a label or a key that an expression computes, or through the success of a rule.
+// shownToExpressions returns the part of an object that expressions can read. The values of a Secret are left out. They
+// could become visible through a label or a key that an expression computes, or through the success or failure of a
+// rule.
 func shownToExpressions(object *unstructured.Unstructured) map[string]any {
 	if !hubv1.IsSecret(object.GroupVersionKind().GroupKind()) {
 		return object.Object
@@ -90,8 +92,8 @@ func shownToExpressions(object *unstructured.Unstructured) map[string]any {
 	return shown
 }
 
-// variables returns the variables of expressions. It creates them at the first call, because most objects have no
-// expression.
+// variables returns the values of the variables that expressions can read. It computes them at the first call, because
+// most objects have no expression.
 func (e *evaluation) variables() map[string]any {
 	if e.values == nil {
 		e.values = map[string]any{varObject: e.object}
@@ -113,7 +115,7 @@ func (e *evaluation) selects(rule *hubv1.OverrideRule) (bool, *fault) {
 	return e.in(&t, rule.Clusters)
 }
 
-// in reports whether the target selects the cluster.
+// in reports whether t, the parsed form of c, selects the cluster.
 func (e *evaluation) in(t *target, c *hubv1.RuleClusters) (bool, *fault) {
 	switch {
 	case c == nil:
@@ -140,7 +142,8 @@ type target struct {
 	expression *expression.Expression // nil if the rule has none
 }
 
-// readTarget parses the whole selection, so that an invalid rule is invalid for every cluster.
+// readTarget parses a selection of clusters. It parses all fields at once, so that an invalid rule is invalid for every
+// cluster.
 func readTarget(c *hubv1.RuleClusters) (t target, f *fault) {
 	t.labels = labels.Everything()
 	if c == nil {
@@ -162,7 +165,8 @@ func readTarget(c *hubv1.RuleClusters) (t target, f *fault) {
 
 const adviceMissing = "test first for fields that may be missing, such as labels.?tier.orValue('') or has(object.spec.replicas)"
 
-// advice returns how a user can mend an expression that failed for this reason of an *expression.EvaluationError.
+// advice returns what a user can do about an expression that failed. reason is the Reason of an
+// *expression.EvaluationError.
 func advice(reason string) string {
 	switch reason {
 	case "no such key":
@@ -179,8 +183,8 @@ func targetFault(message string) *fault {
 	return &fault{field: "clusters", index: -1, leaf: "expression", message: "clusters.expression: " + message}
 }
 
-// compileValue compiles the expression of an operation. The message describes the error. It is empty if there is no
-// error.
+// compileValue compiles the expression that computes the value of an operation. If it fails, the second result is an
+// error message. Otherwise the message is empty.
 func compileValue(text string) (*expression.Expression, string) {
 	x, err := valueExpressions().CompileValue(text)
 	if err != nil {
@@ -189,8 +193,8 @@ func compileValue(text string) (*expression.Expression, string) {
 	return x, ""
 }
 
-// evaluated returns the operations with the values of their expressions, and subtracts the size of the values from
-// budget. It does not change the given operations.
+// evaluated returns a copy of the operations in which each expression is replaced by its value. It subtracts the size
+// of these values from budget.
 func (e *evaluation) evaluated(ops []operation, budget *int) ([]operation, *fault) {
 	if !slices.ContainsFunc(ops, func(o operation) bool { return o.expression != nil }) {
 		return ops, nil
@@ -233,9 +237,9 @@ func answerless(f *expression.EvaluationError) string {
 	return "gives no value: " + f.Where()
 }
 
-// ReadsFacts reports whether the rule's selection of clusters depends on data that changes without a user's action:
-// version, capacity and operators. Names and labels are set by users. region and zone change only when a user permits
-// it. It returns false for a rule that cannot be compiled.
+// ReadsFacts reports whether the rule's selection of clusters depends on facts that change without an action of a user:
+// version, capacity and operators. Names, labels, region and zone are not such facts. Users set names and labels, and
+// region and zone change only when a user permits it. ReadsFacts returns false for a rule that cannot be compiled.
 func ReadsFacts(rule *hubv1.OverrideRule) bool {
 	if rule.Clusters == nil || rule.Clusters.Expression == "" {
 		return false

@@ -19,12 +19,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// making returns an operation whose value an expression makes.
+// making returns an operation whose value is computed by an expression.
 func making(op hubv1.PatchOp, path, expression string) hubv1.PatchOperation {
 	return hubv1.PatchOperation{Op: op, Path: path, Expression: expression}
 }
 
-// where returns a rule that applies where the expression is true.
+// where returns a rule that applies to the clusters for which the expression is true.
 func where(expression string, patches ...hubv1.PatchOperation) hubv1.OverrideRule {
 	rule := hubv1.OverrideRule{Name: "r", Patches: patches}
 	if expression != "" {
@@ -164,7 +164,7 @@ func TestValidateReadsExpressions(t *testing.T) {
 	}
 }
 
-// Expressions of generated rules. Some of them fail for some objects and clusters.
+// These expressions occur in generated rules. Some of them fail for some objects and clusters.
 var (
 	drawnTargets = rapid.SampledFrom([]string{"name == 'c'", "'a' in labels", "labels.a == 'b'", "capacity.cpu.isGreaterThan(quantity('1'))", "version != ''", "zone =="})
 	drawnValues  = rapid.SampledFrom([]string{
@@ -216,7 +216,8 @@ func TestOrderOfPoliciesChangesNothingForExpressions(t *testing.T) {
 	})
 }
 
-// If Differs returns false, the object is rendered in the same way.
+// If Differs returns false for a change of a cluster, the object must be rendered in the same way before and after the
+// change.
 func TestWhatDoesNotDifferIsRenderedAlike(t *testing.T) {
 	alike := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -294,7 +295,7 @@ func FuzzExpression(f *testing.F) {
 		policies := []hubv1.OverridePolicyObject{policyWith("p", where(target, making(hubv1.PatchAdd, "/data/a", value), making(hubv1.PatchTest, "/data/a", value)))}
 		one, err := render(template, clusterOfTest(), policies)
 		other, otherErr := render(template, clusterOfTest(), policies)
-		// cmp takes seconds for such manifests, so it is used only to show differences.
+		// The function cmp.Diff takes seconds for such manifests. It is therefore used only to show differences.
 		if !reflect.DeepEqual(one, other) || message(err) != message(otherErr) {
 			t.Fatalf("two renderings (-one +another):\n%s", cmp.Diff([]any{one, message(err)}, []any{other, message(otherErr)}))
 		}

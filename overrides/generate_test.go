@@ -12,7 +12,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// There are few keys, so that generated patches often concern the same fields.
+// There are only a few keys, so that generated patches often concern the same fields.
 var keys = rapid.SampledFrom([]string{"a", "b", "c", "0", "~", "x/y"})
 
 func drawValue(t *rapid.T, depth int) any {
@@ -66,7 +66,7 @@ func drawMerge(t *rapid.T, depth int) map[string]any {
 	return out
 }
 
-// drawPointer generates a pointer into v, or beyond its end.
+// drawPointer generates a pointer to a value in v, or to a value that does not exist in v.
 func drawPointer(t *rapid.T, v any) pointer {
 	p := pointer{"spec"}
 	for {
@@ -153,7 +153,7 @@ func raw(v any) *apiextensionsv1.JSON {
 	return &apiextensionsv1.JSON{Raw: out}
 }
 
-// text returns the pointer in full; String is cut for messages.
+// text returns the whole pointer as text. The method String cuts long pointers.
 func text(p pointer) string {
 	out := ""
 	for _, step := range p {

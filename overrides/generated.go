@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// generated removes fields of some core kinds. The hub's API server sets these fields, and the member's API server sets
-// them itself:
+// generated has, for some kinds, a function that removes fields from the spec. The hub's API server has set these
+// fields, and the member's API server sets them again:
 //
 //   - the selector of a Job and the pod labels that it selects, which contain the UID of the hub's Job;
 //   - the addresses of a Service from the hub's range, except None, which makes the Service headless.
@@ -37,8 +37,8 @@ var generated = map[schema.GroupKind]func(spec map[string]any){
 	},
 }
 
-// withoutGenerated returns the manifest without the fields that an API server sets itself. A manifest of a kind without
-// such fields is returned as it is.
+// withoutGenerated returns the manifest without the fields that an API server sets itself. If the kind has no such
+// fields, it returns the manifest itself.
 func withoutGenerated(manifest map[string]any) map[string]any {
 	apiVersion, _ := manifest["apiVersion"].(string)
 	kind, _ := manifest["kind"].(string)

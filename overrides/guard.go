@@ -3,13 +3,15 @@ package overrides
 // SkippedRule is a rule that was skipped as a whole for the cluster, because one of its tests failed.
 type SkippedRule struct {
 	Rule RuleRef
-	// Path is the JSON pointer of the test. For a string field, the path inside the document follows the field's path.
+	// Path is the JSON pointer of the value that was tested. If the test is about a document in a string field, Path is
+	// the path of this field, and Reason has the path in the document.
 	Path string
 	// Reason describes the failed test.
 	Reason string
 }
 
-// test returns an unmet fault if the value in doc differs from the value in the operation.
+// test compares the value in doc with the value in the operation. It returns nil if they are equal. Otherwise it
+// returns a fault with unmet set, so that the rule is skipped.
 func (o *operation) test(doc map[string]any) *fault {
 	switch got, ok := o.path.lookup(doc); {
 	case !ok:

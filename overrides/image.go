@@ -10,8 +10,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// imageParts are the new parts of an image. An empty part leaves the old one, except that a new tag or digest replaces
-// both the old tag and the old digest.
+// imageParts are the new parts of an image. If a part is empty, the image keeps its old part. A new tag or digest
+// replaces both the old tag and the old digest.
 type imageParts struct{ registry, repository, tag, digest string }
 
 // imageChange replaces parts of the image at a path.
@@ -20,7 +20,7 @@ type imageChange struct {
 	parts *imageParts
 }
 
-// compileImage reads an override of images, and refuses parts that are not valid in an image.
+// compileImage compiles an override of images. It refuses parts that are not valid in an image name.
 func compileImage(in *hubv1.ImageOverride) (containerChange, *fault) {
 	c := containerChange{field: "image", withInit: true}
 	parts := imageParts{in.Registry, in.Repository, in.Tag, in.Digest}
@@ -51,7 +51,8 @@ func compileImage(in *hubv1.ImageOverride) (containerChange, *fault) {
 	return c, nil
 }
 
-// malformed returns the part that is invalid in an image name, with a message. It tries each part in a sample image.
+// malformed returns the name of the first invalid part, with a message. It tries each part in a sample image name. Both
+// results are empty if all parts are valid.
 func (p *imageParts) malformed() (leaf, message string) {
 	if len(p.registry)+len(p.repository)+len(p.tag)+len(p.digest) > maxImageBytes {
 		return "", "is longer than an image can be"
@@ -92,7 +93,8 @@ type image struct {
 	tag, digest          string
 }
 
-// parseImage splits an image. The message describes the error. It is empty if there is no error.
+// parseImage splits the name of an image into its parts. If it fails, the second result is an error message. Otherwise
+// the message is empty.
 func parseImage(text string) (image, string) {
 	const unreadable = "holds no image that can be read: set registry, repository and tag or digest in the rule, which replace it as a whole"
 	if len(text) > maxImageBytes {
@@ -117,7 +119,7 @@ func parseImage(text string) (image, string) {
 	return out, ""
 }
 
-// String returns the image as text.
+// String returns the name of the image as text.
 func (i image) String() string {
 	var b strings.Builder
 	if i.registry != "" {
@@ -135,7 +137,7 @@ func (i image) String() string {
 
 const dockerHub = "docker.io"
 
-// of returns the image with the parts replaced.
+// of returns the image name text with the new parts. If it fails, the second result is an error message.
 func (p *imageParts) of(text string) (string, string) {
 	var i image
 	if p.registry == "" || p.repository == "" || p.tag == "" && p.digest == "" {

@@ -1,6 +1,6 @@
 package overrides
 
-// Limits of one policy, and of all policies together.
+// Limits of one override policy, and of all override policies together.
 const (
 	maxRules     = 64
 	maxPatches   = 64 // operations of a rule

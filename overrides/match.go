@@ -13,12 +13,12 @@ type Cluster struct {
 	Name string
 	// Labels are MemberCluster.SelectableLabels.
 	Labels map[string]string
-	// Version of Kubernetes, such as v1.36.0. It is empty if it is not known.
+	// Version is the version of Kubernetes, such as v1.36.0. It is empty if the version is not known.
 	Version string
-	// Capacity of all nodes.
+	// Capacity is the capacity of all nodes together.
 	Capacity corev1.ResourceList
-	// Operators on the cluster. They must be nil for an object of an operator, because a rule that reads the version of
-	// the operator and changes its image would never come to an end.
+	// Operators are the operators on the cluster. They must be nil for an object that belongs to an operator. A rule could
+	// read the version of the operator and change its image, and each such change would trigger the next one.
 	Operators []hubv1.OperatorFact
 }
 
@@ -29,8 +29,8 @@ func ClusterOf(c *hubv1.MemberCluster) Cluster {
 	}
 }
 
-// Matching returns the policies that are in scope of the object and select it, in the given order. The error joins one
-// *InvalidError for each policy with unreadable selectors. The result never contains such policies.
+// Matching returns the policies that select the object and whose scope contains it, in the given order. The error joins
+// one *InvalidError for each policy with unreadable selectors. The result never contains such policies.
 func Matching(policies []hubv1.OverridePolicyObject, object hubv1.SelectableObject) ([]hubv1.OverridePolicyObject, error) {
 	var matching []hubv1.OverridePolicyObject
 	var invalid []error
@@ -52,7 +52,7 @@ func Matching(policies []hubv1.OverridePolicyObject, object hubv1.SelectableObje
 }
 
 // Selects reports whether the rule selects the cluster. The cluster must match all fields of the rule's clusters. A
-// rule without clusters selects every cluster.
+// rule whose clusters is nil selects every cluster.
 func Selects(rule *hubv1.OverrideRule, cluster Cluster) (bool, error) {
 	ok, f := newEvaluation(cluster, nil).selects(rule)
 	if f != nil {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// mergeChange is a JSON merge patch (RFC 7386) of the object at a path.
+// mergeChange is a JSON merge patch (RFC 7386). It changes the object, or the part of the object at a path.
 type mergeChange struct {
 	at    pointer // nil: the whole object
 	patch map[string]any
@@ -28,8 +28,8 @@ func (m *mergeChange) claim(c *claims, state map[string]any) {
 	c.root.at(m.at).claimMerge(c.claimant, m.patch, at)
 }
 
-// touches reports whether the patch changes the value at the path, or a part of it. A map in the patch above the path
-// does not count, because a merge changes only the values in the map.
+// touches reports whether the patch changes the value at the path, or a part of that value. A patch that changes only
+// other fields of the same map does not count.
 func (m *mergeChange) touches(path pointer) bool {
 	if !path.isAtOrBelow(m.at) {
 		return m.at.isAtOrBelow(path)
@@ -48,7 +48,8 @@ func (m *mergeChange) touches(path pointer) bool {
 	return true
 }
 
-// decodeMerge decodes a merge patch. The message describes the error. It is empty if there is no error.
+// decodeMerge decodes a merge patch. If it fails, the second result is an error message. Otherwise the message is
+// empty.
 func decodeMerge(raw []byte) (map[string]any, string) {
 	v, message := decode(raw)
 	if message != "" {
@@ -82,7 +83,8 @@ func compileMerge(raw []byte) (map[string]any, *fault) {
 	return merge, nil
 }
 
-// closedMerge returns the first field of a merge patch that overrides must not change, with the reason.
+// closedMerge returns the first metadata field of a merge patch that overrides must not change, with the reason. The
+// reason is empty if there is no such field.
 func closedMerge(v any) (pointer, string) {
 	metadata, ok := v.(map[string]any)
 	if !ok {

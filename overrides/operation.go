@@ -14,7 +14,8 @@ type operation struct {
 	from  pointer // for move and copy
 	value any     // for add, replace and test; objects get copies of it
 	inner bool    // the path is in the document of a string field, where every path may be patched
-	// expression computes the value, see evaluation.evaluated.
+	// expression computes the value. It is nil if the value is given, or after evaluation.evaluated has computed the
+	// value.
 	expression *expression.Expression
 }
 
@@ -70,8 +71,8 @@ func takesFrom(op hubv1.PatchOp) bool {
 	return op == hubv1.PatchMove || op == hubv1.PatchCopy
 }
 
-// malformed returns a field that is missing or invalid for this kind of operation, with a message. Both are empty if
-// the operation is valid.
+// malformed returns the name of a field that is missing or invalid for this kind of operation, with a message. Both are
+// empty if the operation is valid.
 func malformed(in *hubv1.PatchOperation) (leaf, message string) {
 	switch {
 	case !takesValue(in.Op) && !takesFrom(in.Op) && in.Op != hubv1.PatchRemove:
@@ -94,8 +95,8 @@ func malformed(in *hubv1.PatchOperation) (leaf, message string) {
 	return "", ""
 }
 
-// compileFrom parses the source of a move or copy. A rule must be allowed to read the source, and for a move also to
-// change it. message describes the error, and is empty if there is no error.
+// compileFrom parses from, the source of a move or copy operation. A rule must be allowed to read the source, and for a
+// move also to change the source. message describes the error, and is empty if there is no error.
 func (o *operation) compileFrom(text string) (message string) {
 	if o.from, message = parsePointer(text); message != "" {
 		return message

@@ -50,12 +50,14 @@ func (o *operation) apply(doc map[string]any, b *budget) *fault {
 	return edit(doc, o.path, adviceCreate, add(value))
 }
 
-// step changes one key of the container and returns the changed container. ok is false if the key cannot be changed,
-// for example because it does not exist. message then has the reason, unless the reason is obvious.
+// step changes one key of a container, which is a map or a list, and returns the changed container. ok is false if the
+// key cannot be changed, for example because it does not exist. message then has the reason. An empty message means
+// that the key does not exist.
 type step func(container any, key string) (changed any, message string, ok bool)
 
-// edit applies a step to the container to which all but the last step of the pointer lead. It stores the changed
-// container in the parent, because a changed list may be a new list.
+// edit applies the function do to the container of the value at the path, and to the last key of the path. The
+// container is a map or a list. edit stores the changed container in its parent, because a changed list may be a new
+// slice.
 func edit(doc any, path pointer, advice string, do step) *fault {
 	_, f := editAt(doc, path, 0, advice, do)
 	return f
@@ -131,7 +133,7 @@ func replace(value any) step {
 	}
 }
 
-// add returns a step that adds a value. The container must exist.
+// add returns a step that adds a value to a map or a list, which must exist.
 func add(value any) step {
 	return func(container any, key string) (any, string, bool) {
 		switch c := container.(type) {
@@ -154,8 +156,8 @@ func add(value any) step {
 	}
 }
 
-// place parses the index at which a list of n elements gets or loses an element. It refuses long lists, because each
-// change costs time in proportion to the length.
+// place parses the index at which a list of n elements gets or loses an element. It refuses long lists, because the
+// cost of each change grows with the length. The second result is an error message, or empty.
 func place(key string, last, n int) (int, string) {
 	if n > maxIndex {
 		return 0, fmt.Sprintf("is in a list of more than %d elements, which is too long to change by index: use mergePatch", maxIndex)

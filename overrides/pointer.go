@@ -8,7 +8,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// pointer is a JSON pointer (RFC 6901) as a list of unescaped steps.
+// pointer is a JSON pointer (RFC 6901), as a list of unescaped keys and indexes (steps).
 type pointer []string
 
 var (
@@ -16,8 +16,8 @@ var (
 	escape   = strings.NewReplacer("~", "~0", "/", "~1")
 )
 
-// parsePointer parses a pointer of at least one step. The message describes the error. It is empty if there is no
-// error.
+// parsePointer parses a JSON pointer with at least one step. If it fails, the second result is an error message.
+// Otherwise the message is empty.
 func parsePointer(text string) (pointer, string) {
 	switch {
 	case len(text) > maxPointerBytes:
@@ -70,7 +70,7 @@ func (p pointer) isAtOrBelow(q pointer) bool {
 	return true
 }
 
-// lookup returns the value at the pointer.
+// lookup returns the value at the pointer in v. The second result is false if there is no such value.
 func (p pointer) lookup(v any) (any, bool) {
 	for _, step := range p {
 		var ok bool
@@ -94,7 +94,8 @@ func child(v any, step string) (any, bool) {
 	return nil, false
 }
 
-// index parses the step as a list index: decimal, without sign or leading zero, at most maxIndex.
+// index parses a step of a pointer as a list index: decimal, without sign or leading zero, at most maxIndex. The second
+// result is false if the step is no such index.
 func index(step string) (int, bool) {
 	if step == "" || len(step) > 5 || len(step) > 1 && step[0] == '0' {
 		return 0, false
@@ -108,7 +109,7 @@ func index(step string) (int, bool) {
 	return i, err == nil && i <= maxIndex
 }
 
-// Reasons why overrides must not change or read a path.
+// These are the reasons why overrides must not change or read a path.
 const (
 	whyIdentity = "is the identity of the object, which cannot be overridden: drop it from the rule"
 	whyStatus   = "belongs to the controllers in the member: drop it from the rule"
@@ -144,8 +145,8 @@ func (p pointer) closedMetadata() string {
 	return ""
 }
 
-// closedToReads returns why a rule may not copy the value at the pointer. The text is empty if a rule may copy it.
-// Rules may copy name and namespace.
+// closedToReads returns why a rule may not copy the value at the pointer. The text is empty if a rule may copy the
+// value. Rules may copy metadata.name and metadata.namespace.
 func (p pointer) closedToReads() string {
 	switch {
 	case p[0] == "status":
@@ -160,7 +161,8 @@ func (p pointer) closedToReads() string {
 	return ""
 }
 
-// isMetadata reports whether the pointer points to a label or an annotation. Rules must be allowed to change the value.
+// isMetadata reports whether the pointer points to a label or an annotation. The caller has checked that rules may
+// change the value at the pointer.
 func (p pointer) isMetadata() bool { return p[0] == "metadata" }
 
 func isKeyMap(field string) bool { return field == "labels" || field == "annotations" }

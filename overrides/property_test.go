@@ -111,7 +111,8 @@ func TestOrderOfPoliciesChangesNothing(t *testing.T) {
 	})
 }
 
-// Policies without a conflict give the same object in any order, unless one order is an error.
+// If two policies have no conflict, the object must be the same for both orders of their names. The test ignores
+// policies that give an error in one of the orders.
 func TestNamesOfPoliciesWithoutConflictChangeNothing(t *testing.T) {
 	agreed := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -179,8 +180,8 @@ func isInvalid(err error) bool {
 	return errors.As(err, &i)
 }
 
-// throughBytes applies the operations with json-patch, to measure the cost of a Render with that library, see the
-// package comment.
+// throughBytes applies the operations with the library json-patch. It measures the cost of a Render with that library
+// (see the package comment).
 func throughBytes(template *unstructured.Unstructured, ops []hubv1.PatchOperation) error {
 	text, err := json.Marshal(template.Object)
 	if err != nil {

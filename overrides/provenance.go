@@ -12,22 +12,22 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// FieldOrigin names the author of a field that differs from the template. For a Secret and other hidden data, the
+// FieldOrigin names the author of a field that differs from the template. If the values are secret, as in a Secret, the
 // caller must show only the path and the authors, and not the values in Value and Shadowed.
 type FieldOrigin struct {
 	// Path is the full JSON pointer of a scalar, or of an empty object or list.
 	Path string
 	FieldValue
-	// Shadowed are the overwritten values of the field, the latest one first. The value of the template is the last one,
-	// if the template has the field.
+	// Shadowed are the earlier values of the field, the latest one first. If the template has the field, its value comes
+	// last.
 	Shadowed []FieldValue
 }
 
 // FieldValue is one author's value of a field.
 type FieldValue struct {
 	By Author
-	// Value is the value as decoded JSON: a scalar, or an empty object or list. If the author removes the field, Value is
-	// nil and Removed is true.
+	// Value is the value as decoded JSON: a scalar, or an empty object or list. If the author has removed the field, Value
+	// is nil and Removed is true.
 	Value   any
 	Removed bool
 }
@@ -50,8 +50,8 @@ func (a Author) String() string {
 	return a.Rule.String()
 }
 
-// Explain renders the object in the same way as Render, and also returns the author of each field. It is slower,
-// because it compares the object before and after each rule.
+// Explain renders the object in the same way as Render, and also returns the author of each field that differs from the
+// template. Explain is slower, because it compares the object before and after each rule.
 func (p *Prepared) Explain(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided) (Result, error) {
 	seen := &recorder{said: map[string][]FieldValue{}}
 	result, err := p.render(cluster, policies, divided, seen)
@@ -68,8 +68,8 @@ type recorder struct {
 	was  map[string]any // the object before the rule
 }
 
-// start records the numbers that the division of replicas has set. It returns an error for an object that is too large
-// to be compared after each rule.
+// start records as the first author the division of replicas, which has set numbers in the object. It returns an error
+// if the object is too large to be compared after each rule.
 func (r *recorder) start(template, divided map[string]any, rules int) error {
 	if r == nil {
 		return nil
@@ -95,8 +95,8 @@ func (r *recorder) after(rule *rankedRule, manifest map[string]any) {
 	r.add(Author{Rule: rule.ref, Rank: rule.rank.String()}, before, after, written(rule, r.was, manifest))
 }
 
-// add records the fields that an author has changed, and the fields that the author has set to the value that they
-// already had.
+// add records the fields that an author has changed, removed or set. set has the fields that the author sets, even if
+// they already had the value.
 func (r *recorder) add(by Author, before, after, set map[string]any) {
 	for path, v := range after {
 		was, had := before[path]
@@ -111,7 +111,7 @@ func (r *recorder) add(by Author, before, after, set map[string]any) {
 	}
 }
 
-// fields returns the fields that differ in the final manifest.
+// fields returns the fields whose values differ between the template and the final manifest, with their authors.
 func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 	before, after := leavesOf(template), leavesOf(manifest)
 	paths := maps.Clone(before)
@@ -137,8 +137,8 @@ func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 	return out
 }
 
-// written returns the fields that the rule sets, including fields that already had the value. It derives them from the
-// rule's claims.
+// written returns the fields that the rule sets, with their values. It includes fields that already had the value, and
+// derives all fields from the rule's claims (see claim).
 func written(rule *rankedRule, before, after map[string]any) map[string]any {
 	c := claims{root: &node{}, budget: newBudget()}
 	c.begin(rule)
@@ -156,7 +156,7 @@ func written(rule *rankedRule, before, after map[string]any) map[string]any {
 	return out
 }
 
-// walk calls f for a node. If f returns true, walk visits the nodes below.
+// walk calls f for a node of the tree of claims. If f returns true, walk visits the nodes below this node.
 func (n *node) walk(path pointer, f func(pointer, *node) bool) {
 	if !f(path, n) {
 		return
@@ -193,7 +193,7 @@ func addLeaves(out map[string]any, path string, v any) {
 	out[path] = v
 }
 
-// full returns the pointer as text without a length limit.
+// full returns the pointer as text. In contrast to String, it does not cut the text.
 func full(p pointer) string {
 	var b strings.Builder
 	for _, step := range p {

@@ -2,6 +2,6 @@
 
 package overrides
 
-// underRace is true with the race detector. The detector takes time and memory, so limits of both are tested without
-// it.
+// underRace is true if the race detector is on. The detector needs time and memory, so that limits of both are tested
+// only without it.
 const underRace = true

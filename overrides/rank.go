@@ -46,7 +46,7 @@ func rankOf(tier hubv1.Tier, rule *hubv1.OverrideRule) rank {
 	return r
 }
 
-// pins reports whether the selector requires exactly one value of the label.
+// pins reports whether the selector requires one certain value of the label.
 func pins(sel *metav1.LabelSelector, key string) bool {
 	if sel == nil {
 		return false
@@ -64,7 +64,8 @@ func (r rank) compare(o rank) int {
 		cmp.Compare(r.level, o.level), cmp.Compare(r.requirements, o.requirements))
 }
 
-// String returns tier/priority/topology level/number of requirements.
+// String returns the rank as "tier/priority/topology level/number of requirements". The topology level is none, region,
+// zone or names.
 func (r rank) String() string {
 	stage := "Unknown"
 	if r.stage >= 0 {
@@ -73,9 +74,9 @@ func (r rank) String() string {
 	return fmt.Sprintf("%s/%d/%s/%d", stage, r.priority, levels[r.level], r.requirements)
 }
 
-// Rank returns the position of a policy's rule in the order of precedence: tier/priority/topology level/number of
-// requirements, such as "Namespaced/0/region/1". The number includes matchLabels and matchExpressions, and an
-// expression counts 1.
+// Rank returns the rank of a policy's rule in the order of precedence: tier/priority/topology level/number of
+// requirements, such as "Namespaced/0/region/1". The topology level is none, region, zone or names. The requirements
+// are the matchLabels, the matchExpressions, and the expression as one requirement.
 func Rank(policy hubv1.OverridePolicyObject, rule *hubv1.OverrideRule) string {
 	return rankOf(policy.OverrideTier(), rule).String()
 }

@@ -45,7 +45,7 @@ func ReadsOperators(c *hubv1.RuleClusters) bool {
 	return slices.ContainsFunc(ChoiceReads(c), func(r expression.Reading) bool { return r.Variable == "operators" })
 }
 
-// SelectorReads returns the labels that a selector reads.
+// SelectorReads returns the labels of clusters that a label selector reads.
 func SelectorReads(s *metav1.LabelSelector) []expression.Reading {
 	if s == nil {
 		return nil

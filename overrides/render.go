@@ -15,8 +15,8 @@ import (
 
 // Result of Render.
 type Result struct {
-	// Manifest is the object for the cluster. Callers must not change it, because it shares content with the template, and
-	// clusters without differences share one manifest.
+	// Manifest is the object for the cluster. Callers must not change it, because it shares content with the template.
+	// Clusters whose objects do not differ share one manifest.
 	Manifest *unstructured.Unstructured
 	// Applied are the rules that were applied, the lowest rank first.
 	Applied []RuleRef
@@ -55,8 +55,8 @@ func Prepare(template *unstructured.Unstructured, deniedMetadataPrefixes []strin
 // Manifest returns the prepared template. It is shared, and the caller must not change it.
 func (p *Prepared) Manifest() *unstructured.Unstructured { return p.manifest }
 
-// AtVersion returns the object at another version of its kind, converted as an API server does without a webhook: only
-// the version changes. Both objects share their content.
+// AtVersion returns the object at another API version of its kind. It converts like an API server without a conversion
+// webhook: only apiVersion changes. Both objects share their content.
 func AtVersion(object *unstructured.Unstructured, version string) *unstructured.Unstructured {
 	gv := object.GroupVersionKind().GroupVersion()
 	if gv.Version == version {
@@ -69,13 +69,13 @@ func AtVersion(object *unstructured.Unstructured, version string) *unstructured.
 }
 
 // Render returns the object for the cluster. The policies must come from Matching, and the caller must not change them
-// afterwards. divided are the cluster's shares of divided numbers, which are set before all rules. The error is an
-// *InvalidError, a *ConflictError, a *DividedError or ErrTooLarge.
+// afterwards. divided has the numbers that the division of replicas gives this cluster. They are set before all rules.
+// The error is an *InvalidError, a *ConflictError, a *DividedError or ErrTooLarge.
 func (p *Prepared) Render(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided) (Result, error) {
 	return p.render(cluster, policies, divided, nil)
 }
 
-// render renders the object. It passes the manifest before and after each rule to the recorder, which may be nil.
+// render renders the object. If seen is not nil, it records the manifest before and after each rule.
 func (p *Prepared) render(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided, seen *recorder) (Result, error) {
 	if len(policies) == 0 && len(divided) == 0 {
 		return Result{Manifest: p.manifest}, nil
@@ -123,7 +123,8 @@ func (p *Prepared) render(cluster Cluster, policies []hubv1.OverridePolicyObject
 	return result, nil
 }
 
-// apply applies one rule to the manifest and returns the result. If a test of the rule fails, it skips the whole rule.
+// apply applies one rule to the manifest and returns the result. If a test of the rule fails, apply returns the
+// manifest without any change by this rule.
 func (res *Result) apply(r *rankedRule, manifest map[string]any, b *budget, seen *recorder) (map[string]any, error) {
 	kept := manifest
 	if r.change.late {
@@ -157,8 +158,8 @@ func fits(manifest map[string]any) error {
 	return &InvalidError{Message: err.Error()}
 }
 
-// applying returns the rules that apply in the cluster, and the budget that is left for them. The rules are sorted by
-// rank, the lowest first. Rules of one policy are adjacent.
+// applying returns the rules that apply in the cluster, and the budget (work and bytes) that is left for them. The
+// rules are sorted by rank, the lowest first. Among rules of equal rank, the rules of one policy are adjacent.
 func applying(policies []hubv1.OverridePolicyObject, evaluation *evaluation) ([]*rankedRule, *budget, error) {
 	policies = slices.SortedFunc(slices.Values(policies), func(a, b hubv1.OverridePolicyObject) int {
 		return comparePolicies(RefOf(a), RefOf(b))
@@ -191,7 +192,8 @@ func applying(policies []hubv1.OverridePolicyObject, evaluation *evaluation) ([]
 	return rules, b, nil
 }
 
-// selectRules returns the rules of a policy that apply in the cluster, in their order.
+// selectRules returns the rules of the policy that select the cluster, in the order of the policy. It leaves out rules
+// with exclude.
 func selectRules(p hubv1.OverridePolicyObject, evaluation *evaluation) ([]*rankedRule, error) {
 	policy, spec := RefOf(p), p.OverrideSpec()
 	switch tier := p.OverrideTier(); {

@@ -189,7 +189,8 @@ func TestTheDearestRenderIsBounded(t *testing.T) {
 	for range maxRules * maxPatches / 2 {
 		long = append(long, patch("add", "/spec/list/0", "", "1"), patch("remove", "/spec/list/0", "", ""))
 	}
-	// Each of 40 operations sets a value that contains the values below its path, so that no operations conflict.
+	// Each of the 40 operations sets a value that contains the values of all deeper operations. The operations therefore
+	// have no conflict.
 	var nested []hubv1.PatchOperation
 	leaves := map[string]any{"x": wide(400)}
 	for depth := 40; depth > 0; depth-- {

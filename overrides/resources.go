@@ -9,7 +9,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// compileResources reads an override of requests and limits. They are merged by resource name.
+// compileResources compiles an override of requests and limits. The override changes only the resources that it names.
 func compileResources(in *hubv1.ResourcesOverride) (containerChange, *fault) {
 	resources := map[string]any{}
 	for field, list := range map[string]map[corev1.ResourceName]resource.Quantity{"requests": in.Requests, "limits": in.Limits} {

@@ -9,8 +9,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Labels and annotations by which other tools manage a hub object. A member may run the same tool. It would adopt,
-// prune or rewrite a copy with these labels or annotations.
+// These are labels and annotations that other tools set on the objects that they manage. A member may run the same
+// tool, which would adopt, prune or rewrite a copy with such labels or annotations.
 var (
 	deniedPrefixes = []string{
 		hubv1.Prefix,
@@ -29,8 +29,8 @@ var (
 	}
 )
 
-// strip returns the part of the template that may be copied to members. It shares everything except the metadata with
-// the template.
+// strip returns the part of the template that may be copied to members. The result shares everything except metadata
+// with the template.
 func strip(template *unstructured.Unstructured, denied []string) (map[string]any, *InvalidError) {
 	if template == nil {
 		return nil, &InvalidError{Message: "is missing"}

@@ -11,7 +11,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Validate returns all errors in a spec that can be found without an object. The errors contain no value of a patch.
+// Validate returns all errors in the spec of an override policy that can be found without an object. The errors contain
+// no value of a patch.
 func Validate(spec *hubv1.OverridePolicySpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	selectors := path.Child("resourceSelectors")
@@ -99,7 +100,7 @@ func ValidateClusters(c *hubv1.RuleClusters, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// at converts a fault to an error about a field.
+// at converts a fault, the error type of this package, to an error about a field of the policy.
 func (f *fault) at(path *field.Path) *field.Error {
 	if f.field != "" {
 		path = path.Child(f.field)

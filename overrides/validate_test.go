@@ -152,8 +152,8 @@ func TestValidateBoundsWhatItLooksAt(t *testing.T) {
 	}
 }
 
-// The CRD refuses these paths, too. But an object may be older than the validation rules of the CRD, or the rules may
-// be incomplete.
+// The CRD refuses these paths, too. But a policy may be older than the validation rules of the CRD, or the rules may be
+// incomplete.
 func TestWhatIsClosedIsRefusedInEveryWay(t *testing.T) {
 	closed := []string{
 		"/apiVersion", "/kind", "/kind/x", "/status", "/status/replicas", "/metadata",
@@ -178,7 +178,8 @@ func TestWhatIsClosedIsRefusedInEveryWay(t *testing.T) {
 		for way, rule := range rules {
 			rule.Name = "r"
 			_, err := renderWith(objectWith(map[string]any{"a": "x"}), policyWith("a", rule))
-			// For a merge patch, a list index is only a key. A path into metadata is refused in any case.
+			// In a merge patch, a list index is only a key, so that the reason may differ. But a path into metadata is refused
+			// in any case.
 			if !isInvalid(err) || !strings.Contains(err.Error(), "cannot be") && !strings.Contains(err.Error(), "belongs to") && !strings.Contains(err.Error(), "takes only a string") {
 				t.Errorf("%s of %s: %v", way, path, err)
 			}
@@ -202,7 +203,7 @@ func TestWhatIsClosedIsRefusedInEveryWay(t *testing.T) {
 	}
 }
 
-// along returns a merge patch that sets the value v at the path.
+// along returns a merge patch that sets the field at the path to the value v.
 func along(path string, v any) any {
 	steps, _ := parsePointer(path)
 	for i := len(steps) - 1; i >= 0; i-- {

@@ -14,8 +14,8 @@ var (
 	errNotJSON = errors.New("holds a value that JSON cannot represent: correct the object on the hub")
 )
 
-// decode decodes a value of a policy. The message describes the error. It is empty if there is no error, and never
-// quotes the value.
+// decode decodes a JSON value in a policy. If it fails, message describes the error and never quotes the value.
+// Otherwise message is empty.
 func decode(raw []byte) (v any, message string) {
 	if len(raw) > maxValueBytes {
 		return nil, fmt.Sprintf("is larger than %d KiB: split it into several operations or rules", maxValueBytes>>10)
@@ -29,7 +29,7 @@ func decode(raw []byte) (v any, message string) {
 	return v, ""
 }
 
-// nesting returns the number of levels of a JSON text without decoding it.
+// nesting returns the number of levels of a JSON text. It does not decode the text.
 func nesting(raw []byte) int {
 	level, deepest, quoted := 0, 0, false
 	for i := 0; i < len(raw); i++ {
@@ -104,7 +104,7 @@ func sizeOfAll(v any, maxBytes, maxLevels int) (int, error) {
 	return n, nil
 }
 
-// sizeOfString returns the length of s as JSON, with quotes and the escapes of Go's encoder.
+// sizeOfString returns the length of s as a JSON string, with quotes and the escapes that Go's encoder writes.
 func sizeOfString(s string) int {
 	n := len(s) + 2
 	for i := range len(s) {

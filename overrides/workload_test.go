@@ -33,7 +33,8 @@ func drawWorkload(t *rapid.T) *unstructured.Unstructured {
 	})
 }
 
-// drawWorkloadRule generates a rule for such an object. There are few values, so that some policies agree.
+// drawWorkloadRule generates a rule for the objects of drawWorkload. It uses only a few values, so that some policies
+// agree.
 func drawWorkloadRule(t *rapid.T, name string) hubv1.OverrideRule {
 	rule := hubv1.OverrideRule{Name: name, Priority: int32(rapid.IntRange(0, 1).Draw(t, "priority"))}
 	for range rapid.IntRange(1, 3).Draw(t, "changes") {
@@ -126,8 +127,8 @@ func TestOrderOfPoliciesForWorkloadsChangesNothing(t *testing.T) {
 	})
 }
 
-// textsParsed returns the object with the values of its texts in place of the texts, because the notation of an empty
-// map may differ.
+// textsParsed returns the object with each text replaced by the value of the text, because two texts may write the same
+// empty map in different ways.
 func textsParsed(t *rapid.T, u *unstructured.Unstructured) map[string]any {
 	out := u.DeepCopy().Object
 	spec := out["spec"].(map[string]any)
@@ -170,7 +171,8 @@ func TestNamesOfPoliciesForWorkloadsWithoutConflictChangeNothing(t *testing.T) {
 	t.Logf("%d pairs of policies agreed", agreed)
 }
 
-// A rule that sets values, and does not append, move or remove by index, has no further effect if it is applied again.
+// The test draws rules that set values, and do not append, move or remove by index. If such rules are applied a second
+// time, the object does not change.
 func TestRenderingTheRenderedChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rule := drawWorkloadRule(t, "r")

@@ -15,14 +15,14 @@ type Choice struct {
 	Others []hubv1.PlacementObject
 }
 
-// InvalidPlacement is a placement whose selectors cannot be parsed, and which may select the object.
+// InvalidPlacement is a placement whose selectors cannot be parsed. It may select the object, but this is not known.
 type InvalidPlacement struct {
 	Placement hubv1.PlacementObject
 	Err       error
 }
 
-// Choose decides which placement an object follows. current is the placement that it follows now, or nil. Choose
-// compares placements by kind, namespace and name, but not by UID. A placement that is deleted and created again
+// Choose decides which placement an object follows. current is the placement that the object follows now, or nil.
+// Choose compares placements by kind, namespace and name, but not by UID. A placement that is deleted and created again
 // therefore keeps its objects.
 //
 //   - The current placement keeps the object while it matches, unless a matching placement that precedes it has
@@ -72,8 +72,8 @@ type candidate struct {
 	specificity hubv1.Specificity
 }
 
-// winner returns the index of the placement to follow. The argument matching contains the placements that match the
-// object, sorted by precedence.
+// winner returns the index of the placement that the object follows. matching has the placements that match the object,
+// sorted by precedence. current is the placement that the object follows now, or nil.
 func winner(matching []candidate, current *hubv1.PlacementReference) int {
 	held := slices.IndexFunc(matching, func(c candidate) bool { return refersTo(current, c.PlacementObject) })
 	if held < 0 {
@@ -90,8 +90,9 @@ func winner(matching []candidate, current *hubv1.PlacementReference) int {
 	return held
 }
 
-// precedence compares two placements that select the same object. An enforced placement precedes all others, and a
-// Placement precedes a ClusterPlacement. After that, the higher priority, the narrower selector and the name decide.
+// precedence compares two placements that select the same object. The result is negative if a precedes b. An enforced
+// placement precedes all others, and a Placement precedes a ClusterPlacement. After that, the higher priority, the
+// narrower selector and the name decide.
 func precedence(a, b candidate) int {
 	return cmp.Or(
 		cmp.Compare(rank(a), rank(b)),

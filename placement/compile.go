@@ -11,7 +11,8 @@ import (
 )
 
 // Compiled is a PlacementSpec with parsed selectors and expressions. It has only the fields that choose clusters. A
-// spec is compiled once, and concurrent decisions may share it. It caches results for clusters that have a Revision.
+// spec is compiled once, and concurrent decisions may share the result. Compiled caches the results of filters for
+// clusters that have a Revision.
 type Compiled struct {
 	selection
 	scoring
@@ -26,21 +27,22 @@ type Compiled struct {
 	seen sync.Map // name of a cluster -> *findings
 }
 
-// constraint is a TopologySpreadConstraint. A number of 0 means that there is no bound.
+// constraint is a parsed TopologySpreadConstraint. A number of 0 means that there is no bound.
 type constraint struct {
 	key                               string
 	minimum, maximum, perDomain, skew int
 	anyway                            bool // it is a preference, not a requirement
 }
 
-// group is an AffinityGroup.
+// group is a parsed AffinityGroup: a set of clusters that may hold an object together.
 type group struct {
 	name         string
 	names        []string
 	requirements []requirement
 }
 
-// Compile parses the selectors and expressions of a spec. Its error contains the reason and the name of the field.
+// Compile parses the selectors and expressions of a spec. Its error contains the reason and the name of the invalid
+// field.
 func Compile(spec *hubv1.PlacementSpec) (*Compiled, error) {
 	c := &Compiled{tolerations: spec.Clusters.Tolerations}
 	if after := spec.Failover.EvictAfterSeconds; after != nil {
@@ -81,11 +83,12 @@ func (c *Compiled) readSpread(s *hubv1.SpreadPolicy) error {
 	return nil
 }
 
-// bound returns n. It returns 0, which means no bound, if n is nil or not positive.
+// bound returns *n. If n is nil or *n is not positive, it returns 0, which means that there is no bound.
 func bound(n *int32) int { return max(0, int(ptr.Deref(n, 0))) }
 
-// ReadsFacts reports whether decisions depend on data of clusters that changes without a user: version, nodes,
-// capacity, operators and annotations. It ignores whether a cluster is Ready and whether it serves the kind.
+// ReadsFacts reports whether decisions depend on data of clusters that changes without an action of a user: version,
+// nodes, capacity, operators and annotations. The condition Ready and the served kinds do not count, because every
+// decision depends on them.
 func (c *Compiled) ReadsFacts() bool {
 	return c.expression.readsFacts() || c.scoring.readsFacts()
 }

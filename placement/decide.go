@@ -14,10 +14,11 @@ import (
 // Cluster contains the data of one MemberCluster that a decision reads.
 type Cluster struct {
 	Name string
-	// Revision identifies the values of all fields except NamespaceAllowed and Objects. Results for a revision are cached.
-	// If it is empty, no result is cached.
+	// Revision identifies the values of all fields except NamespaceAllowed and Objects. Results for the cluster are cached
+	// under its Revision. If Revision is empty, no result is cached.
 	Revision string
-	// Labels are the labels to which selectors apply, with the derived region and zone: MemberCluster.SelectableLabels.
+	// Labels are the labels to which selectors apply, see MemberCluster.SelectableLabels. They include the region and the
+	// zone that the hub has derived.
 	Labels        map[string]string
 	Annotations   map[string]string
 	Taints        []corev1.Taint // from its spec and its status
@@ -27,11 +28,11 @@ type Cluster struct {
 	Facts
 	// NamespaceAllowed is true if the cluster accepts objects of the object's namespace.
 	NamespaceAllowed bool
-	// Objects is the number of other objects that the hub sends to the cluster.
+	// Objects is the number of objects that the hub sends to the cluster. The decided object does not count.
 	Objects int
 }
 
-// Departure has the data that decide whether objects must leave a cluster.
+// Departure has the data that show whether objects must leave a cluster.
 type Departure struct {
 	Draining  bool // its objects are to go to other clusters
 	TakesAway bool // its drain takes away what no other cluster can take
@@ -47,11 +48,12 @@ type Facts struct {
 	Version               string
 	Capacity, Allocatable corev1.ResourceList
 	Nodes                 hubv1.NodeSummary
-	// Served maps each known kind to the versions that the cluster serves. The list is empty if the cluster does not serve
-	// the kind.
+	// Served maps each kind about which the cluster has reported to the versions that the cluster serves. The list of
+	// versions is empty if the cluster does not serve the kind.
 	Served map[schema.GroupKind][]string
-	// ServedInFull is true if Served has all kinds about which the cluster has reported. A kind that is missing in Served
-	// has then not been reported yet.
+	// ServedInFull is true if Served has every kind about which the cluster has reported. The cluster has then not
+	// reported yet whether it serves a kind that Served lacks. ServedInFull is false if the cluster has reported about no
+	// kind, or about so many that Served may lack some. The cluster may then serve a kind that Served lacks.
 	ServedInFull bool
 	// Operators are the operators on the cluster. The list is nil if the object itself belongs to an operator.
 	Operators []hubv1.OperatorFact
@@ -76,60 +78,62 @@ type Input struct {
 	// Divided is true if the replicas are divided among the clusters. If a cluster loses the object, the remaining
 	// clusters of the object take over the replicas.
 	Divided bool
-	// MostAway is the maximum percentage of clusters that may be unreachable at once. If more are unreachable, objects
-	// stay on them. 0 means DefaultMostAway.
+	// MostAway is the maximum percentage of clusters that may be unreachable at once. If more clusters are unreachable,
+	// objects stay on these clusters. 0 means DefaultMostAway.
 	MostAway int
-	// Hold maps a cluster to the reason why no object may be moved from it now.
+	// Hold has, for each cluster that the object must not leave now, the reason. For example, a limit of the hub does not
+	// allow the eviction yet.
 	Hold map[string]string
-	// Keep names clusters that keep the object for now, whatever the decision is. They count as chosen, so that no other
-	// cluster replaces them.
+	// Keep names clusters that keep the object for now, even if the placement does not choose them. They count as chosen,
+	// so that no other cluster replaces them.
 	Keep map[string]bool
 	// Excluded are the clusters from which rules of override policies exclude the object.
 	Excluded map[string]Exclusion
 	Now      time.Time
 }
 
-// Exclusion is the reason why a rule excludes an object from a cluster.
+// Exclusion describes a rule of an override policy that excludes an object from a cluster.
 type Exclusion struct {
 	// Rule names the rule and its policy.
 	Rule string
-	// Passing is true if the rule reads data that changes without a user, or if it has no result. In both cases the
-	// cluster gets no new copy, and an existing copy stays. Why gives the details.
+	// Passing is true if the rule reads data that changes without an action of a user, or if the rule has no result for
+	// the cluster. In both cases the cluster gets no new copy, and an existing copy stays. Why says which case it is.
 	Passing bool
 	Why     string
 }
 
-// Decision is the set of clusters that shall hold an object. Every list is sorted by cluster.
+// Decision says which clusters shall hold an object. Every list is sorted by cluster.
 type Decision struct {
 	// Targets are the clusters that shall hold the object.
 	Targets []Target
-	// Withdraw names the clusters that hold the object and shall lose it. For the reason ClusterLeaving the cluster's
-	// LeavePolicy applies.
+	// Withdraw names the clusters that hold the object and shall lose it. For the reason ClusterLeaving, the cluster's
+	// LeavePolicy says what happens to the copy.
 	Withdraw []Rejection
-	// Evict names the clusters that the decision replaces by other clusters. They keep their copies until the caller has
-	// confirmed that the replacements are healthy. The list includes clusters that were already Evicting and are not
-	// chosen again.
+	// Evict names the clusters that the decision replaces by other clusters. The evicted clusters keep their copies until
+	// the caller has confirmed that the copies on the other clusters are healthy. The list includes clusters that were
+	// already Evicting and are not chosen again.
 	Evict []Rejection
 	// Rejected names the clusters that do not hold the object and that the decision did not choose.
 	Rejected []Rejection
-	// Unmoved names the Targets that the object should leave but cannot leave now, each with the reason.
+	// Unmoved names the clusters in Targets that the object should leave but cannot leave now, each with the reason why it
+	// cannot leave.
 	Unmoved []Rejection
 	// Missing names the clusters in Held or Evicting that are not in Clusters of the Input. The decision does not change
-	// their entries.
+	// the entries of these clusters in the binding.
 	Missing []string
 	// Group is the name of the chosen affinity group. It is empty if the placement has no affinity groups.
 	Group string
-	// Shortfalls are the requirements of the spread that the decision does not meet.
+	// Shortfalls are the requirements of the placement's spread that the decision does not meet.
 	Shortfalls []Shortfall
 	// Kept is true if the object stays on its previous clusters because a spread constraint cannot be met.
 	Kept bool
-	// Again is the time after which the decision may change only because time has passed. It is 0 if time cannot change
-	// the decision.
+	// Again is the time after which the decision may change although no input changes. It is 0 if the passing of time
+	// cannot change the decision.
 	Again time.Duration
 }
 
-// Target is a cluster that shall hold the object. Reason is Scheduled. If the cluster keeps the object although a
-// filter rejects new copies, Reason is the reason of the filter.
+// Target is a cluster that shall hold the object. Reason is Scheduled, or the reason of a filter if the cluster keeps
+// the object although this filter rejects new copies.
 type Target struct {
 	Cluster, Reason, Message string
 	Score                    int64
@@ -142,10 +146,10 @@ type Rejection struct {
 	Score                    int64
 }
 
-// Shortfall is a requirement of the spread that is not met.
+// Shortfall is a requirement of the placement's spread that the decision does not meet.
 type Shortfall struct {
 	Message string
-	// Serious is true if the decision chose fewer clusters than the spread requires.
+	// Serious is true if the decision chose too few clusters or domains for this requirement.
 	Serious bool
 }
 
@@ -163,7 +167,7 @@ func Explain(in Input) (Decision, Trace) {
 }
 
 // decide makes the decision. It records its steps in t if t is not nil. compared is the number of comparisons of
-// clusters.
+// clusters, which tests limit.
 func decide(in Input, t *Trace) (d Decision, compared int) {
 	if in.Placement == nil {
 		in.Clusters = nil
@@ -212,8 +216,8 @@ func decide(in Input, t *Trace) (d Decision, compared int) {
 	return d, compared
 }
 
-// wait records why the object must leave a cluster that holds it, and why it cannot leave yet. It also records the time
-// until a toleration ends.
+// wait records, for a cluster that holds the object, why the object must leave and why it cannot leave yet. It also
+// records the time until a toleration ends, in d.Again.
 func (d *Decision) wait(in *Input, c *contender, outage cause) {
 	if c.held {
 		c.due = due(in, c.cluster)
@@ -232,7 +236,7 @@ type contender struct {
 	// held is true if the cluster has a Present entry. evicting is true if it has an Evicting entry: the cluster may hold
 	// a copy, but the copy does not count as a replica of the object.
 	held, evicting bool
-	// keep is true if the cluster keeps the object for now, whatever the decision is.
+	// keep is true if the cluster keeps the object for now, even if the placement does not choose it.
 	keep bool
 	eviction
 	// unselected is true if a filter removes the object from the cluster.
@@ -249,7 +253,8 @@ type contender struct {
 // open reports whether the cluster passed every filter, so that it may get the object.
 func (c *contender) open() bool { return c.cause.reason == "" }
 
-// pass evaluates the filters in order. It returns false if a filter removes the object from the cluster.
+// pass evaluates the filters for the cluster, in their order. It returns false if a filter removes the object from the
+// cluster. A filter that only prevents new copies sets cause, and pass then returns true.
 func (c *contender) pass(in *Input, t *Trace) bool {
 	c.findings = in.Placement.find(in, c.cluster)
 	c.tally = c.findings.tally

@@ -10,7 +10,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// open returns a cluster that passes every filter, changed by the edits.
+// open returns a cluster that passes every filter. The edits then change it.
 func open(name string, edits ...func(*Cluster)) Cluster {
 	c := Cluster{Name: name, Ready: true, NamespaceAllowed: true, Labels: map[string]string{}}
 	for _, e := range edits {

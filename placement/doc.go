@@ -1,7 +1,8 @@
 // Package placement decides which placement an object follows and which clusters shall hold it.
 //
-// It does no I/O: package decide makes an Input. Equal Inputs give equal Decisions, whatever the order of the clusters.
-// A spec is compiled once and used for many objects. Explain runs the code of Decide and records each step.
+// The package does no I/O: package decide makes an Input. Equal Inputs give equal Decisions, whatever the order of the
+// clusters. A spec is compiled once and used for many objects. Explain decides in the same way as Decide, and records
+// each step.
 //
 //   - Filters decide for each cluster separately whether it may hold the object. The spread chooses among the remaining
 //     clusters: first those that hold the object, then those that a constraint needs, then by score. docs/placement.md
@@ -17,9 +18,9 @@
 //   - An unreadable spec gives an error and no decision, so that a broken edit withdraws nothing.
 //   - Creation times are never compared: a placement restored from a backup gets the same objects as before.
 //
-// The Input contains the time. Decision.Again is the time after which the decision may change only because time has
-// passed.
+// The Input contains the current time. Decision.Again is the time after which the decision may change although no input
+// changes.
 //
-// Other packages divide replicas (replicas), render the object per cluster and evaluate excluding rules (overrides),
-// and decide when a deletion is safe (decide, hub/dispatch).
+// Other packages have other tasks. Package replicas divides replicas, and package overrides renders the object for each
+// cluster and evaluates rules that exclude clusters. Packages decide and hub/dispatch decide when a deletion is safe.
 package placement

@@ -6,12 +6,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Outranks reports whether only a is enforced. If so, b cannot keep an object from a, neither as the current placement
-// nor by suspend.scheduling.
+// Outranks reports whether a is enforced and b is not. If so, a takes the object from b. This holds even if the object
+// follows b now, and even if b has suspend.scheduling.
 func Outranks(a, b hubv1.PlacementObject) bool { return a.IsEnforced() && !b.IsEnforced() }
 
-// OutrankedBy returns the enforced placements that may select some of the objects of a namespaced placement. It
-// compares only kinds, names and the namespace, because the labels of objects change.
+// OutrankedBy returns the enforced placements that may take objects from the namespaced placement p. It compares only
+// kinds, names and the namespace of the selected objects, because the labels of objects change.
 func OutrankedBy(p hubv1.PlacementObject, namespaceLabels map[string]string, all []hubv1.PlacementObject) []hubv1.PlacementObject {
 	var out []hubv1.PlacementObject
 	for _, other := range all {

@@ -12,16 +12,16 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// DefaultMostAway is the maximum percentage of clusters that may be unreachable at once. If more are unreachable, the
-// hub assumes that the fault is its own.
+// DefaultMostAway is the default of Input.MostAway: the maximum percentage of clusters that may be unreachable at once.
+// If more clusters are unreachable, the hub assumes that the fault is on the side of the hub, and moves no object.
 const DefaultMostAway = 50
 
-// longestToleration is the longest toleration in seconds that has an end. A longer toleration never expires, because
-// the sum with the time of a taint could overflow.
+// longestToleration is the limit for tolerationSeconds. A longer toleration never expires, because the sum with the
+// time of a taint could overflow.
 const longestToleration = 1 << 32
 
-// tolerance reports whether a taint is tolerated, and for how many seconds. A nil limit means without end. If several
-// tolerations match, the shortest one applies, as for pods.
+// tolerance reports whether a taint is tolerated, and for how many seconds. If limit is nil, the taint is tolerated
+// without end. If several tolerations match, the shortest one applies, as for pods.
 func tolerance(tolerations []corev1.Toleration, taint corev1.Taint) (limit *int64, yes bool) {
 	for _, t := range tolerations {
 		if !tolerates(t, taint) {
@@ -36,8 +36,8 @@ func tolerance(tolerations []corev1.Toleration, taint corev1.Taint) (limit *int6
 }
 
 // limitOf returns for how many seconds a NoExecute taint is tolerated. It returns nil if the taint is tolerated without
-// end, or not at all. For the taint that the hub sets on unreachable clusters, the failover setting applies, unless a
-// toleration has the key of that taint.
+// end, or not at all. For the taint that the hub sets on unreachable clusters, failover.evictAfterSeconds of the
+// placement applies, unless a toleration has the key of that taint.
 func (c *Compiled) limitOf(t corev1.Taint) *int64 {
 	if t.Effect != corev1.TaintEffectNoExecute {
 		return nil
@@ -53,8 +53,9 @@ func (c *Compiled) limitOf(t corev1.Taint) *int64 {
 	return c.evictAfter
 }
 
-// left returns the remaining time of a toleration. passed is true if no time remains. A taint without timeAdded is
-// tolerated without end, because its start is not known.
+// left returns for how long a taint is still tolerated. limit is the whole time in seconds, or nil if the taint is
+// tolerated without end. passed is true if no time remains. A taint without timeAdded is tolerated without end, because
+// its start is not known.
 func left(t corev1.Taint, limit *int64, now time.Time) (wait time.Duration, passed bool) {
 	if limit == nil || t.TimeAdded == nil {
 		return 0, false
@@ -63,8 +64,8 @@ func left(t corev1.Taint, limit *int64, now time.Time) (wait time.Duration, pass
 	return max(wait, 0), wait <= 0
 }
 
-// patience returns the time until a taint of the cluster, other than the hub's own, is no longer tolerated. It returns
-// 0 if the passing of time changes no toleration.
+// patience returns the time until the first NoExecute taint of the cluster is no longer tolerated. It returns 0 if no
+// toleration ends in the future.
 func (c *Compiled) patience(cl *Cluster, now time.Time) time.Duration {
 	var least time.Duration
 	for _, t := range cl.Taints {
@@ -75,18 +76,18 @@ func (c *Compiled) patience(cl *Cluster, now time.Time) time.Duration {
 	return least
 }
 
-// eviction tells whether the object must leave a cluster that holds it, and whether it can.
+// eviction says whether the object must leave a cluster that holds it, and whether it can leave.
 type eviction struct {
 	// due is the reason why the object must leave the cluster. stays is the reason why it cannot leave yet. evict is true
-	// if the decision replaces the cluster by others.
+	// if the decision replaces the cluster by other clusters.
 	due, stays cause
 	evict      bool
 	// takenAway is true if a drain removes the object from the cluster although no other cluster can take it.
 	takenAway bool
 }
 
-// due returns the reason why the object must leave a cluster that holds it, as soon as another cluster can replace it.
-// The cause is empty if the object may remain.
+// due returns the reason why the object must leave a cluster that holds it. The object leaves as soon as another
+// cluster can replace this one. The result is empty if the object may remain.
 func due(in *Input, c *Cluster) cause {
 	if c.Draining {
 		return draining(in, c)
@@ -104,7 +105,8 @@ func due(in *Input, c *Cluster) cause {
 	return cause{}
 }
 
-// stays returns why the object cannot leave a cluster that it should leave. The cause is empty if it can leave.
+// stays returns why the object cannot leave a cluster that it should leave. The result is empty if the object can
+// leave. outage is the result of the function outage.
 func stays(in *Input, c *contender, outage cause) cause {
 	if why := in.Hold[c.cluster.Name]; why != "" {
 		return cause{hubv1.ReasonEvictionHeld, why}
@@ -115,8 +117,8 @@ func stays(in *Input, c *contender, outage cause) cause {
 	return cause{}
 }
 
-// outage returns why the hub moves no object from unreachable clusters. If more than MostAway percent are unreachable
-// at once, the fault may be the hub's own. The cause is empty if objects may move.
+// outage returns why the hub moves no object from unreachable clusters: more than MostAway percent of the clusters are
+// unreachable at once. In this case, the fault may be on the side of the hub. The result is empty if objects may move.
 func outage(in *Input) cause {
 	most := cmp.Or(in.MostAway, DefaultMostAway)
 	away, all := 0, 0
@@ -138,9 +140,9 @@ func outage(in *Input) cause {
 	return cause{hubv1.ReasonTooManyAway, fmt.Sprintf("%d of %d clusters do not answer: the hub moves no object while more than %s do not answer", away, all, share)}
 }
 
-// evict chooses the clusters whose objects move to other clusters. An object must stay on all of its other clusters, so
-// that only as many clusters are chosen as can be replaced. For each other cluster that the object should leave, it
-// records the obstacle.
+// evict chooses the clusters from which the object moves to other clusters. It chooses only as many as other clusters
+// can replace, because the object must not lose any of its remaining clusters. For each other cluster that the object
+// should leave, evict records why it cannot leave.
 func (s *spread) evict(all []*contender) {
 	var due []*contender
 	for _, c := range all {
@@ -190,15 +192,15 @@ func (s *spread) evict(all []*contender) {
 	}
 }
 
-// takeAway marks drained clusters without a replacement, if their drain also evicts objects that no other cluster can
-// take.
+// takeAway marks the drained clusters from which the object is removed without a replacement. The drain of these
+// clusters also evicts objects that no other cluster can take.
 func takeAway(due []*contender) {
 	for _, c := range due {
 		c.takenAway = c.cluster.Draining && c.cluster.TakesAway && !c.evict && !c.keep
 	}
 }
 
-// result is the result of a spread.
+// result has the clusters that the spread would choose, as the method try finds out.
 type result struct {
 	chosen map[*contender]bool
 	answer int // how many of them are open for the object
@@ -206,7 +208,7 @@ type result struct {
 	breaks bool
 }
 
-// try returns the result of a choice and undoes the choice.
+// try returns the clusters that the spread would choose now. It changes no cluster.
 func (s *spread) try(all []*contender) result {
 	a := s.attempt(s.members(s.group(all), all, eligible), kept(all)...)
 	r := result{chosen: map[*contender]bool{}, lacks: messages(a.shortfalls()), breaks: a.breaks()}
@@ -220,8 +222,9 @@ func (s *spread) try(all []*contender) result {
 	return r
 }
 
-// makesUp reports whether enough other clusters replace the removed ones, and no further cluster loses the object. If
-// the replicas are divided, the remaining clusters replace the removed ones by larger shares.
+// makesUp reports whether enough other clusters replace the evicted clusters, and no further cluster loses the object.
+// before is the choice with the evicted clusters, and after is the choice without them. If the replicas are divided,
+// the remaining clusters can replace the evicted ones by larger shares.
 func (s *spread) makesUp(before, after result) bool {
 	if after.breaks {
 		return false

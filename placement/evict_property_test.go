@@ -44,8 +44,9 @@ func TestWhatMayBeEvicted(t *testing.T) {
 	})
 }
 
-// Eviction does not reduce the number of clusters that hold an object with undivided replicas. After an eviction, at
-// least one cluster that answers holds the object. A cluster keeps the object if the object is not evicted from it.
+// Eviction must not reduce the number of clusters that hold an object, unless the replicas are divided. After an
+// eviction, at least one reachable cluster must hold the object. A cluster from which the object is not evicted must
+// keep it.
 func TestEvictionOnlyMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := genInput(t)
@@ -89,8 +90,8 @@ func TestEvictionOnlyMoves(t *testing.T) {
 	})
 }
 
-// takenAway returns the clusters from which a drain withdraws the object without a replacement. Their drain must have
-// TakesAway, and they must not be in Hold.
+// takenAway returns the clusters from which a drain removes the object without a replacement. It counts only clusters
+// whose drain has TakesAway and that are not in Hold.
 func takenAway(in Input, d Decision) map[string]bool {
 	out := map[string]bool{}
 	for _, x := range d.Withdraw {

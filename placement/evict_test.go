@@ -12,7 +12,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// gone makes a cluster that has not answered for the given time.
+// gone sets the taints and the condition of a cluster that has been unreachable for the given time.
 func gone(since time.Duration) func(*Cluster) {
 	return func(c *Cluster) {
 		c.Ready = false
@@ -24,7 +24,7 @@ func gone(since time.Duration) func(*Cluster) {
 
 func drained(c *Cluster) { c.Draining = true }
 
-// emptied makes a cluster that is drained. The drain also removes objects that no other cluster can hold.
+// emptied sets the drain of a cluster, so that the drain also removes objects that no other cluster can hold.
 func emptied(c *Cluster) { c.Draining, c.TakesAway = true, true }
 
 func TestEvict(t *testing.T) {

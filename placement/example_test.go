@@ -10,8 +10,8 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// A compiled spec serves decisions about any number of objects. The decision gives a reason for each cluster that it
-// does not choose.
+// A spec is compiled once, and is then used for decisions about any number of objects. The decision gives a reason for
+// each cluster that it does not choose.
 func Example() {
 	spec := &hubv1.PlacementSpec{}
 	spec.Clusters.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}

@@ -25,13 +25,13 @@ var update = flag.Bool("update", false, "write what is decided into docs/placeme
 
 const guide = "../docs/placement.md"
 
-// An example is a block of YAML, followed by a block of text with the decision.
+// An example in the guide is a block of YAML, followed by a block of text with the decision.
 var (
 	exampleBlocks = regexp.MustCompile("```yaml\n([^`]*)```\n\n```text\n([^`]*)```")
 	fleetBlock    = regexp.MustCompile("```yaml\n(fleet:\n[^`]*)```")
 )
 
-// exampleCluster is a cluster in the format of the guide.
+// exampleCluster is a cluster in the YAML of the examples in the guide.
 type exampleCluster struct {
 	Name        string              `json:"name"`
 	Region      string              `json:"region"`
@@ -60,7 +60,7 @@ type example struct {
 	Spec *hubv1.PlacementSpec `json:"spec"`
 	// Object is the version and the kind of the object, such as v1 Prometheus.monitoring.coreos.com.
 	Object string `json:"object"`
-	// OtherVersions are the versions, other than its own, at which clusters may receive the object.
+	// OtherVersions are further versions at which clusters may receive the object.
 	OtherVersions []string `json:"otherVersions"`
 	// Holds names the clusters that hold the object.
 	Holds []string `json:"holds"`

@@ -30,8 +30,8 @@ const (
 	varOperators   = "operators"
 )
 
-// variables are the variables of an expression. If users set a variable, a change of its value may remove an object
-// from a cluster. If a value changes without a user, a change only prevents new copies.
+// variables are the variables that an expression can read, with their types. said is true if users set the value. A
+// change of such a value may remove an object from a cluster. A change of any other value only prevents new copies.
 var variables = map[string]struct {
 	celType *cel.Type
 	said    bool
@@ -60,7 +60,7 @@ var environment = sync.OnceValue(func() *expression.Environment {
 	return expression.NewEnvironment(costLimit, types)
 })
 
-// condition is a compiled expression over one cluster.
+// condition is a compiled expression that is evaluated for one cluster.
 type condition struct {
 	*expression.Expression
 	// said is true if only users change the values that the expression reads.
@@ -79,8 +79,9 @@ func compileExpression(text string) (*condition, error) {
 	return &condition{Expression: e, said: said}, nil
 }
 
-// checkNodeKeys returns an error if the expression reads a constant key of nodes that no cluster has, because it would
-// fail for every cluster. Keys that an expression computes are known only when it is evaluated.
+// checkNodeKeys returns an error if the expression reads a key of the variable nodes that does not exist. Such an
+// expression would fail for every cluster. Keys that an expression computes are not checked, because they are known
+// only when the expression is evaluated.
 func checkNodeKeys(reads []expression.Reading) error {
 	known := nodeCounts(hubv1.NodeSummary{})
 	for _, r := range reads {
@@ -98,7 +99,7 @@ func (e *condition) readsFacts() bool {
 	return e != nil && slices.ContainsFunc(e.Reads(), func(r expression.Reading) bool { return r.Variable == varAnnotations || !variables[r.Variable].said })
 }
 
-// holds evaluates the expression for a cluster. An error means that the expression has no result for it.
+// holds evaluates the expression for a cluster. It returns an error if the expression has no result for the cluster.
 func (e *condition) holds(c *Cluster) (bool, error) { return e.Holds(c.facts(), nil) }
 
 // facts returns the values of the cluster for the variables of an expression.
@@ -118,7 +119,7 @@ func (c *Cluster) facts() map[string]any {
 	}
 }
 
-// nodeCounts returns all keys of the variable nodes, with their values.
+// nodeCounts returns the value of the variable nodes, with all its keys.
 func nodeCounts(n hubv1.NodeSummary) map[string]int64 {
 	return map[string]int64{"total": int64(n.Total), "ready": int64(n.Ready)}
 }
@@ -138,7 +139,7 @@ func quantities(list corev1.ResourceList) map[string]any {
 	return out
 }
 
-// servedKinds returns the kinds that the cluster is known to serve, as "Kind.group", sorted.
+// servedKinds returns the kinds that the cluster has reported to serve, as "Kind.group", sorted.
 func (c *Cluster) servedKinds() []string {
 	out := []string{}
 	for gk, versions := range c.Served {
@@ -150,8 +151,8 @@ func (c *Cluster) servedKinds() []string {
 	return out
 }
 
-// values returns at most five of the facts that the expression reads, as text: `version is "v1.30.1", nodes.ready is
-// 2`.
+// values returns at most five of the values that the expression reads from the cluster, as text: `version is "v1.30.1",
+// nodes.ready is 2`.
 func (e *condition) values(c *Cluster) string {
 	const shown = 5
 	facts, reads := c.facts(), e.Reads()

@@ -10,13 +10,14 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// A filter decides about one cluster. A cluster passes if the filter returns an empty reason.
+// filter checks whether one cluster may get the object. A cluster passes if check returns an empty reason.
 type filter struct {
 	name string
 	// unselects is true if the filter also removes an object from a cluster that holds it. If it is false, the filter only
 	// prevents new copies.
 	unselects bool
-	// remembered is true if the result depends only on the placement and the cluster, and may be cached.
+	// remembered is true if the result depends only on the placement and the cluster, but not on the object. The result
+	// may then be cached.
 	remembered bool
 	check      func(in *Input, c *Cluster) cause
 }
@@ -25,8 +26,8 @@ type filter struct {
 // means that there is no such reason.
 type cause struct{ reason, message string }
 
-// filters are evaluated in this order. Filters that unselect come first, so that their reason is reported if several
-// filters reject a cluster.
+// filters has all filters, in the order of their evaluation. Filters with unselects come first, so that their reason is
+// reported if several filters reject a cluster.
 var filters = []filter{
 	{"leaving", true, true, leaving},                  // its MemberCluster is being deleted; first, because only its leave policy counts then
 	{"excludedNames", true, true, excluded},           // excludedNames contains it
@@ -75,8 +76,8 @@ func labelsDiffer(in *Input, c *Cluster) cause {
 	return cause{}
 }
 
-// saidOtherwise rejects clusters for which the expression is false. If the expression has no result for a cluster,
-// foundOtherwise decides.
+// saidOtherwise rejects a cluster for which the expression is false. It checks only expressions over data that users
+// set. If the expression has no result for the cluster, foundOtherwise rejects new copies.
 func saidOtherwise(in *Input, c *Cluster) cause {
 	e := in.Placement.expression
 	if e == nil || !e.said {
@@ -127,9 +128,9 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:longest], "")
 }
 
-// noExecute rejects clusters with a NoExecute taint. It ignores the taint that the hub sets on an unreachable cluster,
-// because such a cluster loses the object only to other clusters (see due). A taint that is tolerated for a limited
-// time prevents new copies, because they would soon have to leave.
+// noExecute rejects clusters with a NoExecute taint that is not tolerated. It ignores the taint that the hub sets on an
+// unreachable cluster, because such a cluster loses the object only if another cluster replaces it (see due). A taint
+// that is tolerated for a limited time prevents new copies, because these would soon have to leave.
 func noExecute(in *Input, c *Cluster) cause {
 	for _, t := range c.Taints {
 		if t.Effect != corev1.TaintEffectNoExecute || t.Key == hubv1.UnreachableTaint {
@@ -166,8 +167,8 @@ func notTolerated(t corev1.Taint) cause {
 	return cause{hubv1.ReasonTaintNotTolerated, fmt.Sprintf("taint %s is not tolerated", t.ToString())}
 }
 
-// tolerates reports whether a toleration matches a taint, by the rules for pods. The operators Lt and Gt match no
-// taint, because Kubernetes has them only behind a feature gate.
+// tolerates reports whether a toleration matches a taint, by the rules for pods. A toleration with the operator Lt or
+// Gt matches no taint, because Kubernetes has these operators only behind a feature gate.
 func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	if (t.Effect != "" && t.Effect != taint.Effect) || (t.Key != "" && t.Key != taint.Key) {
 		return false
@@ -211,8 +212,9 @@ func draining(_ *Input, c *Cluster) cause {
 	return cause{hubv1.ReasonDraining, "the cluster is being drained"}
 }
 
-// notServed rejects clusters that have reported other kinds but not yet this kind, and clusters that do not serve it at
-// a suitable version. A cluster that has reported no kind at all may serve any kind.
+// notServed rejects two kinds of clusters: clusters that have reported other kinds but not yet the object's kind, and
+// clusters that do not serve the object's kind at a suitable version. A cluster that has reported no kind at all
+// passes, because it may serve any kind.
 func notServed(in *Input, c *Cluster) cause {
 	kind := in.Object.GVK.GroupKind()
 	versions, known := c.Served[kind]

@@ -6,7 +6,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// WhyNotFollowed returns why Choose preferred winner to other. Both placements select the object.
+// WhyNotFollowed returns why an object follows the placement winner and not the placement other. Both placements select
+// the object.
 func WhyNotFollowed(object hubv1.SelectableObject, winner, other hubv1.PlacementObject) string {
 	first, err := match(object, winner)
 	if err != nil {

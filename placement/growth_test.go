@@ -50,8 +50,8 @@ func spreading(tb testing.TB, n int) *Compiled {
 	})
 }
 
-// For ten times as many clusters, a decision allocates and compares at most as many times more as n log n grows, plus a
-// tenth.
+// The test counts the allocations and comparisons of a decision for 10, 100 and 1000 clusters. From one number to the
+// next, both may grow at most 10 % more than n log n grows.
 func TestADecisionGrowsNoFasterThanTheLogarithmSays(t *testing.T) {
 	work := map[string][]float64{}
 	sizes := []int{10, 100, 1000}

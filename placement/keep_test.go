@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Clusters in Keep hold the object after the decision. Clusters that a decision without Keep would retain also stay,
-// and new clusters get only the room that is left.
+// Clusters in Keep must hold the object after the decision. Clusters that keep the object in a decision without Keep
+// must also keep it. New clusters get the object only if numberOfClusters and the constraints then still allow this.
 func TestWhatIsKeptCountsForTheSpread(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := genInput(t)

@@ -11,7 +11,7 @@ import (
 // anyKind stands for every kind of an API group.
 const anyKind = "*"
 
-// actsOnServer are kinds that have an effect on any API server that stores their objects.
+// actsOnServer has the kinds whose objects have an effect on every API server that stores them.
 var actsOnServer = map[schema.GroupKind]bool{
 	{Group: "rbac.authorization.k8s.io", Kind: anyKind}:    true,
 	{Group: "admissionregistration.k8s.io", Kind: anyKind}: true,
@@ -23,7 +23,7 @@ var actsOnServer = map[schema.GroupKind]bool{
 	{Group: "storage.k8s.io", Kind: "StorageClass"}:        true,
 }
 
-// workloads are kinds that start pods on an API server with nodes or a controller-manager.
+// workloads has the kinds whose objects lead to pods if the cluster has nodes or a controller-manager.
 var workloads = map[schema.GroupKind]bool{
 	{Group: "", Kind: "Pod"}:                   true,
 	{Group: "", Kind: "ReplicationController"}: true,
@@ -35,9 +35,9 @@ var workloads = map[schema.GroupKind]bool{
 	{Group: "batch", Kind: "CronJob"}:          true,
 }
 
-// HubWouldRun reports whether the hub's own cluster would act on an object of this kind. A placement of such an object
-// needs hubExecution Allowed. hubRunsWorkloads is true if the hub has nodes or a controller-manager.
-// CustomResourceDefinitions are exempt, because the hub must serve the kinds that it federates.
+// HubWouldRun reports whether the hub's own cluster would act on an object of this kind. A placement may send such an
+// object only with hubExecution Allowed. hubRunsWorkloads is true if the hub has nodes or a controller-manager.
+// CustomResourceDefinitions do not count, because the hub must serve the kinds of its objects.
 func HubWouldRun(gk schema.GroupKind, hubRunsWorkloads bool) bool {
 	if actsOnServer[gk] || actsOnServer[schema.GroupKind{Group: gk.Group, Kind: anyKind}] {
 		return true
@@ -45,14 +45,16 @@ func HubWouldRun(gk schema.GroupKind, hubRunsWorkloads bool) bool {
 	return hubRunsWorkloads && workloads[gk]
 }
 
-// orphanedByDefault are kinds whose deletion also deletes objects of other owners.
+// orphanedByDefault has the kinds whose copies stay on the member by default. The deletion of such a copy would also
+// delete objects of other owners.
 var orphanedByDefault = map[schema.GroupKind]bool{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
 	{Group: "", Kind: "Namespace"}:                                    true,
 }
 
-// DefaultRemoval returns the removal policies for copies of this kind, with defaults. whenDeleted applies when the hub
-// object is deleted, whenUnselected when a cluster is no longer selected.
+// DefaultRemoval returns the removal policies for copies of this kind. It replaces empty policies by their defaults.
+// whenDeleted applies when the hub object is deleted, and whenUnselected when the placement no longer selects a
+// cluster.
 func DefaultRemoval(gk schema.GroupKind, p hubv1.DeletionPolicy) (whenDeleted, whenUnselected hubv1.RemovalPolicy) {
 	policy := hubv1.RemovalDelete
 	if orphanedByDefault[gk] {

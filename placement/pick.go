@@ -2,13 +2,14 @@ package placement
 
 import "fmt"
 
-// pick chooses clusters of the pool for which meant returns true. It stops at numberOfClusters, and when the rules
-// permit no further cluster.
+// pick chooses clusters of the pool for which meant returns true. It stops when numberOfClusters is reached, or when
+// the rules permit no further cluster.
 //
-// First, pick opens domains until each constraint has its minDomains. It takes the cluster that opens a domain of the
-// earliest constraints, and among several such clusters the best by rank. After that, it repeatedly takes the domain
-// with the best score, and among equal scores the domain with fewer chosen clusters. Within the domain, it takes a
-// domain of the next constraint in the same way, down to a cluster.
+// A domain is a value of a constraint's topologyKey, such as a zone. First, pick chooses clusters in new domains until
+// each constraint has its minDomains. It prefers clusters that the earliest constraints need, and among these the best
+// by rank. After that, pick repeatedly takes the domain with the best score, and among equal scores the domain with
+// fewer chosen clusters. Within this domain, pick takes a domain of the next constraint in the same way, and finally a
+// cluster.
 func (a *attempt) pick(meant func(*contender) bool, r rules) {
 	if !a.room() {
 		return
@@ -37,8 +38,8 @@ func (a *attempt) pick(meant func(*contender) bool, r rules) {
 
 func (a *attempt) room() bool { return a.number == 0 || a.chosen < a.number }
 
-// spare reports whether numberOfClusters allows another cluster, after one is reserved for each domain that is still
-// needed.
+// spare reports whether numberOfClusters allows another cluster, if one cluster is reserved for each domain that a
+// constraint still needs.
 func (a *attempt) spare() bool {
 	for _, d := range a.domains {
 		if lacking := min(d.minimum, len(d.count)) - d.used; a.number > 0 && !d.anyway && a.number-a.chosen <= lacking {
@@ -57,7 +58,8 @@ func (a *attempt) lacksDomains() bool {
 	return false
 }
 
-// tree groups candidates by their domains, with one level for each constraint, in order.
+// tree groups the clusters that may be chosen (candidates) by their domains. Each constraint has one level of the tree,
+// in order.
 type tree struct {
 	*attempt
 	rules  rules
@@ -71,16 +73,17 @@ type node struct {
 	parent   *node
 	children []*node
 	byDomain map[string]*node
-	// pool contains the candidates of a leaf that are not chosen, by rank.
+	// pool contains the candidates of a leaf that are not chosen yet, by rank.
 	pool []*contender
-	// best is the best candidate by rank of all leaves below the node. It is nil if the leaves have no candidates.
+	// best is the best candidate by rank of all leaves below the node, or of the node itself if it is a leaf. It is nil if
+	// there are no candidates.
 	best *contender
-	// barren is the last turn in which no candidate below the node could be chosen. Such a node is not searched again in
-	// the same turn.
+	// barren is the last turn in which no candidate below the node could be chosen. In one turn, pick chooses one cluster.
+	// It does not search such a node again in the same turn.
 	barren int
 }
 
-// insert adds a candidate. Calls must be in order of rank.
+// insert adds a candidate to the tree. The candidates must be inserted in the order of their rank.
 func (t *tree) insert(c *contender) {
 	n := t.root
 	for _, domain := range c.domains {
@@ -105,8 +108,8 @@ func (t *tree) insert(c *contender) {
 	n.pool = append(n.pool, c)
 }
 
-// opening returns the leaf whose best candidate would open a domain that a constraint still needs. It is nil if no
-// candidate would.
+// opening returns the leaf whose best candidate would be the first chosen cluster of a domain that a constraint still
+// needs. It is nil if there is no such candidate.
 func (t *tree) opening() *node {
 	var found *node
 	for _, leaf := range t.leaves {
@@ -121,7 +124,8 @@ func (t *tree) opening() *node {
 	return found
 }
 
-// helps reports whether the constraint needs more domains, and a cluster in this domain would open a new one.
+// helps reports whether the constraint needs more domains, and a cluster in this domain would be the first chosen
+// cluster of the domain.
 func (d *domains) helps(domain string) bool { return d.used < d.minimum && d.count[domain] == 0 }
 
 func (t *tree) opens(c *contender) bool {
@@ -160,7 +164,8 @@ func (t *tree) opensBefore(c, other *contender) bool {
 	return c.rank < other.rank
 }
 
-// next returns the leaf below n whose best candidate pick takes next. It is nil if no candidate below n may be chosen.
+// next returns the leaf below n from which pick takes the next candidate. It is nil if no candidate below n may be
+// chosen.
 func (t *tree) next(n *node, level int) *node {
 	if level == len(t.domains) {
 		if n.best == nil {
@@ -199,7 +204,7 @@ func (t *tree) before(d *domains, n, other *node) bool {
 	return n.best.rank < other.best.rank
 }
 
-// take chooses the best candidate of a leaf.
+// take chooses the best candidate of a leaf, and updates the tree.
 func (t *tree) take(leaf *node) {
 	c := leaf.best
 	c.chosen = true

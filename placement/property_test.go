@@ -21,7 +21,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 var widget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 
-// genInput draws from few values, so that the values of clusters, selectors and constraints often match. It skips specs
+// genInput generates an Input from few values, so that clusters, selectors and constraints often match. It skips specs
 // that cannot be compiled.
 func genInput(t *rapid.T) Input {
 	spec := &hubv1.PlacementSpec{Clusters: genSelection(t), Spread: genSpread(t)}
@@ -270,7 +270,7 @@ func TestEveryClusterIsInExactlyOneList(t *testing.T) {
 	})
 }
 
-// counted contains the numbers of a decision that spread constraints limit.
+// counted has the numbers of chosen clusters in each domain, which spread constraints limit.
 type counted struct {
 	of   map[string]int
 	most int

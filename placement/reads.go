@@ -5,8 +5,8 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// Reads returns the facts of clusters that the expressions, spread constraints and scores of a spec read. It excludes
-// label selectors and the clusters of a division, and ignores expressions that cannot be compiled.
+// Reads returns the facts of clusters that the expressions, spread constraints and scores of a spec read. It does not
+// return what label selectors and the division of replicas read. It ignores expressions that cannot be compiled.
 func Reads(spec *hubv1.PlacementSpec) []expression.Reading {
 	out := expressionReads(spec.Clusters.Expression)
 	if spec.Spread == nil {

@@ -42,7 +42,8 @@ func require(key string, op metav1.LabelSelectorOperator, values ...string) (req
 	return requirement{LabelSelectorRequirement: one, selector: sel}, err
 }
 
-// failing returns why the labels do not meet all of the requirements. It returns an empty text if they meet them.
+// failing returns why the labels in set do not meet all requirements. The text is empty if the labels meet all
+// requirements.
 func failing(rs []requirement, set map[string]string) string {
 	for _, r := range rs {
 		if why := r.fails(set); why != "" {
@@ -52,13 +53,14 @@ func failing(rs []requirement, set map[string]string) string {
 	return ""
 }
 
-// requirement is one line of a label selector; values keep the order in which they were written, for messages.
+// requirement is one line of a label selector. The values keep the order in which a user wrote them, for messages.
 type requirement struct {
 	metav1.LabelSelectorRequirement
 	selector labels.Selector
 }
 
-// fails returns why the labels do not meet the requirement. It returns an empty text if they meet it.
+// fails returns why the labels in set do not meet the requirement. The text is empty if the labels meet the
+// requirement.
 func (r requirement) fails(set map[string]string) string {
 	if r.selector.Matches(labels.Set(set)) {
 		return ""

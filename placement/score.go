@@ -9,23 +9,24 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Part is the contribution of one preference or property to the score of a cluster.
+// Part is the contribution of one preference, taint or built-in score to the score of a cluster.
 type Part struct {
 	Name  string
 	Score int64
-	// Note tells why the contribution is zero although the placement requests it, for example because an expression has no
-	// result.
+	// Note says why the contribution is zero although the placement has the preference, for example because the expression
+	// has no result.
 	Note string
 }
 
 // scoring has the preferences and the weights of the built-in scores of a placement.
 type scoring struct {
 	preferences []preference
-	// capacity and objects are the weights of the built-in scores.
+	// capacity and objects are the weights of the built-in scores AvailableCapacity and FewestObjects. 0 means that the
+	// placement does not use the score.
 	capacity, objects int64
 }
 
-// preference adds its weight to the score of the clusters that it selects.
+// preference is a preference of a placement. It adds its weight to the score of each cluster that it selects.
 type preference struct {
 	weight       int64
 	requirements []requirement
@@ -60,7 +61,8 @@ func readScoring(s *hubv1.SpreadPolicy) (scoring, error) {
 	return out, nil
 }
 
-// readsFacts reports whether scores depend on data of clusters that changes without a user, such as the capacity.
+// readsFacts reports whether scores depend on data of clusters that changes without an action of a user, such as the
+// capacity.
 func (s *scoring) readsFacts() bool {
 	return s.capacity != 0 || slices.ContainsFunc(s.preferences, func(p preference) bool { return p.expression.readsFacts() })
 }
@@ -68,8 +70,7 @@ func (s *scoring) readsFacts() bool {
 // untoleratedScore is added for each PreferNoSchedule taint that the placement does not tolerate.
 const untoleratedScore = -100
 
-// findings are the results of filters and preferences for one cluster that depend on nothing but the placement and the
-// cluster.
+// findings are the results for one cluster that depend only on the placement and the cluster, but not on the object.
 type findings struct {
 	revision string
 	causes   []cause  // by filter; zero for filters that are not cached
@@ -148,7 +149,8 @@ func (g group) has(c *Cluster) bool {
 	return named && failing(g.requirements, c.Labels) == ""
 }
 
-// builtIn adds the built-in scores, which compare the clusters with each other.
+// builtIn adds the built-in scores. They compare the capacity and the number of objects of each cluster with the other
+// clusters.
 func (c *Compiled) builtIn(all []*contender) {
 	if c.capacity == 0 && c.objects == 0 {
 		return
@@ -160,8 +162,8 @@ func (c *Compiled) builtIn(all []*contender) {
 		objects = max(objects, float64(d.cluster.Objects))
 	}
 	for _, d := range all {
-		// Decisions share the parts of cached findings. The limit of the capacity makes append copy the array instead of
-		// writing into it.
+		// Decisions share the parts of cached findings. The limited capacity makes append copy the slice, so that append does
+		// not write into the shared array.
 		d.parts = d.parts[:len(d.parts):len(d.parts)]
 		if c.capacity != 0 {
 			share := (shareOf(d.cluster.allocatable(corev1.ResourceCPU), cpu) + shareOf(d.cluster.allocatable(corev1.ResourceMemory), memory)) / 2
@@ -173,8 +175,8 @@ func (c *Compiled) builtIn(all []*contender) {
 	}
 }
 
-// builtInPart returns the contribution of a built-in score. It rounds the share to tenths, so that small changes move
-// no object.
+// builtInPart returns the contribution of a built-in score. share is a number from 0 to 1. It is rounded down to
+// tenths, so that small changes move no object.
 func builtInPart(name hubv1.ScoreName, weight int64, share float64) Part {
 	const steps = 10
 	return Part{Name: string(name), Score: weight * int64(share*steps+1e-9) / steps}

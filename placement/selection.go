@@ -7,7 +7,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// selection is a parsed ClusterSelection: it tells which clusters a placement selects.
+// selection is a parsed ClusterSelection. It says which clusters a placement selects.
 type selection struct {
 	names, excludedNames []string
 	requirements         []requirement
@@ -17,7 +17,8 @@ type selection struct {
 func readSelection(s hubv1.ClusterSelection) (selection, error) {
 	out := selection{names: s.Names, excludedNames: s.ExcludedNames}
 	if len(s.Names) == 0 && s.LabelSelector == nil && s.Expression == "" {
-		// The CRD refuses an empty entry. A hub that read it as "no cluster" would withdraw the object everywhere.
+		// The CRD refuses an empty selection. If the hub read an empty selection as "no cluster", it would withdraw the
+		// object everywhere.
 		return out, errors.New(": neither names, labelSelector nor expression is set")
 	}
 	var err error

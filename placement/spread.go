@@ -9,7 +9,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// spread chooses among the clusters that pass the filters.
+// spread chooses among the clusters that the filters have left.
 type spread struct {
 	*Compiled
 	divided  bool
@@ -18,8 +18,8 @@ type spread struct {
 	compared int
 }
 
-// choose marks the clusters that shall hold the object. For each other cluster it records why the cluster is not
-// chosen.
+// choose sets the field chosen of each cluster that shall hold the object. For each other cluster, it records why the
+// cluster is not chosen.
 func (s *spread) choose(selected []*contender) {
 	s.builtIn(selected)
 	s.order(selected)
@@ -53,12 +53,12 @@ func (s *spread) choose(selected []*contender) {
 	}
 }
 
-// eligible reports whether the cluster may hold the object. It must pass every filter, or hold the object and still be
-// selected. A cluster that the decision replaces, or from which a drain removes the object, is not eligible.
+// eligible reports whether the spread may choose the cluster. The cluster must pass every filter, or hold the object
+// already. A cluster that the decision replaces, or from which a drain removes the object, is not eligible.
 func eligible(c *contender) bool { return !c.evict && !c.takenAway && (c.held || c.open()) }
 
-// order sorts clusters by score. Among equal scores, clusters that hold the object come first, clusters with an
-// Evicting entry second; the name decides last.
+// order sorts clusters by score and sets their rank. Among equal scores, clusters that hold the object come first, and
+// clusters with an Evicting entry come second. The name decides last.
 func (s *spread) order(all []*contender) {
 	slices.SortFunc(all, func(a, b *contender) int {
 		s.compared++
@@ -76,14 +76,16 @@ func first(yes bool) int {
 	return 0
 }
 
-// group returns the index of the affinity group for the object. It is -1 if the placement has no affinity groups.
+// group returns the index of the affinity group whose clusters shall hold the object. It is -1 if the placement has no
+// affinity groups.
 func (s *spread) group(selected []*contender) int {
 	if len(s.groups) == 0 {
 		return -1
 	}
 	if holding := s.holding(selected); holding >= 0 && !s.rebalance {
-		// The object leaves its group only if the selected clusters of the group would not suffice even if all of them passed
-		// the filters. An outage therefore does not move the object to another group, unless failover evicts it.
+		// The object leaves its affinity group only if the group has too few selected clusters, even if all of them passed
+		// the filters. An outage therefore does not move the object to another group, unless failover evicts the object from
+		// a cluster.
 		would := func(*contender) bool { return true }
 		if slices.ContainsFunc(selected, func(c *contender) bool { return c.evict }) {
 			would = eligible
@@ -116,8 +118,8 @@ func (s *spread) group(selected []*contender) int {
 	return fullest
 }
 
-// holding returns the index of the affinity group with the most clusters that hold the object, and among equal groups
-// the first. It is -1 if no cluster of a group holds the object.
+// holding returns the index of the affinity group in which the most clusters hold the object. If several groups have
+// the same number, it returns the first. It is -1 if no cluster of a group holds the object.
 func (s *spread) holding(selected []*contender) int {
 	best, most := -1, 0
 	for i := range s.groups {
@@ -134,7 +136,8 @@ func (s *spread) holding(selected []*contender) int {
 	return best
 }
 
-// members returns the clusters of a group that may be chosen. Clusters that keep the object are chosen in any case.
+// members returns the clusters of the affinity group for which the function which returns true. If group is negative,
+// it considers all clusters. It leaves out clusters with keep, because these are chosen in any case.
 func (s *spread) members(group int, all []*contender, which func(*contender) bool) []*contender {
 	var out []*contender
 	for _, c := range all {
@@ -145,7 +148,8 @@ func (s *spread) members(group int, all []*contender, which func(*contender) boo
 	return out
 }
 
-// kept returns the clusters that keep the object for now, except the clusters that the decision replaces.
+// kept returns the clusters that keep the object for now (see Input.Keep), except the clusters that the decision
+// replaces.
 func kept(all []*contender) []*contender {
 	var out []*contender
 	for _, c := range all {
@@ -162,7 +166,9 @@ func (s *spread) undo(all []*contender) {
 	}
 }
 
-// restore undoes the choice, so that the clusters that held the object before the decision keep it.
+// restore replaces the choice of the attempt a, because this choice violates a required constraint. restore chooses the
+// clusters that already hold the object, and no new cluster. It does not choose a cluster that the decision replaces,
+// or from which a drain removes the object.
 func (s *spread) restore(all []*contender, a *attempt) {
 	why := cause{hubv1.ReasonSpreadUnsatisfied, strings.Join(messages(a.shortfalls()), "; ")}
 	for _, c := range all {
@@ -186,8 +192,8 @@ func messages(all []Shortfall) []string {
 	return out
 }
 
-// attempt runs the choice among the clusters of the pool, which are sorted by rank. The kept clusters are chosen after
-// all other clusters that hold the object, and before new clusters.
+// attempt chooses clusters of the pool, which is sorted by rank. It also chooses the kept clusters: after all clusters
+// of the pool that hold the object, and before new clusters.
 func (s *spread) attempt(pool []*contender, kept ...*contender) *attempt {
 	a := &attempt{spread: s, pool: pool}
 	for i, t := range s.constraints {
@@ -209,7 +215,8 @@ func (s *spread) attempt(pool []*contender, kept ...*contender) *attempt {
 		a.pick(held, rules{})
 		a.keep(kept)
 	case !s.rebalance:
-		// Clusters that hold the object are chosen first. A skew between domains removes none of them.
+		// Clusters that hold the object are chosen first. None of them loses the object only because the domains have unequal
+		// numbers of clusters.
 		a.pick(held, rules{spare: true})
 	case s.number == 0 || holding <= s.number:
 		a.pick(away, rules{})
@@ -221,7 +228,7 @@ func (s *spread) attempt(pool []*contender, kept ...*contender) *attempt {
 	return a
 }
 
-// attempt is the state of one run of the choice.
+// attempt is the state and the result of one call of the method attempt of spread.
 type attempt struct {
 	*spread
 	pool    []*contender
@@ -229,7 +236,7 @@ type attempt struct {
 	chosen  int
 }
 
-// keep chooses the kept clusters, whatever the rules forbid.
+// keep chooses the kept clusters, even if constraints forbid it.
 func (a *attempt) keep(kept []*contender) {
 	for _, c := range kept {
 		c.chosen = true
@@ -243,15 +250,15 @@ func (a *attempt) keep(kept []*contender) {
 	}
 }
 
-// rules are the rules of one pass over the candidates.
+// rules says which constraints apply in one call of pick.
 type rules struct {
-	// skew applies the constraints' maxSkew. wishes also applies constraints that are only preferred.
+	// skew is true if the maxSkew of constraints applies. wishes is true if constraints that are only preferred apply too.
 	skew, wishes bool
-	// spare leaves room for the domains that still need a cluster.
+	// spare is true if pick must leave room for the domains that still need a cluster.
 	spare bool
 }
 
-// domains counts the chosen clusters by the values of one topologyKey.
+// domains counts the chosen clusters for each value of one topologyKey. Such a value is a domain, for example a zone.
 type domains struct {
 	constraint
 	count  map[string]int
@@ -276,7 +283,8 @@ func (d *domains) add(domain string) {
 	}
 }
 
-// least returns the lowest number of chosen clusters among the domains that may have a cluster.
+// least returns the lowest number of chosen clusters in a domain. Domains without a cluster count only if maxDomains
+// allows another domain.
 func (d *domains) least() int {
 	if d.used < len(d.count) && (d.maximum == 0 || d.used < d.maximum) {
 		return 0
@@ -284,7 +292,8 @@ func (d *domains) least() int {
 	return d.lowest
 }
 
-// most returns the highest number of chosen clusters in a domain, and the first domain by name that has this number.
+// most returns the highest number of chosen clusters in a domain, and the domain. If several domains have this number,
+// it returns the first by name.
 func (d *domains) most() (count int, domain string) {
 	for name, n := range d.count {
 		if n > count || (n == count && name < domain) {
@@ -303,7 +312,7 @@ func (d *domains) bars(domain string, r rules) bool {
 	return (d.maximum > 0 && n == 0 && d.used >= d.maximum) || (d.perDomain > 0 && n >= d.perDomain) || (r.skew && d.skew > 0 && n+1-d.least() > d.skew)
 }
 
-// why returns why the constraint forbids another cluster in a domain.
+// why returns a text that says why the constraint forbids another cluster in a domain.
 func (d *domains) why(domain string) string {
 	n := d.count[domain]
 	switch name := subject(d.key) + " " + domain; {
@@ -316,7 +325,7 @@ func (d *domains) why(domain string) string {
 	}
 }
 
-// shortfalls returns the requirements that the choice does not meet.
+// shortfalls returns the requirements of the spread that the chosen clusters do not meet.
 func (a *attempt) shortfalls() []Shortfall {
 	var out []Shortfall
 	for _, d := range a.domains {
@@ -344,12 +353,12 @@ func (a *attempt) satisfied() bool {
 	return a.chosen > 0 && !slices.ContainsFunc(a.shortfalls(), func(s Shortfall) bool { return s.Serious })
 }
 
-// breaks reports whether the choice violates a required constraint.
+// breaks reports whether the chosen clusters are in fewer domains than the minDomains of a required constraint.
 func (a *attempt) breaks() bool {
 	return slices.ContainsFunc(a.domains, func(d *domains) bool { return d.used < d.minimum && !d.anyway })
 }
 
-// cause returns why the spread did not choose a cluster.
+// cause returns why the attempt did not choose a cluster.
 func (a *attempt) cause(c *contender) cause {
 	if a.number > 0 && a.chosen >= a.number {
 		return cause{hubv1.ReasonNotChosen, fmt.Sprintf("numberOfClusters is %d, and other clusters come first", a.number)}

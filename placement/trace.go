@@ -6,7 +6,7 @@ import "fmt"
 type Trace struct {
 	// Clusters are sorted by name. Each has the results of all filters in the order of evaluation.
 	Clusters []ClusterTrace
-	// Steps are the steps of the spread, in order. A step with the action Drop or Restore undoes earlier steps.
+	// Steps are the steps of the spread, in order. A step with the action Drop or Restore replaces an earlier choice.
 	Steps []Step
 }
 
@@ -14,7 +14,8 @@ type Trace struct {
 type ClusterTrace struct {
 	Cluster string
 	Filters []FilterTrace
-	// Parts are the parts of the score, and Score is their sum. Parts is empty for a cluster that a filter unselects.
+	// Parts are the parts of the score, and Score is their sum. Parts is empty for a cluster from which a filter removes
+	// the object.
 	Parts []Part
 	Score int64
 }
@@ -22,11 +23,11 @@ type ClusterTrace struct {
 // FilterTrace is the result of one filter. Reason is empty if the cluster passes.
 type FilterTrace struct{ Filter, Reason, Message string }
 
-// Step is one step of the spread.
+// Step is one step of the spread, which chooses among the clusters that pass the filters.
 type Step struct {
 	// Action is Group, Keep, Choose, Drop or Restore.
 	Action string
-	// Cluster is the cluster of the step. For the action Group it is the name of the group.
+	// Cluster is the cluster of the step. For the action Group, it is the name of the affinity group.
 	Cluster string
 	Why     string
 }

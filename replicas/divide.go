@@ -10,32 +10,32 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Unlimited is the value of Max or Room that means no limit.
+// Unlimited is the value of Cluster.Max or Cluster.Room that means that there is no limit.
 const Unlimited = math.MaxInt32
 
-// Input contains all inputs of a division. Divide treats a number below 0 as 0, and a number above Unlimited as
-// Unlimited.
+// Input contains all inputs of a division of replicas. Divide treats a number below 0 as 0, and a number above
+// Unlimited as Unlimited.
 type Input struct {
 	By       hubv1.DivideBy
 	Total    int64
 	Clusters []Cluster
-	// Unsettled is true if only capacities have changed, perhaps for a short time. The current shares then stay, as long
-	// as they add up to the total and respect the limits.
+	// Unsettled is true if only the capacities of clusters have changed since the last division, perhaps for a short time.
+	// The current shares then stay, if they add up to the total and respect Min and Max.
 	Unsettled bool
-	// Key and Rebalance are read only by the planner of KubeFed. Key orders clusters that are otherwise equal. If
-	// Rebalance is true, current shares are ignored.
+	// Only the planner of KubeFed reads Key and Rebalance. Key determines the order of clusters that are otherwise equal.
+	// If Rebalance is true, the planner ignores the current shares.
 	Key       string
 	Rebalance bool
 }
 
-// Cluster is one cluster of a division.
+// Cluster is one cluster among which the replicas are divided.
 type Cluster struct {
 	Name string
-	// Weight is the weight of the cluster for the ways Weight and KubeFed.
+	// Weight is the weight of the cluster. Only the ways of dividing Weight and KubeFed read it.
 	Weight int64
 	// Min and Max limit the share. If Min is larger than Max, Max applies.
 	Min, Max int64
-	// Room is the number of replicas that fit on the cluster. Only the ways Capacity and Pack read it.
+	// Room is the number of replicas that fit on the cluster. Only the ways of dividing Capacity and Pack read it.
 	Room int64
 	// Held is the current share of the cluster. It is nil if the cluster has no share.
 	Held *int64
@@ -47,14 +47,14 @@ type Cluster struct {
 type Division struct {
 	// Shares has an entry for every cluster.
 	Shares map[string]int64
-	// Rest is the number of replicas for which no cluster has room.
+	// Rest is the number of replicas that no cluster gets, because no cluster has room for them.
 	Rest int64
 }
 
 var errTwice = errors.New("named twice")
 
-// Divide divides the total among the clusters. It returns an error for an invalid policy. Every combination of numbers
-// is valid.
+// Divide divides the total among the clusters. It returns an error for an unknown way of dividing, and for a cluster
+// that is named twice. Every combination of numbers is valid.
 func Divide(in Input) (Division, error) {
 	by, known := ways[cmp.Or(in.By, hubv1.DivideByWeight)]
 	if !known {
@@ -91,7 +91,8 @@ func Divide(in Input) (Division, error) {
 	return out, nil
 }
 
-// ways maps each way of dividing to the function that gives every slot its share.
+// ways has, for each way of dividing, the function that sets the share of every slot. A slot is a cluster without a
+// fixed share.
 var ways = map[hubv1.DivideBy]func(open []slot, total int64, in Input) error{
 	hubv1.DivideByWeight:   own(spread),
 	hubv1.DivideByCapacity: own(spread),
@@ -99,7 +100,8 @@ var ways = map[hubv1.DivideBy]func(open []slot, total int64, in Input) error{
 	hubv1.DivideByKubeFed:  kubefed,
 }
 
-// own adapts a function that needs only the slots and the total, and returns no error.
+// own adapts a function that needs only the slots and the total, and returns no error, to the type of the functions in
+// ways.
 func own(by func(open []slot, total int64)) func([]slot, int64, Input) error {
 	return func(open []slot, total int64, _ Input) error {
 		by(open, total)
@@ -107,7 +109,8 @@ func own(by func(open []slot, total int64)) func([]slot, int64, Input) error {
 	}
 }
 
-// slot is a cluster whose numbers are valid: 0 <= lo <= hi, and no number is above Unlimited.
+// slot is a cluster in a division whose numbers are valid: 0 <= lo <= hi, and no number is above Unlimited. lo and hi
+// are the limits of its share.
 type slot struct {
 	name         string
 	weight       int64
@@ -136,8 +139,8 @@ func slotOf(c Cluster, by hubv1.DivideBy) slot {
 
 func clamp(n int64) int64 { return max(0, min(n, Unlimited)) }
 
-// stays reports whether the current shares add up to the total and respect the limits of the clusters. It returns false
-// if a cluster without a share must get one.
+// stays reports whether the current shares of the clusters add up to the total and respect the limits Min and Max of
+// each cluster. A cluster without a current share counts as 0.
 func stays(open []slot, total int64) bool {
 	for _, s := range open {
 		if s.held < s.least || s.held > s.most {

@@ -148,7 +148,7 @@ func TestDivideRefusesWhatMakesNoSense(t *testing.T) {
 	}
 }
 
-// The planner of KubeFed v0.10.0 itself computed the expected shares in kubefed.json.
+// The expected shares in kubefed.json were computed by the planner of KubeFed v0.10.0 itself.
 func TestKubeFedDividesAsKubeFedDid(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/kubefed.json")

@@ -1,14 +1,15 @@
 // Package replicas decides how many replicas each cluster of a placement gets, and which field of an object has that
 // number.
 //
-// It does no I/O. Equal inputs give equal shares, whatever the order of the clusters.
+// The package does no I/O. Equal inputs give equal shares, whatever the order of the clusters.
 //
 //   - Every cluster gets its exact share rounded down or up (largest remainder). If the
 //     clusters have room for the total, the shares add up to it. Otherwise they add up to the room.
 //   - Of the possible shares, it takes those that move the fewest replicas. Ties break by name.
 //   - Replicas without room are reported, never placed.
 //
-// Users of KubeFed can divide by KubeFed's own planner (kubefed.go), which guarantees less.
+// Users of KubeFed can choose KubeFed's own planner (kubefed.go) for the division. It does not guarantee these
+// properties.
 //
 // Package decide selects the clusters, waits until a changed capacity is stable, and handles a share of 0 for a cluster
 // that does not hold the object. The capacity of a cluster is the allocatable amount of its nodes. Requests of other

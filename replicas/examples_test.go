@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write what is decided into docs/replica
 
 const guide = "../docs/replicas.md"
 
-// An example is a block of YAML, followed by a block of text with the division.
+// An example in the guide is a block of YAML, followed by a block of text with the division.
 var (
 	exampleBlocks = regexp.MustCompile("```yaml\n([^`]*)```\n\n```text\n([^`]*)```")
 	fleetBlock    = regexp.MustCompile("```yaml\n(fleet:\n[^`]*)```")
@@ -84,7 +84,8 @@ func TestTheExamplesOfTheGuide(t *testing.T) {
 	}
 }
 
-// decided prints the divided field, the share of each cluster with the number of pods of a Job, and the rest.
+// decided returns the division of an example as text: the divided field, the share of each cluster with the number of
+// pods of a Job, and the rest.
 func decided(t *testing.T, block string, fleet []exampleCluster) string {
 	t.Helper()
 	var e example

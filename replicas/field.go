@@ -24,7 +24,7 @@ var (
 	job        = schema.GroupKind{Group: "batch", Kind: "Job"}
 )
 
-// Field is the field of an object whose number is divided.
+// Field is the field of an object whose number is divided among clusters.
 type Field struct {
 	// Path is the JSON pointer to the field.
 	Path string
@@ -41,9 +41,9 @@ var (
 		"use NonIndexed, or spec.replicas.type Duplicate")
 )
 
-// CheckKind returns why a placement cannot divide the replicas of a kind. scalePath is the path of the replicas in the
-// kind's scale subresource, such as ".spec.replicas". It is empty if the kind has no such path. The error suggests
-// scalePath, but Hanse never divides by it on its own. The path may have another meaning: for Prometheus it is
+// CheckKind returns an error if the placement divides replicas, but the field with the replicas of this kind is not
+// known. scalePath is the path of the replicas in the kind's scale subresource, such as ".spec.replicas", or empty. The
+// error suggests this path, but Hanse never uses it on its own. The path may have another meaning: for Prometheus it is
 // .spec.shards, and each shard has different data.
 func CheckKind(kind schema.GroupKind, spec *hubv1.PlacementSpec, scalePath string) error {
 	if !NeedsPath(kind, &spec.Replicas) {
@@ -56,7 +56,8 @@ func CheckKind(kind schema.GroupKind, spec *hubv1.PlacementSpec, scalePath strin
 	return fmt.Errorf("dividing the replicas of a %s: the field with the replicas is not known: set spec.replicas.path; %s", kind, suggestion)
 }
 
-// NeedsPath reports whether the policy must name the path of the replicas for this kind, and does not.
+// NeedsPath reports whether the policy divides replicas of a kind for which it must name the path of the replicas, but
+// names no path.
 func NeedsPath(kind schema.GroupKind, policy *hubv1.ReplicasPolicy) bool {
 	return policy.Divides() && policy.Path == "" && kind != deployment && kind != replicaSet && kind != job
 }
@@ -64,7 +65,8 @@ func NeedsPath(kind schema.GroupKind, policy *hubv1.ReplicasPolicy) bool {
 // pointerOf converts a path such as ".spec.replicas", which has only dots and names, to a JSON pointer.
 func pointerOf(jsonPath string) string { return strings.ReplaceAll(jsonPath, ".", "/") }
 
-// Locate returns the field of an object whose number is divided.
+// Locate returns the field of an object whose number is divided. It returns an error if the field is not known, cannot
+// be divided, or belongs to the members.
 func Locate(kind schema.GroupKind, spec *hubv1.PlacementSpec, template *unstructured.Unstructured, scalePath string) (Field, error) {
 	if err := CheckKind(kind, spec, scalePath); err != nil {
 		return Field{}, err
@@ -93,9 +95,9 @@ func Locate(kind schema.GroupKind, spec *hubv1.PlacementSpec, template *unstruct
 	return f, nil
 }
 
-// knownPath returns the path of the replicas for kinds that need no path in the policy. For a Job it is the
-// completions, from which the number of parallel pods follows. A Job without completions is a work queue, which ends
-// when its pods find no more work. For such a Job, the path is the number of parallel pods.
+// knownPath returns the path of the replicas for kinds that need no path in the policy. For a Job this is
+// /spec/completions, from which the parallelism of each cluster follows. A Job without completions is a work queue,
+// which ends when its pods find no more work. For such a Job, the path is /spec/parallelism.
 func knownPath(kind schema.GroupKind, template *unstructured.Unstructured) string {
 	if kind != job {
 		return replicasPath
@@ -140,7 +142,7 @@ func numberAt(template *unstructured.Unstructured, pointer string) (int64, error
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// steps returns the steps of a JSON pointer. Each step is a key of a map.
+// steps returns the steps of a JSON pointer, unescaped. Each step is a key of a map.
 func steps(pointer string) []string {
 	out := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
 	for i, s := range out {

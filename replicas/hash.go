@@ -14,8 +14,9 @@ import (
 // termsHashLength is the length of the hash in hexadecimal digits.
 const termsHashLength = 16
 
-// TermsHash returns a short hash of the requests of one replica and of the policy's settings for capacity. It hashes
-// them as JSON. A field that a later version of the API adds does not change the hash while it is unset.
+// TermsHash returns a short hash of the policy's settings and of the requests of one replica. A decision compares the
+// hash with the recorded one, and so finds out whether only capacities have changed. The hash is computed from JSON. A
+// field that a later version of the API adds does not change the hash while it is unset.
 func TermsHash(way hubv1.DividePolicy, requests corev1.ResourceList) (string, error) {
 	raw, err := json.Marshal(struct {
 		Way      hubv1.DividePolicy  `json:"way"`

@@ -7,12 +7,13 @@ import (
 	"sigs.k8s.io/kubefed/pkg/controller/util/planner"
 )
 
-// manyReplicas is the total above which current shares become minimums for the planner of KubeFed. Without minimums,
-// the planner may need one round for each current replica: 10,000 rounds over 100 clusters take some 70 ms.
+// manyReplicas is a number of replicas. If the total is larger, the current shares become minimums for the planner of
+// KubeFed (see hold). Without minimums, the planner may need one round for each current replica: 10,000 rounds over 100
+// clusters take some 70 ms.
 const manyReplicas = 10_000
 
-// kubefed divides by the planner of KubeFed. The planner gives wrong results for some inputs. kubefed never passes
-// these inputs to the planner:
+// kubefed divides the replicas with the planner of KubeFed. The planner gives wrong results for some inputs, and so
+// kubefed changes these inputs before it calls the planner:
 //
 //   - Numbers below 0 become shares below 0. They are set to 0 here.
 //   - A minimum above the maximum is followed. It is lowered to the maximum here.
@@ -42,9 +43,9 @@ func kubefed(open []slot, total int64, in Input) error {
 	return nil
 }
 
-// hold makes each current share the minimum of its slot if the total is larger than the sum of the current shares. The
-// planner then divides only the remaining replicas, by weight. Without minimums, the planner would move a few replicas
-// in each of many rounds.
+// hold makes each current share the minimum of its cluster, if the total is larger than the sum of the current shares.
+// The planner of KubeFed then divides only the remaining replicas, by weight. Without minimums, the planner would move
+// a few replicas in each of many rounds.
 func hold(open []slot, total int64) {
 	kept := func(s slot) int64 { return max(s.lo, min(s.held, s.hi)) }
 	for _, s := range open {

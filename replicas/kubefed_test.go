@@ -32,8 +32,8 @@ func planOf(t interface{ Fatal(...any) }, in Input) map[string]int64 {
 	return plan
 }
 
-// Each case is an input for which the planner alone gives a wrong result. The test fails for a case in which the
-// planner is right, because the guard is then no longer needed.
+// Each test case is an input for which the planner of KubeFed gives a wrong result, if it gets the input unchanged. If
+// the planner gives the right result, the test fails, because kubefed need not change this input any more.
 func TestKubeFedIsGuardedWhereItsPlannerIsWrong(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -94,7 +94,7 @@ func TestKubeFedIsThePlannerForInputsThatMakeSense(t *testing.T) {
 	})
 }
 
-// drawLargeInput draws numbers over the whole range and beyond it, alone and together with small numbers.
+// drawLargeInput generates an input of Divide. Each number is small, or from 0 to Unlimited, or any int64.
 func drawLargeInput(t *rapid.T) Input {
 	number := rapid.OneOf(rapid.Int64Range(-2, 9), rapid.Int64Range(0, Unlimited), rapid.Int64())
 	in := Input{By: hubv1.DivideByKubeFed, Total: number.Draw(t, "total"), Rebalance: rapid.Bool().Draw(t, "rebalance"), Key: "shop/web"}
@@ -145,7 +145,8 @@ func TestKubeFedKeepsItsPromisesForNumbersOfAnySize(t *testing.T) {
 	})
 }
 
-// For these inputs the planner alone needs a round for each replica that the first cluster holds: about a minute.
+// With this input, the planner of KubeFed alone needs a round for each replica that the first cluster has, which takes
+// about a minute.
 func TestKubeFedDividesManyHeldReplicasAtOnce(t *testing.T) {
 	t.Parallel()
 	held := int64(2_000_000_000)

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// pack fills one slot after the other. A slot keeps its current replicas, up to its maximum. Slots with the most
-// current replicas are filled first, and among equal slots the slot with the highest maximum. It empties slots with the
-// fewest current replicas first. If the total is below the sum of the minimums, each slot gets at most its minimum.
+// pack fills one cluster (slot) after the other. Each cluster keeps its current replicas, up to its maximum. Clusters
+// with the most current replicas get further replicas first, and among equal clusters the one with the highest maximum.
+// If there are too many replicas, clusters with the fewest current replicas lose them first. If the total is below the
+// sum of the minimums, each cluster gets at most its minimum.
 func pack(open []slot, total int64) {
 	least := int64(0)
 	for _, s := range open {

@@ -122,7 +122,8 @@ func holding(in Input, d Division) Input {
 	return next
 }
 
-// exactShares computes the exact shares independently of Divide, by halving the interval of levels.
+// exactShares computes the exact shares in another way than Divide: it finds the level by repeated halving of an
+// interval.
 func exactShares(in Input) map[string]*big.Rat {
 	total := big.NewRat(min(in.Total, roomOf(in)), 1)
 	at := func(level *big.Rat) (map[string]*big.Rat, *big.Rat) {
@@ -179,8 +180,8 @@ func TestEveryShareIsWithinOneOfItsExactShare(t *testing.T) {
 	})
 }
 
-// Among all shares that round the exact shares down or up, Divide returns shares that move the fewest replicas. The
-// test tries all of them.
+// Of all shares that round the exact shares down or up, Divide must return shares that move the fewest replicas. The
+// test tries all such shares.
 func TestAsFewAsPossibleMove(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "clusters")
@@ -210,7 +211,7 @@ func TestAsFewAsPossibleMove(t *testing.T) {
 	})
 }
 
-// moved returns how many replicas a cluster must start.
+// moved returns how many new replicas all clusters together must start for these shares.
 func moved(in Input, shares map[string]int64) (n int64) {
 	for _, c := range in.Clusters {
 		n += max(0, shares[c.Name]-*c.Held)

@@ -16,8 +16,8 @@ import (
 
 var errNoTemplate = errors.New("it has no pod template at /spec/template: set spec.replicas.requests to the requests of one replica")
 
-// Requests returns the resource requests of one replica: from the policy, or computed from the pod template as a
-// scheduler computes them. The requests include one pod.
+// Requests returns the resource requests of one replica. They come from the policy, or are computed from the pod
+// template as the Kubernetes scheduler computes them. They include one unit of the resource pods.
 func Requests(policy *hubv1.ReplicasPolicy, template *unstructured.Unstructured) (corev1.ResourceList, error) {
 	requests := policy.Requests.DeepCopy()
 	if requests == nil {
@@ -46,7 +46,7 @@ func podOf(template *unstructured.Unstructured) (*corev1.Pod, error) {
 	if len(t.Spec.Containers) == 0 {
 		return nil, errNoTemplate
 	}
-	// Missing requests default to the limits, as on an API server.
+	// A request that is missing defaults to the limit, as on an API server.
 	for _, list := range [][]corev1.Container{t.Spec.Containers, t.Spec.InitContainers} {
 		for i := range list {
 			list[i].Resources.Requests = orLimits(list[i].Resources)
@@ -69,8 +69,9 @@ func orLimits(r corev1.ResourceRequirements) corev1.ResourceList {
 	return out
 }
 
-// Room returns how many replicas fit into the allocatable amount. It is 0 if the cluster does not report a requested
-// resource. The resource pods does not count as missing, because some types of nodes do not report it.
+// Room returns how many replicas fit on a cluster. allocatable has the allocatable resources of its nodes, and requests
+// has those of one replica. The result is 0 if the cluster does not report a requested resource. The resource pods may
+// be missing, because some types of nodes do not report it.
 func Room(allocatable, requests corev1.ResourceList) int64 {
 	room := int64(Unlimited)
 	for name, want := range requests {
@@ -83,7 +84,7 @@ func Room(allocatable, requests corev1.ResourceList) int64 {
 	return max(0, room)
 }
 
-// times returns how many times want fits into have. want is positive.
+// times returns how many times the quantity want fits into the quantity have. want is positive.
 func times(have, want resource.Quantity) int64 {
 	const whole = math.MaxInt64 / 1000 // above it, milli-units overflow
 	if have.Value() >= whole || want.Value() >= whole {

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// spread gives every slot a part of the total by weight, within its limits. Slots without a weight are filled last. If
-// the total is below the sum of the minimums, each slot gets at most its minimum, by weight.
+// spread gives every cluster (slot) a part of the total by weight, within its limits. A cluster with weight 0 gets only
+// its minimum. If the total is below the sum of the minimums, each cluster gets at most its minimum, by weight, and
+// clusters with weight 0 come last.
 func spread(open []slot, total int64) {
 	least, room := int64(0), int64(0)
 	for i := range open {
@@ -38,9 +39,9 @@ func spread(open []slot, total int64) {
 	copy(open[len(heavy):], light)
 }
 
-// fill divides a total that lies between the sum of the lower bounds and the sum of the upper bounds. Every slot whose
-// bounds differ must have a weight. The exact share of a slot is level * weight, within its bounds. There is one level
-// at which the shares add up to the total.
+// fill divides a total that lies between the sum of the lower limits and the sum of the upper limits of the slots.
+// Every slot whose limits differ must have a weight. The exact share of a slot is level * weight, within its limits.
+// fill finds the level at which the shares add up to the total.
 func fill(open []slot, total int64) {
 	level, per := levelOf(open, total) // the level is level/per
 	left := total
@@ -60,8 +61,8 @@ func fill(open []slot, total int64) {
 	roundUp(open, left)
 }
 
-// roundUp gives one more replica to as many slots as left says. Slots whose current share needs the replica come first,
-// then slots with the largest remainders.
+// roundUp gives one more replica to some slots, until it has given the number left of replicas. Slots that would
+// otherwise lose a current replica come first, and then slots with the largest remainders.
 func roundUp(open []slot, left int64) {
 	var due []*slot
 	for i := range open {
@@ -77,7 +78,7 @@ func roundUp(open []slot, left int64) {
 	}
 }
 
-// first sorts true before false.
+// first is a comparison for sorting: true comes before false.
 func first(a, b bool) int {
 	switch {
 	case a == b:
@@ -88,16 +89,18 @@ func first(a, b bool) int {
 	return 1
 }
 
-// edge is a level, at/weight, at which the share of a slot leaves its lower bound or reaches its upper bound.
+// edge is a level (see fill) at which the share of a slot leaves its lower limit or reaches its upper limit. The level
+// is the fraction at/weight.
 type edge struct {
 	slot  *slot
 	at    int64
 	upper bool
 }
 
-// levelOf returns the level as a fraction. While the level rises from 0, a slot first stays at its lower bound, then
-// grows with its weight, and then stays at its upper bound. Between two edges, the same slots grow, so that the sum of
-// the shares is a linear function of the level. No product exceeds 2^62, because levels and weights are at most 2^31.
+// levelOf returns the level for fill, as the fraction level/per. While the level rises from 0, a slot first stays at
+// its lower limit, then grows with its weight, and then stays at its upper limit. Between two edges, the same slots
+// grow, so that the sum of the shares is a linear function of the level. No product exceeds 2^62, because levels and
+// weights are at most 2^31.
 func levelOf(open []slot, total int64) (level, per int64) {
 	var edges []edge
 	standing, growing := int64(0), int64(0) // sum of slots at a bound; weight of the others

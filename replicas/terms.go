@@ -10,20 +10,20 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Terms are the parsed weights and limits of a policy.
+// Terms are the parsed weights and limits of a placement's policy for dividing replicas.
 type Terms struct {
 	weights []term[int32]
 	limits  []term[hubv1.ReplicaLimit]
 }
 
-// term is one entry of a list of weights or limits.
+// term is one entry of a list of weights or limits: a selection of clusters, and the value for these clusters.
 type term[T any] struct {
 	names    []string
 	selector labels.Selector
 	says     T
 }
 
-// TermsOf parses the cluster selectors of a policy.
+// TermsOf parses the weights and limits of a policy with their cluster selectors.
 func TermsOf(way hubv1.DividePolicy) (Terms, error) {
 	var t Terms
 	for i, w := range way.Weights {
@@ -57,8 +57,8 @@ func termOf[T any](clusters *hubv1.RuleClusters, says T) (term[T], error) {
 	return t, err
 }
 
-// Cluster returns the input of Divide for a cluster, with its weight and limits. selectable are the labels to which the
-// selectors of the policy apply.
+// Cluster returns the input of Divide for one cluster, with its weight and limits. selectable has the labels of the
+// cluster to which the selectors of the policy apply.
 func (t Terms) Cluster(name string, selectable map[string]string) Cluster {
 	c := Cluster{Name: name, Max: Unlimited, Room: Unlimited}
 	if t.weights == nil {
@@ -77,7 +77,7 @@ func (t Terms) Cluster(name string, selectable map[string]string) Cluster {
 	return c
 }
 
-// selecting returns the value of the first entry that selects the cluster. It is nil if no entry does.
+// selecting returns the value of the first entry that selects the cluster. It is nil if no entry selects the cluster.
 func selecting[T any](terms []term[T], name string, selectable map[string]string) *T {
 	for i := range terms {
 		t := &terms[i]

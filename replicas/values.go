@@ -6,20 +6,20 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Value is a number in a cluster's manifest that replaces the number in the hub object.
+// Value is a number in the manifest for one cluster. It replaces the number in the hub object.
 type Value struct {
-	// Path is a JSON pointer to the field of the number.
+	// Path is the JSON pointer of the field that has the number.
 	Path   string
 	Number int64
 }
 
-// Values returns the numbers for a cluster's manifest, from the binding. decided is false if the replicas are divided,
-// but the binding has no share for the cluster yet. The object must then not be sent, because its number is the total
-// of all clusters.
+// Values returns the numbers for the manifest of one cluster, from the binding. decided is false if the replicas are
+// divided, but the binding has no share for the cluster yet. The object must then not be sent to the cluster, because
+// the number in the hub object is the total of all clusters.
 //
 // If the completions of a Job are divided, its parallelism is divided in the same ratio, so that all clusters end at
-// about the same time. The parallelism is at least one for a cluster with work. It is 0 everywhere if it is 0 in the
-// hub object.
+// about the same time. Every cluster with completions gets a parallelism of at least 1. If the parallelism in the hub
+// object is 0, all clusters get 0.
 func Values(binding *hubv1.BindingSpec, cluster string, template *unstructured.Unstructured) (values []Value, decided bool) {
 	if binding.Division == nil {
 		return nil, true

@@ -1,11 +1,11 @@
 // Package rollout decides which revision of an object each cluster shall hold. A change of the object reaches the
 // clusters in waves.
 //
-// A revision is one state of the object's inputs: its template and its override rules. Revisions are numbered, and a
-// change makes a revision with the next number. Step compares the hub object with the newest revision and reads the
-// last reports of the clusters. It returns the revision that each cluster shall hold from now on. The caller stores the
-// result in the binding before it writes to members. Step is called again when a report, the object or the placement
-// changes, or after Result.Again.
+// A revision is one state of the inputs of an object's copies: the object's template and its override rules. Revisions
+// are numbered, and a change makes a revision with the next number. Step compares the hub object with the newest
+// revision and reads the last reports of the clusters. It returns the revision that each cluster shall hold from now
+// on. The caller stores the result in the binding before it writes to members. The caller calls Step again when a
+// report, the object or the placement changes, or after Result.Again.
 //
 // A change goes through these states:
 //
@@ -23,16 +23,16 @@
 //     comes. The revision that it replaces is superseded, unless it has passed or failed.
 //   - If only policies change after a rollback or an undo, the change has the template to which the clusters returned.
 //
-// BindingRollout.Wave names the wave in progress. A wave that has passed is not repeated until the next change.
-// Clusters that join, return or are resumed get the revision that their wave has passed.
+// BindingRollout.Wave names the wave in progress. After a wave has passed, only a new change runs the wave again.
+// Clusters that join, return or are resumed after their wave has passed get the revision without a new wave.
 //
-// No wave waits for suspended and cordoned clusters (Target.Kept), which keep their revision, or for clusters that a
-// user skips. If the policy says unreachable: Skip, no wave waits for unreachable clusters. A wave waits for an evicted
-// cluster only if the cluster has begun to change. A change may make a cluster unreachable, so that its objects fail
-// over. The wave then still waits for this cluster.
+// A wave does not wait for suspended and cordoned clusters (Target.Kept), which keep their revision. It also does not
+// wait for clusters that a user skips. If the policy says unreachable: Skip, no wave waits for unreachable clusters. A
+// wave waits for an evicted cluster only if the cluster has begun to change. A change may make a cluster unreachable,
+// so that its objects fail over. The wave then still waits for this cluster.
 //
 // Step does no I/O and reads no clock. Equal inputs give equal results, whatever the order of the targets. If nothing
-// has changed since the last call, the result is the stored state.
+// has changed since the last call, the result equals the stored state.
 //
 // Other packages select the clusters (placement, decide), make a copy from its revision (overrides), and judge the
 // health of a copy (member/health).

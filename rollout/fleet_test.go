@@ -94,7 +94,7 @@ func (f *fleet) join(wave int) {
 	f.clusters = append(f.clusters, &cluster{name: fmt.Sprintf("c%02d", f.joined), wave: wave})
 }
 
-// input of an object. Clusters that have joined get their entry here.
+// input returns the input of Step for an object. Clusters that have joined get their entry here.
 func (f *fleet) input(o *object) Input {
 	verbs, errs := ParseVerbs(f.verbs)
 	if len(errs) > 0 {
@@ -136,8 +136,8 @@ func (f *fleet) store(o *object, r Result) {
 	}
 }
 
-// report makes a cluster apply the revision in its entry. The cluster first reports progress, and at the end the
-// result.
+// report makes a cluster apply the revision in its entry. The cluster first reports that it is progressing, and finally
+// the result.
 func (f *fleet) report(o *object, c *cluster) {
 	t := o.targets[c.name]
 	if t == nil || t.Holds == 0 || c.away || t.Row.HeldByMember {
@@ -223,8 +223,8 @@ func (f *fleet) disturb(t *rapid.T) {
 	}
 }
 
-// replace moves all objects of a cluster to a new cluster. If atOnce is false, the old cluster keeps its copies for
-// now.
+// replace moves all objects of a cluster to a new cluster. If atOnce is false, the old cluster keeps its copies until a
+// later event.
 func (f *fleet) replace(c *cluster, atOnce bool) {
 	if atOnce {
 		f.clusters = slices.DeleteFunc(f.clusters, func(other *cluster) bool { return other == c })

@@ -8,14 +8,14 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// gate is the healthGate of a policy with its defaults.
+// gate is the healthGate of a rollout policy, with defaults. It says when the copy on a cluster counts as healthy.
 type gate struct {
 	timeout, observed time.Duration
 	skipAway          bool
 }
 
-// doubt is how long the state of a row must last if the row is older than the decision to change the cluster. Such a
-// row may describe another revision.
+// doubt is how long a cluster's reported state must last if the report is older than the decision to change the
+// cluster. Such a report may describe another revision.
 const doubt = time.Minute
 
 func newGate(p *hubv1.RolloutPolicy) gate {
@@ -35,27 +35,30 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// counts reports whether the wave of a cluster waits for this cluster. A rollback never waits for a cluster that does
-// not answer.
+// counts reports whether the wave of a cluster waits for this cluster. It is false for skipped clusters, and for
+// clusters that keep their revision. A rollback never waits for a cluster that does not answer.
 func (s *step) counts(t *target) bool {
 	away := t.Row.Away && (s.gate.skipAway || s.rollingBack())
 	evicting := t.Evicting && (s.rollingBack() || !s.began(t))
 	return !t.Kept && !evicting && !away && !s.covers(s.in.Verbs.Skipped(t.Cluster))
 }
 
-// covers reports whether a user's request, made at the time verb, applies to the change in progress.
+// covers reports whether a user's request applies to the change in progress. verb is the time of the request. The
+// request does not apply if the change began later.
 func (s *step) covers(verb time.Time) bool {
 	return !verb.IsZero() && !verb.Before(s.rollout.Began.Time)
 }
 
-// healthy reports whether the last row shows that the cluster holds the desired revision and is healthy.
+// healthy reports whether the cluster holds the desired revision, which is the revision that the change brings, and the
+// last report says that its copy is healthy.
 func (s *step) healthy(t *target) bool {
 	row := &t.Row
 	return t.Holds == s.rollout.Revision && row.Revision == s.rollout.Revision &&
 		row.Applied && row.Health == hubv1.HealthHealthy && !row.PassingSince.IsZero() && !row.Away
 }
 
-// passing returns the time since which the cluster meets the healthGate. ok is false if the cluster does not meet it.
+// passing returns the time since which the cluster meets the healthGate with the desired revision. ok is false if the
+// cluster does not meet the healthGate.
 func (s *step) passing(t *target) (since time.Time, ok bool) {
 	if !s.healthy(t) {
 		return time.Time{}, false
@@ -69,8 +72,9 @@ func (s *step) passing(t *target) (since time.Time, ok bool) {
 	return since, s.reached(since.Add(s.wait(wait, passing, t.Since)))
 }
 
-// wait returns how long the state of a row must last before Step uses it. This is the usual time, or longer if the row
-// is older than order, the decision to change the cluster.
+// wait returns how long a reported state must last before Step uses it. report is the time of the state, and order is
+// the time of the decision to change the cluster. The result is usual, or more if the state is not newer than this
+// decision.
 func (s *step) wait(usual time.Duration, report, order time.Time) time.Duration {
 	switch report.Compare(order) {
 	case -1:
@@ -81,7 +85,8 @@ func (s *step) wait(usual time.Duration, report, order time.Time) time.Duration 
 	return usual
 }
 
-// failing reports whether the cluster has failed with the desired revision.
+// failing reports whether the cluster has failed with the desired revision: its copy is refused or degraded, or did not
+// become healthy in time.
 func (s *step) failing(t *target) bool {
 	row := &t.Row
 	if t.Holds != s.rollout.Revision || row.HeldByMember || s.healthy(t) {
@@ -100,14 +105,16 @@ func (s *step) failing(t *target) bool {
 	return s.reached(s.deadline(start, row.Changed))
 }
 
-// broken reports whether the row shows that the desired revision does not work on the cluster.
+// broken reports whether the cluster reports that it refuses the desired revision, or that its copy is degraded with
+// this revision.
 func (s *step) broken(t *target) bool {
 	row := &t.Row
 	return row.Revision == s.rollout.Revision && !row.Away && (row.Refused || row.Health == hubv1.HealthDegraded)
 }
 
-// deadline returns the time by which a cluster must be healthy, or has failed. start is the time at which it began to
-// change. If its state changed after the deadline, it was healthy until then, and gets a new deadline.
+// deadline returns the time at which a cluster has failed if it is not healthy. start is the time at which the cluster
+// began to change, and changed is the time of its last change of state. If changed is later than the first deadline,
+// the cluster was healthy until then, and gets a new deadline.
 func (s *step) deadline(start, changed time.Time) time.Time {
 	due := start.Add(s.gate.timeout)
 	if changed.After(due) {
@@ -116,12 +123,13 @@ func (s *step) deadline(start, changed time.Time) time.Time {
 	return due
 }
 
-// began reports whether the cluster's entry got the desired revision during this change.
+// began reports whether the cluster got the desired revision during the change in progress.
 func (s *step) began(t *target) bool {
 	return t.Holds == s.rollout.Revision && !t.Since.Before(s.rollout.Began.Time)
 }
 
-// changing reports whether the cluster has begun to change and has neither passed nor failed.
+// changing reports whether the cluster has got the desired revision and has neither passed the healthGate nor failed.
+// It is false for a cluster for which the wave does not wait.
 func (s *step) changing(t *target) bool {
 	if t.Holds != s.rollout.Revision || !s.counts(t) || s.rollingBack() && !s.began(t) {
 		return false
@@ -130,7 +138,7 @@ func (s *step) changing(t *target) bool {
 	return !passed && !s.failing(t)
 }
 
-// moving reports whether at least one cluster of this object is changing.
+// moving reports whether at least one cluster of this object is changing (see changing).
 func (s *step) moving() bool {
 	if s.at == len(s.waves) {
 		return false
@@ -144,9 +152,9 @@ func (s *step) moving() bool {
 	return moving
 }
 
-// failures returns the clusters that stop the change. They belong to the first wave with more failed clusters than the
-// wave allows. A failed change continues when these clusters become healthy. After a failure, clusters of the wave that
-// are not healthy yet are therefore included.
+// failures returns the clusters because of which the change stops, or nil. They are the failed clusters of the first
+// wave with more failures than maxFailures allows. If there is no such wave, but the change has failed before, clusters
+// that are not healthy yet also stop the change.
 func (s *step) failures() []*target {
 	waves := s.at + 1
 	if s.rollingBack() {
@@ -170,8 +178,8 @@ func (s *step) failures() []*target {
 	return failed
 }
 
-// unwell returns two lists of clusters of a wave: clusters that have failed with the desired revision, and clusters
-// that do not meet the healthGate yet.
+// unwell returns two lists of clusters of the wave with index w: clusters that have failed with the desired revision,
+// and clusters that do not meet the healthGate yet.
 func (s *step) unwell(w int) (failed, open []*target) {
 	for t := range s.counted(w) {
 		switch _, passed := s.passing(t); {
@@ -185,7 +193,7 @@ func (s *step) unwell(w int) (failed, open []*target) {
 	return failed, open
 }
 
-// verdict is the state of a wave, as judge returns it.
+// verdict is the state of a wave: its clusters still change, it must stay healthy for soakSeconds, or it has passed.
 type verdict int
 
 const (
@@ -194,7 +202,7 @@ const (
 	wavePassed
 )
 
-// judge returns the state of a wave.
+// judge returns the state of the wave with index w.
 func (s *step) judge(w int) verdict {
 	var since time.Time
 	failures, open := 0, false

@@ -22,14 +22,15 @@ func cut(text string, most int) string {
 	return text
 }
 
-// join concatenates the parts that are not empty, and cuts the result to the maximum length of a message.
+// join joins the parts that are not empty with "; ", and cuts the result to the maximum length of a message.
 func join(parts ...string) string {
 	set := slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 	return cut(strings.Join(set, "; "), mostMessage)
 }
 
-// origin returns a text about the template that the clusters get. It is empty if they get the template of the hub
-// object. After a rollback or an undo, a change of only the policies uses another template.
+// origin returns a text about the template of the revision that the clusters get. It is empty if they get the template
+// of the hub object. If only policies change after a rollback or an undo, the clusters get the template of an earlier
+// revision.
 func (s *step) origin() string {
 	r := &s.rollout
 	desired := s.revision(r.Revision)
@@ -43,7 +44,8 @@ func (s *step) origin() string {
 	return fmt.Sprintf("revision %d has newer policies and the template of revision %d, %s", r.Revision, desired.TemplateOf, why)
 }
 
-// failure describes why the change has failed, and how to continue.
+// failure returns a message that says why the change has failed, and how a user can continue. bad are the failed
+// clusters.
 func (s *step) failure(bad []*target) string {
 	t := bad[0]
 	others := ""
@@ -63,7 +65,8 @@ func skipping(t *target) string {
 	return fmt.Sprintf("to leave the cluster out, use hansectl rollout skip PLACEMENT %s", t.Cluster)
 }
 
-// desertion describes why a change has failed whose current wave has no cluster left that could show whether it works.
+// desertion returns the message for a failed change whose current wave has no cluster left that could show that the
+// revision works.
 func (s *step) desertion() string {
 	skip := ""
 	for t := range s.members(s.at) {
@@ -73,7 +76,7 @@ func (s *step) desertion() string {
 	return join(fmt.Sprintf("revision %d failed, and no cluster of wave %s is left that can pass", s.rollout.Revision, s.waves[s.at].Name), skip, waysOn)
 }
 
-// report returns the last row of a failing cluster as text.
+// report returns the last report of a failing cluster as text.
 func (s *step) report(t *target) string {
 	if t.Row.Away {
 		return "the cluster does not answer"
@@ -90,7 +93,8 @@ func (s *step) report(t *target) string {
 	return cut(strings.Join(parts, ": "), mostReport)
 }
 
-// remarks names a cluster for which the current wave waits, and a cluster that has failed although the wave goes on.
+// remarks returns a text about the current wave. It names a cluster on which an admin has paused the copy, and a
+// cluster that has failed although the wave goes on. It is empty if there are no such clusters.
 func (s *step) remarks() string {
 	left := ""
 	for t := range s.counted(s.at) {
@@ -101,8 +105,9 @@ func (s *step) remarks() string {
 	return join(s.pausedByMember(s.at, s.at), left)
 }
 
-// pausedByMember names a cluster of these waves, whose indexes are at least from and at most to. An admin of this
-// member has paused the copy for longer than the timeout of the healthGate.
+// pausedByMember returns a text about a cluster whose admin has paused the copy for longer than the timeout of the
+// healthGate. It considers the waves whose index is at least from and at most to, and names the first such cluster. It
+// is empty if there is none.
 func (s *step) pausedByMember(from, to int) string {
 	for _, t := range s.targets {
 		if t.Wave < from || t.Wave > to || !t.Row.HeldByMember || t.Holds != s.rollout.Revision || s.healthy(t) || !s.counts(t) {

@@ -9,20 +9,20 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Progress is the progress of one object's rollout, which the rollouts of the other objects of the placement take into
-// account.
+// Progress is the progress of one object's rollout. The rollouts of the other objects of the placement read it, because
+// some of their steps wait for this object.
 type Progress struct {
-	// Object is the object, as kind namespace/name.
+	// Object names the object, as "kind namespace/name".
 	Object string
-	// Began is the time at which its change began.
+	// Began is the time at which the last change of the object began.
 	Began time.Time
-	// Passed is the number of waves that its change has passed.
+	// Passed is the number of waves that this change has passed.
 	Passed int
-	// Moving is true if a cluster has begun to change and has neither passed nor failed.
+	// Moving is true if a cluster has got the new revision and has neither passed the healthGate nor failed.
 	Moving bool
 	// Done is true if no change is in progress.
 	Done bool
-	// Failed is true if its change has failed, even if it was rolled back since.
+	// Failed is true if the change has failed, even if the change was rolled back since then.
 	Failed bool
 	// Revision is the revision that has failed, or the revision that the clusters get.
 	Revision int64
@@ -30,13 +30,14 @@ type Progress struct {
 	Since time.Time
 }
 
-// Peers has the progress of all objects of a placement except one. The zero value has no objects.
+// Peers has the progress of all objects of a placement except the object that is decided. The zero value has no
+// objects.
 type Peers struct {
 	all    *progresses
 	object string
 }
 
-// progresses is shared by the Peers of all objects.
+// progresses has the progress of all objects of a placement. The Peers of all these objects share it.
 type progresses struct {
 	open   []Progress // not Done, by Began
 	least  []lowest   // least[i] is the lowest number in open[:i+1]
@@ -44,8 +45,8 @@ type progresses struct {
 	failed []Progress // the first two failed objects, because Peers excludes one object
 }
 
-// lowest has the object that has passed the fewest waves, and the lowest number of passed waves among the other
-// objects.
+// lowest has the object that has passed the fewest waves, with this number. other is the lowest number among the
+// remaining objects.
 type lowest struct {
 	object        string
 	passed, other int
@@ -54,7 +55,8 @@ type lowest struct {
 // many is a number that is larger than the number of waves of any policy.
 const many = 1 << 30
 
-// NewPeers returns the progress of all objects of a placement. Use Without to exclude the object that is decided.
+// NewPeers returns the progress of all objects of a placement. The method Without leaves out the object that is
+// decided.
 func NewPeers(all []Progress) Peers {
 	p := &progresses{moving: map[string]bool{}}
 	for _, one := range all {
@@ -83,11 +85,11 @@ func NewPeers(all []Progress) Peers {
 	return Peers{all: p}
 }
 
-// Without returns the peers without this object. It does not copy their progress.
+// Without returns the peers without the given object. The results share the progress of the objects.
 func (p Peers) Without(object string) Peers { return Peers{all: p.all, object: object} }
 
-// LeastPassed returns the lowest number of passed waves among the changes that began at or before the time until. It
-// returns at most most.
+// LeastPassed returns the lowest number of passed waves among the peers whose change is in progress and began at or
+// before the time until. It returns most if there is no such peer, or if the number is larger.
 func (p Peers) LeastPassed(until time.Time, most int) int {
 	if p.all == nil {
 		return most
@@ -103,7 +105,7 @@ func (p Peers) LeastPassed(until time.Time, most int) int {
 	return min(low.passed, most)
 }
 
-// Moving returns the number of objects with a cluster that is changing.
+// Moving returns the number of peers that have a changing cluster (see Progress.Moving).
 func (p Peers) Moving() int {
 	if p.all == nil {
 		return 0
@@ -115,7 +117,7 @@ func (p Peers) Moving() int {
 	return n
 }
 
-// Failed returns the object that failed first.
+// Failed returns the peer that failed first. failed is false if no peer has failed.
 func (p Peers) Failed() (first Progress, failed bool) {
 	if p.all == nil {
 		return Progress{}, false
@@ -128,7 +130,7 @@ func (p Peers) Failed() (first Progress, failed bool) {
 	return Progress{}, false
 }
 
-// ProgressOf returns the progress of an object from the state that its binding stores.
+// ProgressOf returns the progress of an object, computed from the state that its binding stores.
 func ProgressOf(p *hubv1.RolloutPolicy, stored *hubv1.BindingRollout) Progress {
 	s := newStep(Input{Policy: p, Before: stored})
 	s.at = s.position()

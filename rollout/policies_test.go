@@ -7,13 +7,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// policies changes the override rules of the object, a second later.
+// policies changes the override rules of the object, one second later in the story. digest identifies the new rules.
 func (s *story) policies(digest string) *story {
 	s.later(time.Second).in.Live.Policies = digest
 	return s
 }
 
-// all makes all clusters pass, wave by wave.
+// all makes all clusters of the story healthy, wave by wave.
 func (s *story) all() *story {
 	for range 4 {
 		s.step().healthy("a", "b", "c", "d", "e")
@@ -31,7 +31,7 @@ func (s *story) content(number int64) string {
 	return ""
 }
 
-// wantContents checks the contents of the revision that the clusters get, and of the newest revision.
+// wantContents checks the contents of two revisions: the one that the clusters get, and the newest one.
 func (s *story) wantContents(desired, newest string) *story {
 	s.t.Helper()
 	gets, has := s.content(s.last.Rollout.Revision), s.content(s.last.Rollout.Newest)

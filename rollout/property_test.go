@@ -67,7 +67,7 @@ func (v view) counts(t Target) bool {
 	return !t.Kept && !(t.Evicting && (back || !began)) && !(t.Row.Away && (back || v.in.Policy.HealthGate.Unreachable == hubv1.UnreachableSkip)) && (skipped.IsZero() || skipped.Before(v.began))
 }
 
-// well reports whether the cluster reports the desired revision as healthy.
+// well reports whether the cluster has the desired revision, and reports that its copy is healthy.
 func (v view) well(t Target) bool {
 	return v.r.Holds[t.Cluster] == v.r.Rollout.Revision && t.Row.Revision == v.r.Rollout.Revision &&
 		t.Row.Applied && t.Row.Health == hubv1.HealthHealthy && !t.Row.PassingSince.IsZero() && !t.Row.Away
@@ -82,7 +82,7 @@ func (v view) rollingBack() bool {
 	return v.r.Rollout.Failed != 0 && v.r.Rollout.Failed != v.r.Rollout.Revision
 }
 
-// baseline reports whether the first revision had not passed.
+// baseline reports whether the first revision of the object had not passed before the step.
 func (v view) baseline() bool {
 	b := v.in.Before
 	return b == nil || b.Wave == "" && b.Phase == hubv1.RolloutProgressing
@@ -117,7 +117,7 @@ func check(t *rapid.T, in Input, r Result) {
 	}
 }
 
-// checkTotal: each target gets a revision that is stored, and the result is well formed.
+// checkTotal checks that each target gets a revision that is stored, and that the result is well formed.
 func checkTotal(t *rapid.T, in Input, r Result) {
 	stored := map[int64]bool{}
 	for _, entry := range r.Revisions {
@@ -155,8 +155,8 @@ func content(in Input, r Result, number int64) string {
 	return fmt.Sprint("gone: ", number)
 }
 
-// checkMonotone: a cluster keeps its content or gets the desired revision. It gets an older revision only if that is
-// the desired one.
+// checkMonotone checks that each cluster keeps its content or gets the desired revision. A cluster may get an older
+// revision only if this is the desired revision.
 func checkMonotone(t *rapid.T, in Input, r Result) {
 	for _, target := range in.Targets {
 		was, is := target.Holds, r.Holds[target.Cluster]
@@ -178,7 +178,7 @@ func checkMonotone(t *rapid.T, in Input, r Result) {
 	}
 }
 
-// checkTemplate: an edit of policies alone never brings a template back that was rolled back or undone.
+// checkTemplate checks that an edit of policies alone never brings back a template that was rolled back or undone.
 func checkTemplate(t *rapid.T, in Input, r Result) {
 	if in.Before == nil || in.Undo != in.Before.Undone || look(in, r).promoted() {
 		return
@@ -196,8 +196,8 @@ func checkTemplate(t *rapid.T, in Input, r Result) {
 	}
 }
 
-// checkWaves: only clusters up to the wave in progress get the desired revision, and a wave has passed when the next
-// one is in progress.
+// checkWaves checks that only clusters up to the wave in progress get the desired revision, and that earlier waves have
+// passed.
 func checkWaves(t *rapid.T, v view) {
 	for _, target := range v.in.Targets {
 		if slices.Contains(v.r.Moved, target.Cluster) && target.Wave > v.at {
@@ -225,7 +225,8 @@ func checkWaves(t *rapid.T, v view) {
 	}
 }
 
-// checkHeld: clusters for which the wave waits begin to change only if no pause, approval or window prevents it.
+// checkHeld checks that no cluster begins to change while a pause, a missing approval or a closed window forbids this.
+// Clusters for which no wave waits do not count.
 func checkHeld(t *rapid.T, v view) {
 	for _, target := range v.in.Targets {
 		if !slices.Contains(v.r.Moved, target.Cluster) || !v.counts(target) {
@@ -250,8 +251,8 @@ func checkHeld(t *rapid.T, v view) {
 	}
 }
 
-// checkConcurrent: when clusters of a wave begin to change, at most maxConcurrent clusters are changing. Failures that
-// the wave allows are not counted.
+// checkConcurrent checks that at most maxConcurrent clusters of a wave change at the same time, when clusters begin to
+// change. Failures that the wave allows do not count.
 func checkConcurrent(t *rapid.T, v view, w int) {
 	counted, open, moves := 0, 0, false
 	for _, target := range v.in.Targets {
@@ -279,7 +280,8 @@ func checkConcurrent(t *rapid.T, v view, w int) {
 	}
 }
 
-// checkQuiet: with unchanged inputs, a step changes nothing until the time that the previous step has returned.
+// checkQuiet checks that a step with unchanged inputs changes nothing before the time that the previous step returned
+// in Again.
 func checkQuiet(t *rapid.T, f *fleet, o *object, r Result) {
 	until := r.Again - 1
 	if r.Again == 0 {
@@ -296,8 +298,8 @@ func checkQuiet(t *rapid.T, f *fleet, o *object, r Result) {
 	}
 }
 
-// TestEachRolloutEnds: when all clusters are well and all waves approved, each object ends with its newest revision
-// on all clusters, whatever happened before.
+// TestEachRolloutEnds checks that each object ends with its newest revision on all clusters, when all clusters are
+// healthy and all waves are approved. Earlier events must not matter.
 func TestEachRolloutEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFleet(t)
@@ -353,8 +355,8 @@ func (f *fleet) ended() bool {
 	return true
 }
 
-// run calls Step for all objects and makes all clusters report. If nothing changes, it advances the clock to the next
-// time that a step has returned.
+// run calls Step for all objects and makes all clusters report. If nothing changes, it advances the clock by the time
+// that a step returned in Again.
 func (f *fleet) run() {
 	moved, next := false, time.Hour
 	for _, o := range f.objects {

@@ -13,7 +13,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// same reports whether both revisions have the same content.
+// same reports whether both revisions have the same template and the same policies.
 func same(a, b *hubv1.ObjectRevision) bool {
 	return a.Template == b.Template && a.Policies == b.Policies
 }
@@ -27,14 +27,15 @@ func (s *step) revision(number int64) *hubv1.ObjectRevision {
 	return &s.revisions[i]
 }
 
-// proven reports whether the desired revision passed on all clusters before.
+// proven reports whether the desired revision, which the change brings, passed on all clusters before.
 func (s *step) proven() bool {
 	r := s.revision(s.rollout.Revision)
 	return r != nil && r.Passed
 }
 
-// identify gives a number to the current state of the hub object. A new number starts a change at the first wave. After
-// a rollback or an undo, the revision may have another template than the hub object, see policyChange.
+// identify finds or adds the revision for the current state of the hub object. A new revision starts a change at the
+// first wave. After a rollback or an undo, the clusters may get another template than that of the hub object (see
+// policyChange).
 func (s *step) identify() {
 	r, live := &s.rollout, s.in.Live
 	if newest := s.revision(r.Newest); s.in.Before != nil && newest != nil && same(newest, &live) {
@@ -62,7 +63,8 @@ func (s *step) identify() {
 	s.start(change)
 }
 
-// supersede records in the previous change that another change has begun before it was complete.
+// supersede records that another change has begun before the current change was complete. by is the number of the other
+// change's revision.
 func (s *step) supersede(by int64) {
 	r := &s.rollout
 	if last := s.revision(r.Revision); last != nil && !last.Passed && r.Failed != last.Number {
@@ -70,8 +72,8 @@ func (s *step) supersede(by int64) {
 	}
 }
 
-// policyChange returns the revision for the clusters if only policies have changed since a rollback or an undo. The
-// revision has the new policies and the template of the revision that the clusters hold or get. The result is nil if
+// policyChange returns the revision for the clusters if only policies have changed since a rollback or an undo. This
+// revision has the new policies, and the template of the revision to which the clusters returned. The result is nil if
 // the clusters shall get the template of the hub object.
 func (s *step) policyChange(live hubv1.ObjectRevision) *hubv1.ObjectRevision {
 	newest, desired := s.revision(s.rollout.Newest), s.revision(s.rollout.Revision)
@@ -83,8 +85,8 @@ func (s *step) policyChange(live hubv1.ObjectRevision) *hubv1.ObjectRevision {
 	}
 }
 
-// add adds a revision with the next number, and returns the number. If a stored revision has the same content, this
-// revision gets the next number instead.
+// add adds a revision with the next number, and returns this number. If a stored revision has the same content, add
+// does not store a second one, but gives the next number to the stored one.
 func (s *step) add(added hubv1.ObjectRevision) int64 {
 	added.Number, added.Time, added.Passed, added.SupersededBy = s.highest()+1, s.stamp(), false, 0
 	s.revisions = slices.DeleteFunc(s.revisions, func(r hubv1.ObjectRevision) bool {
@@ -112,7 +114,7 @@ func (s *step) start(revision int64) {
 	r.Wave, r.Phase = s.waves[0].Name, hubv1.RolloutProgressing
 }
 
-// highest returns the highest number in use.
+// highest returns the highest revision number that the state contains.
 func (s *step) highest() int64 {
 	r := &s.rollout
 	n := max(r.Newest, r.Revision, r.Passed, r.Failed, r.RolledBack)
@@ -125,8 +127,8 @@ func (s *step) highest() int64 {
 	return n
 }
 
-// renumber replaces the number of a revision everywhere in the state. The content that the clusters hold does not
-// change.
+// renumber replaces the old number of a revision (from) by its new number (to), everywhere in the state. The content
+// that the clusters hold does not change.
 func (s *step) renumber(from, to int64) {
 	if s.rollout.Passed == from {
 		s.rollout.Passed = to
@@ -151,8 +153,8 @@ func (s *step) renumber(from, to int64) {
 	}
 }
 
-// undo follows the request in the object's annotation rollout-undo. It follows each value once, so that a later change
-// of the object is rolled out as usual.
+// undo follows the request in the object's annotation hanse.dev/rollout-undo: the clusters return to a revision. undo
+// follows each value of the annotation only once, so that a later change of the object is rolled out as usual.
 func (s *step) undo() {
 	r := &s.rollout
 	if s.in.Undo == r.Undone {
@@ -183,22 +185,24 @@ func (s *step) undo() {
 	}
 }
 
-// askAgain is how often a blocked undo is tried again, because the reason for the block may disappear without an event.
+// askAgain is the time after which a blocked undo is tried again. The reason for the block may disappear without an
+// event.
 const askAgain = time.Minute
 
-// mostUndo is the maximum length of BindingRollout.Undone.
+// mostUndo is the maximum length of a value of the annotation hanse.dev/rollout-undo.
 const mostUndo = 64
 
-// UndoNumber returns the number in a value of the annotation rollout-undo. A value may end with a time:
-// 3@2026-11-26T10:00:00Z requests revision 3 a second time.
+// UndoNumber returns the number of the revision in a value of the annotation hanse.dev/rollout-undo. A value may end
+// with a time: 3@2026-11-26T10:00:00Z requests revision 3 a second time. The second result is false if the value is
+// invalid.
 func UndoNumber(value string) (int64, bool) {
 	text, _, _ := strings.Cut(value, "@")
 	number, err := strconv.ParseInt(text, 10, 64)
 	return number, err == nil && number > 0 && len(value) <= mostUndo
 }
 
-// pruned returns the revisions to keep: the revisions in use, and the latest other revisions up to the limit of the
-// history.
+// pruned returns the revisions to store: the revisions in use, and the newest other revisions up to
+// revisionHistoryLimit.
 func (s *step) pruned() []hubv1.ObjectRevision {
 	r := &s.rollout
 	order := []int64{r.Revision, r.Newest, r.Passed}

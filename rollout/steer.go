@@ -12,17 +12,17 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Steering turns a user's requests about the rollouts of a placement into changes of the placement's annotations. It
+// Steering converts a user's requests about the rollouts of a placement to changes of the placement's annotations. It
 // returns an error for a request without an effect.
 type Steering struct {
 	Placement hubv1.PlacementObject
 	// Named is the name of the placement in errors, such as placement/web.
 	Named string
-	// Objects are the bindings of the objects that follow the placement.
+	// Objects are the bindings of all objects that follow the placement.
 	Objects []hubv1.BindingObject
 }
 
-// Request is a request that has an effect now.
+// Request is a user's request about rollouts that would have an effect now.
 type Request struct {
 	// Objects is the number of objects whose change the request affects. Clusters is the number of clusters of the
 	// placement.
@@ -43,15 +43,16 @@ func Follows(b hubv1.BindingObject, p hubv1.PlacementObject) bool {
 	return ref != nil && (ref.Kind == "ClusterPlacement") == (p.GetNamespace() == "") && ref.UID == p.GetUID()
 }
 
-// changes are the changes in progress. A request contains the start of the latest change, by the hub's clock, so that
-// it does not apply to later changes.
+// changes summarizes the changes in progress of the placement's objects. Requests contain the start of the latest
+// change, by the hub's clock, so that they do not apply to later changes.
 type changes struct {
 	objects        int
 	oldest, latest time.Time
 	clusters       []string // of all objects of the placement, sorted
 }
 
-// changes finds the changes in progress. Only a promotion includes objects that were rolled back.
+// changes finds the changes in progress. If alsoRolledBack is true, it includes changes that were rolled back. It
+// returns ErrNoChange if there are none.
 func (s Steering) changes(alsoRolledBack bool) (changes, error) {
 	var c changes
 	for _, b := range s.Objects {
@@ -81,9 +82,9 @@ func changing(r *hubv1.BindingRollout) bool {
 	return r != nil && r.Phase != hubv1.RolloutComplete && r.Phase != hubv1.RolloutRolledBack
 }
 
-// State returns a digest of the placement's generation, of its pause, and of the changes that are not complete. A
-// caller can use it to refuse a request that a user made about an older state. The progress of a change does not alter
-// the digest.
+// State returns a digest of the placement's generation, its pause annotation, and the changes that are not complete. A
+// caller can use the digest to refuse a request that a user made about an older state. The progress of a change does
+// not alter the digest.
 func (s Steering) State() string {
 	lines := []string{fmt.Sprintf("%s %d %s", s.Placement.GetUID(), s.Placement.GetGeneration(), s.Placement.GetAnnotations()[hubv1.RolloutPauseAnnotation])}
 	for _, b := range s.Objects {
@@ -96,13 +97,13 @@ func (s Steering) State() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Pause adds a request to the annotations: no further clusters begin to change.
+// Pause sets the annotation that pauses the rollouts of a placement: no further clusters begin to change.
 func Pause(annotations map[string]string) { annotations[hubv1.RolloutPauseAnnotation] = "true" }
 
-// Resume removes the request of Pause from the annotations.
+// Resume removes the annotation that pauses the rollouts of a placement.
 func Resume(annotations map[string]string) { delete(annotations, hubv1.RolloutPauseAnnotation) }
 
-// Approve returns a request: the changes in progress may enter the wave.
+// Approve returns the request that the changes in progress may enter the wave.
 func (s Steering) Approve(wave string) (Request, error) {
 	var names []string
 	var found *hubv1.RolloutWave
@@ -124,7 +125,7 @@ func (s Steering) Approve(wave string) (Request, error) {
 	return c.entry(hubv1.RolloutApproveAnnotation, wave), nil
 }
 
-// Skip returns a request: the changes in progress do not wait for the cluster.
+// Skip returns the request that the changes in progress do not wait for the cluster.
 func (s Steering) Skip(cluster string) (Request, error) {
 	c, err := s.changes(false)
 	if err != nil {
@@ -140,11 +141,11 @@ func (s Steering) Skip(cluster string) (Request, error) {
 	return c.entry(hubv1.RolloutSkipAnnotation, cluster), nil
 }
 
-// ErrNoReason means that a promotion has no reason.
+// ErrNoReason means that a user requested a promotion without a reason.
 var ErrNoReason = errors.New("the reason is missing: say why the waves are left out")
 
-// Promote returns a request: all clusters get the changes in progress at once. Changes that have failed or were rolled
-// back are included.
+// Promote returns the request that all clusters get the changes in progress at once. It applies also to changes that
+// have failed or were rolled back.
 func (s Steering) Promote(reason string) (Request, error) {
 	reason = strings.Join(strings.Fields(reason), " ")
 	if reason == "" {
@@ -158,15 +159,16 @@ func (s Steering) Promote(reason string) (Request, error) {
 	return Request{c.objects, len(c.clusters), func(annotations map[string]string) { annotations[hubv1.RolloutPromoteAnnotation] = value }}, nil
 }
 
-// entry returns a request that adds a name to an annotation. It applies to the changes in progress.
+// entry returns the request to add a name to an annotation. The request applies only to the changes in progress.
 func (c changes) entry(annotation, name string) Request {
 	return Request{c.objects, len(c.clusters), func(annotations map[string]string) {
 		annotations[annotation] = entries(annotations[annotation], name, c.latest, c.oldest)
 	}}
 }
 
-// entries adds name@time to a list of such entries. It replaces an entry of the same name. It also drops entries with a
-// time before oldest, the start of the oldest change in progress, because they apply to no change any more.
+// entries adds name@at to list, which has items of the form name@time. It replaces an item of the same name. oldest is
+// the start of the oldest change in progress. Items with an earlier time are dropped, because they apply to no change
+// any more.
 func entries(list, name string, at, oldest time.Time) string {
 	var kept []string
 	for item := range strings.SplitSeq(list, ",") {
@@ -179,11 +181,11 @@ func entries(list, name string, at, oldest time.Time) string {
 	return strings.Join(append(kept, name+"@"+at.UTC().Format(time.RFC3339)), ",")
 }
 
-// ErrNothingPassed means that an undo has no revision to return to.
+// ErrNothingPassed means that an undo has no revision to which the clusters could return.
 var ErrNothingPassed = errors.New("no other revision has passed on all clusters: name one")
 
-// UndoTo returns the revision to which an undo returns. This is to. If to is 0, it is the last revision, other than the
-// current one, that passed on all clusters.
+// UndoTo returns the number of the revision to which an undo returns. If a user has named a revision, to is its number
+// and also the result. If to is 0, the result is the newest other revision that has passed on all clusters.
 func UndoTo(spec *hubv1.BindingSpec, to int64) (int64, error) {
 	var numbers []string
 	last := int64(0)
@@ -205,13 +207,13 @@ func UndoTo(spec *hubv1.BindingSpec, to int64) (int64, error) {
 	return last, nil
 }
 
-// Undone reports whether the clusters already get a revision. An undo to this revision would have no effect.
+// Undone reports whether the clusters already get this revision, so that an undo to this revision would have no effect.
 func Undone(spec *hubv1.BindingSpec, revision int64) bool {
 	return spec.Rollout.Revision == revision && spec.Rollout.Failed != revision
 }
 
-// Undo returns a request: the clusters of an object return to a revision. The value contains the time, so that a second
-// request for the same revision is a new value.
+// Undo returns a function that sets the annotation hanse.dev/rollout-undo: the clusters of an object return to a
+// revision. The value contains the time, so that a second request for the same revision is a new value.
 func Undo(revision int64, now time.Time) func(annotations map[string]string) {
 	value := fmt.Sprintf("%d@%s", revision, now.UTC().Format(time.RFC3339))
 	return func(annotations map[string]string) { annotations[hubv1.RolloutUndoAnnotation] = value }

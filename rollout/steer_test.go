@@ -14,8 +14,8 @@ import (
 
 var beganAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// steered returns a placement with a wave that needs an approval, and one object for each phase. Their changes began an
-// hour apart, the first one at noon.
+// steered returns a placement with one object for each of the phases. The last wave of the placement needs an approval.
+// The changes of the objects began an hour apart, the first one at noon.
 func steered(phases ...hubv1.RolloutPhase) Steering {
 	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"}}
 	p.Spec.Rollout = &hubv1.RolloutPolicy{Waves: []hubv1.RolloutWave{{Name: "asia"}, {Name: "rest", Approval: hubv1.ApprovalManual}}}

@@ -15,29 +15,31 @@ type Target struct {
 	Cluster string
 	// Wave is the index of the cluster's wave in Policy.Waves.
 	Wave int
-	// Holds is the revision in the entry, or 0 for a new entry.
+	// Holds is the number of the revision that the binding's entry records for the cluster. It is 0 for a new entry.
 	Holds int64
-	// Since is the time at which the entry got its revision. It may be zero for the first revision of the entry.
+	// Since is the time at which the cluster got the revision in Holds. It may be zero for the first revision of the
+	// entry.
 	Since time.Time
-	// Least is the minimum revision for a cluster that replaces another: the revision of the replaced cluster. Otherwise
-	// it is 0.
+	// Least is the minimum revision for a cluster that replaces another cluster: the revision of the replaced cluster. It
+	// is 0 for other clusters.
 	Least int64
-	// Kept is true if the cluster is suspended or cordoned, or if the removal of its copy is held. It keeps its current
-	// revision, and no wave waits for it.
+	// Kept is true if the cluster is suspended or cordoned, or if the removal of its copy is held. Such a cluster keeps
+	// its current revision, and no wave waits for the cluster.
 	Kept bool
-	// Evicting is true if other clusters replace the cluster. It keeps its current revision. The wave of the cluster waits
-	// for it only if the cluster has begun to change.
+	// Evicting is true if other clusters replace the cluster. Such a cluster keeps its current revision. Its wave waits
+	// for the cluster only if the cluster has begun to change.
 	Evicting bool
 	Row      Row
 }
 
-// Row is the last report of a cluster about its copy. The zero value means that the cluster has not reported.
+// Row is the last report of a cluster about its copy, from the binding's status. The zero value means that the cluster
+// has not reported.
 type Row struct {
 	// Revision is the revision that the report describes.
 	Revision int64
 	Applied  bool
 	Health   hubv1.Health
-	// Refused is true if the copy cannot be applied until a user changes something.
+	// Refused is true if the cluster cannot apply the copy until a user changes something.
 	Refused         bool
 	Reason, Message string
 	// Changed is the time of the last change of applied, health or reason.
@@ -49,18 +51,18 @@ type Row struct {
 	Away bool
 	// HeldByMember is true if an admin of the cluster has paused the copy.
 	HeldByMember bool
-	// Observes is true if the health is known to describe the applied content: the status has an observedGeneration, or
-	// the kind has no status. If it is false, the status may be older than the change. The copy must then be healthy for
-	// minObservedSeconds.
+	// Observes is true if the health is known to describe the applied content. This is the case if the status has an
+	// observedGeneration, or if the kind has no status. If Observes is false, the reported status may be older than the
+	// change. The copy must then be healthy for minObservedSeconds.
 	Observes bool
 }
 
 // Input contains all inputs of Step.
 type Input struct {
 	Policy *hubv1.RolloutPolicy
-	// Before is the stored state. It is nil if the object has no revision yet.
+	// Before is the state of the rollout that the binding stores. It is nil if the object has no revision yet.
 	Before *hubv1.BindingRollout
-	// Revisions of the binding.
+	// Revisions are the revisions that the binding stores.
 	Revisions []hubv1.ObjectRevision
 	// Live is the current state of the hub object. It has Template, Policies and Generation, but no number.
 	Live    hubv1.ObjectRevision
@@ -71,25 +73,27 @@ type Input struct {
 	UndoBlocked string
 	// NeverBack is true for a CustomResourceDefinition. Its rollout stops at a failure and is never rolled back.
 	NeverBack bool
-	// Verbs are the annotations of the placement.
+	// Verbs are the requests of users in the annotations of the placement.
 	Verbs Verbs
-	// Peers are the other objects of the placement.
+	// Peers has the progress of the other objects of the placement.
 	Peers Peers
 	Now   time.Time
 }
 
 // Result is the next state of a rollout.
 type Result struct {
-	// Revisions are the revisions to store, by number: the revisions in use, and the latest of the others.
+	// Revisions are the revisions to store, sorted by number: the revisions in use, and the newest other revisions.
 	Revisions []hubv1.ObjectRevision
 	Rollout   hubv1.BindingRollout
-	// Holds maps each target to the number of its revision.
+	// Holds has, for each target, the number of its revision.
 	Holds map[string]int64
-	// Moved are the names of the targets that get another content now. The caller sets their revisionTime to Now.
+	// Moved are the names of the targets that get another content now. The caller sets the revisionTime of their entries
+	// to Now.
 	Moved []string
-	// Progress of this object, for the rollouts of the other objects of the placement.
+	// Progress is the progress of this object, which the rollouts of the other objects of the placement read.
 	Progress Progress
-	// Again is the time until the result may change without an event. It is 0 if only an event can change it.
+	// Again is the time after which the result may change without an event. It is 0 if only an event can change the
+	// result.
 	Again time.Duration
 }
 
@@ -131,7 +135,7 @@ type step struct {
 	wakeAt    time.Time
 }
 
-// target is a Target with the revision that it gets by this step.
+// target is a Target during one call of Step. Its Holds becomes the revision that the target gets now.
 type target struct {
 	Target
 	moved bool
@@ -155,7 +159,7 @@ func newStep(in Input) *step {
 }
 
 // position returns the index of the current wave. If no wave is in progress, it returns the number of waves. If the
-// policy no longer has the wave, the change starts again at the first wave.
+// policy no longer has the current wave, it returns 0: the change starts again at the first wave.
 func (s *step) position() int {
 	if s.rollout.Wave == "" && (s.baseline() || s.rollout.Phase == hubv1.RolloutComplete || s.rollout.Phase == hubv1.RolloutRolledBack) {
 		return len(s.waves)
@@ -163,13 +167,13 @@ func (s *step) position() int {
 	return max(0, slices.IndexFunc(s.waves, func(w hubv1.RolloutWave) bool { return w.Name == s.rollout.Wave }))
 }
 
-// baseline reports whether the object is still being brought to the clusters for the first time, so that no revision
+// baseline reports whether the first revision of the object is still being brought to the clusters, so that no revision
 // has passed yet.
 func (s *step) baseline() bool {
 	return s.rollout.Wave == "" && s.rollout.Phase == hubv1.RolloutProgressing
 }
 
-// rollingBack reports whether the clusters return, or have returned, from a failed revision to an earlier one.
+// rollingBack reports whether a revision has failed, and the clusters return or have returned to an earlier revision.
 func (s *step) rollingBack() bool {
 	return s.rollout.Failed != 0 && s.rollout.Failed != s.rollout.Revision
 }
@@ -179,11 +183,10 @@ func (s *step) say(phase hubv1.RolloutPhase, message string) {
 	s.rollout.Phase, s.rollout.Message = phase, message
 }
 
-// stamp returns the time of this step in whole seconds, as the API stores it.
+// stamp returns the time of this step in whole seconds, because the API stores times in seconds.
 func (s *step) stamp() metav1.Time { return metav1.NewTime(s.now.Truncate(time.Second)) }
 
-// reached reports whether the time at has come. If it has not come, reached requests the next call of Step for that
-// time.
+// reached reports whether the given time has come. If not, it also requests the next call of Step for that time.
 func (s *step) reached(at time.Time) bool {
 	if !s.now.Before(at) {
 		return true

@@ -17,7 +17,7 @@ import (
 // noon is the time at which stories begin.
 var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
-// story is one object with its clusters: a in wave canary, b and c in wave asia, d and e in wave rest.
+// story is the rollout of one object to five clusters: a in wave canary, b and c in wave asia, d and e in wave rest.
 type story struct {
 	t    *testing.T
 	in   Input
@@ -44,7 +44,7 @@ func newStory(t *testing.T) *story {
 	return s
 }
 
-// running returns a story whose first revision has passed on all clusters, an hour ago.
+// running returns a story in which the first revision passed on all clusters an hour ago.
 func running(t *testing.T) *story {
 	t.Helper()
 	s := newStory(t)
@@ -70,7 +70,7 @@ func (s *story) target(name string) *Target {
 	return &s.in.Targets[i]
 }
 
-// step stores the result, as the caller of Step does.
+// step calls Step and stores its result, as the hub does.
 func (s *story) step() *story {
 	s.last = Step(s.in)
 	s.in.Before, s.in.Revisions = &s.last.Rollout, s.last.Revisions
@@ -95,7 +95,7 @@ func (s *story) change(template string) *story {
 	return s
 }
 
-// report says that the clusters have applied their revision and have this health.
+// report makes the clusters report that they have applied their revision and have this health.
 func (s *story) report(health hubv1.Health, clusters ...string) *story {
 	for _, name := range clusters {
 		t := s.target(name)
@@ -114,7 +114,7 @@ func (s *story) report(health hubv1.Health, clusters ...string) *story {
 	return s
 }
 
-// healthy says a second later that the clusters are healthy.
+// healthy makes the clusters report, one second later, that they are healthy.
 func (s *story) healthy(clusters ...string) *story {
 	return s.later(time.Second).report(hubv1.HealthHealthy, clusters...)
 }
@@ -154,7 +154,7 @@ func (s *story) want(summary string) *story {
 	return s
 }
 
-// wantSuperseded checks which revisions were superseded by later revisions, such as "2 by 3".
+// wantSuperseded checks which revisions later revisions have superseded, such as "2 by 3".
 func (s *story) wantSuperseded(want string) {
 	s.t.Helper()
 	var got []string
@@ -184,14 +184,14 @@ func (s *story) again(d time.Duration) *story {
 	return s
 }
 
-// concurrent sets maxConcurrent of wave asia.
+// concurrent sets maxConcurrent of wave asia to n.
 func (s *story) concurrent(n string) *story {
 	v := intstr.Parse(n)
 	s.in.Policy.Waves[1].MaxConcurrent = &v
 	return s
 }
 
-// tell runs each story. The names are sentences.
+// tell runs each story as a subtest. The name of a story is a sentence about the expected behaviour.
 func tell(t *testing.T, stories map[string]func(s *story)) {
 	t.Helper()
 	for name, story := range stories {

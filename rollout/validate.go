@@ -11,8 +11,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Validate returns the errors of a policy that the schema of the API cannot detect, and warnings. It does not check
-// expressions.
+// Validate returns the errors of a rollout policy that the schema of the API cannot detect, and warnings. It does not
+// check expressions.
 func Validate(p *hubv1.RolloutPolicy, path *field.Path) (errs field.ErrorList, warnings []string) {
 	waves := path.Child("waves")
 	owner := map[string]string{}
@@ -48,8 +48,8 @@ func Validate(p *hubv1.RolloutPolicy, path *field.Path) (errs field.ErrorList, w
 	return errs, warnings
 }
 
-// anyTime is a fixed date. A cron schedule has no year. If it does not run in the five years from anyTime, which
-// include a leap year, it never runs.
+// anyTime is a fixed date from which schedules are checked. A cron schedule has no year. The cron library looks five
+// years ahead, which include a leap year. A schedule that does not run in these years never runs.
 var anyTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func validateWindow(w hubv1.RolloutWindow, path *field.Path) (errs field.ErrorList) {

@@ -8,8 +8,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Verbs are users' requests about the rollouts of a placement, parsed from its annotations. A request with a time
-// applies only to changes that began at or before that time.
+// Verbs are the requests of users about the rollouts of a placement, parsed from the placement's annotations. A request
+// with a time applies only to changes that began at or before that time.
 type Verbs struct {
 	// Pause is true if no further clusters may begin to change.
 	Pause bool
@@ -27,8 +27,8 @@ func (v Verbs) Approved(wave string) time.Time { return v.approved[wave] }
 // Skipped returns the time at which a user skipped the cluster, or zero if no user has skipped it.
 func (v Verbs) Skipped(cluster string) time.Time { return v.skipped[cluster] }
 
-// ParseVerbs parses the annotations of a placement. It returns one error for each invalid value, which names the
-// annotation. It ignores invalid values and uses the others.
+// ParseVerbs parses the annotations of a placement. It returns one error for each invalid value. The error names the
+// annotation. ParseVerbs ignores invalid values and uses the valid ones.
 func ParseVerbs(annotations map[string]string) (Verbs, []error) {
 	var v Verbs
 	var errs []error
@@ -56,7 +56,8 @@ func ParseVerbs(annotations map[string]string) (Verbs, []error) {
 	return v, errs
 }
 
-// parseTimes reads a list of name@time. If a name occurs several times, its latest time is used.
+// parseTimes parses an annotation with a list of name@time. If a name occurs several times, the latest time is used. It
+// appends an error to errs for each invalid item.
 func parseTimes(annotations map[string]string, annotation string, errs []error) (map[string]time.Time, []error) {
 	times := map[string]time.Time{}
 	for item := range strings.SplitSeq(annotations[annotation], ",") {

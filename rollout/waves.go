@@ -13,7 +13,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// members returns the targets of a wave, sorted by name.
+// members returns the targets of the wave with index w, sorted by name.
 func (s *step) members(w int) iter.Seq[*target] {
 	return func(yield func(*target) bool) {
 		for _, t := range s.targets {
@@ -24,7 +24,7 @@ func (s *step) members(w int) iter.Seq[*target] {
 	}
 }
 
-// counted returns the clusters for which the wave waits.
+// counted returns the targets for which the wave with index w waits.
 func (s *step) counted(w int) iter.Seq[*target] {
 	return func(yield func(*target) bool) {
 		for t := range s.members(w) {
@@ -38,14 +38,14 @@ func (s *step) counted(w int) iter.Seq[*target] {
 // keeps reports whether the cluster keeps its current revision.
 func (t *target) keeps() bool { return t.Kept || t.Evicting }
 
-// move gives the cluster the desired revision.
+// move gives the cluster the desired revision, which is the revision that the change in progress brings.
 func (s *step) move(t *target) {
 	if t.Holds != s.rollout.Revision {
 		t.Holds, t.Since, t.moved = s.rollout.Revision, s.stamp().Time, true
 	}
 }
 
-// place gives new targets their first revision, see first.
+// place gives each new target its first revision (see the method first).
 func (s *step) place() {
 	first := map[*target]int64{}
 	for _, t := range s.targets {
@@ -58,9 +58,9 @@ func (s *step) place() {
 	}
 }
 
-// first returns the first revision of a new target. This is the desired revision if the wave of the target has passed,
-// and an older revision otherwise. A new target of the current wave gets the older revision first, and the desired one
-// in its turn.
+// first returns the first revision of a new target. If the wave of the target has passed, this is the desired revision
+// of the change. Otherwise, it is an older revision. A new target of the current wave also gets the older revision
+// first, and the desired revision later in its turn.
 func (s *step) first(t *target) int64 {
 	if t.Wave < s.at || s.rollingBack() {
 		return s.rollout.Revision
@@ -106,7 +106,8 @@ func (s *step) establish() {
 	s.say(hubv1.RolloutProgressing, "the first revision has not passed on all clusters")
 }
 
-// promote gives the newest revision to all clusters if a user has requested this.
+// promote starts the promotion that a user has requested, if the request applies to the change in progress: all
+// clusters get the newest revision.
 func (s *step) promote() {
 	r := &s.rollout
 	if r.Wave == "" && r.Revision == r.Newest || !s.covers(s.in.Verbs.Promote) {
@@ -136,8 +137,8 @@ func (s *step) moveAll() {
 	s.say(hubv1.RolloutProgressing, "promoted: the revision has not passed on all clusters")
 }
 
-// advance continues a change. It goes on to the next wave if the current wave has passed, and lets clusters of the wave
-// begin to change.
+// advance continues a change. If the current wave has passed, it goes on to the next wave. Then it lets clusters of the
+// current wave begin to change.
 func (s *step) advance() {
 	for {
 		if bad := s.failures(); len(bad) > 0 {
@@ -162,8 +163,9 @@ func (s *step) advance() {
 	s.change()
 }
 
-// deserted reports whether no cluster of the wave can show that the revision works: all of them have left the wave, or
-// are suspended, cordoned or unreachable. It returns false if a user has skipped a cluster of the wave.
+// deserted reports whether the wave has no cluster left that can show whether the revision works. All clusters have
+// left the wave, or are suspended, cordoned or unreachable. It returns false if a user has skipped a cluster of the
+// wave.
 func (s *step) deserted(w int) bool {
 	for t := range s.members(w) {
 		if s.counts(t) || s.covers(s.in.Verbs.Skipped(t.Cluster)) {
@@ -173,9 +175,9 @@ func (s *step) deserted(w int) bool {
 	return true
 }
 
-// catchUp gives the desired revision to clusters that were not part of their wave when it passed. Clusters for which
-// the wave does not wait get the revision at once. The other clusters were resumed, or came from a later wave. They get
-// the revision when the rollout is not paused and a time window of the policy is open.
+// catchUp gives the desired revision to clusters whose wave has passed without them. Clusters for which no wave waits
+// get the revision at once. Other clusters were resumed, or came from a later wave. They get the revision when the
+// rollout is not paused and a time window of the policy is open.
 func (s *step) catchUp() {
 	for _, t := range s.targets {
 		if t.Wave >= s.at || t.keeps() || t.Holds == s.rollout.Revision {
@@ -191,7 +193,7 @@ func (s *step) catchUp() {
 	}
 }
 
-// complete ends a change whose waves have all passed, or a rollback whose clusters have all returned.
+// complete ends a change, a rollback or a promotion. It records that the revision has passed on all clusters.
 func (s *step) complete() {
 	r := &s.rollout
 	s.at = len(s.waves)
@@ -213,7 +215,8 @@ func (s *step) complete() {
 	}
 }
 
-// change lets clusters of the current wave begin to change, within the limits of the wave.
+// change lets waiting clusters of the current wave begin to change, at most as many as maxConcurrent of the wave
+// allows. It also sets the phase of the rollout.
 func (s *step) change() {
 	var waiting []*target
 	changing, free := 0, s.limit(s.at)
@@ -268,8 +271,8 @@ func (s *step) limit(w int) int {
 	return max(1, scaled)
 }
 
-// blocked returns a phase and a message if no cluster of the current wave may begin to change now. The phase is empty
-// if clusters may begin.
+// blocked returns the phase and the message for the case that no cluster of the current wave may begin to change now.
+// The phase is empty if clusters may begin.
 func (s *step) blocked() (hubv1.RolloutPhase, string) {
 	w, peers := s.waves[s.at], s.in.Peers
 	if s.in.Verbs.Pause {
@@ -301,7 +304,7 @@ func (s *step) blocked() (hubv1.RolloutPhase, string) {
 	}
 }
 
-// entered reports whether some cluster of the current wave has begun to change.
+// entered reports whether at least one cluster of the current wave began to change in an earlier call of Step.
 func (s *step) entered() bool {
 	for t := range s.members(s.at) {
 		if s.began(t) && !t.moved {
@@ -311,8 +314,8 @@ func (s *step) entered() bool {
 	return false
 }
 
-// open reports whether a time window of the policy is open. If none is open, it requests the next call of Step for
-// next, the time of the next opening.
+// open reports whether a time window of the policy is open. If none is open, next is the time of the next opening, and
+// open requests a call of Step for that time.
 func (s *step) open() (open bool, next time.Time) {
 	if open, next = nextWindow(s.in.Policy.Windows, s.now); !next.IsZero() {
 		s.reached(next)
@@ -320,7 +323,8 @@ func (s *step) open() (open bool, next time.Time) {
 	return open, next
 }
 
-// fail stops the change, or starts a rollback if the policy says so.
+// fail records that the change has failed because of the clusters bad. It stops the change, or starts a rollback if the
+// policy says so.
 func (s *step) fail(bad []*target) {
 	r := &s.rollout
 	r.Failed = r.Revision
@@ -334,8 +338,8 @@ func (s *step) fail(bad []*target) {
 }
 
 // rollBack returns the clusters to the last revision that passed on all clusters. It begins with the current wave, and
-// goes on with earlier waves in reverse order. Clusters of later waves come last, because they may hold a revision of
-// another change.
+// goes on with earlier waves in reverse order. Waves after the current one come last, because their clusters may hold a
+// revision of another change.
 func (s *step) rollBack() {
 	if s.in.Verbs.Pause {
 		s.say(hubv1.RolloutPaused, pausedMessage)
@@ -364,8 +368,8 @@ func (s *step) rollBack() {
 	s.say(hubv1.RolloutRollingBack, join(message, s.pausedByMember(0, len(s.waves)-1)))
 }
 
-// moveBack returns clusters of one wave to the desired revision, as many at a time as the wave allows. It reports
-// whether all clusters of the wave have the revision.
+// moveBack returns clusters of the wave with index w to the desired revision, as many at a time as the wave allows. The
+// result is true if all clusters of the wave have got the revision.
 func (s *step) moveBack(w int) bool {
 	free := s.limit(w)
 	for t := range s.members(w) {
@@ -389,7 +393,7 @@ func (s *step) moveBack(w int) bool {
 	return all
 }
 
-// returned reports whether all clusters have the desired revision again.
+// returned reports whether all clusters have the desired revision again, and none of them is still changing.
 func (s *step) returned() bool {
 	all := true
 	for _, t := range s.targets {

@@ -14,17 +14,18 @@ import (
 
 var errTimeZoneInSchedule = errors.New("set timeZone: a schedule has no time zone")
 
-// schedule is a parsed RolloutWindow.
+// schedule is a parsed RolloutWindow: a time window in which clusters may begin to change.
 type schedule struct {
 	cron     cron.Schedule
 	zone     *time.Location
 	duration time.Duration
 }
 
-// after returns the first opening of the window after a time. It is zero if the window does not open within five years.
+// after returns the time of the first opening of the window after t. The result is zero if the window does not open
+// within five years.
 func (s schedule) after(t time.Time) time.Time { return s.cron.Next(t.In(s.zone)).UTC() }
 
-// parseSchedule parses the five fields of cron. It refuses names such as @daily.
+// parseSchedule parses a schedule with the five fields of cron. It refuses names such as @daily.
 func parseSchedule(text string) (cron.Schedule, error) {
 	if strings.Contains(text, "=") {
 		return nil, errTimeZoneInSchedule
@@ -48,9 +49,9 @@ func parseWindow(w hubv1.RolloutWindow) (schedule, error) {
 	return schedule{cron: fields, zone: zone, duration: seconds(w.DurationSeconds)}, err
 }
 
-// nextWindow reports whether one of the windows is open. If none is open, next is the time of the next opening, or zero
-// if no window will open. Without windows, open is always true. An invalid window never opens, so that a typing error
-// starts no change.
+// nextWindow reports whether at least one of the windows is open. If none is open, next is the time of the next
+// opening, or zero if no window will ever open. Without windows, open is always true. An invalid window never opens, so
+// that a typing error starts no change.
 func nextWindow(windows []hubv1.RolloutWindow, now time.Time) (open bool, next time.Time) {
 	if len(windows) == 0 {
 		return true, time.Time{}

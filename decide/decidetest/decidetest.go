@@ -56,7 +56,8 @@ func ready(c *hubv1.MemberCluster, status metav1.ConditionStatus) {
 // Unreachable makes a cluster not Ready.
 func Unreachable(c *hubv1.MemberCluster) { ready(c, metav1.ConditionFalse) }
 
-// Leaving makes a MemberCluster that is being deleted for a minute.
+// Leaving sets the deletion timestamp of a MemberCluster to one minute ago. policy says what happens to the copies on
+// the leaving cluster.
 func Leaving(policy hubv1.RemovalPolicy) func(*hubv1.MemberCluster) {
 	return func(c *hubv1.MemberCluster) {
 		c.DeletionTimestamp = &metav1.Time{Time: Now.Add(-time.Minute)}
@@ -64,8 +65,8 @@ func Leaving(policy hubv1.RemovalPolicy) func(*hubv1.MemberCluster) {
 	}
 }
 
-// AbandonAfter sets after how many seconds the hub gives up the copies on a leaving cluster that does not withdraw
-// them.
+// AbandonAfter sets the number of seconds after which the hub gives up the copies on a leaving cluster that does not
+// withdraw them.
 func AbandonAfter(seconds int32) func(*hubv1.MemberCluster) {
 	return func(c *hubv1.MemberCluster) {
 		c.Spec.Leave.WhenUnreachable = hubv1.UnreachableAbandon
@@ -73,7 +74,7 @@ func AbandonAfter(seconds int32) func(*hubv1.MemberCluster) {
 	}
 }
 
-// Policy returns a placement that selects the object for all clusters.
+// Policy returns a placement that selects the object, and sends it to all clusters.
 func Policy(name string, change ...func(*hubv1.Placement)) *hubv1.Placement {
 	p := &hubv1.Placement{}
 	p.Namespace, p.Name, p.UID, p.Generation = Object.Namespace, name, types.UID(name+"-uid"), 1
@@ -104,7 +105,7 @@ func Serving(versions ...string) func(*hubv1.MemberCluster) {
 	}
 }
 
-// Labelled makes a placement select objects with the label app.
+// Labelled makes a placement select only objects whose label app has this value.
 func Labelled(app string) func(*hubv1.Placement) {
 	return func(p *hubv1.Placement) {
 		p.Spec.ResourceSelectors[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
@@ -116,8 +117,8 @@ func Absent(cluster, reason string, policy hubv1.RemovalPolicy) hubv1.BindingTar
 	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: reason, UID: "a", Policy: policy}}
 }
 
-// Bound returns a binding of generation 3 for the object with UID a and the placement web. Its status belongs to this
-// generation.
+// Bound returns a binding of generation 3 with these entries of spec.clusters, for the object with UID a and the
+// placement web. status.observedGeneration is 3 too.
 func Bound(entries ...hubv1.BindingTarget) *hubv1.ResourceBinding {
 	b := &hubv1.ResourceBinding{}
 	b.Namespace, b.Name, b.Generation = Object.Namespace, Object.BindingName(), 3
@@ -136,24 +137,24 @@ func Known(b *hubv1.ResourceBinding) *hubv1.ResourceBinding {
 	return b
 }
 
-// RefusedRow adds the row of a cluster that refuses to delete its copy.
+// RefusedRow adds the status row of a cluster that refuses to delete its copy.
 func RefusedRow(b *hubv1.ResourceBinding, cluster string) *hubv1.ResourceBinding {
 	return RowSays(b, cluster, hubv1.ReasonForbidden, "")
 }
 
-// RowSays adds the row of a cluster on which the object is not applied, with this reason and message.
+// RowSays adds the status row of a cluster on which the object is not applied, with this reason and message.
 func RowSays(b *hubv1.ResourceBinding, cluster, reason, message string) *hubv1.ResourceBinding {
 	b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{Name: cluster, Applied: metav1.ConditionFalse, Reason: reason, Message: message})
 	return b
 }
 
-// WithdrawnRow adds the row of a cluster that has confirmed the deletion of its copy.
+// WithdrawnRow adds the status row of a cluster that has confirmed the deletion of its copy.
 func WithdrawnRow(b *hubv1.ResourceBinding, cluster string) *hubv1.ResourceBinding {
 	b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{Name: cluster, Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn})
 	return b
 }
 
-// Lost makes a cluster unreachable since the given time.
+// Lost makes a cluster unreachable. It has been unreachable for the given time.
 func Lost(since time.Duration) func(*hubv1.MemberCluster) {
 	return func(c *hubv1.MemberCluster) {
 		Unreachable(c)
@@ -175,7 +176,8 @@ func Emptied(c *hubv1.MemberCluster) {
 	c.Spec.Drain = &hubv1.DrainPolicy{Evict: true}
 }
 
-// EvictedBy returns the Evicting entry of the cluster eu. The replacements have the form "cluster" or "cluster/digest".
+// EvictedBy returns an entry of spec.clusters: the cluster eu with the state Evicting. by has the clusters that replace
+// eu, each as "cluster" or "cluster/digest".
 func EvictedBy(reason string, by ...string) hubv1.BindingTarget {
 	e := hubv1.BindingTarget{Name: "eu", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{Reason: reason}}
 	for _, b := range by {
@@ -185,14 +187,14 @@ func EvictedBy(reason string, by ...string) hubv1.BindingTarget {
 	return e
 }
 
-// Having sets the share of the replicas that an entry gets.
+// Having returns the entry e of spec.clusters with this number of replicas as the cluster's share.
 func Having(e hubv1.BindingTarget, replicas int32) hubv1.BindingTarget {
 	e.Replicas = &replicas
 	return e
 }
 
-// EntriesOf returns the entries as text: "eu=3" for a share, "~eu Evicted by sg/digest" for Evicting, and "-eu Evicted
-// Delete" for Absent.
+// EntriesOf returns the entries of spec.clusters as text: "eu=3" for a cluster with 3 replicas, "~eu Evicted by
+// sg/digest" for the state Evicting, and "-eu Evicted Delete" for the state Absent.
 func EntriesOf(spec *hubv1.BindingSpec) []string {
 	var out []string
 	for _, e := range spec.Clusters {
@@ -214,8 +216,8 @@ func EntriesOf(spec *hubv1.BindingSpec) []string {
 	return out
 }
 
-// Saying adds rows to the status of a binding: "eu" is a healthy row, "eu Progressing" has this health, and "eu
-// Unknown" has no known copy.
+// Saying adds rows to the status of a binding. The text "eu" is a healthy row of the cluster eu, and "eu Progressing"
+// has this health. "eu Unknown" has an unknown state, and "eu Refused" refuses the copy.
 func Saying(b *hubv1.ResourceBinding, rows ...string) *hubv1.ResourceBinding {
 	for _, r := range rows {
 		name, says, _ := strings.Cut(r, " ")
@@ -245,7 +247,7 @@ func FailingOver(number int32, change ...func(*hubv1.Placement)) []hubv1.Placeme
 	}}, change...)...))
 }
 
-// Dividing makes a placement divide /spec/size.
+// Dividing makes a placement divide the number at /spec/size among the clusters.
 func Dividing(by hubv1.DivideBy, change ...func(*hubv1.DividePolicy)) func(*hubv1.Placement) {
 	way := &hubv1.DividePolicy{By: by}
 	for _, f := range change {
@@ -264,7 +266,7 @@ func NoMoreThan(n int32) func(*hubv1.DividePolicy) {
 	return func(w *hubv1.DividePolicy) { w.Limits = []hubv1.ReplicaLimit{{MaxReplicas: &n}} }
 }
 
-// Cpus makes a cluster whose nodes can allocate n CPUs.
+// Cpus sets the allocatable CPUs of a cluster's nodes to n.
 func Cpus(n int64) func(*hubv1.MemberCluster) {
 	return func(c *hubv1.MemberCluster) {
 		c.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(n, resource.DecimalSI)}
@@ -272,19 +274,20 @@ func Cpus(n int64) func(*hubv1.MemberCluster) {
 	}
 }
 
-// Share returns the entry of a cluster with n replicas.
+// Share returns the entry of spec.clusters for a cluster with n replicas.
 func Share(cluster string, n int32) hubv1.BindingTarget {
 	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetPresent, Replicas: &n}
 }
 
-// Divided returns a binding whose entries are shares of /spec/size.
+// Divided returns a binding with these entries of spec.clusters. It records that the number at /spec/size is divided.
 func Divided(entries ...hubv1.BindingTarget) *hubv1.ResourceBinding {
 	b := Bound(entries...)
 	b.Spec.Division = &hubv1.Division{Path: "/spec/size"}
 	return b
 }
 
-// Shares returns the share of each entry as text: "eu=5 sg -us".
+// Shares returns the entries of spec.clusters as text, such as "eu=5 sg -us": eu has 5 replicas, sg has no share, and
+// us is Absent.
 func Shares(spec *hubv1.BindingSpec) string {
 	if spec == nil {
 		return "no binding"
