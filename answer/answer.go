@@ -1,14 +1,14 @@
-// Package answer limits the size of responses from API servers, and the memory of the responses of all API servers
-// together.
+// Package answer limits the size of each response from an API server. It also limits the memory for the responses that
+// are read at the same time.
 //
 // A member cluster may be hostile: three KiB of gzip can become gigabytes of JSON, and three bytes of JSON can become a
-// KiB of Go values. This package therefore limits bytes before and after unpacking, counts JSON values while it reads,
-// and reads a list that may be long object by object. A response that exceeds its bounds fails with a TooLargeError. A
-// part of a response is never used as if it were the whole.
+// KiB of Go values. This package therefore limits the bytes before and after unpacking, and counts JSON values while
+// they are read. A list that may be long is read object by object. A response that exceeds one of its bounds fails with
+// a TooLargeError. A part of a response is never used as if it were the whole.
 //
-// The memory of a response is estimated, and charged to the budget of its server until its reader has finished. Only
-// the part beyond an ordinary response is also charged to a budget of the process. An ordinary response of one server
-// therefore never waits for another server.
+// The package estimates the memory of a response. It charges this amount to the budget of the server until the reader
+// has finished. If a response is larger than a usual page of a list, the part beyond that size is also charged to one
+// budget of the whole process. A response of usual size therefore never waits for another server.
 package answer
 
 import (
@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// Timeout limits the time for one response of an API server, including its body.
+// Timeout is the maximum time for one response of an API server, including its body.
 const Timeout = 10 * time.Second
 
-// LongestPause is the longest pause that an API server may request by Retry-After.
+// LongestPause is the longest pause that an API server may request by the header Retry-After.
 const LongestPause = 5 * time.Minute
 
-// Bounds are the limits of one response, or of one event of a watch.
+// Bounds are the maximum sizes of one response, or of one event of a watch.
 type Bounds struct {
 	Bytes  int64 // unpacked; the packed size has the same limit
 	Values int64 // JSON values, approximately: objects, lists, and the items between commas
@@ -32,14 +32,14 @@ type Bounds struct {
 
 // Default bounds of responses.
 var (
-	// Whole has the bounds of a response that is read as a whole, such as an object or a page of a list.
+	// Whole has the bounds of a response that is decoded as a whole, such as an object or a page of a list.
 	Whole = Bounds{Bytes: 16 << 20, Values: 1 << 18}
-	// Event has the bounds of each event of a watch. API servers accept no object of more than 3 MiB. A definition of that
-	// size has about 200,000 values.
+	// Event has the bounds of each event of a watch. API servers accept no object of more than 3 MiB. A
+	// CustomResourceDefinition of that size has about 200,000 values.
 	Event = Bounds{Bytes: 4 << 20, Values: 1 << 18}
 )
 
-// TooLargeError means that a response exceeds a bound.
+// TooLargeError means that a response exceeds one of its bounds.
 type TooLargeError struct {
 	What  string // what is too large, as in "the answer"
 	Bound string // as in "16 MiB"
@@ -48,7 +48,7 @@ type TooLargeError struct {
 // Error implements error.
 func (e *TooLargeError) Error() string { return fmt.Sprintf("%s is larger than %s", e.What, e.Bound) }
 
-// IsTooLarge reports whether a response exceeded a bound.
+// IsTooLarge reports whether an error means that a response exceeded one of its bounds.
 func IsTooLarge(err error) bool {
 	var large *TooLargeError
 	return errors.As(err, &large)
@@ -76,20 +76,21 @@ const (
 	accountKey
 )
 
-// Streamed allows larger responses in this context, because their reader reads them object by object and keeps no
-// object. JSON values are not counted, and no memory is charged.
+// Streamed returns a context for requests whose responses are read object by object, without keeping an object. Such a
+// response may have up to this number of bytes. Its JSON values are not counted, and its memory is not charged.
 func Streamed(ctx context.Context, bytes int64) context.Context {
 	return Within(ctx, Bounds{Bytes: bytes})
 }
 
-// Within sets other bounds for responses in this context. If the bounds have no limit of values, responses are read as
-// a stream.
+// Within returns a context for requests whose responses have these bounds. If bounds.Values is 0, JSON values are not
+// counted, and no memory is charged.
 func Within(ctx context.Context, bounds Bounds) context.Context {
 	return context.WithValue(ctx, boundsKey, bounds)
 }
 
-// Keep charges responses in this context until done is called, for a reader that keeps the decoded objects. Without
-// Keep, a response is charged until its body is closed, which clients do before they decode it.
+// Keep returns a context for requests whose decoded responses the caller keeps in memory. The memory of these responses
+// is charged until the caller calls done. Without Keep, the charge ends when the body of a response is closed, which
+// clients do before they decode it.
 func Keep(ctx context.Context) (kept context.Context, done func()) {
 	a := &account{}
 	return context.WithValue(ctx, accountKey, a), a.done

@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// Bound unpacks the body of a response, makes it fail at its bounds, and charges it to the share of its server. The
-// transport of the request must not unpack the body. Each event of a watch has its own bounds. A response that is not
-// JSON is refused, because values of another format are not counted.
+// Bound replaces the body of a response by one that unpacks gzip, fails when a bound is exceeded, and charges its
+// memory to share, the budget of the server. The transport of the request must not unpack the body itself. If watch is
+// true, the bounds apply to each event. A response that is not JSON is refused, because values of another format cannot
+// be counted.
 func Bound(response *http.Response, share *Budget, watch bool) error {
 	if err := checkFormat(response); err != nil {
 		return err
@@ -50,7 +51,7 @@ func checkFormat(response *http.Response) error {
 	return fmt.Errorf("the server answered with %.64q, which was not asked for", header)
 }
 
-// body is the limited body of a response.
+// body is the body that Bound puts into a response.
 type body struct {
 	ctx      context.Context
 	what     string
@@ -105,8 +106,8 @@ func (b *body) check() error {
 	return nil
 }
 
-// takeEvents counts each event of a watch separately. Events are not charged to a budget, because a watch has only one
-// event in memory at a time.
+// takeEvents counts the bytes and values of each event of a watch separately. Events are not charged to a budget,
+// because a watch has only one event in memory at a time.
 func (b *body) takeEvents(data []byte) error {
 	for _, c := range data {
 		if b.count.add(c); b.count.Depth == 0 && !b.count.text {
@@ -126,7 +127,7 @@ func (b *body) Close() error {
 	return b.closer.Close()
 }
 
-// packedBody limits a response before it is unpacked.
+// packedBody reads a gzipped body, and fails if its packed size exceeds the bound.
 type packedBody struct {
 	from   io.Reader
 	bounds Bounds
@@ -143,7 +144,8 @@ func (b *packedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpacker unpacks a body. It starts with the first read, which may wait for the server.
+// unpacker unpacks a gzipped body. It reads the gzip header only at its first Read, because reading may wait for the
+// server.
 type unpacker struct {
 	packed io.Reader
 	plain  *gzip.Reader

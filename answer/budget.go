@@ -7,20 +7,23 @@ import (
 )
 
 const (
-	// valueCost is the estimated size of a decoded JSON value in bytes: the size of a map with one entry.
+	// valueCost is the estimated memory of a decoded JSON value in bytes. It is the size of a Go map with one entry.
 	valueCost = 320
-	// freeCost is the part of each response that is not charged, so that small responses never wait for large ones.
+	// freeCost is the part of each response that is not charged to any budget, so that small responses never wait for
+	// large ones.
 	freeCost = 1 << 20
-	// ordinaryCost is the cost of a page of a list. Any cost beyond it is also charged to the process.
+	// ordinaryCost is the memory of a usual page of a list. If a response has a higher cost, the part beyond it is also
+	// charged to the budget of the process.
 	ordinaryCost = 16 << 20
-	// shareCost is the budget of one server. processCost is the budget of the process for the large responses of all
-	// servers.
+	// shareCost is the size of the budget of one server. processCost is the size of the budget of the process, to which
+	// the large responses of all servers are charged.
 	shareCost   = 64 << 20
 	processCost = 128 << 20
 )
 
-// Budget limits the memory of concurrent responses. One call at a time may exceed it. Calls that wait for each other
-// therefore come to an end.
+// Budget limits the memory of responses that are read at the same time. If the budget is used up, one call may go on
+// and exceed it, and other calls wait for their turn. Calls that wait for each other's memory therefore do not wait for
+// ever.
 type Budget struct {
 	most   int64
 	beyond chan struct{} // held by the one call that exceeds it
@@ -31,13 +34,14 @@ type Budget struct {
 
 func newBudget(most int64) *Budget { return &Budget{most: most, beyond: make(chan struct{}, 1)} }
 
-// NewShare returns the budget of one server.
+// NewShare returns the budget for the responses of one server.
 func NewShare() *Budget { return newBudget(shareCost) }
 
-// process is the budget for large responses of all servers.
+// process is the budget of the process, for the large responses of all servers.
 var process = newBudget(processCost)
 
-// take charges an amount if the budget has room for it. It returns false if the budget does not.
+// take charges an amount to the budget and returns true. If the budget has no room for the amount, take charges nothing
+// and returns false.
 func (b *Budget) take(cost int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,14 +52,15 @@ func (b *Budget) take(cost int64) bool {
 	return true
 }
 
-// charge is the part of a budget that one call has taken.
+// charge has what one call has charged to a budget.
 type charge struct {
 	budget *Budget
 	taken  int64
 	beyond bool // it has the turn to exceed the budget
 }
 
-// fits charges a further amount, unless the call may exceed the budget. It returns false if the budget has no room.
+// fits charges a further amount and returns true. It returns false if the budget has no room for the amount. If the
+// call has the turn to exceed the budget, fits charges nothing and returns true.
 func (c *charge) fits(more int64) bool {
 	if c.beyond {
 		return true
@@ -67,7 +72,7 @@ func (c *charge) fits(more int64) bool {
 	return true
 }
 
-// exceed waits for the turn to exceed the budget.
+// exceed waits until the call has the turn to exceed the budget. Only one call at a time has it.
 func (c *charge) exceed(ctx context.Context) error {
 	if c.beyond {
 		return nil
@@ -90,15 +95,15 @@ func (c *charge) giveBack() {
 	}
 }
 
-// account has the charges of all responses of one call. A call that may exceed a budget may do so with all its
-// responses. A call therefore never waits for itself.
+// account has the charges of all responses of one call. A call that has the turn to exceed a budget may do so with all
+// its responses, so that a call never waits for itself.
 type account struct {
 	mu             sync.Mutex
 	share, process *charge // nil before the first response
 	ended          bool
 }
 
-// open prepares the account for responses of this server.
+// open sets the budgets of the account before the first response of this server.
 func (a *account) open(share *Budget) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -107,8 +112,8 @@ func (a *account) open(share *Budget) {
 	}
 }
 
-// take charges an amount to the server, and a part of it to the process. All calls take from the budget of the server
-// first, so that two calls never wait for each other.
+// take charges one amount to the budget of the server, and another to the budget of the process. Every call takes its
+// turn for the server's budget before its turn for the process's budget, so that two calls never wait for each other.
 func (a *account) take(ctx context.Context, toShare, toProcess int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -130,8 +135,8 @@ func (a *account) take(ctx context.Context, toShare, toProcess int64) error {
 	return nil
 }
 
-// closed records that the body of a response was read. The charges of the call end, unless the call reads more or keeps
-// the response.
+// closed records that the body of one response was closed. If kept is false, the charges of the call end. If kept is
+// true, they last until done is called, see Keep.
 func (a *account) closed(kept bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -140,7 +145,7 @@ func (a *account) closed(kept bool) {
 	}
 }
 
-// done ends the call.
+// done ends all charges of the call.
 func (a *account) done() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,10 +1,10 @@
 package answer
 
-// Counter counts the JSON values in a stream of bytes. If the bytes are not JSON, the count has no meaning.
+// Counter counts the JSON values in a stream of bytes. If the stream is not JSON, the count has no meaning.
 type Counter struct {
 	// Values is the approximate number of values since the last Reset.
 	Values int64
-	// Depth is the number of open objects and lists.
+	// Depth is the number of objects and lists that have begun and not ended.
 	Depth int
 
 	text, escaped bool

@@ -2,14 +2,15 @@ package answer
 
 import "context"
 
-// expense is the part of an account that one response has charged so far.
+// expense has the amounts that one response has charged to the account of its call so far.
 type expense struct {
 	account            *account
 	kept               bool // the account is that of a call with more answers
 	toShare, toProcess int64
 }
 
-// newExpense returns the expense of a response. It charges the account of the call, if the call has one.
+// newExpense returns the expense of a response. If the context has an account (see Keep), the response is charged to
+// it. Otherwise the response has an account of its own.
 func newExpense(ctx context.Context, share *Budget) expense {
 	var e expense
 	if e.account, e.kept = ctx.Value(accountKey).(*account); !e.kept {
@@ -19,7 +20,7 @@ func newExpense(ctx context.Context, share *Budget) expense {
 	return e
 }
 
-// raise charges the difference between the new cost of the response and its cost so far.
+// raise sets the cost of the response, and charges the difference to its earlier cost.
 func (e *expense) raise(ctx context.Context, cost int64) error {
 	toShare, toProcess := max(0, cost-freeCost), max(0, cost-ordinaryCost)
 	if err := e.account.take(ctx, toShare-e.toShare, toProcess-e.toProcess); err != nil {
@@ -29,5 +30,5 @@ func (e *expense) raise(ctx context.Context, cost int64) error {
 	return nil
 }
 
-// end records that the response was read.
+// end records that the body of the response was closed.
 func (e *expense) end() { e.account.closed(e.kept) }

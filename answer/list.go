@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// longestContinue is the maximum length of a continue token, in bytes.
+// longestContinue is the maximum length of the token with which the next page of a list is requested, in bytes.
 const longestContinue = 8 << 10
 
 var errNoList = errors.New("the answer is not a list")
@@ -18,8 +18,9 @@ type ListBounds struct {
 	ItemBytes int64 // maximum length of an object, and of the data between objects
 }
 
-// List reads a list object by object, and calls each with the JSON of every object in the field items. The JSON is
-// valid until each returns. next is the token at which the list continues. It is empty at the end of the list.
+// List reads a list object by object. items is the name of the field with the objects. List calls each with the JSON of
+// every object, which is valid until each returns. next is the token with which the next page is requested. It is empty
+// if there are no more objects.
 func List(r io.Reader, items string, bounds ListBounds, each func(item []byte) error) (next string, err error) {
 	l := &listReader{from: r, bounds: bounds}
 	l.decoder = json.NewDecoder(l)
@@ -64,7 +65,8 @@ type listReader struct {
 	failed  error
 }
 
-// Read implements io.Reader. It limits the length of a value, because a decoder keeps a value as a whole.
+// Read implements io.Reader. It limits the length of a JSON value, because a json.Decoder holds a whole value in
+// memory.
 func (l *listReader) Read(p []byte) (int, error) {
 	if l.bytes > l.bounds.ItemBytes {
 		l.failed = tooManyBytes("an object of the list", l.bounds.ItemBytes)
@@ -75,7 +77,8 @@ func (l *listReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cause returns the error of Read if Read has refused more bytes. Otherwise it returns the error of the decoder.
+// cause returns the reason why the decoder has failed. This is the error of Read if Read has refused a value that is
+// too long. Otherwise it is err, the error of the decoder.
 func (l *listReader) cause(err error) error {
 	if l.failed != nil {
 		return l.failed

@@ -1,4 +1,4 @@
-// Package bundle reads the manifests of a Bundle or ClusterBundle into objects.
+// Package bundle reads the manifests of a Bundle, ClusterBundle or FederatedOperator into objects.
 //
 //   - A bundle is read as a whole: one refused manifest refuses the bundle, so no manifest is left out silently.
 //   - An object keeps its content, name, namespace, labels and annotations. The API server of a member sets everything
@@ -29,35 +29,36 @@ const (
 	MostObjects = 1000
 	// MostBytes is the maximum size of an object as JSON: 900 KiB.
 	MostBytes = 900 << 10
-	// MostTotalBytes is the maximum size of all objects of a bundle as JSON, and of all its manifests: 16 MiB. In
-	// manifests, each YAML alias is counted with the size of its text.
+	// MostTotalBytes is the maximum size of all objects of a bundle as JSON, and of all its manifests as text: 16 MiB.
+	// Each YAML alias in a manifest counts with the size of the value for which it stands.
 	MostTotalBytes = 16 << 20
-	// MostDepth is the maximum number of maps and lists inside each other, including the object itself.
+	// MostDepth is the maximum depth of an object: of maps and lists that are inside each other. The object itself counts
+	// as one.
 	MostDepth = 64
 )
 
-// ErrNoObjects is the error for a bundle without any object.
+// ErrNoObjects is the error of Read for a bundle without any object.
 var ErrNoObjects = errors.New("it has no objects: a bundle without objects would remove all of its copies; delete the bundle instead")
 
-// Input has all inputs that determine which objects a bundle has.
+// Input has everything that determines the objects of a bundle.
 type Input struct {
-	// Namespace of a Bundle. It is empty for the other kinds.
+	// Namespace is the namespace of a Bundle. It is empty for a ClusterBundle or FederatedOperator.
 	Namespace string
 	// Manifests are spec.manifests.
 	Manifests []runtime.RawExtension
-	// ConfigMaps are in the order of spec.configMaps.
+	// ConfigMaps are the ConfigMaps that spec.configMaps names, in the same order.
 	ConfigMaps []corev1.ConfigMap
-	// Rendered are the objects of a rendered chart.
+	// Rendered are the objects of a Helm chart, see package chart.
 	Rendered []*unstructured.Unstructured
-	// Namespaced reports which kinds are namespaced.
+	// Namespaced tells which kinds are namespaced.
 	Namespaced Namespaced
 }
 
 // Namespaced reports whether a kind is namespaced. known is false if the hub does not serve the kind. An error means
-// that the hub did not answer.
+// that this could not be found out, because the hub did not answer.
 type Namespaced func(schema.GroupKind) (namespaced, known bool, err error)
 
-// NamespacedOn returns a Namespaced that uses the discovery of an API server.
+// NamespacedOn returns a Namespaced that uses the discovery of the mapper's API server.
 func NamespacedOn(mapper meta.RESTMapper) Namespaced {
 	return func(gk schema.GroupKind) (namespaced, known bool, err error) {
 		mapping, err := mapper.RESTMapping(gk)
@@ -71,11 +72,12 @@ func NamespacedOn(mapper meta.RESTMapper) Namespaced {
 	}
 }
 
-// ErrScope means that the manifests could not be read, because the hub has not answered whether a kind is namespaced.
+// ErrScope is the error of Read if the hub has not answered whether a kind is namespaced. The manifests may be valid.
 var ErrScope = errors.New("finding out whether a kind has namespaces")
 
-// Read returns the objects, sorted by group, kind, namespace and name. The error is ErrScope, or lists up to 5
-// problems, each with its manifest. It contains no value of an object. Read does not change the input.
+// Read returns the objects of a bundle, sorted by group, kind, namespace and name. The error is ErrScope, ErrNoObjects,
+// or a list of up to 5 problems, each with its manifest. The error contains no value of an object. Read does not change
+// the input.
 func Read(in Input) ([]*unstructured.Unstructured, error) {
 	var p problems
 	found := readAll(in, &p)
@@ -125,7 +127,7 @@ var (
 	errObjects = fmt.Errorf("it has more than %d objects: split it into several bundles", MostObjects)
 )
 
-// finish returns the object as if a JSON decoder had returned it, and its size as JSON.
+// finish returns the object in the form that a JSON decoder returns, and the size of its JSON.
 func finish(object *unstructured.Unstructured) (*unstructured.Unstructured, int, error) {
 	text := canonical.Bytes(object.Object)
 	if len(text) > MostBytes {
@@ -141,17 +143,18 @@ func finish(object *unstructured.Unstructured) (*unstructured.Unstructured, int,
 const (
 	// mostProblems is the maximum number of problems that an error lists.
 	mostProblems = 5
-	// mostProblem is the maximum length of one problem, in characters. A problem may contain keys and names of any length.
+	// mostProblem is the maximum length of the text of one problem, in characters. The text may contain keys and names of
+	// any length.
 	mostProblem = 600
 )
 
-// problems counts all problems, and keeps the first ones for the error.
+// problems has the first problems of a bundle for the error, and the number of all others.
 type problems struct {
 	listed []string
 	more   int
 }
 
-// add adds a problem of a manifest. where is empty for a problem of the whole bundle.
+// add adds a problem. where describes the manifest with the problem. It is empty for a problem of the whole bundle.
 func (p *problems) add(where string, err error) {
 	if len(p.listed) == mostProblems {
 		p.more++

@@ -24,27 +24,28 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// manifest is one object, with its position in the input.
+// manifest is one object that was read, with its position in the input.
 type manifest struct {
-	// where describes the position of the object for users.
+	// where describes the position of the object in messages to users.
 	where  string
 	object *unstructured.Unstructured
 }
 
-// reader reads documents into manifests, until it reaches a limit.
+// reader reads YAML and JSON documents into objects, until the bundle has too many objects or bytes.
 type reader struct {
 	problems *problems
-	// refuse returns an error for kinds that are not allowed.
+	// refuse returns an error for a kind that is not allowed.
 	refuse func(schema.GroupKind) error
 	found  []manifest
-	// texts caches whether a plain YAML key is a string.
+	// texts caches, for each YAML key without quotes, whether YAML reads the key as a string.
 	texts map[string]bool
-	// objects and bytes are the numbers of all objects and bytes that were read, including refused objects.
+	// objects is the number of all objects that were read, and bytes the number of all bytes. Both include refused
+	// objects.
 	objects, bytes int
 	stopped        bool
 }
 
-// readAll returns the objects of all manifests, ConfigMaps and charts, in their order.
+// readAll returns the objects of all manifests, of all ConfigMaps, and of the rendered chart, in this order.
 func readAll(in Input, p *problems) []manifest {
 	r := &reader{problems: p, refuse: refuseKind, texts: map[string]bool{}}
 	for i, m := range in.Manifests {
@@ -65,7 +66,7 @@ func readAll(in Input, p *problems) []manifest {
 	return r.found
 }
 
-// configMap reads the values by their keys in sorted order.
+// configMap reads the objects in the values of a ConfigMap, sorted by key.
 func (r *reader) configMap(c *corev1.ConfigMap) {
 	values := map[string][]byte{}
 	for key, value := range c.Data {
@@ -77,7 +78,8 @@ func (r *reader) configMap(c *corev1.ConfigMap) {
 	}
 }
 
-// value reads a value of a ConfigMap. In errors, documents are numbered, and empty documents do not count.
+// value reads the documents in one value of a ConfigMap. Errors contain the number of a document, and empty documents
+// do not count.
 func (r *reader) value(where string, value []byte) {
 	if !utf8.Valid(value) {
 		r.problems.add(where, errors.New("the value is not UTF-8: store YAML or JSON there"))
@@ -108,7 +110,8 @@ func (r *reader) value(where string, value []byte) {
 	}
 }
 
-// jsonTexts returns the values of a document that consists only of JSON objects, one after the other.
+// jsonTexts returns the JSON objects of a document that consists of nothing but JSON objects, one after the other. It
+// returns false for any other document.
 func jsonTexts(document []byte) ([]json.RawMessage, bool) {
 	if !utilyaml.IsJSONBuffer(document) {
 		return nil, false
@@ -128,7 +131,7 @@ func jsonTexts(document []byte) ([]json.RawMessage, bool) {
 	}
 }
 
-// json reads one JSON value.
+// json reads a JSON text with one object or one list of objects.
 func (r *reader) json(where string, text []byte) {
 	if !r.count(len(text)) {
 		return
@@ -145,7 +148,7 @@ func (r *reader) json(where string, text []byte) {
 	}
 }
 
-// yaml reads one YAML document. It calls where only if the document is not empty.
+// yaml reads a YAML document with one object or one list of objects. It calls where only if the document is not empty.
 func (r *reader) yaml(where func() string, document []byte) {
 	size, err := r.measure(document)
 	if errors.Is(err, io.EOF) {
@@ -169,7 +172,8 @@ func (r *reader) yaml(where func() string, document []byte) {
 	r.document(where(), value)
 }
 
-// count adds the bytes of a document. It returns false if the reader must stop.
+// count adds the size of a document to the bytes of the bundle. It returns false if the bundle is too large or the
+// reader has stopped before.
 func (r *reader) count(size int) bool {
 	if r.bytes += size; !r.stopped && r.bytes > MostTotalBytes {
 		r.stop(errTotal)
@@ -182,9 +186,9 @@ func (r *reader) stop(err error) {
 	r.stopped = true
 }
 
-// measure returns the size of a YAML document with its aliases replaced. It returns io.EOF for an empty document. It
-// refuses documents that the conversion to JSON would read only in part, or ambiguously. The conversion replaces
-// aliases in memory, and limits their number but not their size.
+// measure returns the size of a YAML document in which each alias is replaced by its value. It returns io.EOF for an
+// empty document. It refuses documents that sigs.k8s.io/yaml, which converts them to JSON, would read only in part or
+// ambiguously. That library limits the number of aliases, but not the memory for their values.
 func (r *reader) measure(document []byte) (int, error) {
 	var root, rest yamlv3.Node
 	decoder := yamlv3.NewDecoder(bytes.NewReader(document))
@@ -200,7 +204,8 @@ func (r *reader) measure(document []byte) (int, error) {
 	return r.size(&root, map[*yamlv3.Node]int{})
 }
 
-// size returns the size of a node with its aliases replaced. anchors has the sizes of earlier nodes with an anchor.
+// size returns the size of a YAML node in which each alias is replaced by its value. anchors has the sizes of the
+// earlier nodes to which an alias may refer.
 func (r *reader) size(n *yamlv3.Node, anchors map[*yamlv3.Node]int) (int, error) {
 	if n.Style&yamlv3.TaggedStyle != 0 {
 		return 0, fmt.Errorf("line %d has the tag %q: remove the tag", n.Line, n.Tag)
@@ -229,8 +234,8 @@ func (r *reader) size(n *yamlv3.Node, anchors map[*yamlv3.Node]int) (int, error)
 	return sum, nil
 }
 
-// isText reports whether sigs.k8s.io/yaml reads a key as a string. The keys yes and 8080 are not strings. The library
-// would convert them to strings, which may equal other keys.
+// isText reports whether sigs.k8s.io/yaml reads a YAML key as a string. It does not read the keys yes and 8080 as
+// strings. It would convert them to strings, which may be equal to other keys of the same map.
 func (r *reader) isText(key *yamlv3.Node) bool {
 	switch {
 	case key.Kind != yamlv3.ScalarNode:

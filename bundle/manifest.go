@@ -2,10 +2,11 @@ package bundle
 
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-// Manifest returns the objects of a text with YAML or JSON documents, in their order. It applies the rules of Read for
-// the form of a manifest. It accepts Secrets, and does not check namespaces and duplicate names.
+// Manifest returns the objects of a text with YAML or JSON documents, in their order. A manifest must have the same
+// form as for Read. Unlike Read, Manifest accepts Secrets, and does not check namespaces or whether two objects have
+// the same name.
 //
-// where describes the text in errors.
+// where describes the text in error messages.
 func Manifest(where, text string) ([]*unstructured.Unstructured, error) {
 	var p problems
 	r := &reader{problems: &p, refuse: refuseUnsendable, texts: map[string]bool{}}

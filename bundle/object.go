@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// document reads an object, or each item of a list.
+// document reads a decoded document, which is one object or a list of objects.
 func (r *reader) document(where string, value any) {
 	items, isList := itemsOf(value)
 	if !isList {
@@ -27,7 +27,7 @@ func (r *reader) document(where string, value any) {
 	}
 }
 
-// object reads one object.
+// object reads one object, and adds it to the objects that were found, or its error to the problems.
 func (r *reader) object(where string, value any) {
 	if r.stopped {
 		return
@@ -44,8 +44,8 @@ func (r *reader) object(where string, value any) {
 	r.found = append(r.found, manifest{where: where, object: object})
 }
 
-// itemsOf returns the items of a v1 List, or of a list of a kind such as apps/v1 DeploymentList. A custom resource
-// whose kind ends with List is not a list, because it has a name.
+// itemsOf returns the items of a list: of a v1 List, or of a list of one kind such as apps/v1 DeploymentList. isList is
+// false for any other value, and for a custom resource whose kind ends with List, which has a name.
 func itemsOf(value any) (items []any, isList bool) {
 	list, _ := value.(map[string]any)
 	kind, _ := list["kind"].(string)
@@ -74,8 +74,8 @@ func groupOf(object map[string]any) string {
 	return group
 }
 
-// clean returns a copy of the object with only the fields that a manifest may set. It calls refuse with the kind of the
-// object.
+// clean returns a copy of an object with only the fields that a manifest may set. The status is left out, and most
+// metadata. If refuse returns an error for the object's kind, clean returns this error.
 func clean(value any, refuse func(schema.GroupKind) error) (*unstructured.Unstructured, error) {
 	in, ok := value.(map[string]any)
 	if !ok {
@@ -122,7 +122,7 @@ func kindOf(object map[string]any) (schema.GroupKind, error) {
 	return schema.GroupKind{Group: gv.Group, Kind: kind}, nil
 }
 
-// refuseKind refuses kinds that no bundle may contain.
+// refuseKind returns an error for a kind that no bundle may contain. Secrets are among these kinds.
 func refuseKind(gk schema.GroupKind) error {
 	if hubv1.IsSecret(gk) {
 		return errors.New("it is a Secret: create the Secret on the hub and select it with a placement")
@@ -130,7 +130,7 @@ func refuseKind(gk schema.GroupKind) error {
 	return refuseUnsendable(gk)
 }
 
-// refuseUnsendable refuses kinds that must not be sent to members in a manifest.
+// refuseUnsendable returns an error for a kind that is never sent to members: a nested List, or a kind of Hanse itself.
 func refuseUnsendable(gk schema.GroupKind) error {
 	switch {
 	case gk == schema.GroupKind{Kind: "List"}:
@@ -141,7 +141,8 @@ func refuseUnsendable(gk schema.GroupKind) error {
 	return nil
 }
 
-// cleanMetadata returns the name, namespace, labels and annotations.
+// cleanMetadata returns only the name, namespace, labels and annotations of the metadata. It returns an error if one of
+// them is invalid.
 func cleanMetadata(value any) (map[string]any, error) {
 	in, ok := value.(map[string]any)
 	if !ok {
@@ -176,7 +177,8 @@ func cleanMetadata(value any) (map[string]any, error) {
 	return out, nil
 }
 
-// cleanTexts returns valid labels or annotations.
+// cleanTexts returns the labels or annotations of an object. It returns an error if a value is not a string, or if a
+// key has the prefix hanse.dev/.
 func cleanTexts(field string, value any) (map[string]any, error) {
 	in, ok := value.(map[string]any)
 	if !ok && value != nil {
@@ -197,7 +199,7 @@ func cleanTexts(field string, value any) (map[string]any, error) {
 	return out, nil
 }
 
-// isDeeper reports whether the value has more than the given number of maps and lists inside each other.
+// isDeeper reports whether more than the given number of maps and lists are inside each other in the value.
 func isDeeper(value any, most int) bool {
 	deeper := func(child any) bool { return isDeeper(child, most-1) }
 	switch v := value.(type) {

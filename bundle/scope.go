@@ -11,16 +11,18 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// scopes determines which namespaces the objects of a bundle may have.
+// scopes checks and sets the namespaces of the objects of a bundle.
 type scopes struct {
-	// namespace of a Bundle. It is empty for a ClusterBundle.
+	// namespace is the namespace of a Bundle. It is empty for a ClusterBundle or FederatedOperator.
 	namespace  string
 	namespaced Namespaced
-	// defined has the kinds that the bundle itself defines, and whether they are namespaced.
+	// defined has the kinds that the CustomResourceDefinitions of the bundle define. The value is true for a namespaced
+	// kind.
 	defined map[schema.GroupKind]bool
 }
 
-// definedKinds returns the scopes of the kinds that the CustomResourceDefinitions among the objects define.
+// definedKinds returns the kinds that the CustomResourceDefinitions among the objects define. The value is true for a
+// namespaced kind.
 func definedKinds(found []manifest) map[schema.GroupKind]bool {
 	out := map[schema.GroupKind]bool{}
 	for _, m := range found {
@@ -36,8 +38,9 @@ func IsDefinition(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
 }
 
-// DefinedKind returns the kind that a CustomResourceDefinition defines, and whether the kind is namespaced. ok is false
-// for another object, and for a definition with a wrong scope, which members refuse.
+// DefinedKind returns the kind that a CustomResourceDefinition defines, and whether this kind is namespaced. ok is
+// false for an object of another kind. It is also false if spec.scope has an invalid value, because members refuse such
+// a definition.
 func DefinedKind(o *unstructured.Unstructured) (gk schema.GroupKind, namespaced, ok bool) {
 	if !IsDefinition(o) {
 		return gk, false, false
@@ -49,7 +52,8 @@ func DefinedKind(o *unstructured.Unstructured) (gk schema.GroupKind, namespaced,
 	return gk, namespaced, namespaced || scope == string(apiextensionsv1.ClusterScoped)
 }
 
-// place sets the namespace of a Bundle's object, and refuses wrong namespaces.
+// place checks the namespace of an object. It sets the namespace if the object belongs to a Bundle, which has objects
+// of its own namespace only.
 func (s scopes) place(object *unstructured.Unstructured) error {
 	gk := object.GroupVersionKind().GroupKind()
 	namespaced, known, err := s.of(gk)
@@ -90,8 +94,9 @@ func (s scopes) place(object *unstructured.Unstructured) error {
 
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
-// of returns whether a kind is namespaced. The answer of the hub takes precedence over the definitions in the bundle.
-// The error is ErrScope.
+// of reports whether a kind is namespaced. known is false if this cannot be found out. If the hub does not serve the
+// kind, the CustomResourceDefinitions in the bundle decide. This is not done for a Bundle, because a Bundle cannot
+// contain CustomResourceDefinitions. The error wraps ErrScope.
 func (s scopes) of(gk schema.GroupKind) (namespaced, known bool, err error) {
 	if gk == namespaceKind {
 		return false, true, nil

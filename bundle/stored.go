@@ -25,28 +25,28 @@ const (
 
 var errNotManifest = errors.New("it is not a stored manifest")
 
-// mostStored is the maximum size of a stored manifest as JSON, in bytes. No API server accepts an object of that size.
+// mostStored is the maximum size of a stored manifest as JSON when it is decompressed, in bytes. No API server accepts
+// an object of that size.
 const mostStored = 16 << 20
 
-// Stored is an object of a bundle in the form in which the hub stores it: in a Secret in the hub's namespace. The name
-// of the Secret depends on the identity of the object, so that an object belongs to at most one bundle.
+// Stored is an object of a bundle as the hub stores it: in a Secret in hanse-system. The identity of the object
+// determines the name of the Secret, so that an object belongs to at most one bundle.
 //
-// An object with a removal time is deleted, because the hub has decided so. If the Secret is missing, the object need
-// not be deleted, because a user may have deleted the Secret.
+// If Removed is set, the hub has decided to delete the object, and its copies are withdrawn. If only the Secret is
+// missing, the copies stay, because a user may have deleted the Secret by mistake.
 type Stored struct {
 	Bundle hubv1.ObjectBundle
-	// UID of the bundle.
+	// UID is the UID of the bundle.
 	UID types.UID
-	// Generation of the object. It increases with each change of the manifest.
+	// Generation of the object. The hub increases it with each change of the manifest.
 	Generation int64
-	// Manifest of the object: apiVersion, kind, metadata with name, namespace, labels and annotations, and the other
-	// fields.
+	// Manifest is the object as the bundle has it: its metadata has only name, namespace, labels and annotations.
 	Manifest *unstructured.Unstructured
-	// Removed is the time of the decision to delete the object. It is zero if the object is not deleted.
+	// Removed is the time at which the hub decided to delete the object. It is zero if the object is not deleted.
 	Removed time.Time
 }
 
-// Secret returns the Secret that stores the object in the hub's namespace.
+// Secret returns the Secret that stores the object. namespace is the namespace of the Secret.
 func (s Stored) Secret(namespace string) (*corev1.Secret, error) {
 	raw, err := s.Manifest.MarshalJSON()
 	if err != nil {
@@ -72,7 +72,7 @@ func (s Stored) Secret(namespace string) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// ReadStored is the inverse of Stored.Secret.
+// ReadStored returns the object that a Secret stores. It is the inverse of Stored.Secret.
 func ReadStored(secret *corev1.Secret) (Stored, error) {
 	fail := func(err error) (Stored, error) {
 		return Stored{}, fmt.Errorf("reading Secret %s/%s: %w", secret.Namespace, secret.Name, err)
@@ -104,7 +104,8 @@ func ReadStored(secret *corev1.Secret) (Stored, error) {
 	return s, nil
 }
 
-// Template returns the object in the form of a hub object. secret is the Secret that stores it.
+// Template returns the object in the form of a hub object: with UID, generation and other metadata that an API server
+// would set. secret is the Secret that stores the object.
 func (s Stored) Template(secret metav1.Object) *unstructured.Unstructured {
 	u := s.Manifest
 	u.SetUID(s.UID)
@@ -124,8 +125,8 @@ func (s Stored) Template(secret metav1.Object) *unstructured.Unstructured {
 	return u
 }
 
-// Patch returns a merge patch that brings the Secret of an earlier state of the object to this state. The Secret must
-// still have the resourceVersion.
+// Patch returns a merge patch for the Secret that stores an earlier state of the object. The patch changes the Secret
+// to this state. It fails if the Secret does not have this resourceVersion any more.
 func (s Stored) Patch(resourceVersion string) ([]byte, error) {
 	secret, err := s.Secret("")
 	if err != nil {
@@ -140,7 +141,7 @@ func (s Stored) Patch(resourceVersion string) ([]byte, error) {
 	})
 }
 
-// ManifestOf is the inverse of Template. It returns the manifest in a template that Template has returned.
+// ManifestOf returns the manifest of a hub object that Template has returned. It is the inverse of Template.
 func ManifestOf(template *unstructured.Unstructured) *unstructured.Unstructured {
 	out := template.DeepCopy()
 	for _, field := range []string{"uid", "generation", "resourceVersion", "creationTimestamp", "deletionTimestamp"} {

@@ -1,7 +1,7 @@
-// Package canonical writes values of unstructured objects as canonical JSON: equal values give equal text.
+// Package canonical writes the values of unstructured objects as canonical JSON: equal values give the same bytes.
 //
-// Annotations of copies and rows of bindings contain digests and hashes of this text. If the format changed, the hub
-// would apply every copy again.
+// Annotations of copies and rows of bindings contain digests and hashes of this JSON. If the format changed, all
+// digests would change, and the hub would apply every copy again.
 package canonical
 
 import "encoding/json"

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Compress returns a text compressed by gzip. Equal texts give equal results.
+// Compress returns the text compressed by gzip. Equal texts give the same bytes.
 func Compress(text []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
@@ -19,7 +19,7 @@ func Compress(text []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Decompress is the inverse of Compress. It returns an error if the decompressed text has more than most bytes.
+// Decompress returns the text that Compress has compressed. It returns an error if the text has more than most bytes.
 func Decompress(compressed []byte, most int) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {

@@ -5,11 +5,12 @@ import (
 	"crypto/sha256"
 )
 
-// Key is the secret of a hub for hashes of its objects. Without the key, a user who can read a hash cannot guess the
-// content.
+// Key is a secret of the hub that goes into the hashes of its objects. Without a key, a user who can read a hash could
+// guess a content, hash it, and compare the hashes.
 type Key []byte
 
-// Sum returns the HMAC-SHA256 of a hash. An empty Key, which only tests use, returns the hash itself.
+// Sum returns the HMAC-SHA256 of a hash with this key. If the key is empty, as in some tests, Sum returns the hash
+// itself.
 func (k Key) Sum(hash []byte) []byte {
 	if len(k) == 0 {
 		return hash

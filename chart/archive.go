@@ -19,28 +19,28 @@ const (
 	MostArchiveBytes = 4 << 20
 	// MostUnpackedBytes is the maximum size of the unpacked archive, including the archives of subcharts: 32 MiB.
 	MostUnpackedBytes = 32 << 20
-	// MostTemplateBytes is the maximum size of one template: 2 MiB. The size limits how deep a template's actions can be
-	// nested.
+	// MostTemplateBytes is the maximum size of one template: 2 MiB. It also limits how deep the actions of a template can
+	// be nested, which needs stack.
 	MostTemplateBytes = 2 << 20
 	// MostFiles is the maximum number of files and folders in an archive, including the archives of subcharts.
 	MostFiles = 2000
-	// MostPathDepth is the maximum number of segments in the path of a file. In the archive of a subchart, the path starts
-	// again.
+	// MostPathDepth is the maximum number of names in the path of a file. For a file in the archive of a subchart, only
+	// the path in that archive counts.
 	MostPathDepth = 24
-	// MostSubchartDepth is the maximum number of archives inside each other.
+	// MostSubchartDepth is the maximum number of archives that are inside each other, including the outermost one.
 	MostSubchartDepth = 5
 )
 
-// unpacking reads an archive and the archives inside it. The limits apply to all of them together.
+// unpacking reads an archive and the archives of subcharts inside it. The limits apply to all these archives together.
 type unpacking struct {
 	files []*archive.BufferedFile
 	names map[string]bool
-	// bytes and entries are the bytes and entries that may still be read.
+	// bytes and entries are the numbers of bytes and tar entries that may still be read.
 	bytes, entries int64
 }
 
-// unpack returns the files of an archive. The archives of subcharts are unpacked into folders of charts, because helm
-// would unpack them without a common limit.
+// unpack returns the files of an archive. It also unpacks the archives of subcharts, each into a folder inside the
+// folder charts. Otherwise helm would unpack them, without a common limit.
 func unpack(text []byte) ([]*archive.BufferedFile, error) {
 	u := &unpacking{names: map[string]bool{}, bytes: MostUnpackedBytes, entries: MostFiles}
 	if err := u.archive("", text, MostSubchartDepth); err != nil {
@@ -49,7 +49,8 @@ func unpack(text []byte) ([]*archive.BufferedFile, error) {
 	return u.files, nil
 }
 
-// archive reads an archive. The paths of its files get the prefix.
+// archive reads one archive. It puts the prefix before the paths of the files. depth is how many archives may still be
+// inside each other.
 func (u *unpacking) archive(prefix string, text []byte, depth int) error {
 	if depth == 0 {
 		return fmt.Errorf("%s: more than %d archives are in each other", prefix, MostSubchartDepth)
@@ -81,7 +82,7 @@ func (u *unpacking) archive(prefix string, text []byte, depth int) error {
 
 var errUnpacked = fmt.Errorf("it has more than %d bytes unpacked", MostUnpackedBytes)
 
-// entry reads one entry.
+// entry reads one entry of the tar archive, and adds its file to the files.
 func (u *unpacking) entry(prefix string, header *tar.Header, content io.Reader, depth int, limited *io.LimitedReader) error {
 	if u.entries--; u.entries < 0 {
 		return fmt.Errorf("it has more than %d files", MostFiles)
@@ -130,7 +131,8 @@ func (u *unpacking) add(name string, text []byte) error {
 	return nil
 }
 
-// nameOf returns the path of an entry, without ./ at the start and without / at the end.
+// nameOf returns the path of a tar entry, without ./ at the start and / at the end. A path that is absolute, too deep,
+// or has .. in it is an error.
 func nameOf(name string) (string, error) {
 	short := strings.TrimSuffix(strings.TrimPrefix(name, "./"), "/")
 	switch {
@@ -148,13 +150,14 @@ func nameOf(name string) (string, error) {
 	return short, nil
 }
 
-// subchart reports whether a file is the archive of a subchart. Helm ignores names that begin with . or _.
+// subchart reports whether a file is the archive of a subchart. Helm ignores archives whose names begin with . or _.
 func subchart(name string) bool {
 	folder, file := path.Split(name)
 	return inCharts(folder) && path.Ext(file) == ".tgz" && !strings.HasPrefix(file, "_") && !strings.HasPrefix(file, ".")
 }
 
-// inCharts reports whether a folder is charts/, or the charts folder of a subchart such as charts/NAME/charts/.
+// inCharts reports whether a folder has subcharts. It is the folder charts of the chart, or of a subchart, such as
+// charts/NAME/charts/.
 func inCharts(folder string) bool {
 	names := strings.Split(strings.TrimSuffix(folder, "/"), "/")
 	for i := 0; i < len(names); i += 2 {
@@ -165,7 +168,7 @@ func inCharts(folder string) bool {
 	return len(names)%2 == 1
 }
 
-// Pack returns the chart of a folder as an archive, without the files that its .helmignore names. Equal files give
+// Pack returns the chart in a folder as an archive, without the files that its .helmignore excludes. Equal files give
 // equal archives. Pack follows symbolic links.
 func Pack(folder string) ([]byte, error) {
 	c, err := loader.LoadDir(folder)

@@ -1,15 +1,15 @@
-// Package chart renders Helm charts into objects, with helm as a library.
+// Package chart renders Helm charts into Kubernetes objects. It uses helm as a library.
 //
-// The package only renders. A template can read the archive, the values and the capabilities of Input, and nothing
-// else: no cluster, network, file or environment variable.
+// The package installs nothing. A template can read the archive, the values and the capabilities of Input, and nothing
+// else: no cluster, no network, no other file and no environment variable.
 //   - lookup returns nothing, as helm does without a cluster. Rendered.Lookups names the templates that use it.
 //   - getHostByName returns an empty text, and env and expandenv do not exist.
 //   - A values.schema.json may refer to itself only. Helm's own validation would read files and URLs.
 //   - A chart is rendered twice. Different results are an error, because a chart that makes passwords or certificates
 //     would change them at each rendering.
 //
-// Limits restrict the size of the archive, the size of the result, and the time. They do not restrict memory: see
-// Render.
+// The package limits the size of the archive, the size of the result, and the time of a rendering. It does not limit
+// memory: see Render.
 package chart
 
 import (
@@ -25,78 +25,82 @@ import (
 )
 
 const (
-	// MostTime is the maximum duration of a rendering: 2 minutes. A large chart takes half a second, or longer on a busy
-	// machine.
+	// MostTime is the maximum duration of a rendering: 2 minutes. The rendering of a large chart takes half a second, or
+	// longer on a busy machine.
 	MostTime = 2 * time.Minute
-	// MostRenderedBytes is the maximum size of all rendered templates and CRDs: 16 MiB.
+	// MostRenderedBytes is the maximum size of all rendered templates and of the files in the folders crds: 16 MiB.
 	MostRenderedBytes = 16 << 20
-	// DefaultKubernetes is the version for templates if Input has no version. It is the version of the client libraries.
+	// DefaultKubernetes is the Kubernetes version that templates see if Input has no version. It is the version of the
+	// Kubernetes client libraries.
 	DefaultKubernetes = "v1.36.0"
 )
 
 var (
-	// ErrNonDeterministic is the error for a chart that renders differently each time.
+	// ErrNonDeterministic is the error for a chart that two renderings with equal inputs render differently.
 	ErrNonDeterministic = errors.New("two renderings differ: set the values from which the template makes this field, or remove the random function or the time from it")
 	// ErrTime is the error for a chart that does not render within MostTime.
 	ErrTime = fmt.Errorf("it does not render within %s: look for a loop in its templates", MostTime)
 )
 
-// Input has all inputs that determine the objects of a chart.
+// Input has everything that determines the objects of a chart.
 type Input struct {
 	// Archive is a gzipped tar archive, as helm package writes it.
 	Archive []byte
-	// Digest that the archive must have, such as sha256:2c26... Empty means that any archive is accepted.
+	// Digest is the digest that the archive must have, such as sha256:2c26... If it is empty, any archive is accepted.
 	Digest string
-	// Release is the name of the release; empty means the name of the chart.
+	// Release is the name of the Helm release. If it is empty, the name of the chart is used.
 	Release string
-	// Namespace of the release; required.
+	// Namespace is the namespace of the Helm release. It is required.
 	Namespace string
 	// Values replace values of the chart. A later entry replaces values of an earlier one, as with helm's flag -f.
 	Values []map[string]any
-	// Kubernetes is the version of the cluster, such as v1.36.2; empty means DefaultKubernetes.
+	// Kubernetes is the Kubernetes version that templates see, such as v1.36.2. If it is empty, DefaultKubernetes is used.
 	Kubernetes string
-	// APIVersions that the cluster serves, such as apps/v1 or apps/v1/Deployment. Empty means KubernetesAPIVersions.
+	// APIVersions are the API versions and kinds that templates see as served, such as apps/v1 or apps/v1/Deployment. If
+	// the list is empty, KubernetesAPIVersions is used.
 	APIVersions []string
 }
 
-// Rendered is a rendered chart. All lists are sorted, so that equal Inputs give equal results.
+// Rendered is the result of rendering a chart. Its lists are sorted, so that equal Inputs give equal results.
 type Rendered struct {
 	Name, Version, AppVersion string
-	// Digest of the archive.
+	// Digest is the SHA-256 digest of the archive.
 	Digest string
-	// Definitions are the CustomResourceDefinitions, from the folder crds and from templates.
+	// Definitions are the CustomResourceDefinitions of the chart, from the folders crds and from templates.
 	Definitions []*unstructured.Unstructured
-	// Objects are all other objects. For kinds of Kubernetes, and for kinds in Definitions, it is known whether they are
-	// namespaced. A namespaced object without a namespace gets the namespace of the release, and a cluster-scoped object
-	// loses its namespace. Objects of other kinds are not changed.
+	// Objects are the other objects of the chart. Namespaced objects without a namespace have the namespace of the
+	// release, and cluster-scoped objects have none. This is so for kinds of Kubernetes and for kinds in Definitions. For
+	// other kinds, it is not known whether they are namespaced, and their objects are not changed.
 	Objects []*unstructured.Unstructured
-	// Hooks are objects that helm creates at certain steps of a release. They are not in the other lists.
+	// Hooks are the objects with the annotation helm.sh/hook, which helm creates at certain steps of a release. They are
+	// not in the other lists.
 	Hooks []Hook
-	// Lookups are the templates that call the function lookup. A call inside a text that a template passes to tpl is not
-	// found.
+	// Lookups are the paths of the templates that call the function lookup, which finds no object here. A call in a text
+	// that a template passes to the function tpl is not detected.
 	Lookups []string
 }
 
 // Hook is an object with the annotation helm.sh/hook.
 type Hook struct {
 	Object *unstructured.Unstructured
-	// Events such as pre-install, in the order of the annotation. The old name test-success is changed to test.
+	// Events are the events of the hook, such as pre-install, in the order of the annotation. The old name test-success is
+	// replaced by test.
 	Events []string
-	// Weight orders the hooks of an event. Hooks with a lower weight are created first.
+	// Weight orders the hooks of one event. Helm creates hooks with a lower weight first.
 	Weight int
 	// Test is true if one of the events is test.
 	Test bool
 	// Definition is true if the object is a CustomResourceDefinition.
 	Definition bool
-	// Ignored is true if helm does not know one of the events, such as crd-install. Helm then never creates the object.
+	// Ignored is true if helm does not know one of the events, such as crd-install. Helm never creates such an object.
 	Ignored bool
 }
 
 // Render renders a chart. It does not change the Input.
 //
-// Render returns after MostTime at the latest, or when ctx ends. A template that does not end cannot be stopped, so
-// that its goroutine goes on. A template can also use any amount of memory, or the whole stack, which ends the process.
-// A program that must not end renders charts of other authors by package child.
+// Render returns after MostTime at the latest, or when ctx ends. A template that does not end cannot be stopped: its
+// goroutine goes on after Render has returned. A template can also use up the memory or the stack, which ends the
+// process. A program that must not end uses package child to render charts of other authors.
 func Render(ctx context.Context, in Input) (Rendered, error) {
 	digest, err := check(in)
 	if err != nil {
@@ -131,7 +135,7 @@ func Render(ctx context.Context, in Input) (Rendered, error) {
 	}
 }
 
-// check checks the archive, and returns its digest.
+// check checks the size and the digest of the archive, and returns the digest.
 func check(in Input) (string, error) {
 	if len(in.Archive) > MostArchiveBytes {
 		return "", fmt.Errorf("the archive has %d bytes: at most %d are allowed", len(in.Archive), MostArchiveBytes)
@@ -143,13 +147,14 @@ func check(in Input) (string, error) {
 	return digest, nil
 }
 
-// render renders the chart twice and reads the result.
+// render renders the chart twice, compares the two results, and reads the objects.
 func render(ctx context.Context, in Input) (Rendered, error) {
 	files, err := unpack(in.Archive)
 	if err != nil {
 		return Rendered{}, fmt.Errorf("reading the archive: %w", err)
 	}
-	// The two times differ in each field. A template that prints only the year is therefore detected, too.
+	// The two times differ in each of their fields. Even a template that prints only the year therefore renders
+	// differently.
 	first, err := execute(in, files, time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC))
 	if err != nil {
 		return Rendered{}, err

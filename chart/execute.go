@@ -19,17 +19,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// rendering is the result of one rendering.
+// rendering is the result of rendering the templates of a chart once.
 type rendering struct {
 	chart *helmchart.Chart
-	// texts are the rendered templates by their paths. They do not include notes and partial templates.
+	// texts has the rendered templates by their paths. Notes, partial templates and empty results are left out.
 	texts map[string]string
 }
 
-// KubernetesAPIVersions returns the API versions of Kubernetes' own client. `helm template` uses the same default.
+// KubernetesAPIVersions returns the API versions that Kubernetes itself serves, according to its client library. The
+// command helm template uses the same list by default.
 func KubernetesAPIVersions() []string { return slices.Clone(common.DefaultVersionSet) }
 
-// ParseValues reads a file of values. If the file has several documents, a later one replaces values of an earlier one.
+// ParseValues reads the YAML of a values file. If the file has several documents, a later document replaces values of
+// an earlier one.
 func ParseValues(text []byte) (map[string]any, error) {
 	values, err := loader.LoadValues(strings.NewReader(string(text)))
 	if err != nil {
@@ -38,7 +40,7 @@ func ParseValues(text []byte) (map[string]any, error) {
 	return values, nil
 }
 
-// execute loads the chart and renders it once. now is the time that templates see.
+// execute loads a chart and renders it once. now is the result of the template function now.
 func execute(in Input, files []*archive.BufferedFile, now time.Time) (rendering, error) {
 	c, err := load(files)
 	if err != nil {
@@ -75,7 +77,7 @@ func execute(in Input, files []*archive.BufferedFile, now time.Time) (rendering,
 	return rendering{chart: c, texts: texts}, nil
 }
 
-// load reads the files of a chart that can be installed.
+// load reads the files of a chart. A chart that cannot be installed, such as a library chart, is an error.
 func load(files []*archive.BufferedFile) (*helmchart.Chart, error) {
 	c, err := loader.LoadFiles(files)
 	if err != nil {
@@ -93,8 +95,8 @@ func load(files []*archive.BufferedFile) (*helmchart.Chart, error) {
 	return c, nil
 }
 
-// prepare checks the size of templates. It also sorts the subcharts, because helm's loader returns them in random
-// order.
+// prepare checks the sizes of the templates of a chart and its subcharts. It also sorts the subcharts, because helm's
+// loader returns them in random order.
 func prepare(c *helmchart.Chart) error {
 	for _, t := range c.Templates {
 		if len(t.Data) > MostTemplateBytes {
@@ -114,7 +116,8 @@ func prepare(c *helmchart.Chart) error {
 	return nil
 }
 
-// renderValues removes subcharts that are turned off, and returns the checked values for the templates.
+// renderValues removes the subcharts that the values turn off. It returns the values for the templates, after it has
+// checked them against the schemas of the chart.
 func renderValues(in Input, c *helmchart.Chart, capabilities *common.Capabilities) (common.Values, error) {
 	release := in.Release
 	if release == "" {
@@ -151,7 +154,8 @@ func renderValues(in Input, c *helmchart.Chart, capabilities *common.Capabilitie
 	return top, nil
 }
 
-// complete returns an error if the archive lacks a subchart that is turned on.
+// complete returns an error if a subchart that the chart requires is not in the archive. Subcharts that are turned off
+// were removed before.
 func complete(c *helmchart.Chart) error {
 	for _, want := range c.Metadata.Dependencies {
 		if !slices.ContainsFunc(c.Dependencies(), func(sub *helmchart.Chart) bool { return sub.Name() == want.Name }) {
@@ -184,10 +188,11 @@ func capabilitiesOf(in Input) (*common.Capabilities, error) {
 	return out, nil
 }
 
-// mostErrorRunes is the maximum length of a text of helm. Such a text may contain templates of any length.
+// mostErrorRunes is the maximum number of characters of an error text of helm. Such a text may contain templates of any
+// length.
 const mostErrorRunes = 1000
 
-// oneLine returns the text of an error of helm on one line.
+// oneLine returns the text of an error of helm on one line, cut to mostErrorRunes.
 func oneLine(err error) string {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if runes := []rune(text); len(runes) > mostErrorRunes {

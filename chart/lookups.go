@@ -9,7 +9,7 @@ import (
 	helmchart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// lookups returns the paths of the templates that call lookup, sorted.
+// lookups returns the sorted paths of the templates that call the function lookup.
 func lookups(c *helmchart.Chart) ([]string, error) {
 	var out []string
 	for _, t := range c.Templates {
@@ -38,7 +38,7 @@ func lookups(c *helmchart.Chart) ([]string, error) {
 	return out, nil
 }
 
-// calls reports whether a part of a template calls a function.
+// calls reports whether this part of a template calls the function with this name.
 func calls(node parse.Node, function string) bool {
 	any := func(nodes ...parse.Node) bool {
 		return slices.ContainsFunc(nodes, func(n parse.Node) bool { return calls(n, function) })

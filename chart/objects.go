@@ -17,7 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/bundle"
 )
 
-// objects reads the rendered texts and the files of the folders crds.
+// objects reads the objects in the rendered templates and in the files of the folders crds. namespace is the namespace
+// of the release.
 func (r rendering) objects(namespace string) (Rendered, error) {
 	out := Rendered{Name: r.chart.Name(), Version: r.chart.Metadata.Version, AppVersion: r.chart.AppVersion()}
 	places := map[*unstructured.Unstructured]string{}
@@ -70,8 +71,8 @@ func (r rendering) objects(namespace string) (Rendered, error) {
 	return out, err
 }
 
-// readTemplate reads the objects of a rendered template. It splits documents as helm does, which accepts text after ---
-// on the same line.
+// readTemplate reads the objects of a rendered template. It separates documents as helm does, which accepts text after
+// --- on the same line.
 func readTemplate(where, text string) ([]*unstructured.Unstructured, error) {
 	documents := releaseutil.SplitManifests(text)
 	keys := slices.Collect(maps.Keys(documents))
@@ -91,7 +92,8 @@ func readTemplate(where, text string) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// once refuses an object that the chart contains twice. The lists of objects are sorted.
+// once returns an error if the chart contains an object twice. objects is a concatenation of sorted lists, so equal
+// objects are neighbours.
 func once(objects []*unstructured.Unstructured, places map[*unstructured.Unstructured]string) error {
 	for i := 1; i < len(objects); i++ {
 		a, b := objects[i-1], objects[i]
@@ -102,13 +104,13 @@ func once(objects []*unstructured.Unstructured, places map[*unstructured.Unstruc
 	return nil
 }
 
-// hookEvents are the events that helm knows.
+// hookEvents are the events of hooks that helm knows.
 var hookEvents = []release.HookEvent{
 	release.HookPreInstall, release.HookPostInstall, release.HookPreDelete, release.HookPostDelete, release.HookPreUpgrade,
 	release.HookPostUpgrade, release.HookPreRollback, release.HookPostRollback, release.HookTest,
 }
 
-// hookOf reads helm's annotations of hooks.
+// hookOf returns an object as a Hook, with the data of helm's annotations. It returns false if the object is no hook.
 func hookOf(object *unstructured.Unstructured) (Hook, bool) {
 	annotations := object.GetAnnotations()
 	text, isHook := annotations[release.HookAnnotation]
@@ -129,7 +131,8 @@ func hookOf(object *unstructured.Unstructured) (Hook, bool) {
 	return h, true
 }
 
-// equal returns an error that names the first template, object and field that differ. Comments may differ.
+// equal returns an error if two renderings of a chart differ in an object. The error names the first template, object
+// and field that differ. Differences in comments are no error.
 func (r rendering) equal(other rendering) error {
 	names := maps.Clone(r.texts)
 	maps.Copy(names, other.texts)
@@ -157,7 +160,8 @@ func (r rendering) equal(other rendering) error {
 	return nil
 }
 
-// firstDifference returns the path of the first field, in the order of keys, that differs.
+// firstDifference returns the path of the first field in which the values a and b differ, in the order of keys. It
+// returns false if they are equal.
 func firstDifference(path string, a, b any) (string, bool) {
 	switch x := a.(type) {
 	case map[string]any:

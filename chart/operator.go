@@ -16,15 +16,17 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Sources return the ConfigMaps and the fetched archive for the chart of an operator.
+// Sources give access to the ConfigMaps and the fetched archive that the chart of an operator uses.
 type Sources struct {
-	// ConfigMap returns a ConfigMap of hanse-system. It is nil for a missing optional ConfigMap.
+	// ConfigMap returns the ConfigMap with this name in hanse-system. If optional is true and the ConfigMap does not
+	// exist, it returns nil.
 	ConfigMap func(name string, optional bool) (*corev1.ConfigMap, error)
-	// Fetched is the archive that was fetched from spec.repository.
+	// Fetched is the archive that the caller has fetched from spec.chart.repository. It is nil if the archive is in a
+	// ConfigMap.
 	Fetched []byte
 }
 
-// InputOf returns the input for rendering the chart of an operator.
+// InputOf returns the Input with which the chart of an operator is rendered.
 func InputOf(spec *hubv1.OperatorChart, sources Sources) (Input, error) {
 	in := Input{
 		Archive: sources.Fetched, Digest: spec.Digest, Release: spec.ReleaseName, Namespace: spec.Namespace, Kubernetes: spec.KubernetesVersion,
@@ -62,7 +64,7 @@ func InputOf(spec *hubv1.OperatorChart, sources Sources) (Input, error) {
 	return in, nil
 }
 
-// valuesIn returns the values in a ConfigMap. It returns none if the ConfigMap is nil.
+// valuesIn returns the values that a ConfigMap has under the key of from. It returns no values if the ConfigMap is nil.
 func valuesIn(m *corev1.ConfigMap, from hubv1.ValuesSource) (map[string]any, error) {
 	if m == nil {
 		return nil, nil
@@ -82,7 +84,8 @@ func valuesIn(m *corev1.ConfigMap, from hubv1.ValuesSource) (map[string]any, err
 	return values, nil
 }
 
-// archiveIn returns the value of a ConfigMap's key, or of its only key.
+// archiveIn returns the archive that a ConfigMap has under the key. If the key is empty, the ConfigMap must have only
+// one key.
 func archiveIn(m *corev1.ConfigMap, key string) ([]byte, error) {
 	keys := slices.Sorted(maps.Keys(m.BinaryData))
 	if len(keys) == 0 {
@@ -101,8 +104,8 @@ func archiveIn(m *corev1.ConfigMap, key string) ([]byte, error) {
 	return data, nil
 }
 
-// ForMembers returns the objects that members get: definitions and other objects. It leaves out the hooks of tests.
-// Other hooks are an error, unless hooks is Skip.
+// ForMembers returns the objects that members get: the definitions and the other objects of the chart. Hooks are left
+// out. If hooks is not Skip, a hook is an error, except a test or a hook that helm itself ignores.
 func (r Rendered) ForMembers(hooks hubv1.ChartHooks) ([]*unstructured.Unstructured, error) {
 	if hooks != hubv1.ChartHooksSkip {
 		for _, h := range r.Hooks {

@@ -11,10 +11,10 @@ import (
 	helmchart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// mostFaults is the maximum number of invalid values that an error lists.
+// mostFaults is the maximum number of invalid values that an error names.
 const mostFaults = 5
 
-// validate checks values against the schemas of a chart and its subcharts.
+// validate checks values against the JSON schemas of a chart and its subcharts.
 func validate(c *helmchart.Chart, values map[string]any) error {
 	if c.Schema != nil {
 		schema, err := compile(c.Schema)
@@ -39,7 +39,7 @@ func validate(c *helmchart.Chart, values map[string]any) error {
 	return nil
 }
 
-// compile compiles a schema that has no references to other documents.
+// compile compiles a JSON schema. A reference to another document is an error.
 func compile(text []byte) (*jsonschema.Schema, error) {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -55,12 +55,12 @@ func compile(text []byte) (*jsonschema.Schema, error) {
 
 type noLoader struct{}
 
-// Load refuses schemas in files and at URLs.
+// Load returns an error for each file or URL to which a schema refers, because nothing outside the chart is read.
 func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("it refers to %s: put that schema into $defs, as nothing outside of the chart is read", url)
 }
 
-// faults returns the innermost causes of an error, with the paths of the values.
+// faults returns a text with the values that a schema does not allow: the path of each value, and the reason.
 func faults(err error) string {
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
@@ -81,7 +81,7 @@ func faults(err error) string {
 	return oneLine(errors.New(strings.Join(texts, "; ")))
 }
 
-// valuePath returns a JSON pointer in dot notation: image.tag for /image/tag.
+// valuePath returns a JSON pointer to a value as helm users write paths: image.tag for /image/tag.
 func valuePath(pointer string) string {
 	if pointer == "" {
 		return "the values"

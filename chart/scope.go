@@ -49,12 +49,12 @@ var clusterScoped = sets.New(
 	schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttachment"},
 	schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttributesClass"},
 	schema.GroupKind{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"},
-	// The client does not register the API groups of these kinds.
+	// The scheme of the Kubernetes client does not have the API groups of these kinds.
 	schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"},
 	schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"},
 )
 
-// Namespaced reports whether a kind of Kubernetes is namespaced. known is false for all other kinds.
+// Namespaced reports whether a kind of Kubernetes is namespaced. known is false if the kind is not one of Kubernetes.
 func Namespaced(gk schema.GroupKind) (namespaced, known bool) {
 	if clusterScoped.Has(gk) {
 		return false, true
@@ -63,7 +63,7 @@ func Namespaced(gk schema.GroupKind) (namespaced, known bool) {
 	return known, known
 }
 
-// scopes tells for each kind of a definition whether it is namespaced.
+// scopes has the kinds that the chart's CustomResourceDefinitions define. The value is true for a namespaced kind.
 type scopes map[schema.GroupKind]bool
 
 func scopesWith(definitions []*unstructured.Unstructured) scopes {
@@ -76,8 +76,8 @@ func scopesWith(definitions []*unstructured.Unstructured) scopes {
 	return out
 }
 
-// place gives a namespaced object without a namespace the namespace of the release, and removes the namespace of a
-// cluster-scoped object.
+// place sets the namespace of a namespaced object without a namespace to the namespace of the release. It removes the
+// namespace of a cluster-scoped object. An object of an unknown kind is not changed.
 func (s scopes) place(object *unstructured.Unstructured, namespace string) {
 	gk := object.GroupVersionKind().GroupKind()
 	namespaced, known := Namespaced(gk)

@@ -1,8 +1,8 @@
-// Package credential reads the hub's credentials for a member. It returns when they expire, to which Secret a token is
-// bound, and when the hub must renew them.
+// Package credential reads the credentials with which the hub reaches a member. It tells when they expire, to which
+// Secret a token is bound, and when the hub must renew them.
 //
-// It only parses the credentials and does not check signatures: the member checks them, and the claims of a token give
-// the hub no rights.
+// The package parses a token or certificate without checking its signature. The member checks it, and the claims of a
+// token give no rights on the hub.
 package credential
 
 import (
@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// Account is the name of the hub's ServiceAccount in hanse-system of a member.
+	// Account is the name of the ServiceAccount in a member's namespace hanse-system that the hub uses.
 	Account = "hanse"
-	// Lifetime is the lifetime of a token that hansectl requests by default.
+	// Lifetime is the default lifetime of the tokens that hansectl requests.
 	Lifetime = 30 * 24 * time.Hour
-	// LastingSecret is the Secret with a token that does not expire. Earlier versions of hansectl created it; the chart
-	// hanse-member creates it on request.
+	// LastingSecret is the name of the Secret with a token that does not expire. Earlier versions of hansectl created it,
+	// and the chart hanse-member creates it on request.
 	LastingSecret = "hanse-token"
 
 	// SecretType is the type of the Secrets to which tokens are bound. These Secrets contain no data.
@@ -38,29 +38,30 @@ const (
 	longestUID   = 64
 )
 
-// TokenSecrets are the Secrets in a member's namespace hanse-system to which tokens are bound. A hub needs two, because
-// it uses a new token before it revokes the old one. With four, two hubs can share a member.
+// TokenSecrets are the names of the Secrets in a member's namespace hanse-system to which tokens are bound. A token is
+// valid only while its Secret exists. One hub needs two of them, because it uses a new token before it revokes the old
+// one. With four, two hubs can use one member.
 var TokenSecrets = []string{"hanse-token-a", "hanse-token-b", "hanse-token-c", "hanse-token-d"}
 
-// ErrNoRoom means that every one of TokenSecrets exists on the member. A new token therefore has no Secret to be bound
-// to.
+// ErrNoRoom means that all Secrets in TokenSecrets already exist on the member, so that a new token cannot be bound to
+// any of them.
 var ErrNoRoom = errors.New("all Secrets that tokens are bound to exist")
 
-// Credential contains the data of a token or a client certificate. The zero value means that no credential is known.
+// Credential describes a token or a client certificate. The zero value means that no credential is known.
 type Credential struct {
-	// ID is a hash that distinguishes credentials and reveals nothing of them.
+	// ID is a hash of the credential. It differs between credentials, and reveals nothing of them.
 	ID string
-	// Issued and Expires limit the lifetime of the credential. They are zero if they are unknown. Expires is also zero
-	// if the credential does not expire.
+	// Issued and Expires are the times from which and until which the credential is valid. They are zero if they are
+	// unknown. Expires is also zero if the credential does not expire.
 	Issued, Expires time.Time
-	// Secret is the Secret to which the token is bound: one of TokenSecrets, or LastingSecret. It is empty if the token is
-	// not bound. UID is the UID of the Secret; it is empty for LastingSecret.
+	// Secret is the name of the Secret to which the token is bound: one of TokenSecrets, or LastingSecret. It is empty if
+	// the token is not bound to such a Secret. UID is the UID of this Secret. UID is empty for LastingSecret.
 	Secret, UID string
-	// Own is true for a token of the hub's own ServiceAccount. That account may request another token.
+	// Own is true for a token of the ServiceAccount Account. With such a token, the hub may request another token.
 	Own bool
 }
 
-// Of returns the data of a token. If token is empty, it returns the data of the client certificate in PEM.
+// Of returns the description of a token. If token is empty, it describes the client certificate, which is in PEM.
 func Of(token, certificate string) Credential {
 	switch {
 	case token != "":
@@ -76,7 +77,7 @@ func idOf(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// claims are the claims of a ServiceAccount's token. The fields of the second half exist only in tokens that do not
+// claims are the claims of a token of a ServiceAccount. The fields in the second half exist only in tokens that do not
 // expire.
 type claims struct {
 	IssuedAt  float64 `json:"iat"`
@@ -127,7 +128,8 @@ func ofToken(token string) Credential {
 	return c
 }
 
-// moment converts seconds since 1970 to a time. It returns zero for a time that a status cannot represent.
+// moment converts a number of seconds since 1970 to a time. It returns zero for a time that the status of a
+// MemberCluster cannot represent.
 func moment(seconds float64) time.Time {
 	const year9999 = 253402300799
 	if math.IsNaN(seconds) || seconds <= 0 || seconds > year9999 {
@@ -152,13 +154,13 @@ func ofCertificate(text string) Credential {
 	return c
 }
 
-// Usable reports whether the hub can use a token that a member has issued.
+// Usable reports whether the hub can use this token, which it has just got from a member.
 func (c Credential) Usable(now time.Time) bool {
 	return c.Own && c.UID != "" && c.Expires.After(now)
 }
 
-// Life returns the lifetime of the credentials, which is also the lifetime of a token that replaces them. If their
-// lifetime is not known, it returns Lifetime.
+// Life returns the lifetime of the credential. A token that replaces the credential gets the same lifetime. If it is
+// not known, Life returns Lifetime.
 func (c Credential) Life() time.Duration {
 	if c.Issued.IsZero() || !c.Issued.Before(c.Expires) {
 		return Lifetime
@@ -166,9 +168,10 @@ func (c Credential) Life() time.Duration {
 	return c.Expires.Sub(c.Issued)
 }
 
-// RenewAt returns the time at which the hub must renew the credentials. This is after two thirds of their lifetime, or
-// up to a twentieth of it earlier. The twentieth depends on the name of the cluster, so that clusters that joined
-// together do not renew together. It is zero if the credentials do not expire.
+// RenewAt returns the time at which the hub must renew the credential: after two thirds of its lifetime, or up to a
+// twentieth of the lifetime earlier. The part of this twentieth depends on the name of the cluster, so that the
+// credentials of clusters that joined together are not all renewed together. RenewAt returns zero if the credential
+// does not expire.
 func (c Credential) RenewAt(cluster string) time.Time {
 	if c.Expires.IsZero() {
 		return time.Time{}
@@ -178,8 +181,8 @@ func (c Credential) RenewAt(cluster string) time.Time {
 	return c.SoonAt().Add(-time.Duration(share * float64(c.Life()) / 20))
 }
 
-// SoonAt returns the time from which less than a third of the credentials' lifetime is left. It returns zero if the
-// credentials do not expire.
+// SoonAt returns the time from which less than a third of the credential's lifetime is left. It returns zero if the
+// credential does not expire.
 func (c Credential) SoonAt() time.Time {
 	if c.Expires.IsZero() {
 		return time.Time{}

@@ -18,7 +18,7 @@ import (
 // MaxLength is the maximum length of an expression, in bytes.
 const MaxLength = 4096
 
-// Environment has the variables for the expressions of one purpose, and the cost limit of one evaluation. It is safe
+// Environment has the variables of the expressions for one purpose, and the maximum cost of one evaluation. It is safe
 // for concurrent use.
 type Environment struct {
 	variables map[string]*cel.Type
@@ -27,13 +27,13 @@ type Environment struct {
 	programs  programs
 }
 
-// NewEnvironment returns an Environment with these variables, by name. A name may have dots. limit is the cost limit of
-// one evaluation: a cost of 20,000 takes some milliseconds.
+// NewEnvironment returns an Environment with these variables. variables has their types by name, and a name may have
+// dots. limit is the maximum cost of one evaluation, in the units of CEL. A cost of 20,000 takes some milliseconds.
 func NewEnvironment(limit uint64, variables map[string]*cel.Type) *Environment {
 	return &Environment{variables: variables, limit: limit, env: sync.OnceValues(func() (*cel.Env, error) { return environ(variables) })}
 }
 
-// environ returns the CEL environment of a Kubernetes 1.36 API server with the given variables.
+// environ returns the CEL environment of a Kubernetes 1.36 API server, with the given variables added.
 func environ(variables map[string]*cel.Type) (*cel.Env, error) {
 	options := []cel.EnvOption{orderedFunction}
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
@@ -50,7 +50,8 @@ func environ(variables map[string]*cel.Type) (*cel.Env, error) {
 
 var errNotBool = errors.New("the expression must be true or false")
 
-// CompileBool compiles an expression whose type is bool. The error has the reason and the position.
+// CompileBool compiles an expression whose result is true or false. Another type of result is an error. An error has
+// the reason, and the position if there is one.
 func (e *Environment) CompileBool(text string) (*Expression, error) {
 	x, err := e.compile(text)
 	if err != nil {
@@ -62,8 +63,9 @@ func (e *Environment) CompileBool(text string) (*Expression, error) {
 	return x, nil
 }
 
-// CompileValue compiles an expression whose result has one of these types, or a type that is known only after
-// evaluation. Without types, any JSON value is allowed. The error has the reason and the position.
+// CompileValue compiles an expression whose result has one of the allowed types. A result whose type is known only
+// after evaluation is allowed, too. If no type is given, any type that JSON has is allowed. An error has the reason,
+// and the position if there is one.
 func (e *Environment) CompileValue(text string, allowed ...*cel.Type) (*Expression, error) {
 	x, err := e.compile(text)
 	if err != nil {
@@ -82,7 +84,7 @@ func (e *Environment) CompileValue(text string, allowed ...*cel.Type) (*Expressi
 	return nil, fmt.Errorf("the expression must be of type %s, not %s", strings.Join(names, " or "), x.result)
 }
 
-// compile compiles a text, or returns the compiled expression from the cache.
+// compile returns the compiled expression for a text, from the cache if it is there.
 func (e *Environment) compile(text string) (*Expression, error) {
 	if len(text) > MaxLength {
 		return nil, fmt.Errorf("the expression has more than %d bytes: make it shorter", MaxLength)
@@ -128,7 +130,8 @@ func (e *Environment) read(text string) (x *Expression, err error) {
 	return &Expression{program: program, limit: e.limit, result: checked.OutputType(), reads: e.readings(rep), source: rep.SourceInfo()}, nil
 }
 
-// problems describes the errors in a text: line 1, column 5: undeclared reference to 'nam'.
+// problems returns an error with the first errors of a compilation, such as "line 1, column 5: undeclared reference to
+// 'nam'".
 func problems(issues *cel.Issues) error {
 	const shown = 3
 	var out []string
@@ -149,7 +152,8 @@ func problems(issues *cel.Issues) error {
 	return errors.New(strings.Join(out, "; "))
 }
 
-// inJSON reports whether JSON can represent values of a type. The content of a list or map is checked after evaluation.
+// inJSON reports whether JSON can represent values of a CEL type. It does not look at the items of a list or map: Value
+// checks these after the evaluation.
 func inJSON(t *cel.Type) bool {
 	switch t.Kind() {
 	case types.BytesKind, types.DurationKind, types.TimestampKind, types.TypeKind, types.OpaqueKind:
@@ -160,8 +164,8 @@ func inJSON(t *cel.Type) bool {
 	return true
 }
 
-// programs caches compiled expressions in two generations. Expressions that are not used are dropped with the older
-// generation.
+// programs caches compiled expressions in two maps. When the map new is full, it becomes the map old, and the
+// expressions of the earlier map old that were not used since are dropped.
 type programs struct {
 	mu       sync.Mutex
 	new, old map[string]*program
@@ -173,7 +177,7 @@ type program struct {
 	err  error
 }
 
-// generation is the number of expressions in a generation.
+// generation is the maximum number of expressions in the map new.
 const generation = 256
 
 func (p *programs) get(text string, read func(string) (*Expression, error)) (*Expression, error) {

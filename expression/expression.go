@@ -21,14 +21,14 @@ type Expression struct {
 	source  *ast.SourceInfo
 }
 
-// Budget limits the total cost of several evaluations. It is not safe for concurrent use.
+// Budget limits the total cost of several evaluations that use the same Budget. It is not safe for concurrent use.
 type Budget struct{ left uint64 }
 
-// NewBudget returns a Budget of this number of units.
+// NewBudget returns a Budget with this number of units of CEL's cost.
 func NewBudget(units uint64) *Budget { return &Budget{left: units} }
 
-// Holds evaluates an expression of CompileBool. Without a budget, only the limit of the Environment applies. The error
-// is an *EvaluationError, which means that there is no result.
+// Holds evaluates an expression that CompileBool returned. If budget is nil, only the limit of the Environment applies.
+// The error is an *EvaluationError: the expression is then neither true nor false.
 func (x *Expression) Holds(values map[string]any, budget *Budget) (bool, error) {
 	out, err := x.eval(values, budget)
 	if err != nil {
@@ -41,9 +41,9 @@ func (x *Expression) Holds(values map[string]any, budget *Budget) (bool, error) 
 	return bool(b), nil
 }
 
-// Value evaluates the expression and returns the result as decoded JSON: nil, bool, int64, float64, string, []any or
-// map[string]any. A quantity is a string. The caller may change the result. Without a budget only the limit of the
-// Environment applies. The error is an *EvaluationError.
+// Value evaluates an expression that CompileValue returned. It returns the result as decoded JSON: nil, bool, int64,
+// float64, string, []any or map[string]any. A quantity becomes a string. The caller may change the result. If budget is
+// nil, only the limit of the Environment applies. The error is an *EvaluationError.
 func (x *Expression) Value(values map[string]any, budget *Budget) (v any, err error) {
 	out, err := x.eval(values, budget)
 	if err != nil {
@@ -79,24 +79,26 @@ func (x *Expression) eval(values map[string]any, budget *Budget) (ref.Val, error
 	return out, nil
 }
 
-// EvaluationError means that an expression has no result for these values.
+// EvaluationError means that an evaluation has failed, so that there is no result.
 type EvaluationError struct {
-	// Reason is a short reason, such as "no such key", "cost limit exceeded" or "gives null". It contains no part of the
-	// values.
+	// Reason is a short text, such as "no such key", "cost limit exceeded" or "gives null". It contains no part of the
+	// values of variables.
 	Reason string
-	// Line and Column are the position of the failed part, starting at 1. They are 0 if the position is unknown.
+	// Line and Column are the position, in the expression, of the part that failed. They start at 1, and are 0 if the
+	// position is unknown.
 	Line, Column int
 
 	err error
 }
 
-// Error returns CEL's message. It may contain parts of the values.
+// Error returns CEL's message. The message may contain parts of the values of variables.
 func (f *EvaluationError) Error() string { return f.err.Error() }
 
 // Unwrap returns CEL's error.
 func (f *EvaluationError) Unwrap() error { return f.err }
 
-// Where returns the Reason with its position: "no such key, at line 1, column 7". It contains no part of the values.
+// Where returns Reason with the position, such as "no such key, at line 1, column 7". The text contains no part of the
+// values of variables.
 func (f *EvaluationError) Where() string {
 	if f.Line == 0 {
 		return f.Reason
@@ -109,7 +111,8 @@ const (
 	reasonBudget = "the expressions cost too much together"
 )
 
-// reasons are texts in CEL's errors that contain no part of the values.
+// reasons are parts of CEL's error messages. They never contain a part of the values of variables, so that Reason may
+// have them.
 var reasons = []string{
 	reasonCost, "no such key", "no such overload", "division by zero", "divide by zero", "modulus by zero", "integer overflow", "unsigned integer overflow",
 	"index out of bounds", "range error", "type conversion error", "no such attribute", "optional.none() dereference", "duplicate key",

@@ -14,7 +14,8 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// ordered is the name of the function that wraps the range of every macro. The name is not an identifier, so that an
+// ordered is the name of a function that makes a macro visit a map in the order of its keys. prepare adds a call of it
+// to every macro, around the list or map that the macro visits. The name is not a CEL identifier, so that a user's
 // expression cannot call the function.
 const ordered = "@ordered"
 
@@ -26,15 +27,15 @@ var orderedFunction = cel.Function(ordered, cel.Overload("ordered", []*cel.Type{
 		return v
 	})))
 
-// maxMacros is the maximum number of macros in an expression. Each macro may make a type deeper, and the time to check
-// a type grows with the cube of its depth.
+// maxMacros is the maximum number of macros in an expression. Each macro may nest the type of its result one level
+// deeper, and the time to check a type grows with the cube of its depth.
 const maxMacros = 32
 
-// maxStates is the maximum number of states of a constant regular expression. A constant one is compiled together with
-// the CEL expression, before any cost limit applies.
+// maxStates is the maximum number of states of the constant regular expressions in an expression. They are compiled
+// together with the expression, when no cost limit applies yet.
 const maxStates = 10_000
 
-// preparation is the state of preparing a parsed expression, before type checking.
+// preparation is the state of prepare.
 type preparation struct {
 	factory ast.ExprFactory
 	source  *ast.SourceInfo
@@ -44,9 +45,9 @@ type preparation struct {
 	states  uint64
 }
 
-// prepare changes a parsed expression before its types are checked. Every macro then visits maps in the order of their
-// keys. The items of a list or map may have several types, as in JSON. For such items, Kubernetes requires dyn().
-// prepare returns an error for an expression that would take too long to compile.
+// prepare changes a parsed expression before its types are checked, in two ways. Every macro visits maps in the order
+// of their keys. And the items of a list or map may have several types, as in JSON, which Kubernetes allows only with
+// dyn(). prepare returns an error for an expression that would take too long to compile.
 func prepare(parsed *ast.AST) error {
 	p := &preparation{factory: ast.NewExprFactory(), source: parsed.SourceInfo(), results: map[int64]bool{}}
 	var all []ast.Expr
@@ -97,7 +98,8 @@ func (p *preparation) look(e ast.Expr) {
 	}
 }
 
-// result records the list to which a macro appends in each step: accu + [item], or condition ? accu + [item] : accu.
+// result records the list with one item that a macro adds to its result in each step. A step has the form accu +
+// [item], or condition ? accu + [item] : accu, where accu is the result so far.
 func (p *preparation) result(c ast.ComprehensionExpr) {
 	step := c.LoopStep()
 	if step.Kind() == ast.CallKind && step.AsCall().FunctionName() == operators.Conditional {
@@ -112,7 +114,8 @@ func (p *preparation) result(c ast.ComprehensionExpr) {
 	}
 }
 
-// mix permits items of several types in a list.
+// mix lets the items of a list have several types: it wraps each item in dyn(). A list of constants of one type, and a
+// list that result has recorded, stay as they are.
 func (p *preparation) mix(e ast.Expr) {
 	l := e.AsList()
 	if p.results[e.ID()] || constants(l.Elements()) {
@@ -128,7 +131,8 @@ func (p *preparation) mix(e ast.Expr) {
 	e.SetKindCase(p.factory.NewList(e.ID(), items, l.OptionalIndices()))
 }
 
-// mixMap permits values of several types in a map.
+// mixMap lets the values of a map have several types: it wraps each value in dyn(). A map whose values are constants of
+// one type stays as it is.
 func (p *preparation) mixMap(e ast.Expr) {
 	var values []ast.Expr
 	for _, entry := range e.AsMap().Entries() {
@@ -151,7 +155,7 @@ func (p *preparation) mixMap(e ast.Expr) {
 
 const operatorDyn = "dyn"
 
-// constants reports whether all values are constants of one type. Such values keep their type.
+// constants reports whether all values are constants of the same type. Lists and maps of such values need no dyn().
 func constants(values []ast.Expr) bool {
 	for _, v := range values {
 		if v.Kind() != ast.LiteralKind || v.AsLiteral().Type() != values[0].AsLiteral().Type() {
@@ -161,7 +165,7 @@ func constants(values []ast.Expr) bool {
 	return true
 }
 
-// call replaces arg by a call of the function with arg as its argument.
+// call returns a call of the function with the argument arg. Error messages give the call the position of arg.
 func (p *preparation) call(function string, arg ast.Expr) ast.Expr {
 	p.last++
 	if at, ok := p.source.GetOffsetRange(arg.ID()); ok {
@@ -170,7 +174,7 @@ func (p *preparation) call(function string, arg ast.Expr) ast.Expr {
 	return p.factory.NewCall(p.last, function, arg)
 }
 
-// orderedMap is a map whose iterator visits the keys in order.
+// orderedMap is a CEL map whose iterator visits the keys in order.
 type orderedMap struct{ traits.Mapper }
 
 // Iterator implements traits.Iterable.

@@ -19,16 +19,17 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// Sizes that an estimate of the cost assumes for lists, maps and texts of unknown size.
+// Sizes of lists and maps (assumedItems) and of texts (assumedBytes) that the cost estimate at compilation assumes,
+// because their real sizes are not known yet.
 const (
 	assumedItems = 8
 	assumedBytes = 16
 )
 
-// prices compute the cost of a call from its arguments, in the units of CEL. A function may stop counting when the cost
-// exceeds most. The table has the functions whose cost CEL underestimates, or computes only after the call. A
-// comparison may visit nested lists of any size, and the size of a result may be the product of the sizes of the
-// arguments.
+// prices has the functions whose cost CEL underestimates, or computes only after the call. For each of them, it has a
+// Go function that computes the price of a call from the arguments, in the units of CEL's cost. A Go function may stop
+// counting when the price exceeds most. Examples: a comparison may visit nested lists of any size, and the size of a
+// result may be the product of the sizes of the arguments.
 var prices = map[string]func(args []ref.Val, most uint64) uint64{
 	operators.Equals:    func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
 	operators.NotEquals: func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
@@ -64,13 +65,14 @@ var prices = map[string]func(args []ref.Val, most uint64) uint64{
 	"double":          text,
 }
 
-// text returns the price of a function that reads its first argument once, a text.
+// text returns the price of a call that reads its first argument, which is a text, once.
 func text(a []ref.Val, _ uint64) uint64 { return 1 + length(a[0])/10 }
 
-// mostPrice is higher than the cost limit of any Environment.
+// mostPrice is the number at which prices stop counting if no limit is given. It is higher than the cost limit of any
+// Environment.
 const mostPrice = 1 << 24
 
-// comparison returns the price of a comparison, which stops at the end of the smaller value.
+// comparison returns the price of comparing two values. A comparison stops at the end of the smaller value.
 func comparison(a, b ref.Val, most uint64) uint64 {
 	if !composite(a) {
 		return weight(a, most)
@@ -81,8 +83,8 @@ func comparison(a, b ref.Val, most uint64) uint64 {
 	return lesser(func(most uint64) uint64 { return weight(a, most) }, func(most uint64) uint64 { return weight(b, most) }, most)
 }
 
-// lesser returns the lower of two prices. It stops computing the higher price early, because that price may be very
-// large.
+// lesser returns the lower of the prices that a and b compute. It does not compute the higher price to its end, because
+// that price may be very large. If both exceed most, it returns more than most.
 func lesser(a, b func(most uint64) uint64, most uint64) uint64 {
 	for m := min(32, most); ; m = min(4*m, most) {
 		if n := a(m); n <= m {
@@ -113,7 +115,8 @@ func regex(a []ref.Val, _ uint64) uint64 {
 	return times(1+length(a[0])/10, 1+states/4) + states + length(a[1])/10
 }
 
-// statesOf returns the approximate number of states of a regular expression. It is 0 if the expression is not valid.
+// statesOf returns the approximate number of states of a regular expression. It returns 0 if the text is not a valid
+// regular expression.
 func statesOf(v ref.Val) uint64 {
 	text, _ := v.Value().(string)
 	re, err := syntax.Parse(text, syntax.Perl)
@@ -123,7 +126,7 @@ func statesOf(v ref.Val) uint64 {
 	return steps(re)
 }
 
-// steps returns the number of steps of the program for a regular expression.
+// steps returns the approximate number of states of a parsed regular expression.
 func steps(re *syntax.Regexp) uint64 {
 	n := uint64(1 + len(re.Rune))
 	for _, sub := range re.Sub {
@@ -167,8 +170,8 @@ func format(a []ref.Val, most uint64) uint64 {
 	return n
 }
 
-// weight returns the size of a value: 1 for each nested value, and 1 for each ten bytes of text. It stops counting at
-// most.
+// weight returns the size of a value: 1 for the value itself, 1 for each value nested in it, and 1 for each ten bytes
+// of text. It stops counting when the size exceeds most.
 func weight(v ref.Val, most uint64) uint64 {
 	n := uint64(1)
 	switch v := v.(type) {
@@ -233,11 +236,12 @@ func times(a, b uint64) uint64 {
 	return a * b
 }
 
-// pricedFunction is a prefix for the names of priced functions. CEL optimizes some functions by name. The prefix
-// prevents this optimization, which would skip the price.
+// pricedFunction is a prefix that pricedCall puts before the name of a function. CEL replaces calls of some functions,
+// which it finds by name, by faster code that would skip the price. With the prefix, CEL does not find them.
 const pricedFunction = "priced "
 
-// pricedCall is a call that is made only if its price is within the limit.
+// pricedCall is a call of a function in prices. The function is called only if the price of the call is within the
+// limit.
 type pricedCall struct {
 	interpreter.InterpretableCall
 	call  functions.FunctionOp
@@ -248,8 +252,8 @@ type pricedCall struct {
 // Function implements interpreter.InterpretableCall.
 func (c *pricedCall) Function() string { return pricedFunction + c.InterpretableCall.Function() }
 
-// Eval implements interpreter.Interpretable. It aborts the evaluation like CEL's own limit, so that no || can ignore
-// it.
+// Eval implements interpreter.Interpretable. If the price exceeds the limit, it aborts the whole evaluation, as CEL
+// does at its own limit. An error value would not be enough, because || can ignore it.
 func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 	args := make([]ref.Val, len(c.Args()))
 	for i, a := range c.Args() {
@@ -263,11 +267,12 @@ func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 	return types.LabelErrNode(c.ID(), c.call(args...))
 }
 
-// countedByCEL are the functions for which CEL ignores the cost estimator, and counts the cost itself.
+// countedByCEL are the functions in prices for which CEL counts the cost itself, without asking the cost estimator. For
+// these functions, pricedCalls replaces CEL's count.
 var countedByCEL = []string{"sets.contains", "sets.equivalent", "sets.intersects", "distinct", "flatten", "lists.range"}
 
-// pricedCalls returns options of a CEL program. They check the price of a call before the call, and add it to the cost
-// of the evaluation.
+// pricedCalls returns options for a CEL program. With these options, the program checks the price of a call before it
+// makes the call, and adds the price to the cost of the evaluation.
 func pricedCalls(env *cel.Env, limit uint64) ([]cel.ProgramOption, error) {
 	implementations := map[string]*functions.Overload{}
 	counted := []interpreter.CostTrackerOption{}
@@ -317,7 +322,7 @@ func pricedCalls(env *cel.Env, limit uint64) ([]cel.ProgramOption, error) {
 	return []cel.ProgramOption{cel.CustomDecorator(decorator), cel.CostTrackerOptions(counted...)}, nil
 }
 
-// called returns the implementation of an overload as a function of all arguments, as CEL would call it.
+// called returns a Go function that calls an overload with all its arguments, in the same way as CEL.
 func called(call interpreter.InterpretableCall, o *functions.Overload) functions.FunctionOp {
 	return func(a ...ref.Val) ref.Val {
 		switch {
@@ -333,7 +338,8 @@ func called(call interpreter.InterpretableCall, o *functions.Overload) functions
 	}
 }
 
-// costs implements CEL's interfaces for costs, at compile time and at run time.
+// costs implements CEL's interfaces for the cost of calls. CEL uses them to estimate the cost at compilation, and to
+// count it during an evaluation.
 type costs struct{ library.CostEstimator }
 
 var estimator = &costs{library.CostEstimator{SizeEstimator: assumed{}}}
@@ -364,7 +370,7 @@ func (c *costs) EstimateCallCost(function, overload string, target *checker.AstN
 	return &checker.CallEstimate{CostEstimate: checker.FixedCostEstimate(1), ResultSize: size}
 }
 
-// assumed implements CEL's estimator of sizes for values of unknown size.
+// assumed implements CEL's interface that estimates the sizes of values whose size is not known at compilation.
 type assumed struct{}
 
 // EstimateSize implements checker.CostEstimator.

@@ -7,14 +7,15 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// Reading is a variable that an expression reads, or one entry of it, such as labels["team"].
+// Reading names a variable that an expression reads, or the one entry of a variable that it reads, such as
+// labels["team"].
 type Reading struct {
 	Variable string
 	Key      string // empty: the whole variable
 }
 
-// Reads returns the variables, or their entries, that the expression reads, in order of appearance. The caller must not
-// change the result.
+// Reads returns the variables that the expression reads, or the entries if it reads only single entries of a variable,
+// in order of appearance. The caller must not change the result.
 func (x *Expression) Reads() []Reading { return x.reads }
 
 func (e *Environment) readings(checked *ast.AST) []Reading {
@@ -56,7 +57,8 @@ func (e *Environment) readings(checked *ast.AST) []Reading {
 	return out
 }
 
-// entryRead returns the key of an expression of the form labels["key"] or "key" in labels.
+// entryRead returns the variable and the key if the call has the form labels["key"] or "key" in labels. ident is the ID
+// of the variable's identifier in the expression. For any other call, v is empty.
 func entryRead(call ast.CallExpr, variable func(ast.Expr) string) (v, key string, ident int64) {
 	args := call.Args()
 	if len(args) != 2 {

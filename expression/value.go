@@ -24,8 +24,9 @@ var (
 	errDeep  = fmt.Errorf("gives more than %d levels", MaxResultDepth)
 )
 
-// toJSON converts a result of CEL to decoded JSON. It subtracts the size of the result from left. A part that occurs
-// several times is counted each time.
+// toJSON converts a CEL value to decoded JSON. levels is how many lists and maps may still be inside each other. toJSON
+// subtracts the size of the value from left, and fails if left becomes negative. A part that occurs several times is
+// counted each time.
 func toJSON(v ref.Val, levels int, left *int) (any, error) {
 	out, size, err := scalar(v)
 	if *left -= size; *left < 0 {
@@ -47,7 +48,8 @@ func toJSON(v ref.Val, levels int, left *int) (any, error) {
 	return nil, notJSON(v.Type())
 }
 
-// scalar converts a value that is neither a list nor a map, and returns its size. For a list or map it returns size 0.
+// scalar converts a value that is neither a list nor a map, and returns its size. For a list, a map or a value that
+// JSON does not have, size is 0.
 func scalar(v ref.Val) (out any, size int, err error) {
 	switch v := v.(type) {
 	case types.Null:

@@ -6,15 +6,15 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Held returns the removals that the hub holds for a placement or a MemberCluster, and whether a user has confirmed
-// them. It returns nil if the hub holds no removals for the object.
+// Held returns the removals of copies that the hub holds for a placement or a MemberCluster. held is nil if there are
+// none. confirmed is true if a user has confirmed these removals by an annotation of the object.
 func Held(o metav1.Object) (held *hubv1.RemovalHeld, confirmed bool) {
 	held = hubv1.RemovalHeldOf(o)
 	return held, held != nil && o.GetAnnotations()[hubv1.ConfirmRemovalAnnotation] == held.ID
 }
 
-// Confirm returns a function that changes the annotations of a placement or a MemberCluster. The change tells the hub
-// that the user confirms the held removals.
+// Confirm returns a function that sets an annotation of the placement or MemberCluster. The annotation tells the hub
+// that a user confirms these removals.
 func Confirm(held *hubv1.RemovalHeld) func(annotations map[string]string) {
 	return func(annotations map[string]string) { annotations[hubv1.ConfirmRemovalAnnotation] = held.ID }
 }

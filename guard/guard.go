@@ -1,4 +1,5 @@
-// Package guard judges removals of copies: it holds removals that are too many at once until a user confirms them.
+// Package guard decides which removals of copies must wait. If too many copies would be removed at once, it holds the
+// removals until a user confirms them.
 //
 //   - A set has all removals caused by one placement, or by one leaving MemberCluster. It is held or released as a
 //     whole.
@@ -18,16 +19,18 @@ import (
 	"time"
 )
 
-// Limit is the number of copies that may be removed at once: Copies, or Percent of all copies if that number is larger.
+// Limit is the number of copies that may be removed at once. This number is Copies, or Percent of all copies if that is
+// more.
 type Limit struct{ Copies, Percent int }
 
-// DefaultLimit is the limit of a cluster or placement that does not set a limit.
+// DefaultLimit is the limit of a cluster or placement for which no other limit is set.
 var DefaultLimit = Limit{Copies: 5, Percent: 20}
 
-// Of returns how many of the given number of copies may be removed at once.
+// Of returns how many copies may be removed at once if there are this many copies.
 func (l Limit) Of(copies int) int { return max(l.Copies, copies*l.Percent/100) }
 
-// With returns the limit in which copies and percent replace the numbers of l, if they are not nil.
+// With returns the limit l with Copies and Percent replaced by copies and percent. If an argument is nil, the number in
+// l stays.
 func (l Limit) With(copies, percent *int32) Limit {
 	if copies != nil {
 		l.Copies = int(*copies)
@@ -38,34 +41,35 @@ func (l Limit) With(copies, percent *int32) Limit {
 	return l
 }
 
-// Removal is the removal of one copy that the guard judges.
+// Removal is one copy that the hub wants to remove. The guard decides whether the removal must wait.
 type Removal struct {
-	// Set names the placement or the MemberCluster that causes the removal. The guard holds or releases all removals of
-	// one Set together.
+	// Set is the name of the placement or MemberCluster that causes the removal. Either all removals with the same Set
+	// wait, or none does.
 	Set string
-	// Object names the hub object of the copy. Several removals of one object together may remove its last copy.
+	// Object is the name of the hub object of the copy. Several removals of one object can together remove its last copy.
 	Object string
-	// Placement is the placement of the object, and Cluster the cluster of the copy. Each of them has a limit for
-	// removals.
+	// Placement is the name of the placement that the object follows, and Cluster the name of the cluster with the copy.
+	// Placements and clusters each have a limit for removals.
 	Placement, Cluster string
-	// Last is true if the object would lose its last copy.
+	// Last is true if the hub object would lose its last copy.
 	Last bool
 }
 
-// Scope is a placement or a cluster with a limit for removals.
+// Scope is a placement or a cluster, with its limit for removals and its number of copies.
 type Scope struct {
 	Limit Limit
-	// Copies is the number of copies in the scope, including the copies to remove. Recent is the number of copies that
-	// were removed within the last Window.
+	// Copies is the number of copies in the scope, including those to remove. Recent is the number of copies that were
+	// removed in the time Window before now.
 	Copies, Recent int
 }
 
-// Breach is a reason to hold a Set of removals. Placement or Cluster names the scope whose limit would be exceeded.
-// Both are empty if the reason is that objects would lose their last copy.
+// Breach is a reason to hold all removals of a Set. If a limit would be exceeded, Placement or Cluster is the name of
+// its scope. If objects would lose their last copy, both are empty.
 type Breach struct {
 	Placement, Cluster string
-	// Removed is the number of the scope's Copies that would be removed, and Limit is the maximum. If objects would lose
-	// their last copy, Removed is the number of these objects.
+	// Removed is the number of copies of the scope that would be removed or were removed within Window. Copies is the
+	// number of all its copies, and Limit is its limit. If objects would lose their last copy, Removed is the number of
+	// these objects.
 	Removed, Copies, Limit int
 }
 
@@ -81,8 +85,8 @@ func (b Breach) String() string {
 	return fmt.Sprintf("the last copies of %d objects", b.Removed)
 }
 
-// Judge returns the Sets of removals to hold, each with the reasons. A scope that is missing in the maps has the limit
-// DefaultLimit, and only the copies in removals.
+// Judge returns the Sets whose removals must wait, each with the reasons. placements and clusters have the scopes by
+// name. For a scope that is missing there, Judge uses DefaultLimit and counts only the copies in removals.
 func Judge(removals []Removal, placements, clusters map[string]Scope) map[string][]Breach {
 	placement := func(r Removal) string { return r.Placement }
 	cluster := func(r Removal) string { return r.Cluster }
@@ -123,7 +127,7 @@ func Judge(removals []Removal, placements, clusters map[string]Scope) map[string
 	return held
 }
 
-// over returns the breaches of the scopes that would lose more copies than their limit.
+// over returns a Breach for each scope that would lose more copies than its limit. name returns the scope of a removal.
 func over(removals []Removal, name func(Removal) string, scopes map[string]Scope) map[string]Breach {
 	counts := map[string]int{}
 	for _, r := range removals {
@@ -143,12 +147,13 @@ func over(removals []Removal, name func(Removal) string, scopes map[string]Scope
 	return out
 }
 
-// Window is the default time for which a past removal counts towards the limit.
+// Window is the default time for which a past removal counts towards a limit.
 const Window = time.Minute
 
-// Recent counts the removals of each scope within the last Window. The zero value contains no removals.
+// Recent counts, for each scope, the copies that were removed in the time Window before now. The zero value has no
+// removals.
 type Recent struct {
-	// Window is the time for which a past removal counts towards the limit. The default is the constant Window.
+	// Window is the time for which a past removal counts towards a limit. If it is zero, the constant Window is used.
 	Window time.Duration
 
 	gone map[string][]batch
@@ -159,7 +164,7 @@ type batch struct {
 	n  int
 }
 
-// Add records that a copy of the scope is removed now.
+// Add records that one copy of the scope was removed at the time now.
 func (r *Recent) Add(scope string, now time.Time) {
 	if r.gone == nil {
 		r.gone = map[string][]batch{}
@@ -172,7 +177,7 @@ func (r *Recent) Add(scope string, now time.Time) {
 	r.gone[scope] = append(all, batch{at: now, n: 1})
 }
 
-// Of returns how many copies of the scope were removed within the last Window, and forgets older removals.
+// Of returns how many copies of the scope were removed in the time Window before now. It forgets older removals.
 func (r *Recent) Of(scope string, now time.Time) int {
 	all := slices.DeleteFunc(r.gone[scope], func(b batch) bool { return now.Sub(b.at) >= cmp.Or(r.Window, Window) })
 	if len(all) == 0 {
@@ -187,15 +192,15 @@ func (r *Recent) Of(scope string, now time.Time) int {
 	return sum
 }
 
-// Shown is a set of removals as the status shows it to users.
+// Shown describes the held removals of one Set, as status.removalHeld shows them to users.
 type Shown struct {
 	Copies   int
 	Clusters []string
 	Causes   []string // reasons
 }
 
-// Covers reports whether a confirmation of s also confirms the later removals now. They may have at most a tenth more
-// copies, and no further cluster or reason.
+// Covers reports whether a user who has confirmed s has also confirmed now, which is the later state of the same Set.
+// now must have no further cluster or cause, and at most a tenth more copies.
 func (s Shown) Covers(now Shown) bool {
 	within := func(all, some []string) bool {
 		return !slices.ContainsFunc(some, func(name string) bool { return !slices.Contains(all, name) })

@@ -308,8 +308,8 @@ type warnings []string
 // HandleWarningHeader implements rest.WarningHandler.
 func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { *w = append(*w, text) }
 
-// answersOnlyByTheConfiguredPath sends a review that claims to be about an administrator, as any client can that
-// reaches the port.
+// answersOnlyByTheConfiguredPath sends a review that claims to come from an administrator, as any client that reaches
+// the port can do. Only a request at the path in the webhook configuration may get a review as answer.
 func (r *reviewing) answersOnlyByTheConfiguredPath() {
 	r.Helper()
 	var config admissionregistrationv1.ValidatingWebhookConfiguration

@@ -11,9 +11,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// cacheOptions returns what the manager's cache keeps of the hub's own kinds. It drops managed fields, because no
-// reader needs them, and a write without managed fields does not change them. Templates are in another store, which
-// keeps the managed fields of their status.
+// cacheOptions returns the options of the manager's cache. The cache drops managed fields, because no reader of the
+// cache needs them, and a write without managed fields does not change them. Users' hub objects are in another store,
+// which keeps the managed fields of their status.
 func cacheOptions(namespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),

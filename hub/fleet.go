@@ -49,7 +49,7 @@ func (f *fleet) connected(name string) (*memberCluster, error) {
 	return nil, fmt.Errorf("cluster %q: %w", name, member.ErrNotConnected)
 }
 
-// member returns a member even if its link is not ready. It is nil if this replica has no link to the member.
+// member returns a member even if its link is not ready. The result is nil if this replica has no link to the member.
 func (f *fleet) member(name string) *memberCluster {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -102,8 +102,8 @@ func (f *fleet) reread(id hubv1.ObjectIdentity) {
 	f.each(func(m *memberCluster) { m.Reread(id) })
 }
 
-// readAnew makes members evaluate the statuses of a kind's copies again, after the conventions of the kind have
-// changed.
+// readAnew makes members evaluate the statuses of a kind's copies again, after the rules for reading these statuses
+// have changed.
 func (f *fleet) readAnew(kind schema.GroupKind) {
 	f.each(func(m *memberCluster) { m.ReadAnew(kind) })
 }

@@ -60,7 +60,7 @@ type Options struct {
 	// under the CA in the Secret WebhookSecret.
 	MetricsSecure bool
 	// Failover limits how many objects move from unreachable clusters. After its grace period, an unreachable cluster gets
-	// a NoExecute taint. Confirmed must not be set.
+	// a NoExecute taint. Callers must not set the field Confirmed, because this package sets it.
 	Failover schedule.Failover
 	// Proxy returns the proxy of connections to members, repositories and the identity provider. If it is nil, there is no
 	// proxy.
@@ -96,8 +96,8 @@ type Options struct {
 	Tracing tracing.Options
 }
 
-// The chart creates the ValidatingWebhookConfiguration WebhookName and the Secret WebhookSecret. The Secret has the
-// certificate of the webhook and the metrics.
+// WebhookName and WebhookSecret are the names of a ValidatingWebhookConfiguration and a Secret that the chart creates.
+// The Secret has the certificate of the webhook and the metrics.
 const (
 	WebhookName   = "hanse-hub"
 	WebhookSecret = "hanse-hub-webhook"
@@ -137,8 +137,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return fmt.Errorf("adding the parts of the hub: %w", err)
 	}
 	err = process.mgr.Start(ctx)
-	// After losing the lead, the process ends at once. It gives back its Lease before, so that other replicas need not
-	// wait until the Lease expires.
+	// The process ends soon after it has lost the lead. Before that, Leave deletes the Lease with which this replica works
+	// on members. Other replicas then need not wait until that Lease expires.
 	if left := process.coordinator.Leave(context.WithoutCancel(ctx)); err == nil {
 		err = left
 	}

@@ -59,12 +59,13 @@ func (m *memberCluster) Misfits(ctx context.Context, manifest *unstructured.Unst
 	return m.kinds.Misfits(ctx, manifest)
 }
 
-// Apply implements member.Cluster. A refusal also updates the record of the kinds that the member serves.
+// Apply writes one object to the member; see member.Cluster. If the outcome shows that the cached data about the
+// member's kinds is wrong, Apply drops this data.
 func (m *memberCluster) Apply(ctx context.Context, in member.ApplyIntent) member.Outcome {
 	return m.kinds.LearnFrom(in.Manifest.GroupVersionKind(), m.Applier.Apply(ctx, in))
 }
 
-// Copies implements member.Pruner. It returns no copies for the hub's own cluster.
+// Copies lists the copies on the member; see member.Pruner. It returns no copies for the hub's own cluster.
 func (m *memberCluster) Copies(ctx context.Context, most int, keep func(member.Copy) (bool, error)) (member.Copies, error) {
 	if m.isHub {
 		return member.Copies{}, nil

@@ -253,8 +253,8 @@ func (p *parts) addConsole() error {
 	return p.mgr.Add(p.console.Live)
 }
 
-// answersOfViews returns a handler for the console's requests to the views. It calls the handler that addViews makes
-// later. It is nil if views are turned off.
+// answersOfViews returns a handler for the console's requests to the views. It passes them to the handler that addViews
+// makes later. The result is nil if views are turned off.
 func (p *process) answersOfViews() http.Handler {
 	if p.views == nil {
 		return nil

@@ -14,7 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// connect registers which parts react to which changes. It is called when all parts are made, before a part starts.
+// connect registers which parts of the hub react to which changes. It is called when all parts are made, and before any
+// of them starts.
 func (p *parts) connect(ctx context.Context) {
 	p.followPolicies()
 	p.followTemplates(ctx)
@@ -25,7 +26,8 @@ func (p *parts) connect(ctx context.Context) {
 
 	// This replica took or released a member.
 	p.coordinator.OnChange(p.members.Wake)
-	// Settings for reading statuses have changed, or a new list of epochs has begun.
+	// After a change of an object's settings for reading the status, members read the object's copy again. When a new list
+	// of epochs begins, the hub tries again to write copies that it has left alone as newer.
 	p.settings.OnChange(p.fleet.reread)
 	p.epochs.OnRestart(func() { go p.dispatcher.WakeOlder(ctx) })
 }
@@ -139,7 +141,7 @@ func (p *parts) followTemplates(ctx context.Context) {
 	})
 }
 
-// followLinks wakes the parts that depend on a link.
+// followLinks wakes the parts that depend on the links to members.
 func (p *parts) followLinks(ctx context.Context) {
 	p.links.LookFor(p.scheduler.Wanted)
 	p.fleet.start = p.dispatcher.Engage
@@ -182,7 +184,8 @@ func (p *parts) followMembers() {
 	}
 }
 
-// followDecisions wakes the parts that depend on the decisions and held removals of scheduling.
+// followDecisions wakes the parts that depend on the scheduler's decisions, on the wanted kinds, and on removals that
+// the hub holds until a user confirms them.
 func (p *parts) followDecisions() {
 	p.scheduler.OnDecision(p.reporter.WakeDecided)
 	p.scheduler.OnRemoval(p.policies.WakePlacement)

@@ -6,7 +6,8 @@ import (
 )
 
 // Connection has the address of a member's API server, and the credentials of the hub there. The hub uses nothing else
-// to reach the server. If a new kubeconfig of a cluster has an equal Connection, its link stays.
+// to reach the server. If the kubeconfig of a cluster changes, but its Connection is the same, the link to the cluster
+// stays.
 type Connection struct {
 	// Server is the https URL of the API server, without a trailing slash.
 	Server string

@@ -51,9 +51,11 @@ type Cluster interface {
 	Apply(ctx context.Context, in ApplyIntent) Outcome
 	// Withdraw deletes or orphans the copy of one hub object. Withdraw logs nothing.
 	Withdraw(ctx context.Context, in WithdrawIntent) Outcome
-	// Observe starts to watch objects of this kind for the given holder, a binding. It is idempotent.
+	// Observe starts to watch objects of this kind for the given holder, which is a binding. A second call for the same
+	// holder changes nothing.
 	Observe(gvk schema.GroupVersionKind, holder types.NamespacedName)
-	// Forget ends the observation of the kind for the holder. The watch stops when no holder is left.
+	// Forget ends the observation of the kind for the holder, which is a binding. The watch stops when no binding needs
+	// the kind.
 	Forget(gvk schema.GroupVersionKind, holder types.NamespacedName)
 	// Observation returns the last observed state of an object. synced is false until the kind's first list has been
 	// delivered, and while the cluster does not serve the kind. If synced is true, a missing observation means that the
@@ -151,19 +153,21 @@ type ApplyIntent struct {
 	NamespaceLabels map[string]string
 }
 
-// Known is what the hub knows about the copy before it writes.
+// Known is what the hub knows about the copy before it writes. After each successful write, the row in the binding
+// records the UID, the digest and the content hash of the copy. The fields with Confirmed in their name have these
+// recorded values.
 type Known struct {
-	// Confirmed is the content hash in the row of the binding. It is empty if the cluster has no row.
+	// Confirmed is the content hash in the row of the binding. It is empty if the binding has no row for the cluster.
 	Confirmed string
-	// Observed is the last observed resourceVersion of the copy, or empty. It is set only if the last event showed the
-	// copy with its last confirmed content, not paused and not being deleted. If it is set, Apply may write at this
-	// version without a read.
+	// Observed is the resourceVersion of the copy in the last watch event, or empty. It is set only if this event showed
+	// the copy with the content hash Confirmed, neither paused nor being deleted. If it is set, Apply may write on the
+	// condition that the copy still has this version, without a read.
 	Observed string
 	// Unknown is true if the hub knows of no object of this name on the cluster. Apply then creates the object without a
 	// read, and reads it only if it exists.
 	Unknown bool
-	// ConfirmedUID is the UID of the last confirmed copy. An object with this UID is the hub's copy even if some of its
-	// labels or annotations were removed.
+	// ConfirmedUID is the UID of the copy in the row of the binding. An object with this UID is the hub's copy even if
+	// some of its labels or annotations were removed.
 	ConfirmedUID types.UID
 
 	// Adopted is true if the hub had adopted the copy with ConfirmedUID.
@@ -190,8 +194,8 @@ type WithdrawIntent struct {
 	GVK      schema.GroupVersionKind
 	Owner    hubv1.ObjectIdentity
 	OwnerUID types.UID // UID of the hub object of the copy
-	// ConfirmedUID and ConfirmedDigest identify the last confirmed copy. If the object on the cluster has both, it is
-	// the hub's copy, even if its annotation names an earlier hub object of the same name.
+	// ConfirmedUID and ConfirmedDigest are the UID and the digest of the copy in the row of the binding. If the object on
+	// the cluster has both, it is the hub's copy, even if its annotation names an earlier hub object of the same name.
 	ConfirmedUID    types.UID
 	ConfirmedDigest string
 	// Source is the state of the hub in which the withdrawal was decided. A copy from a later state of the hub stays on
@@ -206,7 +210,8 @@ type WithdrawIntent struct {
 	Seen *Observation
 
 	Policy hubv1.RemovalPolicy
-	// PolicyIfAdopted replaces the policy Delete for a copy that Adopted or its own annotation marks as adopted.
+	// PolicyIfAdopted replaces the policy Delete for an adopted copy. A copy counts as adopted if the field Adopted or an
+	// annotation of the copy says so.
 	PolicyIfAdopted hubv1.RemovalPolicy
 	Propagation     metav1.DeletionPropagation
 }
@@ -216,7 +221,7 @@ type Retry int
 
 const (
 	// RetryNever: only a change of the hub object, of a policy or of the member's object can help. The event of this
-	// change queues the key again.
+	// change makes the controller try again.
 	RetryNever Retry = iota
 	// RetrySoon: retry after 0.2 s, doubling to 60 s, with jitter.
 	RetrySoon
@@ -237,7 +242,7 @@ type Outcome struct {
 
 	// CopyState is the state of the object on the member after the call. It is empty if the call has not seen the object.
 	// Adopted and Digest are set only if Applied is True. Digest is the digest of the intent. If Withdraw leaves an object
-	// that is not a copy, UID is the UID of that object. The caller then does not wait for its deletion.
+	// that is not a copy, UID is the UID of that object, and the caller does not wait for its deletion.
 	CopyState
 	// Newer is set if Reason is HubIsOlder. It has the state of the hub from which the copy was written, and whether it
 	// was written for the same hub object.
@@ -254,7 +259,8 @@ type Outcome struct {
 	// says whether Apply has restored them.
 	Drifted []FieldDrift
 
-	// Last is the last observed state of the copy. It is set if Reason is Completed. The caller of Apply sets it.
+	// Last is the last observed state of the copy. It is set if Reason is Completed, which means that the copy has run to
+	// completion. The caller of Apply sets it.
 	Last *Observation
 
 	Retry Retry

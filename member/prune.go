@@ -14,8 +14,8 @@ import (
 // Pruner removes copies that no binding claims from a connected member, for users.
 type Pruner interface {
 	// Copies lists copies of every kind that the hub may write on the member. It returns the copies for which keep returns
-	// true, and at most most of them. If keep returns an error, Copies returns this error. If ctx ends, Copies returns the
-	// copies that it has found so far, with a note.
+	// true. The argument most is the maximum number of returned copies. If keep returns an error, Copies returns this
+	// error. If ctx ends, Copies returns the copies that it has found so far, with a note.
 	Copies(ctx context.Context, most int, keep func(Copy) (bool, error)) (Copies, error)
 	// Prune deletes or orphans one copy, in the same way as Withdraw. The caller has checked that no binding claims it.
 	Prune(ctx context.Context, in PruneIntent) Outcome

@@ -28,7 +28,7 @@ type ViewIntent struct {
 	GVK      schema.GroupVersionKind
 	Owner    hubv1.ObjectIdentity
 	OwnerUID types.UID
-	// ConfirmedUID is the UID of the last confirmed copy. It is empty if no copy was confirmed.
+	// ConfirmedUID is the UID of the copy in the row of the binding. It is empty if the row records none.
 	ConfirmedUID types.UID
 }
 
@@ -39,9 +39,11 @@ type Preview struct {
 	// Unadopted is true if the object in Before is not managed by a hub. In this case After is the object with the
 	// changes of an adoption.
 	Unadopted bool
-	// InSync is true if the copy has the last confirmed content, and the hub would send the same manifest again.
+	// InSync is true if the content of the copy has the hash that the binding records, and the hub would send the same
+	// manifest again.
 	InSync bool
-	// Refused is the reason why the hub would not write After now. It is nil if the hub would write it.
+	// Refused is the reason why the hub would not write the object in After now. It is nil if the hub would write the
+	// object.
 	Refused *Outcome
 }
 

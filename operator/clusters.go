@@ -9,21 +9,22 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Stored is a stored object of an operator, with its binding.
+// Stored is an object of an operator that the hub has stored, with its binding.
 type Stored struct {
 	hubv1.ObjectIdentity
-	// Binding of the object. It is nil if the object has no binding.
+	// Binding is the binding of the object. It is nil if the object has no binding.
 	Binding hubv1.BindingObject
 }
 
 // Cluster is a cluster on which an operator is placed.
 type Cluster struct {
 	Name string
-	// WaitsFor says why the operator is not ready there. It is empty if the operator is ready.
+	// WaitsFor says why the operator is not ready on the cluster. It is empty if the operator is ready.
 	WaitsFor string
 }
 
-// Clusters returns the clusters on which an operator is placed, sorted by name, from the bindings of its objects.
+// Clusters returns the clusters on which an operator is placed, sorted by name. objects are the objects of the
+// operator, whose bindings tell this.
 func Clusters(objects []Stored) []Cluster {
 	on := map[string][]Object{}
 	for _, o := range objects {
@@ -49,7 +50,7 @@ func Clusters(objects []Stored) []Cluster {
 	return out
 }
 
-// addTo adds the object to each cluster, with the state of its copy there.
+// addTo adds this object to the list of each cluster in the map, with the state of its copy on this cluster.
 func (s Stored) addTo(clusters map[string][]Object) {
 	here := make(map[string]Object, len(clusters))
 	if s.Binding != nil {

@@ -9,9 +9,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Facts returns the facts of an operator for each cluster on which it is placed. wasInstalled names the clusters on
-// which it was installed before. Such a cluster stays installed, even if the operator has a new object that is not
-// applied yet.
+// Facts describes an operator on each cluster on which it is placed: its version, and whether it is installed. It is
+// installed when each object that Needs selects was applied there at least once. wasInstalled has the clusters on which
+// it was installed before. On these clusters it remains installed, even if a new object of the operator is not applied
+// there yet.
 func Facts(name string, objects []Stored, wasInstalled map[string]bool) map[string]hubv1.OperatorFact {
 	needed, applied := 0, map[string]int{} // applied is the number of needed objects that were applied, by cluster
 	out := map[string]hubv1.OperatorFact{}
@@ -45,8 +46,8 @@ func Facts(name string, objects []Stored, wasInstalled map[string]bool) map[stri
 	return out
 }
 
-// lowest returns the lower of two versions. An empty text is not a version. A text that cannot be parsed as a version
-// is lower than versions.
+// lowest returns the lower of two versions. If one text is empty, lowest returns the other one. A text that is no
+// version is lower than every version.
 func lowest(a, b string) string {
 	if a == "" || b == "" {
 		return cmp.Or(a, b)
@@ -60,7 +61,7 @@ func lowest(a, b string) string {
 	return min(a, b)
 }
 
-// parsed returns a version such as v1.2.3-rc.1 or 1.2. It is nil for other texts.
+// parsed returns the version that a text such as v1.2.3-rc.1 or 1.2 has. It returns nil for any other text.
 func parsed(text string) *version.Version {
 	if v, err := version.ParseSemantic(text); err == nil {
 		return v

@@ -1,6 +1,6 @@
-// Package operator determines on which clusters an operator is placed, and whether it is ready there.
+// Package operator determines on which clusters an operator is placed, and whether the operator is ready there.
 //
-// It is pure: it has no client, logger or clock.
+// Its functions only compute: they use no client, logger or clock.
 package operator
 
 import (
@@ -20,28 +20,27 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Object is an object of an operator on one cluster.
+// Object is one object of an operator or bundle, with the state of its copy on one cluster.
 type Object struct {
 	hubv1.ObjectIdentity
-	// Placed is true if the object shall be on the cluster.
+	// Placed is true if the decision on the object says that the cluster shall hold it.
 	Placed bool
-	// LeftOut is true if the object has a decision that does not select the cluster.
+	// LeftOut is true if there is a decision on the object, and this decision does not select the cluster.
 	LeftOut bool
-	// Refused is true if the copy cannot be written until a user changes something.
+	// Refused is true if the hub cannot write the copy until a user changes something.
 	Refused bool
-	// Health of the object's copy. It is empty if there is no copy.
+	// Health is the health of the copy. It is empty if there is no copy.
 	Health hubv1.Health
-	// Message explains the health. It may be empty.
+	// Message explains Health. It may be empty.
 	Message string
 }
 
-// Needs reports whether an operator is ready only if its object of this identity is healthy. It returns true for
-// workloads, CustomResourceDefinitions, webhook configurations and APIServices. The health of other objects does not
-// affect the readiness of the operator.
+// Needs reports whether an operator is ready only while its object with this identity is healthy. This is so for
+// workloads, CustomResourceDefinitions, webhook configurations and APIServices. For other objects, Needs returns false.
 func Needs(id hubv1.ObjectIdentity) bool { return isBehind(id) || CallsPods(id.GroupKind()) }
 
-// isBehind reports whether an object of a bundle is a workload or a definition. If one of these is not ready, calls of
-// API servers to the pods of the bundle fail.
+// isBehind reports whether an object of a bundle is a workload or a CustomResourceDefinition. While one of these is not
+// ready, an API server that calls the pods of the bundle, for example as a webhook, gets an error.
 func isBehind(id hubv1.ObjectIdentity) bool {
 	return isWorkload(id) || id.Group == apiextensionsv1.GroupName && id.Kind == "CustomResourceDefinition"
 }
@@ -50,8 +49,9 @@ func isWorkload(id hubv1.ObjectIdentity) bool {
 	return id.Group == appsv1.GroupName && RunsPods(id.GroupKind())
 }
 
-// Version returns the version of an operator, from one of its workloads: the label app.kubernetes.io/version, or
-// otherwise the tag of the first image. It is empty for other objects, and for a workload without such a label or tag.
+// Version returns the version of an operator, which it reads from one of the operator's workloads. It is the label
+// app.kubernetes.io/version or, without this label, the tag of the first image. It is empty if the object is no
+// workload, or has neither label nor tag.
 func Version(o *unstructured.Unstructured) string {
 	if !isWorkload(hubv1.IdentityOf(o)) {
 		return ""
@@ -70,7 +70,7 @@ func Version(o *unstructured.Unstructured) string {
 	return tag
 }
 
-// RunsPods reports whether objects of the kind run pods.
+// RunsPods reports whether objects of the kind are pods or create pods.
 func RunsPods(gk schema.GroupKind) bool {
 	switch gk.Group {
 	case appsv1.GroupName:
@@ -83,8 +83,8 @@ func RunsPods(gk schema.GroupKind) bool {
 	return false
 }
 
-// CallsPods reports whether objects of the kind make API servers call pods. These kinds are webhook configurations and
-// APIServices. API servers refuse requests while such pods do not answer.
+// CallsPods reports whether objects of the kind tell API servers to call pods. These kinds are webhook configurations
+// and APIServices. While such pods do not answer, API servers refuse requests.
 func CallsPods(gk schema.GroupKind) bool {
 	switch gk.Group {
 	case admissionregistrationv1.GroupName:
@@ -95,12 +95,13 @@ func CallsPods(gk schema.GroupKind) bool {
 	return false
 }
 
-// apiServices is the group of APIService. Hanse does not import the Go package of the group.
+// apiServices is the API group of APIService. It is a constant, because Hanse does not import the Go package of the
+// group.
 const apiServices = "apiregistration.k8s.io"
 
-// CallsWaitFor reports whether webhook configurations and APIServices of a bundle are created after its object of this
-// identity. They do not wait for each other. They do not wait for custom resources either, because a webhook may have
-// to convert or default these.
+// CallsWaitFor reports whether the webhook configurations and APIServices of a bundle are created only after the
+// bundle's object with this identity. It is false for other webhook configurations and APIServices. It is also false
+// for custom resources, because they may need the webhook for conversion or default values.
 func CallsWaitFor(id hubv1.ObjectIdentity) bool {
 	return !CallsPods(id.GroupKind()) && isOfKubernetes(id.Group)
 }
@@ -110,13 +111,15 @@ func isOfKubernetes(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
-// IsPlaced reports whether the operator shall be on the cluster: at least one of its needed objects is placed there.
+// IsPlaced reports whether the operator is placed on a cluster. objects are its objects on this cluster. At least one
+// object that Needs selects must be placed there.
 func IsPlaced(objects []Object) bool {
 	return slices.ContainsFunc(objects, func(o Object) bool { return o.Placed && Needs(o.ObjectIdentity) })
 }
 
-// WaitsFor returns why an operator is not ready on a cluster. It is empty if the operator is ready. It names the first
-// needed object that is not healthy, and the number of all such objects. An operator without needed objects is ready.
+// WaitsFor returns why an operator is not ready on a cluster. objects are its objects on this cluster. The text names
+// the first object that Needs selects and that is not healthy, and counts the others. It is empty if the operator is
+// ready, or if Needs selects no object.
 func WaitsFor(objects []Object) string {
 	var waits []Object
 	for _, o := range objects {
@@ -127,9 +130,9 @@ func WaitsFor(objects []Object) string {
 	return firstOf(waits)
 }
 
-// CallsWait returns why a webhook configuration or APIService of a bundle is not created on a cluster yet. It is empty
-// if it waits for no object. Workloads and definitions must be healthy on the cluster. Other objects must exist there,
-// unless they are not placed there.
+// CallsWait returns why a webhook configuration or APIService of a bundle is not created on a cluster yet. objects are
+// the objects of the bundle on this cluster. Workloads and CustomResourceDefinitions must be healthy there. Other
+// objects of Kubernetes must exist there, unless they are not placed there. The text is empty if nothing is missing.
 func CallsWait(objects []Object) string {
 	var waits []Object
 	for _, o := range objects {
@@ -143,9 +146,9 @@ func CallsWait(objects []Object) string {
 	return firstOf(waits)
 }
 
-// PodsWait returns why a workload of a bundle is not created on a cluster yet. It is empty if the workload does not
-// wait for this object. The pods of the workload may need the object, such as a role. A definition must be established
-// on the cluster, and another object must exist there.
+// PodsWait returns why a workload of a bundle is not created on a cluster yet. o is another object that the pods of the
+// workload may need, such as a Role. A workload or CustomResourceDefinition o must be healthy on the cluster, and any
+// other object must exist there. The text is empty if the workload need not wait for o.
 func PodsWait(o Object) string {
 	if o.LeftOut || o.Refused || o.isHealthy() || !isBehind(o.ObjectIdentity) && o.Health != "" {
 		return ""
@@ -155,13 +158,13 @@ func PodsWait(o Object) string {
 
 func (o Object) isHealthy() bool { return o.Placed && o.Health == hubv1.HealthHealthy }
 
-// firstOf returns the first of the objects with its state, and the number of the other objects. It is empty if there
-// are no objects.
+// firstOf names one of the objects with its state, and counts the others. It returns "" if there are no objects.
 func firstOf(waits []Object) string {
 	if len(waits) == 0 {
 		return ""
 	}
-	// A workload is named first. It needs the definitions and the images, so that its state tells most.
+	// A workload is named first. It needs the CustomResourceDefinitions and the images, so that its state says most about
+	// the cause.
 	first := slices.MinFunc(waits, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.String(), b.String()))
 	})

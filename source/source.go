@@ -1,13 +1,13 @@
-// Package source decides whether a later state of this hub has written a copy on a member. This is possible if the etcd
-// of the hub was restored from an older backup.
+// Package source decides whether the hub wrote a copy in a later state than its present one. This is possible if the
+// etcd of the hub was restored from an older backup.
 //
-// Each copy has a Mark: the generation of its hub object, and the Epoch in which the hub has written the copy. The hub
-// keeps the list of its epochs in its own etcd, and adds an epoch to the list before it uses it. A restored hub
-// therefore does not know the epochs after the backup. It continues to count from the backup. Its new epochs have the
-// same sequence numbers as the lost ones, but another random part.
+// Each copy has a Mark. The mark consists of the generation of the hub object, and of the Epoch in which the hub wrote
+// the copy. The hub stores the list of its epochs in its own etcd, and adds an epoch to the list before it uses the
+// epoch. A hub that was restored from a backup therefore does not know the epochs after the backup. It adds new epochs
+// after the last one in the backup. The new epochs have the same sequence numbers as the lost ones, but another random
+// part.
 //
-// The package does no I/O. Marks come from members and may be invalid. An unreadable mark is treated like a missing
-// one.
+// The package does no I/O. Marks come from members and may be invalid. An invalid mark is treated like a missing mark.
 package source
 
 import (
@@ -17,21 +17,23 @@ import (
 	"strings"
 )
 
-// Epoch is a period of time in which one state of the hub has written to members.
+// Epoch is a period of time in which the hub has written to members. An epoch that only a later state of the hub knows
+// is called foreign.
 type Epoch struct {
 	// Sequence is one more than the sequence of the previous epoch.
 	Sequence int64
-	// Random distinguishes epochs to which two states of the hub gave the same sequence.
+	// Random distinguishes two epochs with the same sequence. Without it, a new epoch of a restored hub could be confused
+	// with a lost epoch.
 	Random string
 }
 
-// longestRandom and longestMark are the maximum lengths, in bytes, of a random part and of a mark.
+// longestRandom is the maximum length of the random part of an epoch, and longestMark that of a mark, both in bytes.
 const (
 	longestRandom = 16
 	longestMark   = 64
 )
 
-// String returns the epoch as text, such as 1764028800-3f9c01ab.
+// String returns the epoch as text: sequence and random part, such as 1764028800-3f9c01ab.
 func (e Epoch) String() string { return strconv.FormatInt(e.Sequence, 10) + "-" + e.Random }
 
 // NewRandom makes the random part of an epoch.
@@ -41,7 +43,7 @@ func NewRandom() string {
 	return hex.EncodeToString(raw[:])
 }
 
-// ParseEpoch reads the text of an Epoch.
+// ParseEpoch reads an epoch from text in the form of String. It returns false if the text is invalid.
 func ParseEpoch(text string) (Epoch, bool) {
 	number, random, ok := strings.Cut(text, "-")
 	sequence, read := positive(number)
@@ -56,20 +58,22 @@ func ParseEpoch(text string) (Epoch, bool) {
 	return Epoch{Sequence: sequence, Random: random}, true
 }
 
-// positive parses a number. It accepts only the text that String would return for that number.
+// positive parses a number that is not negative. It returns false for any text that differs from the usual decimal
+// form, such as 007.
 func positive(text string) (int64, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return n, err == nil && n >= 0 && strconv.FormatInt(n, 10) == text
 }
 
-// Mark names the state of the hub that wrote a copy. The zero value stands for a copy without a mark.
+// Mark names the state of the hub that wrote a copy. The zero value means that the copy has no mark.
 type Mark struct {
 	// Generation is the generation of the hub object. It is 0 for kinds without a generation.
 	Generation int64
 	Epoch      Epoch
 }
 
-// String returns the value of the annotation, such as 7;1764028800-3f9c01ab. It is empty for the zero value.
+// String returns the value of SourceAnnotation for this mark, such as 7;1764028800-3f9c01ab. It returns "" for the zero
+// value.
 func (m Mark) String() string {
 	if m == (Mark{}) {
 		return ""
@@ -77,7 +81,7 @@ func (m Mark) String() string {
 	return strconv.FormatInt(m.Generation, 10) + ";" + m.Epoch.String()
 }
 
-// ParseMark parses the value of the annotation. It returns the zero value if the annotation is missing or invalid.
+// ParseMark parses a value of SourceAnnotation. It returns the zero value if the text is empty or invalid.
 func ParseMark(text string) Mark {
 	if len(text) > longestMark {
 		return Mark{}
@@ -91,11 +95,12 @@ func ParseMark(text string) Mark {
 	return Mark{Generation: generation, Epoch: epoch}
 }
 
-// Epochs are the epochs that the hub knows, oldest first, with consecutive sequences. The zero value is an empty list.
-// Epochs is immutable.
+// Epochs is the list of the epochs that the hub knows, oldest first. Each epoch's sequence is one more than that of the
+// epoch before it. The zero value is an empty list. The methods of Epochs never change the list.
 type Epochs struct{ all []Epoch }
 
-// ParseEpochs parses one epoch per line. It returns false if a line is invalid or the sequences are not consecutive.
+// ParseEpochs parses a list with one epoch on each line. It returns false if a line is invalid, or if a sequence is not
+// one more than the sequence before it.
 func ParseEpochs(text string) (Epochs, bool) {
 	var out Epochs
 	for _, line := range strings.Fields(text) {
@@ -108,7 +113,7 @@ func ParseEpochs(text string) (Epochs, bool) {
 	return out, true
 }
 
-// String returns one epoch per line.
+// String returns the list with one epoch on each line.
 func (l Epochs) String() string {
 	var out strings.Builder
 	for _, e := range l.all {
@@ -137,8 +142,8 @@ func (l Epochs) Last() (Epoch, bool) {
 	return l.all[len(l.all)-1], true
 }
 
-// Append returns the list with one more epoch. If it is then longer than most, the oldest epochs are dropped. start is
-// the sequence of the first epoch in an empty list, see Restart.
+// Append returns the list with one more epoch at its end. If the list would have more than most epochs, the oldest ones
+// are dropped. If the list is empty, start is the sequence of the new epoch, see Restart.
 func (l Epochs) Append(random string, start int64, most int) Epochs {
 	next := Epoch{Sequence: start, Random: random}
 	if last, ok := l.Last(); ok {
@@ -148,9 +153,9 @@ func (l Epochs) Append(random string, start int64, most int) Epochs {
 	return Epochs{all[max(0, len(all)-most):]}
 }
 
-// Restart returns a list with one epoch that comes after all known epochs. Every earlier mark is then old, and its copy
-// may be overwritten. start is the current time in seconds since 1970. Epochs begin far less often than once a second,
-// so that no state of the hub has used this number before.
+// Restart returns a list that has only one epoch, with a sequence after all known epochs. All earlier epochs are then
+// old, so that copies with their marks may be overwritten. start is the current time in seconds since 1970. A hub adds
+// far less than one epoch a second, so that no state of the hub has used this sequence before.
 func (l Epochs) Restart(random string, start int64) Epochs {
 	if last, ok := l.Last(); ok {
 		start = max(start, last.Sequence+1)
@@ -158,8 +163,8 @@ func (l Epochs) Restart(random string, start int64) Epochs {
 	return Epochs{[]Epoch{{Sequence: start, Random: random}}}
 }
 
-// Foreign reports whether the epoch belongs to another state of the hub. The list must not contain the epoch, although
-// it contains all epochs of this hub since that sequence.
+// Foreign reports whether a later state of the hub, before a restore, has used the epoch. This is so if the list does
+// not contain the epoch, although it contains all epochs of this hub since that sequence.
 func (l Epochs) Foreign(e Epoch) bool {
 	first, ok := l.First()
 	if !ok || e.Sequence < first.Sequence {
@@ -169,26 +174,27 @@ func (l Epochs) Foreign(e Epoch) bool {
 	return place >= int64(len(l.all)) || l.all[place].Random != e.Random
 }
 
-// isOld reports whether the epoch was dropped from the list or was accepted by a user. Marks with an old epoch do not
-// protect a copy.
+// isOld reports whether the epoch comes before the oldest epoch of the list. A copy whose mark has an old epoch may be
+// overwritten.
 func (l Epochs) isOld(e Epoch) bool {
 	first, ok := l.First()
 	return ok && e.Sequence < first.Sequence
 }
 
-// State is the state of the hub with which one copy is compared. With the zero value, no copy is newer, and the hub
-// writes no mark.
+// State is the present state of the hub, with which the mark of one copy is compared. For the zero value, no copy is
+// newer, and the hub writes no mark.
 type State struct {
 	// Mark is the mark that the hub writes to the copy.
 	Mark   Mark
 	Epochs Epochs
-	// Accepted lists the marks of copies that the hub may overwrite although they are newer, separated by commas. It is
-	// the value of an annotation of the hub object.
+	// Accepted lists marks, separated by commas. The hub may overwrite copies with these marks although they are newer.
+	// Accepted is the value of AcceptSourceAnnotation of the hub object.
 	Accepted string
 }
 
-// Newer reports whether a later state of the hub wrote the copy with this mark. sameObject is true if the copy was
-// written for the same hub object, by UID. Only then can the generations be compared.
+// Newer reports whether a later state of the hub wrote the copy with the mark copied. sameObject is true if the copy
+// was written for a hub object with the same UID. If it is false, the generations are not compared, because they belong
+// to different objects.
 func (s State) Newer(copied Mark, sameObject bool) bool {
 	if copied == (Mark{}) || s.Epochs.isOld(copied.Epoch) || s.accepts(copied) {
 		return false

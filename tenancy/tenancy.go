@@ -1,9 +1,9 @@
-// Package tenancy decides which objects are never sent to a member, whatever placement or rule requests it. These are
-// objects of system namespaces, credentials of the hub's own cluster, and pod templates that the Pod Security level of
-// the hub's namespace forbids. Without these refusals, a user of a hub namespace could get more rights on members than
-// on the hub.
+// Package tenancy decides which objects are never sent to a member, whatever a placement or an override policy says.
+// These are objects of system namespaces, Secrets that are credentials of a cluster, and pod templates that the Pod
+// Security level of the hub's namespace forbids. Without this package, a user of a hub namespace could get more rights
+// on members than on the hub.
 //
-// A refusal does not withdraw existing copies. They stay unchanged.
+// If an object is refused, its existing copies are not withdrawn. They stay unchanged.
 package tenancy
 
 import (
@@ -22,11 +22,11 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Refusal is the reason why an object is not sent to members. Its message contains no value of the object.
+// Refusal is the reason why an object is not sent to members. The message contains no value of the object.
 type Refusal struct{ Reason, Message string }
 
-// OfPlace refuses objects of the namespaces kube-* and hanse-system, and these namespaces themselves. It returns nil if
-// the object is allowed.
+// OfPlace returns a Refusal for objects in the namespaces kube-* and hanse-system, and for these namespaces themselves.
+// It returns nil for any other object.
 func OfPlace(id hubv1.ObjectIdentity) *Refusal {
 	name := id.Namespace
 	if id.Group == "" && id.Kind == "Namespace" {
@@ -39,11 +39,12 @@ func OfPlace(id hubv1.ObjectIdentity) *Refusal {
 		hubv1.SystemNamespace, name)}
 }
 
-// credentials are types of Secrets that a cluster creates or reads for its own use.
+// credentials are the types of Secrets that are credentials of one cluster.
 var credentials = []corev1.SecretType{corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken}
 
-// OfSecret refuses Secrets that are credentials of a cluster. Credentials of the hub's cluster are useless on a member.
-// The member would accept them as its own credentials, or create new ones in them.
+// OfSecret returns a Refusal for a Secret that is a credential of a cluster. Such a Secret of the hub is of no use on a
+// member. The member would treat it as its own: it would accept a bootstrap token, and write a new token of its own
+// into a Secret for a ServiceAccount. OfSecret returns nil for any other object.
 func OfSecret(object *unstructured.Unstructured) *Refusal {
 	if !hubv1.IsSecret(object.GroupVersionKind().GroupKind()) {
 		return nil
@@ -56,7 +57,9 @@ func OfSecret(object *unstructured.Unstructured) *Refusal {
 		"from the placement", kind)}
 }
 
-// Of refuses a manifest in the form in which the hub would write it. It returns nil if the manifest is allowed.
+// Of returns a Refusal for a manifest that must not be sent, in the form that the member would get. namespaceLabels are
+// the labels of the namespace on the hub. It returns nil if the manifest may be sent. The namespace is not checked
+// here: see OfPlace.
 func Of(manifest *unstructured.Unstructured, namespaceLabels map[string]string) *Refusal {
 	if r := OfSecret(manifest); r != nil {
 		return r
@@ -71,10 +74,11 @@ func Of(manifest *unstructured.Unstructured, namespaceLabels map[string]string) 
 
 var evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks(), nil) })
 
-// PodSecurity returns the violations of a built-in kind's pod template at the level that the labels of its namespace
-// enforce, such as "privileged" at "baseline:latest". It returns no violations if the namespace has no such label.
+// PodSecurity checks the pod template of a built-in kind by the Pod Security level that the labels of its namespace
+// enforce. level is this level, such as "baseline:latest", and violations are the violated rules, such as "privileged".
+// If the labels enforce no level, there are no violations.
 func PodSecurity(manifest *unstructured.Unstructured, namespaceLabels map[string]string) (level string, violations []string) {
-	// An invalid label means the level restricted, as on an API server.
+	// If the label has an invalid value, the level is restricted, as on an API server.
 	enforced, _ := api.PolicyToEvaluate(namespaceLabels, api.Policy{Enforce: api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}})
 	if enforced.Enforce.Level == api.LevelPrivileged {
 		return "", nil
@@ -100,7 +104,7 @@ func PodSecurity(manifest *unstructured.Unstructured, namespaceLabels map[string
 	return level, violations
 }
 
-// templates maps each kind to the path of its pod template.
+// templates has the path of the pod template for each built-in kind that has one.
 var templates = map[schema.GroupKind][]string{
 	{Kind: "Pod"}:                        {},
 	{Kind: "PodTemplate"}:                {"template"},
@@ -113,7 +117,7 @@ var templates = map[schema.GroupKind][]string{
 	{Group: "batch", Kind: "CronJob"}:    {"spec", "jobTemplate", "spec", "template"},
 }
 
-// templateOf returns the pod template in an object.
+// templateOf returns the pod template of an object. there is false if the object has none.
 func templateOf(object *unstructured.Unstructured) (template map[string]any, there bool) {
 	path, ok := templates[object.GroupVersionKind().GroupKind()]
 	if !ok {

@@ -1,5 +1,5 @@
-// Package versions decides at which versions an object may be sent to clusters. It reads the CustomResourceDefinition
-// of the kind.
+// Package versions decides at which API versions a custom resource may be sent to clusters. It reads the
+// CustomResourceDefinition of the kind on the hub.
 //
 //   - Without a conversion webhook, an API server changes only the apiVersion, and prunes by the schema of the version.
 //     So an object that was read at one version can be sent at another one by changing only the apiVersion.
@@ -16,7 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Preferred returns the served version that an API server prefers. It is empty if the definition serves no version.
+// Preferred returns the served version with the highest priority in the order of Kubernetes: v2 before v1, and v1
+// before v1beta1. It returns "" if the definition serves no version.
 func Preferred(crd *apiextensionsv1.CustomResourceDefinition) string {
 	preferred := ""
 	for _, v := range crd.Spec.Versions {
@@ -27,8 +28,9 @@ func Preferred(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return preferred
 }
 
-// Others returns the other versions at which a cluster may get an object that the hub reads at one version, the newest
-// first. It returns none if the definition has a conversion webhook, or lacks the version that the hub reads.
+// Others returns the versions, besides readAt, at which a cluster may get an object that the hub reads at the version
+// readAt. The newest version comes first. It returns none if the definition has a conversion webhook or does not have
+// the version readAt.
 func Others(crd *apiextensionsv1.CustomResourceDefinition, readAt string) []string {
 	read := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == readAt })
 	if c := crd.Spec.Conversion; read < 0 || c != nil && c.Strategy != apiextensionsv1.NoneConverter {
@@ -52,11 +54,12 @@ func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensions
 	return v.Schema.OpenAPIV3Schema
 }
 
-// notSent are the fields that every version has, and the status. The status is never sent.
+// notSent are fields that need not be compared: every version has apiVersion, kind and metadata, and the status is
+// never sent.
 var notSent = []string{"apiVersion", "kind", "metadata", "status"}
 
-// keepsObjects reports whether an API server that prunes by schema s keeps every field, except those in notSent, of an
-// object with the schema declared.
+// keepsObjects reports whether an API server that prunes by the schema s keeps all fields of objects with the schema
+// declared. The fields in notSent are not compared.
 func keepsObjects(s, declared *apiextensionsv1.JSONSchemaProps) bool {
 	sent := *declared
 	sent.Properties = make(map[string]apiextensionsv1.JSONSchemaProps, len(declared.Properties))
@@ -68,7 +71,7 @@ func keepsObjects(s, declared *apiextensionsv1.JSONSchemaProps) bool {
 	return keeps(s, &sent)
 }
 
-// keeps reports whether an API server that prunes by schema s keeps every field of the schema declared.
+// keeps reports whether an API server that prunes by the schema s keeps all fields that the schema declared allows.
 func keeps(s, declared *apiextensionsv1.JSONSchemaProps) bool {
 	if embeds := declared.XEmbeddedResource && !s.XEmbeddedResource; (embeds || preserves(declared)) && !preserves(s) {
 		return false
@@ -100,7 +103,8 @@ func keepsValues(s *apiextensionsv1.JSONSchemaProps, declared *apiextensionsv1.J
 	return keepsValue(s.AdditionalProperties, &values)
 }
 
-// keepsValue reports whether the values of a map keep every field of a schema.
+// keepsValue reports whether pruning keeps all fields of the schema declared in the values of a map. of has the schema
+// of these values.
 func keepsValue(of *apiextensionsv1.JSONSchemaPropsOrBool, declared *apiextensionsv1.JSONSchemaProps) bool {
 	return of != nil && (of.Schema != nil && keeps(of.Schema, declared) || of.Schema == nil && of.Allows)
 }

@@ -13,9 +13,9 @@ import (
 type BindingObject interface {
 	metav1.Object
 	runtime.Object
-	// BindingSpec returns the spec, which has the decision.
+	// BindingSpec returns the spec. It has the hub's decision: which clusters shall hold the object.
 	BindingSpec() *BindingSpec
-	// BindingStatus returns the status, which has the reports of the clusters.
+	// BindingStatus returns the status. It has one row for each cluster, and the conditions.
 	BindingStatus() *BindingStatus
 }
 
@@ -45,19 +45,20 @@ func NewBinding(key types.NamespacedName) BindingObject {
 	return &ResourceBinding{ObjectMeta: meta}
 }
 
-// ObjectOf returns the identity of a binding's object.
+// ObjectOf returns the identity of the hub object to which a binding belongs.
 func ObjectOf(b BindingObject) ObjectIdentity {
 	ref := b.BindingSpec().ObjectRef
 	gvk := ref.GroupVersionKind()
 	return ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: b.GetNamespace(), Name: ref.Name}
 }
 
-// GroupVersionKind of the object.
+// GroupVersionKind returns the group, version and kind of the object.
 func (r ObjectReference) GroupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 }
 
-// Left returns the copy that the hub has orphaned on the cluster with this ID. It is nil if there is no such copy.
+// Left returns the copy that the hub left on the cluster with this ID when it withdrew the object. It returns nil if
+// the hub left no copy there.
 func (s *BindingStatus) Left(clusterID string) *OrphanedCopy {
 	for i := range s.Orphaned {
 		if s.Orphaned[i].ClusterID == clusterID {
@@ -67,7 +68,7 @@ func (s *BindingStatus) Left(clusterID string) *OrphanedCopy {
 	return nil
 }
 
-// Target returns the entry of a cluster. It returns nil if the binding has no entry for the cluster.
+// Target returns the entry of a cluster in the decision. It returns nil if the decision has no entry for the cluster.
 func (s *BindingSpec) Target(cluster string) *BindingTarget {
 	for i := range s.Clusters {
 		if s.Clusters[i].Name == cluster {
@@ -77,7 +78,8 @@ func (s *BindingSpec) Target(cluster string) *BindingTarget {
 	return nil
 }
 
-// Revision returns the revision with this number. It returns nil if the binding has no such revision.
+// Revision returns the stored state of the hub object with this number. It returns nil if the binding does not list the
+// revision.
 func (s *BindingSpec) Revision(number int64) *ObjectRevision {
 	for i := range s.Revisions {
 		if s.Revisions[i].Number == number {
@@ -87,7 +89,7 @@ func (s *BindingSpec) Revision(number int64) *ObjectRevision {
 	return nil
 }
 
-// Row returns the row of a cluster. It returns nil if the binding has no row for the cluster.
+// Row returns the row of a cluster: the state of its copy. It returns nil if the binding has no row for the cluster.
 func (s *BindingStatus) Row(cluster string) *ClusterRow {
 	for i := range s.Clusters {
 		if s.Clusters[i].Name == cluster {

@@ -84,11 +84,13 @@ type ClusterBundleList struct {
 	Items           []ClusterBundle `json:"items"`
 }
 
-// BundleSpec has manifests, and the ServiceAccount whose rights the manifests must not exceed.
+// BundleSpec has the manifests of a bundle. It also names a ServiceAccount: a bundle may contain only objects that this
+// account may write on the hub.
 type BundleSpec struct {
-	// serviceAccountName is a ServiceAccount on the hub. It is in the namespace of a Bundle, and otherwise in
-	// hanse-system. It must have the right to get, create, update and delete each object of the bundle on the hub. The
-	// author of the bundle needs the right to impersonate it. Default "default".
+	// serviceAccountName is a ServiceAccount on the hub. It must have the right to get, create, update and delete each
+	// object of the bundle on the hub. The ServiceAccount of a Bundle is in the namespace of the Bundle. For the other
+	// kinds, it is in hanse-system. The author of the bundle needs the right to impersonate the ServiceAccount. Default
+	// "default".
 	// +optional
 	// +kubebuilder:default=default
 	// +kubebuilder:validation:MinLength=1
@@ -103,8 +105,9 @@ type BundleSpec struct {
 	// +kubebuilder:validation:items:XPreserveUnknownFields
 	Manifests []runtime.RawExtension `json:"manifests,omitempty"`
 
-	// configMaps have further manifests. Each of their values is YAML or JSON with one or more objects. The ConfigMaps are
-	// in the namespace of a Bundle, and otherwise in hanse-system. At most 16.
+	// configMaps name ConfigMaps with further manifests. Each value of such a ConfigMap is YAML or JSON with one or more
+	// objects. The ConfigMaps of a Bundle are in the namespace of the Bundle. For the other kinds, they are in
+	// hanse-system. At most 16.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -114,7 +117,7 @@ type BundleSpec struct {
 
 // ConfigMapSource names a ConfigMap with manifests.
 type ConfigMapSource struct {
-	// name of the ConfigMap.
+	// name of the ConfigMap. All its values are read.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -128,17 +131,19 @@ type BundleStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// objects is the number of stored objects. Objects that are being removed do not count.
+	// objects is the number of objects of the bundle that the hub has stored. An object that is being removed does not
+	// count.
 	// +optional
 	// +kubebuilder:default=0
 	Objects int32 `json:"objects"`
 
-	// placed is the number of these objects that follow a placement.
+	// placed is the number of stored objects that follow a placement: a placement decides which clusters get the object.
 	// +optional
 	// +kubebuilder:default=0
 	Placed int32 `json:"placed"`
 
-	// conditions: Stored, Applied, Healthy.
+	// conditions are of the types Stored, Applied and Healthy. Stored is True if the manifests are valid and stored.
+	// Applied and Healthy summarize the copies of all objects.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -152,9 +157,9 @@ type BundleStatus struct {
 type BundleObject interface {
 	metav1.Object
 	runtime.Object
-	// BundleSpec returns the manifests.
+	// BundleSpec returns the part of the spec with the manifests.
 	BundleSpec() *BundleSpec
-	// BundleStatus returns the status.
+	// BundleStatus returns the part of the status that all these kinds have.
 	BundleStatus() *BundleStatus
 }
 
@@ -202,7 +207,7 @@ func (r BundleReference) New() BundleObject {
 	}
 }
 
-// ReferenceTo returns the reference to a bundle.
+// ReferenceTo returns the kind, namespace and name of a bundle as a BundleReference.
 func ReferenceTo(b BundleObject) BundleReference {
 	out := BundleReference{Kind: BundleKind, Namespace: b.GetNamespace(), Name: b.GetName()}
 	switch b.(type) {
@@ -214,7 +219,8 @@ func ReferenceTo(b BundleObject) BundleReference {
 	return out
 }
 
-// ObjectBundle describes the bundle that contains an object. Policies select the object by this data.
+// ObjectBundle describes the bundle that contains an object. A placement that selects the bundle applies to all its
+// objects, so the selectors of placements are compared with this data.
 //
 // +kubebuilder:object:generate=false
 type ObjectBundle struct {
@@ -223,7 +229,7 @@ type ObjectBundle struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// OfBundle returns the ObjectBundle of a bundle's objects.
+// OfBundle returns the reference and the labels of a bundle. They are the same for all objects of the bundle.
 func OfBundle(b BundleObject) ObjectBundle {
 	return ObjectBundle{BundleReference: ReferenceTo(b), Labels: b.GetLabels()}
 }
@@ -233,7 +239,7 @@ func (r BundleReference) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
 }
 
-// Identity returns the identity of the bundle.
+// Identity returns the identity of the bundle as an object of the API.
 func (r BundleReference) Identity() ObjectIdentity {
 	return ObjectIdentity{Group: GroupVersion.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
@@ -246,7 +252,7 @@ func (r BundleReference) String() string {
 	return r.Kind + " " + r.Namespace + "/" + r.Name
 }
 
-// Annotation returns the value of BundleAnnotation.
+// Annotation returns the ObjectBundle as JSON, which is the value of BundleAnnotation.
 func (o ObjectBundle) Annotation() string {
 	value, err := json.Marshal(o)
 	if err != nil {
@@ -255,8 +261,8 @@ func (o ObjectBundle) Annotation() string {
 	return string(value)
 }
 
-// Regarding returns the object on which events about a hub object are recorded: the hub object, or the bundle that
-// contains it.
+// Regarding returns the object to which the hub attaches events about a hub object. This is the hub object itself, or
+// the bundle that contains it.
 func (r ObjectReference) Regarding(namespace string) *corev1.ObjectReference {
 	if r.Bundle == nil {
 		return &corev1.ObjectReference{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: namespace, Name: r.Name, UID: r.UID}
@@ -271,8 +277,9 @@ func (r ObjectReference) IsOfOperator() bool {
 	return r.Bundle != nil && r.Bundle.Kind == FederatedOperatorKind
 }
 
-// BundleOf returns the bundle that contains the object. It is nil for an object of the hub. Only objects in the hub's
-// memory may have a BundleAnnotation: the hub removes this annotation from objects that it reads from the API server.
+// BundleOf returns the bundle that contains the object, as its BundleAnnotation describes it. It returns nil for an
+// object that exists on the hub's API server. Only objects in the hub's memory may have a BundleAnnotation: the hub
+// removes this annotation from objects that it reads from the API server.
 func BundleOf(o metav1.Object) *ObjectBundle {
 	value, ok := o.GetAnnotations()[BundleAnnotation]
 	if !ok {

@@ -2,51 +2,60 @@ package v1alpha1
 
 // Condition types.
 const (
-	// ConditionReady is True for a MemberCluster whose watches deliver events, for a policy whose other conditions are all
-	// good, and for a NotificationSink whose receiver accepts notifications.
+	// ConditionReady of a MemberCluster is True if the hub's watches on the cluster deliver events. For a placement or
+	// override policy, it is True if all other conditions are good. For a NotificationSink, it is True if the receiver
+	// accepts notifications.
 	ConditionReady = "Ready"
 	// ConditionCredentialsValid of a MemberCluster is True if the kubeconfig is valid and the cluster accepts its
 	// credentials.
 	ConditionCredentialsValid = "CredentialsValid"
 	// ConditionCredentialsExpireSoon of a MemberCluster is True if less than a third of the lifetime of its credentials is
-	// left, and they were not renewed. It is False if a renewal has failed or is not possible, but more than a third is
-	// left. Otherwise the MemberCluster does not have this condition.
+	// left, and they were not renewed. It is False if a renewal has failed or is not possible, but more than a third of
+	// the lifetime is left. Otherwise the MemberCluster does not have this condition.
 	ConditionCredentialsExpireSoon = "CredentialsExpireSoon"
-	// ConditionTopologyChanged of a MemberCluster is True if its nodes have a region or zone that status.topology lacks. A
-	// region or zone that a label of the MemberCluster sets is not compared.
+	// ConditionTopologyChanged of a MemberCluster is True if the nodes of the cluster have a region or zone that
+	// status.topology lacks. If a label of the MemberCluster sets the region or zone, the nodes are not compared with it.
 	ConditionTopologyChanged = "TopologyChanged"
-	// ConditionAnswersTooLarge of a MemberCluster is True if a response in the last minutes exceeded a limit of the hub.
-	// Otherwise the MemberCluster does not have this condition.
+	// ConditionAnswersTooLarge of a MemberCluster is True if a response of the cluster in the last ten minutes was larger
+	// than a limit of the hub. Otherwise the MemberCluster does not have this condition.
 	ConditionAnswersTooLarge = "AnswersTooLarge"
-	// ConditionUnclaimed of a MemberCluster is True if it has copies that no binding names. Otherwise the MemberCluster
-	// does not have this condition.
+	// ConditionUnclaimed of a MemberCluster is True if the cluster has copies of this hub for which no binding has an
+	// entry. Otherwise the MemberCluster does not have this condition.
 	ConditionUnclaimed = "Unclaimed"
-	// ConditionStored of a bundle is True if its manifests are valid, and the hub has stored them.
+	// ConditionStored of a bundle is True if the manifests of the bundle are valid, and the hub has stored their objects.
 	ConditionStored = "Stored"
-	// ConditionAccepted of a policy is True if the hub can follow its spec.
+	// ConditionAccepted of a placement or override policy is True if its spec is valid, and the hub can read all selected
+	// kinds.
 	ConditionAccepted = "Accepted"
-	// ConditionConflicted of an override policy is True if another policy of equal rank sets a field to another value.
+	// ConditionConflicted of an override policy is True if another policy sets the same field to another value, and no
+	// order of precedence decides between the two.
 	ConditionConflicted = "Conflicted"
-	// ConditionScheduled of a binding or placement is True if the hub has decided on the clusters.
+	// ConditionScheduled of a binding is True if the hub has decided which clusters get the object, and the decision has
+	// all clusters that the placement asks for. For a placement, it is True if this holds for all objects that follow the
+	// placement.
 	ConditionScheduled = "Scheduled"
-	// ConditionApplied of a binding, placement or bundle is True if the copies on all targets have the wanted content.
+	// ConditionApplied of a binding, placement or bundle is True if every cluster that shall hold a copy holds it with the
+	// wanted content.
 	ConditionApplied = "Applied"
-	// ConditionHealthy of a binding, placement or bundle is True if the copies on all targets are healthy.
+	// ConditionHealthy of a binding, placement or bundle is True if the copies are healthy on all clusters that shall hold
+	// them.
 	ConditionHealthy = "Healthy"
 	// ConditionContested of a binding is True if another field manager on a member repeatedly changes fields that the hub
 	// sets. Otherwise the binding does not have this condition.
 	ConditionContested = "Contested"
 	// ConditionRolledOut of a placement with a rollout is True if all objects have their newest revision on all clusters.
+	// A revision is one state of the hub object and its override rules.
 	ConditionRolledOut = "RolledOut"
-	// ConditionRemovalHeld of a placement or a leaving MemberCluster is True if copies stay until a user confirms their
-	// removal. An object for which no removal was ever held does not have this condition.
+	// ConditionRemovalHeld of a placement, or of a MemberCluster that is being deleted, is True if copies stay until a
+	// user confirms their removal. If no removal was ever held, the condition is missing.
 	ConditionRemovalHeld = "RemovalHeld"
-	// ConditionStatusWritten of a binding is True if the hub object has the merged status.
+	// ConditionStatusWritten of a binding is True if the hub has written the merged status to the hub object.
 	ConditionStatusWritten = "StatusWritten"
-	// ConditionRowsTruncated of a binding is True if the hub has shortened rows of healthy copies, because all rows
-	// together were too large.
+	// ConditionRowsTruncated of a binding is True if the hub has shortened rows, because all rows together were too large.
+	// The rows of healthy copies are shortened first.
 	ConditionRowsTruncated = "RowsTruncated"
-	// ConditionObjectHealthy is the type of a condition that the hub adds to the status of a hub object.
+	// ConditionObjectHealthy is the type of a condition that the hub adds to the status of a hub object. Its value is that
+	// of the binding's condition Healthy.
 	ConditionObjectHealthy = Prefix + "Healthy"
 )
 
@@ -96,11 +105,12 @@ const (
 	ReasonSigningKeyInvalid = "SigningKeyInvalid" // the Secret does not exist, or has no key of Standard Webhooks
 )
 
-// ReasonOperatorNotReady is the reason of a row whose copy is not created yet, because the operator of its kind is not
-// ready on the cluster.
+// ReasonOperatorNotReady is the reason in the row of a cluster whose copy is not created yet. The operator that
+// reconciles the kind of the object is not ready on the cluster.
 const ReasonOperatorNotReady = "OperatorNotReady"
 
-// Reasons of references. A needed object is an object that a placed object names, by the references of its placement.
+// Reasons of objects that other objects need. A needed object is named by a field of a placed object, and the field
+// references of the placement has the path of this field.
 const (
 	ReasonReferenced        = "Referenced"        // the decision follows the objects that need the object
 	ReasonNotReferenced     = "NotReferenced"     // no object on the cluster needs the object any more
@@ -108,12 +118,14 @@ const (
 	ReasonReferenceNotReady = "ReferenceNotReady" // of a row: the copy is created after a needed object is on the cluster
 )
 
-// ReasonBundleNotReady is the reason of a row whose copy waits for other objects of its bundle. A webhook configuration
-// or APIService waits until workloads and definitions are ready, and other objects of Kubernetes exist, on the cluster.
-// A workload waits for the objects that its pods may need.
+// ReasonBundleNotReady is the reason in the row of a cluster whose copy is not created yet, because it waits for other
+// objects of the bundle. A webhook configuration or APIService is created after the bundle's workloads and
+// CustomResourceDefinitions are ready on the cluster, and after its other objects of Kubernetes exist there. A workload
+// is created after the objects that its pods may need.
 const ReasonBundleNotReady = "BundleNotReady"
 
-// Reasons of bundles. If the manifests of a bundle cannot be stored, its stored objects stay.
+// Reasons of the conditions of bundles. If the manifests of a bundle cannot be stored, the objects that were stored
+// before stay.
 const (
 	ReasonStored                = "Stored"
 	ReasonManifestInvalid       = "ManifestInvalid"       // a manifest cannot be an object of the bundle
@@ -159,7 +171,8 @@ const (
 	ReasonSpreadUnsatisfied   = "SpreadUnsatisfied"  // the selected clusters cannot meet spread
 )
 
-// Reasons of failover and drain.
+// Reasons of failover and drain. Below, an entry is one of spec.clusters of a binding, a row one of status.clusters,
+// and a decision is status.decision.
 const (
 	ReasonEvicted          = "Evicted"          // of an entry: the cluster did not answer, and other clusters replace it
 	ReasonDrained          = "Drained"          // of an entry: the cluster was drained, and other clusters replace it
@@ -171,7 +184,8 @@ const (
 	ReasonEvictionHeld     = "EvictionHeld"     // of a decision: the eviction waits for the rate limit, or for a new probe of the cluster
 )
 
-// Reasons of removals that are held.
+// Reasons of removals of copies that wait for the confirmation of a user. A decision is status.decision of a binding.
+// RemovalHeld is the condition of a placement or MemberCluster.
 const (
 	ReasonRemovalHeld      = "RemovalHeld"      // of a decision: the cluster keeps the object until a user confirms its removal
 	ReasonTooManyRemovals  = "TooManyRemovals"  // of RemovalHeld: more copies would be deleted than the limit of a placement or cluster allows
@@ -189,11 +203,11 @@ const (
 	ReasonBaselinePending = "BaselinePending" // objects have no revision yet, so that their changes go to all clusters at once
 )
 
-// ReasonSuperseded is the reason of an event on an object: another change has begun before a revision had failed or had
-// passed on all clusters.
+// ReasonSuperseded is the reason of an event on an object. A new change of the object has begun although the previous
+// revision had neither failed nor passed on all clusters.
 const ReasonSuperseded = "Superseded"
 
-// Reasons of rows and of the conditions over them.
+// Reasons of the rows of a binding, and of the conditions that summarize rows.
 const (
 	ReasonApplied            = "Applied"
 	ReasonPending            = "Pending"
@@ -216,7 +230,8 @@ const (
 	ReasonNamespaceMissing   = "NamespaceMissing"
 	ReasonNamespaceRefused   = "NamespaceRefused"
 	ReasonNamespaceTerminate = "NamespaceTerminating"
-	// ReasonSecretTypeRefused and ReasonPodSecurityViolation mean that the object is not written, see package tenancy.
+	// ReasonSecretTypeRefused and ReasonPodSecurityViolation mean that the hub does not write the object to the cluster,
+	// because package tenancy forbids it.
 	ReasonSecretTypeRefused    = "SecretTypeRefused"
 	ReasonPodSecurityViolation = "PodSecurityViolation"
 	ReasonContested            = "Contested"
@@ -254,7 +269,8 @@ const (
 	ReasonComplete            = "Complete"
 )
 
-// Reasons of divided replicas.
+// Reasons of divided replicas. A decision is status.decision of a binding, a row is one of its status.clusters, and
+// Scheduled and Accepted are conditions.
 const (
 	ReasonDivisionRefused     = "DivisionRefused"     // of Scheduled and Accepted: the replicas cannot be divided as the placement says
 	ReasonReplicasUnplaced    = "ReplicasUnplaced"    // of Scheduled: the clusters have no room for all replicas

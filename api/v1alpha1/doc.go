@@ -7,8 +7,9 @@
 //   - ResourceBinding, ClusterResourceBinding: written by the hub, one per federated object: the
 //     decision with its reasons and one status row per cluster.
 //
-// Namespaced kinds and their cluster-scoped counterparts have the same spec and status types. Code for both uses the
-// interfaces PlacementObject, OverridePolicyObject and BindingObject.
+// A namespaced kind and its cluster-scoped counterpart, such as Placement and ClusterPlacement, have the same status
+// type. Their specs share all fields of the namespaced kind. Code for both kinds uses the interfaces PlacementObject,
+// OverridePolicyObject and BindingObject.
 //
 // +kubebuilder:object:generate=true
 // +groupName=hanse.dev

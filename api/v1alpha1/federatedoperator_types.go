@@ -25,7 +25,7 @@ type FederatedOperator struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec has the chart or the manifests.
+	// spec has the Helm chart or the manifests of the operator.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="has(self.chart) != (has(self.manifests) || has(self.configMaps))",message="either chart, or manifests and configMaps, is required"
 	Spec FederatedOperatorSpec `json:"spec"`
@@ -45,25 +45,26 @@ type FederatedOperatorList struct {
 	Items           []FederatedOperator `json:"items"`
 }
 
-// FederatedOperatorSpec has the objects of an operator, and the ServiceAccount whose rights the objects must not
-// exceed.
+// FederatedOperatorSpec has the objects of an operator. It also names a ServiceAccount: the operator may contain only
+// objects that this account may write on the hub.
 type FederatedOperatorSpec struct {
 	BundleSpec `json:",inline"`
 
-	// chart has the objects of the operator. Either chart, or manifests and configMaps, is required.
+	// chart names the Helm chart that contains the objects of the operator. Either chart, or manifests and configMaps, is
+	// required.
 	// +optional
 	Chart *OperatorChart `json:"chart,omitempty"`
 
-	// acknowledge permits single changes of CustomResourceDefinitions that break objects in use. The condition Stored
-	// names such changes. At most 100.
+	// acknowledge lists changes of CustomResourceDefinitions that a user permits, although they may break objects in use.
+	// The message of the condition Stored names the changes that need a permission. At most 100.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	Acknowledge []AcknowledgedChange `json:"acknowledge,omitempty"`
 
-	// removal sets what happens if the FederatedOperator is deleted while a placement sends objects of its kinds to
-	// clusters. With Refuse, the webhook refuses the deletion. With Allow, the operator is removed, and the objects of its
-	// kinds stay.
+	// removal sets what happens if the FederatedOperator is deleted while a placement sends objects of the operator's
+	// kinds to clusters. With Refuse, the webhook refuses the deletion. With Allow, the operator is removed, and the
+	// objects of its kinds stay.
 	// +optional
 	// +kubebuilder:default=Refuse
 	// +kubebuilder:validation:Enum=Refuse;Allow
@@ -79,13 +80,14 @@ type AcknowledgedChange struct {
 	// +kubebuilder:validation:MaxLength=253
 	CRD string `json:"crd"`
 
-	// rule that the change breaks, as the condition Stored names it.
+	// rule is the name of the compatibility rule that the change breaks, such as existingFieldRemoval. The message of the
+	// condition Stored has this name.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Rule string `json:"rule"`
 
-	// path of the field, as the condition Stored names it.
+	// path is the path of the changed field, such as /spec/size. The message of the condition Stored has this path.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -101,11 +103,13 @@ const (
 	OperatorRemovalAllow  OperatorRemoval = "Allow"
 )
 
-// OperatorChart names the archive of a Helm chart, and sets the values and versions with which it is rendered.
+// OperatorChart names the archive of a Helm chart, and sets the values and versions with which the hub renders the
+// chart.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.archive) != has(self.repository)",message="either archive or repository is required"
 type OperatorChart struct {
-	// archive has the chart, as helm package writes it. Either archive or repository is required.
+	// archive names a ConfigMap with the chart's archive, as the command helm package writes it. Either archive or
+	// repository is required.
 	// +optional
 	Archive *ArchiveSource `json:"archive,omitempty"`
 
@@ -113,45 +117,47 @@ type OperatorChart struct {
 	// +optional
 	Repository *ChartRepository `json:"repository,omitempty"`
 
-	// digest that the archive must have: sha256: and 64 hex digits. Unset: any archive is accepted.
+	// digest is the SHA-256 digest that the archive must have, written as sha256: and 64 hex digits. Unset: any archive is
+	// accepted.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
 	Digest string `json:"digest,omitempty"`
 
-	// namespace of the release. Objects without a namespace get it. It must exist on the hub.
+	// namespace of the Helm release. Namespaced objects of the chart that set no namespace get this namespace. The
+	// namespace must exist on the hub.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespace string `json:"namespace"`
 
-	// releaseName of the chart. Default: the name of the chart.
+	// releaseName is the name of the Helm release. Default: the name of the chart.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=53
 	ReleaseName string `json:"releaseName,omitempty"`
 
-	// valuesFrom has more values, which replace the chart's own values. A later entry replaces values of an earlier one,
-	// and the field values replaces values of all entries. At most 10.
+	// valuesFrom names ConfigMaps with values, which replace the chart's own values. A later entry replaces values of an
+	// earlier entry. The field values replaces values of all entries. At most 10.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	ValuesFrom []ValuesSource `json:"valuesFrom,omitempty"`
 
-	// values replace the chart's own, as with helm's flag -f.
+	// values replace the chart's own values, as with helm's flag -f.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Values *runtime.RawExtension `json:"values,omitempty"`
 
-	// kubernetesVersion is the version that the templates see, such as v1.36.0. The default is the version that hansectl
-	// operator rbac uses.
+	// kubernetesVersion is the Kubernetes version that the templates see, such as v1.36.0. Unset: the version of the
+	// Kubernetes client libraries in the hub. The command hansectl operator rbac has the same default.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^v1\.[0-9]{1,3}(\.[0-9]{1,3})?$`
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
-	// apiVersions are versions that members serve in addition to those of Kubernetes itself, such as
-	// monitoring.coreos.com/v1. The templates see them. At most 100.
+	// apiVersions are API versions that members serve in addition to the versions of Kubernetes itself, such as
+	// monitoring.coreos.com/v1. The templates see all these versions. At most 100.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
@@ -159,7 +165,8 @@ type OperatorChart struct {
 	APIVersions []string `json:"apiVersions,omitempty"`
 
 	// hooks sets what happens to the hooks of the chart. A hook is an object that helm creates at a certain step of a
-	// release. With Refuse, a chart with hooks other than tests is refused. With Skip, hooks are left out.
+	// release. With Refuse, a chart with hooks is refused, except hooks that are tests or that helm itself ignores. With
+	// Skip, hooks are left out. Default Refuse.
 	// +optional
 	// +kubebuilder:default=Refuse
 	// +kubebuilder:validation:Enum=Refuse;Skip
@@ -177,23 +184,24 @@ const (
 
 // ArchiveSource names the ConfigMap with the archive of a chart.
 type ArchiveSource struct {
-	// configMap is the name of a ConfigMap in hanse-system, with the archive in binaryData.
+	// configMap is the name of a ConfigMap in hanse-system. The ConfigMap has the archive in its field binaryData.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	ConfigMap string `json:"configMap"`
 
-	// key of the archive. Default: the only key.
+	// key of the archive in binaryData. Default: the only key.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key,omitempty"`
 }
 
-// ChartRepository names one version of a chart in an OCI registry or in an HTTPS repository of Helm.
+// ChartRepository names one version of a chart in an OCI registry, or in a Helm repository that is served over HTTPS.
 type ChartRepository struct {
-	// url of the repository without the name of the chart: oci://HOST/PATH for a registry, https://HOST/PATH for a folder
-	// with an index.yaml. The value operators.repositories of the hub's chart must allow it.
+	// url of the repository, without the name of the chart. It is oci://HOST/PATH for an OCI registry, or
+	// https://HOST/PATH for a folder with an index.yaml. The value operators.repositories of the chart hanse-hub must
+	// allow this url.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^(oci|https)://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*/?$`
@@ -211,8 +219,8 @@ type ChartRepository struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9.+-]*$`
 	Version string `json:"version"`
 
-	// secret is the name of a Secret in hanse-system with user and password of the repository's host. Its type is
-	// kubernetes.io/dockerconfigjson. Unset: the hub sends no credentials.
+	// secret is the name of a Secret in hanse-system of the type kubernetes.io/dockerconfigjson. The Secret has a user and
+	// a password for the repository's host. Unset: the hub sends no credentials.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -233,26 +241,26 @@ type ValuesSource struct {
 	// +kubebuilder:validation:MaxLength=253
 	ConfigMap string `json:"configMap"`
 
-	// key of the values, which are YAML. Default: values.yaml.
+	// key of the values in the ConfigMap. The values are YAML. Default: values.yaml.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key,omitempty"`
 
-	// optional is true if the ConfigMap or the key may be missing. Default false.
+	// optional is true if the ConfigMap or the key may be missing. Default false: a missing one is an error.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
 
-// FederatedOperatorStatus has the numbers of objects and clusters of an operator.
+// FederatedOperatorStatus counts the objects of an operator, and the clusters on which it is placed and ready.
 type FederatedOperatorStatus struct {
 	BundleStatus `json:",inline"`
 
-	// chart of the stored objects.
+	// chart is the chart from which the stored objects were rendered. Unset: the objects come from manifests.
 	// +optional
 	Chart *RenderedChart `json:"chart,omitempty"`
 
-	// provides are the kinds that the operator's CustomResourceDefinitions define, as Kind.group. Sorted.
+	// provides are the kinds that the operator's CustomResourceDefinitions define, written as Kind.group and sorted.
 	// +optional
 	// +listType=atomic
 	Provides []string `json:"provides,omitempty"`
@@ -262,20 +270,20 @@ type FederatedOperatorStatus struct {
 	// +kubebuilder:default=0
 	Total int32 `json:"total"`
 
-	// ready is the number of these clusters on which the operator is ready: its CustomResourceDefinitions are
-	// established, and its workloads are available.
+	// ready is the number of these clusters on which the operator is ready. An operator is ready when its workloads,
+	// CustomResourceDefinitions, webhook configurations and APIServices are applied and healthy there.
 	// +optional
 	// +kubebuilder:default=0
 	Ready int32 `json:"ready"`
 
-	// notReady are clusters on which the operator is not ready, by name. At most 100.
+	// notReady are the clusters on which the operator is not ready, sorted by name. At most 100.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	NotReady []OperatorOnCluster `json:"notReady,omitempty"`
 }
 
-// RenderedChart is a chart that was rendered.
+// RenderedChart describes a chart that the hub has rendered into objects.
 type RenderedChart struct {
 	// name of the chart.
 	// +required
@@ -285,21 +293,21 @@ type RenderedChart struct {
 	// +required
 	Version string `json:"version"`
 
-	// appVersion of the chart, which is the version of the operator.
+	// appVersion of the chart: by Helm's convention, the version of the operator.
 	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
 
-	// digest of the archive.
+	// digest of the chart's archive.
 	// +required
 	Digest string `json:"digest"`
 
-	// repository from which the hub fetched the archive, with name and version of the chart, as URL/NAME:VERSION. It is
-	// unset if the archive is from a ConfigMap.
+	// repository from which the hub fetched the archive, with the name and version of the chart: URL/NAME:VERSION. Unset:
+	// the archive comes from a ConfigMap.
 	// +optional
 	Repository string `json:"repository,omitempty"`
 }
 
-// OperatorOnCluster is an operator on a cluster where it is not ready.
+// OperatorOnCluster names a cluster on which an operator is not ready, and says why.
 type OperatorOnCluster struct {
 	// name of the cluster.
 	// +required

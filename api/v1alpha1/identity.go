@@ -41,15 +41,16 @@ func (o ObjectIdentity) String() string {
 	return o.GroupKind().String() + " " + name
 }
 
-// Owner returns the value of OwnerAnnotation for the hub object with this identity and UID:
-// "<group>/<kind>/<namespace>/<name>/<uid>". Group and namespace may be empty.
+// Owner returns the value of OwnerAnnotation for the hub object with this identity and UID. The value is
+// "<group>/<kind>/<namespace>/<name>/<uid>". The group and the namespace in it may be empty.
 func (o ObjectIdentity) Owner(uid types.UID) string {
 	return strings.Join([]string{o.Group, o.Kind, o.Namespace, o.Name, string(uid)}, "/")
 }
 
 var errOwnerShape = errors.New("want <group>/<kind>/<namespace>/<name>/<uid>")
 
-// ParseOwner reads the value of an OwnerAnnotation.
+// ParseOwner returns the identity and the UID of the hub object that the value of an OwnerAnnotation names. An invalid
+// value is an error.
 func ParseOwner(value string) (ObjectIdentity, types.UID, error) {
 	p := strings.Split(value, "/")
 	if len(p) != 5 || p[1] == "" || p[3] == "" || p[4] == "" {
@@ -58,8 +59,9 @@ func ParseOwner(value string) (ObjectIdentity, types.UID, error) {
 	return ObjectIdentity{Group: p[0], Kind: p[1], Namespace: p[2], Name: p[3]}, types.UID(p[4]), nil
 }
 
-// BindingName returns the name of this object's binding: the name cut to 200 characters, the kind in lower case and the
-// first 10 hex digits of the SHA-256 of the identity. The binding has the object's scope and namespace.
+// BindingName returns the name of this object's binding. It joins three parts with hyphens: the object's name, cut to
+// 200 characters; its kind in lower case; and 10 hex digits of the SHA-256 of the identity. The binding is in the
+// object's namespace, or cluster-scoped like the object.
 func (o ObjectIdentity) BindingName() string {
 	sum := o.sum()
 	kind := strings.ToLower(o.Kind)
@@ -74,8 +76,9 @@ func (o ObjectIdentity) BindingName() string {
 	return dnsSafe(name) + "-" + kind + "-" + hex.EncodeToString(sum[:5])
 }
 
-// ManifestName returns the name of the Secret with the manifest of this object, if the object belongs to a bundle:
-// manifest- and the first 20 hex digits of the SHA-256 of the identity. All these Secrets are in one namespace.
+// ManifestName returns the name of the Secret that stores this object of a bundle. The name is "manifest-" and 20 hex
+// digits of the SHA-256 of the identity. All such Secrets are in the hub's namespace, so the object's namespace is part
+// of the hash.
 func (o ObjectIdentity) ManifestName() string {
 	sum := o.sum()
 	return "manifest-" + hex.EncodeToString(sum[:10])
@@ -100,7 +103,7 @@ func dnsSafe(name string) string {
 		}
 		return '-'
 	}, name)
-	// Each label of a DNS subdomain must start and end with a letter or digit.
+	// Each label of a DNS subdomain, which is a part between dots, must start and end with a letter or digit.
 	labels := strings.Split(safe, ".")
 	kept := labels[:0]
 	for _, l := range labels {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// SelectableObject has the data of a hub object that selectors of policies compare.
+// SelectableObject has the data of a hub object that the selectors of policies read.
 //
 // +kubebuilder:object:generate=false
 type SelectableObject struct {
@@ -19,11 +19,11 @@ type SelectableObject struct {
 	Labels map[string]string
 	// NamespaceLabels are the labels of the object's namespace.
 	NamespaceLabels map[string]string
-	// Bundle that contains the object. It is nil for an object of the hub.
+	// Bundle describes the bundle that contains the object. It is nil if no bundle contains the object.
 	Bundle *ObjectBundle
 }
 
-// Selectable returns an object in the form that policies select.
+// Selectable returns the data of an object that the selectors of policies read.
 func Selectable(id ObjectIdentity, o metav1.Object, namespaceLabels map[string]string) SelectableObject {
 	return SelectableObject{ObjectIdentity: id, Labels: o.GetLabels(), NamespaceLabels: namespaceLabels, Bundle: BundleOf(o)}
 }
@@ -33,7 +33,8 @@ func (o SelectableObject) IsOfOperator() bool {
 	return o.Bundle != nil && o.Bundle.Kind == FederatedOperatorKind
 }
 
-// Placed returns the object that placements select: the bundle that contains the object, or the object itself.
+// Placed returns the object with which a placement's selectors are compared. This is the bundle that contains the
+// object. If no bundle contains it, it is the object itself.
 func (o SelectableObject) Placed() SelectableObject {
 	if o.Bundle == nil {
 		return o
@@ -45,10 +46,11 @@ func (o SelectableObject) Placed() SelectableObject {
 	return placed
 }
 
-// Specificity tells how narrow the selector is that selects an object. A higher value is narrower.
+// Specificity tells how narrow the selector is that selects an object. A higher value means a narrower selector.
 type Specificity int
 
-// The values range from no match to the narrowest match.
+// The values of Specificity, from no match to the narrowest match. A selector selects every kind of a group, all
+// objects of a kind, objects with certain labels, or one name.
 const (
 	MatchesNot Specificity = iota
 	MatchesGroup
@@ -57,7 +59,7 @@ const (
 	MatchesName
 )
 
-// Match returns the specificity of the narrowest selector that selects the object. If no selector selects it,
+// Match returns the Specificity of the narrowest selector that selects the object. If no selector selects the object,
 // Match returns MatchesNot. The error about an invalid label selector names the index of the selector.
 func Match(selectors []ResourceSelector, o SelectableObject) (Specificity, error) {
 	best := MatchesNot
@@ -101,8 +103,10 @@ func (s ResourceSelector) match(o SelectableObject) (Specificity, error) {
 }
 
 // InScope reports whether a policy may select an object, by its namespace. A namespaced policy may select objects of
-// its own namespace, except objects of ClusterBundles. A cluster-scoped policy may select cluster-scoped objects, and
-// objects in the namespaces that selected selects. {} selects every namespace except kube-* and hanse-system.
+// its own namespace, except objects of ClusterBundles. For a cluster-scoped policy, policyNamespace is empty, and
+// selected is its namespaceSelector. Such a policy may select cluster-scoped objects, and objects in the namespaces
+// that the namespaceSelector selects. A nil selector selects no namespace, and {} selects every namespace except kube-*
+// and hanse-system.
 func InScope(policyNamespace string, selected *metav1.LabelSelector, o SelectableObject) (bool, error) {
 	switch {
 	case policyNamespace != "":
@@ -122,7 +126,8 @@ func InScope(policyNamespace string, selected *metav1.LabelSelector, o Selectabl
 	return sel.Matches(labels.Set(o.NamespaceLabels)), nil
 }
 
-// IsSecret reports whether the kind is Secret. Statuses, events, metrics and logs must contain no values of Secrets.
+// IsSecret reports whether the kind is Secret. Callers use it to keep the values of Secrets out of statuses, events,
+// metrics and logs.
 func IsSecret(gk schema.GroupKind) bool { return gk == schema.GroupKind{Kind: "Secret"} }
 
 // IsSystemNamespace reports whether the namespace is kube-* or hanse-system.
@@ -130,8 +135,9 @@ func IsSystemNamespace(name string) bool {
 	return name == SystemNamespace || strings.HasPrefix(name, "kube-")
 }
 
-// SelectableLabels returns the labels by which selectors select: the labels of the MemberCluster, the derived region,
-// and the zone if there is only one.
+// SelectableLabels returns the labels with which cluster selectors are compared. These are the labels of the
+// MemberCluster, the region of status.topology, and its zone if there is only one. A label of the MemberCluster takes
+// precedence.
 func (c *MemberCluster) SelectableLabels() map[string]string {
 	out := maps.Clone(c.Labels)
 	if out == nil {
@@ -146,8 +152,8 @@ func (c *MemberCluster) SelectableLabels() map[string]string {
 	return out
 }
 
-// MaySelect reports whether the names and labels of a selection select a cluster. It ignores the expression, because
-// its result may change. An invalid selector selects no cluster.
+// MaySelect reports whether the names and labels of a selection select a cluster. MaySelect ignores the expression,
+// because the result of an expression may change. An invalid label selector selects no cluster.
 func (s *ClusterSelection) MaySelect(c *MemberCluster) bool {
 	if slices.Contains(s.ExcludedNames, c.Name) || len(s.Names) > 0 && !slices.Contains(s.Names, c.Name) {
 		return false
@@ -159,9 +165,9 @@ func (s *ClusterSelection) MaySelect(c *MemberCluster) bool {
 	return err == nil && sel.Matches(labels.Set(c.SelectableLabels()))
 }
 
-// SuspendsWrites reports whether the hub must not write to the cluster with this name. c is nil if the cluster is not
-// known. A selector suspends writes to an unknown cluster, and an invalid selector suspends writes to every cluster,
-// because a write cannot be undone.
+// SuspendsWrites reports whether the hub must not write to the cluster with this name. c is the MemberCluster, or nil
+// if the cluster is not known. If there is a clusterSelector, writes to an unknown cluster are suspended. If the
+// clusterSelector is invalid, writes to every cluster are suspended, because a write cannot be undone.
 func (s *SuspendPolicy) SuspendsWrites(name string, c *MemberCluster) bool {
 	switch {
 	case s.Dispatching || slices.Contains(s.Clusters, name):
@@ -173,8 +179,8 @@ func (s *SuspendPolicy) SuspendsWrites(name string, c *MemberCluster) bool {
 	return err != nil || c == nil || sel.Matches(labels.Set(c.SelectableLabels()))
 }
 
-// SelectedClusters describes the clusters of the clusterSelector: "clusters with tier=test". It is empty without a
-// selector.
+// SelectedClusters describes the clusters that the clusterSelector selects, such as "clusters with tier=test". It
+// returns "" if there is no clusterSelector.
 func (s *SuspendPolicy) SelectedClusters() string {
 	if s.ClusterSelector == nil {
 		return ""
@@ -189,8 +195,8 @@ func (s *SuspendPolicy) SelectedClusters() string {
 	}
 }
 
-// Allows reports whether objects of a hub namespace with these labels may be sent to the cluster. Cluster-scoped
-// objects (namespace "") may always be sent.
+// Allows reports whether objects of the hub namespace with this name and these labels may be sent to the cluster.
+// Cluster-scoped objects (namespace "") may always be sent.
 func (a AllowedNamespaces) Allows(namespace string, namespaceLabels map[string]string) (bool, error) {
 	switch {
 	case namespace == "" || a.From == NamespacesFromAll:

@@ -54,9 +54,9 @@ type MemberClusterSpec struct {
 	Connection Connection `json:"connection"`
 
 	// taints repel objects whose placement does not tolerate the taint. NoSchedule repels new objects. NoExecute also
-	// withdraws the objects on the cluster. PreferNoSchedule lowers the score of the cluster. A placement can tolerate a
-	// NoExecute taint for some time after timeAdded. After that time, its objects are withdrawn. If timeAdded is not set,
-	// such a toleration never ends. At most 32.
+	// withdraws the objects that are on the cluster. PreferNoSchedule lowers the score of the cluster. A placement can
+	// tolerate a NoExecute taint for some time after timeAdded. When this time is over, the objects of the placement are
+	// withdrawn. If timeAdded is not set, the toleration never ends. At most 32.
 	// +optional
 	// +listType=map
 	// +listMapKey=key
@@ -66,38 +66,38 @@ type MemberClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !t.key.startsWith('hanse.dev/'))",message="taints of hanse.dev/ are set by the hub, in status.taints"
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
-	// unschedulable true prevents new objects on the cluster. Objects on the cluster stay. Default false.
+	// unschedulable true keeps new objects away from the cluster. Objects that are on the cluster stay. Default false.
 	// +optional
 	Unschedulable bool `json:"unschedulable,omitempty"`
 
-	// drain moves the objects of this cluster to other clusters, and prevents new objects on it. An object leaves this
-	// cluster when its replacement is Healthy. An object stays if no other cluster can take it, or if its placement wants
-	// it on every cluster. If drain is removed, no further object starts to move, and objects that are already moving go
-	// on.
+	// drain moves the objects of this cluster to other clusters, and keeps new objects away. The copy of an object leaves
+	// this cluster when the copy on its new cluster is Healthy. An object stays if no other cluster can take it, or if its
+	// placement wants it on every cluster. If drain is unset again, no further object begins to move, and objects that are
+	// already moving go on.
 	// +optional
 	Drain *DrainPolicy `json:"drain,omitempty"`
 
 	// allowedNamespaces selects the hub namespaces whose objects may be sent to the cluster. It does not limit
-	// cluster-scoped objects. The hub checks it at the decision and before each write. An object whose namespace is no
-	// longer allowed is neither changed nor deleted.
+	// cluster-scoped objects. The hub checks the namespace of an object when it chooses clusters, and before each write.
+	// If a namespace is no longer allowed, the copies of its objects are neither changed nor deleted.
 	// +required
 	AllowedNamespaces AllowedNamespaces `json:"allowedNamespaces"`
 
-	// requirePlaceVerb true means that the author of a placement needs the verb place on this MemberCluster. The webhook
-	// checks it when a placement is created or its spec changes, if its names and labels select this cluster. It does not
-	// check stored placements, or placements that select the cluster only later. Default false: every author of a
-	// placement may place objects on the cluster.
+	// requirePlaceVerb true means that the author of a placement needs the verb place on this MemberCluster. When a
+	// placement is created or its spec changes, the webhook checks whether the names and labels in clusters select this
+	// MemberCluster. If they do, the webhook checks the verb. Placements that are stored already, or that select this
+	// cluster only later, are not checked. Default false: every author of a placement may place objects on the cluster.
 	// +optional
 	RequirePlaceVerb bool `json:"requirePlaceVerb,omitempty"`
 
-	// hub true means that this cluster is the hub itself. The hub writes nothing to it, because it already has the hub
-	// objects. A cluster with the identity of the hub is refused without this field (ClusterIDClaimed). A cluster with
-	// another identity is refused with this field (IdentityChanged). Default false.
+	// hub true means that this cluster is the hub itself. The hub writes nothing to it, because the hub objects already
+	// exist there. Without this field, a cluster that is the hub is refused (reason ClusterIDClaimed). With this field, a
+	// cluster that is not the hub is refused (reason IdentityChanged). Default false.
 	// +optional
 	Hub bool `json:"hub,omitempty"`
 
-	// leave sets what happens to the copies on the cluster when this MemberCluster is deleted. Unset: the copies stay
-	// (Orphan), and the deletion waits until the cluster answers.
+	// leave sets what happens to the copies on the cluster when this MemberCluster is deleted. Unset: the copies stay, as
+	// with the policy Orphan. The deletion waits until the cluster answers.
 	// +optional
 	// +kubebuilder:default={}
 	Leave LeavePolicy `json:"leave,omitempty"`
@@ -105,17 +105,18 @@ type MemberClusterSpec struct {
 
 // DrainPolicy sets how a cluster is drained.
 type DrainPolicy struct {
-	// maxUnavailable is the maximum number of objects that move at the same time. A moving object has a replacement that
-	// is not yet Healthy. 1 to 10000, default 10.
+	// maxUnavailable is the maximum number of objects that move at the same time. An object moves until the copy on its
+	// new cluster is Healthy. 1 to 10000, default 10.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	MaxUnavailable *int32 `json:"maxUnavailable,omitempty"`
 
-	// evict true also withdraws objects that no other cluster can take: objects that their placements want on every
-	// cluster, and objects without a replacement. They come back when drain is removed. deletion.whenUnselected of the
-	// placement sets whether a copy is deleted or orphaned. Default false: such objects stay.
+	// evict true also withdraws the objects that no other cluster can take: objects that their placements want on every
+	// cluster, and objects for which no other cluster is suitable. They come back when drain is unset.
+	// deletion.whenUnselected of the placement sets whether their copies are deleted, or left on the cluster. Default
+	// false: such objects stay.
 	// +optional
 	Evict bool `json:"evict,omitempty"`
 }
@@ -123,7 +124,7 @@ type DrainPolicy struct {
 // MostUnavailable is the default of DrainPolicy.MaxUnavailable.
 const MostUnavailable = 10
 
-// ConnectionType is a way in which the hub reaches a member.
+// ConnectionType sets how the hub reaches a member.
 // +kubebuilder:validation:Enum=Direct
 type ConnectionType string
 
@@ -134,21 +135,22 @@ const ConnectionDirect ConnectionType = "Direct"
 //
 // +kubebuilder:validation:XValidation:rule="self.type == 'Direct' ? has(self.direct) : !has(self.direct)",message="set direct if and only if type is Direct"
 type Connection struct {
-	// type of the connection. It cannot be changed: delete the MemberCluster (its objects stay) and join again.
+	// type of the connection. It cannot be changed. To change it, delete the MemberCluster, which leaves the copies on the
+	// cluster by default, and join the cluster again.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="connection.type cannot be changed: delete the MemberCluster (its objects stay) and join again"
 	Type ConnectionType `json:"type"`
 
-	// direct is set if type is Direct.
+	// direct has the settings of the type Direct. It is set if, and only if, type is Direct.
 	// +optional
 	Direct *DirectConnection `json:"direct,omitempty"`
 }
 
-// DirectConnection reaches the member's API server from the hub.
+// DirectConnection has the kubeconfig with which the hub connects to the member's API server.
 type DirectConnection struct {
-	// kubeconfigSecretRef names a Secret in the namespace hanse-system. The kubeconfig must contain all credentials
-	// inline: exec, auth-provider, file paths, proxy-url and insecure-skip-tls-verify are refused. The hub uses a changed
-	// Secret without a restart.
+	// kubeconfigSecretRef names a Secret in the namespace hanse-system that has the kubeconfig. The kubeconfig must
+	// contain all credentials inline: exec, auth-provider, file paths, proxy-url and insecure-skip-tls-verify are refused.
+	// If the Secret changes, the hub uses the new kubeconfig without a restart.
 	// +required
 	KubeconfigSecretRef SecretKeyRef `json:"kubeconfigSecretRef"`
 }
@@ -161,7 +163,7 @@ type SecretKeyRef struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// key in the Secret's data. Default "kubeconfig".
+	// key of the kubeconfig in the Secret's data. Default "kubeconfig".
 	// +optional
 	// +kubebuilder:default=kubeconfig
 	// +kubebuilder:validation:MinLength=1
@@ -186,74 +188,76 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="(self.from == 'Selector') == has(self.selector)",message="set selector if and only if from is Selector"
 type AllowedNamespaces struct {
-	// from is All, Selector or None.
+	// from is All (every namespace), Selector (the namespaces that selector selects) or None (no namespace).
 	// +required
 	From NamespacesFrom `json:"from"`
 
-	// selector selects namespaces by their labels on the hub. Set if from is Selector.
+	// selector selects namespaces by their labels on the hub. It is set if, and only if, from is Selector.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
 
-// RemovalPolicy sets what happens to a copy on a member that the hub withdraws.
+// RemovalPolicy sets what happens to a copy when the hub withdraws the object from a member.
 // +kubebuilder:validation:Enum=Orphan;Delete
 type RemovalPolicy string
 
 const (
-	// RemovalOrphan leaves the object and removes the hub's labels, annotations and field ownership.
+	// RemovalOrphan leaves the copy on the member, and removes the hub's labels, annotations and field ownership from it.
 	RemovalOrphan RemovalPolicy = "Orphan"
-	// RemovalDelete deletes the object.
+	// RemovalDelete deletes the copy.
 	RemovalDelete RemovalPolicy = "Delete"
 )
 
-// WhenUnreachable sets what happens if a leaving cluster does not answer.
+// WhenUnreachable sets what happens if the MemberCluster is deleted and the cluster does not answer.
 // +kubebuilder:validation:Enum=Wait;Abandon
 type WhenUnreachable string
 
 const (
 	// UnreachableWait waits until the cluster answers.
 	UnreachableWait WhenUnreachable = "Wait"
-	// UnreachableAbandon leaves the copies on the cluster and reports their names.
+	// UnreachableAbandon waits for timeoutSeconds. It then leaves the copies on the cluster and reports their names.
 	UnreachableAbandon WhenUnreachable = "Abandon"
 )
 
-// CredentialsOnLeave sets what happens to the hub's credentials on a cluster that leaves.
+// CredentialsOnLeave sets what happens to the hub's credentials for a cluster when its MemberCluster is deleted.
 // +kubebuilder:validation:Enum=Keep;Revoke
 type CredentialsOnLeave string
 
 const (
 	// CredentialsKeep leaves the credentials valid.
 	CredentialsKeep CredentialsOnLeave = "Keep"
-	// CredentialsRevoke deletes the Secret on the cluster to which the hub's token is bound. After that, the cluster
-	// refuses the token.
+	// CredentialsRevoke deletes the Secret on the cluster to which the hub's token is bound. A token is valid only while
+	// this Secret exists.
 	CredentialsRevoke CredentialsOnLeave = "Revoke"
 )
 
 // LeavePolicy sets what happens to the copies on a cluster when its MemberCluster is deleted.
 type LeavePolicy struct {
-	// policy Orphan leaves the copies on the cluster, without the hub's labels and annotations. Delete deletes the copies.
-	// Default Orphan.
+	// policy sets what happens to the copies. Orphan leaves them on the cluster, without the hub's labels and annotations.
+	// Delete deletes them. Default Orphan.
 	// +optional
 	// +kubebuilder:default=Orphan
 	Policy RemovalPolicy `json:"policy,omitempty"`
 
-	// timeoutSeconds is how long the hub waits for an unreachable cluster if whenUnreachable is Abandon. 0 to 604800,
-	// default 600.
+	// timeoutSeconds is how long the hub waits for a cluster that does not answer, counted from the deletion of the
+	// MemberCluster. It is used if whenUnreachable is Abandon. 0 to 604800, default 600.
 	// +optional
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
-	// whenUnreachable Wait waits without a limit, with the reason in the condition Ready. Abandon leaves the copies on the
-	// cluster after timeoutSeconds. Default Wait.
+	// whenUnreachable sets what happens if the cluster does not answer. With Wait, the deletion of the MemberCluster waits
+	// without a limit, and the condition Ready has the reason. With Abandon, the hub leaves the copies on the cluster
+	// after timeoutSeconds. Default Wait.
 	// +optional
 	// +kubebuilder:default=Wait
 	WhenUnreachable WhenUnreachable `json:"whenUnreachable,omitempty"`
 
-	// credentials Revoke revokes the hub's token on the cluster as the last step, if the cluster answers and hansectl
-	// created the token. An event reports the result. hansectl unjoin sets Revoke. Default Keep: the credentials stay
-	// valid, so that a MemberCluster deleted by mistake can be created again.
+	// credentials sets what happens to the hub's token. With Revoke, the hub revokes the token as its last step on the
+	// cluster, if the cluster answers and hansectl created the token. An event reports the result. The command hansectl
+	// unjoin sets Revoke. Default Keep: the credentials stay valid, so that a MemberCluster that was deleted by mistake
+	// can be created again.
 	// +optional
 	// +kubebuilder:default=Keep
 	Credentials CredentialsOnLeave `json:"credentials,omitempty"`
@@ -266,27 +270,28 @@ type MemberClusterStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// clusterID is the UID of the cluster's namespace kube-system. It is set once.
+	// clusterID is the UID of the cluster's namespace kube-system, which identifies the cluster. It is set once.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	ClusterID string `json:"clusterID,omitempty"`
 
-	// lastObservedTime is the time at which a watch of the cluster last delivered an event to the hub. It is written with
-	// every other change of this status, and otherwise at most every 30 s. If the time is older than a minute, the hub
-	// does not observe the cluster, even if a condition says otherwise. It is unset before the first connection.
+	// lastObservedTime is the time at which a watch of the cluster last delivered an event to the hub. The hub writes it
+	// with every other change of this status, and otherwise at most every 30 s. If the time is older than a minute, no hub
+	// observes the cluster now, and the conditions may be out of date. Unset before the first connection.
 	// +optional
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 
-	// version of the cluster.
+	// version has the Kubernetes version of the cluster.
 	// +optional
 	Version ClusterVersion `json:"version,omitempty"`
 
-	// topology is the location of the cluster, from its labels or otherwise from its nodes.
+	// topology is the region and the zones of the cluster. They come from the labels of the MemberCluster, or otherwise
+	// from the nodes.
 	// +optional
 	Topology ClusterTopology `json:"topology,omitempty"`
 
-	// apiResources are the kinds that placements select, with the versions that the cluster serves. Unset until the hub
-	// has read them. At most 500.
+	// apiResources lists the kinds that placements select, each with the versions at which the cluster serves it. Unset:
+	// the hub has not read them yet. At most 500.
 	// +optional
 	// +listType=map
 	// +listMapKey=group
@@ -294,8 +299,8 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=500
 	APIResources []ServedKind `json:"apiResources,omitempty"`
 
-	// operators are the FederatedOperators that are placed on the cluster. Expressions of placements and override policies
-	// can read them. At most 64. If there are more, the first ones by name are listed.
+	// operators lists the FederatedOperators that are placed on the cluster. Expressions of placements and override
+	// policies can read this list. At most 64. If there are more, the first ones by name are listed.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -314,9 +319,9 @@ type MemberClusterStatus struct {
 	// +optional
 	Nodes NodeSummary `json:"nodes,omitempty"`
 
-	// taints that the hub sets while the cluster does not answer: hanse.dev/unreachable with the effect NoSchedule at
-	// once, and with NoExecute after a grace period. timeAdded is the time of the taint. The hub removes both when the
-	// cluster answers.
+	// taints are taints that the hub sets while the cluster does not answer. The hub sets hanse.dev/unreachable with the
+	// effect NoSchedule at once, and with NoExecute after a grace period. timeAdded is the time at which the hub set the
+	// taint. The hub removes both taints when the cluster answers.
 	// +optional
 	// +listType=map
 	// +listMapKey=key
@@ -324,37 +329,38 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
-	// drain has the numbers of objects that spec.drain still has to move. Unset if the cluster is not drained.
+	// drain counts the objects that spec.drain still has to move. Unset: the cluster is not drained.
 	// +optional
 	Drain *DrainStatus `json:"drain,omitempty"`
 
-	// unclaimed is the number of copies of this hub on the cluster that no binding names, such as copies of objects that a
-	// restored hub does not know. The hub counts them once a minute, for the kinds that bindings place on the cluster. It
-	// is unset if there are none.
+	// unclaimed is the number of copies of this hub on the cluster for which no binding has an entry. An example is a copy
+	// of an object that was created after the backup from which the hub was restored. Once a minute, the hub counts such
+	// copies of the kinds that bindings place on the cluster. Unset: there are none.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Unclaimed *int32 `json:"unclaimed,omitempty"`
 
-	// removalHeld describes copies that would be deleted by leave.policy Delete, but stay until a user confirms the
-	// removal. It is unset if there are none.
+	// removalHeld describes copies that leave.policy Delete would delete, but that stay until a user confirms the removal.
+	// Unset: there are none.
 	// +optional
 	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
 
-	// credentials describes the credentials in use. Unset until the hub has reached the cluster.
+	// credentials describes the credentials that the hub uses now. Unset: the hub has not reached the cluster yet.
 	// +optional
 	Credentials *CredentialsStatus `json:"credentials,omitempty"`
 
-	// conditions: Ready, CredentialsValid, CredentialsExpireSoon, TopologyChanged, Unclaimed, RemovalHeld.
+	// conditions are of the types Ready, CredentialsValid, CredentialsExpireSoon, TopologyChanged, AnswersTooLarge,
+	// Unclaimed and RemovalHeld.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// CredentialsStatus describes the credentials in use. It contains no part of the credentials.
+// CredentialsStatus describes the credentials that the hub uses now. It contains no part of the credentials.
 type CredentialsStatus struct {
-	// id of these credentials: 16 hexadecimal digits of a digest. If the annotation hanse.dev/rotate-credentials has
-	// this id, the hub replaces the credentials.
+	// id of these credentials: 16 hexadecimal digits of a digest. To make the hub replace these credentials, set the
+	// annotation hanse.dev/rotate-credentials to this id.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
 	ID string `json:"id"`
@@ -368,7 +374,7 @@ type CredentialsStatus struct {
 	ExpireTime *metav1.Time `json:"expireTime,omitempty"`
 
 	// tokenSecret is the Secret in the cluster's namespace hanse-system to which the token is bound. If the Secret is
-	// deleted, the token is invalid. Unset: hansectl created no such Secret.
+	// deleted, the token is invalid. Unset: the token is not bound to such a Secret.
 	// +optional
 	TokenSecret *TokenSecret `json:"tokenSecret,omitempty"`
 }
@@ -386,39 +392,39 @@ type TokenSecret struct {
 	UID string `json:"uid,omitempty"`
 }
 
-// DrainStatus counts the objects of a drained cluster. The drain is done when remaining equals staying. It cannot go on
-// when remaining equals staying + blocked.
+// DrainStatus counts the objects of a drained cluster. The drain is complete when all remaining objects are staying. No
+// object can move at present if all remaining objects are staying or blocked.
 type DrainStatus struct {
-	// total is the number of objects on the cluster when the drain began. total - remaining objects have left the
-	// cluster. Unset: an older hub wrote this status.
+	// total is the number of objects on the cluster when the drain began. The difference of total and remaining is the
+	// number of objects that have left the cluster. Unset: an older version of the hub wrote this status.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Total int32 `json:"total,omitempty"`
 
-	// remaining is the number of objects on the cluster. It includes moving, blocked and staying.
+	// remaining is the number of objects that are on the cluster now. It includes moving, blocked and staying.
 	// +required
 	Remaining int32 `json:"remaining"`
 
-	// moving is the number of objects whose replacement is not yet Healthy.
+	// moving is the number of objects whose copy on the new cluster is not yet Healthy.
 	// +required
 	Moving int32 `json:"moving"`
 
-	// blocked is the number of objects that no other cluster can take now.
+	// blocked is the number of objects that no other cluster can take at present.
 	// +required
 	Blocked int32 `json:"blocked"`
 
-	// staying is the number of objects that their placement wants on every cluster, as a DaemonSet wants pods on every
-	// node.
+	// staying is the number of objects that their placements want on every cluster, as a DaemonSet wants a pod on every
+	// node. No other cluster can replace the copy of such an object.
 	// +required
 	Staying int32 `json:"staying"`
 
-	// evicted is the number of objects that spec.drain.evict withdrew without a replacement. remaining does not include
-	// them.
+	// evicted is the number of objects that spec.drain.evict has withdrawn although no other cluster took them. remaining
+	// does not include them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Evicted int32 `json:"evicted,omitempty"`
 
-	// message says why objects remain. It names up to three blocked and three staying objects.
+	// message says why objects remain. It names up to three blocked objects and three staying objects.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
@@ -435,22 +441,22 @@ type ClusterVersion struct {
 // MostOperators bounds MemberClusterStatus.Operators.
 const MostOperators = 64
 
-// OperatorFact describes a FederatedOperator on a cluster. It stays the same while the cluster is unreachable, and does
-// not depend on whether the operator is ready.
+// OperatorFact describes a FederatedOperator that is placed on a cluster. The description does not change while the
+// cluster does not answer, and does not depend on whether the operator is ready.
 type OperatorFact struct {
 	// name of the FederatedOperator.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// version of the operator's workloads on the cluster. If they have several versions, the lowest one. Unset: no
-	// workload there has a version.
+	// version of the operator's workloads on the cluster. If the workloads have several versions, it is the lowest one.
+	// Unset: no workload there has a version.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version,omitempty"`
 
-	// installed is true when each workload, definition, webhook configuration and APIService of the operator has been
-	// applied on the cluster once. It stays true until the operator is removed from the cluster.
+	// installed is true when each workload, CustomResourceDefinition, webhook configuration and APIService of the operator
+	// was applied on the cluster at least once. It stays true until the operator is removed from the cluster.
 	// +required
 	Installed bool `json:"installed"`
 }
@@ -470,24 +476,25 @@ type ServedKind struct {
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 
-	// versions that the cluster serves, the preferred version first. Empty: the cluster does not serve the kind. At
-	// most 16.
+	// versions at which the cluster serves the kind, the preferred version first. Empty: the cluster does not serve the
+	// kind. At most 16.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Versions []string `json:"versions,omitempty"`
 }
 
-// ClusterTopology is the location of a cluster. A value from the nodes never changes on its own, and never becomes
-// empty.
+// ClusterTopology is the location of a cluster. A region or zone that comes from the nodes is not changed later, even
+// if the nodes change. To change it, set a label on the MemberCluster.
 type ClusterTopology struct {
-	// region is the label topology.kubernetes.io/region of the MemberCluster, or otherwise the region of all nodes.
+	// region is the label topology.kubernetes.io/region of the MemberCluster. Without this label, it is the region that
+	// all nodes have.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Region string `json:"region,omitempty"`
 
-	// zones are the label topology.kubernetes.io/zone of the MemberCluster, or otherwise the zones of the nodes, sorted.
-	// At most 64.
+	// zones has the label topology.kubernetes.io/zone of the MemberCluster. Without this label, it has the zones of the
+	// nodes, sorted. At most 64.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -496,7 +503,7 @@ type ClusterTopology struct {
 
 // NodeSummary counts nodes.
 type NodeSummary struct {
-	// total number of nodes.
+	// total is the number of all nodes.
 	// +optional
 	Total int32 `json:"total,omitempty"`
 

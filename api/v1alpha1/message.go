@@ -2,7 +2,7 @@ package v1alpha1
 
 import "unicode/utf8"
 
-// CutMessage cuts a message to at most this number of characters. A message that was cut ends with "…".
+// CutMessage returns the message with at most the given number of characters. If the message is cut, it ends with "…".
 func CutMessage(message string, most int) string {
 	if len(message) <= most || len(message) <= utf8.UTFMax*most && utf8.RuneCountInString(message) <= most {
 		return message

@@ -8,110 +8,120 @@ const (
 	// to members.
 	Prefix = "hanse.dev/"
 
-	// HubLabel is set on every object that a hub writes to a member; its value is the UID of the hub's kube-system
-	// namespace. Informers of members select objects by it. It is no proof of ownership, because operators copy labels
-	// to other objects.
+	// HubLabel is set on every object that a hub writes to a member. Its value is the UID of the hub's namespace
+	// kube-system. The hub watches only objects of members that have this label. The label does not prove that an object
+	// is a copy, because operators copy labels to other objects.
 	HubLabel = Prefix + "hub"
 
-	// OwnerAnnotation names the one hub object that a member object is the copy of, see ObjectIdentity.Owner.
+	// OwnerAnnotation on a member's object names the one hub object of which it is the copy. ObjectIdentity.Owner makes
+	// its value.
 	OwnerAnnotation = Prefix + "owner"
 
-	// DigestAnnotation has the digest of the manifest that was last applied.
+	// DigestAnnotation on a copy has the digest of the manifest that the hub last applied to it.
 	DigestAnnotation = Prefix + "digest"
 
-	// ReloadAnnotation of a pod template in a copy is a digest of the ConfigMaps and Secrets that the pods read, see
-	// ReferenceRule.Restart.
+	// ReloadAnnotation is set on the pod template in a copy. Its value is a digest of the ConfigMaps and Secrets that the
+	// pods read, so that the pods restart when one of them changes. See ReferenceRule.Restart.
 	ReloadAnnotation = Prefix + "reload"
 
-	// SourceAnnotation names the state of the hub from which a copy was written. It has the generation of the hub
-	// object and the epoch of the hub, such as 7;1764028800-3f9c01ab. See package source.
+	// SourceAnnotation on a copy names the state of the hub that wrote it. Its value has the generation of the hub object
+	// and the epoch of the hub, such as 7;1764028800-3f9c01ab. An epoch is a period of at least ten minutes in which the
+	// hub has written copies. See package source.
 	SourceAnnotation = Prefix + "source"
 
-	// AcceptSourceAnnotation on a hub object lists values of SourceAnnotation, separated by commas. A user sets it. The
-	// hub then overwrites or withdraws copies with these values, although a later state of the hub wrote them.
+	// AcceptSourceAnnotation on a hub object lists values of SourceAnnotation, separated by commas. A user sets it after
+	// the hub was restored from a backup. The hub then overwrites or withdraws copies with these values, although the hub
+	// wrote them after the backup.
 	AcceptSourceAnnotation = Prefix + "accept-source"
 
-	// TraceParentAnnotation on a hub object is the span of the user's write, as a W3C traceparent such as
-	// 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01. A user sets it. The spans of the change are in this trace.
+	// TraceParentAnnotation on a hub object has the trace and span of the user's write. Its value is a W3C traceparent
+	// such as 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01, and a user sets it. The spans in which the hub
+	// processes this change belong to the same trace.
 	TraceParentAnnotation = Prefix + "traceparent"
 
-	// WithdrawAnnotation on a hub object has the UID of its binding. A user sets it. If no placement selects the object,
-	// the hub then withdraws all its copies. The binding is deleted after the last copy, so that the annotation works only
-	// once.
+	// WithdrawAnnotation on a hub object has the UID of the object's binding. A user sets it to withdraw all copies of an
+	// object that no placement selects. The binding is deleted after the last copy, and a new binding has another UID, so
+	// the annotation works only once.
 	WithdrawAnnotation = Prefix + "withdraw"
 
-	// EpochsConfigMap is the ConfigMap in the hub's namespace with the hub's epochs, one per line under the key EpochsKey.
+	// EpochsConfigMap is the ConfigMap in hanse-system that stores the epochs of the hub. An epoch is a period in which
+	// the hub has written copies, see package source.
 	EpochsConfigMap = "hanse-epochs"
-	// EpochsKey is the key in the EpochsConfigMap.
+	// EpochsKey is the key in the EpochsConfigMap. Its value has one epoch per line.
 	EpochsKey = "epochs"
 
-	// OnDemandLabel marks a namespace that the hub created on a member because a federated object needed it.
+	// OnDemandLabel marks a namespace on a member. The hub created the namespace because a copy needed it.
 	OnDemandLabel = Prefix + "on-demand"
 
-	// AdoptedAnnotation with the value "true" marks a copy that was on the member before the hub adopted it. The digest
-	// does not include it.
+	// AdoptedAnnotation with the value "true" marks a copy that existed on the member before the hub adopted it. The
+	// digest of the copy's manifest does not include this annotation.
 	AdoptedAnnotation = Prefix + "adopted"
 
-	// PauseAnnotation on a copy has an RFC 3339 time. An admin of the member sets it. Until that time, the hub does not
-	// write the copy.
+	// PauseAnnotation on a copy has a time in RFC 3339 format. An admin of the member sets it. Until that time, the hub
+	// does not write the copy.
 	PauseAnnotation = Prefix + "pause"
 
-	// DeletionProtectionLabel with the value "true" protects a hub object, its namespace and its
-	// CustomResourceDefinition. They can be deleted only with an AllowDeletionAnnotation. The chart's policies enforce
-	// that.
+	// DeletionProtectionLabel with the value "true" protects a hub object, its namespace and its CustomResourceDefinition
+	// from deletion. Each of these can be deleted only if it has an AllowDeletionAnnotation. The admission policies of the
+	// chart hanse-hub enforce this.
 	DeletionProtectionLabel = Prefix + "deletion-protection"
 
 	// AllowDeletionAnnotation on a protected object has the object's UID. It permits the deletion of the object.
 	AllowDeletionAnnotation = Prefix + "allow-deletion"
 
-	// ConfirmRemovalAnnotation on a Placement, ClusterPlacement or MemberCluster has the id of its status.removalHeld. It
-	// confirms the held removals. An id is valid once.
+	// ConfirmRemovalAnnotation on a Placement, ClusterPlacement or MemberCluster confirms the removals that the hub holds.
+	// Its value is the id in status.removalHeld of this object. An id is valid once.
 	ConfirmRemovalAnnotation = Prefix + "confirm-removal"
 
-	// RevisionLabel is on the Secrets in the hub's namespace that store the contents of revisions.
+	// RevisionLabel is set on Secrets in hanse-system that store the contents of revisions. A revision is one state of a
+	// hub object and its override rules.
 	RevisionLabel = Prefix + "revision"
-	// RevisionSecretType is the type of these Secrets.
+	// RevisionSecretType is the type of the Secrets that store revisions.
 	RevisionSecretType = Prefix + "revision"
 
-	// BundleAnnotation is on the objects of bundles in the hub's memory, see BundleOf. Its value is an ObjectBundle as
-	// JSON.
+	// BundleAnnotation is set on the objects of bundles in the hub's memory, and never stored. Its value is an
+	// ObjectBundle as JSON. See BundleOf.
 	BundleAnnotation = Prefix + "bundle"
 
-	// ManifestLabel is on the Secrets in the hub's namespace that store the objects of bundles.
+	// ManifestLabel is set on the Secrets in hanse-system that store the objects of bundles.
 	ManifestLabel = Prefix + "manifest"
-	// ManifestSecretType is the type of these Secrets.
+	// ManifestSecretType is the type of the Secrets that store the objects of bundles.
 	ManifestSecretType = Prefix + "manifest"
 
-	// RolloutApproveAnnotation on a placement lists approved waves, separated by commas, such as
-	// asia@2026-11-26T10:00:00Z. The approval applies to changes that began before this time.
+	// RolloutApproveAnnotation on a placement lists waves that a user has approved, each with a time, such as
+	// asia@2026-11-26T10:00:00Z. The waves are separated by commas. The approval applies to changes that began before this
+	// time.
 	RolloutApproveAnnotation = Prefix + "rollout-approve"
 
 	// RolloutPauseAnnotation on a placement with the value "true" pauses its rollouts. Clusters that have begun to change
 	// continue.
 	RolloutPauseAnnotation = Prefix + "rollout-pause"
 
-	// RolloutSkipAnnotation on a placement lists skipped clusters, separated by commas, such as
-	// eu-fra-1@2026-11-26T10:00:00Z. For changes that began before this time, no wave waits for the cluster.
+	// RolloutSkipAnnotation on a placement lists clusters that a user has skipped, each with a time, such as
+	// eu-fra-1@2026-11-26T10:00:00Z. The clusters are separated by commas. For changes that began before this time, no
+	// wave waits for the cluster.
 	RolloutSkipAnnotation = Prefix + "rollout-skip"
 
 	// RolloutPromoteAnnotation on a placement has a time and a reason, such as "2026-11-26T10:00:00Z CVE-2026-1". Changes
-	// that began before that time are sent to all clusters at once.
+	// that began before this time are sent to all clusters at once.
 	RolloutPromoteAnnotation = Prefix + "rollout-promote"
 
 	// RolloutUndoAnnotation on a hub object has the number of a revision. All clusters return to this revision, wave by
-	// wave. They keep its template until the hub object changes.
+	// wave. They keep the content of this revision until the hub object changes.
 	RolloutUndoAnnotation = Prefix + "rollout-undo"
 
-	// RotateCredentialsAnnotation on a MemberCluster has its status.credentials.id. A user sets it. The hub then
-	// replaces and revokes these credentials. New credentials have another id.
+	// RotateCredentialsAnnotation on a MemberCluster requests new credentials. A user sets it to the id in
+	// status.credentials of this MemberCluster. The hub then replaces and revokes these credentials. The new credentials
+	// have another id, so the annotation works only once.
 	RotateCredentialsAnnotation = Prefix + "rotate-credentials"
 
-	// CredentialsRevokedAnnotation is on the kubeconfig Secret of a cluster that has left. "true" means that the hub
-	// has revoked its token. Another value is the reason why the token was not revoked.
+	// CredentialsRevokedAnnotation is set on the kubeconfig Secret of a cluster whose MemberCluster was deleted. The value
+	// "true" means that the hub has revoked the token in the kubeconfig. Any other value is the reason why the token was
+	// not revoked.
 	CredentialsRevokedAnnotation = Prefix + "credentials-revoked"
 
-	// TokenOfAnnotation is on a Secret of a member to which a token is bound. Its value is the UID of the namespace
-	// kube-system of the hub that uses the token.
+	// TokenOfAnnotation is set on a Secret of a member to which a token is bound. The value tells which hub uses the
+	// token: it is the UID of that hub's namespace kube-system.
 	TokenOfAnnotation = Prefix + "token-of"
 
 	// ManagedByLabel with the value ManagedByHansectl is on all objects that hansectl creates. The hub writes only to
@@ -121,26 +131,26 @@ const (
 	// ManagedByHansectl is the value of ManagedByLabel on the objects of hansectl.
 	ManagedByHansectl = "hansectl"
 
-	// VersionLabel on the Lease hanse-hub is the version of the leading replica, with "_" instead of "+". On a workload of
-	// an operator, it is the version of the operator.
+	// VersionLabel is the Kubernetes label for a version. On the Lease hanse-hub, it has the version of the leading
+	// replica, with "_" in place of "+". On a workload of an operator, it has the version of the operator.
 	VersionLabel = "app.kubernetes.io/version"
 
-	// WithdrawFinalizer is on bindings and MemberClusters. It delays their deletion until the members have confirmed
-	// the withdrawals.
+	// WithdrawFinalizer is set on bindings and MemberClusters. It delays their deletion until the members have confirmed
+	// that the copies are withdrawn.
 	WithdrawFinalizer = Prefix + "withdraw"
 
-	// FieldManager is the field manager of the hub on members.
+	// FieldManager is the field manager with which the hub applies objects to members.
 	FieldManager = "hanse"
 
-	// StatusFieldManager is the field manager of the hub for the status of hub objects.
+	// StatusFieldManager is the field manager with which the hub applies the status of hub objects.
 	StatusFieldManager = "hanse-status"
 
 	// UnreachableTaint is the key of the taints that the hub sets on a cluster that does not answer. See
 	// MemberClusterStatus.Taints.
 	UnreachableTaint = Prefix + "unreachable"
 
-	// RegionLabel is the well-known label for the region.
+	// RegionLabel is Kubernetes' label for the region.
 	RegionLabel = "topology.kubernetes.io/region"
-	// ZoneLabel is the well-known label for the zone.
+	// ZoneLabel is Kubernetes' label for the zone.
 	ZoneLabel = "topology.kubernetes.io/zone"
 )

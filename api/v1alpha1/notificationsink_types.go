@@ -42,18 +42,19 @@ type NotificationSinkList struct {
 
 // NotificationSinkSpec has the address of a receiver, the key for signatures, and a filter.
 type NotificationSinkSpec struct {
-	// url to which the hub sends notifications by POST: https, with a host, without user, password and fragment. The hub
-	// follows no redirect.
+	// url is the address to which the hub sends notifications by POST. It must use https, and must have no user, password
+	// or fragment. The hub follows no redirect.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() == 'https' && url(self).getHostname() != '' && !self.contains('@') && !self.contains('#')",message="url is https://HOST/PATH, without user, password and fragment"
 	URL string `json:"url"`
 
-	// secretRef names the key of the signatures.
+	// secretRef names the Secret with the key for the signatures of notifications.
 	// +required
 	SecretRef SigningKeyRef `json:"secretRef"`
 
-	// caBundle has the CA certificates in PEM that the hub trusts for this receiver. Unset: the CAs of the hub's image.
+	// caBundle has the CA certificates in PEM that the hub trusts for this receiver. Unset: the hub trusts the CAs of its
+	// container image.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
@@ -72,9 +73,9 @@ type SigningKeyRef struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// key in the Secret's data. Default "signingKey". Its value is a key in the format of Standard Webhooks: whsec_ and 24
-	// to 64 bytes in base64. With two keys in two lines, the hub sends two signatures, so that a receiver can change its
-	// key.
+	// key in the Secret's data. Default "signingKey". The value has the format of Standard Webhooks: whsec_ followed by 24
+	// to 64 bytes in base64. The value may have two such lines. The hub then signs each notification twice, so that a
+	// receiver can change from one key to the other.
 	// +optional
 	// +kubebuilder:default=signingKey
 	// +kubebuilder:validation:MinLength=1
@@ -84,13 +85,14 @@ type SigningKeyRef struct {
 
 // NotificationFilter selects notifications.
 type NotificationFilter struct {
-	// minSeverity is the lowest severity that is sent.
+	// minSeverity is the lowest severity that is sent: Normal, Warning or Critical. Default Normal: notifications of every
+	// severity are sent.
 	// +optional
 	// +kubebuilder:default=Normal
 	MinSeverity NotificationSeverity `json:"minSeverity,omitempty"`
 
-	// kinds of the objects that notifications are about, as Kind of any group or as Kind.group, such as MemberCluster or
-	// Prometheus.monitoring.coreos.com. Unset: all kinds. At most 100.
+	// kinds are the kinds of the objects that notifications are about. An entry is a Kind of any group, such as
+	// MemberCluster, or Kind.group, such as Prometheus.monitoring.coreos.com. Unset: all kinds. At most 100.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -99,7 +101,7 @@ type NotificationFilter struct {
 	// +kubebuilder:validation:items:Pattern=`^[A-Z][A-Za-z0-9]*(\.[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
 	Kinds []string `json:"kinds,omitempty"`
 
-	// placements selects notifications about these placements, and about objects that follow them. Unset: all
+	// placements selects notifications about these placements, and about objects that follow these placements. Unset: all
 	// notifications. At most 100.
 	// +optional
 	// +listType=atomic
@@ -110,7 +112,7 @@ type NotificationFilter struct {
 
 // PlacementName names a Placement, or a ClusterPlacement if it has no namespace.
 type PlacementName struct {
-	// namespace of a Placement. Unset: a ClusterPlacement.
+	// namespace of a Placement. Unset: the entry names a ClusterPlacement.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -132,14 +134,16 @@ const (
 	SeverityNormal NotificationSeverity = "Normal"
 	// SeverityWarning is the severity of events of the type Warning.
 	SeverityWarning NotificationSeverity = "Warning"
-	// SeverityCritical is the severity of a Warning about unreachable clusters, or about copies that wait for a user.
+	// SeverityCritical is the severity of an event of the type Warning about unreachable clusters, or about copies for
+	// which a user must decide.
 	SeverityCritical NotificationSeverity = "Critical"
 )
 
-// NotificationSinkStatus says whether a receiver accepts notifications. All replicas of the hub write it.
+// NotificationSinkStatus says whether a receiver accepts notifications. Each replica of the hub sends notifications,
+// and all replicas write this status.
 type NotificationSinkStatus struct {
-	// observedGeneration is the generation of the spec that the hub has processed. Ready is Unknown until a notification
-	// was sent with this spec.
+	// observedGeneration is the generation of the spec that the hub has processed. Until a notification was sent with this
+	// spec, the condition Ready is Unknown.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -155,22 +159,23 @@ type NotificationSinkStatus struct {
 	// +kubebuilder:default=0
 	Delivered int64 `json:"delivered"`
 
-	// dropped is the number of notifications that the hub will not send any more. The receiver has refused them, or has
-	// not accepted them within an hour, or newer notifications have replaced them in the queue.
+	// dropped is the number of notifications that the hub will not send any more. The receiver has refused them, has not
+	// accepted them within an hour, or newer notifications have replaced them in the queue.
 	// +optional
 	// +kubebuilder:default=0
 	Dropped int64 `json:"dropped"`
 
-	// lastDeliveredTime is the time at which the receiver last accepted a notification. It is as old as the last write of
-	// this status.
+	// lastDeliveredTime is the time at which the receiver last accepted a notification. A later delivery may be missing,
+	// because each replica writes this status at most once a minute while Ready does not change.
 	// +optional
 	LastDeliveredTime *metav1.Time `json:"lastDeliveredTime,omitempty"`
 
-	// lastFailedTime is the time at which a delivery last failed. It is as old as the last write of this status.
+	// lastFailedTime is the time at which a delivery last failed. A later failure may be missing, because each replica
+	// writes this status at most once a minute while Ready does not change.
 	// +optional
 	LastFailedTime *metav1.Time `json:"lastFailedTime,omitempty"`
 
-	// failingReplica is the host name of the replica whose delivery failed last. Unset while Ready is not False.
+	// failingReplica is the host name of the replica of the hub whose delivery failed last. Unset: Ready is not False.
 	// +optional
 	FailingReplica string `json:"failingReplica,omitempty"`
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// OverridePolicy changes the selected objects of its namespace for some clusters.
+// OverridePolicy selects objects in its namespace, and changes their copies on some clusters.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -22,11 +22,11 @@ type OverridePolicy struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec selects the objects and sets the changes.
+	// spec selects the objects and sets the changes of their copies.
 	// +required
 	Spec OverridePolicySpec `json:"spec"`
 
-	// status counts the objects and clusters that the rules match.
+	// status counts, for each rule, the objects and clusters to which it applies.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
 	Status OverridePolicyStatus `json:"status,omitempty"`
@@ -41,8 +41,8 @@ type OverridePolicyList struct {
 	Items           []OverridePolicy `json:"items"`
 }
 
-// ClusterOverridePolicy changes the selected cluster-scoped objects for some clusters. With a namespaceSelector, it
-// also changes namespaced objects.
+// ClusterOverridePolicy selects cluster-scoped objects, and changes their copies on some clusters. With a
+// namespaceSelector, it also selects namespaced objects.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -56,11 +56,11 @@ type ClusterOverridePolicy struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec selects the objects and sets the changes.
+	// spec selects the objects and sets the changes of their copies.
 	// +required
 	Spec ClusterOverridePolicySpec `json:"spec"`
 
-	// status counts the objects and clusters that the rules match.
+	// status counts, for each rule, the objects and clusters to which it applies.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
 	Status OverridePolicyStatus `json:"status,omitempty"`
@@ -75,44 +75,47 @@ type ClusterOverridePolicyList struct {
 	Items           []ClusterOverridePolicy `json:"items"`
 }
 
-// Tier is the stage at which a ClusterOverridePolicy is applied.
+// Tier sets whether a ClusterOverridePolicy is applied before or after OverridePolicies.
 // +kubebuilder:validation:Enum=Baseline;Admin
 type Tier string
 
 const (
-	// TierBaseline is applied before OverridePolicies, which may change the same paths.
+	// TierBaseline applies the policy before OverridePolicies, which may change the same fields again.
 	TierBaseline Tier = "Baseline"
-	// TierAdmin is applied after OverridePolicies, so that they cannot change the same paths.
+	// TierAdmin applies the policy after OverridePolicies, so that they cannot change the same fields.
 	TierAdmin Tier = "Admin"
-	// TierNamespaced is the stage of OverridePolicies. It is not a value of spec.tier.
+	// TierNamespaced is the tier of every OverridePolicy, between the other two. It is not a value of spec.tier.
 	TierNamespaced Tier = "Namespaced"
 )
 
-// ClusterOverridePolicySpec is an OverridePolicySpec for all namespaces.
+// ClusterOverridePolicySpec is an OverridePolicySpec with two more fields: a tier, and a selector of namespaces.
 type ClusterOverridePolicySpec struct {
 	OverridePolicySpec `json:",inline"`
 
-	// tier Baseline is applied before OverridePolicies. Admin is applied after them and wins. Default Baseline.
+	// tier sets whether this policy is applied before or after OverridePolicies. Baseline is applied before them, and they
+	// may change the same fields again. Admin is applied after them and wins. Default Baseline.
 	// +optional
 	// +kubebuilder:default=Baseline
 	Tier Tier `json:"tier,omitempty"`
 
-	// namespaceSelector selects namespaces. Objects in these namespaces may then be selected, too. Unset: only
-	// cluster-scoped objects. {}: every namespace except kube-* and hanse-system.
+	// namespaceSelector selects namespaces by their labels. resourceSelectors then also select objects in these
+	// namespaces. Unset: only cluster-scoped objects are selected. {}: all namespaces are selected except kube-* and
+	// hanse-system.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
-// OverridePolicySpec selects objects and sets their changes for some clusters.
+// OverridePolicySpec selects objects, and sets the changes of their copies on some clusters.
 type OverridePolicySpec struct {
-	// resourceSelectors select hub objects. One matching selector is enough. 1 to 64.
+	// resourceSelectors select hub objects. An object is selected if at least one of them matches. 1 to 64.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
 
-	// rules in order. Among rules of equal rank, the later rule wins. 1 to 64, names unique.
+	// rules are applied to the copies of the selected objects. If rules of this policy have equal rank, the later rule
+	// wins. 1 to 64, with unique names.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -121,42 +124,44 @@ type OverridePolicySpec struct {
 	Rules []OverrideRule `json:"rules"`
 }
 
-// OverrideRule changes objects for the clusters that it selects, or excludes the objects from these clusters. A rule
-// applies images, command, args, env, resources, labels, annotations, mergePatch, patches and edits, in this order.
+// OverrideRule changes the copies of objects on the clusters that it selects, or keeps the objects away from these
+// clusters. The changes of a rule are applied in this order: images, command, args, env, resources, labels,
+// annotations, mergePatch, patches, edits.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.exclude) && self.exclude) != (has(self.images) || has(self.command) || has(self.args) || has(self.env) || has(self.resources) || has(self.labels) || has(self.annotations) || has(self.mergePatch) || has(self.patches) || has(self.edits))",message="set exclude: true alone, or at least one of images, command, args, env, resources, labels, annotations, mergePatch, patches and edits"
 type OverrideRule struct {
-	// name of the rule, unique in its policy. Conditions and explanations use it.
+	// name of the rule, unique in its policy. Conditions and the output of hansectl explain contain the name.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// priority of the rule. The rule with the higher number wins. Only between rules of equal priority does the topology
-	// level decide. -1000 to 1000. Unset: 0.
+	// priority of the rule. If several rules of one tier set the same field, the rule with the highest priority wins.
+	// Between rules of equal priority, the rule that selects clusters more narrowly wins: by names, then by zone, then by
+	// region, then by anything else. -1000 to 1000. Unset: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=-1000
 	// +kubebuilder:validation:Maximum=1000
 	Priority int32 `json:"priority,omitempty"`
 
-	// clusters in which the rule applies. Unset: all.
+	// clusters to which the rule applies. Unset: all clusters.
 	// +optional
 	Clusters *RuleClusters `json:"clusters,omitempty"`
 
-	// exclude true excludes the objects from these clusters, and withdraws their copies. A rule with exclude has no other
-	// change. Default false.
+	// exclude true keeps the objects away from the clusters of the rule, and withdraws copies that are there. A rule with
+	// exclude must not have other changes. Default false.
 	// +optional
 	Exclude bool `json:"exclude,omitempty"`
 
-	// images changes images of containers, or string fields that hold an image. At most 32.
+	// images changes the images of containers, or string fields that have an image as their value. At most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	Images []ImageOverride `json:"images,omitempty"`
 
-	// command replaces the command (the entrypoint) of containers. At most 32.
+	// command replaces the command of containers, which is their entrypoint. At most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -184,15 +189,15 @@ type OverrideRule struct {
 	// +kubebuilder:validation:MaxItems=32
 	Resources []ResourcesOverride `json:"resources,omitempty"`
 
-	// labels to set on the object. Other labels stay. To remove a label, set it to null in metadata.labels of
-	// mergePatch. At most 64, none of hanse.dev.
+	// labels are labels to set on the copy. Other labels stay. To remove a label, set it to null in metadata.labels of
+	// mergePatch. At most 64. Labels with the prefix hanse.dev/ are not allowed.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// annotations to set on the object. Other annotations stay. To remove an annotation, set it to null in
-	// metadata.annotations of mergePatch. At most 64, none of hanse.dev.
+	// annotations are annotations to set on the copy. Other annotations stay. To remove an annotation, set it to null in
+	// metadata.annotations of mergePatch. At most 64. Annotations with the prefix hanse.dev/ are not allowed.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64
@@ -204,15 +209,16 @@ type OverrideRule struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	MergePatch *apiextensionsv1.JSON `json:"mergePatch,omitempty"`
 
-	// patches are JSON patch operations (RFC 6902), applied in order. If a test fails, the whole rule is skipped, and the
-	// reason is reported. Tests before all other operations read the object as it was before the rule. At most 64.
+	// patches are JSON patch operations (RFC 6902), applied in order. If an operation test fails for a cluster, the whole
+	// rule is skipped for this cluster, and the reason is reported. Tests that precede all other operations read the
+	// object as it was before this rule changed it. At most 64.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Patches []PatchOperation `json:"patches,omitempty"`
 
-	// edits changes YAML or JSON documents in string fields. At most 16.
+	// edits change YAML or JSON documents inside string fields. At most 16.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -220,13 +226,14 @@ type OverrideRule struct {
 	Edits []StringEdit `json:"edits,omitempty"`
 }
 
-// ContainerTarget selects containers of a Pod, or of a pod template at /spec/template/spec or in a jobTemplate, for any
-// kind. With a path, it selects one object that has the fields of a container.
+// ContainerTarget selects containers of an object of any kind: the containers of a Pod, of the pod template at
+// /spec/template, or of the pod template in a jobTemplate. With a path, it selects one object that has the fields of a
+// container.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.containers) && has(self.path))",message="set containers or path, not both"
 type ContainerTarget struct {
 	// containers are names of containers and init containers. Each must exist. Unset: all containers, but no init
-	// container. At most 32.
+	// containers. At most 32.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -234,17 +241,17 @@ type ContainerTarget struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Containers []string `json:"containers,omitempty"`
 
-	// path is a JSON pointer (RFC 6901) to an object with the fields of a container, such as /spec of a Prometheus. It
-	// must exist. Unset: the containers of the pod template.
+	// path is a JSON pointer (RFC 6901) to an object with the fields of a container, such as /spec of a Prometheus. The
+	// object must exist. Unset: the containers of the Pod or pod template.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
 	Path string `json:"path,omitempty"`
 }
 
-// ImageOverride replaces parts of an image. Unset parts stay. If only the tag is set, the digest is removed. If only
-// the digest is set, the tag is removed. An image without a registry is in docker.io, and without a path in
-// docker.io/library.
+// ImageOverride replaces parts of an image. Parts that are not set here stay. However, if only the tag is set, the
+// digest is removed. If only the digest is set, the tag is removed. An image without a registry is in docker.io. An
+// image of docker.io without a path is in docker.io/library.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.containers) && has(self.path))",message="set containers or path, not both"
 // +kubebuilder:validation:XValidation:rule="has(self.registry) || has(self.repository) || has(self.tag) || has(self.digest)",message="set at least one of registry, repository, tag and digest"
@@ -258,32 +265,32 @@ type ImageOverride struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Containers []string `json:"containers,omitempty"`
 
-	// path is a JSON pointer (RFC 6901) to a string field that holds an image, such as /spec/image of a Prometheus. It
-	// must exist. Unset: the images of the containers of the pod template.
+	// path is a JSON pointer (RFC 6901) to a string field that has an image as its value, such as /spec/image of a
+	// Prometheus. The field must exist. Unset: the images of the containers of the Pod or pod template.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
 	Path string `json:"path,omitempty"`
 
-	// registry is a host with an optional port, such as registry.cn-shanghai.example.com:5000.
+	// registry is the host of the registry with an optional port, such as registry.cn-shanghai.example.com:5000.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Registry string `json:"registry,omitempty"`
 
-	// repository is the path in the registry, such as prometheus/prometheus.
+	// repository is the path of the image in the registry, such as prometheus/prometheus.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	Repository string `json:"repository,omitempty"`
 
-	// tag, such as v3.5.0.
+	// tag of the image, such as v3.5.0.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Tag string `json:"tag,omitempty"`
 
-	// digest, such as sha256:9f86d0...
+	// digest of the image, such as sha256:9f86d0...
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -294,21 +301,21 @@ type ImageOverride struct {
 type CommandOverride struct {
 	ContainerTarget `json:",inline"`
 
-	// value is the whole list. Empty: the container uses the value of its image. At most 256.
+	// value is the new command, or the new args. Empty: the container uses the command or args of its image. At most 256.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Value []string `json:"value"`
 }
 
-// EnvOverride sets and removes environment variables of containers. Other variables stay, in their order.
+// EnvOverride sets and removes environment variables of containers. Other variables keep their values and their order.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.set) || has(self.remove)",message="set at least one of set and remove"
 type EnvOverride struct {
 	ContainerTarget `json:",inline"`
 
-	// set variables, written as in a container. An existing variable is replaced, a new one is appended. At most 128,
-	// names unique.
+	// set has variables, written as in a container. A variable with the name of an existing one replaces it. Other
+	// variables are appended. At most 128, with unique names.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -316,7 +323,7 @@ type EnvOverride struct {
 	// +kubebuilder:validation:MaxItems=128
 	Set []corev1.EnvVar `json:"set,omitempty"`
 
-	// remove has names of variables to remove. A missing variable is not an error. At most 128.
+	// remove has names of variables to remove. It is no error if a variable does not exist. At most 128.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -326,19 +333,19 @@ type EnvOverride struct {
 	Remove []string `json:"remove,omitempty"`
 }
 
-// ResourcesOverride sets requests and limits of containers by resource name. Other requests and limits stay.
+// ResourcesOverride sets requests and limits of containers. Requests and limits of other resources stay.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.requests) || has(self.limits)",message="set at least one of requests and limits"
 type ResourcesOverride struct {
 	ContainerTarget `json:",inline"`
 
-	// requests to set, such as {cpu: 500m, memory: 1Gi}. At most 32.
+	// requests has the requests to set, by the name of the resource, such as {cpu: 500m, memory: 1Gi}. At most 32.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
 	Requests map[corev1.ResourceName]resource.Quantity `json:"requests,omitempty"`
 
-	// limits to set, such as {memory: 2Gi}. At most 32.
+	// limits has the limits to set, by the name of the resource, such as {memory: 2Gi}. At most 32.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
@@ -349,19 +356,19 @@ type ResourcesOverride struct {
 // +kubebuilder:validation:Enum=YAML;JSON
 type TextFormat string
 
-// The formats that can be edited.
+// The formats of documents that a StringEdit can change.
 const (
 	TextYAML TextFormat = "YAML"
 	TextJSON TextFormat = "JSON"
 )
 
-// StringEdit changes one YAML or JSON document in a string field. The root of the document is an object. Unchanged
-// parts keep their order, comments and spelling. Blank lines and indentation may change. YAML with anchors, aliases or
-// tags is refused. At most 256 KiB.
+// StringEdit changes one YAML or JSON document that is the value of a string field. The root of the document must be an
+// object. Unchanged parts of the document keep their order, comments and spelling. Blank lines and indentation may
+// change. YAML with anchors, aliases or tags is refused. At most 256 KiB.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.mergePatch) || has(self.patches)",message="set mergePatch or patches"
 type StringEdit struct {
-	// path is a JSON pointer (RFC 6901) to the string field, such as /data/prometheus.yml. It must exist.
+	// path is a JSON pointer (RFC 6901) to the string field, such as /data/prometheus.yml. The field must exist.
 	// +required
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
@@ -371,14 +378,14 @@ type StringEdit struct {
 	// +required
 	Format TextFormat `json:"format"`
 
-	// mergePatch is a JSON merge patch (RFC 7386) for the document, applied before patches.
+	// mergePatch is a JSON merge patch (RFC 7386) for the document. It is applied before patches.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	MergePatch *apiextensionsv1.JSON `json:"mergePatch,omitempty"`
 
-	// patches are JSON patch operations (RFC 6902), applied in order. Their paths start at the root of the document. If
-	// a test fails, the whole rule is skipped. At most 64.
+	// patches are JSON patch operations (RFC 6902), applied in order. Their paths start at the root of the document. If an
+	// operation test fails for a cluster, the whole rule is skipped for this cluster. At most 64.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -386,7 +393,7 @@ type StringEdit struct {
 	Patches []EditOperation `json:"patches,omitempty"`
 }
 
-// RuleClusters selects the clusters that match all fields that are set.
+// RuleClusters selects clusters. A cluster is selected if it matches all fields that are set.
 type RuleClusters struct {
 	// names of the MemberClusters to select. At most 256.
 	// +optional
@@ -396,24 +403,25 @@ type RuleClusters struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Names []string `json:"names,omitempty"`
 
-	// labelSelector selects by the labels of MemberClusters, with their derived region and zone.
+	// labelSelector selects clusters by the labels of their MemberClusters. The region in status.topology counts as a
+	// label, and so does the zone if there is only one.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// expression in CEL is true for the clusters to select: "semver(version, true).major() == 1 &&
-	// region.startsWith('eu-')". Variables: name, labels, region, zone, version, capacity, operators. The language is
-	// that of clusters.expression of a Placement.
+	// expression is a CEL expression that is true for the clusters to select, such as "semver(version, true).major() == 1
+	// && region.startsWith('eu-')". Its variables are name, labels, region, zone, version, capacity and operators. The
+	// language is the same as in clusters.expression of a Placement.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Expression string `json:"expression,omitempty"`
 }
 
-// PatchOp is an operation of RFC 6902.
+// PatchOp is the name of a JSON patch operation (RFC 6902).
 // +kubebuilder:validation:Enum=add;remove;replace;move;copy;test
 type PatchOp string
 
-// The operations of RFC 6902.
+// The names of the JSON patch operations.
 const (
 	PatchAdd     PatchOp = "add"
 	PatchRemove  PatchOp = "remove"
@@ -423,9 +431,9 @@ const (
 	PatchTest    PatchOp = "test"
 )
 
-// PatchOperation is one operation of a JSON patch (RFC 6902). A path that does not exist is an error, except for the
-// last step of add. apiVersion, kind, status and metadata of an object cannot be patched. Single labels and annotations
-// can be patched, except the labels and annotations of the hub.
+// PatchOperation is one operation of a JSON patch (RFC 6902). A path that does not exist is an error, except that add
+// may create the last step of its path. apiVersion, kind, status and metadata of an object cannot be patched. Single
+// labels and annotations can be patched, except those with the prefix hanse.dev/.
 //
 // +kubebuilder:validation:XValidation:rule="(self.op in ['move', 'copy']) == has(self.from)",message="from goes with move and copy, and only with them"
 // +kubebuilder:validation:XValidation:rule="[self.path, has(self.from) && self.op == 'move' ? self.from : self.path].all(p, !(p in ['/', '/apiVersion', '/kind', '/status', '/metadata']) && !p.startsWith('/apiVersion/') && !p.startsWith('/kind/') && !p.startsWith('/status/') && (!p.startsWith('/metadata/') || p.startsWith('/metadata/labels/') || p.startsWith('/metadata/annotations/')))",message="apiVersion, kind, status and metadata other than single labels and annotations cannot be patched"
@@ -436,27 +444,27 @@ type PatchOperation struct {
 	// +required
 	Op PatchOp `json:"op"`
 
-	// path is a JSON pointer (RFC 6901), such as /spec/replicas.
+	// path is a JSON pointer (RFC 6901) to the field that the operation reads or changes, such as /spec/replicas.
 	// +required
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
 	Path string `json:"path"`
 
-	// from is the source of move and copy.
+	// from is a JSON pointer to the value that move and copy take. Other operations must not have it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
 	From string `json:"from,omitempty"`
 
-	// value for add, replace and test: any JSON value except null. Exactly one of value and expression must be set,
-	// otherwise the rule is invalid.
+	// value is the value for add, replace and test. It may be any JSON value except null. These operations need either
+	// value or expression.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Value *apiextensionsv1.JSON `json:"value,omitempty"`
 
-	// expression in CEL returns the value. Variables: cluster, with name, labels, region, zone, version, capacity and
-	// operators, and object, which is the object before all overrides.
+	// expression in CEL computes the value. Its variables are cluster and object. cluster has the fields name, labels,
+	// region, zone, version, capacity and operators. object is the hub object before all overrides.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -477,64 +485,66 @@ type EditOperation struct {
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
 	Path string `json:"path"`
 
-	// from is the source of move and copy, in the same document.
+	// from is a JSON pointer, in the same document, to the value that move and copy take. Other operations must not have
+	// it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
 	From string `json:"from,omitempty"`
 
-	// value for add, replace and test: any JSON value except null. Exactly one of value and expression must be set,
-	// otherwise the rule is invalid.
+	// value is the value for add, replace and test. It may be any JSON value except null. These operations need either
+	// value or expression.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Value *apiextensionsv1.JSON `json:"value,omitempty"`
 
-	// expression in CEL returns the value. Its variables cluster and object are the same as in patches of a rule.
+	// expression in CEL computes the value. Its variables cluster and object are the same as in patches of a rule.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Expression string `json:"expression,omitempty"`
 }
 
-// OverridePolicyStatus counts the objects and clusters that the rules of a policy match.
+// OverridePolicyStatus counts, for each rule, the objects and clusters to which it applies.
 type OverridePolicyStatus struct {
 	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not processed the
 	// object yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// rules in the order of the spec.
+	// rules has the counts for each rule, in the order of the spec.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Rules []RuleStatus `json:"rules,omitempty"`
 
-	// conditions: Ready, Accepted, Conflicted.
+	// conditions are of the types Ready, Accepted and Conflicted.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// RuleStatus counts the objects and clusters that one rule matches.
+// RuleStatus counts the objects and clusters to which one rule applies.
 type RuleStatus struct {
 	// name of the rule.
 	// +required
 	Name string `json:"name"`
 
-	// rank is the precedence of the rule: tier/priority/topology level/number of requirements, such as
-	// Namespaced/0/region/1.
+	// rank decides which rule wins if several rules set the same field. It is written as tier/priority/topology
+	// level/number of requirements, such as Namespaced/0/region/1. The topology level is names, zone, region or none: how
+	// the rule selects its clusters. A requirement is one condition in clusters of the rule.
 	// +required
 	Rank string `json:"rank"`
 
-	// objects is the number of federated objects that the policy selects.
+	// objects is the number of objects that the policy selects. Only objects with a binding count.
 	// +required
 	Objects int32 `json:"objects"`
 
-	// clusters is the number of clusters that the rule selects and that hold such an object. For a rule with exclude,
-	// it is the number of all clusters that the rule selects.
+	// clusters is the number of clusters that the rule selects and that hold at least one of these objects. For a rule
+	// with exclude, it is the number of all clusters that the rule selects.
 	// +required
 	Clusters int32 `json:"clusters"`
 }
@@ -545,13 +555,13 @@ type RuleStatus struct {
 type OverridePolicyObject interface {
 	metav1.Object
 	runtime.Object
-	// OverrideSpec returns the fields that both kinds share.
+	// OverrideSpec returns the part of the spec that both kinds have.
 	OverrideSpec() *OverridePolicySpec
 	// OverrideStatus returns the status.
 	OverrideStatus() *OverridePolicyStatus
-	// OverrideTier returns the tier. It is TierNamespaced for an OverridePolicy.
+	// OverrideTier returns the tier of a ClusterOverridePolicy. It returns TierNamespaced for an OverridePolicy.
 	OverrideTier() Tier
-	// SelectedNamespaces returns the namespaceSelector of a ClusterOverridePolicy. It is nil for an OverridePolicy.
+	// SelectedNamespaces returns the namespaceSelector of a ClusterOverridePolicy. It returns nil for an OverridePolicy.
 	SelectedNamespaces() *metav1.LabelSelector
 }
 

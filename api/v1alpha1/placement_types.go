@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Placement sends the selected objects of its namespace to clusters.
+// Placement selects objects in its namespace, and sends them to clusters.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -26,7 +26,8 @@ type Placement struct {
 	// +required
 	Spec PlacementSpec `json:"spec"`
 
-	// status counts the objects that follow this placement.
+	// status summarizes the objects that follow this placement. An object follows one placement: the one that decides
+	// which clusters get the object.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
 	Status PlacementStatus `json:"status,omitempty"`
@@ -41,8 +42,8 @@ type PlacementList struct {
 	Items           []Placement `json:"items"`
 }
 
-// ClusterPlacement sends the selected cluster-scoped objects to clusters. With a namespaceSelector, it also sends
-// namespaced objects.
+// ClusterPlacement selects cluster-scoped objects, and sends them to clusters. With a namespaceSelector, it also
+// selects namespaced objects.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -62,7 +63,8 @@ type ClusterPlacement struct {
 	// +required
 	Spec ClusterPlacementSpec `json:"spec"`
 
-	// status counts the objects that follow this placement.
+	// status summarizes the objects that follow this placement. An object follows one placement: the one that decides
+	// which clusters get the object.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
 	Status PlacementStatus `json:"status,omitempty"`
@@ -77,47 +79,49 @@ type ClusterPlacementList struct {
 	Items           []ClusterPlacement `json:"items"`
 }
 
-// ClusterPlacementSpec is a PlacementSpec for all namespaces.
+// ClusterPlacementSpec is a PlacementSpec with two more fields: a selector of namespaces, and enforced.
 type ClusterPlacementSpec struct {
 	PlacementSpec `json:",inline"`
 
-	// namespaceSelector selects namespaces. Objects in these namespaces may then be selected, too. Unset: only
-	// cluster-scoped objects. {}: every namespace except kube-* and hanse-system.
+	// namespaceSelector selects namespaces by their labels. resourceSelectors then also select objects in these
+	// namespaces. Unset: only cluster-scoped objects are selected. {}: all namespaces are selected except kube-* and
+	// hanse-system.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// enforced true makes this placement precede every placement that is not enforced, whatever their priorities. It also
-	// takes over objects that follow such a placement, even if its preemption is Never. Between two enforced placements,
-	// priority and preemption decide. Default false.
+	// enforced true gives this placement precedence over every placement that is not enforced, whatever their priorities.
+	// Objects that follow a placement that is not enforced change over to this placement, even if preemption is Never.
+	// Between two enforced placements, priority and preemption decide. Default false.
 	// +optional
 	Enforced bool `json:"enforced,omitempty"`
 }
 
 // PlacementSpec selects objects and clusters. It also sets how the objects are applied, deleted and reported.
 type PlacementSpec struct {
-	// resourceSelectors select hub objects. One matching selector is enough. 1 to 64.
+	// resourceSelectors select hub objects. An object is selected if at least one of them matches. 1 to 64.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
 
-	// priority decides between placements of one scope that select the same object: the higher number wins. -1000 to
-	// 1000, default 0.
+	// priority decides if several Placements, or several ClusterPlacements, select the same object: the object follows the
+	// one with the higher number. -1000 to 1000, default 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=-1000
 	// +kubebuilder:validation:Maximum=1000
 	Priority int32 `json:"priority,omitempty"`
 
-	// preemption Always takes over objects that follow another placement, if this placement comes before the other one in
-	// the order of precedence. Default Never.
+	// preemption Always takes over objects that already follow another placement, if this placement has precedence over
+	// the other one. Precedence is decided by enforced, then Placement before ClusterPlacement, then priority, then the
+	// narrower selector, then the name. Default Never: such objects stay with the other placement.
 	// +optional
 	// +kubebuilder:default=Never
 	Preemption Preemption `json:"preemption,omitempty"`
 
-	// hubExecution Allowed also places kinds on which controllers of the hub act: RBAC, quotas, admission configurations,
-	// and workloads if the hub runs workloads. Default Refused.
+	// hubExecution Allowed also places kinds that take effect on the hub itself: RBAC, quotas, admission configurations,
+	// and workloads if the hub runs workloads. Default Refused: such kinds are not placed.
 	// +optional
 	// +kubebuilder:default=Refused
 	HubExecution HubExecution `json:"hubExecution,omitempty"`
@@ -126,14 +130,15 @@ type PlacementSpec struct {
 	// +required
 	Clusters ClusterSelection `json:"clusters"`
 
-	// spread sets how many of the selected clusters hold an object, and which. Unset: every selected cluster that can take
-	// the object holds it.
+	// spread sets how many of the selected clusters hold an object, and which ones. Unset: every selected cluster that can
+	// take the object holds it.
 	// +optional
 	Spread *SpreadPolicy `json:"spread,omitempty"`
 
-	// references are rules for objects that the selected objects name, such as the Secret of a Certificate. If no
-	// placement selects such an object, it goes to the same clusters as the object that names it. It is created before,
-	// and removed after, the objects that name it. At most 16 rules, and 64 names for each object.
+	// references are rules that find the objects that the selected objects need, such as the Secret that a Certificate
+	// names. If no placement selects a needed object, it goes to the same clusters as the object that needs it. The needed
+	// object is created before the object that needs it, and removed after it. At most 16 rules, and 64 needed objects for
+	// each object.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -149,14 +154,15 @@ type PlacementSpec struct {
 	// +kubebuilder:default={}
 	Apply ApplyPolicy `json:"apply,omitempty"`
 
-	// deletion sets whether copies on members are deleted or orphaned.
+	// deletion sets what happens to a copy that is withdrawn from a member: the hub deletes it, or orphans it. An orphaned
+	// copy stays on the member without the hub's labels and annotations.
 	// +optional
 	// +kubebuilder:default={}
 	Deletion DeletionPolicy `json:"deletion,omitempty"`
 
 	// removalLimit is the number of copies that may be deleted at once because clusters are no longer selected. If more
-	// copies would be deleted, all of them stay until a user confirms the removal. Unset: the limit of the hub's chart, by
-	// default 5 copies or 20 percent, whichever is larger.
+	// copies would be deleted, all of them stay until a user confirms the removal. Unset: the limit that the chart
+	// hanse-hub sets, by default 5 copies or 20 percent, whichever is larger.
 	// +optional
 	RemovalLimit *RemovalLimit `json:"removalLimit,omitempty"`
 
@@ -165,7 +171,8 @@ type PlacementSpec struct {
 	// +optional
 	AllowEmpty bool `json:"allowEmpty,omitempty"`
 
-	// failover sets whether an object moves if its cluster does not answer. Unset: the object stays on the cluster.
+	// failover sets whether an object moves to another cluster if its cluster does not answer. Unset: the object does not
+	// move.
 	// +optional
 	Failover FailoverPolicy `json:"failover,omitempty"`
 
@@ -173,7 +180,7 @@ type PlacementSpec struct {
 	// +optional
 	Rollout *RolloutPolicy `json:"rollout,omitempty"`
 
-	// suspend stops decisions or writes. Copies on members stay as they are.
+	// suspend stops decisions about clusters, or writes to members. Copies on members stay as they are.
 	// +optional
 	// +kubebuilder:default={}
 	Suspend SuspendPolicy `json:"suspend,omitempty"`
@@ -184,30 +191,30 @@ type PlacementSpec struct {
 	StatusAggregation StatusAggregation `json:"statusAggregation,omitempty"`
 }
 
-// Preemption sets whether a placement takes over objects from another placement.
+// Preemption sets whether a placement takes over objects that already follow another placement.
 // +kubebuilder:validation:Enum=Never;Always
 type Preemption string
 
 const (
 	// PreemptionNever leaves an object with the placement that it follows.
 	PreemptionNever Preemption = "Never"
-	// PreemptionAlways takes an object over if this placement precedes the other one in the order of precedence.
+	// PreemptionAlways takes an object over from another placement if this placement has precedence over the other one.
 	PreemptionAlways Preemption = "Always"
 )
 
-// HubExecution sets whether kinds are placed on which controllers of the hub act.
+// HubExecution sets whether a placement places kinds that take effect on the hub itself, such as RBAC.
 // +kubebuilder:validation:Enum=Refused;Allowed
 type HubExecution string
 
 const (
-	// HubExecutionRefused places no kind on which controllers of the hub act.
+	// HubExecutionRefused does not place such kinds.
 	HubExecutionRefused HubExecution = "Refused"
-	// HubExecutionAllowed places such kinds. Their objects take effect on the hub, too.
+	// HubExecutionAllowed places such kinds. The hub objects then take effect on the hub, too.
 	HubExecutionAllowed HubExecution = "Allowed"
 )
 
-// ClusterSelection selects the clusters that match all fields that are set. excludedNames removes clusters from the
-// selection.
+// ClusterSelection selects clusters. A cluster is selected if it matches all fields that are set, and excludedNames
+// does not name it.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.labelSelector) || has(self.expression)",message="set names, labelSelector or expression; 'labelSelector: {}' selects every cluster"
 type ClusterSelection struct {
@@ -226,37 +233,38 @@ type ClusterSelection struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	ExcludedNames []string `json:"excludedNames,omitempty"`
 
-	// labelSelector selects by the labels of MemberClusters, with their derived region and zone. {} selects every
-	// cluster.
+	// labelSelector selects clusters by the labels of their MemberClusters. The region in status.topology counts as a
+	// label, and so does the zone if there is only one. {} selects every cluster.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// expression in CEL is true for the clusters to select: "semver(version, true).major() == 1 && nodes.ready >= 3".
-	// Variables: name, labels, annotations, region, zone, version, capacity, allocatable, nodes, servedKinds, operators.
-	// The CEL libraries of Kubernetes are available. If the expression becomes false for a cluster, the cluster gets no
-	// new objects. If the expression reads only name, labels, annotations, region and zone, the cluster also loses the
-	// objects that it holds.
+	// expression is a CEL expression that is true for the clusters to select, such as "semver(version, true).major() == 1
+	// && nodes.ready >= 3". Its variables are name, labels, annotations, region, zone, version, capacity, allocatable,
+	// nodes, servedKinds and operators. The CEL libraries of Kubernetes are available. If the expression becomes false for
+	// a cluster, the cluster gets no new objects. The cluster also loses the objects that it holds, if the expression
+	// reads no other variables than name, labels, annotations, region and zone.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Expression string `json:"expression,omitempty"`
 
-	// tolerations of cluster taints, as for pods. tolerationSeconds limits how long a NoExecute taint is tolerated after
-	// its timeAdded. If several tolerations match, the shortest time is used. During this time, the cluster gets no new
-	// objects. The toleration of the taint hanse.dev/unreachable comes from failover, unless a toleration names this key.
-	// At most 32.
+	// tolerations are tolerations of the taints of clusters, written as for pods. tolerationSeconds limits how long a
+	// NoExecute taint is tolerated after its timeAdded. If several tolerations match, the shortest time is used. During
+	// this time, the cluster gets no new objects. failover makes a toleration of the taint hanse.dev/unreachable, unless a
+	// toleration here names this key. At most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
-// Adoption sets what happens to an object that exists on the member and does not belong to the hub.
+// Adoption sets what happens if an object that does not belong to the hub already exists on the member. To adopt an
+// object means to manage it as the copy of the hub object.
 // +kubebuilder:validation:Enum=Never;IfNoDiff;Always
 type Adoption string
 
 const (
-	// AdoptionNever leaves the object unchanged and reports AlreadyExists.
+	// AdoptionNever leaves the object on the member unchanged and reports AlreadyExists.
 	AdoptionNever Adoption = "Never"
 	// AdoptionIfNoDiff adopts the object if a dry run shows that only Hanse's labels and annotations would change. It
 	// adopts no Secret, and no object of another hub.
@@ -265,14 +273,14 @@ const (
 	AdoptionAlways Adoption = "Always"
 )
 
-// FieldConflict sets what happens if another manager changed a field that the hub set.
+// FieldConflict sets what happens if another field manager on the member changed a field that the hub had set.
 // +kubebuilder:validation:Enum=Take;Report
 type FieldConflict string
 
 const (
-	// FieldConflictTake sets the field back.
+	// FieldConflictTake sets the field to the hub's value again.
 	FieldConflictTake FieldConflict = "Take"
-	// FieldConflictReport leaves the object unchanged and reports FieldConflict.
+	// FieldConflictReport leaves the copy unchanged and reports FieldConflict.
 	FieldConflictReport FieldConflict = "Report"
 )
 
@@ -287,26 +295,26 @@ const (
 	ApplyReportOnly ApplyMode = "ReportOnly"
 )
 
-// UnknownFields sets what happens to fields that are missing in the member's schema of the kind.
+// UnknownFields sets what happens to fields of an object that the member's schema of the kind does not have.
 // +kubebuilder:validation:Enum=Reject;Drop
 type UnknownFields string
 
 const (
-	// UnknownFieldsReject leaves the member's object unchanged and reports FieldsNotServed.
+	// UnknownFieldsReject does not write the object to the member, and reports FieldsNotServed.
 	UnknownFieldsReject UnknownFields = "Reject"
 	// UnknownFieldsDrop sends the object without the unknown fields and reports the fields.
 	UnknownFieldsDrop UnknownFields = "Drop"
 )
 
-// Recreate sets whether the hub creates a copy again that was deleted on a member.
+// Recreate sets whether the hub creates a copy again after it was deleted on the member.
 // +kubebuilder:validation:Enum=Always;UntilCompleted;Never
 type Recreate string
 
 const (
 	// RecreateAlways creates the copy again.
 	RecreateAlways Recreate = "Always"
-	// RecreateUntilCompleted creates the copy again, unless it runs to completion, such as a Job, and has completed or
-	// failed.
+	// RecreateUntilCompleted creates the copy again, with one exception. A copy that runs to completion, such as a Job, is
+	// not created again after it has completed or failed.
 	RecreateUntilCompleted Recreate = "UntilCompleted"
 	// RecreateNever creates the copy again only when the hub object changes.
 	RecreateNever Recreate = "Never"
@@ -314,31 +322,34 @@ const (
 
 // ApplyPolicy sets how objects are written to members.
 type ApplyPolicy struct {
-	// mode ReportOnly writes nothing to members and reports the fields that would change. Default Enforce.
+	// mode sets whether the hub writes to members. Enforce writes. ReportOnly writes nothing, and reports the fields that
+	// would change. Default Enforce.
 	// +optional
 	// +kubebuilder:default=Enforce
 	Mode ApplyMode `json:"mode,omitempty"`
 
-	// adoption sets whether the hub adopts an object that already exists on a member. Default Never.
+	// adoption sets what happens if an object that does not belong to the hub already exists on the member. Never leaves
+	// it unchanged. IfNoDiff adopts it if no value would change, and Always adopts it: the hub then manages it as its
+	// copy. Default Never.
 	// +optional
 	// +kubebuilder:default=Never
 	Adoption Adoption `json:"adoption,omitempty"`
 
-	// fieldConflict Take sets a field back that another manager changed. Report leaves the object unchanged and reports
-	// the conflict. Default Take.
+	// fieldConflict sets what happens if another field manager on the member changed a field that the hub had set. Take
+	// sets the field to the hub's value again. Report leaves the copy unchanged and reports the conflict. Default Take.
 	// +optional
 	// +kubebuilder:default=Take
 	FieldConflict FieldConflict `json:"fieldConflict,omitempty"`
 
-	// unknownFields Reject does not write an object with fields that the member's schema does not have. Drop writes the
-	// object without the fields. Default Reject.
+	// unknownFields sets what happens if an object has fields that the member's schema does not have. Reject does not
+	// write the object to this member. Drop writes the object without these fields. Default Reject.
 	// +optional
 	// +kubebuilder:default=Reject
 	UnknownFields UnknownFields `json:"unknownFields,omitempty"`
 
-	// memberOwnedFields are JSON pointers (RFC 6901) to fields, such as /spec/replicas. The hub sets these fields when
-	// it creates the copy, and never changes them afterwards. A pointer names keys of objects, not items of lists. At
-	// most 32.
+	// memberOwnedFields are JSON pointers (RFC 6901) to fields that belong to the member, such as /spec/replicas. The hub
+	// sets these fields when it creates the copy, and never changes them afterwards. A pointer names keys of objects, not
+	// items of lists. At most 32.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
@@ -347,52 +358,58 @@ type ApplyPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(p, !(p in ['/apiVersion', '/kind', '/metadata', '/status', '/spec']) && !p.startsWith('/status/') && (!p.startsWith('/metadata/') || p.startsWith('/metadata/labels/') || p.startsWith('/metadata/annotations/')))",message="name fields of the object such as /spec/replicas, not apiVersion, kind, status, all of spec, or metadata other than single labels and annotations"
 	MemberOwnedFields []string `json:"memberOwnedFields,omitempty"`
 
-	// recreate sets whether the hub creates a copy again that was deleted on a member. Default UntilCompleted.
+	// recreate sets whether the hub creates a copy again after it was deleted on the member: Always, UntilCompleted or
+	// Never. UntilCompleted creates it again, unless it is a copy such as a Job that has completed or failed. With Never,
+	// only a change of the hub object creates the copy again. Default UntilCompleted.
 	// +optional
 	// +kubebuilder:default=UntilCompleted
 	Recreate Recreate `json:"recreate,omitempty"`
 
-	// createNamespace true creates a missing namespace on the member. Default true.
+	// createNamespace true creates the namespace of the object on the member if it is missing there. Default true.
 	// +optional
 	// +kubebuilder:default=true
 	CreateNamespace *bool `json:"createNamespace,omitempty"`
 }
 
-// DeletionPolicy sets whether copies on members are deleted or orphaned.
+// DeletionPolicy sets what happens to a copy that is withdrawn from a member: the hub deletes it (Delete), or leaves it
+// there without the hub's labels and annotations (Orphan).
 type DeletionPolicy struct {
-	// whenDeleted applies when the hub object is deleted. Default Delete; Orphan for CustomResourceDefinitions and
-	// Namespaces.
+	// whenDeleted sets what happens to the copies when the hub object is deleted: Delete or Orphan. Default Delete, but
+	// Orphan for CustomResourceDefinitions and Namespaces.
 	// +optional
 	WhenDeleted RemovalPolicy `json:"whenDeleted,omitempty"`
 
-	// whenUnselected applies when a cluster is no longer selected. Default Delete; Orphan for CustomResourceDefinitions
-	// and Namespaces.
+	// whenUnselected sets what happens to the copy on a cluster that is no longer selected: Delete or Orphan. Default
+	// Delete, but Orphan for CustomResourceDefinitions and Namespaces.
 	// +optional
 	WhenUnselected RemovalPolicy `json:"whenUnselected,omitempty"`
 
-	// adopted Orphan leaves adopted copies on the member, even if another field or leave.policy says Delete. An adopted
-	// copy existed on the member before the hub adopted it. Default Orphan.
+	// adopted sets what happens to an adopted copy, which existed on the member before the hub managed it. Orphan leaves
+	// such a copy on the member, even if another field or leave.policy of the MemberCluster says Delete. Default Orphan.
 	// +optional
 	// +kubebuilder:default=Orphan
 	Adopted RemovalPolicy `json:"adopted,omitempty"`
 
-	// propagationPolicy of delete requests to members. Default Background.
+	// propagationPolicy of the delete requests that the hub sends to members: Background or Foreground. Default
+	// Background.
 	// +optional
 	// +kubebuilder:default=Background
 	// +kubebuilder:validation:Enum=Background;Foreground
 	PropagationPolicy metav1.DeletionPropagation `json:"propagationPolicy,omitempty"`
 }
 
-// RemovalLimit is the number of copies that may be deleted at once. The larger of the two limits is used.
+// RemovalLimit is the number of copies that may be deleted at once. copies and percent each give a number, and the
+// larger one is used.
 type RemovalLimit struct {
-	// copies is the number of copies that may be deleted at once, even if it is more than percent allows. 0 to 1000000.
-	// Unset: guard.copies of the hub's chart.
+	// copies is the number of copies that may be deleted at once, even if percent allows fewer. 0 to 1000000. Unset: the
+	// value guard.copies of the chart hanse-hub.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Copies *int32 `json:"copies,omitempty"`
 
-	// percent of all copies that may be deleted at once. 0 to 100. Unset: guard.percent of the hub's chart.
+	// percent of all copies that may be deleted at once, even if copies allows fewer. 0 to 100. Unset: the value
+	// guard.percent of the chart hanse-hub.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
@@ -402,12 +419,13 @@ type RemovalLimit struct {
 // RemovalHeld describes the copies that stay until a user confirms their removal.
 type RemovalHeld struct {
 	// id of this removal. To confirm the removal, set the annotation hanse.dev/confirm-removal to this id. An id is valid
-	// once. It covers the clusters and causes that are listed here, and at most a tenth more copies.
+	// once. The confirmation covers the clusters and causes that are listed here, even if up to a tenth more copies would
+	// be deleted by then.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	ID string `json:"id"`
 
-	// since is the time at which the first of these removals was held.
+	// since is the time at which the first of these copies would have been removed.
 	// +required
 	Since metav1.Time `json:"since"`
 
@@ -434,18 +452,18 @@ type RemovalHeld struct {
 // FailoverPolicy sets whether an object moves if its cluster does not answer.
 type FailoverPolicy struct {
 	// evictAfterSeconds is how long an object tolerates the taint hanse.dev/unreachable:NoExecute of its cluster. A
-	// cluster gets this taint when it has not answered for the hub's grace period. After evictAfterSeconds, other clusters
-	// take over the object, or its share of the replicas. The old copy is withdrawn only when its cluster answers again
-	// and the replacement is Healthy. 0 to 604800. Unset: the object stays.
+	// cluster gets this taint when it has not answered for the grace period that the hub's chart sets. After
+	// evictAfterSeconds, other clusters take over the object, or its share of the replicas. The old copy is withdrawn only
+	// after its cluster answers again and the replacement is Healthy. 0 to 604800. Unset: the object does not move.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
 	EvictAfterSeconds *int32 `json:"evictAfterSeconds,omitempty"`
 }
 
-// SuspendPolicy stops decisions or writes.
+// SuspendPolicy stops decisions about clusters, or writes to members.
 type SuspendPolicy struct {
-	// scheduling true means that the hub changes no decision on an object. Default false.
+	// scheduling true means that the hub does not change its decision which clusters hold an object. Default false.
 	// +optional
 	Scheduling bool `json:"scheduling,omitempty"`
 
@@ -453,27 +471,29 @@ type SuspendPolicy struct {
 	// +optional
 	Dispatching bool `json:"dispatching,omitempty"`
 
-	// clusters to which the hub writes nothing. At most 1000.
+	// clusters are names of MemberClusters to which the hub writes nothing. At most 1000.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=63
 	Clusters []string `json:"clusters,omitempty"`
 
-	// clusterSelector selects more clusters to which the hub writes nothing. It uses the labels of MemberClusters, with
-	// their derived region and zone. {} selects every cluster. Unset: no cluster is selected by labels.
+	// clusterSelector selects further clusters to which the hub writes nothing, by the labels of their MemberClusters. The
+	// region in status.topology counts as a label, and so does the zone if there is only one. {} selects every cluster.
+	// Unset: no further cluster is selected.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 }
 
-// PlacementStatus counts the objects that follow a placement.
+// PlacementStatus summarizes the objects that follow a placement.
 type PlacementStatus struct {
 	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not processed the
 	// object yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// objects is the number of objects that follow this placement.
+	// objects is the number of objects that follow this placement. An object follows one placement: the one that decides
+	// which clusters get the object.
 	// +optional
 	// +kubebuilder:default=0
 	Objects int32 `json:"objects"`
@@ -483,12 +503,12 @@ type PlacementStatus struct {
 	// +kubebuilder:default=0
 	SelectedClusters int32 `json:"selectedClusters"`
 
-	// oldestObservedTime is the time of the oldest observation that this status contains. It comes from the target cluster
-	// that has not answered for the longest time. It is unset while all target clusters answer.
+	// oldestObservedTime is the last observation of the target cluster that has not answered for the longest time. The
+	// counts in this status include the state of that cluster at this time. Unset: all target clusters answer.
 	// +optional
 	OldestObservedTime *metav1.Time `json:"oldestObservedTime,omitempty"`
 
-	// topology counts the copies of the objects of this placement by region, sorted by name of the region. At most 100
+	// topology counts the copies of the objects of this placement by region, sorted by the name of the region. At most 100
 	// regions.
 	// +optional
 	// +listType=map
@@ -496,15 +516,15 @@ type PlacementStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	Topology []RegionSummary `json:"topology,omitempty"`
 
-	// removalHeld describes the copies that stay until a user confirms their removal. Unset if there are none.
+	// removalHeld describes the copies that stay until a user confirms their removal. Unset: there are none.
 	// +optional
 	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
 
-	// rollout counts the rollouts of the objects of this placement. Unset if the placement has no rollout.
+	// rollout summarizes the rollouts of the objects of this placement. Unset: the placement has no rollout.
 	// +optional
 	Rollout *PlacementRollout `json:"rollout,omitempty"`
 
-	// conditions: Ready, Accepted, Scheduled, Applied, Healthy, RemovalHeld, RolledOut.
+	// conditions are of the types Ready, Accepted, Scheduled, Applied, Healthy, RemovalHeld and RolledOut.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -516,11 +536,12 @@ const MostRegions = 100
 
 // RegionSummary counts the copies in one region.
 type RegionSummary struct {
-	// region of the clusters. Empty for clusters without a region.
+	// region of the clusters. Empty: clusters without a region.
 	// +required
 	Region string `json:"region"`
 
-	// desired is the number of copies that clusters shall hold: one for each object and cluster.
+	// desired is the number of copies that the clusters of the region shall hold. Each object counts once for each
+	// cluster.
 	// +optional
 	// +kubebuilder:default=0
 	Desired int32 `json:"desired"`
@@ -555,17 +576,18 @@ type RegionSummary struct {
 type PlacementObject interface {
 	metav1.Object
 	runtime.Object
-	// PlacementSpec returns the fields that both kinds share.
+	// PlacementSpec returns the part of the spec that both kinds have.
 	PlacementSpec() *PlacementSpec
 	// PlacementStatus returns the status.
 	PlacementStatus() *PlacementStatus
-	// SelectedNamespaces returns the namespaceSelector of a ClusterPlacement. It is nil for a Placement.
+	// SelectedNamespaces returns the namespaceSelector of a ClusterPlacement. It returns nil for a Placement.
 	SelectedNamespaces() *metav1.LabelSelector
-	// IsEnforced returns the field enforced of a ClusterPlacement. It is false for a Placement.
+	// IsEnforced returns the field enforced of a ClusterPlacement. It returns false for a Placement.
 	IsEnforced() bool
 }
 
-// RemovalHeldOf returns status.removalHeld of a placement or a MemberCluster. It is nil for any other object.
+// RemovalHeldOf returns status.removalHeld of a placement or a MemberCluster. It returns nil for any other object, and
+// if no removal is held.
 func RemovalHeldOf(o metav1.Object) *RemovalHeld {
 	switch o := o.(type) {
 	case PlacementObject:

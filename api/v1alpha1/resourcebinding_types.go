@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ResourceBinding has the hub's decision for one federated object and the reports of its clusters. Only the hub writes
-// it.
+// ResourceBinding has the hub's decision which clusters get one hub object, and one row for each of these clusters with
+// the state of the copy. Only the hub writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -28,15 +28,15 @@ type ResourceBinding struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec and status are atomic for server-side apply. Only the hub writes them, and a write is cheaper if the API server
-	// tracks no fields.
+	// Server-side apply treats spec and status as one value each. Only the hub writes them, and a write is cheaper if the
+	// API server need not track the owner of each field.
 
-	// spec is the decision.
+	// spec is the decision: which clusters shall hold the object.
 	// +required
 	// +structType=atomic
 	Spec BindingSpec `json:"spec"`
 
-	// status has the reports of the clusters.
+	// status has the state of the copy on each cluster.
 	// +optional
 	// +structType=atomic
 	Status BindingStatus `json:"status,omitempty"`
@@ -71,15 +71,15 @@ type ClusterResourceBinding struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec and status are atomic for server-side apply. Only the hub writes them, and a write is cheaper if the API server
-	// tracks no fields.
+	// Server-side apply treats spec and status as one value each. Only the hub writes them, and a write is cheaper if the
+	// API server need not track the owner of each field.
 
-	// spec is the decision.
+	// spec is the decision: which clusters shall hold the object.
 	// +required
 	// +structType=atomic
 	Spec BindingSpec `json:"spec"`
 
-	// status has the reports of the clusters.
+	// status has the state of the copy on each cluster.
 	// +optional
 	// +structType=atomic
 	Status BindingStatus `json:"status,omitempty"`
@@ -94,35 +94,35 @@ type ClusterResourceBindingList struct {
 	Items           []ClusterResourceBinding `json:"items"`
 }
 
-// BindingSpec is the decision for one object.
+// BindingSpec is the hub's decision which clusters shall hold one object.
 type BindingSpec struct {
-	// objectRef is the hub object. Only its apiVersion and uid may change.
+	// objectRef names the hub object. Only apiVersion and uid in it may change.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind && self.name == oldSelf.name",message="kind and name of objectRef are immutable"
 	ObjectRef ObjectReference `json:"objectRef"`
 
-	// placementRef is the placement that the decision follows.
+	// placementRef names the placement that the decision follows. It stays set if this placement is deleted.
 	// +optional
 	PlacementRef *PlacementReference `json:"placementRef,omitempty"`
 
-	// referenced is true if no placement selects the object, and the decision follows the objects that need it.
-	// placementRef is then the placement of one of these objects.
+	// referenced is true if no placement selects the object, but other objects need it. The object goes to the clusters of
+	// the objects that need it, and placementRef names the placement of one of them.
 	// +optional
 	Referenced bool `json:"referenced,omitempty"`
 
-	// references are the objects that this object needs on its clusters, by kind and name.
+	// references are the objects that this object needs on its clusters.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	References []BindingReference `json:"references,omitempty"`
 
-	// division describes the number that is divided between the clusters. Unset: every cluster gets the number of the
-	// object.
+	// division describes the number that is divided among the clusters, such as the replicas. Unset: no number is divided,
+	// and every cluster gets the number in the object.
 	// +optional
 	Division *Division `json:"division,omitempty"`
 
-	// revisions are the revisions that targets name, or to which they may return, by number. They are set if the placement
-	// has a rollout.
+	// revisions has the revisions that clusters shall hold or may return to, sorted by number. A revision is one state of
+	// the object and its override rules. It is set if the placement has a rollout.
 	// +optional
 	// +listType=map
 	// +listMapKey=number
@@ -133,11 +133,13 @@ type BindingSpec struct {
 	// +optional
 	Rollout *BindingRollout `json:"rollout,omitempty"`
 
-	// One rule on the whole list checks all targets. A rule on each target would cost an API server far more, even at a
-	// write of the status.
+	// One CEL rule on the whole list checks all entries. A rule on each entry would cost the API server far more, even at
+	// a write of the status.
 
-	// clusters are the targets of the decision. A cluster is Evicting until its replacements are Healthy, and Absent if it
-	// must lose its copy. A cluster without an entry does not lose a copy.
+	// clusters has one entry for each cluster that shall hold the object, or that must lose its copy. The state Evicting
+	// means that other clusters replace the cluster. It keeps its copy until the copies on the replacing clusters are
+	// Healthy. The state Absent means that the cluster must lose its copy. A cluster without an entry does not lose a
+	// copy.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -146,10 +148,10 @@ type BindingSpec struct {
 	Clusters []BindingTarget `json:"clusters,omitempty"`
 }
 
-// ObjectReference names a hub object.
+// ObjectReference names a hub object. The namespace is that of the binding.
 type ObjectReference struct {
-	// apiVersion of the object at the time when the decision last changed. A cluster may hold the object at another
-	// version of its kind.
+	// apiVersion of the object at the time when the decision last changed. A copy may have another version of the same
+	// kind.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
@@ -167,14 +169,14 @@ type ObjectReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// uid of the hub object. It changes if the object is deleted and created again. An object of a bundle has the uid of
-	// the bundle.
+	// uid of the hub object. If the object is deleted and created again, it has another uid. For an object of a bundle, it
+	// is the uid of the bundle.
 	// +required
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1
 	UID types.UID `json:"uid"`
 
-	// bundle that contains the object. Unset: the object is an object of the hub.
+	// bundle that contains the object. Unset: no bundle contains the object.
 	// +optional
 	Bundle *BundleReference `json:"bundle,omitempty"`
 }
@@ -198,14 +200,14 @@ type BundleReference struct {
 	Name string `json:"name"`
 }
 
-// PlacementReference names the placement that a decision follows.
+// PlacementReference names the placement that an object follows.
 type PlacementReference struct {
 	// kind is Placement or ClusterPlacement.
 	// +required
 	// +kubebuilder:validation:Enum=Placement;ClusterPlacement
 	Kind string `json:"kind"`
 
-	// namespace of a Placement.
+	// namespace of a Placement. Unset for a ClusterPlacement.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
@@ -222,7 +224,8 @@ type PlacementReference struct {
 	Generation int64 `json:"generation"`
 }
 
-// Related returns the placement as the related object of an event. It is nil if there is no placement.
+// Related returns the placement in the form that an event needs for its related object. It returns nil if there is no
+// placement.
 func (r *PlacementReference) Related() runtime.Object {
 	if r == nil {
 		return nil
@@ -235,42 +238,46 @@ func (r *PlacementReference) Related() runtime.Object {
 type TargetState string
 
 const (
-	// TargetPresent means that the cluster shall hold the object.
+	// TargetPresent means that the cluster shall hold a copy.
 	TargetPresent TargetState = "Present"
-	// TargetEvicting means that other clusters replace this cluster. Its copy is kept up to date, but does not count as a
-	// wanted copy. It is withdrawn when the cluster answers and its replacements are Healthy.
+	// TargetEvicting means that other clusters replace this cluster. The hub keeps its copy up to date, but does not count
+	// it as a wanted copy. The copy is withdrawn when this cluster answers and the copies on the replacing clusters are
+	// Healthy.
 	TargetEvicting TargetState = "Evicting"
-	// TargetAbsent means that the object is withdrawn from the cluster.
+	// TargetAbsent means that the cluster must lose its copy.
 	TargetAbsent TargetState = "Absent"
 )
 
-// BindingTarget is one cluster of a decision.
+// BindingTarget is the entry of one cluster in a decision.
 type BindingTarget struct {
 	// name of the MemberCluster.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// state is Present, Evicting or Absent.
+	// state is Present (the cluster shall hold a copy), Evicting (other clusters replace it) or Absent (it must lose its
+	// copy).
 	// +required
 	State TargetState `json:"state"`
 
-	// replicas is the share of this cluster if the object's replicas are divided. If the state is Evicting, it is the
-	// share that the cluster had.
+	// replicas is the share of this cluster. It is set if the replicas of the object are divided. If the state is
+	// Evicting, it is the share that the cluster had before.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// revision that the cluster shall hold. Unset: the newest state of the hub object and its policies.
+	// revision is the revision of the object that the cluster shall hold. Unset: the cluster shall hold the newest state
+	// of the hub object and its policies.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
-	// revisionTime is the time at which the decision set the revision of the cluster. Unset: the cluster had no other
+	// revisionTime is the time at which the decision gave this revision to the cluster. Unset: the cluster had no other
 	// revision before.
 	// +optional
 	RevisionTime *metav1.Time `json:"revisionTime,omitempty"`
 
-	// removal is set if the cluster keeps its copy only until a user confirms the removal. state is then Present.
+	// removal is set if the hub would withdraw the copy, but keeps it until a user confirms the removal. state is then
+	// Present.
 	// +optional
 	Removal *HeldRemoval `json:"removal,omitempty"`
 
@@ -285,29 +292,29 @@ type BindingTarget struct {
 
 // HeldRemoval describes the removal of a copy that stays until a user confirms the removal.
 type HeldRemoval struct {
-	// reason in CamelCase, such as NotSelected.
+	// reason of the removal in CamelCase, such as NotSelected.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
 
-	// since is the time at which the removal was held.
+	// since is the time at which the copy would have been removed.
 	// +required
 	Since metav1.Time `json:"since"`
 
-	// policy for the copy when the removal is confirmed: Delete or Orphan.
+	// policy says what happens to the copy when a user confirms the removal: Delete or Orphan.
 	// +required
 	Policy RemovalPolicy `json:"policy"`
 }
 
-// Eviction says why a cluster is replaced, and by which clusters.
+// Eviction says why other clusters replace a cluster, and which ones.
 type Eviction struct {
 	// reason is Evicted (the cluster did not answer) or Drained.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
 
-	// replacements are the clusters that must be Healthy before the copy is withdrawn. Unset: all clusters with state
-	// Present. At most 100.
+	// replacements are the clusters whose copies must be Healthy before the copy on this cluster is withdrawn. Unset: all
+	// clusters with the state Present. At most 100.
 	// +optional
 	// +listType=map
 	// +listMapKey=cluster
@@ -318,23 +325,23 @@ type Eviction struct {
 // MostReplacements bounds Eviction.Replacements.
 const MostReplacements = 100
 
-// Replacement is a cluster that replaces another cluster, or takes a part of its replicas.
+// Replacement is a cluster that takes over the object, or a part of its replicas, from another cluster.
 type Replacement struct {
 	// cluster is the name of the MemberCluster.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Cluster string `json:"cluster"`
 
-	// digest of the manifest that the replacing cluster held before. Only a copy with another digest counts as Healthy.
-	// Unset: the cluster held no copy.
+	// digest of the manifest that this cluster held before it took over the object or the replicas. Only a copy with
+	// another digest counts as Healthy. Unset: the cluster held no copy.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest,omitempty"`
 }
 
-// Absence says why and how an object is withdrawn from a cluster.
+// Absence says why a cluster must lose its copy, and how.
 type Absence struct {
-	// reason in CamelCase, such as NotSelected, Evicted or ObjectDeleted.
+	// reason of the removal in CamelCase, such as NotSelected, Evicted or ObjectDeleted.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
@@ -343,46 +350,46 @@ type Absence struct {
 	// +required
 	UID types.UID `json:"uid"`
 
-	// policy is Delete or Orphan.
+	// policy says what happens to the copy: Delete or Orphan.
 	// +required
 	Policy RemovalPolicy `json:"policy"`
 }
 
-// BindingStatus has the reports of the clusters on one object.
+// BindingStatus has the state of the copies of one object, and the reasons of the decision.
 type BindingStatus struct {
 	// observedGeneration is the generation of the spec that the rows and conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// decision has the reasons why clusters were chosen or not.
+	// decision has the reasons why clusters were chosen or not chosen.
 	// +optional
 	Decision *DecisionStatus `json:"decision,omitempty"`
 
-	// otherPlacements are placements that select the object as well, but are not followed. At most 10.
+	// otherPlacements are other placements that select the object, too. The object does not follow them. At most 10.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	OtherPlacements []string `json:"otherPlacements,omitempty"`
 
-	// summary counts the rows.
+	// summary has the numbers of clusters by the state of their copies.
 	// +optional
 	Summary BindingSummary `json:"summary,omitempty"`
 
-	// clusters has one row for each target, sorted by name.
+	// clusters has one row for each entry in spec.clusters, sorted by name.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=2000
 	Clusters []ClusterRow `json:"clusters,omitempty"`
 
-	// orphaned are the copies that the hub has left on clusters when it withdrew the object, the oldest first. If such a
-	// cluster shall hold the object again, the hub adopts the copy, even if apply.adoption forbids it, and removes the
-	// entry. At most 64. A new entry replaces the oldest one.
+	// orphaned are copies that the hub left on clusters when it withdrew the object, the oldest first. If such a cluster
+	// shall hold the object again, the hub adopts this copy, even if apply.adoption forbids it, and removes the copy from
+	// this list. At most 64. If there are more, the oldest ones are removed from the list.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Orphaned []OrphanedCopy `json:"orphaned,omitempty"`
 
-	// conditions: Scheduled, Applied, Healthy, StatusWritten, RowsTruncated.
+	// conditions are of the types Scheduled, Applied, Healthy, Contested, StatusWritten and RowsTruncated.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -392,10 +399,12 @@ type BindingStatus struct {
 // MostOrphaned bounds BindingStatus.Orphaned.
 const MostOrphaned = 64
 
-// OrphanedCopy is a copy that the hub left on a cluster. The hub recognises it by its UID, which only the API server of
-// the cluster can set. Users of the cluster can set every label and annotation.
+// OrphanedCopy is a copy that the hub left on a cluster when it withdrew the object. The hub recognises the copy by its
+// UID, which only the API server of the cluster can set. Labels and annotations are no proof, because users of the
+// cluster can set them.
 type OrphanedCopy struct {
-	// clusterID is status.clusterID of the MemberCluster. A cluster that joins again keeps its ID, under any name.
+	// clusterID is status.clusterID of the MemberCluster. If a cluster leaves and joins again, even under another name, it
+	// has the same ID.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
@@ -408,28 +417,28 @@ type OrphanedCopy struct {
 	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid"`
 
-	// digest of the last manifest of the copy. It shows whether the copy or the hub object has changed since then. Unset:
-	// it is not known.
+	// digest of the manifest that the hub last applied to the copy. It shows whether the hub's manifest has changed since
+	// then. Unset: it is not known.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest,omitempty"`
 
-	// adopted is true if the copy was on the cluster before the hub first adopted it. Unset: the hub created the copy.
+	// adopted is true if the copy existed on the cluster before the hub first adopted it. Unset: the hub created the copy.
 	// +optional
 	Adopted bool `json:"adopted,omitempty"`
 }
 
-// DecisionStatus has the reasons why clusters were chosen or not.
+// DecisionStatus has the reasons why clusters were chosen or not chosen.
 type DecisionStatus struct {
-	// reasons why clusters were chosen. They are set if the placement has spread, or if a reason is not Scheduled. At most
-	// 100.
+	// reasons has the reasons why clusters were chosen. They are listed if the placement has spread, or if a reason is not
+	// Scheduled. At most 100.
 	// +optional
 	// +listType=map
 	// +listMapKey=cluster
 	// +kubebuilder:validation:MaxItems=100
 	Reasons []ChosenCluster `json:"reasons,omitempty"`
 
-	// rejected counts the clusters that were not chosen, by reason, with up to 20 names for each reason.
+	// rejected counts the clusters that were not chosen, by reason. For each reason, it has up to 20 names.
 	// +optional
 	// +listType=map
 	// +listMapKey=reason
@@ -442,12 +451,13 @@ type ChosenCluster struct {
 	// +required
 	Cluster string `json:"cluster"`
 
-	// reason is Scheduled, or the reason why the cluster would not get a new object. Such a cluster is chosen because it
-	// already holds the object.
+	// reason is Scheduled, or the reason why this cluster would not get a new object. With such a reason, the cluster was
+	// chosen only because it already holds the object.
 	// +required
 	Reason string `json:"reason"`
 
-	// score of the cluster: the sum over preferences, scores and taints.
+	// score of the cluster. It is the sum of what preferences and scores of the placement's spread add, minus 100 for each
+	// PreferNoSchedule taint that the placement does not tolerate.
 	// +optional
 	Score int64 `json:"score,omitempty"`
 }
@@ -462,7 +472,7 @@ type RejectedClusters struct {
 	// +required
 	Count int32 `json:"count"`
 
-	// examples are up to 20 of these clusters with their messages: "eu-fra-1: region eu-central-1 is not in
+	// examples are up to 20 of these clusters, each with a message, such as "eu-fra-1: region eu-central-1 is not in
 	// [cn-shanghai]".
 	// +optional
 	// +listType=atomic
@@ -470,9 +480,9 @@ type RejectedClusters struct {
 	Examples []string `json:"examples,omitempty"`
 }
 
-// BindingSummary counts the rows of a binding.
+// BindingSummary has the numbers of clusters by the state of their copies.
 type BindingSummary struct {
-	// desired is the number of clusters that shall hold the object.
+	// desired is the number of clusters that shall hold a copy.
 	// +optional
 	// +kubebuilder:default=0
 	Desired int32 `json:"desired"`
@@ -480,37 +490,38 @@ type BindingSummary struct {
 	// +optional
 	// +kubebuilder:default=0
 	Applied int32 `json:"applied"`
-	// updated is the number of clusters whose copy has the newest revision. Unset if the placement has no rollout.
+	// updated is the number of clusters whose copy has the newest revision of the object. Unset: the placement has no
+	// rollout.
 	// +optional
 	Updated *int32 `json:"updated,omitempty"`
 	// healthy is the number of clusters whose copy is healthy.
 	// +optional
 	// +kubebuilder:default=0
 	Healthy int32 `json:"healthy"`
-	// unknown is the number of clusters that do not answer or have not reported yet.
+	// unknown is the number of clusters that do not answer, or have not reported the state of their copy yet.
 	// +optional
 	// +kubebuilder:default=0
 	Unknown int32 `json:"unknown"`
 }
 
-// Health of one copy.
+// Health is the health of one copy.
 // +kubebuilder:validation:Enum=Healthy;Progressing;Degraded;Unknown
 type Health string
 
 const (
-	// HealthHealthy means that the copy has reached the state in its spec.
+	// HealthHealthy means that the copy's status shows the state that its spec asks for.
 	HealthHealthy Health = "Healthy"
-	// HealthProgressing means that the copy has not reached the state in its spec yet.
+	// HealthProgressing means that the copy's status does not show the state that its spec asks for yet.
 	HealthProgressing Health = "Progressing"
-	// HealthDegraded means that the copy reports a failure.
+	// HealthDegraded means that the copy's status reports a failure.
 	HealthDegraded Health = "Degraded"
-	// HealthUnknown means that the health is not known.
+	// HealthUnknown means that the hub does not know the health.
 	HealthUnknown Health = "Unknown"
 )
 
-// Limits of texts that a member sends, in bytes.
+// Limits of texts that the hub receives from a member, in bytes.
 const (
-	// MaxNameLength limits names of objects and namespaces.
+	// MaxNameLength limits the names of objects and namespaces.
 	MaxNameLength = 253
 	// MaxUIDLength limits UIDs.
 	MaxUIDLength = 128
@@ -518,7 +529,7 @@ const (
 	MaxVersionLength = 128
 )
 
-// ClusterRow is the report of one cluster on an object.
+// ClusterRow describes the copy of an object on one cluster.
 //
 // +structType=atomic
 type ClusterRow struct {
@@ -533,58 +544,61 @@ type ClusterRow struct {
 	// +kubebuilder:validation:MaxLength=128
 	UID types.UID `json:"uid,omitempty"`
 
-	// generation of the hub object with which the copy was written.
+	// generation of the hub object from which the copy was written.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// digest of the manifest that the copy was written from. At most 128 characters.
+	// digest of the manifest from which the copy was written. At most 128 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Digest string `json:"digest,omitempty"`
 
-	// hash of the copy's fields that the hub owns, at the time of the hub's last write or check. At most 128 characters.
+	// hash of the fields of the copy that the hub sets, as they were when the hub last wrote or checked the copy. At most
+	// 128 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Hash string `json:"hash,omitempty"`
 
-	// adopted is true if the copy was on the cluster before the hub adopted it. Unset: the hub created the copy.
+	// adopted is true if the copy existed on the cluster before the hub adopted it. Unset: the hub created the copy.
 	// +optional
 	Adopted bool `json:"adopted,omitempty"`
 
-	// revision with which the copy was written. Unset: the placement had no rollout.
+	// revision of the object from which the copy was written. Unset: the placement had no rollout.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
-	// version of the operator with which the copy was written, if the object is a workload of a FederatedOperator: its
-	// label app.kubernetes.io/version, or the tag of its first image. At most 128 characters.
+	// version of the operator, if the object is a workload of a FederatedOperator. It is the label
+	// app.kubernetes.io/version of the manifest from which the copy was written, or the tag of its first image. At most
+	// 128 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version,omitempty"`
 
-	// passingSince is the time since which the copy is applied and Healthy with its revision. It is unset if the copy is
-	// not, or if the placement has no rollout.
+	// passingSince is the time since which the copy has the content of its revision and is Healthy. Unset: this is not so,
+	// or the placement has no rollout.
 	// +optional
 	PassingSince *metav1.Time `json:"passingSince,omitempty"`
 
-	// applied is True if the copy has the wanted content.
+	// applied is True if the copy has the wanted content, False if it has not, and Unknown if the hub cannot tell.
 	// +optional
 	Applied metav1.ConditionStatus `json:"applied,omitempty"`
 
-	// health of the copy.
+	// health of the copy: Healthy, Progressing, Degraded or Unknown.
 	// +optional
 	Health Health `json:"health,omitempty"`
 
-	// reason in CamelCase if applied is not True or health is not Healthy.
+	// reason in CamelCase why applied is not True or health is not Healthy. Unset if both are good.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
 
-	// message explains the reason and says what to do. At most 256 characters.
+	// message explains the reason, and says what a user can do. At most 256 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 
-	// observed is a part of the copy's status: numbers, booleans, short texts and conditions, at most 512 bytes.
+	// observed is the part of the copy's status that can be merged: numbers, booleans, short texts and conditions. At most
+	// 512 bytes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
@@ -594,8 +608,8 @@ type ClusterRow struct {
 	// +optional
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
 
-	// lastObservedTime is the time at which the copy was last observed. It is set while the cluster does not answer, and
-	// while the hub cannot watch the kind on the cluster.
+	// lastObservedTime is the time at which the hub last observed the copy. It is set only while the hub cannot observe
+	// the copy: the cluster does not answer, or the hub cannot watch the kind there.
 	// +optional
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 }

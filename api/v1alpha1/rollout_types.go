@@ -5,42 +5,44 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// RolloutPolicy sends changes of an object to its clusters in waves. A change is a new template, a new set of override
-// rules, or other values of apply.memberOwnedFields and apply.unknownFields.
+// RolloutPolicy sends changes of an object to its clusters in waves. A change is a new content of the hub object, a new
+// set of override rules, or another value of apply.memberOwnedFields, apply.unknownFields or references with restart
+// OnChange. A new number of divided replicas is no change.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.onFailure) || self.onFailure != 'Rollback' || !has(self.revisionHistoryLimit) || self.revisionHistoryLimit > 0",message="onFailure: Rollback needs a revision to return to: set revisionHistoryLimit to at least 1"
 // +kubebuilder:validation:XValidation:rule="self.waves.all(w, self.waves.exists_one(o, o.name == w.name))",message="names of waves are unique"
 type RolloutPolicy struct {
-	// waves of clusters, in order. A cluster belongs to the first wave that selects it. A cluster that no wave selects
-	// belongs to the last wave. 1 to 20.
+	// waves are groups of clusters. Each wave begins after the wave before it has passed. A cluster belongs to the first
+	// wave that selects it. A cluster that no wave selects belongs to the last wave. 1 to 20.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	Waves []RolloutWave `json:"waves"`
 
-	// settleSeconds groups the changes of several objects. A change belongs to the group of an object if it began at most
-	// settleSeconds after the object's own change. An object enters a wave when all objects of its group have passed the
-	// wave before. 0 to 600, default 5.
+	// settleSeconds makes objects that change at the same time wait for each other. An object begins a wave only after
+	// certain other objects have passed the wave before: those whose changes began at most settleSeconds after its own
+	// change. 0 to 600, default 5.
 	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=600
 	SettleSeconds *int32 `json:"settleSeconds,omitempty"`
 
-	// healthGate sets when a cluster has passed, and when it has failed.
+	// healthGate sets when a cluster of a wave has passed, and when it has failed.
 	// +optional
 	// +kubebuilder:default={}
 	HealthGate RolloutGate `json:"healthGate,omitempty"`
 
-	// onFailure Pause stops the change where it is. Rollback returns the clusters that have the change to the last
-	// revision that passed on all clusters. A CustomResourceDefinition is never rolled back. Default Pause.
+	// onFailure sets what happens if a change fails. Pause stops the change: clusters that have the change keep it, and
+	// the others do not get it. Rollback returns the clusters that have the change to the last revision that passed on all
+	// clusters. A CustomResourceDefinition is never rolled back. Default Pause.
 	// +optional
 	// +kubebuilder:default=Pause
 	OnFailure RolloutFailure `json:"onFailure,omitempty"`
 
-	// windows are times in which clusters may begin to change. A cluster that has begun completes its change even after
-	// the end of the window. Unset: at any time. At most 10.
+	// windows are periods of time in which clusters may begin to change. A cluster that has begun to change may finish
+	// after the end of the period. Unset: clusters may change at any time. At most 10.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
@@ -53,7 +55,8 @@ type RolloutPolicy struct {
 	// +kubebuilder:validation:Maximum=100000
 	MaxObjectsMoving *int32 `json:"maxObjectsMoving,omitempty"`
 
-	// revisionHistoryLimit is the number of old revisions that the hub keeps of each object. 0 to 10, default 10.
+	// revisionHistoryLimit is the number of old revisions of each object that the hub keeps. A revision is one state of
+	// the object and its override rules. 0 to 10, default 10.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
@@ -61,16 +64,16 @@ type RolloutPolicy struct {
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
 
-// RolloutWave is a group of clusters that change together.
+// RolloutWave is a group of clusters that change in the same step of a rollout.
 type RolloutWave struct {
-	// name of the wave, a DNS label.
+	// name of the wave, which must be a DNS label.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// clusters of the wave. A cluster must match all fields that are set. Unset: all clusters that no earlier wave
-	// selects.
+	// clusters of the wave. A cluster belongs to the wave if it matches all fields that are set. The expression cannot
+	// read operators. Unset: all clusters that no earlier wave selects.
 	// +optional
 	Clusters *RuleClusters `json:"clusters,omitempty"`
 
@@ -82,7 +85,8 @@ type RolloutWave struct {
 	SoakSeconds int32 `json:"soakSeconds,omitempty"`
 
 	// maxConcurrent is the maximum number of clusters of the wave that change at the same time. It is a number, or a
-	// percentage of the wave that is rounded up. At least one cluster changes. Unset: all clusters of the wave.
+	// percentage of the clusters of the wave. A percentage is rounded up, and at least one cluster may change. Unset: all
+	// clusters of the wave change at the same time.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
@@ -94,7 +98,8 @@ type RolloutWave struct {
 	// +kubebuilder:validation:Maximum=2000
 	MaxFailures int32 `json:"maxFailures,omitempty"`
 
-	// approval Manual makes the wave wait until a user approves it, as hansectl rollout approve does. Unset: Automatic.
+	// approval sets whether the wave waits for a user. With Manual, the wave waits until a user approves it with the
+	// command hansectl rollout approve. Unset: Automatic, which does not wait.
 	// +optional
 	Approval RolloutApproval `json:"approval,omitempty"`
 }
@@ -104,9 +109,9 @@ type RolloutWave struct {
 type RolloutApproval string
 
 const (
-	// ApprovalAutomatic begins the wave when the wave before has passed.
+	// ApprovalAutomatic begins the wave as soon as the wave before it has passed.
 	ApprovalAutomatic RolloutApproval = "Automatic"
-	// ApprovalManual also waits until a user approves the wave.
+	// ApprovalManual begins the wave when the wave before it has passed and a user has approved the wave.
 	ApprovalManual RolloutApproval = "Manual"
 )
 
@@ -115,41 +120,43 @@ const (
 type RolloutFailure string
 
 const (
-	// FailurePause stops the change. Clusters that have the change keep it.
+	// FailurePause stops the change. Clusters that have the change keep it, and the others do not get it.
 	FailurePause RolloutFailure = "Pause"
-	// FailureRollback returns clusters to the last revision that passed on all clusters.
+	// FailureRollback returns the clusters that have the change to the last revision that passed on all clusters.
 	FailureRollback RolloutFailure = "Rollback"
 )
 
-// UnreachableInWave sets what happens to clusters of a wave that do not answer.
+// UnreachableInWave sets what happens if a cluster of a wave does not answer.
 // +kubebuilder:validation:Enum=Hold;Skip
 type UnreachableInWave string
 
 const (
-	// UnreachableHold waits for the cluster. When the timeout of the health gate is over, the cluster has failed.
+	// UnreachableHold makes the wave wait for the cluster. If the cluster is not healthy when timeoutSeconds of the
+	// healthGate are over, it has failed.
 	UnreachableHold UnreachableInWave = "Hold"
-	// UnreachableSkip leaves the cluster out. It gets the change when it answers.
+	// UnreachableSkip continues the wave without the cluster. The cluster gets the change when it answers.
 	UnreachableSkip UnreachableInWave = "Skip"
 )
 
-// RolloutGate sets when a cluster has passed, and when it has failed.
+// RolloutGate sets when a cluster of a wave has passed, and when it has failed.
 type RolloutGate struct {
-	// timeoutSeconds is how long a cluster may take from the decision to change until it is healthy. After this time it
-	// has failed. 30 to 604800, default 900.
+	// timeoutSeconds is how long a cluster may take until it is healthy, from the time at which the hub decided to change
+	// it. After this time, the cluster has failed. 30 to 604800, default 900.
 	// +optional
 	// +kubebuilder:default=900
 	// +kubebuilder:validation:Minimum=30
 	// +kubebuilder:validation:Maximum=604800
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
-	// unreachable Hold waits for clusters that do not answer. Skip leaves them out. Default Hold.
+	// unreachable sets what happens if a cluster does not answer. Hold waits for it. Skip continues without it. Default
+	// Hold.
 	// +optional
 	// +kubebuilder:default=Hold
 	Unreachable UnreachableInWave `json:"unreachable,omitempty"`
 
-	// minObservedSeconds is how long a copy must be healthy if its status has no observedGeneration, because such a status
-	// may be older than the change. It is also how long a copy must be degraded or refused before its cluster has failed.
-	// 0 to 86400, default 60.
+	// minObservedSeconds is how long a copy must be healthy before its cluster has passed, if the status of the copy has
+	// no observedGeneration. Such a status may be older than the change. It is also how long a copy must be degraded, or
+	// the write of the copy be refused, before the cluster has failed. 0 to 86400, default 60.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=0
@@ -157,10 +164,10 @@ type RolloutGate struct {
 	MinObservedSeconds *int32 `json:"minObservedSeconds,omitempty"`
 }
 
-// RolloutWindow is a time in which clusters may begin to change.
+// RolloutWindow is a repeated period of time in which clusters may begin to change.
 type RolloutWindow struct {
-	// schedule in the format of cron, with minute, hour, day of the month, month and day of the week: "0 2 * * 1-5". A
-	// window opens at each such time.
+	// schedule has the times at which the window opens, in the format of cron. Its fields are minute, hour, day of the
+	// month, month and day of the week, such as "0 2 * * 1-5".
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -172,36 +179,39 @@ type RolloutWindow struct {
 	// +kubebuilder:validation:Maximum=604800
 	DurationSeconds int32 `json:"durationSeconds"`
 
-	// timeZone of the schedule, a name of the IANA database such as Asia/Shanghai. Default UTC.
+	// timeZone of the schedule. It is a name of the IANA database, such as Asia/Shanghai. Default UTC.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
-// RolloutPhase says what a rollout does, or for what it waits.
+// RolloutPhase is the state of a rollout: what the rollout does, or for what it waits.
 // +kubebuilder:validation:Enum=Progressing;Soaking;WaitingForApproval;WaitingForWindow;WaitingForOthers;Paused;Failed;RollingBack;RolledBack;Complete
 type RolloutPhase string
 
 const (
-	// RolloutProgressing means that clusters of the wave change.
+	// RolloutProgressing means that clusters of the current wave change.
 	RolloutProgressing RolloutPhase = "Progressing"
-	// RolloutSoaking means that all clusters of the wave have changed and must stay healthy for soakSeconds.
+	// RolloutSoaking means that all clusters of the current wave have changed. They must stay healthy for the soakSeconds
+	// of the wave.
 	RolloutSoaking RolloutPhase = "Soaking"
-	// RolloutWaitingForApproval means that a user must approve the wave.
+	// RolloutWaitingForApproval means that a user must approve the next wave.
 	RolloutWaitingForApproval RolloutPhase = "WaitingForApproval"
-	// RolloutWaitingForWindow means that the next clusters change when a window opens.
+	// RolloutWaitingForWindow means that the next clusters change when a window of the policy opens.
 	RolloutWaitingForWindow RolloutPhase = "WaitingForWindow"
-	// RolloutWaitingForOthers means that other objects of the placement change first, or that one of them has failed.
+	// RolloutWaitingForOthers means that the object waits for other objects of the same placement: they change first, or
+	// one of them has failed.
 	RolloutWaitingForOthers RolloutPhase = "WaitingForOthers"
 	// RolloutPaused means that a user has paused the rollouts of the placement.
 	RolloutPaused RolloutPhase = "Paused"
-	// RolloutFailed means that clusters have failed. The rollout waits for another change, or for a user.
+	// RolloutFailed means that clusters have failed. The rollout waits until the object or its policies change, or until a
+	// user acts.
 	RolloutFailed RolloutPhase = "Failed"
-	// RolloutRollingBack means that clusters return to the last revision that passed.
+	// RolloutRollingBack means that clusters return to the last revision that passed on all clusters.
 	RolloutRollingBack RolloutPhase = "RollingBack"
-	// RolloutRolledBack means that all clusters have an older revision than the hub object.
+	// RolloutRolledBack means that all clusters hold an older revision than that of the hub object.
 	RolloutRolledBack RolloutPhase = "RolledBack"
-	// RolloutComplete means that all clusters have the newest revision.
+	// RolloutComplete means that all clusters hold the newest revision.
 	RolloutComplete RolloutPhase = "Complete"
 )
 
@@ -212,13 +222,13 @@ type BindingRollout struct {
 	// +kubebuilder:validation:Minimum=1
 	Revision int64 `json:"revision"`
 
-	// newest is the revision of the present hub object and its policies. It differs from revision after a rollback or an
-	// undo.
+	// newest is the revision of the present hub object and its policies. After a rollback or an undo, the clusters get an
+	// older revision, and newest differs from revision.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Newest int64 `json:"newest"`
 
-	// wave that is in progress, or that is next. Empty if all waves have passed.
+	// wave is the name of the wave that is in progress, or that is next. Empty: all waves have passed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Wave string `json:"wave,omitempty"`
@@ -231,22 +241,23 @@ type BindingRollout struct {
 	// +required
 	Since metav1.Time `json:"since"`
 
-	// began is the time at which the hub first saw this change.
+	// began is the time at which the hub first saw the change that is in progress.
 	// +required
 	Began metav1.Time `json:"began"`
 
-	// passed is the last revision that passed on all clusters. Unset: no revision has.
+	// passed is the number of the last revision that passed on all clusters. Unset: no revision has passed on all
+	// clusters.
 	// +optional
 	Passed int64 `json:"passed,omitempty"`
 
-	// failed is the revision that failed last. It is not tried again until the hub object or its policies change, or a
-	// user promotes it. Unset: no revision has failed.
+	// failed is the number of the revision that failed last. The hub does not try this revision again until the hub object
+	// or its policies change, or until a user promotes it. Unset: no revision has failed.
 	// +optional
 	Failed int64 `json:"failed,omitempty"`
 
-	// rolledBack is the revision that has failed with the template that the hub object still has. Only policies have
-	// changed since, so that the clusters get the newest policies with an older template. Unset: there is no such
-	// revision.
+	// rolledBack is the number of a revision that failed, if the content of the hub object is still the same. Since the
+	// failure, only override rules have changed. The clusters therefore get the newest override rules with an older
+	// content of the object. Unset: there is no such revision.
 	// +optional
 	RolledBack int64 `json:"rolledBack,omitempty"`
 
@@ -261,44 +272,46 @@ type BindingRollout struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ObjectRevision is one state of the inputs that determine the copies of an object. Its content is stored in Secrets in
-// the hub's namespace.
+// ObjectRevision is one revision: one state of the hub object, and of the override rules and settings that determine
+// its copies. Its content is stored in Secrets in the hub's namespace.
 type ObjectRevision struct {
 	// number of the revision. A later change has a higher number.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Number int64 `json:"number"`
 
-	// generation of the hub object with this revision.
+	// generation of the hub object in this revision.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// template is the digest of the hub object without its status, UID and divided numbers.
+	// template is a digest of the hub object. It does not include the status, the UID, and the numbers that are divided
+	// among clusters.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Template string `json:"template"`
 
-	// policies is the digest of the override rules that select the object, and of the fields of apply that change its
+	// policies is a digest of the override rules that select the object, and of the placement's settings that change its
 	// copies.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Policies string `json:"policies"`
 
-	// time at which the hub first saw the revision.
+	// time at which the hub first saw this revision.
 	// +required
 	Time metav1.Time `json:"time"`
 
-	// passed is true if the revision has passed on all clusters.
+	// passed is true if this revision was healthy on all clusters.
 	// +optional
 	Passed bool `json:"passed,omitempty"`
 
-	// supersededBy is the revision of a change that began before this revision had failed, or had passed on all clusters.
-	// Unset: there is no such revision.
+	// supersededBy is the number of the next revision, if that change began before this revision had failed, or had passed
+	// on all clusters. Unset: there is no such revision.
 	// +optional
 	SupersededBy int64 `json:"supersededBy,omitempty"`
 
-	// templateOf is the earlier revision with the same template. It is set if only policies have changed after a rollback
-	// or an undo. Unset: the template is the one that the hub object had.
+	// templateOf is the number of the earlier revision from which this one has the content of the object. It is set if
+	// only override rules have changed since a rollback or an undo. Unset: the content is that of the hub object at the
+	// time of this revision.
 	// +optional
 	TemplateOf int64 `json:"templateOf,omitempty"`
 }
@@ -306,21 +319,22 @@ type ObjectRevision struct {
 // MostRevisions bounds BindingSpec.Revisions.
 const MostRevisions = 32
 
-// PlacementRollout counts the rollouts of a placement's objects.
+// PlacementRollout summarizes the rollouts of a placement's objects.
 type PlacementRollout struct {
-	// wave of the objects that are furthest behind. Empty if no object is changing.
+	// wave is the wave of the objects that are furthest behind. Empty: no object is changing.
 	// +optional
 	Wave string `json:"wave,omitempty"`
 
-	// phase of the object that is furthest behind, or Failed if an object has failed.
+	// phase is the phase of the object in stopped. If stopped is unset, it is the phase of the object that is furthest
+	// behind.
 	// +required
 	Phase RolloutPhase `json:"phase"`
 
-	// objects has the numbers of objects by the state of their rollout.
+	// objects has the number of objects in each state of a rollout.
 	// +optional
 	Objects RolloutObjects `json:"objects,omitempty"`
 
-	// stopped names the object that stops the rollouts of this placement. Unset: no object stops them.
+	// stopped names an object whose failure stops the rollouts of this placement. Unset: no object stops them.
 	// +optional
 	Stopped *RolloutStop `json:"stopped,omitempty"`
 
@@ -332,7 +346,7 @@ type PlacementRollout struct {
 
 // RolloutObjects counts objects.
 type RolloutObjects struct {
-	// moving is the number of objects that change now, or wait.
+	// moving is the number of objects whose change is in progress, or waits.
 	// +optional
 	// +kubebuilder:default=0
 	Moving int32 `json:"moving"`
@@ -342,12 +356,12 @@ type RolloutObjects struct {
 	// +kubebuilder:default=0
 	Passed int32 `json:"passed"`
 
-	// failing is the number of objects that have failed, or were rolled back.
+	// failing is the number of objects whose change has failed or was rolled back.
 	// +optional
 	// +kubebuilder:default=0
 	Failing int32 `json:"failing"`
 
-	// pending is the number of objects without a revision. While an object has no revision, its changes are sent to all
+	// pending is the number of objects for which no revision is stored yet. The changes of such an object are sent to all
 	// clusters at once.
 	// +optional
 	// +kubebuilder:default=0
@@ -356,7 +370,7 @@ type RolloutObjects struct {
 
 // RolloutStop is an object whose failure stops the rollouts of its placement.
 type RolloutStop struct {
-	// object as kind namespace/name.
+	// object whose change failed, as kind namespace/name.
 	// +required
 	// +kubebuilder:validation:MaxLength=400
 	Object string `json:"object"`

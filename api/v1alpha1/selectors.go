@@ -13,20 +13,20 @@ type ResourceSelector struct {
 	// +kubebuilder:validation:MaxLength=253
 	APIGroup string `json:"apiGroup,omitempty"`
 
-	// kind is the kind of the objects, or "*" for every kind of a group other than the core group.
+	// kind of the objects. "*" means every kind of the group, and is not allowed for the core group.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^([A-Z][A-Za-z0-9]*|\*)$`
 	Kind string `json:"kind"`
 
-	// name selects one object. Unset means every name.
+	// name of the one object that is selected. Unset: objects of every name.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// labelSelector selects objects by their labels. Unset and {} mean all objects.
+	// labelSelector selects objects by their labels. Unset and {} select all objects.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }

@@ -7,14 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SettingsAnnotation of a binding has the settings of its placement that the hub needs after the placement is deleted,
-// because the copies stay. These are apply, deletion, statusAggregation and the references with restart, without values
-// that are defaults.
+// SettingsAnnotation of a binding has settings of the placement that the object follows. If the placement is deleted,
+// the copies stay, and the hub still needs these settings. They are apply, deletion, statusAggregation, and the
+// references with restart OnChange, without values that are defaults.
 const SettingsAnnotation = Prefix + "settings"
 
-// Settings returns the value of the SettingsAnnotation. It is empty if all settings are defaults. It does not contain
-// adoption, because no cluster is added without a placement. It does not contain suspend, because no user could end the
-// suspension.
+// Settings returns the value of SettingsAnnotation for a placement. It is empty if all settings are defaults. Two
+// fields are left out on purpose. adoption is not needed, because no cluster is added without a placement. suspend
+// would last for ever, because no user could end it.
 func (s *PlacementSpec) Settings() string {
 	apply := s.Apply
 	apply.Adoption = ""
@@ -64,8 +64,8 @@ func unset[T ~string](v *T, standard T) {
 	}
 }
 
-// LastSettings returns the recorded settings of the placement of a binding, as a spec. If they cannot be parsed, the
-// spec forbids writes to members and to the status of the hub object.
+// LastSettings returns the settings in the SettingsAnnotation of a binding, in the form of a spec. If the annotation
+// cannot be parsed, the spec forbids writes to members and to the status of the hub object.
 func LastSettings(b BindingObject) PlacementSpec {
 	var s PlacementSpec
 	text := b.GetAnnotations()[SettingsAnnotation]

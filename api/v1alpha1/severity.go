@@ -2,11 +2,12 @@ package v1alpha1
 
 import corev1 "k8s.io/api/core/v1"
 
-// EventClustersAway is the reason of an event on a placement: a cluster with copies does not answer.
+// EventClustersAway is the reason of an event on a placement. It means that a cluster with copies of the placement's
+// objects does not answer.
 const EventClustersAway = "ClustersAway"
 
-// critical are the reasons of Warning events about unreachable clusters, and about copies that wait for a user.
-// docs/notifications.md lists them.
+// critical has the reasons of Warning events about unreachable clusters, and about copies for which a user must decide.
+// Their severity is Critical. docs/notifications.md lists them.
 var critical = map[string]bool{
 	EventClustersAway:   true,
 	ReasonUnreachable:   true,
@@ -16,7 +17,7 @@ var critical = map[string]bool{
 	ReasonHubIsOlder:    true,
 }
 
-// SeverityOf returns how urgent an event of the hub is, by its type and reason.
+// SeverityOf returns the severity of an event of the hub. It depends on the event's type and reason.
 func SeverityOf(eventType, reason string) NotificationSeverity {
 	switch {
 	case eventType != corev1.EventTypeWarning:

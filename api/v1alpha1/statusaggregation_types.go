@@ -1,25 +1,27 @@
 package v1alpha1
 
-// StatusAggregation sets how the health of copies is judged, and how and where their statuses are merged.
+// StatusAggregation sets how the health of copies is judged, how their statuses are merged, and where the result is
+// written.
 type StatusAggregation struct {
-	// mode OnObject writes the merged status to the hub object. BindingOnly writes it only to the binding. Default
-	// OnObject. OnObject is possible for custom resources, and for Deployments, StatefulSets, DaemonSets and ReplicaSets
-	// on a hub without controllers. All other kinds are always BindingOnly.
+	// mode sets where the merged status is written. OnObject writes it to the hub object and to the binding, and
+	// BindingOnly only to the binding. Default OnObject. OnObject is possible for custom resources. It is also possible
+	// for Deployments, StatefulSets, DaemonSets and ReplicaSets on a hub without controllers. For all other kinds, the
+	// mode is BindingOnly.
 	// +optional
 	// +kubebuilder:default=OnObject
 	Mode StatusMode `json:"mode,omitempty"`
 
-	// healthExpression in CEL judges the health of a copy: "object.status.state == 'running'". The variable object is the
-	// copy on the member. The result true means Healthy, and false means Degraded. The result may also be one of the
-	// strings Healthy, Progressing, Degraded and Unknown, or a map with the keys health and message. Unset: the hub judges
-	// the usual status fields.
+	// healthExpression is a CEL expression that judges the health of a copy, such as "object.status.state == 'running'".
+	// The variable object is the copy on the member. The result true means Healthy, and false means Degraded. The result
+	// may also be one of the strings Healthy, Progressing, Degraded and Unknown, or a map with the keys health and
+	// message. Unset: the hub judges the health by the usual status fields.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	HealthExpression string `json:"healthExpression,omitempty"`
 
-	// reducers set how single status fields are merged, for example fields that the hub leaves out by default. At most
-	// 16; no path may be below another path.
+	// reducers set how single status fields are merged, for example fields that the hub does not merge by default. At most
+	// 16. No path may be below another path.
 	// +optional
 	// +listType=map
 	// +listMapKey=path
@@ -27,8 +29,8 @@ type StatusAggregation struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(a, !self.exists(b, b.path.startsWith(a.path + '/')))",message="no path may be below another one"
 	Reducers []StatusReducer `json:"reducers,omitempty"`
 
-	// conditionPolarity sets the good value, True or False, of condition types that the hub does not know or misjudges.
-	// At most 32.
+	// conditionPolarity sets the good value, True or False, of condition types that the hub does not know or judges
+	// wrongly. At most 32.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -41,30 +43,32 @@ type StatusAggregation struct {
 type StatusMode string
 
 const (
-	// StatusOnObject writes the merged status to the hub object if its schema and its field owners allow that.
+	// StatusOnObject writes the merged status to the hub object, if its schema and the owners of its status fields allow
+	// this, and to the binding.
 	StatusOnObject StatusMode = "OnObject"
 	// StatusBindingOnly writes the merged status to the binding only.
 	StatusBindingOnly StatusMode = "BindingOnly"
 )
 
-// StatusReducer merges the values that clusters report for one status field.
+// StatusReducer sets how the values that clusters report for one status field are merged.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.expression) == (self.reducer == 'CEL')",message="expression is for reducer CEL, which needs one"
 type StatusReducer struct {
-	// path is a JSON pointer (RFC 6901) to the field, such as /status/storage/used. It names keys of objects, not items
-	// of lists. Conditions and generations have their own rules.
+	// path is a JSON pointer (RFC 6901) to the status field, such as /status/storage/used. It names keys of objects, not
+	// items of lists. It cannot name conditions or generations, which the hub merges by rules of its own.
 	// +required
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^/status(/([^/~]|~[01])+)+$`
 	// +kubebuilder:validation:XValidation:rule="!self.matches('/(conditions|observedGeneration)(/|$)')",message="conditions and observedGeneration are merged by their own rules; see conditionPolarity"
 	Path string `json:"path"`
 
-	// reducer is the rule that merges the values.
+	// reducer is the rule that merges the values. With CEL, the field expression has the rule.
 	// +required
 	Reducer Reducer `json:"reducer"`
 
-	// expression in CEL for reducer CEL: "values.map(v, v.value).max()". The variable values is a list of {cluster,
-	// value}, sorted by cluster, of the clusters that report the field. The result must match the schema of the field.
+	// expression is a CEL expression for the reducer CEL, such as "values.map(v, v.value).max()". The variable values is a
+	// list with an item {cluster, value} for each cluster that reports the field, sorted by cluster. The result must match
+	// the schema of the field.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -76,7 +80,7 @@ type StatusReducer struct {
 type Reducer string
 
 const (
-	// ReducerSum adds numbers or quantities.
+	// ReducerSum returns the sum of numbers or quantities.
 	ReducerSum Reducer = "Sum"
 	// ReducerMin returns the least number, quantity or time.
 	ReducerMin Reducer = "Min"
@@ -86,15 +90,16 @@ const (
 	ReducerAll Reducer = "All"
 	// ReducerAny returns true if the field is true on at least one cluster.
 	ReducerAny Reducer = "Any"
-	// ReducerWorst returns the worst of the state words that the hub knows, such as Failed.
+	// ReducerWorst returns the worst of the words for a state that the hub knows, such as Failed.
 	ReducerWorst Reducer = "Worst"
 	// ReducerLatest returns the latest time.
 	ReducerLatest Reducer = "Latest"
-	// ReducerFirst returns the value of the first cluster that reports the field. Clusters are sorted by name.
+	// ReducerFirst returns the value of the first cluster, by name, that reports the field.
 	ReducerFirst Reducer = "First"
-	// ReducerJoin returns the different values. The result is a text with commas, or a list if the field is a list.
+	// ReducerJoin returns all different values. The result is a text with the values separated by commas, or a list if the
+	// field is a list.
 	ReducerJoin Reducer = "Join"
-	// ReducerCEL evaluates an expression.
+	// ReducerCEL returns the result of the CEL expression in the field expression.
 	ReducerCEL Reducer = "CEL"
 )
 
@@ -106,12 +111,12 @@ type ConditionPolarity struct {
 	// +kubebuilder:validation:MaxLength=316
 	Type string `json:"type"`
 
-	// polarity Positive means that True is good. Negative means that False is good.
+	// polarity is the meaning of True. Positive means that True is good. Negative means that False is good.
 	// +required
 	Polarity Polarity `json:"polarity"`
 }
 
-// Polarity sets which value of a condition is good.
+// Polarity says whether True or False is the good value of a condition.
 // +kubebuilder:validation:Enum=Positive;Negative
 type Polarity string
 

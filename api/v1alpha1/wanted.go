@@ -7,21 +7,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// HubObject has the data of a hub object that determine which copies clusters shall hold.
+// HubObject has the data of a hub object that determine which version and state of it a cluster shall hold.
 //
 // +kubebuilder:object:generate=false
 type HubObject struct {
-	// GVK is the group, version and kind at which the hub reads the object.
+	// GVK is the group, version and kind with which the hub reads the object.
 	GVK schema.GroupVersionKind
-	// OtherVersions are the other versions at which clusters may get the object, in the order of preference.
+	// OtherVersions are other versions of the kind that may be sent to clusters that do not serve the version in GVK, in
+	// order of preference.
 	OtherVersions []string
-	// Generation is 0 if the object is not known.
+	// Generation of the hub object. It is 0 if the object is not known.
 	Generation int64
-	// Revisions that targets may name. Only their numbers and generations are used here.
+	// Revisions are the stored revisions of the object. Only their numbers and generations are used here.
 	Revisions []ObjectRevision
 }
 
-// HubObjectOf returns the hub object of a binding without other versions. template is nil if the object is not known.
+// HubObjectOf returns the HubObject for a hub object. ref is the reference in its binding, and template is the object
+// itself, or nil if it is not known. OtherVersions is empty.
 func HubObjectOf(ref ObjectReference, template *unstructured.Unstructured) HubObject {
 	if template == nil {
 		return HubObject{GVK: ref.GroupVersionKind()}
@@ -29,9 +31,9 @@ func HubObjectOf(ref ObjectReference, template *unstructured.Unstructured) HubOb
 	return HubObject{GVK: template.GroupVersionKind(), Generation: template.GetGeneration()}
 }
 
-// CopyVersion returns the version at which a cluster gets the object if it serves the kind at the given versions: the
-// hub's version, or otherwise the first of the other versions that it serves. It is empty if the cluster serves none of
-// them.
+// CopyVersion returns the version at which a cluster gets the object. served are the versions that the cluster serves.
+// It prefers the version at which the hub reads the object, and then the first of OtherVersions that the cluster
+// serves. It returns "" if the cluster serves none of these.
 func (o HubObject) CopyVersion(served []string) string {
 	if slices.Contains(served, o.GVK.Version) {
 		return o.GVK.Version
@@ -44,21 +46,21 @@ func (o HubObject) CopyVersion(served []string) string {
 	return ""
 }
 
-// Want is the state of the hub object that a target of a decision shall hold.
+// Want is the state of the hub object that one cluster shall hold.
 //
 // +kubebuilder:object:generate=false
 type Want struct {
-	// Generation of the hub object. It is 0 if the object is not known.
+	// Generation of the hub object that the cluster shall hold. It is 0 if the object is not known.
 	Generation int64
-	// Revision of the object. It is 0 for the newest state.
+	// Revision is the number of the revision that the cluster shall hold. It is 0 for the newest state.
 	Revision int64
 
 	object HubObject
 	leaves bool // the cluster shall lose its copy
 }
 
-// Wanted returns the state of a hub object that a target shall hold: the revision that the target names, or otherwise
-// the newest generation. Each comparison of a cluster's copy with the hub object uses this function.
+// Wanted returns the state of a hub object that the cluster of the entry t shall hold. This is the revision that the
+// entry names, or otherwise the newest generation. Every comparison of a copy with its hub object uses this function.
 func Wanted(t BindingTarget, o HubObject) Want {
 	w := Want{Generation: o.Generation, Revision: t.Revision, object: o, leaves: t.State == TargetAbsent}
 	for _, r := range o.Revisions {
@@ -69,8 +71,8 @@ func Wanted(t BindingTarget, o HubObject) Want {
 	return w
 }
 
-// IsHeld reports whether a copy with this generation and revision of the hub object is the wanted copy. It returns true
-// if the hub object is not known.
+// IsHeld reports whether a copy with this generation and revision of the hub object is the wanted copy. If the hub
+// object is not known and no revision is wanted, it returns true.
 func (w Want) IsHeld(generation, revision int64) bool {
 	if w.Revision != 0 {
 		return revision == w.Revision
@@ -78,9 +80,9 @@ func (w Want) IsHeld(generation, revision int64) bool {
 	return w.Generation == 0 || generation == w.Generation
 }
 
-// At returns the group, version and kind at which a cluster holds the object. c is nil if the cluster is not known. A
-// copy that must be removed may have any version that the cluster serves. If the cluster serves no suitable version, or
-// has not reported its versions, At returns the hub's version.
+// At returns the group, version and kind at which the cluster c holds the object. c is nil if the cluster is not known.
+// If the cluster shall lose its copy, any version that the cluster serves is suitable. If no served version is suitable
+// or known, At returns the version at which the hub reads the object.
 func (w Want) At(c *MemberCluster) schema.GroupVersionKind {
 	gvk := w.object.GVK
 	if c == nil {
@@ -96,7 +98,8 @@ func (w Want) At(c *MemberCluster) schema.GroupVersionKind {
 	return gvk
 }
 
-// ServedVersions returns the versions at which the cluster serves a kind. It returns none if this is not known.
+// ServedVersions returns the versions at which the cluster serves a kind. It returns none if the cluster does not serve
+// the kind or has not reported it.
 func (c *MemberCluster) ServedVersions(kind schema.GroupKind) []string {
 	for _, served := range c.Status.APIResources {
 		if served.Group == kind.Group && served.Kind == kind.Kind {

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// Archive returns a chart as helm package writes it. folder is the name of the chart. files has the contents by their
-// paths in this folder.
+// Archive returns an archive of a chart, as the command helm package writes it. folder is the name of the chart. files
+// has the contents of the files by their paths in the folder.
 func Archive(folder string, files map[string]string) []byte {
 	var headers []tar.Header
 	var contents []string
@@ -22,7 +22,8 @@ func Archive(folder string, files map[string]string) []byte {
 	return Entries(headers, contents)
 }
 
-// Entries returns a gzipped archive with any entries, one content for each header. It sets the sizes in the headers.
+// Entries returns a gzipped tar archive with these entries, valid or not. Each header has the content with the same
+// index. Entries sets the sizes in the headers.
 func Entries(headers []tar.Header, contents []string) []byte {
 	var out bytes.Buffer
 	zipped := gzip.NewWriter(&out)

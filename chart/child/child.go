@@ -1,9 +1,9 @@
-// Package child renders Helm charts in a child process. A program uses it if a chart of another author must not end the
-// program.
+// Package child renders Helm charts in a child process. A program uses it so that a chart of another author cannot end
+// the program.
 //
 // A template cannot be stopped, and can use any amount of memory: see chart.Render. A child process can be ended, and
-// the kernel limits its memory and CPU time. Render therefore starts the program's own executable with Argument. The
-// program then calls Main before anything else.
+// the kernel limits its memory and CPU time. Render therefore starts the executable of the running program again, with
+// the one argument Argument. The started program must call Main before anything else.
 //   - The child gets the Input as JSON on its standard input, and writes the result as JSON to its standard output.
 //   - It limits itself before it reads the Input: MostMemory, MostStack, the time of the CPU, and no new descriptor. So
 //     it opens no file and no socket, and writes no file.
@@ -11,10 +11,11 @@
 //   - Its standard error reaches no user. Render reads it only to tell why the child ended.
 //   - One child runs at a time, because each may take MostMemory beside the memory of the program.
 //
-// The container of a program that renders needs memory for itself and for a child: MostMemory, and the memory of the
-// child before it renders. For the hub, the second is 125 MiB of writable addresses, of which 9 MiB are in use. If the
-// container has too little, the kernel may end the program instead of the child. The program itself holds the result as
-// JSON, at most MostReplyBytes, and the objects that it decodes from it.
+// A container in which a program uses this package needs memory for the program and for one child. A child needs
+// MostMemory, and the memory that it has before it renders. For a child of the hub, this is 125 MiB of writable
+// addresses, of which 9 MiB are in use. If the container has too little memory, the kernel may end the program and not
+// the child. The program also holds the result as JSON, at most MostReplyBytes, and the objects that it decodes from
+// this JSON.
 package child
 
 import (
@@ -33,26 +34,27 @@ import (
 )
 
 const (
-	// Argument is the only argument of a program that is started to render a chart. No help text mentions it.
+	// Argument is the only argument of a program that is started as a child. No help text mentions it.
 	Argument = "render-chart"
-	// MostMemory is the maximum memory of a rendering, in addition to the memory of the child at its start: 256 MiB. A
-	// chart with 14 MB of definitions, which is nearly chart.MostRenderedBytes, needs less than half of it.
+	// MostMemory is the maximum memory that a child may use in addition to its memory before it renders: 256 MiB. A chart
+	// with 14 MB of definitions, which is nearly chart.MostRenderedBytes, needs less than half of this.
 	MostMemory = 256 << 20
-	// MostCPU is the maximum CPU time of a rendering: 20 s. Unlike a limit of real time, it does not depend on the load of
-	// the machine, and it ends an endless loop early.
+	// MostCPU is the maximum CPU time of a child: 20 s. Unlike a limit of real time, it does not depend on the load of the
+	// machine. It ends an endless loop earlier than chart.MostTime.
 	MostCPU = 20 * time.Second
-	// MostStack is the maximum size of the stack of a rendering: 32 MiB. Helm lets templates include each other 1000
-	// times, which needs less.
+	// MostStack is the maximum size of the stack of a goroutine in a child: 32 MiB. Helm lets templates include each other
+	// 1000 times, which needs less.
 	MostStack = 32 << 20
-	// MostReplyBytes is the maximum size of a result as JSON: 32 MiB.
+	// MostReplyBytes is the maximum size of the result of a child as JSON: 32 MiB.
 	MostReplyBytes = 2 * chart.MostRenderedBytes
 
-	// startMemory is the memory of a child before it renders: 30 MiB.
+	// startMemory is the estimated memory of a child before it renders: 30 MiB.
 	startMemory = 30 << 20
-	// grace is how long a child may take to start, to read and to write, in addition to chart.MostTime.
+	// grace is the time that a child may take to start, to read the input and to write the result, in addition to
+	// chart.MostTime.
 	grace = 10 * time.Second
-	// mostErrorBytes is the number of bytes of the standard error that are kept. The cause of the end of a Go program is
-	// in the first lines.
+	// mostErrorBytes is the number of bytes of the child's standard error that are kept. If a Go program crashes, the
+	// first lines have the cause.
 	mostErrorBytes = 16 << 10
 )
 
@@ -70,15 +72,15 @@ var (
 	ErrProcess = errors.New("the process that renders charts failed")
 )
 
-// Input and Rendered are the types of package chart. The hub does not import package chart, because it must not render
-// in its own process.
+// Input, Rendered and Sources are the types of package chart. The hub does not import package chart itself, because it
+// must not render in its own process.
 type (
-	// Input has all inputs that determine the objects of a chart. Numbers in Values become float64, as in a file of
+	// Input has everything that determines the objects of a chart. Numbers in Values become float64, as in a file of
 	// values.
 	Input = chart.Input
-	// Rendered is a rendered chart.
+	// Rendered is the result of rendering a chart.
 	Rendered = chart.Rendered
-	// Sources have the objects that the chart of an operator names.
+	// Sources give access to the ConfigMaps and the fetched archive that the chart of an operator uses.
 	Sources = chart.Sources
 )
 
@@ -90,14 +92,14 @@ func InputOf(spec *hubv1.OperatorChart, sources Sources) (Input, error) {
 	return chart.InputOf(spec, sources)
 }
 
-// turn has a value while a child runs, so that only one runs at a time.
+// turn is a semaphore: it holds a value while a child runs, so that only one child runs at a time.
 var turn = make(chan struct{}, 1)
 
-// Render renders a chart in a child process. It waits while another chart is rendered.
+// Render renders a chart in a child process. While another chart is rendered, Render waits.
 //
-// Its errors have the same texts as those of chart.Render, and wrap chart.ErrNonDeterministic and chart.ErrTime in the
-// same way. ErrMemory, ErrCPU, ErrStack and ErrSize are errors of the chart, too. All other errors are ErrProcess or
-// the error of ctx.
+// The errors of Render have the same texts as those of chart.Render, and wrap chart.ErrNonDeterministic and
+// chart.ErrTime in the same way. ErrMemory, ErrCPU, ErrStack and ErrSize mean that the chart is at fault. Any other
+// error means that the chart is invalid, wraps ErrProcess, or is the error of ctx.
 func Render(ctx context.Context, in Input) (Rendered, error) {
 	select {
 	case turn <- struct{}{}:
@@ -123,19 +125,19 @@ func Render(ctx context.Context, in Input) (Rendered, error) {
 	return answer.Rendered, nil
 }
 
-// run starts a child, and returns its output.
+// run starts a child, sends it the request, and returns its output.
 func run(ctx context.Context, request []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, chart.MostTime+grace, chart.ErrTime)
 	defer cancel()
-	// The kernel ends the child when the thread that has started it ends, not only when the process ends. While the
-	// goroutine is locked to the thread, no other goroutine can end the thread.
+	// The kernel ends the child when the operating-system thread that started it ends. The goroutine is locked to this
+	// thread until the child has ended, so that no other goroutine can end the thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd, err := command(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrProcess, err)
 	}
-	// While the child runs, the garbage collector keeps this program within the rest of the container's memory.
+	// While the child runs, the memory limit of this program's garbage collector is lower by the memory of the child.
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		debug.SetMemoryLimit(max(limit-MostMemory-startMemory, 1))
 		defer debug.SetMemoryLimit(limit)
@@ -162,13 +164,13 @@ func run(ctx context.Context, request []byte) ([]byte, error) {
 	return nil, fmt.Errorf("%w: %w", ErrProcess, err)
 }
 
-// capped keeps the first bytes of an output.
+// capped is a writer that keeps the first bytes of an output.
 type capped struct {
 	kept bytes.Buffer
 	most int
-	// fails is true if Write fails for further bytes. Otherwise Write drops them.
+	// fails sets what Write does after the maximum: it fails if fails is true, and drops the bytes otherwise.
 	fails bool
-	// over is true if there were further bytes.
+	// over is true if there were more bytes than the maximum.
 	over bool
 }
 

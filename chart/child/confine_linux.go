@@ -12,29 +12,30 @@ import (
 	"time"
 )
 
-// command returns a command that starts this program, even if its file was replaced or removed. The kernel ends the
-// child when the thread that started it ends.
+// command returns a command that starts this program again, even if its file was replaced or removed. The kernel ends
+// the child when the thread that started it ends.
 func command(ctx context.Context) (*exec.Cmd, error) {
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", Argument)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd, nil
 }
 
-// confine sets resource limits of the kernel on this process. The process cannot raise these limits again.
+// confine sets resource limits of the kernel for this process. The process cannot raise these limits again.
 func confine() error {
 	had, err := dataBytes()
 	if err != nil {
 		return err
 	}
-	// The first timer of a Go process opens descriptors, which fails after RLIMIT_NOFILE is 0.
+	// The first timer of a Go process opens file descriptors. After RLIMIT_NOFILE is 0, this would fail, so a timer is
+	// used before.
 	<-time.After(1)
 	for _, limit := range []struct {
 		name     string
 		resource int
 		most     uint64
 	}{
-		// RLIMIT_DATA limits the private writable memory. Go reserves more address space than this, which the limit ignores
-		// until Go uses it.
+		// RLIMIT_DATA limits the private writable memory. Go reserves more address space than this. The limit does not count
+		// reserved addresses until Go uses them.
 		{"memory", syscall.RLIMIT_DATA, had + MostMemory},
 		{"descriptors", syscall.RLIMIT_NOFILE, 0}, // open descriptors stay open
 		{"size of files", syscall.RLIMIT_FSIZE, 0},
@@ -62,15 +63,15 @@ func confine() error {
 	return nil
 }
 
-// overCPU returns a channel that gets a signal when MostCPU is used up.
+// overCPU returns a channel that gets a signal when this process has used MostCPU.
 func overCPU() <-chan os.Signal {
 	over := make(chan os.Signal, 1)
 	signal.Notify(over, syscall.SIGXCPU)
 	return over
 }
 
-// dataBytes returns the present memory of this process that RLIMIT_DATA limits. With the race detector, it is
-// terabytes.
+// dataBytes returns the size of this process's private writable memory, which RLIMIT_DATA limits. In a program with the
+// race detector, it is terabytes.
 func dataBytes() (uint64, error) {
 	const statm = "/proc/self/statm"
 	text, err := os.ReadFile(statm)

@@ -13,7 +13,7 @@ var errSystem = errors.New("it is limited on Linux only")
 
 func command(context.Context) (*exec.Cmd, error) { return nil, errSystem }
 
-// confine fails, so that no chart is rendered without limits.
+// confine always fails on this operating system, so that no chart is rendered without limits.
 func confine() error { return errSystem }
 
 // overCPU returns a channel that never gets a signal.

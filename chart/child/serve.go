@@ -13,19 +13,20 @@ import (
 	"github.com/hanse-dev/hanse/chart"
 )
 
-// reply is the output of a child.
+// reply is what a child writes to its standard output, as JSON.
 type reply struct {
 	Rendered Rendered
-	// Error is the text of the error. It is empty if there is no error.
+	// Error is the text of the error of the rendering. It is empty if there is no error.
 	Error string `json:",omitempty"`
-	// Sentinel is the name of the error in sentinels that Error wraps. It is empty if Error wraps none.
+	// Sentinel is the key in the map sentinels of the error that the error wraps. It is empty if the error wraps none of
+	// them.
 	Sentinel string `json:",omitempty"`
 }
 
-// sentinels are the errors that a caller can compare with errors.Is.
+// sentinels are the errors that callers compare with errors.Is, by the names that a reply has for them.
 var sentinels = map[string]error{"NonDeterministic": chart.ErrNonDeterministic, "Time": chart.ErrTime, "CPU": ErrCPU, "Process": ErrProcess}
 
-// replyError is an error that a child has returned.
+// replyError is the error of a rendering in a child, as the parent returns it.
 type replyError struct {
 	text     string
 	sentinel error
@@ -35,8 +36,8 @@ func (e *replyError) Error() string { return e.text }
 
 func (e *replyError) Unwrap() error { return e.sentinel }
 
-// Main renders the chart from the standard input, and ends the process. A program calls Main before anything else if
-// its only argument is Argument.
+// Main reads an Input from the standard input, renders the chart, writes a reply to the standard output, and ends the
+// process. If the only argument of a program is Argument, the program must call Main before anything else.
 func Main() {
 	over := overCPU()
 	done := make(chan reply, 1)
@@ -67,7 +68,7 @@ func answerOf(rendered Rendered, err error) reply {
 	return out
 }
 
-// serve sets the limits of this process, and renders the chart that it reads.
+// serve sets the limits of this process, reads an Input, and renders its chart.
 func serve(request io.Reader) (Rendered, error) {
 	if err := confine(); err != nil {
 		return Rendered{}, fmt.Errorf("%w: limiting itself: %w", ErrProcess, err)

@@ -48,7 +48,7 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// Path of the webhook without its random part (hub/certificate).
+// Path is the path of the webhook without its random part, which package hub/certificate appends.
 const Path = "/validate-policies"
 
 const (
@@ -67,7 +67,7 @@ const (
 	mostNames     = 1000
 )
 
-// Templates are the hub's own objects.
+// Templates gives access to the hub objects in memory.
 type Templates interface {
 	// Get returns a hub object, which the caller must not change. It returns false for an unknown object.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
@@ -87,9 +87,10 @@ type Options struct {
 	Schema func(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema
 	// Readable returns an error if a placement is invalid, whatever objects it selects.
 	Readable func(hubv1.PlacementObject) error
-	// RemovalLimit is the guard's limit for clusters, and for placements that set no limit.
+	// RemovalLimit is how many copies an edit may delete at once before the hub holds the deletion until a user confirms
+	// it. It applies to each cluster, and to each placement that sets no limit.
 	RemovalLimit guard.Limit
-	// DeniedMetadataPrefixes are the prefixes for overrides.Prepare.
+	// DeniedMetadataPrefixes are prefixes of labels and annotations that the hub never copies to members.
 	DeniedMetadataPrefixes []string
 }
 
@@ -125,7 +126,8 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 	case unchanged:
 		return admission.Allowed("")
 	}
-	// ctx also ends with the process. A review that has begun is finished before the process ends.
+	// The cancellation of ctx at the end of the process is dropped, so that a review that has begun is finished before the
+	// process ends.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewWithin)
 	defer cancel()
 	giveBack, ok := r.slots.Take(ctx, parties(req.UserInfo.Username, policy.GetNamespace())...)

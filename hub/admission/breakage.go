@@ -177,7 +177,8 @@ func speaksOf(selectors []hubv1.ResourceSelector, gk schema.GroupKind) bool {
 	})
 }
 
-// run fills broken and warnings. It ends early if enough errors are found, or after renderWithin.
+// run renders the objects, and collects errors in broken and warnings in warnings. It ends early if enough errors are
+// found, or after renderWithin.
 func (t *trial) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renderWithin)
 	defer cancel()
@@ -302,8 +303,9 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 	cluster := t.cluster(o, name)
 	result, err := prepared.Render(cluster, with, divided)
 	if conflict := (*overrides.ConflictError)(nil); errors.As(err, &conflict) {
-		// Another policy may be the cause, and the statuses of bindings and policies show the conflict. The rendering with
-		// this policy alone must still match the schema.
+		// The conflict is only a warning, because another policy may be its cause, and because the statuses of bindings and
+		// policies show it. The object is rendered again with the reviewed policy alone, and this result must match the
+		// schema.
 		t.warn(where + err.Error())
 		with, without = []hubv1.OverridePolicyObject{t.policy}, nil
 		result, err = prepared.Render(cluster, with, divided)
@@ -335,8 +337,8 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 	}
 }
 
-// unsafe records why the hub would not write the rendered manifest: its kind or type is refused, or it violates Pod
-// Security.
+// unsafe records why the hub would not write the rendered manifest: it is a Secret of a refused type, or it violates
+// Pod Security. It records only problems that the reviewed policy causes.
 func (t *trial) unsafe(o selectedObject, where string, manifest *unstructured.Unstructured, without func() *unstructured.Unstructured) {
 	if tenancy.Of(manifest, o.NamespaceLabels) == nil {
 		return
@@ -355,8 +357,8 @@ func (t *trial) unsafe(o selectedObject, where string, manifest *unstructured.Un
 	}
 }
 
-// failed records an error of rendering, if the reviewed policy causes it. A conflict, or an override of a divided
-// number, is only a warning.
+// failed records an error of rendering, if the reviewed policy causes it. A conflict is only a warning. So is an
+// override of a number of replicas that the hub divides among clusters.
 func (t *trial) failed(where string, err error, without func() error) {
 	invalid, divided := (*overrides.InvalidError)(nil), (*overrides.DividedError)(nil)
 	switch {

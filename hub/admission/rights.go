@@ -56,7 +56,8 @@ func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string
 	return out, nil
 }
 
-// referenced returns the rights that a policy needs on the kinds of objects that the selected objects may need.
+// referenced returns the rights to read the objects that the selected objects name, such as a Secret. The author of the
+// policy needs these rights, because the policy sends these objects to members, too.
 func (r *Reviewer) referenced(rules []hubv1.ReferenceRule, namespace string) ([]rights.Need, error) {
 	var out []rights.Need
 	for _, kind := range decide.ReferencedKinds(rules) {

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// forecastWithin is the part of reviewWithin for a forecast. The wait for other forecasts is included.
+	// forecastWithin is the part of reviewWithin for a forecast, which computes the copies that an edit of a policy would
+	// delete. The wait for other forecasts is included.
 	forecastWithin = reviewWithin / 8
 	// mostBindings limits forecasts: if the hub has this number of bindings or more, there is no forecast.
 	mostBindings = 50_000
@@ -53,18 +54,20 @@ func (r *Reviewer) withdrawals(ctx context.Context, p client.Object) []string {
 	return f.warnings()
 }
 
-// forecast computes one decision on each affected object, with the policy before the edit and with the policy after it.
+// forecast computes the copies that an edit of a policy would delete. For each affected object it makes two decisions:
+// one with the policy before the edit, and one with the policy after it.
 type forecast struct {
 	reviewer *Reviewer
 	policy   client.Object
 
 	// copies is the current number of copies of each placement. objects is the current number of objects on each cluster.
 	copies, objects map[string]int
-	// before and after cache the conversions for the decisions without and with the edit.
+	// before and after are caches for the decisions without the edit and with the edit.
 	before, after decide.Memo
 
-	// removals are the copies that the edit would delete, in the form that the guard judges. The scopes have the copies of
-	// the affected placements and clusters.
+	// removals are the copies that the edit would delete, as input of package guard, which judges whether these are too
+	// many. placements and clusters have the number of present copies of each affected placement and cluster, and its
+	// limit.
 	removals             []guard.Removal
 	placements, clusters map[string]guard.Scope
 	losers               int    // objects that lose a copy
@@ -117,7 +120,7 @@ func (f *forecast) count(b hubv1.BindingObject) {
 }
 
 // concerns reports whether the edit may change the decision on the object of a binding. The policy must select the kind
-// of the object, or the object must follow the policy.
+// of the object, or the present decision must come from this policy.
 func (f *forecast) concerns(b hubv1.BindingObject) bool {
 	if ns := f.policy.GetNamespace(); ns != "" && ns != b.GetNamespace() {
 		return false
@@ -199,13 +202,14 @@ func (f *forecast) edited(facts decide.Facts) decide.Facts {
 	return facts
 }
 
-// replaced returns the policies after the edit: by replaces the policy of the same namespace and name.
+// replaced returns all policies after the edit. The policy with the namespace and name of by is replaced by by.
 func replaced[P client.Object](all []P, by P) []P {
 	out := slices.DeleteFunc(slices.Clone(all), func(p P) bool { return p.GetNamespace() == by.GetNamespace() && p.GetName() == by.GetName() })
 	return append(out, by)
 }
 
-// add adds the removal of an object's copy, with its scopes for the guard.
+// add adds the removal of one copy. It also adds the placement and the cluster of the copy, with their limits, for the
+// guard.
 func (f *forecast) add(object string, r decide.Removal, facts decide.Facts) {
 	limit, placement := f.reviewer.options.RemovalLimit, r.Placement.String()
 	if _, known := f.placements[placement]; !known {
@@ -221,8 +225,8 @@ func (f *forecast) add(object string, r decide.Removal, facts decide.Facts) {
 	f.removals = append(f.removals, guard.Removal{Set: r.Owner.String(), Object: object, Placement: placement, Cluster: r.Cluster, Last: r.Last})
 }
 
-// warnings returns a text with the numbers of copies and objects, the clusters that lose most copies, one example, and
-// the verdict of the guard.
+// warnings returns a text with the numbers of copies and objects, the clusters that lose most copies, and one example.
+// The text also says whether the hub would hold the deletions until a user confirms them.
 func (f *forecast) warnings() []string {
 	if len(f.removals) == 0 {
 		return nil
@@ -242,7 +246,8 @@ func (f *forecast) warnings() []string {
 	return []string{text + "; " + f.verdict()}
 }
 
-// verdict returns the verdict of the guard as text. It assumes that no other removals are waiting.
+// verdict returns as text whether the hub would carry out the deletions at once, or hold some of them until a user
+// confirms them. It assumes that no other deletions are held.
 func (f *forecast) verdict() string {
 	held := guard.Judge(f.removals, f.placements, f.clusters)
 	n := 0

@@ -140,8 +140,8 @@ func (c *Catalog) Get(ctx context.Context, kind schema.GroupKind) (*Definition, 
 	return fresh, nil
 }
 
-// Conventions returns the cached conventions for reading the status of a kind's objects. They are empty until the
-// definition was requested. A path that an object does not have is ignored.
+// Conventions returns the cached conventions for reading the status of a kind's objects. They are empty until a caller
+// has requested the definition.
 func (c *Catalog) Conventions(gvk schema.GroupVersionKind) health.Conventions {
 	v, err := c.Known(gvk.GroupKind()).Version(gvk.Version)
 	if err != nil {

@@ -28,7 +28,7 @@ type Version struct {
 	Name string
 	// Served is true if the API server serves the version.
 	Served bool
-	// Conventions for reading the status of an object.
+	// Conventions tell how to read the status of an object.
 	Conventions health.Conventions
 	// Status is the schema for merging the statuses of members. StatusSubresource is true if the version has the
 	// subresource status.
@@ -86,7 +86,8 @@ func (d *Definition) ScalePath() string {
 	return ""
 }
 
-// SameConventions reports whether two definitions have equal conventions in all versions. Both definitions may be nil.
+// SameConventions reports whether two definitions give equal conventions for reading the status, in all versions. Both
+// definitions may be nil.
 func (d *Definition) SameConventions(other *Definition) bool {
 	return equality.Semantic.DeepEqual(d.conventions(), other.conventions())
 }
@@ -101,8 +102,8 @@ func (d *Definition) conventions() map[string]health.Conventions {
 	return out
 }
 
-// covers reports whether the definition is at least as new as the observed metadata. Writes of the definition's status
-// do not count.
+// covers reports whether the definition is at least as new as the observed metadata. It compares generations, so that a
+// change of only the definition's status does not count.
 func (d *Definition) covers(seen *metav1.PartialObjectMetadata) bool {
 	return d != nil && d.uid == seen.UID && d.generation >= seen.Generation
 }

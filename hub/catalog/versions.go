@@ -12,8 +12,9 @@ import (
 )
 
 // HubObject returns the hub object of a binding, with the versions at which clusters may get it. template is nil if the
-// object is not in memory. The version is then the one that the API server prefers. After a failed read, the object has
-// no other versions. An object of a bundle has none either, because the hub may not serve its kind.
+// object is not in memory. The version of the object is then the one that the API server prefers. If the definition
+// cannot be read, HubObject returns an error, and the object without other versions. An object of a bundle has no other
+// versions, because the hub may not serve its kind.
 func (c *Catalog) HubObject(
 	ctx context.Context, ref hubv1.ObjectReference, template *unstructured.Unstructured,
 ) (hubv1.HubObject, error) {
@@ -49,7 +50,7 @@ func (d *Definition) others(version string) []string {
 	return v.Others
 }
 
-// SameVersions reports whether two definitions have the same versions for clusters.
+// SameVersions reports whether two definitions let clusters get objects at the same versions.
 func (d *Definition) SameVersions(other *Definition) bool {
 	return d.preferred() == other.preferred() && slices.Equal(d.others(d.preferred()), other.others(other.preferred()))
 }

@@ -67,7 +67,7 @@ type Options struct {
 	Secret types.NamespacedName
 	// Configuration is the name of the ValidatingWebhookConfiguration. It is empty if the hub has no webhook.
 	Configuration string
-	// Path of the webhook without its random part.
+	// Path is the path of the webhook without its random part.
 	Path string
 	// Names are the DNS names of the hub. The current certificate is kept while it has all of them.
 	Names []string
@@ -210,8 +210,8 @@ func (k *Keeper) renew(secret *corev1.Secret) error {
 	return nil
 }
 
-// current returns the first CA of a bundle, which has signed the current certificate. It is empty if this CA is no
-// longer valid.
+// current returns the first CA of a bundle, which has signed the current certificate. The result is empty if this CA is
+// no longer valid.
 func (k *Keeper) current(bundle []byte) []byte {
 	block, _ := pem.Decode(bundle)
 	if block == nil {
@@ -260,7 +260,7 @@ func (k *Keeper) inject(ctx context.Context, data map[string][]byte) error {
 	return nil
 }
 
-// serve makes the certificate and the path of the Secret the current ones.
+// serve makes GetCertificate and Guard use the certificate and the path from the Secret.
 func (k *Keeper) serve(data map[string][]byte) error {
 	if s := k.serving.Load(); s != nil && bytes.Equal(s.raw, data[corev1.TLSCertKey]) && s.path == k.path(data) && bytes.Equal(s.sessions, data[sessionKey]) {
 		return nil

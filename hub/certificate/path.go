@@ -20,14 +20,14 @@ const pathKey = "path"
 // hiding matches random parts that are long enough. API servers accept only small letters in the path of a service.
 var hiding = regexp.MustCompile(`^[0-9a-z]{26,128}$`)
 
-// sessionKey is the key in the Secret under which the key of the console's sessions is. If a user removes it, all
-// sessions end.
+// sessionKey is the data key of the Secret for the random bytes with which the console encrypts its sessions. If a user
+// removes this entry, all sessions end.
 const (
 	sessionKey     = "session-key"
 	sessionKeySize = 32
 )
 
-// fill adds the missing random parts of the Secret.
+// fill adds the random part of the path and the session key to the Secret's data, if they are missing.
 func fill(data map[string][]byte) {
 	if !hides(data[pathKey]) {
 		data[pathKey] = newPart()

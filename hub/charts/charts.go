@@ -90,7 +90,7 @@ type Fetcher struct {
 	reading sync.Mutex // held while an index is read
 }
 
-// tried has the state of the attempts for the chart of an owner.
+// tried has the state of the attempts to fetch the chart of one owner, which is a FederatedOperator.
 type tried struct {
 	chart   Chart
 	archive []byte

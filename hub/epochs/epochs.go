@@ -1,12 +1,13 @@
-// Package epochs keeps the list of the hub's epochs. If the hub is restored from an older backup, the list shows which
-// copies were written after the backup, see package source.
+// Package epochs keeps the list of the hub's epochs. An epoch is a period of the hub's writes, with a sequence number
+// and a random part. Each copy names the epoch in which it was written. If the hub is restored from an older backup,
+// the list therefore shows which copies were written after the backup; see package source.
 //
 // The list is in one ConfigMap, which all replicas share and watch. An epoch is used only after it is in the ConfigMap.
 // A process adds an epoch before its first write to a member, unless another replica has added one since the process
-// started. When the newest epoch is ten minutes old, and the process has written to a member since, it adds another.
-// A restored hub therefore writes with a new epoch. The new epoch may have the sequence number of an epoch that the
-// restore has lost, but its random part differs. The list causes at most six writes an hour, one write for each start,
-// and no write while the hub writes to no member.
+// started. A process also adds an epoch when the newest one is ten minutes old and the process has written to a member
+// since. A restored hub therefore writes with a new epoch. The new epoch may have the sequence number of an epoch that
+// the restore has lost, but its random part differs. The list causes at most six writes an hour, one write for each
+// start, and no write while the hub writes to no member.
 //
 // Without the ConfigMap, copies are written without an epoch. If the ConfigMap is deleted, a new list begins, and no
 // earlier copy is treated as newer than the hub.
@@ -38,13 +39,14 @@ const (
 	// lasts is the minimum duration of one epoch. All edits within one epoch look the same. If a backup is made in the
 	// middle of an epoch, edits after the backup in this epoch are not recognised as newer.
 	lasts = 10 * time.Minute
-	// kept is the number of epochs in the list. keptWhileHeld is the number while the hub holds back a copy that a later
-	// state of the hub has written. If the epochs around the time of this write were dropped, the copy would look old. A
-	// ConfigMap has room for about 40,000 epochs.
+	// kept is the number of epochs in the list. keptWhileHeld is the number while the hub leaves a copy alone because a
+	// later state of the hub has written it. If the epochs around the time of that write were dropped, the copy would
+	// count as old and be overwritten. A ConfigMap has room for about 40,000 epochs.
 	kept          = 1000
 	keptWhileHeld = 20000
-	// mostForeign is the maximum number of foreign epochs in memory. It limits the memory, because a member may write any
-	// epoch into its copies. If an epoch is dropped from memory, the ConfigMap is read again.
+	// mostForeign is the maximum number of foreign epochs in memory: epochs in copies that the list of this hub lacks. The
+	// number is limited, because a member may write any epoch into its copies. If an epoch is dropped from memory, the hub
+	// reads the ConfigMap again when it meets the epoch again.
 	mostForeign = 1000
 )
 
@@ -66,8 +68,8 @@ type Keeper struct {
 
 	mu    sync.Mutex
 	known source.Epochs
-	// since is the time at which the newest epoch was first seen. wrote is true if the hub has written to a member since.
-	// inherited is true if the newest epoch was already in the list when this process first read it.
+	// since is the time at which the process first saw the newest epoch. wrote is true if the process has written to a
+	// member since. inherited is true if the newest epoch was already in the list when this process first read the list.
 	since     time.Time
 	wrote     bool
 	inherited bool
@@ -75,8 +77,8 @@ type Keeper struct {
 	failed    time.Time
 	// beginning is held by a call of Use that adds an epoch, so that concurrent calls add only one.
 	beginning sync.Mutex
-	// foreign are epochs that an uncached read of the list did not contain. They are cleared when a new list begins, and
-	// when there are too many.
+	// foreign has the epochs that copies name, but that an uncached read of the list did not find. The map is cleared when
+	// a new list begins, and when it has mostForeign entries.
 	foreign map[source.Epoch]bool
 }
 
@@ -88,8 +90,8 @@ func New(o Options) *Keeper {
 	return &Keeper{options: o, restarted: func() {}, foreign: map[source.Epoch]bool{}}
 }
 
-// OnRestart registers a function that is called when a new list begins, to release copies that are held back. It must
-// be called before Start, and f must not block.
+// OnRestart registers a function that is called when a new list begins. The function lets the hub write copies that it
+// has left alone as newer. It must be called before Start, and f must not block.
 func (k *Keeper) OnRestart(f func()) { k.restarted = f }
 
 // Watch watches the ConfigMap.
@@ -202,8 +204,8 @@ func (k *Keeper) appends() bool {
 	return k.inherited && k.options.Clock.Since(k.failed) >= pace.LookEvery
 }
 
-// Confirm returns the epochs by an uncached read, because the cache may lack an epoch that another replica has just
-// added. If the read does not find the epoch e, later calls for e need no read while e is in the field foreign.
+// Confirm reads the list uncached, because the cache may lack an epoch that another replica has just added. If the list
+// lacks the epoch e, Confirm remembers e in the field foreign, and later calls for e return the cached list.
 func (k *Keeper) Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error) {
 	k.mu.Lock()
 	known, before := k.known, k.foreign[e]
@@ -244,7 +246,8 @@ func (k *Keeper) Start(ctx context.Context) error {
 	return nil
 }
 
-// Look appends an epoch if the newest epoch has lasted long enough.
+// Look adds an epoch if the process has written to a member in the newest epoch, and this epoch is ten minutes old or
+// is from before the start of the process.
 func (k *Keeper) Look(ctx context.Context) error {
 	k.mu.Lock()
 	last, _ := k.known.Last()
@@ -277,8 +280,8 @@ func (k *Keeper) Lead(ctx context.Context) error {
 	return nil
 }
 
-// begin adds an epoch to the list. If the newest epoch is no longer after, another replica has added one, and begin
-// adds none.
+// begin adds an epoch to the list. If after is not nil and is no longer the newest epoch, another replica has added
+// one, and begin adds none.
 func (k *Keeper) begin(ctx context.Context, after *source.Epoch) error {
 	c, err := k.get(ctx)
 	if err != nil || c == nil {
@@ -311,7 +314,7 @@ func (k *Keeper) begin(ctx context.Context, after *source.Epoch) error {
 	return nil
 }
 
-// held reports whether the hub holds back a copy that a later state of the hub has written.
+// held reports whether the hub leaves a copy alone because a later state of the hub has written it.
 func (k *Keeper) held(ctx context.Context) (bool, error) {
 	bindings, err := scopes.Bindings(ctx, k.options.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {

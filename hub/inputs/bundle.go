@@ -18,11 +18,11 @@ import (
 // ConfigMaps is a function that reads a ConfigMap.
 type ConfigMaps func(client.ObjectKey) (*corev1.ConfigMap, error)
 
-// Charts is a function that renders the chart of an operator. The hub must not render a chart for a page: package
-// chart/child says why.
+// Charts is a function that renders the chart of an operator. The hub process must not render a chart itself, because a
+// chart of another author could end the process (package chart/child). The console therefore renders no charts.
 type Charts func(*hubv1.FederatedOperator, ConfigMaps) ([]*unstructured.Unstructured, error)
 
-// Source has the other inputs that determine which objects a bundle has.
+// Source has the functions that the objects of a bundle depend on, besides the bundle itself.
 type Source struct {
 	ConfigMap  ConfigMaps
 	Namespaced bundle.Namespaced

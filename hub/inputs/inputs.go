@@ -64,8 +64,8 @@ func (r Reader) Read(ctx context.Context, object *unstructured.Unstructured, bin
 	return in, err
 }
 
-// referrers returns the objects that need an object, if the decision on the object depends on them. It is nil if they
-// cannot be read.
+// referrers returns the objects that need the object of the binding, if the decision depends on them. The result is nil
+// if these objects cannot be read.
 func (r Reader) referrers(ctx context.Context, binding hubv1.BindingObject) ([]decide.Referrer, error) {
 	if !binding.BindingSpec().Referenced {
 		return nil, nil

@@ -37,7 +37,7 @@ type message struct {
 	body []byte
 }
 
-// tally counts the results of the delivery attempts since the last report.
+// tally counts the results of the delivery attempts since the last write of the sink's status.
 type tally struct {
 	// generation is the spec's generation at the last attempt. It is 0 before the first attempt.
 	generation int64
@@ -215,7 +215,8 @@ func (s *sender) result() (tally, time.Time) {
 	return t, s.reported
 }
 
-// wrote removes the counts of a tally that the status has now.
+// wrote subtracts the counts of a tally that is now in the status from the sender's counts. at is the time of the
+// write.
 func (s *sender) wrote(t tally, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

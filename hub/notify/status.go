@@ -14,7 +14,7 @@ import (
 )
 
 // failsFor is how long the failure of one replica determines the condition, even if other replicas succeed. A replica
-// with waiting messages tries again within this time. A new failure then counts from its own time.
+// that still has messages to send tries again within this time. If it fails again, failsFor begins again.
 const failsFor = 2 * longestAsked
 
 // fold adds the tally of a replica to the status of a sink. It reports whether the status must be written now. last is

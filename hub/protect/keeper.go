@@ -176,7 +176,8 @@ func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, err
 	return again, nil
 }
 
-// merged returns the content to write. If known is false, it also keeps all entries that the ConfigMap has now.
+// merged returns the content to write. known is false while the labels of some objects are not known. In this case
+// merged also keeps all entries that the ConfigMap has now.
 func merged(is, wanted map[string]string, known bool) map[string]string {
 	out := maps.Clone(wanted)
 	if !known {
@@ -202,8 +203,9 @@ func (k *Keeper) wanted() (names map[string]string, known, counted bool) {
 	return now.protected(k.options.Limit, labelled, k.definition), known, counted
 }
 
-// definition returns the name of the CustomResourceDefinition of a kind. For a built-in kind, it returns a name that no
-// CustomResourceDefinition has.
+// definition returns the name that the CustomResourceDefinition of a kind has. It is empty for a kind of the core
+// group, and for a kind that the hub does not serve. For other built-in kinds, it is a name that no
+// CustomResourceDefinition has, such as deployments.apps.
 func (k *Keeper) definition(kind schema.GroupKind) string {
 	if kind.Group == "" {
 		return ""

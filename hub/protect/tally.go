@@ -58,7 +58,7 @@ func copies(b hubv1.BindingObject) int {
 }
 
 // protected returns the content of the ConfigMap: a text for each protected name. definition returns the name of a
-// kind's CustomResourceDefinition; it is empty for a kind without one.
+// kind's CustomResourceDefinition, or an empty name if there is none to protect.
 func (t *tally) protected(limit int, labelled []hubv1.ObjectIdentity, definition func(schema.GroupKind) string) map[string]string {
 	out := map[string]string{}
 	note := func(name string, n int) {

@@ -31,9 +31,9 @@ import (
 )
 
 const (
-	// unusedFor is how long no binding may name a part until it is deleted.
+	// unusedFor is the time after which a part of a revision is deleted if no binding names it.
 	unusedFor = time.Minute
-	// kept is the maximum number of parts in memory.
+	// kept is the maximum number of parts of revisions in memory.
 	kept = 512
 
 	contentKey     = "content"
@@ -55,7 +55,7 @@ type Store struct {
 	Options
 	templates, rules *lru.Cache
 
-	// dropped is true if a binding has stopped naming a part since the last Sweep.
+	// dropped is true if a binding has stopped naming a part of a revision since the last Sweep.
 	dropped atomic.Bool
 
 	mu sync.Mutex
@@ -75,7 +75,7 @@ func New(o Options) *Store {
 
 func secretName(digest string) string { return "revision-" + digest }
 
-// Ensure stores a part. If the part is already stored, it only prevents its deletion.
+// Ensure stores a part of a revision. If the part is already stored, Ensure only prevents its deletion.
 func (s *Store) Ensure(ctx context.Context, p decide.Payload) error {
 	now := s.Clock.Now()
 	s.mu.Lock()

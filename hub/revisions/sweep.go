@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// Lead deletes the parts that no binding names, until ctx ends. Only the leader runs it. It lists the parts when it
-// starts, and after a binding has stopped naming one.
+// Lead deletes the parts of revisions that no binding names, until ctx ends. Only the leader runs it. It lists the
+// parts when it starts, and after a binding has stopped naming one.
 func (s *Store) Lead(ctx context.Context) error {
 	s.dropped.Store(true)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
@@ -35,8 +35,8 @@ func (s *Store) Lead(ctx context.Context) error {
 	return nil
 }
 
-// BindingChanged must be called for every change of a binding. It records whether the binding has stopped naming a
-// part.
+// BindingChanged must be called for every change of a binding. It records whether the binding has stopped naming a part
+// of a revision.
 func (s *Store) BindingChanged(_ context.Context, c changes.Binding) {
 	if c.Before == nil || len(c.Before.BindingSpec().Revisions) == 0 {
 		return
@@ -52,7 +52,7 @@ func (s *Store) hasUnnamed() bool {
 	return len(s.unnamed) > 0
 }
 
-// Sweep deletes the parts that no binding has named for unusedFor. The cache must have all bindings.
+// Sweep deletes the parts of revisions that no binding has named for unusedFor. The cache must have all bindings.
 func (s *Store) Sweep(ctx context.Context) error {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -97,7 +97,8 @@ func (s *Store) named(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
-// isUnused reports whether no binding has named a part for unusedFor, and Ensure was not called for it in this time.
+// isUnused reports whether no binding has named a part of a revision for unusedFor, and Ensure was not called for it in
+// this time.
 func (s *Store) isUnused(digest string) bool {
 	now := s.Clock.Now()
 	s.mu.Lock()

@@ -18,8 +18,8 @@ import (
 // controllerManager is the Lease of a running kube-controller-manager.
 var controllerManager = types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "kube-controller-manager"}
 
-// workloadsFor is how long HubRunsWorkloads uses an answer again. It is also how long the Lease of a controller-manager
-// counts as current after its last renewal.
+// workloadsFor is how long HubRunsWorkloads returns the same result before it reads the hub again. It is also how long
+// the Lease of a controller-manager counts as current after its last renewal.
 const workloadsFor = time.Minute
 
 // HubRunsWorkloads returns a function that returns the result of RunsWorkloads. The result is at most a minute old. If

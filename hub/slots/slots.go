@@ -17,7 +17,7 @@ type Slots struct {
 	shares map[Party]*share // shares of parties that have a slot or wait for one
 }
 
-// Party shares slots with other parties.
+// Party is a user, a namespace or a peer that makes requests. It may use some of the slots.
 type Party struct {
 	Name string
 	// Most is the maximum number of the party's slots.
@@ -35,8 +35,8 @@ func New(atOnce int) *Slots {
 }
 
 // Take waits for a slot, which counts against the limit of each party. giveBack returns the slot. ok is false if ctx
-// ended first. While a caller waits for a slot of one party, it holds the slots of the parties before it in the list.
-// Name the user before the namespace, because other users share the namespace.
+// ended first. Take waits for one party after the other, in the order of the list. While it waits for a later party, it
+// occupies a slot of each earlier one. Name the user before the namespace, because other users share the namespace.
 func (a *Slots) Take(ctx context.Context, parties ...Party) (giveBack func(), ok bool) {
 	var taken []func()
 	giveBack = func() {

@@ -20,8 +20,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// undecided means that the object is missing, but no read can prove that it was deleted. A retry would return the same
-// error.
+// undecided is the error of Live if an object is missing or being deleted, but the hub cannot tell whether a user
+// deleted the object. The CustomResourceDefinition of the object's kind is then missing, is being deleted, or was
+// created again. For an object of a bundle, the Secret with the object's manifest is missing. A retry would return the
+// same error.
 type undecided struct{ why string }
 
 // Error implements error.

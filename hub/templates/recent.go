@@ -20,7 +20,8 @@ const (
 // object one after the other. The cache has two generations. An object that is not used during a whole generation is
 // dropped.
 //
-// The key is the record. Each version of an object has another record, so that a key never changes its meaning.
+// The key of a cached object is its record, which is the compressed object. Each version of an object has another
+// record, so that a key never changes its meaning.
 type recent struct {
 	mu         sync.Mutex
 	young, old map[*record]*unstructured.Unstructured
@@ -50,7 +51,8 @@ func (c *recent) put(r *record, u *unstructured.Unstructured) {
 	c.add(r, u)
 }
 
-// The caller of add and next holds c.mu.
+// add puts an object into the young generation. If this generation is full, add begins a new one. The caller holds
+// c.mu.
 func (c *recent) add(r *record, u *unstructured.Unstructured) {
 	if c.bytes += r.jsonSize; c.bytes > recentBytes {
 		c.next()

@@ -73,7 +73,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// pack returns the record of an object.
+// pack compresses an object into a record.
 func pack(u *unstructured.Unstructured) *record {
 	raw := canonical.Bytes(u.Object)
 	packed := compressor.EncodeAll(raw, make([]byte, 0, len(raw)))

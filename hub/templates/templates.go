@@ -207,8 +207,8 @@ func (s *Store) Retry(ctx context.Context, groups sets.Set[string]) {
 	}
 }
 
-// Get returns a template. It is shared and must not be changed. If Get returns false, the object need not be deleted,
-// see Live.
+// Get returns a template. It is shared and must not be changed. If Get returns false, the object is not in memory, but
+// it may exist on the API server; see Live.
 func (s *Store) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
 	r, ok := s.record(id)
 	if !ok {
@@ -228,7 +228,7 @@ func (s *Store) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 }
 
 // Content returns a number that changes when any part of a template except its status changes. The numbers of different
-// processes cannot be compared. It is 0 if there is no such template.
+// processes cannot be compared. The number is 0 if there is no such template.
 func (s *Store) Content(id hubv1.ObjectIdentity) uint64 {
 	r, ok := s.record(id)
 	if !ok {
@@ -291,7 +291,8 @@ func (s *Store) StateOf(id hubv1.ObjectIdentity) (kindwatch.State, bool) {
 	return s.State(id.GroupKind())
 }
 
-// Watches reports whether the Store reads the objects of a kind in a namespace. It returns true until this is known.
+// Watches reports whether the Store reads the objects of a kind in a namespace. It returns true while this is not
+// known.
 func (s *Store) Watches(gk schema.GroupKind, namespace string) bool {
 	return s.watches.Watches(unversioned(gk), namespace)
 }

@@ -79,10 +79,10 @@ func (t *Tracer) Deletion(object hubv1.ObjectIdentity, uid types.UID) Change {
 	return t.derive(object, uid, "deleted")
 }
 
-// TargetChange returns the change of the hub object that a target of a binding applies. If the target is withdrawn
-// because the object was deleted, it is the deletion. Otherwise it is the newest change of the object. If no object
-// with this UID is known, it is the zero Change. A withdrawal for another reason never appears in the trace of the
-// deletion.
+// TargetChange returns the change of the hub object that a target carries out. A target is the decision of a binding
+// for one cluster. If the target withdraws the copy because the object was deleted, the change is the deletion.
+// Otherwise it is the newest change of the object. If the object with this UID is not known, or is being deleted, the
+// result is the zero Change. A withdrawal for another reason therefore never appears in the trace of the deletion.
 func (t *Tracer) TargetChange(object hubv1.ObjectIdentity, uid types.UID, target *hubv1.BindingTarget, template *unstructured.Unstructured) Change {
 	switch {
 	case t == nil:
@@ -131,7 +131,7 @@ func (c Change) Log(log logr.Logger) logr.Logger {
 	return log.WithValues("trace_id", c.trace.String())
 }
 
-// Step is a step of a change that has ended.
+// Step is one finished step in the handling of a change, such as the decision or a write to one cluster.
 type Step struct {
 	Name         string
 	Began, Ended time.Time
@@ -192,7 +192,8 @@ func (c Change) make(ctx context.Context, s Step) {
 	span.End(trace.WithTimestamp(s.Ended))
 }
 
-// ids generates the IDs of spans. SpanChange gets the IDs of its change. All other spans get random IDs.
+// ids generates the IDs of spans. A span SpanChange gets the IDs that were computed for its change. All other spans get
+// random IDs.
 type ids struct{}
 
 // idsOfRoot is the context key of the Change whose IDs the next span gets.

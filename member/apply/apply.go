@@ -3,9 +3,9 @@
 // It reads the object before a change, checks that it belongs to this hub, and makes the change conditional on the
 // version that was read. If no copy is known on the member, it creates the object without a read, and the server
 // refuses the create if the object exists. If a watch has delivered all data that a read would return, it deletes the
-// copy without a read, at exactly that version. It never changes an object of another hub. It changes an object that no
-// hub manages only if the caller asks to adopt it. Each failure is an Outcome with a reason and a time to retry. The
-// package writes no log.
+// copy without a read. The delete then requires the version that the watch has delivered. The package never changes an
+// object of another hub. It changes an object that no hub manages only if the caller asks to adopt it. Each failure is
+// an Outcome with a reason and a time to retry. The package writes no log.
 //
 // The caller decides the content of the object, whether it may be removed, and how often the hub restores a field that
 // another manager changes.
@@ -122,9 +122,10 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	if in.Mode == hubv1.ApplyReportOnly {
 		return a.report(ctx, t, in, manifest)
 	}
-	// The copy must be read first in three cases. First, some of its fields are left to the member. Second, a deleted copy
-	// must not be created again, which a write at a version would do. Third, the copy was adopted: a new copy must not get
-	// the mark of adoption.
+	// A write without a read creates the copy if it is missing. In three cases the copy must therefore be read first.
+	// First, some fields are left to the member, and their live values are needed. Second, a deleted copy must not be
+	// created again (KeepAway). Third, the copy was adopted, and a newly created copy must not get the annotation of an
+	// adopted copy.
 	if in.Observed != "" && len(in.MemberOwned) == 0 && !in.KeepAway && !in.Adopted {
 		if out, settled := a.applyUnread(ctx, t, in, manifest); settled {
 			return out
@@ -152,9 +153,9 @@ func isSystem(gvk schema.GroupVersionKind, key types.NamespacedName) bool {
 	return hubv1.IsSystemNamespace(key.Namespace)
 }
 
-// applyUnread writes at the last observed version, without a read. settled is false if the object has changed since
-// that version, or if another manager, such as an autoscaler, owns a field with another value. The object must then be
-// read.
+// applyUnread writes on the condition that the object still has the last observed version, without a read. settled is
+// false if the object has changed since that version, or if another manager, such as an autoscaler, owns a field with
+// another value. The caller must then read the object.
 func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
 	after, err := a.write(ctx, t, onVersion(manifest, in.Observed), metav1.ApplyOptions{})
 	switch {
@@ -172,8 +173,8 @@ func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyInte
 // version creates a missing object, and fails with a conflict if the object exists.
 const noVersion = "1"
 
-// createUnread creates an object without a read. settled is false if the object exists, or if the server reports a
-// conflict with a deleted object. The object must then be read.
+// createUnread creates an object without a read. settled is false if the object exists, or if the server reports that
+// it has just been deleted. The caller must then read the object.
 func (a *Applier) createUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
 	out, again := a.create(ctx, t, in, onVersion(manifest, noVersion))
 	return out, !again
@@ -265,7 +266,8 @@ func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, m
 	return out, false
 }
 
-// done returns the outcome for an object that equals the manifest, after a write or without one.
+// done returns the successful outcome for a live object that has the content of the manifest, either after a write or
+// because no write was necessary.
 func (a *Applier) done(in member.ApplyIntent, live *unstructured.Unstructured) member.Outcome {
 	out := seen(applied(hubv1.ReasonApplied, ""), live)
 	out.Hash, _ = content.Hash(a.key, live)

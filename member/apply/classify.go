@@ -26,8 +26,9 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// isGone reports whether the server serves the kind and has no such object. If the kind is not served, the body of the
-// response is not a Status. client-go then makes a 404 with the name of the object.
+// isGone reports whether the error of a request means that the server serves the kind and has no such object. A 404 for
+// a kind that is not served is recognised by its body, which is not a Status: client-go then adds the cause
+// UnexpectedServerResponse to the error.
 func isGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -41,12 +42,14 @@ func isNamespaceMissing(err error) bool {
 	return isGone(err) && s.Details != nil && s.Details.Kind == "namespaces"
 }
 
-// isFieldConflict reports whether other managers own fields of the manifest with other values.
+// isFieldConflict reports whether the server has refused an apply because other managers own some of its fields with
+// other values.
 func isFieldConflict(err error) bool {
 	return apierrors.IsConflict(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
 
-// isChanged reports whether the object has changed since it was read.
+// isChanged reports whether the server has refused a write because the object has changed since the hub read it, or was
+// created meanwhile.
 func isChanged(err error) bool {
 	return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) && !isFieldConflict(err)
 }
@@ -119,8 +122,8 @@ func tooLarge(err error) error {
 	return err
 }
 
-// cause returns why there was no response. It leaves out ports and times, because a message that differs at each
-// attempt would write the row each time.
+// cause returns why there was no response. It leaves out ports and times. Otherwise the message would differ at each
+// attempt, and the row in the binding would be written each time.
 func cause(err error) string {
 	var timeout interface{ Timeout() bool }
 	var op *net.OpError

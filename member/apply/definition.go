@@ -24,8 +24,8 @@ func isDefinition(gk schema.GroupKind) bool {
 }
 
 // definitionKept returns the outcome for a CustomResourceDefinition that must not be deleted now, because the API
-// server would delete all objects of its kind, too. It is nil if there are no objects. If a user creates an object
-// after this check, the object is deleted with the definition.
+// server would delete all objects of its kind, too. The outcome is nil if there are no such objects. If a user creates
+// an object after this check, the object is deleted with the definition.
 func (a *Applier) definitionKept(ctx context.Context, live *unstructured.Unstructured) *member.Outcome {
 	var d apiextensionsv1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &d); err != nil {
@@ -57,8 +57,8 @@ func kept(live *unstructured.Unstructured, format string, args ...any) *member.O
 	return &out
 }
 
-// servedVersion returns a version at which the objects of a definition can be listed, if possible the stored version,
-// which needs no conversion. It is empty if no version is served.
+// servedVersion returns a version at which the objects of a definition can be listed. It prefers the storage version,
+// because objects at this version need no conversion. The result is empty if no version is served.
 func servedVersion(d *apiextensionsv1.CustomResourceDefinition) (version string) {
 	for _, v := range d.Spec.Versions {
 		if v.Served && (version == "" || v.Storage) {

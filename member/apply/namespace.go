@@ -17,9 +17,9 @@ import (
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// makeNamespace creates the namespace that an object needs. If it cannot, the outcome has the reason. It uses a create
-// and not an apply. If an apply had set the OnDemandLabel, a later apply of a Namespace object of the hub would remove
-// it.
+// makeNamespace creates the namespace that an object needs, with the OnDemandLabel, which marks such a namespace. If it
+// fails, ok is false and the outcome has the reason. It sends a create and not an apply, so that no apply of the hub
+// owns the label. Otherwise a later apply of a Namespace object from the hub would remove the label.
 func (a *Applier) makeNamespace(ctx context.Context, name string, in member.ApplyIntent) (out member.Outcome, ok bool) {
 	if !in.CreateNamespace {
 		return refused(hubv1.ReasonNamespaceMissing, member.RetrySlowly,

@@ -26,10 +26,11 @@ const (
 	oursOutdated                 // the copy of an earlier hub object of the same name
 )
 
-// standing compares the hub's label and annotation of a live object with a hub object. The label and the annotation
-// alone are no proof, because operators copy them to the children of an object. The managedFields must show an apply by
-// the hub, too. If the hub's annotation or its entry in managedFields is missing, the object must have the UID of the
-// last confirmed copy, and at least the label or the entry.
+// standing compares the hub's label and owner annotation of a live object with a hub object. The label and the
+// annotation alone are no proof, because operators copy them to the children of an object. The managedFields must also
+// show an apply by the hub. If the annotation or the managedFields entry is missing, the object is still the hub's copy
+// if two conditions hold: it has the UID that the binding records for the copy, and it has the label or the
+// managedFields entry.
 func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectIdentity, ownerUID, confirmed types.UID) standing {
 	label := live.GetLabels()[hubv1.HubLabel]
 	id, uid, err := hubv1.ParseOwner(live.GetAnnotations()[hubv1.OwnerAnnotation])
@@ -101,8 +102,8 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 	p := plan{force: in.FieldConflict != hubv1.FieldConflictReport, drift: a.drift(t, in, manifest, live)}
 	p.adopted = isAdopted(live) || back && in.Orphaned.Adopted || in.Adopted && live.GetUID() == in.ConfirmedUID
 	if !p.force && len(p.drift) > 0 {
-		// Another manager may change a field and then change it back. It still owns the field, and no event reports the end
-		// of the conflict.
+		// The outcome asks for a retry. The other manager may change the value back, but it still owns the field, so that no
+		// event tells the hub that the conflict is over.
 		out := refused(hubv1.ReasonFieldConflict, member.RetrySlowly, "%s", t.conflictText(p.drift))
 		out.Drifted = p.drift
 		return stop(out, live)
@@ -134,8 +135,8 @@ func notAdopted(t target, in member.ApplyIntent, live *unstructured.Unstructured
 	return &out
 }
 
-// notToAdopt returns the outcome if the intent names an object to adopt, but this object must not be adopted. It is
-// then already the hub's copy, or an unmanaged object with another UID. The result is nil in all other cases.
+// notToAdopt is for an intent that names one object to adopt. It returns an outcome if the live object is already the
+// hub's copy, or is an unmanaged object with another UID than the intent names. In all other cases it returns nil.
 func (a *Applier) notToAdopt(t target, in member.ApplyIntent, live *unstructured.Unstructured) *member.Outcome {
 	if in.Adopting == "" {
 		return nil
@@ -158,8 +159,8 @@ func takesBack(in member.ApplyIntent, live *unstructured.Unstructured) bool {
 	return in.Orphaned != nil && live.GetUID() == in.Orphaned.UID
 }
 
-// deleteIt returns the advice to delete an object, for a message. It is empty for a kind whose deletion also deletes
-// other objects.
+// deleteIt returns a text for a message, which advises users to delete an object. The text is empty for a Namespace and
+// a CustomResourceDefinition, because their deletion also deletes other objects.
 func deleteIt(t target) string {
 	if t.gvk.GroupKind() == (schema.GroupKind{Group: definitions.Group, Kind: "CustomResourceDefinition"}) || t.gvk.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		return ""
@@ -193,7 +194,8 @@ func madeOnDemand(live *unstructured.Unstructured) bool {
 		live.GetLabels()[hubv1.OnDemandLabel] != ""
 }
 
-// synced reports whether the object has the wanted digest and the last confirmed content hash.
+// synced reports whether the annotation of the object has the wanted digest, and its content has the hash that the
+// binding records. The digest identifies the manifest and the apply settings of the last write.
 func (a *Applier) synced(in member.ApplyIntent, live *unstructured.Unstructured) bool {
 	if in.Confirmed == "" || live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest {
 		return false
@@ -202,10 +204,11 @@ func (a *Applier) synced(in member.ApplyIntent, live *unstructured.Unstructured)
 	return hash == in.Confirmed
 }
 
-// drift returns the fields that other managers have changed since the last apply. If the copy has an older digest, a
-// field without a manager is treated as new, not as removed. The values of a Secret are not compared with the hub's
-// values. Otherwise a user who may write one of the two Secrets could guess the other one. Instead, if the content hash
-// differs from the last confirmed one, all values are treated as changed.
+// drift returns the fields that other managers have changed since the last apply. A field without a manager either was
+// removed from the copy or is new in the manifest. If the digest annotation shows that the copy was written from
+// another manifest, such a field counts as new. The values of a Secret are not compared with the hub's values: a user
+// who may write the Secret on one side could guess its values on the other side. Instead, if the content hash differs
+// from the recorded one, all values count as changed.
 func (a *Applier) drift(t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured) []member.FieldDrift {
 	if t.secret() {
 		found := drift(in, withoutValues(manifest), withoutValues(live))
@@ -252,8 +255,8 @@ func (t target) conflictText(drift []member.FieldDrift) string {
 	return strings.Join(parts, "; ") + ": change it back, take the field out of the template, or set spec.apply.fieldConflict to Take"
 }
 
-// pausedFor returns the rest of the time for which an annotation pauses the object. It is zero or less if the object is
-// not paused.
+// pausedFor returns how long the hub must still leave the object alone, because an annotation of the object says so.
+// The result is zero or less if the object is not paused.
 func pausedFor(live *unstructured.Unstructured) time.Duration {
 	until, err := time.Parse(time.RFC3339, live.GetAnnotations()[hubv1.PauseAnnotation])
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Prune implements a method of member.Pruner.
+// Prune deletes or orphans one copy that no binding claims. It implements a method of member.Pruner.
 func (a *Applier) Prune(ctx context.Context, in member.PruneIntent) member.Outcome {
 	if a.isHub {
 		return *isTemplate()

@@ -62,8 +62,8 @@ func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, m
 }
 
 // reportSecret does the same as report for a Secret. It compares no values, because the result would reveal whether the
-// hub's values equal the cluster's values. It reports whether the copy still has the last confirmed content hash, and
-// whether the wanted manifest has changed since.
+// hub's values equal the cluster's values. Instead it reports a difference if the copy lacks the recorded content hash,
+// or if the manifest has changed since the last write.
 func (a *Applier) reportSecret(ctx context.Context, t target, in member.ApplyIntent) member.Outcome {
 	live, err := t.read(ctx)
 	switch {
@@ -199,8 +199,8 @@ func merged(under, over map[string]string) map[string]string {
 	return out
 }
 
-// leave returns the manifest for a write to an existing object: at the version that was read, and without fields that
-// are left to the member. scaled are the fields that an autoscaler on the member sets.
+// leave returns the manifest for a write to an existing object. The manifest gets the resourceVersion that was read,
+// and loses the fields that are left to the member. scaled are the fields that an autoscaler on the member sets.
 func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (sent *unstructured.Unstructured, scaled []string) {
 	for _, pointer := range content.Autoscaled(live) {
 		if _, ok, _ := unstructured.NestedFieldNoCopy(manifest.Object, hubv1.PointerKeys(pointer)...); ok {

@@ -8,13 +8,13 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// sourceOf returns the mark on a copy of the hub's state from which the copy was written.
+// sourceOf reads the annotation of a copy that tells from which state of the hub the copy was written.
 func sourceOf(live *unstructured.Unstructured) source.Mark {
 	return source.ParseMark(live.GetAnnotations()[hubv1.SourceAnnotation])
 }
 
-// hubIsOlder returns the outcome for a copy that was written from a later state of the hub than the current one, for
-// example if the hub was restored from a backup. It returns nil for other copies.
+// hubIsOlder returns the outcome for a copy that was written from a later state of the hub than the current one. This
+// happens after the hub was restored from a backup. For other copies it returns nil.
 func hubIsOlder(hub source.State, live *unstructured.Unstructured, whose standing) *member.Outcome {
 	newer := member.Newer{Mark: sourceOf(live), SameObject: whose == ours}
 	if whose != ours && whose != oursOutdated || !hub.Newer(newer.Mark, newer.SameObject) {
@@ -26,8 +26,8 @@ func hubIsOlder(hub source.State, live *unstructured.Unstructured, whose standin
 	return &out
 }
 
-// keepSource keeps the mark of the source on a copy whose content does not change. Otherwise a new mark alone would
-// cause a write.
+// keepSource puts the source annotation of the live copy into the manifest if the content of the copy does not change.
+// Otherwise a new value of this annotation alone would cause a write.
 func keepSource(in member.ApplyIntent, sent, live *unstructured.Unstructured) {
 	mark := sourceOf(live)
 	if mark == (source.Mark{}) || live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest || in.Source.Newer(mark, true) {

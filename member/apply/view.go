@@ -38,7 +38,7 @@ func (a *Applier) View(ctx context.Context, in member.ViewIntent) (*unstructured
 	return live, nil
 }
 
-// Preview makes a dry run of Apply and returns both states.
+// Preview makes a dry run of Apply, and returns the object before and after it.
 func (a *Applier) Preview(ctx context.Context, in member.ApplyIntent) member.Preview {
 	if a.isHub {
 		return member.Preview{Refused: isTemplate()}

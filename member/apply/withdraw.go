@@ -47,9 +47,9 @@ func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is withdrawn", t)
 }
 
-// known reports whether the watch has delivered all data that a read would return. A read is necessary for an adopted
-// copy, for a namespace, because it may have been created on demand, and for a definition, because objects of its kind
-// may exist.
+// known reports whether the watch has delivered all data that a read would return. Three kinds of copies must always be
+// read: an adopted copy, a namespace, because it may have been created on demand, and a CustomResourceDefinition,
+// because objects of its kind may exist.
 func known(in member.WithdrawIntent) bool {
 	seen := in.Seen
 	return seen != nil && seen.UID != "" && seen.ResourceVersion != "" && !seen.Deleting &&
@@ -140,8 +140,9 @@ func (a *Applier) takeAway(ctx context.Context, t target, in member.WithdrawInte
 	return removed(ctx, t, live.GetUID(), left), false
 }
 
-// leftAlone returns the outcome for an object that is not the copy to withdraw, and therefore stays. The outcome has
-// the object's UID, because the watch may deliver the object if it has the hub's label.
+// leftAlone returns the outcome for an object that is not the copy to withdraw, and therefore stays. If the object has
+// the hub's label, the watch goes on delivering it. The outcome therefore has its UID, so that the caller does not wait
+// for its deletion.
 func leftAlone(t target, live *unstructured.Unstructured, whose standing) member.Outcome {
 	why := ""
 	if whose == nobodys && live.GetLabels()[hubv1.HubLabel] != "" {
@@ -178,16 +179,16 @@ func orphanedCopy(t target, in member.WithdrawIntent, live *unstructured.Unstruc
 	return out
 }
 
-// asConfirmed reports whether the object is the last confirmed copy with the confirmed digest. Such an object may be
-// withdrawn although its annotation names an earlier hub object: the hub object may have been deleted and created again
-// while the cluster was unreachable. A write for another hub object would have changed the digest.
+// asConfirmed reports whether the object has the UID and the digest that the binding records for the copy. Such an
+// object may be withdrawn although its annotation names an earlier hub object: the hub object may have been deleted and
+// created again while the cluster was unreachable. A write for another hub object would have changed the digest.
 func asConfirmed(in member.WithdrawIntent, live *unstructured.Unstructured) bool {
 	return confirmedCopy(in, live) && in.ConfirmedDigest != "" &&
 		live.GetAnnotations()[hubv1.DigestAnnotation] == in.ConfirmedDigest
 }
 
-// remove deletes the object with this UID at this version. left is the object in the response if it still waits for
-// finalizers. It is nil if the object is gone.
+// remove deletes the object with this UID at this version. left is the object from the response if the object still
+// waits for finalizers. left is nil if the object is gone.
 func (a *Applier) remove(
 	ctx context.Context, t target, uid types.UID, version string, propagation metav1.DeletionPropagation,
 ) (left *unstructured.Unstructured, err error) {
@@ -227,8 +228,9 @@ func pathOf(gv schema.GroupVersion) string {
 	return "/apis/" + gv.Group + "/" + gv.Version
 }
 
-// removed returns the outcome for a deleted object, which may wait for finalizers. For some kinds, the response
-// contains the object even if it is gone. It then has no deletionTimestamp, and another read decides.
+// removed returns the outcome of a deletion. The object may still wait for finalizers. For some kinds, the response
+// contains the object even if it is gone. If the object in the response has no deletionTimestamp, removed reads it
+// again to find out whether it is gone.
 func removed(ctx context.Context, t target, uid types.UID, left *unstructured.Unstructured) member.Outcome {
 	if left != nil && left.GetDeletionTimestamp() == nil {
 		switch live, err := t.read(ctx); {
@@ -275,8 +277,8 @@ func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstr
 }
 
 // withdrawUnserved returns the outcome for a copy of a kind that the cluster does not serve. If the
-// CustomResourceDefinition of the kind is gone, the copy is gone. A built-in kind, or a kind of an aggregated API
-// server, has no definition that could be read.
+// CustomResourceDefinition of the kind is gone, the copy counts as withdrawn. If the definition exists, the outcome is
+// unserved. It is also unserved for a built-in kind, which has no definition.
 func (a *Applier) withdrawUnserved(ctx context.Context, t target, unserved member.Outcome) member.Outcome {
 	if isBuiltIn(t.gvk.Group) {
 		return unserved

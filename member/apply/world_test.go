@@ -61,10 +61,9 @@ var plurals = map[string]string{
 	"Deployment": "deployments", "ServiceAccount": "serviceaccounts", "CustomResourceDefinition": "customresourcedefinitions",
 }
 
-// resolve returns the resources of the kinds in plurals.
 var key = canonical.Key("k")
 
-// world has a namespace on the member for one test, and an Applier with clients for it.
+// resolve returns the resources of the kinds in plurals, and whether a kind is namespaced.
 func resolve(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	plural, ok := plurals[gvk.Kind]
 	if !ok {
@@ -104,14 +103,14 @@ func definition(kind, plural string) *apiextensionsv1.CustomResourceDefinition {
 // world is one namespace on the member and an Applier for it.
 type world struct {
 	*testing.T
-	admin   dynamic.Interface // intercept, if set, is called with each request of the Applier.
+	admin   dynamic.Interface
 	applier *apply.Applier
 	ns      string
 	// intercept, if set, gets each request of the Applier. If it returns an answer, the request is not sent.
 	intercept func(*http.Request) *answer
 
 	mu    sync.Mutex
-	wrote []string // answer is an HTTP response that the test returns instead of the server's.
+	wrote []string
 }
 
 // answer is the HTTP response that replaces the server's.
@@ -120,7 +119,7 @@ type answer struct {
 	body string
 }
 
-// roundTrip lets intercept answer a request, and fails the test if the hub uses an HTTP method that it must not use.
+// status returns a response with a Status of the API server.
 func status(code int, s metav1.Status) *answer {
 	s.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	s.Status, s.Code = metav1.StatusFailure, int32(code)
@@ -131,7 +130,8 @@ func status(code int, s metav1.Status) *answer {
 	return &answer{code, string(body)}
 }
 
-// as returns an Applier with the credentials of config, for the hub with this UID.
+// roundTrip lets intercept answer a request, and fails the test if the Applier uses an HTTP method that it must not
+// use.
 func (w *world) roundTrip(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	switch r.Method {
 	case http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete:
@@ -164,7 +164,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// as returns an Applier with these credentials for this hub.
+// as returns an Applier with the credentials of config, for the hub with this UID.
 func (w *world) as(config *rest.Config, hub types.UID) *apply.Applier {
 	w.Helper()
 	config = rest.CopyConfig(config)
@@ -182,7 +182,6 @@ func (w *world) as(config *rest.Config, hub types.UID) *apply.Applier {
 	})
 }
 
-// intent returns the intent to apply the widget "web" with these fields in its spec.
 func ignored(schema.GroupVersionKind, *unstructured.Unstructured) {}
 
 func object(gvk schema.GroupVersionKind, ns, name string, fields map[string]any) *unstructured.Unstructured {

@@ -65,7 +65,7 @@ type Finder struct{ client dynamic.Interface }
 // New returns a Finder. Every request of the client has a timeout.
 func New(client dynamic.Interface) *Finder { return &Finder{client: client} }
 
-// Children implements a method of member.Viewer.
+// Children finds the children of each owner. It implements a method of member.Viewer.
 func (f *Finder) Children(ctx context.Context, owners []member.Owner) member.Children {
 	s := &search{ctx: ctx, client: f.client, lists: map[place]map[types.UID][]listed{}, granted: map[string]granted.Rules{}}
 	out := member.Children{Of: map[types.UID][]member.Child{}}
@@ -85,7 +85,7 @@ func (f *Finder) Children(ctx context.Context, owners []member.Owner) member.Chi
 	return out
 }
 
-// search is the state of one call. It lists each kind and namespace only once.
+// search is the state of one call of Children. It lists each kind in each namespace only once.
 type search struct {
 	ctx     context.Context
 	client  dynamic.Interface

@@ -83,8 +83,8 @@ func (s *search) list(p place) map[types.UID][]listed {
 	return found
 }
 
-// page requests one page and calls tell for each object and owner. It returns the token of the next page, which is
-// empty at the end.
+// page requests one page, and calls tell for each listed object once for each of its owners. It returns the token of
+// the next page, which is empty at the end.
 func (s *search) page(p place, options metav1.ListOptions, tell func(owner types.UID, child listed)) (next string, err error) {
 	ctx, done := answer.Keep(s.ctx)
 	defer done()

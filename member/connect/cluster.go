@@ -9,8 +9,8 @@ import (
 
 const userAgent = "hanse-hub"
 
-// Cluster is one connected member, for clients that write to it and watch it. It stays valid when the credentials
-// change. If the member's address changes, the provider makes a new Cluster.
+// Cluster is one connected member, with the client configurations for writes and watches. It stays valid when the
+// credentials change. If the member's address changes, the provider makes a new Cluster.
 type Cluster struct {
 	// Requests is for single reads and writes: every request ends within 10 seconds, and the size of its response is
 	// limited.
@@ -26,8 +26,8 @@ func newCluster(l *line, server, id string) *Cluster {
 	return &Cluster{Requests: requestConfig(l, server), Watches: watchConfig(l, server), ID: id}
 }
 
-// requestConfig returns the client configuration for requests. Its transport is the line, which adds the current
-// credentials to each request.
+// requestConfig returns the client configuration for requests. They go through the line, which is the member's HTTP
+// transport and adds the current credentials to each request.
 func requestConfig(l *line, server string) *rest.Config {
 	config := watchConfig(l, server)
 	config.Transport = l.requestTransport()
@@ -50,7 +50,8 @@ func probeClient(l *line) *http.Client {
 	return &http.Client{Transport: l.probeTransport()}
 }
 
-// engagement is a Cluster that the hub's controllers use. cancel ends the context of this use.
+// engagement is the Cluster that the hub's controllers use at present. cancel ends the context that the controllers got
+// with it.
 type engagement struct {
 	cluster *Cluster
 	line    *line

@@ -1,6 +1,6 @@
-// Package connect keeps the links to the member clusters. It implements member.Links for the hub's controllers, and
-// provides a client configuration for each connected cluster. The only way to a cluster is the member.Connection that
-// it reads from the kubeconfig.
+// Package connect keeps a link to each member cluster. It implements member.Links for the hub's controllers, and
+// provides a client configuration for each connected cluster. It reads the address and credentials of a cluster from
+// its kubeconfig into a member.Connection, and uses nothing else to reach the cluster.
 //
 // Every link is a state machine in its own goroutine. Its context ends with the provider, not with the call that has
 // created the link. Links share no queue and no connection, and hold no lock during I/O. A cluster that hangs therefore
@@ -13,7 +13,8 @@
 //     Existing clients then use the new credentials; a new address makes a new Cluster.
 //   - If the address leads to another cluster, the link ends at once, and all requests of existing clients fail.
 //
-// Callers write the status of MemberClusters, detect clusters that are joined twice, and choose which kinds to watch.
+// This package does not write the status of MemberClusters, does not detect clusters that are joined twice, and does
+// not choose which kinds to watch. The callers of this package do these tasks.
 package connect
 
 import (
@@ -88,13 +89,13 @@ func defaultTo(d *time.Duration, value time.Duration) {
 	}
 }
 
-// LookFor sets the function that returns the kinds to discover on each cluster. It returns nil while the kinds are not
-// known. The caller calls Look when they are known. LookFor must be called before Ensure.
+// LookFor sets the function kinds, which returns the kinds to discover on each cluster. kinds returns nil while these
+// kinds are not known. The caller calls Look when they are known. LookFor must be called before Ensure.
 func (p *Provider) LookFor(kinds func() []schema.GroupKind) { p.options.kinds = kinds }
 
-// OnChange registers a function. It is called when a field of a cluster's State other than LastHeard has changed, and
-// when the link of a cluster is removed. The provider holds no lock during the call, and the function must not block.
-// OnChange must be called before Start.
+// OnChange registers a function. The provider calls it when a field of a cluster's State other than LastHeard has
+// changed, and when the link of a cluster is removed. The provider holds no lock during the call, and the function must
+// not block. OnChange must be called before Start.
 func (p *Provider) OnChange(f func(cluster string)) { p.listeners = append(p.listeners, f) }
 
 // Start connects all links, including links that are added later, and calls engage with each connected cluster. It
@@ -119,7 +120,7 @@ func (p *Provider) Start(ctx context.Context, engage Engage) error {
 	return nil
 }
 
-// Ensure implements member.Links. It may be called before Start.
+// Ensure creates or updates the link of a cluster; see member.Links. It may be called before Start.
 func (p *Provider) Ensure(cluster string, kubeconfig []byte, expectedID string) {
 	to, r := parseKubeconfig(kubeconfig)
 	w := want{to: to, fault: r, expectedID: expectedID}
@@ -165,7 +166,8 @@ func (p *Provider) forget(l *link) {
 	}
 }
 
-// Remove implements member.Links. After Remove, every request of the cluster's existing clients fails.
+// Remove ends the link of a cluster; see member.Links. After Remove, every request of the cluster's existing clients
+// fails.
 func (p *Provider) Remove(cluster string) {
 	if p.drop(cluster) {
 		p.changed(cluster)

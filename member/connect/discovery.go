@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// looksAgain are the times of several reads after a change of a CustomResourceDefinition, because discovery shows the
-// change late. Without a change, the hub reads which kinds a cluster serves when its link becomes ready, after Look,
-// and every 10 minutes.
+// looksAgain are the delays after which the hub reads the served kinds of a cluster again when a
+// CustomResourceDefinition has changed. Several reads are necessary because discovery shows the change late. Without a
+// change, the hub reads the served kinds when the link becomes ready, after Look, and every 10 minutes.
 var looksAgain = []time.Duration{0, time.Second, 3 * time.Second}
 
 const looksSeldom = 10 * time.Minute
@@ -46,7 +46,8 @@ type servedRead struct {
 	err    error
 }
 
-// soon schedules reads within the next seconds, in addition to the scheduled ones.
+// soon schedules reads within the next seconds, at the first delays in looksAgain. times is the number of these reads.
+// Reads that were scheduled for a later time are dropped.
 func (d *discovery) soon(times int) {
 	now := time.Now()
 	last := now.Add(looksAgain[len(looksAgain)-1])

@@ -41,8 +41,8 @@ const (
 	maxNames     = 4096 // of resources while nodes are read; further names are ignored
 )
 
-// readFacts returns the known facts, updated. If a part of the facts cannot be read, it keeps the earlier values of
-// this part and returns an error.
+// readFacts reads the facts of the cluster. known are the facts from the last read. If a part of the facts cannot be
+// read, the result keeps the known values of this part, and readFacts also returns an error.
 func readFacts(ctx context.Context, l *line, server string, known member.Facts) (member.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
@@ -207,7 +207,7 @@ func (s *nodeSum) facts() member.Facts {
 	return f
 }
 
-// labelValue returns the value of a label. It is empty if the label is missing or its value is invalid.
+// labelValue returns the value of a label. The result is empty if the label is missing or has an invalid value.
 func labelValue(n *node, label string) string {
 	value := n.Metadata.Labels[label]
 	if len(value) > validation.LabelValueMaxLength || len(validation.IsValidLabelValue(value)) > 0 {

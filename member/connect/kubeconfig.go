@@ -27,8 +27,8 @@ func invalid(format string, args ...any) *fault {
 }
 
 // parseKubeconfig returns the connection that the current context of a kubeconfig describes. It ignores other contexts.
-// The administrator of the member writes the file, so that the hub does not trust it. The hub must not run a program,
-// read a file, impersonate another identity or trust an unknown server because of it.
+// The administrator of the member writes the file, so the hub does not trust it. The file must not cause the hub to run
+// a program, read another file, impersonate another identity or trust an unknown server.
 func parseKubeconfig(data []byte) (member.Connection, *fault) {
 	config, err := clientcmd.Load(data)
 	if err != nil { // the error text may quote the file

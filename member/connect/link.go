@@ -13,8 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// link is the connection to one cluster. Its methods may be called from any goroutine. The goroutine of run and the
-// goroutines that it starts send requests to the cluster. They hold no lock meanwhile.
+// link is the connection to one cluster. Its methods may be called from any goroutine. Only the goroutine of run, and
+// goroutines that it starts, send requests to the cluster. They hold no lock during a request.
 type link struct {
 	name    string
 	options Options

@@ -49,8 +49,9 @@ func (r *runner) readiness() judgement {
 	return judgement{metav1.ConditionUnknown, hubv1.ReasonConnecting, underWay}
 }
 
-// away returns the condition of an unreachable cluster. Its message has the last time at which the cluster answered.
-// The message for a cluster that answers has no time, because the time would change with every probe.
+// away returns the condition for a probe or connection attempt that failed. If the cluster did not answer, the message
+// has the last time at which the hub heard from it. If the cluster answered, the message has no time, because the time
+// would change with every probe.
 func (r *runner) away(v verdict) judgement {
 	message := v.message
 	if !v.answered && !r.lastHeard.IsZero() {

@@ -106,7 +106,7 @@ func (r *runner) step(ctx context.Context) time.Duration {
 	return r.untilDue()
 }
 
-// pending is true while the newest kubeconfig is valid and not in use.
+// pending reports whether the newest kubeconfig is valid but not yet in use.
 func (r *runner) pending() bool {
 	return r.wanted.fault == nil && (r.inUse == nil || r.inUse.to != r.wanted.to)
 }
@@ -133,7 +133,8 @@ func (r *runner) untilDue() time.Duration {
 	return time.Until(next)
 }
 
-// tryCandidate opens a session with the newest kubeconfig and probes it. The session in use stays open meanwhile.
+// tryCandidate opens a session with the newest kubeconfig, and probes the cluster through it. A session is a set of
+// credentials with its network connections. The session in use stays open meanwhile.
 func (r *runner) tryCandidate(ctx, attempt context.Context) {
 	s, err := openSession(r.wanted.to, r.inUse, r.link.options.Proxy)
 	if err != nil {
@@ -165,8 +166,9 @@ func (r *runner) discard(s *session) {
 	}
 }
 
-// verdictOn judges the result of a probe. bad is false if the session works. If it does not work, lastHeard becomes the
-// time of the last event of another watch, unless another cluster may have sent this event.
+// verdictOn judges the result of a probe. bad is false if the probe succeeded. lastHeard then becomes the present time.
+// After a failed probe, lastHeard becomes the time of the last event of another watch through the link, unless the
+// probe found another cluster at the address.
 func (r *runner) verdictOn(id string, err error, to member.Connection) (v verdict, bad bool) {
 	expected := cmp.Or(r.wanted.expectedID, r.facts.latest.ClusterID)
 	switch {
@@ -199,9 +201,9 @@ func (r *runner) candidateFailed(v verdict) {
 	}
 }
 
-// use makes the session the current one. If the address is the same, existing clients of the cluster use the new
-// session. If it differs, use makes a new Cluster. Running requests of the old Cluster may continue until their
-// timeout.
+// use makes the given session the current one. A session is a set of credentials with its network connections. If the
+// server address is unchanged, existing clients of the cluster use the new session. Otherwise use makes a new Cluster.
+// Running requests of the old session may continue until their timeout.
 func (r *runner) use(ctx context.Context, s *session, l *line, id string) error {
 	if r.engaged != nil && r.inUse.to.Server == s.to.Server {
 		r.engaged.line.session.Store(s)

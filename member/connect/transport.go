@@ -164,7 +164,8 @@ func openSession(to member.Connection, before *session, proxy proxyFunc) (*sessi
 	return &session{to: to, credential: known, pool: p}, nil
 }
 
-// line is the transport of a cluster's clients. The clients stay valid when the session of the line changes.
+// line is the HTTP transport of a cluster's clients. It sends requests with the credentials and connections of its
+// session. When the credentials change, the line gets another session, and the clients stay valid.
 type line struct {
 	session atomic.Pointer[session]
 	share   *answer.Budget // memory limit for the answers of the cluster
@@ -183,8 +184,8 @@ func newLine(s *session) *line {
 	return l
 }
 
-// tooLarge records a response that exceeded a limit. While such responses come, the first one stays recorded, so that
-// the message does not change. It is dropped after largeFor without another one.
+// tooLarge records a response that exceeded a limit. While more such responses come, the first one stays recorded, so
+// that the message does not change. The record is dropped if no such response comes for the time largeFor.
 func (l *line) tooLarge(what string, err error) {
 	l.mu.Lock()
 	first := l.large == ""
@@ -199,7 +200,7 @@ func (l *line) tooLarge(what string, err error) {
 	}
 }
 
-// lastTooLarge returns the name of a response that exceeded a limit within the last largeFor. It is empty if none did.
+// lastTooLarge names a response that exceeded a limit within the last largeFor. The result is empty if there was none.
 func (l *line) lastTooLarge() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,8 +236,8 @@ func (l *line) probeTransport() http.RoundTripper { return &lineTransport{line: 
 type lineTransport struct {
 	line    *line
 	watches bool
-	// counts is true if events of this watch set line.delivered. It is false for the watch of a probe, because the result
-	// of the probe is judged first.
+	// counts is true if an event of this watch sets line.delivered. It is false for the watch of a probe. The event of
+	// that watch may come from another cluster, and only the judgement of the probe shows this.
 	counts bool
 }
 

@@ -137,7 +137,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &timeout) && timeout.Timeout())
 }
 
-// rootCause returns the innermost text of an error: without the URL, which the message names elsewhere, and without the
+// rootCause returns the innermost text of an error. It leaves out the URL, which the message names elsewhere, and the
 // local port, which differs each time.
 func rootCause(err error) string {
 	var op *net.OpError

@@ -56,7 +56,8 @@ func (e entry) isOurs() bool {
 }
 
 // WithoutOurs returns the entries of other managers. It removes every entry with the hub's manager name, whatever its
-// operation and subresource, because a namespace that was created on demand has an Update entry.
+// operation and subresource. The hub's entry may have the operation Update, because the hub makes namespaces by a
+// create.
 func WithoutOurs(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == hubv1.FieldManager })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// UnknownManager replaces the name of a manager if the manager of a field is not known. The field was removed, or its
-// manager has left no entry.
+// UnknownManager stands for the manager of a field that has changed, if no entry of managedFields names a manager of
+// the field. Either the field was removed, or its manager has left no entry.
 const UnknownManager = "unknown"
 
 const mostDrifts = 3
@@ -56,7 +56,7 @@ type owner struct {
 	set  *fieldpath.Set // nil if it owns none
 }
 
-// below returns the owners of fields below a path element, each with these fields.
+// below returns the managers that own fields below a path element. Each of them has only its fields below this element.
 func below(at []owner, pe fieldpath.PathElement) []owner {
 	out := make([]owner, 0, len(at))
 	for _, o := range at {
@@ -105,8 +105,8 @@ func (d *drifts) element(path fieldpath.Path, pe fieldpath.PathElement, want, ha
 	}
 }
 
-// items compares two lists. If a manager owns items by key or by value, it compares item by item. Otherwise it compares
-// the lists as whole values.
+// items compares two lists. If a manager owns items by key or by value, the lists are compared item by item. Otherwise
+// they are compared as whole values.
 func (d *drifts) items(path fieldpath.Path, pe fieldpath.PathElement, want, have []any, at []owner) {
 	inside := below(at, pe)
 	keys, byValue := shape(inside)
@@ -130,7 +130,9 @@ func (d *drifts) items(path fieldpath.Path, pe fieldpath.PathElement, want, have
 	}
 }
 
-// shape returns how managers address the items of a list: by these key fields, by value, or not at all.
+// shape returns how managers address the items of a list. If they use key fields, keys has the names of these fields.
+// If they use the whole value of an item, byValue is true. If keys is empty and byValue is false, the list is owned as
+// a whole.
 func shape(at []owner) (keys []string, byValue bool) {
 	for _, o := range at {
 		for pe := range o.set.Members.All() {

@@ -19,8 +19,8 @@ type element struct {
 	below  map[string]any // nil if there are none
 }
 
-// readElement reads one entry of the maps in fieldsV1. known is false for an entry of an unknown kind, or one that is
-// not a path element. ok is false if the entry cannot be read.
+// readElement reads one entry of the maps in fieldsV1. known is false if the entry is not a path element, such as ".",
+// or has an unknown prefix. ok is false if the entry cannot be read.
 func readElement(raw string, value any) (e element, known, ok bool) {
 	if raw == "." {
 		return element{}, false, true
@@ -116,7 +116,8 @@ func textOf(pe fieldpath.PathElement) string {
 	return ""
 }
 
-// compareElements compares two path elements in the order of package fieldpath: by their kind, and numbers by value.
+// compareElements compares two path elements in the order of package fieldpath: first fields, then keys, values and
+// indices. Two numbers are compared as numbers, not as texts.
 func compareElements(a, b element) int {
 	if c := cmp.Compare(strings.IndexByte(kinds, a.raw[0]), strings.IndexByte(kinds, b.raw[0])); c != 0 {
 		return c

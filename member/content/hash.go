@@ -17,9 +17,9 @@ import (
 // changes these values. It does not change if other managers change their own fields. It is the same for the response
 // to an apply and for a watch event. isOurs is false if managedFields has no entry of the hub that can be parsed.
 //
-// Below the last element of an owned path, the whole value is hashed. Without a schema, an atomic value looks like a
-// map or list that the hub has applied empty, and to which other clients add items. If they add an item, the hash
-// changes, which costs one apply that changes nothing.
+// At the end of an owned path, the whole live value is hashed. managedFields do not tell whether this value is atomic,
+// or is a map or list that the hub applied empty. Other clients may add items to such a map or list. The hash then
+// changes, and the hub sends one apply that changes nothing.
 //
 // The hash of a Secret is an HMAC with the key. Without a key, a reader of the binding's rows could guess the values.
 //
@@ -81,8 +81,8 @@ func (d *digest) free() {
 	digests.Put(d)
 }
 
-// write adds every field that the hub owns, and then the fields below it, both in the order of package fieldpath. It
-// returns false if a path element cannot be parsed.
+// write adds every field that the hub owns to the hash, and then the fields below it, both in the order of package
+// fieldpath. It returns false if a path element cannot be parsed.
 func (d *digest) write(fields map[string]any, live any) bool {
 	from, ok := len(d.elements), false
 	if d.elements, ok = appendElements(d.elements, fields); !ok {

@@ -14,10 +14,10 @@ import (
 )
 
 // LeaveToMember changes a manifest so that its apply leaves the fields at the JSON pointers as they are in the live
-// object. A field gets its live value if only the hub owns it, or if a value above it is owned as a whole. Otherwise
-// the server would remove it, because its owner no longer sends it. All other such fields are removed from the
-// manifest, so that the hub no longer owns them. The manifest is changed in place, and must not share data with other
-// objects.
+// object. Two groups of fields get their live value in the manifest: fields that only the hub owns, and fields inside a
+// value that is owned as a whole. The server would remove these fields if the manifest lacked them. All other fields at
+// the pointers are removed from the manifest, so that the hub no longer owns them. The manifest is changed in place,
+// and must not share data with other objects.
 func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string) {
 	if len(pointers) == 0 {
 		return
@@ -79,8 +79,8 @@ func lookup(from map[string]any, steps []string) (any, bool) {
 	return value, there && err == nil
 }
 
-// descend returns the part of a set below the steps. It is nil if the set has no path below them. whole is true if the
-// set contains the path of the steps itself, and none below it.
+// descend returns the paths of a set that lie below the given steps, or nil if there are none. whole is true if the set
+// contains the path of the steps itself, but no path below it.
 func descend(set *fieldpath.Set, steps []string) (below *fieldpath.Set, whole bool) {
 	for i, s := range steps {
 		next, ok := set.Children.Get(field(s))

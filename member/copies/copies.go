@@ -65,7 +65,7 @@ type listing struct {
 	most int
 	keep func(member.Copy) (bool, error)
 	out  member.Copies
-	// failed is the error that keep returned. It ends the listing.
+	// failed is the error that the caller's function keep returned. It ends the listing.
 	failed error
 }
 
@@ -79,7 +79,7 @@ func (l *listing) full() bool { return len(l.out.Copies) >= l.most }
 
 func (l *listing) late() bool { return l.ctx.Err() != nil }
 
-// Copies implements a method of member.Pruner.
+// Copies lists the copies on the member for which keep returns true. It implements a method of member.Pruner.
 func (c *Lister) Copies(ctx context.Context, most int, keep func(member.Copy) (bool, error)) (member.Copies, error) {
 	l := &listing{ctx: ctx, most: most, keep: keep}
 	kinds, err := c.kinds(l)

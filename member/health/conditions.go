@@ -93,8 +93,9 @@ func byStatedErrors(status map[string]any) (v Verdict, judged bool) {
 	return Verdict{}, false
 }
 
-// role returns what a condition type tells about objects of the kind. If a printer column shows the condition as the
-// state of the object, the role is roleWhole.
+// role returns what a condition type tells about objects of the kind. A condition that a printer column shows as the
+// state of the object gets the role roleWhole: it describes the whole object. rolePart is for a condition that
+// describes only a part.
 func (r reader) role(kind string) role {
 	says := words.condition(r.kind, kind).says
 	shown := slices.ContainsFunc(r.Columns, func(column Column) bool { return column.Condition == kind })
@@ -113,10 +114,11 @@ type reader struct {
 // conditionsSay is the result of reading all conditions of an object.
 type conditionsSay struct {
 	verdict Verdict
-	// judged is false if no condition affects the health. whole is true if a condition with roleWhole is True. sound is
-	// true if a condition with roleWhole or rolePart is True.
+	// judged is false if no condition affects the health. A condition with roleWhole describes the whole object, and one
+	// with rolePart describes a part. whole is true if a condition with roleWhole is True. sound is true if a condition
+	// with either role is True.
 	judged, whole, sound bool
-	// unread has the conditions whose type is not in the vocabulary and whose status is not True.
+	// unread has the conditions whose type is not in vocabulary.yaml and whose status is not True.
 	unread []string
 }
 
@@ -161,13 +163,14 @@ func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) c
 	return say
 }
 
-// noteTrue records the role of a condition that is True.
+// noteTrue records that a condition with this role is True.
 func (s *conditionsSay) noteTrue(is role) {
 	s.whole = s.whole || is == roleWhole
 	s.sound = s.sound || is == roleWhole || is == rolePart
 }
 
-// end records that the object has run to completion. Its pending conditions then do not affect its health.
+// end records that the object has run to completion. A condition that means Progressing then no longer affects its
+// health.
 func (s *conditionsSay) end() {
 	s.whole, s.sound = true, true
 	if s.verdict.Health == hubv1.HealthProgressing {
@@ -175,8 +178,8 @@ func (s *conditionsSay) end() {
 	}
 }
 
-// counting returns a function that reports whether a condition affects the health. Conditions with rolePart affect it
-// only if no condition has roleWhole.
+// counting returns a function that reports whether a condition affects the health. A condition that describes a part of
+// the object (rolePart) affects the health only if no condition describes the whole object (roleWhole).
 func (r reader) counting(conditions []condition) func(condition) bool {
 	whole := slices.ContainsFunc(conditions, func(c condition) bool { return r.role(c.kind) == roleWhole })
 	return func(c condition) bool {
@@ -191,8 +194,8 @@ func (r reader) counting(conditions []condition) func(condition) bool {
 }
 
 // outdated reports whether a condition that affects the health belongs to an older generation. The other conditions may
-// then belong to the older spec, too. If neither the status nor these conditions have a generation, the generations of
-// all other conditions decide.
+// then belong to the older spec, too. If neither the status nor the conditions that affect the health have a
+// generation, outdated looks at the generations of the other conditions instead.
 func outdated(obj *unstructured.Unstructured, conditions []condition, generation int64, counts func(condition) bool) (v Verdict, old bool) {
 	dated := ownObservedGeneration(obj) >= 0 || slices.ContainsFunc(conditions, func(c condition) bool { return c.observed >= 0 && counts(c) })
 	for _, c := range conditions {
@@ -266,7 +269,7 @@ func contains(parts []string, reason string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(reason, part) })
 }
 
-// rank orders conditions: failures first, then all others by the position of their type in the vocabulary.
+// rank orders conditions: failures first, then all others by the position of their type in vocabulary.yaml.
 func (r reader) rank(kind string) int {
 	m := words.condition(r.kind, kind)
 	if m.says == roleFailure {

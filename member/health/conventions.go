@@ -39,7 +39,7 @@ type Column struct {
 // maxColumns is the maximum number of printer columns that are used.
 const maxColumns = 8
 
-// ReadConventions derives the conventions of one version of a custom resource from its definition.
+// ReadConventions derives the conventions for one version of a custom resource from its CustomResourceDefinition.
 func ReadConventions(crd *apiextensionsv1.CustomResourceDefinition, version string) Conventions {
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 	if i < 0 {

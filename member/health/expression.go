@@ -11,7 +11,7 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// Reasons of verdicts by an Expression.
+// Reasons of a verdict that an Expression gives.
 const (
 	ReasonByExpression     = "HealthExpression"
 	ReasonExpressionFailed = "HealthExpressionFailed"
@@ -22,12 +22,13 @@ const (
 type Settings struct {
 	// Expression judges the object instead of the conventions. It is nil if the placement has no expression.
 	Expression *Expression
-	// Paths are JSON pointers to the status fields that the placement's reducers merge.
+	// Paths are JSON pointers to the status fields that the placement merges by its reducers, such as Sum.
 	Paths []string
 }
 
 // Assess judges an object by the expression of its placement. Without an expression it uses the conventions of its
-// kind. An expression never judges a Secret, because its result could reveal the values.
+// kind, which tell how to read the status. An expression never judges a Secret, because its result could reveal the
+// values.
 func (s *Settings) Assess(obj *unstructured.Unstructured, c Conventions) Verdict {
 	if s == nil || obj == nil || hubv1.IsSecret(obj.GroupVersionKind().GroupKind()) {
 		return assess(obj, c, nil)
@@ -35,7 +36,7 @@ func (s *Settings) Assess(obj *unstructured.Unstructured, c Conventions) Verdict
 	return assess(obj, c, s.Expression)
 }
 
-// Project returns the projection of a status, which includes the fields at Paths.
+// Project returns the parts of a status that the hub keeps (the projection), which include the fields at Paths.
 func (s *Settings) Project(status map[string]any) []byte {
 	if s == nil {
 		return Project(status)
@@ -70,8 +71,8 @@ func Compile(text string) (*Expression, error) {
 	return &Expression{compiled: compiled, err: err}, err
 }
 
-// judge evaluates the expression. If a condition of the object belongs to an older generation, it does not, because the
-// other conditions may also belong to the older spec.
+// judge evaluates the expression. If a condition of the object belongs to an older generation, judge returns
+// Progressing instead. The other conditions may then also belong to the older spec.
 func (e *Expression) judge(obj *unstructured.Unstructured, generation int64, c Conventions) Verdict {
 	r := reader{kind: obj.GroupVersionKind().GroupKind(), Conventions: c}
 	if say := r.byConditions(obj, generation); say.verdict.Reason == ReasonGenerationNotObserved {

@@ -1,5 +1,5 @@
-// Package health judges one member object and projects its status. It uses only the object and its kind's definition:
-// no client, no clock, no state.
+// Package health judges one member object and projects its status. The result depends only on the object and the
+// definition of its kind. The package has no client, no clock and no state.
 //
 // Assess judges built-in kinds by kstatus. It judges custom resources by kstatus' generic rules and by conventions. Of
 // the following parts of the status, the one with the worst health decides:
@@ -11,8 +11,8 @@
 //
 // An object without a status is Progressing if its kind has a status, because its operator has not processed it yet. If
 // the package understands no part of the status, the object is Unknown, never Healthy. vocabulary.yaml has the known
-// words, which hub/rollup uses, too. Kinds with a status that no controller writes are listed by name. If the spec
-// pauses an object, its current status is judged, although it may belong to an older generation.
+// words; package hub/rollup uses them, too. Kinds with a status that no controller writes are listed by name in
+// silent.go. If the spec pauses an object, its current status is judged, although it may belong to an older generation.
 //
 // An object is Degraded only if its status reports a failure. Pods that are not ready are not a failure. A status looks
 // the same while pods start, while they roll out, and after some were lost. Only the time distinguishes these cases,
@@ -65,10 +65,11 @@ var (
 	job = schema.GroupKind{Group: "batch", Kind: "Job"}
 )
 
-// Assess judges an object by the conventions of its kind.
+// Assess judges an object by the conventions of its kind, which tell how to read the status.
 func Assess(obj *unstructured.Unstructured, c Conventions) Verdict { return assess(obj, c, nil) }
 
-// assess judges an object by the expression. If e is nil, it uses the conventions.
+// assess judges an object by the expression. If e is nil, it uses the conventions c, which tell how to read the status
+// of the kind.
 func assess(obj *unstructured.Unstructured, c Conventions, e *Expression) Verdict {
 	switch {
 	case obj == nil || obj.Object == nil:
@@ -195,9 +196,9 @@ func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generat
 	return worst
 }
 
-// notUnderstood returns the verdict for a status that is not understood. Its message names a word that the vocabulary
-// lacks, or else the conditions and fields. It quotes only values that a projection keeps, so that a heartbeat does not
-// change it.
+// notUnderstood returns the verdict for a status that is not understood. Its message names a word that vocabulary.yaml
+// lacks, or else the conditions and fields. The message quotes no value that changes often, such as a time. Otherwise
+// each heartbeat of the operator would change the message.
 func notUnderstood(obj *unstructured.Unstructured, unread string) Verdict {
 	seen := []string{unread}
 	if unread == "" {

@@ -163,7 +163,8 @@ func entryOf(m map[string]any, depth int) (entry map[string]any, named, mergeabl
 	return entry, named, mergeable
 }
 
-// keyOf returns the value of a field that identifies an item of a list. It is nil if the field does not identify one.
+// keyOf returns the value of a field that identifies an item of a list. The result is nil if the field does not
+// identify an item.
 func keyOf(name string, value any) any {
 	if !IsKey(name) {
 		return nil

@@ -71,7 +71,8 @@ func ofStrings(kept map[string]any) []loss {
 	return inOrder(fields(kept, "", nil, func(v any) bool { _, ok := v.(string); return ok }))
 }
 
-// ofNested removes nested maps and lists, the largest first. It removes lists that are null last.
+// ofNested removes nested maps and lists, the largest first. A list that was too large, and whose value is therefore
+// null, goes last.
 func ofNested(kept map[string]any) []loss {
 	return inOrder(slices.DeleteFunc(topLevel(kept, func(v any) bool {
 		switch v.(type) {

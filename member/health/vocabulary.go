@@ -95,7 +95,7 @@ const (
 	roleNothing  role = "Nothing"
 )
 
-// roles are the valid values of the field `says` in the vocabulary.
+// roles are the valid values of the field `says` in vocabulary.yaml.
 var roles = []role{roleFailure, roleWhole, rolePart, roleUnderway, roleAttempt, roleEnded, roleNotice, roleNothing}
 
 // stopped is the meaning of a word for an object that does not run. Such an object is healthy only if its spec stops
@@ -114,8 +114,8 @@ const (
 
 var polarities = []Polarity{Neither, GoodWhenTrue, GoodWhenFalse}
 
-// typeMeaning is the meaning of a condition type, with its position in the vocabulary. Conditions are shown in this
-// order.
+// typeMeaning is the meaning of a condition type, with the position of the type in vocabulary.yaml. Conditions are
+// shown in this order.
 type typeMeaning struct {
 	says    role
 	refuses bool
@@ -126,8 +126,8 @@ type typeMeaning struct {
 // words is the vocabulary in use.
 var words = mustRead(vocabularyText)
 
-// mustRead parses the built-in text. It panics on an error, because the text is part of the program and every test
-// would fail.
+// mustRead parses the built-in text. It panics on an error. This cannot happen in a released program, because the text
+// is compiled in and every test would fail.
 func mustRead(text []byte) *vocabulary {
 	v, err := readVocabulary(text)
 	if err != nil {
@@ -264,7 +264,7 @@ func (v *vocabulary) meanings(gk schema.GroupKind) map[string]map[string]hubv1.H
 	return out
 }
 
-// wordSays returns the health that a word means. It is empty if the vocabulary does not have the word.
+// wordSays returns the health that a word means. The result is empty if vocabulary.yaml lacks the word.
 func wordSays(word string) hubv1.Health {
 	if i, ok := words.ranks[word]; ok {
 		return words.Words[i].Says

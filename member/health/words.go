@@ -15,9 +15,9 @@ import (
 // longestPhase is the maximum length of a text that is read as a phase. A longer text is written for people.
 const longestPhase = 128
 
-// judgeWord returns the health that a phase means. It is empty if the phase is not known. If the phase has several
-// words, a word of failure at any position means Degraded. Otherwise only the first word is read, and only if it means
-// progress.
+// judgeWord returns the health that a phase means. The result is empty if the phase is not known. If the phase has
+// several words, a word of failure at any position means Degraded. Otherwise only the first word is read, and only if
+// it means progress.
 func judgeWord(text string, paused bool) hubv1.Health {
 	word := letters(text)
 	says := wordSays(word)
@@ -59,12 +59,12 @@ func tellsFailure(word string) bool {
 	return strings.Contains(word, "failed") || strings.Contains(word, "failure") || strings.Contains(word, "error") || strings.Contains(word, "unrecoverable")
 }
 
-// said is a value that may show the health: of a status field, or of a printer column.
+// said is the value of a status field or a printer column that may show the health.
 type said struct {
 	name  string // name of the field or of the column
 	value any
-	// guessed is true if the field was chosen only because its name resembles the name of a phase. If the vocabulary lacks
-	// the word in such a field, the field is ignored.
+	// guessed is true if the field was chosen only because its name resembles the name of a phase. If vocabulary.yaml
+	// lacks the word in such a field, the field is ignored.
 	guessed bool
 	// means are the words that the kind defines for the field.
 	means map[string]hubv1.Health
@@ -74,15 +74,15 @@ type said struct {
 type wordsSay struct {
 	verdict Verdict
 	judged  bool
-	// well is true if a word means Healthy. unread is a word that the vocabulary lacks. It is empty if all words are
+	// well is true if a word means Healthy. unread is a word that vocabulary.yaml lacks. It is empty if all words are
 	// known.
 	well   bool
 	unread string
 }
 
-// byWords judges phases, states, healths, the printer columns of the kind, and fields with similar names.
-// conditionsSpeak is true if a condition affects the health. A phase that means progress is then ignored. A phase that
-// means failure, and a field whose name contains health or sync, still count.
+// byWords judges the words in a status: phases, states, healths, the printer columns of the kind, and fields with
+// similar names. conditionsSpeak is true if a condition affects the health. In this case a phase that means progress is
+// ignored. A phase that means failure, and a field whose name contains health or sync, still count.
 func (r reader) byWords(obj *unstructured.Unstructured, conditionsSpeak bool) wordsSay {
 	out := wordsSay{verdict: Verdict{Health: hubv1.HealthHealthy}}
 	for _, s := range r.said(obj) {
@@ -175,7 +175,7 @@ func (s said) isHealth() bool {
 	return strings.Contains(name, "health") || strings.Contains(name, "sync")
 }
 
-// judge returns the health that the value means, and the reason for the row.
+// judge returns the health that the value means, and the reason for the row in the binding.
 func (s said) judge(paused bool) (h hubv1.Health, reason string) {
 	switch value := s.value.(type) {
 	case bool:

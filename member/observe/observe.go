@@ -30,7 +30,7 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// linger is how long a kind is watched after its last holder is gone. A kind that is soon needed again is then not
+// linger is how long a kind is watched after no binding needs it any more. A kind that is soon needed again is then not
 // listed again.
 const linger = 30 * time.Second
 
@@ -42,11 +42,12 @@ type Options struct {
 	Client dynamic.Interface
 	// Resolve returns the resource of a kind; see kindwatch.Options.
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
-	// Conventions returns the conventions of a kind. If it is nil, every kind has empty conventions. It must answer
-	// from memory.
+	// Conventions returns how to read the status of a kind. It must answer from memory. If the field is nil, every kind
+	// has empty conventions.
 	Conventions func(schema.GroupVersionKind) health.Conventions
-	// Settings returns the status settings of an object's placement, or nil if there are none. It returns the same pointer
-	// until they change. It must not block, because it is called for every event. Settings may be nil.
+	// Settings returns the status settings of an object's placement, or nil if the placement sets none. It returns the
+	// same pointer until the settings change. It must not block, because it is called for every event. The field Settings
+	// may be nil.
 	Settings func(hubv1.ObjectIdentity) *health.Settings
 	// HubUID is the value of the hub's label.
 	HubUID types.UID
@@ -123,7 +124,7 @@ func New(ctx context.Context, o Options) *Observer {
 	return ob
 }
 
-// Observe watches the kind as long as the holder needs it.
+// Observe watches the kind as long as the holder, which is a binding, needs the kind.
 func (ob *Observer) Observe(gvk schema.GroupVersionKind, holder types.NamespacedName) {
 	ob.mu.Lock()
 	defer ob.mu.Unlock()
@@ -141,7 +142,8 @@ func (ob *Observer) Observe(gvk schema.GroupVersionKind, holder types.Namespaced
 	ob.watches.Start(ob.ctx, gvk)
 }
 
-// Forget removes the holder. The watch stops half a minute after the last holder is gone.
+// Forget removes a holder, which is a binding that needed the kind. The watch stops half a minute after the last holder
+// is gone.
 func (ob *Observer) Forget(gvk schema.GroupVersionKind, holder types.NamespacedName) {
 	ob.mu.Lock()
 	defer ob.mu.Unlock()
@@ -154,7 +156,7 @@ func (ob *Observer) Forget(gvk schema.GroupVersionKind, holder types.NamespacedN
 	ob.ending[gvk] = time.AfterFunc(ob.linger, func() { ob.end(gvk) })
 }
 
-// end stops the watch of a kind. It does nothing if the kind has got a holder again meanwhile.
+// end stops the watch of a kind. It does nothing if a binding needs the kind again meanwhile.
 func (ob *Observer) end(gvk schema.GroupVersionKind) {
 	ob.mu.Lock()
 	defer ob.mu.Unlock()
@@ -180,7 +182,7 @@ func (ob *Observer) use(gvk schema.GroupVersionKind, used bool) {
 	}
 }
 
-// Await announces the object from the response to a write, so that the watch event with the same version need not be
+// Await announces the object from the response to a write. The watch event with the same version then need not be
 // decoded.
 func (ob *Observer) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 	ob.watches.Await(gvk, u)

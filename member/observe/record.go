@@ -50,7 +50,7 @@ type marks struct {
 	digest           string
 }
 
-// common has values that many objects of a member share. They use one instance.
+// common has values that many objects of a member share. Objects with equal values share one instance.
 type common struct {
 	gvk       schema.GroupVersionKind
 	namespace string
@@ -83,7 +83,7 @@ func (r *record) GetResourceVersion() string { return r.resourceVersion }
 // definitionKind is the kind of CustomResourceDefinitions.
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// newRecord computes the record of an object as a watch delivers it.
+// newRecord computes the record of an object that a watch has delivered.
 func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions health.Conventions, settings *health.Settings) *record {
 	r := &record{
 		ObjectMeta: nothing, name: u.GetName(), uid: u.GetUID(), resourceVersion: u.GetResourceVersion(),
@@ -142,7 +142,7 @@ func annotations(u *unstructured.Unstructured) (annotation func(name string) str
 	}
 }
 
-// observation converts the record for the hub's controllers.
+// observation converts the record to the member.Observation that the hub's controllers read.
 func (r *record) observation() member.Observation {
 	c := r.common.Value()
 	o := member.Observation{

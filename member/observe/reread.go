@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// gather is how long objects to read again are collected. A changed placement changes the settings of all its objects.
+	// gather is how long the observer collects objects before it reads them again together. The collection is useful
+	// because one changed placement changes the settings of all its objects.
 	gather = time.Second
 	// mostReread is the maximum number of objects of a kind that are read individually within gather.
 	mostReread = 50
@@ -24,9 +25,9 @@ const (
 )
 
 // rereads are the objects of one kind to read again, because their settings have changed. They must be read from the
-// member, because the hub keeps only observations. Up to mostReread objects are read one by one, and namespaces with
-// few objects come first: a tenant with many objects must not delay the others. If there are more objects, the kind is
-// listed, at once and then at most once in relistEvery.
+// member, because the hub keeps only an observation of each object. Up to mostReread objects are read one by one.
+// Namespaces with few objects come first, so that a tenant with many objects does not delay the others. If there are
+// more objects, the whole kind is listed instead: at once the first time, and then at most once in relistEvery.
 type rereads struct {
 	objects map[types.NamespacedName]struct{}
 	running bool // the next round is scheduled or running
@@ -44,14 +45,14 @@ func (ob *Observer) Reread(id hubv1.ObjectIdentity) {
 	}
 }
 
-// ReadAnew lists a kind again, because its conventions have changed.
+// ReadAnew lists a kind again, because its conventions, which tell how to read the status, have changed.
 func (ob *Observer) ReadAnew(kind schema.GroupKind) {
 	for _, gvk := range ob.watched(kind) {
 		ob.watches.Relist(gvk)
 	}
 }
 
-// watched returns the versions at which a kind is watched for a holder.
+// watched returns the versions at which a kind is watched for bindings.
 func (ob *Observer) watched(gk schema.GroupKind) (versions []schema.GroupVersionKind) {
 	ob.mu.Lock()
 	defer ob.mu.Unlock()

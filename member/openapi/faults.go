@@ -41,7 +41,8 @@ func (s *Schema) Faults(object map[string]any) []Fault {
 }
 
 // FaultsAt returns the faults of a value at a JSON pointer of an object. partial is true if the value is merged into an
-// existing value. It may then lack required fields. If the schema accepts any value there, the value has no faults.
+// existing value. A partial value may lack required fields. If the schema accepts any value there, the value has no
+// faults.
 func (s *Schema) FaultsAt(pointer string, value any, partial bool) []Fault {
 	c := &checker{partial: partial}
 	for i, step := range strings.Split(pointer, "/")[1:] {
@@ -86,7 +87,8 @@ type checker struct {
 	faults  []Fault
 	steps   int
 	partial bool
-	// quiet is above 0 while a value is compared with an alternative. The faults are then only counted, in failed.
+	// quiet is above 0 while a value is compared with an alternative, which is one schema of an anyOf, oneOf or not.
+	// Faults are then not collected, but only counted in failed.
 	quiet, failed int
 }
 
@@ -121,8 +123,8 @@ func (c *checker) fault(message string, value any) {
 	c.faults = append(c.faults, Fault{Path: path.String(), Declared: declared.String(), Message: message, Value: Shown(value)})
 }
 
-// done reports whether the check has reached a limit. An alternative that was not checked completely counts as
-// matching.
+// done reports whether the check can end, because it has reached a limit, or because an alternative has its first
+// fault. An alternative that was not checked completely because of a limit counts as matching.
 func (c *checker) done() bool {
 	c.steps++
 	return c.steps > mostSteps || len(c.path) > mostLevels || len(c.faults) >= mostFaults || c.quiet > 0 && c.failed > 0

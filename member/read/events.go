@@ -16,8 +16,8 @@ import (
 // mostEvents is the maximum number of events that are returned.
 const mostEvents = 200
 
-// Events implements a method of member.Reader. It reads all events of the namespace, because API servers cannot select
-// the events of several objects.
+// Events returns the newest events about some objects. It implements a method of member.Reader. It reads all events of
+// the namespace, because API servers cannot select the events of several objects.
 func (r *Reader) Events(ctx context.Context, namespace string, about []member.Involved) (member.Events, error) {
 	ctx = answer.Within(ctx, ofPage)
 	var out member.Events

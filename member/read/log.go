@@ -14,7 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Log implements a method of member.Reader. It stops reading if a member sends more than the requested size.
+// Log returns the last lines of a container's log. It implements a method of member.Reader. It stops reading if a
+// member sends more than the requested size.
 func (r *Reader) Log(ctx context.Context, in member.LogIntent) (member.Log, error) {
 	ctx = answer.Streamed(ctx, in.Bytes+1)
 	pods := r.get(schema.GroupVersionResource{Version: "v1", Resource: "pods"}, in.Namespace)

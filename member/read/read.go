@@ -57,8 +57,8 @@ type Reader struct{ client rest.Interface }
 // New returns a Reader. Every request of the client has a timeout.
 func New(client rest.Interface) *Reader { return &Reader{client} }
 
-// get returns a request for objects of a resource. The namespace becomes a part of the path, so that an invalid one
-// could lead to another resource. The request then fails.
+// get returns a request for objects of a resource. The namespace becomes a part of the request path. client-go checks
+// it, so that a request with an invalid namespace fails and does not reach another resource.
 func (r *Reader) get(resource schema.GroupVersionResource, namespace string) *rest.Request {
 	root := []string{"apis", resource.Group, resource.Version}
 	if resource.Group == "" {
@@ -71,7 +71,7 @@ func (r *Reader) get(resource schema.GroupVersionResource, namespace string) *re
 	return request.Namespace(namespace)
 }
 
-// List implements a method of member.Reader.
+// List lists objects of a kind. It implements a method of member.Reader.
 func (r *Reader) List(ctx context.Context, in member.ListIntent) (member.Listed, error) {
 	ctx = answer.Within(ctx, ofPage)
 	l := &list{in: in}

@@ -64,7 +64,7 @@ func newDefinitions(client dynamic.Interface, changed func(name string, known, g
 	})
 }
 
-// mark has the data of a definition that are kept.
+// mark has the few fields of a CustomResourceDefinition that the hub keeps in memory.
 type mark struct {
 	*metav1.ObjectMeta // always nil: only the overridden methods may be called
 	name, version      string
@@ -92,11 +92,13 @@ func (k *Kinds) unwatchable() bool {
 	return state.Reason == hubv1.ReasonForbidden
 }
 
-// again are the pauses after which objects are queued again, while the member still lacks their kind or a field. The
-// API server serves a new kind shortly after the event of its definition, and publishes the schema a little later.
+// again are the times after the event of a definition at which objects are queued again, while the member still lacks
+// their kind or a field. The API server serves a new kind shortly after the event of its definition, and publishes the
+// schema a little later.
 var again = []time.Duration{time.Second, 2 * time.Second, 7 * time.Second}
 
-// definitionChanged is called when a CustomResourceDefinition was listed, added, changed or deleted.
+// definitionChanged is called for each event of the CustomResourceDefinition with this name. known is false if it was
+// listed or added, and gone is true if it was deleted.
 func (k *Kinds) definitionChanged(name string, known, gone bool) {
 	plural, group, _ := strings.Cut(name, ".")
 	k.mu.Lock()
@@ -111,8 +113,9 @@ func (k *Kinds) definitionChanged(name string, known, gone bool) {
 	}
 }
 
-// invalidate drops the cached answers about a kind, and queues the objects of the kind. If the definition is from the
-// first list and no object waits for the kind, it queues none.
+// invalidate drops the cached answers about a kind, and queues the objects of the kind. known is false if the
+// definition was listed or added, and gone is true if it was deleted. If known is false and no object waits for the
+// kind, invalidate drops only the schema and queues nothing.
 func (k *Kinds) invalidate(gvk schema.GroupVersionKind, kind *kind, known, gone bool) {
 	kind.invalidate()
 	if !known && !kind.troubled {
@@ -138,8 +141,9 @@ func (k *Kinds) invalidate(gvk schema.GroupVersionKind, kind *kind, known, gone 
 	}
 }
 
-// wake queues the objects of a kind at once, and again after each pause while the member lacks the kind or a field.
-// Another event starts the pauses again. The objects are queued at most once a second.
+// wake queues the objects of a kind at once. While the member lacks the kind or a field, it queues them again after
+// each of the pauses. A new event of the definition starts the pauses again. The objects are queued at most once a
+// second.
 func (k *Kinds) wake(gvk schema.GroupVersionKind, kind *kind, nudge <-chan struct{}) {
 	pauses, changes := again, -1
 	for {
@@ -160,7 +164,8 @@ func (k *Kinds) wake(gvk schema.GroupVersionKind, kind *kind, nudge <-chan struc
 	}
 }
 
-// pause waits for the duration d, or until the kind is nudged. It returns false if the context of the member has ended.
+// pause waits for the duration d, or until a value arrives on nudge. It returns false if the context of the member has
+// ended.
 func (k *Kinds) pause(d time.Duration, nudge <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -174,8 +179,9 @@ func (k *Kinds) pause(d time.Duration, nudge <-chan struct{}) bool {
 }
 
 // due invalidates the answers about a kind. now is the present number of events, and changes is the number when the
-// objects were last queued. tell is true if the objects must be queued now. ended is true after the last pause, or if
-// the definition was deleted, unless another event has arrived. due then invalidates nothing.
+// objects were last queued. tell is true if the objects must be queued now. ended is true if no event has arrived
+// since, and either last is true or the definition was deleted. ended is also true if the kind is no longer cached. If
+// ended is true, due invalidates nothing.
 func (k *Kinds) due(gvk schema.GroupVersionKind, kind *kind, changes int, last bool) (now int, tell, ended bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

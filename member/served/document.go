@@ -21,8 +21,8 @@ import (
 const (
 	// schemaFor is the maximum age of a cached schema. After that, it is fetched again even without an event.
 	schemaFor = 10 * time.Minute
-	// trustedFor is the age up to which a cached schema is believed if a manifest has a field that it lacks. An older
-	// schema is fetched again.
+	// trustedFor applies if a manifest has a field that the cached schema lacks. A schema older than this is then fetched
+	// again, unless the hub watches the definition of the kind.
 	trustedFor = 10 * time.Second
 	// publishLag is how long an API server may take to publish the schema of a new definition. An answer without a schema
 	// is valid for the same time.

@@ -135,8 +135,7 @@ func (k *Kinds) mayHaveCome(gvk schema.GroupVersionKind) bool {
 	return true
 }
 
-// askedAnew returns a schema that was just fetched. If another caller has fetched it within the given time, it sends no
-// request.
+// askedAnew returns a schema that is at most as old as within. It sends no request if the cached schema is new enough.
 func (k *Kinds) askedAnew(ctx context.Context, gvk schema.GroupVersionKind, within time.Duration) *openapi.Schema {
 	k.mu.Lock()
 	if d := &k.known(gvk).document; time.Since(d.asked) >= within {

@@ -1,5 +1,5 @@
 // Package served caches the kinds of one member: which resource serves a kind, and which fields the kind has. It
-// reports when that changes.
+// reports when a kind may have changed.
 //
 //   - The resource of a kind comes from the member's discovery.
 //   - The schema of a kind in use comes from the member's OpenAPI v3 document of its group and version. member/openapi
@@ -67,13 +67,13 @@ type kind struct {
 	// changes is the number of events that have invalidated the answers. The answer to a request that was sent before the
 	// last event is not kept.
 	changes int
-	// troubled is true if objects may wait for another definition, because the member lacks the kind or a field, or its
-	// schema forbids a value.
+	// troubled is true if objects of the kind may wait for a change of its definition, because the member lacks the kind
+	// or a field, or the schema forbids a value.
 	troubled bool
 	// nudge ends the current pause of wake. It is nil if wake does not run for this kind.
 	nudge chan struct{}
-	// went is the time at which the definition was deleted. It is zero if another event has come since. While the resource
-	// of the kind is not known, the deletion of any definition of its group sets it.
+	// went is the time at which the definition was deleted. It is zero if another event of the definition has come since.
+	// While the resource of the kind is not known, the deletion of any definition of its group sets went.
 	went time.Time
 	// changed is the time when the definition was last added or changed. It is zero if no event has reported that.
 	changed time.Time
@@ -93,9 +93,9 @@ type Resource struct {
 }
 
 const (
-	// missingFor is how long the answer is valid that the member does not serve a kind. If a watch would report a new
-	// definition, missingForWatched is used instead, and a failed write is retried after the same time. The shorter time
-	// also covers kinds of aggregated API servers, which have no definition.
+	// missingFor is how long the hub believes an answer that the member does not serve a kind. If the hub watches
+	// CustomResourceDefinitions, so that a new definition causes an event, missingForWatched replaces it. A failed write
+	// of the kind is then retried after missingForWatched, too.
 	missingFor        = 2 * time.Second
 	missingForWatched = 5 * time.Minute
 	// stillDiscovered is how long discovery may still list a kind after its definition was deleted. No event reports the
@@ -104,7 +104,7 @@ const (
 )
 
 // NewForConfig returns a Kinds that sends its requests with the config requests. It watches definitions with the config
-// watches, which has no timeout. See Options for changed and defined.
+// watches, which has no timeout. changed is Options.OnChange, and defined is Options.OnDefinition.
 func NewForConfig(ctx context.Context, requests, watches *rest.Config, changed func(schema.GroupKind), defined func()) (*Kinds, error) {
 	http, err := rest.HTTPClientFor(requests)
 	if err != nil {
