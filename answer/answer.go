@@ -26,8 +26,8 @@ const LongestPause = 5 * time.Minute
 
 // Bounds are the maximum sizes of one response, or of one event of a watch.
 type Bounds struct {
-	Bytes  int64 // unpacked; the packed size has the same limit
-	Values int64 // JSON values, approximately: objects, lists, and the items between commas
+	Bytes  int64 // after decompression; the compressed size has the same limit
+	Values int64 // approximate number of JSON values: objects, lists, and the items between commas
 }
 
 // Default bounds of responses.
@@ -41,8 +41,8 @@ var (
 
 // TooLargeError means that a response exceeds one of its bounds.
 type TooLargeError struct {
-	What  string // what is too large, as in "the answer"
-	Bound string // as in "16 MiB"
+	What  string // what is too large, such as "the answer"
+	Bound string // the limit, such as "16 MiB"
 }
 
 // Error implements error.

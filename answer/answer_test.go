@@ -113,7 +113,7 @@ func TestWhoWaitsForRoomComesToAnEnd(t *testing.T) {
 			inMemory = max(inMemory, len(kept))
 			(<-kept)()
 		}
-		if inMemory > 3 { // two that the share has room for, and one beyond
+		if inMemory > 3 { // two fit into the share, and one may exceed the share
 			t.Errorf("%d answers were in memory at once", inMemory)
 		}
 		if share.taken != 0 || len(share.beyond) != 0 {
@@ -131,7 +131,7 @@ func TestACallWithSeveralAnswersDoesNotWaitForItself(t *testing.T) {
 		ended := make(chan struct{}, 8)
 		for range cap(ended) {
 			go func() {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of fake time, which passes only if all wait
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // fake time: it passes only while all goroutines wait
 				defer cancel()
 				ctx, done := Keep(ctx)
 				defer done()
@@ -157,7 +157,7 @@ func TestACallWithSeveralAnswersDoesNotWaitForItself(t *testing.T) {
 
 func TestWhoWaitsForRoomGivesUpWithItsRequest(t *testing.T) {
 	share := newBudget(0)
-	share.beyond <- struct{}{} // another call has the turn
+	share.beyond <- struct{}{} // another call exceeds the share now
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	_, err := io.ReadAll(bounded(ctx, t, strings.Repeat("x", 2<<20), share, false))

@@ -61,7 +61,7 @@ type body struct {
 	watch    bool
 	streamed bool
 
-	bytes   int64 // of the answer, or of the event
+	bytes   int64 // bytes read of the answer, or of the current event
 	count   Counter
 	failed  error
 	expense expense

@@ -26,7 +26,7 @@ const (
 // ever.
 type Budget struct {
 	most   int64
-	beyond chan struct{} // held by the one call that exceeds it
+	beyond chan struct{} // has a value while a call exceeds the budget
 
 	mu    sync.Mutex
 	taken int64
@@ -56,7 +56,7 @@ func (b *Budget) take(cost int64) bool {
 type charge struct {
 	budget *Budget
 	taken  int64
-	beyond bool // it has the turn to exceed the budget
+	beyond bool // this charge may exceed the budget
 }
 
 // fits charges a further amount and returns true. It returns false if the budget has no room for the amount. If the
@@ -99,7 +99,7 @@ func (c *charge) giveBack() {
 // its responses, so that a call never waits for itself.
 type account struct {
 	mu             sync.Mutex
-	share, process *charge // nil before the first response
+	share, process *charge // charges to the cluster's share and to the process; nil before the first response
 	ended          bool
 }
 

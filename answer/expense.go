@@ -5,7 +5,7 @@ import "context"
 // expense has the amounts that one response has charged to the account of its call so far.
 type expense struct {
 	account            *account
-	kept               bool // the account is that of a call with more answers
+	kept               bool // the account is kept for further answers of the call
 	toShare, toProcess int64
 }
 

@@ -61,7 +61,7 @@ type listReader struct {
 	decoder *json.Decoder
 	bounds  ListBounds
 	read    int   // number of objects read
-	bytes   int64 // bytes since the last value
+	bytes   int64 // bytes read since the last value
 	failed  error
 }
 
@@ -113,7 +113,7 @@ func (l *listReader) items(each func(item []byte) error) error {
 	switch {
 	case err != nil:
 		return l.cause(err)
-	case token == nil: // an empty list
+	case token == nil: // null, which Go servers send for an empty list
 		return nil
 	case token != json.Delim('['):
 		return errNoList

@@ -3,7 +3,7 @@
 //   - A bundle is read as a whole: one refused manifest refuses the bundle, so no manifest is left out silently.
 //   - An object keeps its content, name, namespace, labels and annotations. The API server of a member sets everything
 //     else.
-//   - The hub's own rights and quotas do not matter here. The caller checks which objects an author may have.
+//   - This package checks neither rights nor quotas of the hub. The caller checks which objects an author may have.
 package bundle
 
 import (

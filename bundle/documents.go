@@ -152,7 +152,7 @@ func (r *reader) json(where string, text []byte) {
 func (r *reader) yaml(where func() string, document []byte) {
 	size, err := r.measure(document)
 	if errors.Is(err, io.EOF) {
-		return // comments alone
+		return // the document has only comments
 	}
 	if err != nil {
 		r.problems.add(where(), err)
@@ -167,7 +167,7 @@ func (r *reader) yaml(where func() string, document []byte) {
 		return
 	}
 	if value == nil {
-		return // a template that renders to nothing
+		return // the document is empty, such as a template that renders to nothing
 	}
 	r.document(where(), value)
 }
@@ -240,7 +240,7 @@ func (r *reader) isText(key *yamlv3.Node) bool {
 	switch {
 	case key.Kind != yamlv3.ScalarNode:
 		return false
-	case key.Style != 0 || key.Value == "<<": // in quotes, with a tag, or a merge
+	case key.Style != 0 || key.Value == "<<": // the key is quoted, has a tag, or is a merge key
 		return true
 	}
 	text, known := r.texts[key.Value]

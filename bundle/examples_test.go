@@ -45,7 +45,8 @@ func TestTheExamplesOfTheDocsAreRead(t *testing.T) {
 // TestTheFirstExampleOfTheDocsIsAFile compares docs/bundles.md with the file that the page names.
 func TestTheFirstExampleOfTheDocsIsAFile(t *testing.T) {
 	page := readExample(t, filepath.Join("..", "docs", "bundles.md"))
-	_, manifests, _ := strings.Cut(readExample(t, filepath.Join(examples, "web.yaml")), "\n") // without its comment
+	// The first line of the file is a comment, which the page leaves out.
+	_, manifests, _ := strings.Cut(readExample(t, filepath.Join(examples, "web.yaml")), "\n")
 	if !strings.Contains(page, "```yaml\n"+manifests+"```\n") {
 		t.Error("docs/bundles.md does not have the manifests of docs/examples/bundles/web.yaml")
 	}

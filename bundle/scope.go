@@ -27,7 +27,7 @@ func definedKinds(found []manifest) map[schema.GroupKind]bool {
 	out := map[schema.GroupKind]bool{}
 	for _, m := range found {
 		if gk, namespaced, ok := DefinedKind(m.object); ok {
-			out[gk] = out[gk] || namespaced // of two definitions, a namespaced one decides in any order
+			out[gk] = out[gk] || namespaced // if two definitions differ, the kind counts as namespaced
 		}
 	}
 	return out

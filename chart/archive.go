@@ -88,7 +88,7 @@ func (u *unpacking) entry(prefix string, header *tar.Header, content io.Reader, 
 		return fmt.Errorf("it has more than %d files", MostFiles)
 	}
 	if header.Typeflag == tar.TypeXGlobalHeader {
-		return nil // git archive writes one
+		return nil // a header of the tar format, such as git archive writes
 	}
 	name, err := nameOf(header.Name)
 	if err != nil {
@@ -178,7 +178,7 @@ func Pack(folder string) ([]byte, error) {
 	var out bytes.Buffer
 	zipped := gzip.NewWriter(&out)
 	entries := tar.NewWriter(zipped)
-	for _, f := range c.Raw { // in the order of their names
+	for _, f := range c.Raw { // files in the order of their names
 		if err := entries.WriteHeader(&tar.Header{Name: path.Join(c.Name(), f.Name), Mode: 0o644, Size: int64(len(f.Data))}); err != nil {
 			return nil, fmt.Errorf("packing %s: %w", f.Name, err)
 		}

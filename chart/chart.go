@@ -2,8 +2,9 @@
 //
 // The package installs nothing. A template can read the archive, the values and the capabilities of Input, and nothing
 // else: no cluster, no network, no other file and no environment variable.
-//   - lookup returns nothing, as helm does without a cluster. Rendered.Lookups names the templates that use it.
-//   - getHostByName returns an empty text, and env and expandenv do not exist.
+//   - The template function lookup returns nothing, like helm without a cluster. Rendered.Lookups names the templates
+//     that use lookup.
+//   - The template function getHostByName returns an empty text. The functions env and expandenv do not exist.
 //   - A values.schema.json may refer to itself only. Helm's own validation would read files and URLs.
 //   - A chart is rendered twice. Different results are an error, because a chart that makes passwords or certificates
 //     would change them at each rendering.

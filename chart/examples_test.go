@@ -109,7 +109,8 @@ func TestTheExamplesOfTheOperatorsPageAreFiles(t *testing.T) {
 	t.Parallel()
 	page := readExample(t, filepath.Join("..", "docs", "operators.md"))
 	for _, file := range []string{"operator.yaml", "fetched.yaml", "rotor.yaml", "regions.yaml"} {
-		_, manifests, _ := strings.Cut(readExample(t, filepath.Join(examples, file)), "\n") // without its comment
+		// The first line of the file is a comment, which the page leaves out.
+		_, manifests, _ := strings.Cut(readExample(t, filepath.Join(examples, file)), "\n")
 		if !strings.Contains(page, "```yaml\n"+manifests+"```\n") {
 			t.Errorf("docs/operators.md does not have the manifests of docs/examples/operators/%s", file)
 		}

@@ -20,7 +20,7 @@ func lookups(c *helmchart.Chart) ([]string, error) {
 		if _, err := tree.Parse(string(t.Data), "", "", trees); err != nil {
 			return nil, fmt.Errorf("reading template %s: %s", name, oneLine(err))
 		}
-		for _, tree := range trees { // its definitions, too
+		for _, tree := range trees { // the template itself, and the templates that it defines
 			if calls(tree.Root, "lookup") {
 				out = append(out, name)
 				break

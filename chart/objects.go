@@ -41,7 +41,7 @@ func (r rendering) objects(namespace string) (Rendered, error) {
 		}
 		return nil
 	}
-	for _, crd := range r.chart.CRDObjects() { // helm knows no hooks there
+	for _, crd := range r.chart.CRDObjects() { // helm ignores hook annotations in the folder crds
 		if err := add(crd.Filename, string(crd.File.Data), false); err != nil {
 			return Rendered{}, err
 		}
@@ -118,10 +118,10 @@ func hookOf(object *unstructured.Unstructured) (Hook, bool) {
 		return Hook{}, false
 	}
 	h := Hook{Object: object, Definition: bundle.IsDefinition(object)}
-	h.Weight, _ = strconv.Atoi(annotations[release.HookWeightAnnotation]) // helm takes other texts for 0
+	h.Weight, _ = strconv.Atoi(annotations[release.HookWeightAnnotation]) // like helm, 0 if the text is no number
 	for event := range strings.SplitSeq(text, ",") {
 		event = strings.ToLower(strings.TrimSpace(event))
-		if event == "test-success" { // of Helm 2
+		if event == "test-success" { // the name of this event in Helm 2
 			event = release.HookTest.String()
 		}
 		h.Events = append(h.Events, event)

@@ -1,13 +1,15 @@
 // Package crdupgrade decides whether a new version of a CustomResourceDefinition (a definition) would break objects or
 // clusters that use the old one.
 //
-//   - The old and the new definition are compared version by version, by the rules of sigs.k8s.io/crdify. A change of
-//     a field that a live object sets blocks. The same change of a field that no live object sets is a warning.
-//   - Each live object is pruned, defaulted and validated by both definitions, as an API server does on creation. Only
-//     a change for the worse counts: an object that the old definition refuses, too, is left out.
-//   - A version that a cluster stores, or at which an object is sent, must stay served.
-//   - A change of the scope, group, kind, plural name or conversion strategy always blocks.
-//   - An acknowledgement allows one change. There is no setting that allows all changes.
+//   - The old and the new definition are compared version by version, by the rules of sigs.k8s.io/crdify. A change of a
+//     field that a live object sets blocks the upgrade. The same change of a field that no live object sets is a
+//     warning.
+//   - Each live object is pruned, defaulted and validated by both definitions, as an API server does on creation. An
+//     error counts only if the old definition accepts the object.
+//   - The new definition must serve each version at which a cluster stores objects, or at which the hub sends an
+//     object.
+//   - A change of the scope, group, kind, plural name or conversion strategy always blocks the upgrade.
+//   - An acknowledgement by a user allows one blocked change. There is no setting that allows all changes.
 //
 // The status of objects is ignored, because the hub does not send it. Changes of defaults are warnings, because a
 // default applies only to objects that do not set the field.

@@ -80,10 +80,10 @@ const broken = `
 func TestChangesOfADefinition(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change   []string // pairs for strings.NewReplacer
-		objects  string   // desk by default; none for no objects
+		objects  string   // the live objects: empty means desk, "none" means no objects
 		stored   map[string][]string
 		accept   []hubv1.AcknowledgedChange
-		blocked  []string // rule and path
+		blocked  []string // the rule and the path of each finding that blocks
 		warnings []string
 	}{
 		"nothing changes":                          {},

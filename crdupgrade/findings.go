@@ -103,7 +103,7 @@ func firstFindings(all []Finding) []Finding {
 
 // mostMessage and mostClusters limit the length of a message.
 const (
-	mostMessage  = 1024 // characters
+	mostMessage  = 1024 // in characters
 	mostClusters = 3
 )
 
@@ -139,7 +139,7 @@ func message(most int, advice string, reports []Report) string {
 		text = fmt.Sprintf("%d changes break what is in use: ", total)
 	}
 	for i, f := range blocked {
-		line := hubv1.CutMessage(f.String(), most/2) // so that the first line fits
+		line := hubv1.CutMessage(f.String(), most/2) // at most half, so that the first line fits
 		rest := ""
 		if i < total-1 {
 			rest = fmt.Sprintf("; and %d more", total-i-1)

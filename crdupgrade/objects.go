@@ -37,7 +37,7 @@ func (c *checker) objects(ctx context.Context, was, is *apiextensionsv1.CustomRe
 	}
 	before, err := newServer(c.before, was)
 	if err != nil {
-		before = &server{} // a definition that is used already takes every object
+		before = &server{} // an invalid old definition counts as one that accepts every object
 	}
 	for _, i := range c.sent[was.Name] {
 		if err := c.object(ctx, i, was.Name, before, after); err != nil {

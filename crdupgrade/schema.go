@@ -24,7 +24,7 @@ type props = apiextensionsv1.JSONSchemaProps
 // use is the value that one live object has in a field. The comparison of two schemas needs the uses of each field,
 // because only a change of a used field blocks.
 type use struct {
-	object int // its index
+	object int // index of the object
 	value  any
 }
 
@@ -258,7 +258,7 @@ func clearHarmless(was, is *props) {
 // parts returns the parts of a schema, such as "maxLength", each as JSON by its name.
 func parts(s *props) map[string]string {
 	raw, err := json.Marshal(s)
-	if err != nil { // a default or enum is no JSON
+	if err != nil { // a default or an enum is invalid JSON
 		return map[string]string{unhandled: err.Error()}
 	}
 	var all map[string]json.RawMessage

@@ -47,7 +47,7 @@ func certificate(t *testing.T) string {
 func TestWhatCredentialsSayOfThemselves(t *testing.T) {
 	tests := map[string]struct {
 		token, certificate string
-		want               Credential // without the ID
+		want               Credential // expected credential, without its ID
 	}{
 		"a token of the hub's account ends with its Secret": {
 			token: bound("hanse-system", "hanse", "hanse-token-a", "uid-1"),

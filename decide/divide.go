@@ -28,7 +28,8 @@ func (in input) divide(p *Plan, d *placement.Decision, winner hubv1.PlacementObj
 	spec := winner.PlacementSpec()
 	p.Spec.Division = nil
 	for i := range p.Spec.Clusters {
-		if e := &p.Spec.Clusters[i]; e.State != hubv1.TargetEvicting || !spec.Replicas.Divides() { // an Evicting cluster keeps its share
+		// An Evicting cluster keeps its share while the replicas are divided.
+		if e := &p.Spec.Clusters[i]; e.State != hubv1.TargetEvicting || !spec.Replicas.Divides() {
 			e.Replicas = nil
 		}
 	}
@@ -89,7 +90,7 @@ func (in input) divisible(p *Plan, d *placement.Decision, spec *hubv1.PlacementS
 			ask.Unsettled = ask.Unsettled || capacity.SettlesIn > 0 && sameTerms
 			p.Again = earlier(p.Again, capacity.SettlesIn)
 			if !known {
-				c.Room = ptr.Deref(c.Held, 0) // its nodes have never been read
+				c.Room = ptr.Deref(c.Held, 0) // the hub has never read the nodes of the cluster
 			}
 		}
 	}
@@ -103,14 +104,14 @@ func (in input) divisible(p *Plan, d *placement.Decision, spec *hubv1.PlacementS
 		}
 		held, settled := in.share(e.Name, field)
 		m := in.Facts.Cluster(e.Name)
-		if m == nil { // its MemberCluster is deleted: it keeps its share
+		if m == nil { // the MemberCluster is deleted: the cluster keeps its share
 			ask.Clusters = append(ask.Clusters, replicas.Cluster{Name: e.Name, Held: held, Fixed: true})
 			continue
 		}
 		c := terms.Cluster(e.Name, in.Memo.cluster(m).Labels)
 		c.Held, c.Fixed = held, settled
 		room(&c, m)
-		if closed[e.Name] && held != nil { // it had no share, so it has all replicas and will get fewer
+		if closed[e.Name] && held != nil { // the cluster had no share, so it has all replicas and will get fewer
 			c.Max = min(c.Max, *held)
 		}
 		ask.Clusters = append(ask.Clusters, c)

@@ -16,7 +16,7 @@ func TestDecideOnShares(t *testing.T) {
 		in      given
 		size    any
 		want    string
-		whole   bool // nothing is divided
+		whole   bool // the replicas are not divided
 		reason  string
 		message string
 	}{

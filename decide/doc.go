@@ -9,13 +9,13 @@
 // binding (targets.go), and gives each cluster its share of the replicas (divide.go). It replaces clusters that are
 // unreachable or drained (failover.go):
 //
-//   - A hub object that cannot be read keeps its decision. Only a deleted hub object loses all its copies.
+//   - If a hub object cannot be read, its decision does not change. Only a deleted hub object loses all its copies.
 //   - The entry of an evicted cluster becomes Evicting when other clusters replace the cluster. It becomes Absent
 //     when the copies on these clusters are healthy and the evicted cluster answers.
 //   - A copy whose removal a user must confirm stays Present, and the status shows the removal as held
 //     (removals.go). Package guard judges the removals; its verdicts are inputs of a plan.
-//   - The entry of a cluster stays in the list while the cluster may hold a copy. It is removed after the row of the
-//     cluster says Withdrawn, or when a user has abandoned the cluster.
+//   - The entry of a cluster stays in spec.clusters of the binding while the cluster may hold a copy. It is removed
+//     after the row of the cluster says Withdrawn, or when a user has abandoned the cluster.
 //
 // The limits of the hub on evictions, drains and waits for answers are inputs of a decision. A plan lists the part of
 // these limits that it uses (Claims). The leader of the hub reserves this part before it writes the plan.

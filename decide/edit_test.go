@@ -19,7 +19,7 @@ func TestTheRemovalsOfAnEdit(t *testing.T) {
 	tests := map[string]struct {
 		binding       *hubv1.ResourceBinding
 		before, after Facts
-		want          string // "cluster reason", with "last"
+		want          string // "cluster reason", and "last" for a last copy
 	}{
 		"a narrower placement removes a copy": {
 			bound(present("eu"), present("sg")), Facts{Placements: only(both)}, Facts{Placements: only(policy("web", named("sg")))}, "[eu NotSelected]",

@@ -286,7 +286,7 @@ func (in input) evictionBlocked(d placement.Decision) (text, reason string) {
 	var parts []string
 	for _, r := range d.Unmoved {
 		if r.Reason == hubv1.ReasonEvictionHeld {
-			continue // a limit will allow it soon
+			continue // the eviction waits for a limit, and will be allowed soon
 		}
 		if !in.isDrained(r.Cluster) && reason != hubv1.ReasonTooManyAway && r.Reason != hubv1.ReasonWantedEverywhere {
 			reason = r.Reason

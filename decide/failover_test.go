@@ -23,7 +23,7 @@ func TestFailover(t *testing.T) {
 		in      given
 		want    []string
 		reason  string // Scheduled if empty
-		message string // a part of it
+		message string // part of the message
 		takes   bool
 		again   time.Duration
 	}{

@@ -62,16 +62,16 @@ type Settlement struct {
 	Outcomes []Outcome
 
 	fleet   Fleet
-	facts   map[string]Facts // by namespace
+	facts   map[string]Facts // namespace facts, by namespace
 	memo    Memo
-	objects map[string]int // by cluster
+	objects map[string]int // number of objects, by cluster
 	// neededBy has, for each object, the indexes in fleet.Objects of the objects that need it. places has the index of
 	// each object in fleet.Objects.
 	neededBy map[hubv1.ObjectIdentity]sets.Set[int]
 	places   map[hubv1.ObjectIdentity]int
 }
 
-// Outcome is the final state of one object.
+// Outcome is the result of Settle for one object, after the last simulated decision on the object.
 type Outcome struct {
 	// Binding is the binding of the object after the last decision, or nil if the object has no binding. The parts of its
 	// status that no decision reads are unchanged.
@@ -310,7 +310,7 @@ func (f Facts) carryOut(b hubv1.BindingObject, o hubv1.HubObject) hubv1.BindingO
 			status.Clusters = append(status.Clusters, hubv1.ClusterRow{
 				Name: e.Name, Generation: hubv1.Wanted(e, o).Generation, Revision: e.Revision, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy,
 				Adopted: row != nil && row.Adopted,
-				Digest:  fmt.Sprintf("simulated-%d", out.GetGeneration()), // each decision sends a new copy
+				Digest:  fmt.Sprintf("simulated-%d", out.GetGeneration()), // a new digest, because each decision sends a new copy
 			})
 		}
 	}

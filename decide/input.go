@@ -203,7 +203,7 @@ func (in input) snapshot(held map[string]bool) []placement.Cluster {
 			out[i] = withoutOperators(out[i])
 		}
 		allowed, err := c.Spec.AllowedNamespaces.Allows(in.Object.ID.Namespace, in.Facts.NamespaceLabels)
-		out[i].NamespaceAllowed = err == nil && allowed // an invalid selector prevents new copies but removes none
+		out[i].NamespaceAllowed = err == nil && allowed // an invalid selector allows no new copies
 		if out[i].Objects = in.Objects[c.Name]; held[c.Name] {
 			out[i].Objects--
 		}

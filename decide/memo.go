@@ -75,7 +75,7 @@ func (m *Memo) cluster(c *hubv1.MemberCluster) placement.Cluster {
 	}
 	now := describedCluster{version: c.ResourceVersion, cluster: ClusterOf(c)}
 	if before := m.clusters[c.UID].cluster; SameCluster(before, now.cluster) {
-		now.cluster = before // most writes of a MemberCluster only renew the time of its last observation
+		now.cluster = before // share equal values: most writes of a MemberCluster only renew a time
 	}
 	m.clusters[c.UID] = now
 	return now.cluster

@@ -40,13 +40,13 @@ func TestOperatorsInExpressions(t *testing.T) {
 	for _, c := range clusters {
 		c.UID, c.ResourceVersion = types.UID(c.Name), "1"
 	}
-	memo := &Memo{} // all cases share it, so that a finding for one object could reach another one
+	memo := &Memo{} // shared by all cases, so that the test notices results that leak
 	for _, tc := range []struct {
 		name      string
 		placement *hubv1.ClusterPlacement
 		overrides []hubv1.OverridePolicyObject
 		binding   *hubv1.ResourceBinding
-		bundle    string // kind of the bundle that has the object
+		bundle    string // kind of the bundle that has the object; empty: a hub object
 		want      []string
 	}{
 		{name: "an object goes to the clusters with the operator", placement: whereInstalled, want: []string{"eu"}},

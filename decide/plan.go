@@ -287,7 +287,7 @@ func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, 
 		r, unselected := withdrawn[e.Name]
 		switch {
 		case targets[e.Name] && e.State == hubv1.TargetEvicting && spec.Replicas.Divides() && !in.isBack(e):
-			return e // its replicas stay on other clusters until its copy is healthy
+			return e // stays Evicting: other clusters keep its replicas until its copy is healthy
 		case targets[e.Name] && (!unselected || r.Reason == hubv1.ReasonClusterLeaving):
 			return present(e.Name)
 		case evict[e.Name]:
@@ -298,7 +298,8 @@ func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, 
 		return restored(e)
 	})
 	for _, t := range d.Targets {
-		if p.Spec.Target(t.Cluster) == nil && t.Reason != hubv1.ReasonRemovalHeld { // otherwise the entry was dropped with its abandoned copy
+		// A missing entry with RemovalHeld was dropped, because its copy was abandoned. It is not added again.
+		if p.Spec.Target(t.Cluster) == nil && t.Reason != hubv1.ReasonRemovalHeld {
 			p.Spec.Clusters = append(p.Spec.Clusters, present(t.Cluster))
 		}
 	}
@@ -312,7 +313,7 @@ type clusterChoice struct {
 	// unguarded is the decision for the case that package guard permits all removals.
 	unguarded placement.Decision
 	claims    Claims
-	again     time.Duration // when a limit may allow more; 0 if an event will
+	again     time.Duration // time until a limit may allow more; 0 if an event will tell
 }
 
 // chooseClusters asks package placement for the clusters of the object. If the limits do not allow an eviction yet, or

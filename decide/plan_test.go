@@ -15,13 +15,13 @@ import (
 // given has the parts of an Input that test cases set.
 type given struct {
 	binding    *hubv1.ResourceBinding
-	uid        types.UID // of the object; "" if the state says that it is not there
+	uid        types.UID // UID of the object; empty if state says that it does not exist
 	state      State
 	labels     map[string]string
-	withdraw   string // what the annotation says that asks for a withdrawal
+	withdraw   string // value of the annotation that requests a withdrawal
 	placements []hubv1.PlacementObject
 	clusters   []*hubv1.MemberCluster
-	others     []string // versions at which clusters may get the object beside v1
+	others     []string // versions besides v1 at which the object may be sent
 	refused    bool
 	holdBack   bool
 }
@@ -97,7 +97,7 @@ func TestDecide(t *testing.T) {
 		in      given
 		want    []hubv1.BindingTarget // nil and no reason: there is no binding
 		reason  string
-		message string // checked if set
+		message string // expected message; empty: not checked
 		takes   bool
 		remove  bool
 		left    []string

@@ -84,7 +84,7 @@ func TestReferences(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object string
 		rules  []hubv1.ReferenceRule
-		want   string // kind/name of each
+		want   string // kind/name of each needed object
 		err    string
 	}{
 		"everything that a pod template names": {podTemplate, []hubv1.ReferenceRule{{Path: "/spec/template"}},

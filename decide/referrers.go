@@ -88,7 +88,7 @@ func (in input) followReferrers() Plan {
 func (in input) keptForReferrers(owner hubv1.PlacementObject) *Plan {
 	var p Plan
 	switch refusal := in.forbidden(); {
-	case in.Referrers == nil: // not known
+	case in.Referrers == nil: // the referrers are not known
 		p = in.keep(metav1.ConditionTrue, hubv1.ReasonReferenced, "the decision follows the objects that need the object")
 	case suspended(owner):
 		p = in.keep(metav1.ConditionTrue, hubv1.ReasonSuspended, "the placement suspends scheduling: every cluster keeps its copy")

@@ -186,7 +186,7 @@ func TestPodsThatReadTooManyObjectsAreRefused(t *testing.T) {
 	t.Parallel()
 	manifest := func(names int) *unstructured.Unstructured {
 		var from []any
-		for i := range 2 * names { // each twice
+		for i := range 2 * names { // each name occurs twice
 			from = append(from, map[string]any{"configMapRef": map[string]any{"name": fmt.Sprint("c", i%names)}})
 		}
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{

@@ -58,7 +58,7 @@ func TestWhatTheGuardKeeps(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in     Input
 		want   string
-		claims string // "cluster reason owner", with "last"
+		claims string // "cluster reason owner", and "last" for a last copy
 	}{
 		"an unselected cluster keeps its copy until that is judged": {
 			guarded(bound(present("eu"), present("sg")), policy("web", named("sg")), nil, three()...),

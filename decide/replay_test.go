@@ -13,7 +13,7 @@ func TestAReplayDecidesAsTheHubDoes(t *testing.T) {
 	two := int32(2)
 	tests := map[string]struct {
 		placements []hubv1.PlacementObject
-		asked      bool // the filters are asked
+		asked      bool // whether the placement's filters check the clusters
 	}{
 		"every cluster":         {only(policy("web")), true},
 		"some, of two":          {only(policy("web", named("eu", "us")), policy("other")), true},

@@ -41,7 +41,7 @@ func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 	case policy == nil, in.Staging == nil && in.Spec().Rollout == nil:
 		unstage(p.Spec)
 		return nil
-	case in.Staging == nil: // a simulation
+	case in.Staging == nil: // this is a simulation
 		in.hold(p.Spec, rollout.Result{Revisions: in.Spec().Revisions, Rollout: *in.Spec().Rollout}, metav1.Time{})
 		return nil
 	}
@@ -55,7 +55,7 @@ func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 		return err
 	}
 	now := metav1.NewTime(in.Now).Rfc3339Copy()
-	verbs, _ := rollout.ParseVerbs(winner.GetAnnotations()) // the status of the placement shows the errors
+	verbs, _ := rollout.ParseVerbs(winner.GetAnnotations()) // errors are ignored here: the placement's status shows them
 	self := in.Object.ID.String()
 	step := rollout.Step(rollout.Input{
 		Policy: policy, Before: in.Spec().Rollout, Revisions: in.Spec().Revisions, Live: live, Targets: in.staged(p, policy),
@@ -200,10 +200,10 @@ func (in input) rowFor(t rollout.Target) rollout.Row {
 		out.PassingSince = row.PassingSince.Time
 	}
 	if out.Refused = row.Applied == metav1.ConditionFalse && refusedFor[row.Reason]; out.Refused {
-		out.Revision = t.Holds // the row names the earlier revision, but its failure is about this one
+		out.Revision = t.Holds // the row names the earlier revision, but this revision was refused
 	}
 	if row.Observed == nil {
-		out.Observes = row.LastTransitionTime != nil // otherwise the row was cut, and the copy may have a status
+		out.Observes = row.LastTransitionTime != nil // without the time, the row was shortened: the copy may have a status
 	} else {
 		out.Observes = bytes.Contains(row.Observed.Raw, []byte(`"observedGeneration"`))
 	}
@@ -233,7 +233,7 @@ func (in input) carried(spec *hubv1.BindingSpec, number int64) int64 {
 	}
 	for _, r := range spec.Revisions {
 		if r.Template == held.Template && r.Policies == held.Policies {
-			return r.Number // the same content was used again, with a new number
+			return r.Number // a newer revision has the same content
 		}
 	}
 	spec.Revisions = append([]hubv1.ObjectRevision{*held}, spec.Revisions...)

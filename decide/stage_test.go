@@ -151,7 +151,7 @@ func TestAChangeReachesOneWaveAfterTheOther(t *testing.T) {
 	s.edit("new")
 	s.decide()
 	s.is(hubv1.RolloutProgressing, "first", "ap 1, eu 2, us 1")
-	for range 3 { // nothing has changed
+	for range 3 { // Decide again: nothing has changed
 		before := s.binding.Spec.DeepCopy()
 		s.decide()
 		if diff := cmp.Diff(before, &s.binding.Spec); diff != "" {
@@ -257,7 +257,7 @@ func TestPoliciesThatChangeAfterARollbackGoWithTheOlderTemplate(t *testing.T) {
 			if newest := s.binding.Spec.Revision(s.binding.Spec.Rollout.Newest); newest.Number != 4 || newest.Generation != 2 {
 				t.Errorf("the newest revision is %+v", newest)
 			}
-			for range 3 { // nothing has changed
+			for range 3 { // Decide again: nothing has changed
 				before := s.binding.Spec.DeepCopy()
 				if p := s.decide(); cmp.Diff(before, &s.binding.Spec) != "" || len(p.Payloads) != 0 {
 					t.Fatalf("a decision without a change differs:\n%s", cmp.Diff(before, &s.binding.Spec))

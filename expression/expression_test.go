@@ -79,7 +79,7 @@ func TestValue(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 5 { // maps of Go change their order
+			for range 5 { // several times, because Go visits maps in random order
 				got, err := x.Value(valuesOfTest(), nil)
 				if err != nil {
 					t.Fatal(err)

@@ -39,8 +39,8 @@ const maxStates = 10_000
 type preparation struct {
 	factory ast.ExprFactory
 	source  *ast.SourceInfo
-	last    int64          // the highest ID in use
-	results map[int64]bool // lists with one item, by which macros extend their results
+	last    int64          // the highest ID of an expression
+	results map[int64]bool // IDs of lists with one item, by which macros extend results
 	macros  int
 	states  uint64
 }

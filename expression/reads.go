@@ -11,7 +11,7 @@ import (
 // labels["team"].
 type Reading struct {
 	Variable string
-	Key      string // empty: the whole variable
+	Key      string // the key that is read; empty: the whole variable
 }
 
 // Reads returns the variables that the expression reads, or the entries if it reads only single entries of a variable,
@@ -33,9 +33,9 @@ func (e *Environment) readings(checked *ast.AST) []Reading {
 		if _, ok := e.variables[references[x.ID()].Name]; ok {
 			return references[x.ID()].Name
 		}
-		return "" // the variable of a macro. If it has the name of one of ours, more is reported than is read
+		return "" // a macro's variable; with the name of one of ours, too much is reported
 	}
-	inEntry := map[int64]bool{} // identifiers of which only one entry is read
+	inEntry := map[int64]bool{} // IDs of variables of which only one entry is read
 	ast.PreOrderVisit(checked.Expr(), ast.NewExprVisitor(func(x ast.Expr) {
 		switch x.Kind() {
 		case ast.SelectKind:

@@ -15,7 +15,7 @@ import (
 
 // Limits of a result.
 const (
-	MaxResultBytes = 64 << 10 // approximate, as JSON
+	MaxResultBytes = 64 << 10 // approximate size of the result as JSON
 	MaxResultDepth = 64       // levels of lists and maps
 )
 

@@ -5,10 +5,11 @@
 //     whole.
 //   - Sets that wait at the same time are judged together. The limit of a cluster is compared with the sum over all
 //     sets, so that one wrong label under many small placements is noticed.
-//   - A set is held if one of its placements or clusters would lose more copies than its limit. It is also held if an
-//     object would lose its last copy. Sets of other placements and clusters are not held with it, so one tenant cannot
-//     stop the removals of another.
-//   - Removals of the last Window count as well, so that many small sets in a row do not exceed the limit.
+//   - A set is held if one of its placements or clusters would lose more copies than the limit of that placement or
+//     cluster. It is also held if an object would lose its last copy. Sets of other placements and clusters are not
+//     held with it, so one tenant cannot stop the removals of another.
+//   - Removals of the last Window (a time span) count as well, so that many small sets in a row do not exceed the
+//     limit.
 package guard
 
 import (
@@ -91,7 +92,7 @@ func Judge(removals []Removal, placements, clusters map[string]Scope) map[string
 	placement := func(r Removal) string { return r.Placement }
 	cluster := func(r Removal) string { return r.Cluster }
 	overPlacements, overClusters := over(removals, placement, placements), over(removals, cluster, clusters)
-	last := map[string]map[string]bool{} // objects by set
+	last := map[string]map[string]bool{} // last has, by set, the objects that lose their last copy
 	bad := map[string]map[Breach]bool{}
 	hold := func(set string, b Breach) {
 		if bad[set] == nil {
@@ -196,7 +197,7 @@ func (r *Recent) Of(scope string, now time.Time) int {
 type Shown struct {
 	Copies   int
 	Clusters []string
-	Causes   []string // reasons
+	Causes   []string // reasons of the removals
 }
 
 // Covers reports whether a user who has confirmed s has also confirmed now, which is the later state of the same Set.

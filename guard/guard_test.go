@@ -40,7 +40,7 @@ func TestJudge(t *testing.T) {
 	for name, tc := range map[string]struct {
 		removals             []Removal
 		placements, clusters map[string]Scope
-		want                 map[string]string // reasons of held sets
+		want                 map[string]string // reasons of the held sets, by set
 	}{
 		"five copies go, however few there are": {
 			removals(5, "p", "eu"), map[string]Scope{"p": scope(6)}, map[string]Scope{"eu": scope(6)}, map[string]string{},

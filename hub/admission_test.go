@@ -274,7 +274,7 @@ func TestTheAPIServerShowsTheCopiesThatAPolicyWouldWithdraw(t *testing.T) {
 	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "gizmos"}, Spec: hubv1.PlacementSpec{
 		ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: gizmo.Group, Kind: gizmo.Kind}}, Clusters: hubv1.ClusterSelection{Names: []string{"eu-1", "sg-1"}},
 	}}
-	eventually(t, 30*time.Second, func() error { return r.admin.Create(ctx, p) }) // until the CA is there, nothing is taken
+	eventually(t, 30*time.Second, func() error { return r.admin.Create(ctx, p) }) // fails until the API server has the CA
 	for i := range 3 {
 		u := r.gizmo(fmt.Sprintf("g-%d", i))
 		r.create(u)

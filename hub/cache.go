@@ -18,7 +18,9 @@ func cacheOptions(namespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}: { // without the contents of revisions, which are read individually, and the objects of bundles, which are templates
+			// The cache has no Secrets with the contents of revisions, which are read individually. It has no Secrets with
+			// objects of bundles either, which package templates keeps.
+			&corev1.Secret{}: {
 				Namespaces: map[string]cache.Config{namespace: {}},
 				Field: fields.AndSelectors(
 					fields.OneTermNotEqualSelector("type", hubv1.RevisionSecretType), fields.OneTermNotEqualSelector("type", hubv1.ManifestSecretType),

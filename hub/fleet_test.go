@@ -92,7 +92,7 @@ func TestLinkLog(t *testing.T) {
 	down := &member.LinkState{Ready: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable}
 	denied := &member.LinkState{Ready: metav1.ConditionFalse, Reason: hubv1.ReasonUnauthorized}
 	tests := map[string]struct {
-		before       []*member.LinkState // nil: there is no link
+		before       []*member.LinkState // earlier states of the link; nil: no link
 		now          *member.LinkState
 		moved, ready bool
 	}{

@@ -44,7 +44,8 @@ func TestMembersComeAndGo(t *testing.T) {
 		Spec: hubv1.PlacementSpec{
 			ResourceSelectors: []hubv1.ResourceSelector{{Kind: "ConfigMap"}},
 			Clusters:          hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}},
-			Apply:             hubv1.ApplyPolicy{Adoption: hubv1.AdoptionAlways}, // a member that leaves keeps what it has, without marks
+			// A leaving member keeps its copies, without the hub's labels. Later joins adopt them.
+			Apply: hubv1.ApplyPolicy{Adoption: hubv1.AdoptionAlways},
 		},
 	})
 	goroutines, heap, heapAfter := 0, uint64(0), uint64(0)
@@ -55,7 +56,7 @@ func TestMembersComeAndGo(t *testing.T) {
 		w.join()
 		patch, err := json.Marshal(map[string]any{"data": map[string]string{"round": fmt.Sprint(round)}})
 		must(t, err)
-		for i := range objects { // what happens in the middle of a join is not waited for
+		for i := range objects { // the join may still be going on
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("cm-", i)}}
 			must(t, w.hub.Patch(t.Context(), cm, client.RawPatch(types.MergePatchType, patch)))
 		}
@@ -70,11 +71,12 @@ func TestMembersComeAndGo(t *testing.T) {
 	w.arrives(objects, fmt.Sprint(rounds-1))
 	w.leave()
 	after := settled(t)
-	if after > goroutines+15 { // connections that the hub's clients have open differ
+	if after > goroutines+15 { // the number of open connections varies
 		var stacks [1 << 20]byte
 		t.Errorf("goroutines have grown from %d to %d:\n%s", goroutines, after, stacks[:goruntime.Stack(stacks[:], true)])
 	}
-	eventually(t, 2*time.Minute, func() error { // net/http remembers a closed connection until it would have been idle for too long
+	// net/http keeps a closed connection in memory until its idle timeout.
+	eventually(t, 2*time.Minute, func() error {
 		if heapAfter = inUse(); heapAfter > heap+heap/10 {
 			return fmt.Errorf("the heap has grown from %d to %d KiB", heap>>10, heapAfter>>10)
 		}

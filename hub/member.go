@@ -114,7 +114,7 @@ func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect
 		return nil, fmt.Errorf("joining cluster %q: %w", name, shard.ErrUnsure)
 	}
 	for _, config := range []*rest.Config{c.Requests, c.Watches} {
-		config.Wrap(apply.KeepRetryAfter) // the queue waits, instead of the request within its deadline
+		config.Wrap(apply.KeepRetryAfter) // after Retry-After, the queue waits, and not the request
 		config.Wrap(hold.Guard)
 	}
 	writes, err := kindwatch.NewRESTClient(c.Requests)
@@ -131,7 +131,7 @@ func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect
 		tokens: tokens.New(requests, maker.hub.UID),
 	}
 	m.kinds, err = served.NewForConfig(ctx, c.Requests, c.Watches, func(gk schema.GroupKind) {
-		m.Retry(gk) // without an observer no kind is in use
+		m.Retry(gk) // Retry the copies; without an observer, no kind is in use
 		maker.wakes.kind(ctx, name, gk)
 	}, func() { maker.links.LookAgain(name) })
 	if err != nil {
@@ -178,7 +178,7 @@ func (maker *memberMaker) newObserver(ctx context.Context, m *memberCluster, wat
 			return c
 		},
 		Resolve: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-			m.kinds.Forget(gvk) // read again only at the start and after the member has stopped serving the kind
+			m.kinds.Forget(gvk) // forget the cached answer, so that Find asks the member
 			r, err := m.kinds.Find(gvk)
 			maker.definitions.Learn(ctx, gvk)
 			return r.GroupVersionResource, err
@@ -187,7 +187,7 @@ func (maker *memberMaker) newObserver(ctx context.Context, m *memberCluster, wat
 			change := copyStatus
 			if gone {
 				change = copyGone
-			} else if state, _ := m.Observer.State(o.GVK); content && state.Delivered { // OnState queues all objects of the first list
+			} else if state, _ := m.Observer.State(o.GVK); content && state.Delivered { // OnState queues the first list
 				change = copyContent
 			}
 			maker.wakes.copied(cluster, o, change)

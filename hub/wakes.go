@@ -57,7 +57,7 @@ func (p *parts) followPolicies() {
 	const lifetime = changes.Added | changes.Deleted
 
 	bindings := p.changes.Bindings
-	bindings.On(changes.All, p.settings.BindingChanged) // first, so that the others find the settings
+	bindings.On(changes.All, p.settings.BindingChanged) // registered first, so that later handlers find the settings
 	bindings.On(changes.All, p.reporter.BindingChanged)
 	bindings.On(changes.All, p.copies.BindingChanged)
 	bindings.On(lifetime|changes.Spec, p.dispatcher.BindingChanged)
@@ -114,7 +114,8 @@ func (p *parts) followTemplates(ctx context.Context) {
 			p.reporter.WakeObject(id)
 		}
 	})
-	p.store.OnStatus(func(id hubv1.ObjectIdentity) { // no copy depends on the status, which the hub itself writes for each object
+	// A change of the status wakes no copy. Copies do not depend on it, and the hub itself writes it.
+	p.store.OnStatus(func(id hubv1.ObjectIdentity) {
 		if listed(id) {
 			p.reporter.WakeObject(id)
 		}
@@ -128,7 +129,7 @@ func (p *parts) followTemplates(ctx context.Context) {
 		}()
 	})
 	p.definitions.OnChange(func(kind schema.GroupKind, before, after *catalog.Definition) {
-		if !after.SameVersions(before) { // copies are sent at other versions
+		if !after.SameVersions(before) { // copies must be sent at other versions
 			p.scheduler.WakeKind(kind)
 			p.dispatcher.WakeKind(ctx, kind)
 		}
@@ -150,7 +151,7 @@ func (p *parts) followLinks(ctx context.Context) {
 		p.members.Wake(cluster)
 		moved, ready := seen.moved(cluster)
 		if !moved {
-			return // other facts, on which no binding depends
+			return // only facts changed on which no binding depends
 		}
 		p.reporter.WakeCluster(cluster)
 		if ready {
@@ -172,7 +173,7 @@ func (p *parts) followMembers() {
 			// The object is found by kind and name, because its owner annotation may have been removed.
 			id := hubv1.ObjectIdentity{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
 			switch c {
-			case copyGone: // first, so that the row already shows it
+			case copyGone: // before the reporter wakes, so that the row shows the deletion
 				p.dispatcher.Vanished(cluster, id.BindingKey(), o)
 			case copyContent:
 				p.dispatcher.Observed(cluster, id.BindingKey(), o)
@@ -208,7 +209,7 @@ type linkLog struct {
 func (l *linkLog) moved(cluster string) (moved, ready bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, ok := l.links.State(cluster) // under the lock, so that the last read is also stored last
+	s, ok := l.links.State(cluster) // read under the lock, so that the last state read is stored last
 	now := string(s.Ready) + " " + s.Reason
 	if !ok {
 		delete(l.last, cluster)

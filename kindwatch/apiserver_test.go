@@ -49,7 +49,7 @@ func TestARealServerPagesAndSelects(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const many = 530 // more than a page
+	const many = 530 // more objects than a page has
 	for i := range many {
 		make1(fmt.Sprintf("paged-%d", i), "paged")
 	}

@@ -25,7 +25,7 @@ func TestTheClientReadsWhatTheOneOfClientGoReads(t *testing.T) {
 	event := func() runtime.Object { return &metav1.WatchEvent{} }
 	tests := map[string]struct {
 		data string
-		into func() runtime.Object // nothing if it is nil
+		into func() runtime.Object // makes the object to decode into; nil: none
 	}{
 		"an object":                     {data: `{"apiVersion":"a/v1","kind":"K","metadata":{"name":"n"},"spec":{"i":1,"f":1.5,"e":1e3,"l":[{"a":null}]}}`, into: object},
 		"an object of unknown kind":     {data: `{"apiVersion":"a/v1","kind":"K","spec":{"i":9007199254740993}}`},

@@ -20,9 +20,9 @@ var errNoAnswer = errors.New("no answer")
 
 // streaks has the numbers of consecutive failures of a kind, by the type of failure.
 type streaks struct {
-	failures int // attempts that brought nothing
-	expired  int // the server did not know the place to go on from
-	broken   int // errors inside of a watch
+	failures int // attempts that delivered no list and no event
+	expired  int // watches whose resourceVersion had expired
+	broken   int // error events in a watch
 }
 
 // isExpired reports whether the error says that the server does not know the requested resourceVersion. The version may
@@ -53,14 +53,15 @@ func classify(err error) (reason, message string) {
 		reason = hubv1.ReasonUnauthorized
 	case apierrors.IsTooManyRequests(err):
 		reason = hubv1.ReasonThrottled
-	case errors.As(err, &status) && !apierrors.HasStatusCause(err, "ClientWatchDecoding"): // otherwise client-go created it from a broken stream
+	// A status error with the cause ClientWatchDecoding is not from the server: client-go makes it from a broken stream.
+	case errors.As(err, &status) && !apierrors.HasStatusCause(err, "ClientWatchDecoding"):
 		reason = hubv1.ReasonServerError
 	default:
 		reason = hubv1.ReasonUnreachable
 	}
 	text := err.Error()
 	var op *net.OpError
-	if errors.As(err, &op) && op.Err != nil { // without the local port, which differs each time
+	if errors.As(err, &op) && op.Err != nil { // leave out the local port, which differs each time
 		text = op.Op + ": " + op.Err.Error()
 	}
 	return reason, fmt.Sprintf("%.256s", text)

@@ -51,7 +51,7 @@ func TestAPageThatIsTooLargeIsAskedForInSmallerOnes(t *testing.T) {
 	if len(k.objects) != 60 {
 		t.Errorf("%d objects, want 60", len(k.objects))
 	}
-	s.most = 0 // not even one
+	s.most = 0 // smaller than one object
 	if err := k.list(t.Context()); !answer.IsTooLarge(err) {
 		t.Errorf("an object that is too large by itself: %v", err)
 	}

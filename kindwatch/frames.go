@@ -33,7 +33,7 @@ func (frames) NewFrameReader(r io.ReadCloser) io.ReadCloser {
 type frameReader struct {
 	io.Closer
 	lines *bufio.Reader
-	frame []byte // the unread part of the event
+	frame []byte // the part of the current event that was not read yet
 }
 
 // Read copies the next event to data. If data is too small, it returns io.ErrShortBuffer, and the next call copies the
@@ -55,7 +55,7 @@ func (r *frameReader) Read(data []byte) (int, error) {
 
 // next returns the next event. The bytes are valid until the next call.
 func (r *frameReader) next() ([]byte, error) {
-	var before []byte // lines of an event that a proxy has split
+	var before []byte // earlier lines of an event that a proxy has split
 	var count answer.Counter
 	for {
 		line, err := r.line()
@@ -135,6 +135,6 @@ func split(data []byte) (kind, object []byte, ok bool) {
 	if !ok || !bytes.HasSuffix(object, []byte("}}")) {
 		return nil, nil, false
 	}
-	start := len(data) - len(object) - 1 // including its brace
+	start := len(data) - len(object) - 1 // include the opening brace of the object
 	return kind, data[start : len(data)-1], true
 }

@@ -19,13 +19,13 @@ import (
 type kind struct {
 	gvk       schema.GroupVersionKind
 	set       *Set
-	namespace string // empty: all. Only run changes it, once, with the lock of the set
+	namespace string // empty: all namespaces. Only run changes it, once, with the lock of set
 	ctx       context.Context
 	cancel    context.CancelFunc
 
 	mu      sync.RWMutex
 	objects map[string]metav1.Object
-	await   map[string]metav1.Object // see Set.Await
+	await   map[string]metav1.Object // objects that callers of Set.Await wait for
 	state   State
 	place   // only run changes it, and may read it without mu
 
@@ -37,7 +37,7 @@ type kind struct {
 // begins.
 type place struct {
 	resource schema.GroupVersionResource // empty until resolved
-	version  string                      // where the watch goes on; empty: list first
+	version  string                      // resourceVersion at which the watch continues; empty: list first
 }
 
 func newKind(parent context.Context, gvk schema.GroupVersionKind, s *Set) *kind {
@@ -210,9 +210,10 @@ func (k *kind) drop(key string) {
 	}
 }
 
-// replace stores the objects of a complete list, by key. If Transform refused an object, its value is nil, and the
-// version that was stored before stays. State.Synced becomes true before the handler is called for the objects. relists
-// is the number of Relist calls before the list began.
+// replace stores the objects of a complete list. listed has the objects by key, and the value nil for each object that
+// Transform refused. If an earlier version of a refused object is stored, the earlier version stays. State.Synced
+// becomes true before the handler is called for the objects. relists is the number of Relist calls before the list
+// began.
 func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	var gone, there []change
 	anew := k.listed(relists)

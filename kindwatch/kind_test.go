@@ -22,7 +22,7 @@ type moody struct {
 
 	mu    sync.Mutex
 	watch error
-	at    []time.Time // of each request
+	at    []time.Time // times of the requests
 	lists int
 }
 
@@ -101,7 +101,7 @@ func TestAServerThatIsBackIsAskedOftenWhileItStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &moody{watch: errors.New("connection refused")}
 		k := follow(t, m)
-		pass(10 * time.Minute) // away: the pauses have grown to a minute
+		pass(10 * time.Minute) // while the server is away, the pauses grow to a minute
 		m.answer(errStarting)
 		back := time.Now()
 		k.restart()

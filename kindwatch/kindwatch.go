@@ -136,7 +136,7 @@ func (s *Set) divide(first *kind, namespaces []string) {
 	defer s.mu.Unlock()
 	first.namespace = namespaces[0]
 	if !slices.Contains(s.kinds[first.gvk], first) {
-		return // it was stopped
+		return // the kind was stopped
 	}
 	for _, namespace := range namespaces[1:] {
 		k := newKind(first.ctx, first.gvk, s)

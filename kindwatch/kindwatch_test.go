@@ -38,7 +38,7 @@ func resolveShelf(schema.GroupVersionKind) (schema.GroupVersionResource, error) 
 type library struct {
 	mu      sync.Mutex
 	version int
-	shelves map[string]int // name -> resourceVersion
+	shelves map[string]int // resourceVersions by name
 	lists   int
 	watches []string // resourceVersions that watches were opened at
 	list    http.HandlerFunc
@@ -570,7 +570,7 @@ func TestAKindEndsWithItsContextAndCanBeStartedAgain(t *testing.T) {
 	s, _ := start(t, l, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	s.Start(ctx, other)
-	s.Start(ctx, other) // changes nothing
+	s.Start(ctx, other) // a second Start has no effect
 	until(t, "the first list", func() bool { st, _ := s.State(other); return st.Synced })
 	cancel()
 	s.Start(t.Context(), other)

@@ -22,7 +22,7 @@ const (
 // These are the limits of a list. Without them, a server could send any number of pages or objects.
 const (
 	mostPages   = 2000
-	mostObjects = 100_000 // of a kind
+	mostObjects = 100_000 // objects of a kind
 )
 
 // firstList lists the objects of the kind. It first waits for a slot, because only a few lists may begin at the same
@@ -63,7 +63,7 @@ func (k *kind) list(ctx context.Context) error {
 			if expiries++; expiries > 1 {
 				options.Limit = 0
 			}
-		case answer.IsTooLarge(err) && options.Limit > 1: // objects may be large: a page with fewer of them is smaller
+		case answer.IsTooLarge(err) && options.Limit > 1: // try a smaller page, because the objects may be large
 			options.Limit = max(options.Limit/smallestPage, 1)
 		default:
 			return err
@@ -145,7 +145,7 @@ func nextPage(items []unstructured.Unstructured) int64 {
 
 // weigh estimates the length of a decoded value as JSON, in bytes.
 func weigh(v any) int {
-	const other = 6 // a number, a boolean, quotes and separators
+	const other = 6 // bytes for a number, a boolean, or quotes and separators
 	switch v := v.(type) {
 	case string:
 		return len(v) + other

@@ -24,10 +24,10 @@ import (
 type shelves struct {
 	dynamic.NamespaceableResourceInterface
 	objects, bytes int
-	began, end     chan struct{} // if set: each list tells when it begins and waits for the end
-	limited        bool          // an answer may have no more than most objects
+	began, end     chan struct{} // if set, a list sends on began, and waits for end
+	limited        bool          // true: an answer has at most most objects
 	most           int64
-	refuse         error // of a list that continues
+	refuse         error // error of each page after the first
 
 	mu     sync.Mutex
 	limits []int64
@@ -140,7 +140,7 @@ func TestListsTakeTurns(t *testing.T) {
 		}
 		(<-got).end()
 		synctest.Wait()
-		<-got // the second, which goes on
+		<-got // the second list reads its next page
 		third := <-got
 		if third.after != 0 {
 			t.Errorf("the next one began after %s, want at once when another had ended", third.after)
@@ -151,7 +151,7 @@ func TestListsTakeTurns(t *testing.T) {
 				t.Errorf("one began after %s, want 1s", next.after)
 			}
 		}
-		third.end() // late, which must not give away the slot of another
+		third.end() // ends late: this must not free the slot of another list
 		ask()
 		if next := <-got; next.after != 2*time.Second {
 			t.Errorf("one began after %s, want 2s", next.after)
@@ -186,7 +186,7 @@ func TestFirstListsOfAProcessAreStaggered(t *testing.T) { // not parallel: the s
 	again := newTestKind(t.Context(), s)
 	again.failures = 1
 	go func() { ended <- again.firstList(t.Context()) }()
-	<-s.began // which has no slot
+	<-s.began // the list of again begins without a slot
 	close(s.end)
 	for range kinds + 1 {
 		if err := <-ended; err != nil {
@@ -204,7 +204,7 @@ func TestTheNextPageIsAskedForWhileOneIsReduced(t *testing.T) {
 		set := New(Options{
 			Client: s, Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return shelfResource, nil },
 			Transform: func(u *unstructured.Unstructured) (metav1.Object, error) {
-				once.Do(func() { <-s.began }) // the second page
+				once.Do(func() { <-s.began }) // wait until the second page is requested
 				return u, nil
 			},
 		})

@@ -13,10 +13,10 @@ var errRestart = errors.New("restart asked for")
 
 // orders has the calls of Restart, Retry, Find and Relist of a Set that the goroutine of a kind has not handled yet.
 type orders struct {
-	reread chan *unstructured.Unstructured // objects that were read once more
+	reread chan *unstructured.Unstructured // objects that were read again
 
 	mu        sync.Mutex
-	interrupt context.CancelCauseFunc // ends the attempt under way
+	interrupt context.CancelCauseFunc // ends the current attempt
 	// relists is the number of Relist calls so far. listedFor is the number of Relist calls before the last stored list
 	// began.
 	relists, listedFor int

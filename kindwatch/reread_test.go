@@ -16,7 +16,7 @@ func TestAnObjectThatIsReadOnceMoreReplacesThatVeryVersionAlone(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		known *unstructured.Unstructured
-		want  string // the mark that is known afterwards
+		want  string // the mark of the stored object afterwards
 		told  int
 	}{
 		"the version that is known":                {shelf("u", "5", "old"), "new", 1},

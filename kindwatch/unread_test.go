@@ -93,8 +93,8 @@ func TestAnAwaitedVersionIsTakenFromWhatTheWriteBrought(t *testing.T) {
 		return u
 	}
 	tests := map[string]struct {
-		seen    string // the watch has come to
-		version string // of the write
+		seen    string // the last resourceVersion of the watch
+		version string // resourceVersion of the write
 		event   glance
 		want    bool
 	}{

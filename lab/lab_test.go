@@ -74,7 +74,8 @@ func newSmoke(t *testing.T, content string) (s *smoke, topology string) {
 	if err := os.WriteFile(topology, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	built, err := (&places{components: "components"}).build(t.Context()) // built in this process, so that go test's cache depends on the files that it reads
+	// The lab is built in this process, so that the test cache of go notices changes of the files that the build reads.
+	built, err := (&places{components: "components"}).build(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func CheckObject(o metav1.Object) error {
 // ObjectError means that a member sent an object that no API server would store.
 type ObjectError struct {
 	Field string
-	Most  int // bytes
+	Most  int // maximum size of the field, in bytes
 }
 
 // Error implements error.
@@ -49,10 +49,10 @@ func (e *ObjectError) Error() string {
 
 // The limits of Facts, so that facts fit into a MemberCluster's status.
 const (
-	maxVersion  = 64 // of Kubernetes' version, in bytes
+	maxVersion  = 64 // size of Kubernetes' version, in bytes
 	maxZones    = 64
 	maxCapacity = 64
-	maxVersions = 16 // of a kind
+	maxVersions = 16 // number of versions of a kind
 )
 
 // Bounded returns facts that fit into a MemberCluster's status. It removes values that no real cluster has.

@@ -33,7 +33,7 @@ func Facts(name string, objects []Stored, wasInstalled map[string]bool) map[stri
 				continue
 			}
 			row := rows[t.Name]
-			if row.Applied == metav1.ConditionTrue || row.Digest != "" { // a row keeps the digest of the last write
+			if row.Applied == metav1.ConditionTrue || row.Digest != "" { // a row with a digest has been written before
 				applied[t.Name]++
 			}
 			out[t.Name] = hubv1.OperatorFact{Name: name, Version: lowest(out[t.Name].Version, row.Version)}

@@ -7,7 +7,7 @@ type budget struct {
 	added      int // bytes of values and copies
 	operations int
 	text       int // bytes of string fields that are edited
-	marks      int // marks in these fields, see marksOf
+	marks      int // special characters in these fields, see marksOf
 	kept       int // bytes of copies that are kept to restore the object if a test fails
 }
 

@@ -13,13 +13,13 @@ import (
 
 // change is a compiled override rule. All objects and clusters share a change, and no code modifies it after compile.
 type change struct {
-	guards      []operation // the tests before the first other patch: they run before anything else changes
+	guards      []operation // tests before all other patches, evaluated before any change
 	containers  []containerChange
 	merges      []mergeChange // labels and annotations, then mergePatch
 	ops         []operation   // the other patches
 	edits       []textEdit    // changes inside string fields
-	expressions bool          // some operation has an expression as its value
-	late        bool          // a test comes after a change
+	expressions bool          // whether some operation has an expression as its value
+	late        bool          // whether some test comes after another patch
 }
 
 // action is one step of a compiled rule, such as a patch operation.

@@ -11,26 +11,26 @@ import (
 // the value. If policies have equal rank, their claims must agree.
 type claim struct {
 	kind  claimKind
-	value any // for claimSet, claimText and claimParts
+	value any // the value of claimSet, claimText and claimParts
 	claimant
 }
 
 // claimant is the rule that makes a claim.
 type claimant struct {
 	rule  RuleRef
-	maybe bool // a test may still skip the rule
+	maybe bool // whether a test may still skip the rule
 }
 
 type claimKind int
 
 const (
-	claimRead    claimKind = iota // test, and the source of copy: no other policy may change the place
-	claimOrdered                  // an operation whose result depends on the order: no other policy may touch the place
+	claimRead    claimKind = iota // a test, or the source of copy: no other policy may change the value
+	claimOrdered                  // the result depends on the order: no other policy may read or change the value
 	claimSet                      // a value that replaces any previous value
-	claimAbsent                   // null in a merge patch
+	claimAbsent                   // null in a merge patch, which removes the value
 	claimObject                   // {} in a merge patch: an object with any content
-	claimText                     // a document in the format of the value; the claims below are inside the document
-	claimParts                    // a map of image parts; the other parts do not matter
+	claimText                     // value is the format of a document, and the claims below it are inside the document
+	claimParts                    // value is a map of image parts; the missing parts may have any value
 )
 
 func (k claimKind) holds() bool { return k >= claimSet }
@@ -49,7 +49,7 @@ type node struct {
 type claims struct {
 	root *node
 	claimant
-	earlier []*change // rules of the same policy and rank
+	earlier []*change // earlier rules of the same policy and rank
 	current *change
 	budget  *budget
 }
@@ -186,7 +186,7 @@ func (n *node) claimMerge(by claimant, patch map[string]any, state any) {
 		switch inner, ok := v.(map[string]any); {
 		case v == nil:
 			n.child(key).add(claim{kind: claimAbsent, claimant: by})
-		case !ok, exists && !isObject: // it replaces a list or scalar
+		case !ok, exists && !isObject: // the patch replaces a list or a scalar
 			n.child(key).add(claim{kind: claimSet, value: v, claimant: by})
 		case len(inner) == 0:
 			n.child(key).add(claim{kind: claimObject, claimant: by})
@@ -231,7 +231,7 @@ func touched(path pointer, state any) pointer {
 		return path.parent()
 	}
 	if _, isIndex := index(path.last()); !ok && (isIndex || path.last() == "-") {
-		return path.parent() // the same rule created it, perhaps as a list
+		return path.parent() // the same rule created the parent, perhaps as a list
 	}
 	return path
 }

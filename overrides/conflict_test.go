@@ -21,7 +21,7 @@ func parseRule(t *testing.T, text string) hubv1.OverrideRule {
 
 func TestPoliciesOfEqualRankConflict(t *testing.T) {
 	tests := map[string]struct {
-		a, b []string // rules
+		a, b []string // the rules of two policies
 		want string   // path of the conflict, empty if they agree
 	}{
 		"two tests agree wherever they look": {

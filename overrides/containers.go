@@ -13,7 +13,7 @@ import (
 type containerChange struct {
 	field    string   // name of the field in the container
 	names    []string // names of containers; nil: all
-	withInit bool     // if all: also the init containers
+	withInit bool     // if names is nil: also the init containers
 	path     pointer  // path of one object; nil: the containers of the pod template
 	lower    func(container any, at pointer) ([]action, *fault)
 }
@@ -163,7 +163,7 @@ func (c *containerChange) claim(to *claims, state map[string]any) {
 		for _, a := range actions {
 			a.claim(to, state)
 		}
-		if listed { // the indexes may have changed by then
+		if listed { // other rules may change the indexes before this rule is applied
 			to.ordered(field)
 		}
 		return nil

@@ -67,7 +67,7 @@ func readsOther(r expression.Reading, before, after Cluster) bool {
 	case "operators":
 		return entryDiffers(byName(before.Operators), byName(after.Operators), r.Key)
 	}
-	return false // a cluster keeps its name, and the object is not a fact of the cluster
+	return false // the name never changes, and the object is no fact of the cluster
 }
 
 func capacityDiffers(before, after corev1.ResourceList, key corev1.ResourceName) bool {

@@ -9,7 +9,7 @@ import (
 // Divided is a number that the division of replicas has computed for the cluster. It replaces the number in the
 // template, and no rule may change it.
 type Divided struct {
-	Path   string // JSON pointer, of keys only
+	Path   string // a JSON pointer without indexes of lists
 	Number int64
 }
 

@@ -18,7 +18,7 @@ func TestADividedNumberComesBeforeTheRules(t *testing.T) {
 	tests := map[string]struct {
 		rule    string
 		divided []Divided
-		want    map[string]any // what of the spec is another one
+		want    map[string]any // the fields of the spec that the rule changes
 		says    string
 	}{
 		"the number of the cluster takes the place of the template's": {rule: `mergePatch: {spec: {size: 2}}`, divided: []Divided{{"/spec/replicas", 5}}, want: map[string]any{"replicas": int64(5), "size": int64(2)}},

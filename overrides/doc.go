@@ -9,13 +9,13 @@
 //     so that the rule with the highest rank wins. The Admin stage comes last, so it wins on every path that it sets.
 //   - Two policies of equal rank that disagree about one path are refused: either choice would silently break one of
 //     them. A priority resolves the conflict. Within one policy the later rule wins.
-//   - A rule that cannot be applied fails the whole object for that cluster; a part of an override is never sent. A
-//     rule whose test fails is no error: it is skipped as a whole. The leading tests of a rule see the object before
-//     the rule. Otherwise a test of an image would see the image that the rule sets.
-//   - Every rule is compiled to merge patches, operations, image parts and text edits (change.go). Conflicts, changes
-//     of divided numbers and the author of each field are derived from these alone.
-//   - A fault in a rule for another cluster has no effect here. A fault in a selector has, because its selection is
-//     unknown.
+//   - If a rule cannot be applied, the whole object fails for that cluster, because a part of an override is never
+//     sent. A rule whose test fails is no error: the whole rule is skipped. Tests at the beginning of a rule see the
+//     object before the rule. Otherwise a test of an image would see the image that the rule sets.
+//   - Every rule is compiled to merge patches, operations, image parts and text edits (change.go). All else is derived
+//     from these: conflicts, changes of divided numbers, and the author of each field.
+//   - A fault in a rule for another cluster has no effect here. A fault in a selector has an effect on every cluster,
+//     because the selection of the rule is then unknown.
 //   - A policy changes label and annotation keys one by one, never the metadata as a whole. The effect of replacing a
 //     whole map could not be derived from the policy.
 //

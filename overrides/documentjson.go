@@ -60,7 +60,7 @@ func jsonNode(decoder *json.Decoder) (*yaml.Node, error) {
 			}
 			n.Content = append(n.Content, c)
 		}
-		if _, err := decoder.Token(); err != nil { // the closing bracket
+		if _, err := decoder.Token(); err != nil { // read the closing bracket
 			return nil, errUnreadable
 		}
 	}

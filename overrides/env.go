@@ -80,7 +80,7 @@ func lowerEnv(container any, at pointer, set []variable, remove []string) ([]act
 		}
 	}
 	for _, v := range set {
-		i := len(names) - 1 // of two variables with one name the last one is effective
+		i := len(names) - 1 // if two variables have one name, the last one is effective
 		for i >= 0 && names[i] != v.name {
 			i--
 		}

@@ -93,10 +93,10 @@ func (e *ConflictError) Error() string {
 type fault struct {
 	field   string // the field of the rule
 	index   int    // the index in the field if it is a list, or -1
-	leaf    string // the field of that list element
+	leaf    string // the field in this list element
 	path    string
 	message string
-	unmet   bool // a test failed: the rule is skipped without an error
+	unmet   bool // true: a test failed, so the rule is skipped without an error
 }
 
 func (f *fault) of(rule RuleRef) *InvalidError {

@@ -27,7 +27,7 @@ type example struct {
 	policies []hubv1.OverridePolicyObject
 	clusters []hubv1.MemberCluster
 	object   unstructured.Unstructured
-	given    string // of the outcomes, all but what the object is in the clusters
+	given    string // the file of outcomes up to the first cluster
 	want     string
 }
 

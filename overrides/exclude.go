@@ -19,7 +19,7 @@ type Exclusions struct{ rules []excludingRule }
 type excludingRule struct {
 	ref     RuleRef
 	rule    *hubv1.OverrideRule
-	passing bool // the rule reads facts that change without a user
+	passing bool // whether the rule reads data of clusters that changes without a user
 }
 
 // Exclusion is a rule that excludes the object from a cluster.

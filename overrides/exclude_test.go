@@ -38,7 +38,7 @@ func TestExclusionsOf(t *testing.T) {
 
 	tests := map[string]struct {
 		policies []hubv1.OverridePolicyObject
-		want     map[string]string // rule by cluster
+		want     map[string]string // the rule that excludes each cluster
 		err      string
 	}{
 		"a rule for some clusters":                       {policies: some(policy("a", excluding(european))), want: map[string]string{"fra": `OverridePolicy team/a, rule "r"`}},

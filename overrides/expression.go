@@ -105,8 +105,9 @@ func (e *evaluation) variables() map[string]any {
 	return e.values
 }
 
-// selects reports whether the rule selects the cluster. The cluster must match all fields of the rule's clusters. A
-// rule without clusters selects every cluster.
+// selects reports whether the rule selects the cluster. The cluster must match every field that is set in
+// rule.Clusters: the names, the label selector and the expression. If rule.Clusters is nil, the rule selects every
+// cluster.
 func (e *evaluation) selects(rule *hubv1.OverrideRule) (bool, *fault) {
 	t, f := readTarget(rule.Clusters)
 	if f != nil {

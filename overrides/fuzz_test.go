@@ -66,7 +66,7 @@ func FuzzStringEdit(f *testing.F) {
 		changed := once.Object["data"].(map[string]any)["text"].(string)
 		twice, err := renderWith(template(changed), policyWith("a", rule))
 		if err != nil {
-			return // one that has grown beyond what can be edited
+			return // the text has become too long to edit
 		}
 		if again := twice.Object["data"].(map[string]any)["text"]; again != changed {
 			t.Errorf("%q becomes %q, and that %q", text, changed, again)

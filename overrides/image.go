@@ -113,7 +113,8 @@ func parseImage(text string) (image, string) {
 	}
 	out.registry, out.repository = reference.Domain(named), reference.Path(named)
 	name, _, _ := strings.Cut(text, "@")
-	if name = strings.TrimPrefix(name, "index."+dockerHub+"/"); !strings.HasPrefix(name, out.registry+"/") { // docker.io is the default
+	// A name without a registry means docker.io, so the parsed registry is not part of the text.
+	if name = strings.TrimPrefix(name, "index."+dockerHub+"/"); !strings.HasPrefix(name, out.registry+"/") {
 		out.registry, out.repository = "", strings.TrimSuffix(name, ":"+out.tag)
 	}
 	return out, ""
@@ -148,14 +149,14 @@ func (p *imageParts) of(text string) (string, string) {
 	}
 	if p.registry != "" {
 		if i.registry == "" && !strings.Contains(i.repository, "/") {
-			i.repository = "library/" + i.repository // docker.io keeps official images there
+			i.repository = "library/" + i.repository // official images of docker.io are in library/
 		}
 		i.registry = p.registry
 	}
 	if p.repository != "" {
 		i.repository = p.repository
 		if named, err := reference.ParseNormalizedNamed(p.repository); i.registry == "" && (err != nil || reference.Domain(named) != dockerHub) {
-			i.registry = dockerHub // otherwise the first step would be read as a registry
+			i.registry = dockerHub // set it: otherwise the first step would be read as a registry
 		}
 	}
 	if p.tag != "" || p.digest != "" {

@@ -12,7 +12,7 @@ func TestPartsOfAnImage(t *testing.T) {
 	tests := map[string]struct {
 		image string
 		parts imageParts
-		want  string // empty: there is no image to be read
+		want  string // empty: the image is invalid
 	}{
 		"a tag in place of none":                                  {"nginx", imageParts{tag: "2"}, "nginx:2"},
 		"a tag in place of another":                               {"x/y:1", imageParts{tag: "2"}, "x/y:2"},

@@ -2,9 +2,11 @@ package overrides
 
 // Limits of one override policy, and of all override policies together.
 const (
-	maxRules     = 64
-	maxPatches   = 64 // operations of a rule
-	maxTyped     = 32 // images, command, args, env or resources of a rule, and containers, requests or limits of one of these
+	maxRules   = 64
+	maxPatches = 64 // operations of a rule
+	// maxTyped limits the images, command, args, env or resources of a rule, and the containers, requests or limits of
+	// each.
+	maxTyped     = 32
 	maxArguments = 256
 	maxVariables = 128 // variables to set, or to remove, in one env
 	maxKeys      = 64  // labels or annotations of a rule
@@ -31,6 +33,7 @@ const (
 	maxExpressionCost = 20_000  // cost of one evaluation: some milliseconds
 	maxRenderCost     = 100_000 // cost of all expressions for one object in one cluster
 
-	maxManifestBytes = 4 << 20      // bytes of the rendered object's JSON: no API server accepts a request of more than 3 MiB
+	// maxManifestBytes limits the rendered object's JSON. No API server accepts a request of more than 3 MiB.
+	maxManifestBytes = 4 << 20
 	maxManifestDepth = 2 * maxDepth // a value at the end of a pointer
 )

@@ -9,7 +9,7 @@ import (
 
 // mergeChange is a JSON merge patch (RFC 7386). It changes the object, or the part of the object at a path.
 type mergeChange struct {
-	at    pointer // nil: the whole object
+	at    pointer // nil: the patch is for the whole object
 	patch map[string]any
 }
 

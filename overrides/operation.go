@@ -11,9 +11,9 @@ import (
 type operation struct {
 	op    hubv1.PatchOp
 	path  pointer
-	from  pointer // for move and copy
+	from  pointer // source path of move and copy
 	value any     // for add, replace and test; objects get copies of it
-	inner bool    // the path is in the document of a string field, where every path may be patched
+	inner bool    // true: the path is in the document of a string field, so every path is allowed
 	// expression computes the value. It is nil if the value is given, or after evaluation.evaluated has computed the
 	// value.
 	expression *expression.Expression

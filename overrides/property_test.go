@@ -79,7 +79,7 @@ func ourChange(t *rapid.T, before map[string]any, rule *hubv1.OverrideRule) (map
 	if f := c.apply(doc, newBudget()); f != nil {
 		return nil, f.of(RuleRef{})
 	}
-	var got map[string]any // 1e21 and 1.0 as they read back
+	var got map[string]any // numbers such as 1e21 and 1.0 as they are decoded
 	decodeInto(t, raw(doc).Raw, &got)
 	return got, nil
 }

@@ -35,8 +35,8 @@ type FieldValue struct {
 // Author is the author of a value. The zero value is the template.
 type Author struct {
 	Rule     RuleRef
-	Rank     string // of the rule
-	Division bool   // the author is the division of replicas, see Divided
+	Rank     string // rank of the rule
+	Division bool   // true: the division of replicas set the value, see Divided
 }
 
 // String returns the author as text: the rule, "template" or "division of replicas".
@@ -125,7 +125,7 @@ func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 		}
 		said := r.said[path]
 		if len(said) == 0 {
-			continue // whole numbers above 2^53 may differ at the end although each step compared them, as floats, as equal
+			continue // above 2^53, unequal numbers may be equal as floats
 		}
 		f := FieldOrigin{Path: path, FieldValue: said[len(said)-1], Shadowed: slices.Clone(said[:len(said)-1])}
 		slices.Reverse(f.Shadowed)

@@ -11,7 +11,7 @@ import (
 
 func TestRank(t *testing.T) {
 	tests := map[string]struct {
-		tier hubv1.Tier // empty: an OverridePolicy
+		tier hubv1.Tier // empty: a namespaced OverridePolicy
 		rule string
 		want string
 	}{

@@ -116,7 +116,7 @@ func sizeOfString(s string) int {
 		}
 	}
 	if !utf8.ValidString(s) {
-		n *= 2 // approximate: the encoder replaces invalid UTF-8
+		n *= 2 // allow twice the length, because the encoder replaces invalid UTF-8
 	}
 	return n
 }

@@ -35,7 +35,7 @@ func Choose(object hubv1.SelectableObject, placements []hubv1.PlacementObject, c
 	var (
 		matching   []candidate
 		invalid    []InvalidPlacement
-		unreadable hubv1.PlacementObject // the current placement, if its selectors cannot be read
+		unreadable hubv1.PlacementObject // the current placement if its selectors are invalid, otherwise nil
 	)
 	for _, p := range placements {
 		if p.GetDeletionTimestamp() != nil {

@@ -92,7 +92,7 @@ func TestChoose(t *testing.T) {
 	tests := map[string]struct {
 		placements []hubv1.PlacementObject
 		current    *hubv1.PlacementReference
-		want       []string // the winner, then the others in order
+		want       []string // the winner, then the other matching placements in order
 		invalid    []string
 	}{
 		"an enforced one comes before every namespaced one, whatever the priority": {

@@ -17,21 +17,21 @@ type Compiled struct {
 	selection
 	scoring
 	tolerations []corev1.Toleration
-	evictAfter  *int64 // seconds; nil for never
+	evictAfter  *int64 // seconds until an eviction; nil: never
 
 	number      int // number of clusters; 0 for all
 	constraints []constraint
 	groups      []group
 	rebalance   bool
 
-	seen sync.Map // name of a cluster -> *findings
+	seen sync.Map // *findings by name of the cluster
 }
 
 // constraint is a parsed TopologySpreadConstraint. A number of 0 means that there is no bound.
 type constraint struct {
 	key                               string
 	minimum, maximum, perDomain, skew int
-	anyway                            bool // it is a preference, not a requirement
+	anyway                            bool // whether the constraint is a preference (ScheduleAnyway)
 }
 
 // group is a parsed AffinityGroup: a set of clusters that may hold an object together.

@@ -21,7 +21,7 @@ type Cluster struct {
 	// zone that the hub has derived.
 	Labels        map[string]string
 	Annotations   map[string]string
-	Taints        []corev1.Taint // from its spec and its status
+	Taints        []corev1.Taint // taints in the spec and the status of the MemberCluster
 	Unschedulable bool
 	Ready         bool
 	Departure
@@ -34,8 +34,8 @@ type Cluster struct {
 
 // Departure has the data that show whether objects must leave a cluster.
 type Departure struct {
-	Draining  bool // its objects are to go to other clusters
-	TakesAway bool // its drain takes away what no other cluster can take
+	Draining  bool // true: the cluster is drained, and its objects move to other clusters
+	TakesAway bool // true: the drain also removes objects that no other cluster can take
 	// Leaving is true if the MemberCluster has a deletionTimestamp. LeavePolicy then tells what happens to the objects on
 	// the cluster.
 	Leaving     bool
@@ -244,8 +244,8 @@ type contender struct {
 	// cause is the reason why a filter or the spread has rejected the cluster. It is empty if neither has.
 	cause cause
 	*findings
-	tally     // of the findings, with the built-in scores
-	rank  int // in order of preference
+	tally     // score and its parts: those of findings, and the built-in scores
+	rank  int // position in the order of preference
 	// chosen is true if the cluster shall hold the object.
 	chosen bool
 }

@@ -162,7 +162,8 @@ func (s *spread) evict(all []*contender) {
 		c.stays = cause{hubv1.ReasonNoReplacement, "no other cluster can replace it"}
 		c.evict = before.chosen[c]
 	}
-	due = slices.DeleteFunc(due, func(c *contender) bool { return !c.evict }) // these are evicted in any case
+	// The other clusters are not chosen anyway, so they need no replacement.
+	due = slices.DeleteFunc(due, func(c *contender) bool { return !c.evict })
 	defer func() { takeAway(due) }()
 	if s.makesUp(before, s.try(all)) {
 		return
@@ -203,7 +204,7 @@ func takeAway(due []*contender) {
 // result has the clusters that the spread would choose, as the method try finds out.
 type result struct {
 	chosen map[*contender]bool
-	answer int // how many of them are open for the object
+	answer int // how many of the chosen clusters may get the object now
 	lacks  []string
 	breaks bool
 }
@@ -239,7 +240,7 @@ func (s *spread) makesUp(before, after result) bool {
 	}
 	for c := range after.chosen {
 		if !before.chosen[c] && !c.open() {
-			return false // a cluster that holds the object, and is itself unreachable
+			return false // a replacement that no filter accepts, such as an unreachable cluster
 		}
 	}
 	return len(after.chosen) >= len(before.chosen)

@@ -32,7 +32,7 @@ func TestWhatMayBeEvicted(t *testing.T) {
 		for _, x := range d.Evict {
 			c := of[x.Cluster]
 			switch {
-			case !in.Held[x.Cluster]: // evicted by an earlier decision
+			case !in.Held[x.Cluster]: // the cluster was evicted by an earlier decision
 			case in.Hold[x.Cluster] != "":
 				t.Fatalf("%s is evicted, although it is held: %s", x.Cluster, in.Hold[x.Cluster])
 			case !c.Draining && c.Ready:
@@ -67,7 +67,7 @@ func TestEvictionOnlyMoves(t *testing.T) {
 			t.Fatal("by eviction a constraint is broken")
 		}
 		if len(takenAway(in, moving)) > 0 && len(in.Placement.constraints) > 0 {
-			return // spread constraints no longer count the cluster
+			return // no check: constraints do not count the cluster that loses the object
 		}
 		left := holders(moving)
 		for _, x := range staying.Targets {
@@ -76,7 +76,7 @@ func TestEvictionOnlyMoves(t *testing.T) {
 			}
 		}
 		if len(evictedBefore(in, moving)) == len(moving.Evict) {
-			return // nothing is evicted anew
+			return // no further eviction happens
 		}
 		answering := 0
 		for _, c := range in.Clusters {

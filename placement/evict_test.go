@@ -56,8 +56,8 @@ func TestEvict(t *testing.T) {
 		in      Input
 		targets []string
 		evict   []string
-		gone    []string          // withdrawn, and no other cluster takes the object
-		unmoved map[string]string // reasons
+		gone    []string          // clusters that lose the object without a replacement
+		unmoved map[string]string // reasons why clusters keep the object, by cluster
 		again   time.Duration
 	}{
 		"one that is away is replaced":       {in: in(1, nil, []string{"a"}, lost("a"), b, c), targets: []string{"b"}, evict: []string{"a"}},

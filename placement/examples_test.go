@@ -44,16 +44,16 @@ type exampleCluster struct {
 	CPU         string              `json:"cpu"`
 	Memory      string              `json:"memory"`
 	Objects     int                 `json:"objects"`
-	Serves      map[string][]string `json:"serves"` // versions by Kind.group
+	Serves      map[string][]string `json:"serves"` // served versions, by Kind.group
 	// Operators maps the name of an operator to its version on the cluster.
 	Operators     map[string]string `json:"operators"`
 	Away          bool              `json:"away"`
 	Unschedulable bool              `json:"unschedulable"`
 	Leaving       bool              `json:"leaving"`
-	Closed        bool              `json:"closed"` // to the object's namespace
+	Closed        bool              `json:"closed"` // its allowedNamespaces exclude the object's namespace
 	Draining      bool              `json:"draining"`
-	Evict         bool              `json:"evict"`   // what no other cluster can take
-	AwayFor       string            `json:"awayFor"` // since it is tainted hanse.dev/unreachable:NoExecute
+	Evict         bool              `json:"evict"`   // the drain also removes objects that no other cluster can take
+	AwayFor       string            `json:"awayFor"` // for how long it has the taint hanse.dev/unreachable:NoExecute
 }
 
 type example struct {
@@ -96,7 +96,7 @@ func TestTheExamplesOfTheGuide(t *testing.T) {
 	if len(found) < 15 {
 		t.Fatalf("the guide has %d examples only", len(found))
 	}
-	for i := len(found) - 1; i >= 0; i-- { // from the end, so that places stay
+	for i := len(found) - 1; i >= 0; i-- { // from the end, so that earlier offsets stay valid
 		at := found[i]
 		title := headingBefore(text, at[0])
 		t.Run(title, func(t *testing.T) {

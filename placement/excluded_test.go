@@ -139,7 +139,7 @@ func TestExclusionsByRuleAndByNameAreOne(t *testing.T) {
 			}
 			names = append(names, name)
 		}
-		for i := range in.Clusters { // an untolerated taint is said after the name and before the rule, to the same end
+		for i := range in.Clusters { // taints are removed, because they hide the rule but not the name
 			in.Clusters[i].Taints = slices.DeleteFunc(in.Clusters[i].Taints, func(t corev1.Taint) bool {
 				return t.Effect == corev1.TaintEffectNoExecute && t.Key != hubv1.UnreachableTaint
 			})

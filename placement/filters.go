@@ -27,24 +27,24 @@ type filter struct {
 type cause struct{ reason, message string }
 
 // filters has all filters, in the order of their evaluation. Filters with unselects come first, so that their reason is
-// reported if several filters reject a cluster.
+// reported if several filters reject a cluster. The comment of a filter says when the filter rejects a cluster ("it").
 var filters = []filter{
-	{"leaving", true, true, leaving},                  // its MemberCluster is being deleted; first, because only its leave policy counts then
+	{"leaving", true, true, leaving},                  // it is being deleted, so only its leave policy counts
 	{"excludedNames", true, true, excluded},           // excludedNames contains it
 	{"names", true, true, notNamed},                   // names does not contain it
 	{"labelSelector", true, true, labelsDiffer},       // labelSelector does not match its labels
-	{"expression", true, true, saidOtherwise},         // expression, over facts set by users, is false
-	{"override rules", true, false, excludedByRule},   // a rule of an override policy excludes it by facts set by users
-	{"NoExecute taints", true, false, noExecute},      // it carries a NoExecute taint that is not tolerated, or no longer
-	{"expression now", false, true, foundOtherwise},   // expression, over facts that change without a user, is false, or has no result
-	{"override rules now", false, false, excludedNow}, // a rule of an override policy excludes it by facts that change without a user
-	{"topologyKeys", false, true, topologyMissing},    // it is in no domain of a constraint
-	{"allowedNamespaces", false, false, notAllowed},   // its allowedNamespaces leave the object's namespace out
-	{"unschedulable", false, true, unschedulable},     // its admin wants no new objects on it
+	{"expression", true, true, saidOtherwise},         // expression is false, and reads only data that users set
+	{"override rules", true, false, excludedByRule},   // a rule of an override policy excludes it by such data
+	{"NoExecute taints", true, false, noExecute},      // it has a NoExecute taint that is not or no longer tolerated
+	{"expression now", false, true, foundOtherwise},   // expression is false or fails, and reads other data
+	{"override rules now", false, false, excludedNow}, // a rule of an override policy excludes it by other data
+	{"topologyKeys", false, true, topologyMissing},    // it lacks the label of a constraint's topologyKey
+	{"allowedNamespaces", false, false, notAllowed},   // its allowedNamespaces exclude the object's namespace
+	{"unschedulable", false, true, unschedulable},     // spec.unschedulable of the MemberCluster is true
 	{"drain", false, true, draining},                  // it is being drained
-	{"Ready", false, true, notReady},                  // the hub does not receive its watch events, even before its taint exists
-	{"NoSchedule taints", false, true, noSchedule},    // it carries a NoSchedule taint that is not tolerated
-	{"served", false, false, notServed},               // it is known not to serve the object's kind at a version at which it may get the object
+	{"Ready", false, true, notReady},                  // its watch delivers no events, even before it has a taint
+	{"NoSchedule taints", false, true, noSchedule},    // it has a NoSchedule taint that is not tolerated
+	{"served", false, false, notServed},               // it is known to serve no usable version of the kind
 }
 
 func leaving(_ *Input, c *Cluster) cause {

@@ -13,7 +13,7 @@ func WhyNotFollowed(object hubv1.SelectableObject, winner, other hubv1.Placement
 	if err != nil {
 		return "the object stays with the placement that it follows, because the selectors of that placement are invalid"
 	}
-	second, _ := match(object, other) // the caller knows that it matches
+	second, _ := match(object, other) // the caller knows that other matches
 	a, b := candidate{PlacementObject: winner, specificity: first}, candidate{PlacementObject: other, specificity: second}
 	switch {
 	case precedence(b, a) < 0:

@@ -57,7 +57,7 @@ func TestADecisionGrowsNoFasterThanTheLogarithmSays(t *testing.T) {
 	sizes := []int{10, 100, 1000}
 	for _, n := range sizes {
 		in := Input{Placement: spreading(t, n), Object: hubv1.HubObject{GVK: widget}, Clusters: fleet(n)}
-		d, compared := decide(in, nil) // and what is found of each cluster is remembered from here on
+		d, compared := decide(in, nil) // this call fills the cache with the findings for each cluster
 		if len(d.Targets) != n/2 {
 			t.Fatalf("%d of %d clusters chosen, want %d: %v", len(d.Targets), n, n/2, d.Shortfalls)
 		}

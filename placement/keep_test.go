@@ -26,10 +26,10 @@ func TestWhatIsKeptCountsForTheSpread(t *testing.T) {
 			}
 		}
 		if len(in.Keep) == 0 || len(in.Placement.groups) > 0 || would.Kept {
-			return // would.Kept: the spread could not be satisfied, and may be with those that are kept
+			return // Kept: without the kept clusters, the spread is impossible
 		}
 		if len(takenAway(in, d)) > 0 && len(in.Placement.constraints) > 0 {
-			return // the cluster counts for no domain any more, as if it were gone
+			return // no check: constraints do not count the cluster that loses the object
 		}
 		for _, x := range would.Targets {
 			if in.Held[x.Cluster] && !targets[x.Cluster] && !moving[x.Cluster] && !takenAway(in, d)[x.Cluster] {

@@ -183,10 +183,10 @@ func TestADecisionIsStable(t *testing.T) {
 		in := genInput(t)
 		first := Decide(in)
 		in.Held, in.Evicting = holders(first), evicting(first)
-		for i := range in.Clusters { // the object's own weight is taken off where it is
+		for i := range in.Clusters { // without the object, no cluster has fewer than 0 objects
 			in.Clusters[i].Objects = max(0, in.Clusters[i].Objects)
 		}
-		for range first.Unmoved { // each of which may be replaced now that others have lost the object
+		for range first.Unmoved { // each may be replaced later, when others have lost the object
 			first = Decide(in)
 			in.Held, in.Evicting = holders(first), evicting(first)
 		}
@@ -393,7 +393,7 @@ func TestRemovingAClusterMovesOnlyItsShare(t *testing.T) {
 		}
 		lost := 0
 		for _, c := range in.Placement.constraints {
-			lost += c.minimum // a domain that is lost may have to be opened elsewhere
+			lost += c.minimum // each lost domain may need another cluster
 		}
 		if moved > lost {
 			t.Fatalf("without %s, %d other clusters lose the object: %v, then %v", name, moved, clustersOf(before), clustersOf(after))

@@ -73,10 +73,10 @@ const untoleratedScore = -100
 // findings are the results for one cluster that depend only on the placement and the cluster, but not on the object.
 type findings struct {
 	revision string
-	causes   []cause  // by filter; zero for filters that are not cached
-	tally             // without the built-in scores
-	domains  []string // by constraint
-	groups   []bool   // by group: whether the cluster is in it
+	causes   []cause  // results of filters; zero for filters that are not cached
+	tally             // score and its parts, without the built-in scores
+	domains  []string // the cluster's domain, by constraint
+	groups   []bool   // whether the cluster is in each group
 }
 
 // tally is a score and its parts.

@@ -223,7 +223,7 @@ func (s *spread) attempt(pool []*contender, kept ...*contender) *attempt {
 	}
 	a.pick(any, rules{skew: true, wishes: true})
 	if s.number > 0 {
-		a.pick(any, rules{skew: true}) // violate a preference rather than choose too few
+		a.pick(any, rules{skew: true}) // too few clusters are worse than a violated preference
 	}
 	return a
 }
@@ -232,7 +232,7 @@ func (s *spread) attempt(pool []*contender, kept ...*contender) *attempt {
 type attempt struct {
 	*spread
 	pool    []*contender
-	domains []*domains // by constraint
+	domains []*domains // counts of the domains, by constraint
 	chosen  int
 }
 
@@ -263,8 +263,8 @@ type domains struct {
 	constraint
 	count  map[string]int
 	used   int
-	with   []int // number of used domains by their count
-	lowest int   // count of a used domain
+	with   []int // with[n] is the number of domains with n chosen clusters
+	lowest int   // the lowest number of chosen clusters in a domain
 }
 
 func (d *domains) add(domain string) {

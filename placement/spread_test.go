@@ -107,7 +107,7 @@ func TestScoresAreTracedByPart(t *testing.T) {
 		{{Name: "preferences[0]", Score: 7}, {Name: "preferences[1]", Note: "expression fails: no such key: none"}, {Name: "FewestObjects"}},
 		{{Name: "preferences[0]"}, {Name: "preferences[1]", Note: "expression fails: no such key: none"}, {Name: "FewestObjects", Score: 25}},
 	}
-	for range 2 { // what is remembered must not grow
+	for range 2 { // the second time, the cached findings must be unchanged
 		_, trace := Explain(Input{Placement: p, Clusters: []Cluster{a, b}})
 		for i, c := range trace.Clusters {
 			if diff := cmp.Diff(want[i], c.Parts); diff != "" {

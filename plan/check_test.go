@@ -13,7 +13,7 @@ func TestAPlacementIsChecked(t *testing.T) {
 		aggregation hubv1.StatusAggregation
 		suspend     hubv1.SuspendPolicy
 		rollout     *hubv1.RolloutPolicy
-		says        string // empty: nothing is wrong
+		says        string // part of the finding; empty: there is none
 	}{
 		"expressions that can be read": {aggregation: hubv1.StatusAggregation{
 			HealthExpression: "object.status.ok",

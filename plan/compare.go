@@ -17,7 +17,7 @@ import (
 // edit has what the change edits: the override policies that it adds, changes or removes, and the clusters that it adds
 // or changes.
 type edit struct {
-	overrides []hubv1.OverridePolicyObject // before and after
+	overrides []hubv1.OverridePolicyObject // override policies before and after the change
 	clusters  map[string]bool
 }
 
@@ -141,7 +141,7 @@ func (m *maker) render(f decide.Fleet, o decide.FleetObject, b hubv1.BindingObje
 // unwritten adds to the plan the copies that could not be written after the change. It leaves out a copy that could not
 // be written for the same reason before the change.
 func (m *maker) unwritten(p Pair, before, after map[string]Rendering) {
-	clusters := map[string][]string{} // by reason and message
+	clusters := map[string][]string{} // clusters by reason and message
 	var order []Problem
 	for _, cluster := range slices.Concat(p.Stayed, p.Gained) {
 		fault := m.fault(after[cluster], m.after.NamespaceLabels[p.Object.Namespace])

@@ -17,7 +17,7 @@ import (
 type Decisions struct {
 	before, after decide.Fleet                 // before is empty for DecideNext
 	was, is       *decide.Settlement           // was is nil for DecideNext
-	places        map[hubv1.ObjectIdentity]int // index of the objects before
+	places        map[hubv1.ObjectIdentity]int // index in before of each object
 }
 
 // Decide makes the decisions on a fleet without a change and with it. The decisions with the change start from the
@@ -65,7 +65,7 @@ type Pair struct {
 	HeldBefore, Held     map[string]hubv1.BindingTarget
 	Gained, Lost, Stayed []string
 
-	before, after int // index of the object in both fleets
+	before, after int // indexes of the object in both fleets
 }
 
 // Pairs returns all objects of the fleet with the change, sorted by namespace, kind and name.

@@ -114,8 +114,8 @@ func own(by func(open []slot, total int64)) func([]slot, int64, Input) error {
 type slot struct {
 	name         string
 	weight       int64
-	lo, hi       int64 // bounds including the room
-	least, most  int64 // bounds from the policy
+	lo, hi       int64 // minimum and maximum, within the room of the cluster
+	least, most  int64 // minimum and maximum of the policy
 	held         int64
 	share        int64
 	exact, spare int64 // for spread: the exact share rounded down, and the remainder

@@ -3,9 +3,10 @@
 //
 // The package does no I/O. Equal inputs give equal shares, whatever the order of the clusters.
 //
-//   - Every cluster gets its exact share rounded down or up (largest remainder). If the
-//     clusters have room for the total, the shares add up to it. Otherwise they add up to the room.
-//   - Of the possible shares, it takes those that move the fewest replicas. Ties break by name.
+//   - Every cluster gets its exact share, rounded down or up (largest remainder). If the clusters have room for the
+//     total, the shares add up to the total. Otherwise they add up to the room.
+//   - If several divisions are possible, the package takes the one that moves the fewest replicas. If they are still
+//     equal, the cluster names decide.
 //   - Replicas without room are reported, never placed.
 //
 // Users of KubeFed can choose KubeFed's own planner (kubefed.go) for the division. It does not guarantee these

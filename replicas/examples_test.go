@@ -70,7 +70,7 @@ func TestTheExamplesOfTheGuide(t *testing.T) {
 	if len(found) < 12 {
 		t.Fatalf("the guide has %d examples only", len(found))
 	}
-	for _, at := range slices.Backward(found) { // from the end, so that places stay
+	for _, at := range slices.Backward(found) { // from the end, so that earlier offsets stay valid
 		got := decided(t, text[at[2]:at[3]], common.Fleet)
 		if diff := cmp.Diff(text[at[4]:at[5]], got); diff != "" && !*update {
 			t.Errorf("of %s\nrun the test with -update and read the difference (-guide +decided):\n%s", text[at[2]:at[3]], diff)

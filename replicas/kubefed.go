@@ -12,15 +12,15 @@ import (
 // clusters take some 70 ms.
 const manyReplicas = 10_000
 
-// kubefed divides the replicas with the planner of KubeFed. The planner gives wrong results for some inputs, and so
-// kubefed changes these inputs before it calls the planner:
+// kubefed divides the replicas with the planner of KubeFed. The planner gives wrong results for some inputs, so this
+// package never passes such inputs to the planner:
 //
-//   - Numbers below 0 become shares below 0. They are set to 0 here.
-//   - A minimum above the maximum is followed. It is lowered to the maximum here.
-//   - Numbers above Unlimited overflow. There are none here.
-//   - Clusters with equal hashes keep the order of the input. They are sorted by name here.
-//   - Replicas above a capacity are counted twice. No capacity is given here.
-//   - Many held replicas take seconds to minutes, see hold.
+//   - The planner turns numbers below 0 into shares below 0. slotOf raises such numbers to 0.
+//   - The planner follows a minimum above the maximum. slotOf lowers the minimum to the maximum.
+//   - The planner overflows on numbers above Unlimited. slotOf lowers such numbers to Unlimited.
+//   - The planner keeps clusters with equal hashes in the order of the input. Here the clusters are sorted by name.
+//   - The planner counts replicas above a capacity twice. Here it gets no capacity.
+//   - The planner needs seconds to minutes for many held replicas. hold avoids this.
 func kubefed(open []slot, total int64, in Input) error {
 	if total > manyReplicas && !in.Rebalance {
 		hold(open, total)

@@ -60,7 +60,7 @@ func TestSharesAddUpToTheTotalOrTheRoom(t *testing.T) {
 		for _, c := range in.Clusters {
 			lo, hi := bounds(c, in.By)
 			if in.By == hubv1.DivideByKubeFed && !in.Rebalance && c.Weight == 0 && c.Held != nil {
-				hi = max(hi, min(*c.Held, max(0, c.Max))) // KubeFed leaves what is there
+				hi = max(hi, min(*c.Held, max(0, c.Max))) // KubeFed leaves held replicas in place
 			}
 			share := got.Shares[c.Name]
 			if share < 0 || share > hi {
@@ -74,7 +74,7 @@ func TestSharesAddUpToTheTotalOrTheRoom(t *testing.T) {
 			}
 		}
 		if in.By == hubv1.DivideByKubeFed && !in.Rebalance {
-			room = min(room, max(sum, roomOf(in))) // see hi
+			room = min(room, max(sum, roomOf(in))) // a cluster may hold more than its room, see hi
 		}
 		if sum != min(in.Total, room) || got.Rest != in.Total-sum {
 			t.Fatalf("%d of %d with room for %d, rest %d", sum, in.Total, room, got.Rest)

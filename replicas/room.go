@@ -86,7 +86,7 @@ func Room(allocatable, requests corev1.ResourceList) int64 {
 
 // times returns how many times the quantity want fits into the quantity have. want is positive.
 func times(have, want resource.Quantity) int64 {
-	const whole = math.MaxInt64 / 1000 // above it, milli-units overflow
+	const whole = math.MaxInt64 / 1000 // more whole units would overflow as milli-units
 	if have.Value() >= whole || want.Value() >= whole {
 		return have.Value() / max(1, want.Value())
 	}

@@ -43,7 +43,7 @@ func spread(open []slot, total int64) {
 // Every slot whose limits differ must have a weight. The exact share of a slot is level * weight, within its limits.
 // fill finds the level at which the shares add up to the total.
 func fill(open []slot, total int64) {
-	level, per := levelOf(open, total) // the level is level/per
+	level, per := levelOf(open, total) // the level is the fraction level/per
 	left := total
 	for i := range open {
 		s := &open[i]
@@ -103,7 +103,7 @@ type edge struct {
 // weights are at most 2^31.
 func levelOf(open []slot, total int64) (level, per int64) {
 	var edges []edge
-	standing, growing := int64(0), int64(0) // sum of slots at a bound; weight of the others
+	standing, growing := int64(0), int64(0) // sum of the shares at a limit; total weight of the growing slots
 	for i := range open {
 		s := &open[i]
 		standing += s.lo
@@ -129,5 +129,5 @@ func levelOf(open []slot, total int64) (level, per int64) {
 			standing -= e.slot.lo
 		}
 	}
-	return 0, 1 // the total is fixed by the bounds
+	return 0, 1 // no slot can grow, so the limits determine all shares
 }

@@ -39,7 +39,7 @@ func ExampleStep() {
 		}
 	}
 	step() // the first revision
-	step() // which has passed
+	step() // the first revision has passed
 	in.Live.Template = "digest of nginx 1.29"
 	step()
 	step()

@@ -47,7 +47,7 @@ func TestGate(t *testing.T) {
 		},
 		"a refusal of the change before does not fail the next one": func(s *story) {
 			s.in.Policy.HealthGate.MinObservedSeconds = ptr.To[int32](0)
-			refused := func() { // such a row says nothing of a revision, so the caller names the one that the cluster holds
+			refused := func() { // the row of a refusal names the revision that the cluster holds
 				row := &s.target("a").Row
 				row.Applied, row.Refused, row.Reason, row.Revision = false, true, "Forbidden", s.target("a").Holds
 			}
@@ -205,7 +205,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestRollback(t *testing.T) {
-	failing := func(s *story) *story { // two clusters of asia have the change, and b fails
+	failing := func(s *story) *story { // clusters b and c of wave asia have the change, and b fails
 		s.in.Policy.OnFailure = hubv1.FailureRollback
 		return s.change("t2").step().healthy("a").step().report(hubv1.HealthDegraded, "b").report(hubv1.HealthProgressing, "c").later(time.Minute)
 	}

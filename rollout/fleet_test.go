@@ -40,7 +40,7 @@ type object struct {
 	before    *hubv1.BindingRollout
 	revisions []hubv1.ObjectRevision
 	targets   map[string]*Target
-	sick      map[string]string // template that is degraded on a cluster
+	sick      map[string]string // template whose copy is Degraded, by cluster
 	progress  Progress
 }
 
@@ -153,7 +153,7 @@ func (f *fleet) report(o *object, c *cluster) {
 		}
 	}
 	switch {
-	case before.Revision != row.Revision: // progress
+	case before.Revision != row.Revision: // a new revision is progress
 	case sick != "" && sick == template:
 		row.Health = hubv1.HealthDegraded
 	default:

@@ -14,8 +14,8 @@ type gate struct {
 	skipAway          bool
 }
 
-// doubt is how long a cluster's reported state must last if the report is older than the decision to change the
-// cluster. Such a report may describe another revision.
+// doubt is the minimum wait before Step uses a reported state that is older than the decision to change the cluster.
+// Such a state may belong to another revision. The wait begins with the decision.
 const doubt = time.Minute
 
 func newGate(p *hubv1.RolloutPolicy) gate {
@@ -100,7 +100,7 @@ func (s *step) failing(t *target) bool {
 		return true
 	}
 	if t.Since.IsZero() && row.Changed.IsZero() {
-		return false // A new entry without a report.
+		return false // the cluster is new in the binding and has reported nothing
 	}
 	return s.reached(s.deadline(start, row.Changed))
 }

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	mostMessage = 512 // characters of BindingRollout.Message
-	mostReport  = 256 // characters of a cluster's report in it
+	mostMessage = 512 // maximum length of BindingRollout.Message, in characters
+	mostReport  = 256 // maximum length of a cluster's report in the message, in characters
 )
 
 // cut shortens a text to the given number of characters.
@@ -114,7 +114,7 @@ func (s *step) pausedByMember(from, to int) string {
 			continue
 		}
 		if s.rollingBack() && !s.began(t) {
-			continue // it never had the revision that failed
+			continue // the cluster never had the failed revision
 		}
 		if s.reached(latest(t.Since, s.rollout.Began.Time).Add(s.gate.timeout)) {
 			return fmt.Sprintf("an admin of %s has paused the copy there", t.Cluster)

@@ -39,7 +39,7 @@ type Peers struct {
 
 // progresses has the progress of all objects of a placement. The Peers of all these objects share it.
 type progresses struct {
-	open   []Progress // not Done, by Began
+	open   []Progress // objects that are not Done, sorted by Began
 	least  []lowest   // least[i] is the lowest number in open[:i+1]
 	moving map[string]bool
 	failed []Progress // the first two failed objects, because Peers excludes one object

@@ -42,7 +42,7 @@ type view struct {
 	r      Result
 	began  time.Time
 	at     int // wave in progress after the step
-	before int // and before it
+	before int // wave in progress before the step
 }
 
 func look(in Input, r Result) view {

@@ -48,7 +48,7 @@ func Follows(b hubv1.BindingObject, p hubv1.PlacementObject) bool {
 type changes struct {
 	objects        int
 	oldest, latest time.Time
-	clusters       []string // of all objects of the placement, sorted
+	clusters       []string // clusters of all objects of the placement, sorted
 }
 
 // changes finds the changes in progress. If alsoRolledBack is true, it includes changes that were rolled back. It

@@ -38,7 +38,7 @@ func TestARequestIsForTheChangesInProgress(t *testing.T) {
 		steering Steering
 		request  func(Steering) (Request, error)
 		before   map[string]string
-		want     string // of the annotation
+		want     string // value of the annotation
 		refused  string
 	}{
 		"an approval has the time of the latest change":   {steered(moving, waiting, done), approve, nil, "rest@2026-03-01T13:00:00Z", ""},

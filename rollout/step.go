@@ -127,11 +127,11 @@ type step struct {
 	waves     []hubv1.RolloutWave
 	gate      gate
 	rollout   hubv1.BindingRollout
-	revisions []hubv1.ObjectRevision // by number
-	targets   []*target              // by cluster
+	revisions []hubv1.ObjectRevision // sorted by number
+	targets   []*target              // sorted by cluster
 	at        int                    // index of the wave in progress; len(waves) if none is
-	promoted  bool                   // a user has promoted the newest revision to all clusters
-	note      string                 // error in the annotation of the object
+	promoted  bool                   // whether a user has promoted the newest revision to all clusters
+	note      string                 // error in an annotation of the object; empty if there is none
 	wakeAt    time.Time
 }
 

@@ -13,7 +13,7 @@ func TestNextWindow(t *testing.T) {
 		windows []hubv1.RolloutWindow
 		now     string
 		open    bool
-		next    string // empty: none
+		next    string // next opening; empty: none
 	}{
 		"without windows it is always open":       {nil, "2026-11-26T12:00:00Z", true, ""},
 		"a window opens at its time":              {[]hubv1.RolloutWindow{nightly}, "2026-11-26T18:00:00Z", true, ""},

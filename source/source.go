@@ -17,8 +17,9 @@ import (
 	"strings"
 )
 
-// Epoch is a period of time in which the hub has written to members. An epoch that only a later state of the hub knows
-// is called foreign.
+// Epoch is the period from one entry in the hub's list of epochs to the next entry. The hub adds an entry before its
+// first write after a start, and about every ten minutes while it writes to members. An epoch that only a later state
+// of the hub knows is called foreign.
 type Epoch struct {
 	// Sequence is one more than the sequence of the previous epoch.
 	Sequence int64
@@ -39,7 +40,7 @@ func (e Epoch) String() string { return strconv.FormatInt(e.Sequence, 10) + "-" 
 // NewRandom makes the random part of an epoch.
 func NewRandom() string {
 	var raw [4]byte
-	_, _ = rand.Read(raw[:]) // it never returns an error
+	_, _ = rand.Read(raw[:]) // rand.Read never returns an error
 	return hex.EncodeToString(raw[:])
 }
 

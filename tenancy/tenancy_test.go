@@ -49,7 +49,7 @@ func TestWhatIsNeverWritten(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object string
 		labels map[string]string
-		reason string // empty if nothing is wrong
+		reason string // expected reason; empty: none
 		says   string
 	}{
 		"a token of a ServiceAccount":        {`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token}`, nil, hubv1.ReasonSecretTypeRefused, "create one on the member"},

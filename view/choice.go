@@ -29,8 +29,8 @@ type Choice struct {
 // These are the results of the decision for a cluster.
 const (
 	Selected  = "Selected"
-	Withdrawn = "Withdrawn" // it has the object and loses it
-	Evicting  = "Evicting"  // others take its place; what it has goes when they are healthy
+	Withdrawn = "Withdrawn" // the cluster has the object and loses it
+	Evicting  = "Evicting"  // other clusters replace it, and its copy is removed when theirs are healthy
 	Rejected  = "Rejected"
 )
 
@@ -142,7 +142,7 @@ func explainedClusters(in decide.Input, replay decide.Replayed) []ExplainedClust
 	}
 	for _, r := range replay.Decision.Withdraw {
 		result := Withdrawn
-		if holds(&replay.Spec, r.Cluster) { // nothing is done about the decision
+		if holds(&replay.Spec, r.Cluster) { // the binding keeps the cluster despite the decision
 			result = Selected
 		}
 		add(result, r.Cluster, r.Reason, r.Message)

@@ -126,12 +126,12 @@ func (l ClusterList) Write(w io.Writer, now time.Time) {
 		if c.Objects != nil {
 			objects = strconv.Itoa(*c.Objects)
 		}
-		if c.Version != "" { // the hub has reached it once
+		if c.Version != "" { // the hub has reached the cluster at least once
 			nodes = fmt.Sprintf("%d/%d", c.Nodes.Ready, c.Nodes.Total)
 		}
 		ready := c.Ready
 		if ready == string(metav1.ConditionTrue) && !c.Live {
-			ready += "?" // as last known
+			ready += "?" // a ? marks the last known state
 		}
 		switch {
 		case c.Draining:

@@ -20,7 +20,7 @@ type Comparison struct {
 	// Differences are the differences between the hub's binding and the binding that the replay would write.
 	Differences []string `json:"differences,omitempty"`
 
-	since metav1.Time // of Recorded
+	since metav1.Time // LastTransitionTime of Recorded
 }
 
 // Said is the status, reason and message of a condition.

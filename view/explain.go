@@ -30,7 +30,7 @@ type Explanation struct {
 	// Fields shows which policy or manager set each field on the requested cluster, if the user asked for fields.
 	Fields *Fields `json:"fields,omitempty"`
 
-	cluster string // the one that is asked about; empty for all
+	cluster string // the requested cluster; empty for all clusters
 }
 
 // Followed is a placement that an object follows.

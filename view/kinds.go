@@ -130,7 +130,7 @@ type HubKinds struct {
 
 // HubKind is a kind that the hub's API server serves.
 type HubKind struct {
-	Version    string // the preferred one
+	Version    string // the preferred version
 	Plural     string
 	Namespaced bool
 }
@@ -189,7 +189,7 @@ func (i *Inventory) AddPlacement(p hubv1.PlacementObject) {
 		u := i.use(schema.GroupKind{Group: s.APIGroup, Kind: s.Kind})
 		u.selected = true
 		if spec.Spread != nil || spec.Clusters.Expression != "" {
-			continue // which clusters it selects is not known: that may depend on the kinds that they serve
+			continue // its selection may depend on served kinds
 		}
 		for n := range i.members {
 			if m := &i.members[n]; spec.Clusters.MaySelect(m) && m.Spec.AllowedNamespaces.From != hubv1.NamespacesFromNone {

@@ -36,7 +36,7 @@ func (r *LogReader) Print(w io.Writer, cluster string, log memberview.ContainerL
 	prefix := fmt.Sprintf("[%s %s %s] ", cluster, printable(log.Pod), printable(log.Container))
 	text := log.Text
 	if end := strings.LastIndexByte(text, '\n'); log.Cut && end >= 0 {
-		text = text[:end] // the last line is cut
+		text = text[:end] // drop the last line, which is incomplete
 	}
 	last := r.printed[name]
 	for line := range strings.Lines(text) {

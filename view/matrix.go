@@ -259,7 +259,7 @@ func (g *MatrixGatherer) Matrix() Matrix {
 	var objects []matrixObject
 	objects, m.Page, m.Pages = pageOf(g.objects, g.query.Page, MatrixObjects)
 	m.Clusters, m.Columns, m.ColumnPages = pageOf(columns, g.query.Columns, MatrixClusters)
-	at := map[int]int{} // the column of a name
+	at := map[int]int{} // column index by cluster name
 	for i, c := range m.Clusters {
 		at[g.names.of(c.Cluster)] = i
 	}

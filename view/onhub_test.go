@@ -286,7 +286,8 @@ func (h *onHub) table(t *testing.T) *metav1.Table {
 		t.Fatal(err)
 	}
 	printed := h.object.DeepCopy()
-	printed.SetCreationTimestamp(metav1.NewTime(time.Now().Add(placed.Sub(now)))) // the library computes ages by the clock
+	// The time is shifted, because the library computes ages by the real clock.
+	printed.SetCreationTimestamp(metav1.NewTime(time.Now().Add(placed.Sub(now))))
 	table, err := convertor.ConvertToTable(t.Context(), printed, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -88,7 +88,7 @@ type OperatorGatherer struct {
 // usage is the use of a custom kind.
 type usage struct {
 	objects  int
-	clusters sets.Set[string] // that hold the objects, or shall hold them
+	clusters sets.Set[string] // clusters that hold the objects, or shall hold them
 }
 
 // NewOperatorGatherer returns a gatherer that has no bindings yet. heard reports whether the hub observes a cluster,
@@ -307,7 +307,7 @@ type OperatorObjects struct {
 	heard     func(cluster string) bool
 	objects   []operator.Stored
 	copies    map[string]*OperatorOnCluster
-	versions  map[string]sets.Set[string] // of the copies, by cluster
+	versions  map[string]sets.Set[string] // versions of the copies, by cluster
 	resources map[string]int
 }
 

@@ -75,7 +75,7 @@ type planItem struct {
 	// what names the object, such as "Deployment shop/web". where names the clusters.
 	what, where string
 	lines       []string
-	more        []string // other objects with the same text
+	more        []string // further objects with the same text
 }
 
 // named returns the names of the item's objects as text: "Deployment shop/web, Deployment shop/api and 3 more".

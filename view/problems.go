@@ -86,7 +86,7 @@ type Gatherer struct {
 	objects, copies int
 	clusters        map[string]*SlowCluster
 	drift           []DriftedCopy
-	contested       map[[2]string]*ContestedField // by field and manager
+	contested       map[[2]string]*ContestedField // contested fields, by field and manager
 }
 
 // NewGatherer returns a Gatherer that has no bindings and policies yet.

@@ -71,7 +71,7 @@ type RolloutCluster struct {
 	Message          string       `json:"message,omitempty"`
 
 	updated bool // the cluster has the rollout's revision
-	wave    int  // index of the wave
+	wave    int  // index of the cluster's wave
 }
 
 // RolloutInput has the inputs of a Rollout. The binding must have a rollout.

@@ -23,7 +23,7 @@ func (r Rollout) Write(w io.Writer, now time.Time) {
 	for _, c := range r.Clusters {
 		health := string(c.Health)
 		if c.Away && c.Health != hubv1.HealthUnknown {
-			health += "?" // as last known
+			health += "?" // a ? marks the last known health
 		}
 		rows = append(rows, []string{c.Cluster, c.Wave, revisionCell(c.Revision), revisionCell(c.Holds), health, since(c.PassingSince, now), why(c.Reason, c.Message)})
 	}

@@ -54,7 +54,7 @@ type TimelineCluster struct {
 	State   WaveClusterState `json:"state"`
 	Skipped bool             `json:"skipped,omitempty"`
 	Objects int              `json:"objects"`
-	Updated int              `json:"updated"` // at the revision that their rollout brings
+	Updated int              `json:"updated"` // number of objects that have the new revision of their rollout
 	Since   *metav1.Time     `json:"since,omitempty"`
 	Why     string           `json:"why,omitempty"`
 }

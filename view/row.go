@@ -51,9 +51,9 @@ type liveness struct {
 	unheard   bool         // the binding has no row for the cluster
 	silent    bool         // no hub runs
 	unsure    bool         // it is not known whether a hub runs
-	overdue   bool         // MemberCluster.IsOverdue: the hub does not observe the cluster
+	overdue   bool         // see MemberCluster.IsOverdue: the hub does not observe the cluster
 	sight     *metav1.Time // status.lastObservedTime of the MemberCluster
-	mayBeLost bool         // MemberCluster.MayBeLost: the hub has not observed the cluster for an hour
+	mayBeLost bool         // see MemberCluster.MayBeLost: not observed for an hour
 }
 
 func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, now time.Time) Row {
@@ -72,7 +72,8 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 	row.Applied = cmp.Or(r.Applied, metav1.ConditionUnknown)
 	row.Health = cmp.Or(r.Health, hubv1.HealthUnknown)
 	row.Away = r.LastObservedTime != nil || away(m)
-	if row.LastObservedTime == nil && r.UID != "" && (row.Away || row.overdue) { // the cluster may come back in a moment, or no hub runs
+	// The row lacks the time if the cluster is away only for a moment, or if no hub runs.
+	if row.LastObservedTime == nil && r.UID != "" && (row.Away || row.overdue) {
 		row.LastObservedTime = row.sight
 	}
 	row.Ready, row.Replicas = rollup.Replicas(r.Observed)

@@ -25,7 +25,7 @@ type Simulation struct {
 	// Notes name inputs that the simulation does not know.
 	Notes []string `json:"notes,omitempty"`
 
-	all bool // name every object
+	all bool // whether to name every object
 }
 
 // SimulationSummary counts objects, replicas and copies.

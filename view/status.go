@@ -178,7 +178,8 @@ func Of(in StatusInput) Status {
 			if in.Silence != nil && row.Applied == metav1.ConditionTrue {
 				summary.Applied++
 			}
-			if row.lastKnown() && row.Health == hubv1.HealthHealthy { // the hub counted the copy when it last observed the cluster
+			// The hub counted the copy when it last observed the cluster.
+			if row.lastKnown() && row.Health == hubv1.HealthHealthy {
 				summary.Healthy = max(summary.Healthy-1, 0)
 			}
 		}

@@ -17,7 +17,7 @@ func StoredVersions(b hubv1.BindingObject) string {
 	if err != nil {
 		return ""
 	}
-	clusters := map[string][]string{} // by version
+	clusters := map[string][]string{} // clusters by version
 	for _, cluster := range slices.Sorted(maps.Keys(stored)) {
 		for _, version := range stored[cluster] {
 			clusters[version] = append(clusters[version], cluster)

@@ -203,7 +203,8 @@ func (s Status) summary() []string {
 	healthy := "Healthy=Unknown (not yet reported)"
 	if c := meta.FindStatusCondition(s.Conditions, hubv1.ConditionHealthy); c != nil {
 		var because []string
-		if s.Unplaced == nil || c.Reason != hubv1.ReasonHealthyEverywhere { // else Healthy does not cover every selected cluster
+		// HealthyEverywhere is left out if some selected clusters do not get the object, because it does not cover them.
+		if s.Unplaced == nil || c.Reason != hubv1.ReasonHealthyEverywhere {
 			because = append(because, c.Reason)
 		}
 		if c.ObservedGeneration > 0 && c.ObservedGeneration < s.decided {

@@ -151,7 +151,7 @@ func (t Tree) Write(w io.Writer, _ time.Time) {
 	var below []branch
 	for _, o := range t.Objects {
 		if t.Bundle != nil {
-			o.Bundle = "" // it is the root
+			o.Bundle = "" // the bundle is the root of the tree
 		}
 		below = append(below, o.branch(root.Namespace))
 	}

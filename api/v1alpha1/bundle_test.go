@@ -169,7 +169,7 @@ func TestPoliciesAndTheObjectsOfBundles(t *testing.T) {
 	everywhere := bundled("shop", hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "ClusterBundle", Name: "web"}, Labels: teamA})
 	tests := map[string]struct {
 		object    hubv1.SelectableObject
-		namespace string // of the policy
+		namespace string // namespace of the policy
 		selected  string // namespaceSelector, unset if empty
 		selectors string
 		inScope   bool

@@ -256,7 +256,7 @@ func (r BundleReference) String() string {
 func (o ObjectBundle) Annotation() string {
 	value, err := json.Marshal(o)
 	if err != nil {
-		panic(err) // strings always become JSON
+		panic(err) // cannot fail: strings can always be encoded
 	}
 	return string(value)
 }

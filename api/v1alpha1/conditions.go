@@ -82,7 +82,7 @@ const (
 	ReasonNotRenewable       = "NotRenewable"   // the hub cannot renew credentials of this type
 	ReasonTopologyStable     = "TopologyStable"
 	ReasonNodesMoved         = "NodesMoved"
-	ReasonAnswerTooLarge     = "AnswerTooLarge" // also of rows: an answer of the member is larger than its limit
+	ReasonAnswerTooLarge     = "AnswerTooLarge" // an answer of the member is too large; also in rows
 	ReasonCopiesUnclaimed    = "CopiesUnclaimed"
 )
 
@@ -90,7 +90,7 @@ const (
 const (
 	ReasonAccepted        = "Accepted"
 	ReasonInvalid         = "Invalid"
-	ReasonKindNotServed   = "KindNotServed" // also of rows: the member does not serve the kind
+	ReasonKindNotServed   = "KindNotServed" // the member does not serve the kind; also in rows
 	ReasonNoConflict      = "NoConflict"
 	ReasonOverrideClash   = "OverrideClash"
 	ReasonNothingSelected = "NothingSelected"
@@ -101,7 +101,7 @@ const (
 const (
 	ReasonDelivered         = "Delivered"
 	ReasonDeliveryPending   = "DeliveryPending"   // the receiver has not answered yet
-	ReasonDeliveryFailed    = "DeliveryFailed"    // the receiver is away, or takes no notification
+	ReasonDeliveryFailed    = "DeliveryFailed"    // the receiver does not answer, or refuses notifications
 	ReasonSigningKeyInvalid = "SigningKeyInvalid" // the Secret does not exist, or has no key of Standard Webhooks
 )
 
@@ -115,7 +115,7 @@ const (
 	ReasonReferenced        = "Referenced"        // the decision follows the objects that need the object
 	ReasonNotReferenced     = "NotReferenced"     // no object on the cluster needs the object any more
 	ReasonReferenceInvalid  = "ReferenceInvalid"  // the names of the needed objects cannot be read
-	ReasonReferenceNotReady = "ReferenceNotReady" // of a row: the copy is created after a needed object is on the cluster
+	ReasonReferenceNotReady = "ReferenceNotReady" // of a row: the copy waits for a needed object on the cluster
 )
 
 // ReasonBundleNotReady is the reason in the row of a cluster whose copy is not created yet, because it waits for other
@@ -131,13 +131,13 @@ const (
 	ReasonManifestInvalid       = "ManifestInvalid"       // a manifest cannot be an object of the bundle
 	ReasonConfigMapMissing      = "ConfigMapMissing"      // a ConfigMap of the bundle does not exist
 	ReasonAccountMayNot         = "AccountMayNot"         // the ServiceAccount of the bundle lacks a right on the hub
-	ReasonIdentityTaken         = "IdentityTaken"         // another bundle has the object, or the hub itself has it and places it
+	ReasonIdentityTaken         = "IdentityTaken"         // another bundle, or the hub itself, has the object
 	ReasonHubNamespaceMissing   = "HubNamespaceMissing"   // the hub does not have the namespace of an object
 	ReasonChartInvalid          = "ChartInvalid"          // the chart of an operator cannot be rendered
-	ReasonChartNotFetched       = "ChartNotFetched"       // the repository of the chart does not give it
+	ReasonChartNotFetched       = "ChartNotFetched"       // the hub cannot fetch the chart from its repository
 	ReasonRepositoryNotAllowed  = "RepositoryNotAllowed"  // the hub may not fetch charts from this repository
 	ReasonUpgradeBlocked        = "UpgradeBlocked"        // a changed definition of an operator breaks objects in use
-	ReasonUndoBlocked           = "UndoBlocked"           // the same of an older chart; or an older definition lacks a version that clusters store
+	ReasonUndoBlocked           = "UndoBlocked"           // the chart to return to breaks objects in use
 	ReasonNonDeterministicChart = "NonDeterministicChart" // the chart of an operator renders differently each time
 	ReasonNothingPlaced         = "NothingPlaced"         // no placement selects the bundle
 	ReasonPartlyPlaced          = "PartlyPlaced"          // some objects follow no placement
@@ -160,14 +160,14 @@ const (
 	ReasonSuspended           = "Suspended"
 	ReasonHubWouldRun         = "HubWouldRun"
 	ReasonNotFederated        = "NotFederated"       // the hub may not read this kind
-	ReasonExpressionFalse     = "ExpressionFalse"    // clusters.expression over more than labels is false
-	ReasonExpressionFailed    = "ExpressionFailed"   // clusters.expression fails for the cluster
+	ReasonExpressionFalse     = "ExpressionFalse"    // clusters.expression, which reads more than labels, is false
+	ReasonExpressionFailed    = "ExpressionFailed"   // the evaluation of clusters.expression fails for the cluster
 	ReasonVersionNotServed    = "VersionNotServed"   // the cluster serves the kind, but not the object's version
-	ReasonTopologyMissing     = "TopologyMissing"    // the cluster lacks a topologyKey
+	ReasonTopologyMissing     = "TopologyMissing"    // the cluster lacks the label of a topologyKey
 	ReasonOtherAffinityGroup  = "OtherAffinityGroup" // another group of clusters holds the object
 	ReasonNotChosen           = "NotChosen"          // enough other clusters have a better score
-	ReasonSpreadConstraint    = "SpreadConstraint"   // a constraint excludes the cluster
-	ReasonRevisionTooLarge    = "RevisionTooLarge"   // of Scheduled: the change is too large to be stored as a revision, and goes to no cluster
+	ReasonSpreadConstraint    = "SpreadConstraint"   // a spread constraint excludes the cluster
+	ReasonRevisionTooLarge    = "RevisionTooLarge"   // of Scheduled: the change is too large to be a revision
 	ReasonSpreadUnsatisfied   = "SpreadUnsatisfied"  // the selected clusters cannot meet spread
 )
 
@@ -176,19 +176,19 @@ const (
 const (
 	ReasonEvicted          = "Evicted"          // of an entry: the cluster did not answer, and other clusters replace it
 	ReasonDrained          = "Drained"          // of an entry: the cluster was drained, and other clusters replace it
-	ReasonEvicting         = "Evicting"         // of a row: the copy is not counted, and is withdrawn when its replacements are Healthy
+	ReasonEvicting         = "Evicting"         // of a row: the copy is withdrawn when its replacements are Healthy
 	ReasonDraining         = "Draining"         // of a decision: the cluster is drained and gets no new objects
 	ReasonNoReplacement    = "NoReplacement"    // of a decision and of Scheduled: no other cluster can take the object
-	ReasonWantedEverywhere = "WantedEverywhere" // of a decision: the placement wants the object on every cluster, so there is no replacement
-	ReasonTooManyAway      = "TooManyAway"      // of a decision and of Scheduled: too many clusters do not answer, so the hub may be at fault
-	ReasonEvictionHeld     = "EvictionHeld"     // of a decision: the eviction waits for the rate limit, or for a new probe of the cluster
+	ReasonWantedEverywhere = "WantedEverywhere" // of a decision: the placement wants every cluster
+	ReasonTooManyAway      = "TooManyAway"      // of a decision and Scheduled: too many clusters do not answer
+	ReasonEvictionHeld     = "EvictionHeld"     // of a decision: the eviction waits for the rate limit, or for a probe
 )
 
 // Reasons of removals of copies that wait for the confirmation of a user. A decision is status.decision of a binding.
 // RemovalHeld is the condition of a placement or MemberCluster.
 const (
-	ReasonRemovalHeld      = "RemovalHeld"      // of a decision: the cluster keeps the object until a user confirms its removal
-	ReasonTooManyRemovals  = "TooManyRemovals"  // of RemovalHeld: more copies would be deleted than the limit of a placement or cluster allows
+	ReasonRemovalHeld      = "RemovalHeld"      // of a decision: the object stays until a user confirms its removal
+	ReasonTooManyRemovals  = "TooManyRemovals"  // of RemovalHeld: more copies would be deleted than a limit allows
 	ReasonLastCopy         = "LastCopy"         // of RemovalHeld: an object would lose its last copy
 	ReasonRemovalConfirmed = "RemovalConfirmed" // of RemovalHeld: a user has confirmed the removal
 	ReasonRemovalCancelled = "RemovalCancelled" // of RemovalHeld: the copies are wanted again
@@ -200,7 +200,7 @@ const (
 	ReasonRolloutMoving   = "RolloutMoving"   // objects change, or wait for a wave
 	ReasonRolloutFailed   = "RolloutFailed"   // an object has failed, and stops the rollouts of its placement
 	ReasonRolledBack      = "RolledBack"      // objects have an older revision than the hub object
-	ReasonBaselinePending = "BaselinePending" // objects have no revision yet, so that their changes go to all clusters at once
+	ReasonBaselinePending = "BaselinePending" // objects have no revision yet, so no waves
 )
 
 // ReasonSuperseded is the reason of an event on an object. A new change of the object has begun although the previous
@@ -218,7 +218,7 @@ const (
 	ReasonDegradedOnSome     = "DegradedOnSome"
 	ReasonProgressingOnSome  = "ProgressingOnSome"
 	ReasonUnknownOnSome      = "UnknownOnSome"
-	ReasonPartiallyUnknown   = "PartiallyUnknown" // some clusters do not answer, and all others are fine; also of conditions on hub objects
+	ReasonPartiallyUnknown   = "PartiallyUnknown" // some clusters do not answer, all others are fine
 	ReasonAlreadyExists      = "AlreadyExists"
 	ReasonOwnedByOther       = "OwnedByOther"
 	ReasonFieldConflict      = "FieldConflict"
@@ -239,21 +239,21 @@ const (
 	ReasonServerError          = "ServerError"
 	ReasonTooLarge             = "TooLarge"
 	ReasonDeleting             = "Deleting"
-	ReasonFinalizersRemain     = "FinalizersRemain" // the copy is being deleted and waits for finalizers of others
-	ReasonDefinitionKept       = "DefinitionKept"   // a CustomResourceDefinition is not deleted, because it has or may have objects
+	ReasonFinalizersRemain     = "FinalizersRemain" // the deletion of the copy waits for finalizers of others
+	ReasonDefinitionKept       = "DefinitionKept"   // a definition stays, because objects of its kind may exist
 	ReasonWithdrawn            = "Withdrawn"
 	ReasonIsTemplate           = "IsTemplate"
 	ReasonClusterMissing       = "ClusterMissing"
 	ReasonTemplateMissing      = "TemplateMissing"
 	ReasonCompleted            = "Completed"       // the copy ran to completion and is not created again
 	ReasonNotRecreated         = "NotRecreated"    // the copy was deleted and apply.recreate is Never
-	ReasonFieldsDropped        = "FieldsDropped"   // applied without fields that the member does not know
-	ReasonAutoscaled           = "Autoscaled"      // applied without fields that a HorizontalPodAutoscaler sets
+	ReasonFieldsDropped        = "FieldsDropped"   // the copy lacks fields that the member does not know
+	ReasonAutoscaled           = "Autoscaled"      // the copy lacks fields that a HorizontalPodAutoscaler sets
 	ReasonInSync               = "InSync"          // apply.mode is ReportOnly: no field would change
 	ReasonDiffers              = "Differs"         // apply.mode is ReportOnly: these fields would change
 	ReasonMissing              = "Missing"         // apply.mode is ReportOnly: the copy would be created
 	ReasonRevisionMissing      = "RevisionMissing" // the revision that the cluster shall hold is not stored any more
-	ReasonHubIsOlder           = "HubIsOlder"      // the copy was written by a later state of the hub, see docs/backup.md
+	ReasonHubIsOlder           = "HubIsOlder"      // the copy is from a later state of the hub, see docs/backup.md
 )
 
 // Reasons of StatusWritten and RowsTruncated.
@@ -272,7 +272,7 @@ const (
 // Reasons of divided replicas. A decision is status.decision of a binding, a row is one of its status.clusters, and
 // Scheduled and Accepted are conditions.
 const (
-	ReasonDivisionRefused     = "DivisionRefused"     // of Scheduled and Accepted: the replicas cannot be divided as the placement says
+	ReasonDivisionRefused     = "DivisionRefused"     // of Scheduled and Accepted: the replicas cannot be divided
 	ReasonReplicasUnplaced    = "ReplicasUnplaced"    // of Scheduled: the clusters have no room for all replicas
 	ReasonNoReplicas          = "NoReplicas"          // of a decision: the cluster would get a share of zero replicas
 	ReasonPathOwnedByDivision = "PathOwnedByDivision" // of a row: an override changes the divided number

@@ -1,11 +1,13 @@
 // Package v1alpha1 contains the API of Hanse, group hanse.dev.
 //
-//   - MemberCluster: one cluster that receives objects, and how it is reached.
+//   - MemberCluster: one cluster that receives objects, and how the hub reaches it.
 //   - Placement, ClusterPlacement: which objects go to which clusters.
-//   - OverridePolicy, ClusterOverridePolicy: how an object differs in which clusters.
+//   - Bundle, ClusterBundle: objects that clusters get although the hub does not have them.
+//   - FederatedOperator: an operator that the hub installs on clusters from a Helm chart or manifests.
+//   - OverridePolicy, ClusterOverridePolicy: which fields of an object differ on which clusters.
 //   - NotificationSink: a receiver of the hub's events.
-//   - ResourceBinding, ClusterResourceBinding: written by the hub, one per federated object: the
-//     decision with its reasons and one status row per cluster.
+//   - ResourceBinding, ClusterResourceBinding: the decision on one object with its reasons, and one status row per
+//     cluster. Only the hub writes them.
 //
 // A namespaced kind and its cluster-scoped counterpart, such as Placement and ClusterPlacement, have the same status
 // type. Their specs share all fields of the namespaced kind. Code for both kinds uses the interfaces PlacementObject,

@@ -43,7 +43,7 @@ func TestExamplesApplyAsTheyAre(t *testing.T) {
 				continue
 			}
 			if o.GetNamespace() != "" {
-				o.SetNamespace("default") // the server of this test has no other
+				o.SetNamespace("default") // the API server of this test has no other namespaces
 			}
 			if err := c.Create(t.Context(), &o, client.DryRunAll); err != nil {
 				t.Errorf("%s: %v", path, err)

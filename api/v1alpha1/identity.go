@@ -17,7 +17,7 @@ import (
 type ObjectIdentity struct {
 	Group     string
 	Kind      string
-	Namespace string // empty for a cluster-scoped object
+	Namespace string // namespace of the object; empty for a cluster-scoped object
 	Name      string
 }
 

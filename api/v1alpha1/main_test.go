@@ -45,7 +45,7 @@ func object(t *testing.T, kind, name, spec string) *unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	var content any
-	if err := json.Unmarshal(text, &content); err != nil { // the API machinery's: 5 is an int64
+	if err := json.Unmarshal(text, &content); err != nil { // the package json of API machinery decodes 5 as an int64
 		t.Fatal(err)
 	}
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": content}}

@@ -110,7 +110,7 @@ func TestInScope(t *testing.T) {
 	teamA := map[string]string{"team": "a"}
 	tests := map[string]struct {
 		policyNamespace string
-		selected        string // namespaceSelector, unset if empty
+		selected        string // namespaceSelector of the policy; empty: unset
 		object          hubv1.SelectableObject
 		want            bool
 		wantErr         string

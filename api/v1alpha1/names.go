@@ -25,8 +25,8 @@ const (
 	ReloadAnnotation = Prefix + "reload"
 
 	// SourceAnnotation on a copy names the state of the hub that wrote it. Its value has the generation of the hub object
-	// and the epoch of the hub, such as 7;1764028800-3f9c01ab. An epoch is a period of at least ten minutes in which the
-	// hub has written copies. See package source.
+	// and the epoch of the hub, such as 7;1764028800-3f9c01ab. An epoch is the period from one entry in the hub's list of
+	// epochs to the next entry. See package source.
 	SourceAnnotation = Prefix + "source"
 
 	// AcceptSourceAnnotation on a hub object lists values of SourceAnnotation, separated by commas. A user sets it after
@@ -44,8 +44,7 @@ const (
 	// the annotation works only once.
 	WithdrawAnnotation = Prefix + "withdraw"
 
-	// EpochsConfigMap is the ConfigMap in hanse-system that stores the epochs of the hub. An epoch is a period in which
-	// the hub has written copies, see package source.
+	// EpochsConfigMap is the ConfigMap in hanse-system that stores the list of the hub's epochs, see package source.
 	EpochsConfigMap = "hanse-epochs"
 	// EpochsKey is the key in the EpochsConfigMap. Its value has one epoch per line.
 	EpochsKey = "epochs"

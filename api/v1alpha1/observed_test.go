@@ -11,8 +11,8 @@ func TestAClusterIsHeardWhileItIsReadyAndObserved(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for name, tc := range map[string]struct {
-		ready               metav1.ConditionStatus // empty without the condition
-		observed            time.Duration          // ago; 0 if it was never observed
+		ready               metav1.ConditionStatus // status of the condition Ready; empty: no condition
+		observed            time.Duration          // how long ago the cluster was observed; 0: never
 		away, overdue, want bool
 	}{
 		"ready and observed":             {ready: metav1.ConditionTrue, observed: ObservedWithin, want: true},

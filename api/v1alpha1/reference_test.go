@@ -44,7 +44,7 @@ func TestTheExamplesOfTheReferenceAreAccepted(t *testing.T) {
 			}
 			kinds.Insert(obj.GetKind())
 			if obj.GetNamespace() != "" {
-				obj.SetNamespace("default") // the API server has no other one that would do
+				obj.SetNamespace("default") // the API server of this test has no other usable namespace
 			}
 			if err := c.Create(t.Context(), obj, client.DryRunAll); err != nil {
 				t.Errorf("%s: %v", obj.GetKind(), err)
@@ -52,7 +52,7 @@ func TestTheExamplesOfTheReferenceAreAccepted(t *testing.T) {
 		}
 	}
 	for kind := range creations {
-		if !kinds.Has(kind) && kind != "ClusterResourceBinding" { // which looks like a ResourceBinding
+		if !kinds.Has(kind) && kind != "ClusterResourceBinding" { // one example covers both kinds
 			t.Errorf("there is no example of a %s", kind)
 		}
 	}
@@ -80,7 +80,7 @@ func TestTheReferenceKnowsEveryConditionAndReason(t *testing.T) {
 		}
 		literal, ok := spec.Values[0].(*ast.BasicLit)
 		if !ok {
-			return true // hanse.dev/Healthy, which is made of two
+			return true // hanse.dev/Healthy, which is not a literal
 		}
 		word, err := strconv.Unquote(literal.Value)
 		if err != nil {

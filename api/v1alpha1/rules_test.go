@@ -14,7 +14,7 @@ import (
 
 // ruleCase is a spec, with the message of the API server. The message is empty if the spec is accepted.
 type ruleCase struct {
-	name string // of the object; "x" if empty
+	name string // name of the object; empty: "x"
 	spec string
 	says string
 }

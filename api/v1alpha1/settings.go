@@ -31,7 +31,7 @@ func (s *PlacementSpec) Settings() string {
 	status := s.StatusAggregation
 	unset(&status.Mode, StatusOnObject)
 
-	kept := map[string]any{} // as in a PlacementSpec
+	kept := map[string]any{} // the settings, by their field in a PlacementSpec
 	if !reflect.DeepEqual(apply, ApplyPolicy{}) {
 		kept["apply"] = apply
 	}

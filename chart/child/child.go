@@ -5,10 +5,11 @@
 // the kernel limits its memory and CPU time. Render therefore starts the executable of the running program again, with
 // the one argument Argument. The started program must call Main before anything else.
 //   - The child gets the Input as JSON on its standard input, and writes the result as JSON to its standard output.
-//   - It limits itself before it reads the Input: MostMemory, MostStack, the time of the CPU, and no new descriptor. So
-//     it opens no file and no socket, and writes no file.
-//   - It has no environment of the program. It ends with the program, with the context of Render, and after some time.
-//   - Its standard error reaches no user. Render reads it only to tell why the child ended.
+//   - Before it reads the Input, it limits its memory (MostMemory), its stack (MostStack) and its CPU time. It also
+//     forbids new descriptors, so that it opens no file and no socket, and writes no file.
+//   - It gets no environment variables of the program. It ends when the program ends, when the context of Render ends,
+//     or shortly after chart.MostTime.
+//   - Its standard error reaches no user. Render reads it only to find out why the child ended.
 //   - One child runs at a time, because each may take MostMemory beside the memory of the program.
 //
 // A container in which a program uses this package needs memory for the program and for one child. A child needs

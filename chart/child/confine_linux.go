@@ -37,7 +37,7 @@ func confine() error {
 		// RLIMIT_DATA limits the private writable memory. Go reserves more address space than this. The limit does not count
 		// reserved addresses until Go uses them.
 		{"memory", syscall.RLIMIT_DATA, had + MostMemory},
-		{"descriptors", syscall.RLIMIT_NOFILE, 0}, // open descriptors stay open
+		{"descriptors", syscall.RLIMIT_NOFILE, 0}, // no new descriptors; open ones stay open
 		{"size of files", syscall.RLIMIT_FSIZE, 0},
 		{"core dumps", syscall.RLIMIT_CORE, 0},
 	} {

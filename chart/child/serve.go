@@ -52,7 +52,7 @@ func Main() {
 		fmt.Fprintln(os.Stderr, "writing the result:", err)
 		os.Exit(1)
 	}
-	os.Exit(0) // a template may still run
+	os.Exit(0) // exit at once, because a template may still run
 }
 
 func answerOf(rendered Rendered, err error) reply {
@@ -74,8 +74,8 @@ func serve(request io.Reader) (Rendered, error) {
 		return Rendered{}, fmt.Errorf("%w: limiting itself: %w", ErrProcess, err)
 	}
 	debug.SetMaxStack(MostStack)
-	debug.SetMemoryLimit(MostMemory * 3 / 4) // the garbage collector works more before memory ends
-	log.SetOutput(io.Discard)                // helm logs texts of the chart
+	debug.SetMemoryLimit(MostMemory * 3 / 4) // the garbage collector works harder near the limit
+	log.SetOutput(io.Discard)                // because helm logs texts of the chart
 	var in Input
 	if err := json.NewDecoder(request).Decode(&in); err != nil {
 		return Rendered{}, fmt.Errorf("%w: reading its input: %w", ErrProcess, err)

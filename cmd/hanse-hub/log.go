@@ -21,11 +21,11 @@ func newLogger(o *ctrlzap.Options) logr.Logger {
 // lazyCore collects fields, and encodes them when the first line is logged. With zapcore.NewLazyWith, a second call of
 // With would encode the fields of the first call. A value that is passed to WithValues must not be changed afterwards.
 type lazyCore struct {
-	zapcore.Core // without the fields
+	zapcore.Core // the logger without the fields
 	fields       []zapcore.Field
 
 	once sync.Once
-	with zapcore.Core // with them; nil until something is logged
+	with zapcore.Core // the logger with the fields; nil until something is logged
 }
 
 // mostVerbose is the zap level of verbosity 4, the highest verbosity that the flag can set. At verbosity 8, client-go

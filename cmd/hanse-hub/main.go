@@ -33,7 +33,7 @@ var version = "unknown"
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == child.Argument {
-		child.Main() // ends the process
+		child.Main() // Main renders one chart and ends the process
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "hanse-hub:", err)
@@ -184,7 +184,7 @@ func consoleFlags(o *hub.Options) *string {
 func useProxy(config *rest.Config, o *hub.Options, fromEnvironment bool) {
 	if fromEnvironment {
 		o.Proxy = http.ProxyFromEnvironment
-	} else if config.Proxy == nil { // for nil, client-go uses the environment's
+	} else if config.Proxy == nil { // with nil, client-go uses the proxy of the environment
 		config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	}
 }

@@ -15,7 +15,7 @@ type link struct {
 type document struct {
 	links   []link
 	anchors map[string]bool
-	wide    []int // numbers of the wide lines
+	wide    []int // numbers of the lines that are too long
 }
 
 var (

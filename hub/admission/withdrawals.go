@@ -92,7 +92,7 @@ func (f *forecast) run(ctx context.Context) error {
 	slices.SortFunc(candidates, func(a, b hubv1.BindingObject) int {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(hubv1.ObjectOf(a).String(), hubv1.ObjectOf(b).String()))
 	})
-	var before, after decide.Facts // of one namespace at a time
+	var before, after decide.Facts // facts of one namespace at a time
 	for i, b := range candidates {
 		if i == 0 || b.GetNamespace() != candidates[i-1].GetNamespace() {
 			if before, err = scopes.Facts(ctx, f.reviewer.options.Client, b.GetNamespace(), client.UnsafeDisableDeepCopy); err != nil {
@@ -183,7 +183,8 @@ func (f *forecast) object(b hubv1.BindingObject, factsBefore, factsAfter decide.
 	if len(removals) == 0 {
 		return
 	}
-	if f.losers++; f.first == "" && selected { // only objects that the policy selects are named, because the author may read them
+	// Only objects that the policy selects are named, because the author may read them.
+	if f.losers++; f.first == "" && selected {
 		f.first = o.String()
 	}
 	for _, r := range removals {

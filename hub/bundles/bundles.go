@@ -4,9 +4,11 @@
 //   - Package bundle reads the manifests of a bundle. The bundle keeps its stored objects, and nothing new is stored,
 //     if a manifest is invalid, if the bundle's ServiceAccount lacks a right, or if another bundle or the hub has an
 //     object of the same identity. The condition Stored says why.
-//   - A stored object that is no longer in the bundle gets a removal time. This is the decision to delete the object,
-//     so that it needs an uncached read of the bundle before. The Secret of the object is deleted after its binding.
-//   - All objects of a deleted bundle are removed in the same way. Live of hub/templates proves the deletion.
+//   - A stored object that is no longer in the bundle gets a removal time. The removal time is the decision to delete
+//     the object. Before this decision, the bundle is read without a cache. The Secret of the object is deleted after
+//     its binding.
+//   - All objects of a deleted bundle are removed in the same way. The deletion of the bundle is proved by Live of
+//     hub/templates.
 //
 // Only the leader stores objects. All replicas read the stored objects. hub/policystatus counts the objects, and writes
 // the counts into the status of the bundle.
@@ -91,7 +93,7 @@ type Controller struct {
 	Options
 
 	mu         sync.Mutex
-	renderings map[string]rendering                                        // by the operator's name
+	renderings map[string]rendering                                        // last rendering, by the operator's name
 	ctx        context.Context                                             // nil while another replica leads
 	queue      workqueue.TypedRateLimitingInterface[hubv1.BundleReference] // nil while another replica leads
 }
@@ -226,9 +228,9 @@ func (c *Controller) Reconcile(ctx context.Context, of hubv1.BundleReference) (r
 	}
 	switch {
 	case isOutdated(err):
-		return behind, nil // the cache does not have an earlier write yet
+		return behind, nil // try again later, because the cache does not have an earlier write yet
 	case errors.Is(err, charts.ErrFetching):
-		return reconcile.Result{}, nil // the end of the fetch wakes the operator
+		return reconcile.Result{}, nil // no retry, because the end of the fetch wakes the operator
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("storing the objects of %s: %w", of, err)
 	case deleted:

@@ -28,7 +28,7 @@ type chartRegistry struct {
 	allowed charts.Repositories
 	clock   *testclock.FakePassiveClock
 	away    atomic.Bool
-	open    atomic.Bool // asks for no password
+	open    atomic.Bool // whether the registry accepts any password
 }
 
 // newChartRegistry starts the registry. The hub of the world may fetch charts from the registry.
@@ -154,7 +154,8 @@ func (r *chartRegistry) test(t *testing.T, stop func()) {
 	r.away.Store(false)
 	r.push(t, "2.0.0", first)
 	r.clock.SetTime(r.clock.Now().Add(time.Minute))
-	r.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ReleaseName = "wind" }) // makes the hub reconcile the operator at once
+	// The edit makes the hub reconcile the operator at once.
+	r.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ReleaseName = "wind" })
 	r.operatorSays(o, hubv1.ReasonChartInvalid, "gives has chart rotors 1.0.0, not rotors 2.0.0")
 	stays()
 	r.push(t, "2.0.1", rotorChart(t, "2.0.1", nil))

@@ -91,7 +91,7 @@ func (c *Controller) rendered(ctx context.Context, operator string, in child.Inp
 	case ctx.Err() != nil:
 		return out, fmt.Errorf("rendering the chart: %w", ctx.Err())
 	case errors.Is(err, child.ErrProcess):
-		return out, invalidChart(err) // retried at the next reconcile
+		return out, invalidChart(err) // the next reconcile tries again
 	}
 	last = rendering{input: sum, at: c.Clock.Now(), err: err}
 	if err == nil {

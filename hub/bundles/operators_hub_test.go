@@ -214,7 +214,7 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 		w.edited(o, func(s *hubv1.FederatedOperatorSpec) {
 			s.Manifests = manifests(strings.Replace(sized, ", color: {type: string}", "", 1))
 		})
-		w.operatorSays(o, hubv1.ReasonStored, "") // allowed, because no object has the field color
+		w.operatorSays(o, hubv1.ReasonStored, "") // accepted, because no object has the field color
 		w.edited(o, func(s *hubv1.FederatedOperatorSpec) {
 			s.Manifests = manifests(strings.Replace(sized, "size: {type: integer}, ", "", 1))
 		})

@@ -53,7 +53,7 @@ func (c *Controller) allowed(ctx context.Context, b hubv1.BundleObject, changed 
 func (c *Controller) needed(id hubv1.ObjectIdentity) ([]rights.Need, error) {
 	gk := id.GroupKind()
 	plural, _ := meta.UnsafeGuessKindToResource(gk.WithVersion("v1"))
-	resource := plural.Resource // for a kind that the hub does not serve
+	resource := plural.Resource // the default for a kind that the hub does not serve
 	switch mapping, err := c.Mapper.RESTMapping(gk); {
 	case err == nil:
 		resource = mapping.Resource.Resource

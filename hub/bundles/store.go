@@ -315,7 +315,7 @@ func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) er
 			return err
 		}
 		if !gone && live.GetDeletionTimestamp() == nil {
-			return errBehind // the bundle exists again
+			return errBehind // the bundle exists, so its objects are not removed
 		}
 	}
 	for _, o := range remove {
@@ -336,7 +336,7 @@ func (c *Controller) forget(ctx context.Context, of hubv1.BundleReference) error
 		// The read is uncached, because a new binding may not be in the cache yet.
 		switch err := c.APIReader.Get(ctx, id.BindingKey(), hubv1.NewBinding(id.BindingKey())); {
 		case err == nil:
-			continue // the last event of the binding wakes the bundle
+			continue // wait for the binding: its deletion event wakes the bundle
 		case !apierrors.IsNotFound(err):
 			return fmt.Errorf("reading the binding of %s: %w", id, err)
 		}

@@ -132,7 +132,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 	log := ctrl.LoggerFrom(ctx).WithName("certificate")
 	ctx = ctrl.LoggerInto(ctx, log)
 	for {
-		pause := pace.LookEvery // another replica or a user may have changed it
+		pause := pace.LookEvery // look again, because others may have changed the Secret
 		if err := k.Look(ctx); err != nil && ctx.Err() == nil {
 			pause = pace.RetryAfter
 			if !apierrors.IsConflict(err) {

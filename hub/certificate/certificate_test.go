@@ -129,7 +129,7 @@ func TestACertificateIsRenewedWhileTheOldOneIsServed(t *testing.T) {
 		t.Fatal("it was not renewed")
 	}
 	w.trusts(renewed, name)
-	w.trusts(old, name) // the other replica still serves it
+	w.trusts(old, name) // the other replica still serves the old certificate
 	if !w.look(two).Equal(renewed) {
 		t.Error("the other replica has not taken it")
 	}

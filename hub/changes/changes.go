@@ -93,7 +93,7 @@ type Kind[T client.Object] struct {
 	asked   []asked[T]
 
 	mu     sync.Mutex
-	listed []toolscache.InformerSynced // one for each informer
+	listed []toolscache.InformerSynced // reports whether the first list is complete, for each informer
 }
 
 type asked[T client.Object] struct {

@@ -1,11 +1,14 @@
 // Package charts fetches the archives of Helm charts from OCI registries and HTTPS repositories.
 //
-//   - A caller never waits for the network: Get returns what is there, and a goroutine fetches the rest. It takes at
-//     most MostTime. One chart is fetched from a host at a time, so a slow registry holds up no other host.
-//   - A chart is fetched once. It is kept in memory until another one is asked for. A tag that moves changes nothing.
-//   - A failed try is repeated, each time later. The error says since when it fails.
-//   - Only hosts of Repositories are asked, by TLS, and answers have limits.
-//   - Credentials are sent only to the host that they name, and to the token server that this host names.
+//   - A caller never waits for the network. Get returns the archive if it is cached, and otherwise starts a goroutine
+//     that fetches it. One attempt takes at most MostTime. Only one chart at a time is fetched from a host, so a slow
+//     registry delays no other host.
+//   - A chart is fetched once for each owner, and stays in memory until the owner requests another chart. A tag that
+//     later names another archive has no effect.
+//   - A failed attempt is repeated. The pause doubles after each failure, up to a limit. The error tells since when the
+//     attempts fail.
+//   - Only the hosts in Repositories are contacted, only with TLS, and the size of their answers is limited.
+//   - Credentials are sent only to the host that they are for, and to the token server that this host names.
 package charts
 
 import (
@@ -84,7 +87,7 @@ type Fetcher struct {
 	Options
 
 	mu    sync.Mutex
-	tries map[string]*tried        // by the owner of the chart
+	tries map[string]*tried        // tries by the owner of the chart
 	hosts map[string]chan struct{} // holds a value while a chart is fetched from the host
 
 	reading sync.Mutex // held while an index is read
@@ -98,7 +101,7 @@ type tried struct {
 	cancel  context.CancelFunc
 	failure *TryError
 	pause   time.Duration
-	next    time.Time // after a failure
+	next    time.Time // time of the next try after a failure
 }
 
 // New returns a Fetcher.

@@ -357,7 +357,7 @@ func TestCredentialsGoOnlyToTheHostThatTheyName(t *testing.T) {
 	behind.Handle("/charts/index.yaml", repository("files/rotors.tgz", ""))
 	behind.Handle("/charts/files/rotors.tgz", http.RedirectHandler(storage.URL+"/rotors.tgz", http.StatusFound))
 	behind.Handle("/v2/", registry.Handler())
-	var open atomic.Bool // for the push of the test
+	var open atomic.Bool // true while the test pushes a chart
 	s := registry.Serve(t, answering(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
 		if !open.Load() && (user != "hanse" || password != "secret") {
@@ -486,7 +486,7 @@ func TestAHostThatHangsHoldsUpNoOtherHost(t *testing.T) {
 	if got, err := get(t, f, ofRepository(answers)); err != nil || string(got) != "archive" {
 		t.Errorf("from the other host: got %q, %v", got, err)
 	}
-	endSecond(errTime) // as after MostTime
+	endSecond(errTime) // as if MostTime had passed
 	fails("second", "other charts were fetched from this host for 30s")
 	if len(asked) > 0 {
 		t.Error("the host was asked for two charts at a time")

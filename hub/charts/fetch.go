@@ -74,7 +74,7 @@ func (f *Fetcher) fetch(ctx context.Context, ch Chart, u *url.URL) ([]byte, erro
 	transport := &http.Transport{
 		Proxy:                  f.Proxy,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
-		DisableCompression:     true, // the limits count what is sent
+		DisableCompression:     true, // the limits count the bytes that are sent
 		MaxResponseHeaderBytes: mostHeaderBytes,
 		ForceAttemptHTTP2:      true,
 	}
@@ -93,7 +93,7 @@ func (f *Fetcher) fetch(ctx context.Context, ch Chart, u *url.URL) ([]byte, erro
 	t := &fetching{chart: ch, url: u, logins: logins, reading: &f.reading, client: &http.Client{
 		Transport: guarded{f.Repositories, transport},
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
-			if hostOf(req.URL) != hostOf(via[0].URL) { // the port counts, too
+			if hostOf(req.URL) != hostOf(via[0].URL) { // a different port is a different host
 				req.Header.Del("Authorization")
 			}
 			if len(via) > mostRedirects {
@@ -160,7 +160,7 @@ func (t *fetching) ofRegistry(ctx context.Context) ([]byte, error) {
 
 // layer returns the descriptor of the archive, from the manifest of the version's tag.
 func (t *fetching) layer(ctx context.Context, repository *remote.Repository) (ocispec.Descriptor, error) {
-	tag := strings.ReplaceAll(t.chart.Version, "+", "_") // as helm push does
+	tag := strings.ReplaceAll(t.chart.Version, "+", "_") // a tag cannot have a +: helm push also writes _
 	described, body, err := repository.FetchReference(ctx, tag)
 	if err != nil {
 		return ocispec.Descriptor{}, err

@@ -119,7 +119,8 @@ func (c *Console) Handler() (http.Handler, error) {
 		return nil, fmt.Errorf("reading the assets of the console: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /assets/{name}", http.StripPrefix("/assets/", http.FileServerFS(files))) // files only: a folder would be listed
+	// The pattern matches only files, because the server would list a folder.
+	mux.Handle("GET /assets/{name}", http.StripPrefix("/assets/", http.FileServerFS(files)))
 	mux.HandleFunc("GET /signin", c.showSignIn)
 	mux.HandleFunc("POST /signin", c.signIn)
 	mux.HandleFunc("POST /signout", c.signOut)
@@ -175,7 +176,8 @@ func guarded(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin)) // fails only for the recorder of a test
+		// This fails only for the recorder of a test.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin))
 		r.Body = http.MaxBytesReader(w, r.Body, largestForm)
 		next.ServeHTTP(w, r)
 	})

@@ -41,7 +41,7 @@ type fleetReader struct {
 	bindings    map[hubv1.ObjectIdentity]hubv1.BindingObject
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	hubRuns     bool
-	size        int // JSON bytes of all objects read so far
+	size        int // size of all objects read so far, in bytes of JSON
 }
 
 // readFleet reads the policies, clusters and objects of a namespace, or of the whole hub if namespace is empty. If

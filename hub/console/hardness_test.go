@@ -315,7 +315,8 @@ func TestATokenThatNoBrowserKeepsIsRefused(t *testing.T) {
 func TestAUserWithoutRightsSeesThisAndNoCounts(t *testing.T) {
 	w := newWorld(t)
 	b := w.signedIn(w.token(nil, nil))
-	for path, status := range map[string]int{"/": http.StatusOK, "/?namespace=" + w.ns: http.StatusForbidden} { // the first answer is a page that asks for a namespace
+	// The answer to the first path is a page that asks for a namespace.
+	for path, status := range map[string]int{"/": http.StatusOK, "/?namespace=" + w.ns: http.StatusForbidden} {
 		r := b.get(path)
 		if r.StatusCode != status || !strings.Contains(r.text, "hanse-view") || strings.Contains(r.text, " ready</h2>") || strings.Contains(r.text, "Nothing.") {
 			t.Errorf("%s: %s: %s", path, r.Status, r.text)

@@ -39,7 +39,7 @@ type idp struct {
 
 	mu     sync.Mutex
 	codes  map[string]url.Values // the authorization request of each code
-	lasts  time.Duration         // of tokens
+	lasts  time.Duration         // lifetime of new tokens
 	change func(map[string]any)  // edits the claims of new tokens
 	signer *ecdsa.PrivateKey
 	// description changes the provider's OpenID Connect discovery document.

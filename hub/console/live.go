@@ -56,7 +56,7 @@ type Live struct {
 	streams map[*stream]struct{}
 	byUser  map[string]int
 	dirty   map[scope]bool
-	last    time.Time // of the last change
+	last    time.Time // time of the last change
 }
 
 type stream struct {

@@ -123,7 +123,7 @@ type objectReader struct {
 	id      hubv1.ObjectIdentity
 	object  *unstructured.Unstructured // nil if the object is deleted
 	binding hubv1.BindingObject        // nil if the object has no binding
-	unread  bool                       // object has only the data from the binding
+	unread  bool                       // true: object has only the data from the binding
 }
 
 func objectPage(ctx context.Context, v *visit) (*page, error) {
@@ -352,7 +352,8 @@ func (r *objectReader) askMembers(ctx context.Context, body *objectBody, in *dec
 			parts.Go(func() { read(r.holders(named)) })
 		}
 	}
-	one := func(named string) string { return strings.TrimPrefix(named, every) } // these parts exist for a single cluster only
+	// Fields and differences are shown for a single cluster only, so one refuses the name for every cluster.
+	one := func(named string) string { return strings.TrimPrefix(named, every) }
 	if in != nil {
 		part(one(body.Cluster), func(clusters []string) { body.Fields = r.fields(ctx, ask, in, clusters[0]) })
 	}

@@ -238,7 +238,7 @@ func TestTheMatrixOfAThousandObjectsOnAHundredClustersHasABoundedPage(t *testing
 	fast.QPS = -1
 	hub, err := client.New(fast, client.Options{Scheme: w.hub.Scheme(), Mapper: w.hub.RESTMapper()})
 	must(t, err)
-	t.Cleanup(func() { // otherwise pages of other tests would show this object
+	t.Cleanup(func() { // remove it, because pages of other tests would show this object
 		must(t, hub.DeleteAllOf(context.WithoutCancel(t.Context()), &hubv1.ResourceBinding{}, client.InNamespace(w.ns)))
 	})
 	var writes errgroup.Group

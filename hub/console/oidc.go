@@ -173,7 +173,7 @@ func (c *Console) attempt(r *http.Request) (attempt, error) {
 	if subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(a.State)) != 1 {
 		return attempt{}, errOtherState
 	}
-	if issuer := query.Get("iss"); issuer != "" && issuer != c.opts.OIDC.Issuer { // RFC 9207
+	if issuer := query.Get("iss"); issuer != "" && issuer != c.opts.OIDC.Issuer { // the answer may name it, see RFC 9207
 		return attempt{}, errOtherState
 	}
 	return a, nil

@@ -179,7 +179,7 @@ func TestASignInThatIsNotOfThisBrowserAndProviderIsRefused(t *testing.T) {
 				if r := b.get(b.callback.RequestURI()); r.StatusCode != http.StatusOK {
 					b.Errorf("the code does not work once: %s", r.Status)
 				}
-				b.http = b.browser.browser().http // a browser without the session
+				b.http = b.browser.browser().http // use a browser that does not have the session
 				b.seals(oidcPurpose, a)
 			},
 			status: http.StatusUnauthorized, says: "did not accept the sign-in",

@@ -56,7 +56,8 @@ func objectPath(id hubv1.ObjectIdentity, namespace string) string {
 // problemPath returns the path of the page with the details of a problem: the cluster, the object, or the objects of
 // the placement. It is empty if there is no such page.
 func problemPath(p view.Problem, namespace string) string {
-	if strings.HasPrefix(p.Of, "Placement ") || strings.HasPrefix(p.Of, "ClusterPlacement ") { // the same notation as in MatrixQuery
+	// MatrixQuery names placements in the same way.
+	if strings.HasPrefix(p.Of, "Placement ") || strings.HasPrefix(p.Of, "ClusterPlacement ") {
 		return pathOf("/objects", "placement", p.Of, "namespace", namespace)
 	}
 	return objectPath(p.ID, namespace)

@@ -61,7 +61,7 @@ func rolloutObjectPath(namespace, binding string) string {
 // part is the part of a long table that one page shows.
 type part struct {
 	From, To, Of   int
-	Previous, Next string // addresses; empty if there is no such page
+	Previous, Next string // URLs of the previous and next page; empty if there is none
 }
 
 // partOf returns the part of n rows that the parameter "page" of a request selects.
@@ -215,14 +215,14 @@ type rolloutBody struct {
 	// Rows are the objects in this part of the table.
 	Rows  []rolloutObjectRow
 	Part  part
-	Phase string // the chosen filter
+	Phase string // the phase that the user chose as a filter
 	May   steeringRights
 	// State is a digest of the rollouts in progress that the page shows. It detects a form from an outdated page, so that
 	// the console can refuse the form.
 	State, CSRF string
 	Now         metav1.Time
 	Changing    int
-	Seen        bool // the user may see the clusters
+	Seen        bool // whether the user may see the clusters
 }
 
 type rolloutObjectRow struct {
@@ -276,7 +276,7 @@ func (w waveOfPage) MaySkip(c view.TimelineCluster) bool {
 }
 
 func rolloutPage(ctx context.Context, v *visit) (*page, error) {
-	if v.URL.Query().Get("name") == "" { // the user has just chosen another namespace
+	if v.URL.Query().Get("name") == "" { // no object is chosen, because the user has just changed the namespace
 		return rolloutsPage(ctx, v)
 	}
 	s, err := v.user.steering(ctx, v.namespace, v.URL.Query().Get("name"))
@@ -386,7 +386,7 @@ func stateOfObject(b hubv1.BindingObject) string {
 }
 
 func rolloutObjectPage(ctx context.Context, v *visit) (*page, error) {
-	if v.URL.Query().Get("binding") == "" { // the user has just chosen another namespace
+	if v.URL.Query().Get("binding") == "" { // no object is chosen, because the user has just changed the namespace
 		return rolloutsPage(ctx, v)
 	}
 	b, err := v.user.rollingBinding(ctx, v.namespace, v.URL.Query().Get("binding"))

@@ -95,7 +95,7 @@ func (c *Console) unseal(purpose, sealed string, into any) error {
 		err = json.Unmarshal(raw, into)
 	}
 	if err != nil {
-		return errExpired // also if another key encrypted the value
+		return errExpired // also returned if another key encrypted the value
 	}
 	return nil
 }

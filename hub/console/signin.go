@@ -200,7 +200,7 @@ func localPath(next string) string {
 		return "/"
 	}
 	path := u.RequestURI()
-	if strings.HasPrefix(path, "//") { // from /%2F and a character that needs an encoding
+	if strings.HasPrefix(path, "//") { // a path such as /%2F begins with // after decoding
 		return "/"
 	}
 	return path

@@ -174,7 +174,7 @@ func TestAStreamThatNoBrowserReadsIsEnded(t *testing.T) {
 	}}
 	b.follow(t.Context(), "http://pipe")
 	w.awaitStreams(1)
-	go func() { // the test's browser buffers some events
+	go func() { // send many events, because the test's browser buffers some
 		for t.Context().Err() == nil && w.console.Live.opened() > 0 {
 			w.console.Live.ChangedEverywhere()
 			w.console.Live.tell()
@@ -287,7 +287,7 @@ func TestAnswersAndOpenPagesAreCounted(t *testing.T) {
 	b.get("/nothing/" + w.ns)
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
 		return count("/", "2xx") == pages+1 && count("/assets/{name}", "2xx") == assets+1 && count("other", "4xx") == unknown+1, nil
-	}) // counted after the response is sent
+	}) // the server counts a request only after it has sent the response
 	if err != nil {
 		t.Errorf("have %v pages, %v assets and %v unknown: %v", count("/", "2xx"), count("/assets/{name}", "2xx"), count("other", "4xx"), err)
 	}

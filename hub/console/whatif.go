@@ -105,7 +105,7 @@ func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	leave() // a user who waits for the simulation's slot does not hold a slot for pages
+	leave() // free the slot for pages before the wait for the simulation's slot
 	var large *http.MaxBytesError
 	switch err := r.ParseForm(); {
 	case errors.As(err, &large):

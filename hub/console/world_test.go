@@ -49,7 +49,7 @@ func must(t *testing.T, err error) {
 // world has what a test of the console needs: a namespace on the hub, and a console served over TLS.
 type world struct {
 	*testing.T
-	hub     client.Client // as an administrator
+	hub     client.Client // client with the rights of an administrator
 	ns      string
 	console *Console
 	server  *httptest.Server

@@ -22,7 +22,9 @@ import (
 // apply writes the copy if its content is not the wanted content. known is false if there is no outcome to report for
 // the row yet. In this case an event queues the binding again, or o has the time of the next try.
 func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
-	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity) // read first: if the object changes now, this is the number of the older content
+	// The content number is read before the object. If the object changes in between, the number is that of the older
+	// content.
+	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity)
 	template, ok := r.template()
 	if !ok {
 		return o, false
@@ -142,9 +144,9 @@ type wanted struct {
 
 // lastConfirmed describes the copy at the time when it last had the wanted content.
 type lastConfirmed struct {
-	confirmed, confirmedDigest string // content hash and digest
+	confirmed, confirmedDigest string // content hash and digest of the confirmed copy
 	confirmedUID               types.UID
-	adopted                    bool // the hub has adopted the copy
+	adopted                    bool // whether the hub has adopted the copy
 	// noteReason and note are the reason and message of the last successful write. If this process has not written the
 	// copy, they come from the cluster's row.
 	noteReason, note string
@@ -202,12 +204,13 @@ func (r *run) look(gvk schema.GroupVersionKind) (seen observed) {
 // drift is true if a client has changed the copy on the member.
 func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	seen := r.look(w.record.gvk)
-	held := w.confirmed != "" && w.confirmedDigest == w.digest // at the last confirmation
+	// held is true if the copy had the wanted content when it was last confirmed.
+	held := w.confirmed != "" && w.confirmedDigest == w.digest
 	switch wait := r.watchWait(seen, w); {
 	case wait > 0:
 		o = w.record.last
 		if o.Retry == member.RetryNever {
-			o.Retry, o.After = member.RetryAfter, wait // an event may wake the key earlier
+			o.Retry, o.After = member.RetryAfter, wait // at the latest after wait: an event may wake the key earlier
 		}
 		return o, true, false
 	case r.settled(seen, w):
@@ -222,7 +225,7 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	}
 	if unlisted := !seen.found && !seen.synced; unlisted && held {
 		if wait := r.queue.records.listWait(w.record.gvk); wait > 0 {
-			w.wait = true // an earlier process confirmed it
+			w.wait = true // an earlier process confirmed the copy, so the next run waits for the list
 			return member.Outcome{Retry: member.RetryAfter, After: wait}, false, false
 		}
 	}
@@ -262,7 +265,7 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	r.useEpoch(ctx)
 	o := r.confirmOlder(ctx, r.cluster.Apply(ctx, r.intent(w)))
 	if o.Wrote && (drift || len(o.Drifted) > 0) {
-		over := member.FieldDrift{} // such as a deleted copy, or its removed labels
+		over := member.FieldDrift{} // no single field, as when the copy or its labels were deleted
 		if len(o.Drifted) > 0 {
 			over = o.Drifted[0]
 		}
@@ -340,7 +343,8 @@ func (r *run) done(rec record, o member.Outcome) member.Outcome {
 		rec.last, rec.confirmedAt = o, r.queue.opts.Clock.Now()
 		rec.last.Wrote, rec.last.Drifted = false, nil
 	} else {
-		rec.last = member.Outcome{Orphaned: rec.last.Orphaned} // the withdrawn copy, which is not adopted again yet
+		// Only the identity of an orphaned copy is kept, because the hub may adopt the copy again later.
+		rec.last = member.Outcome{Orphaned: rec.last.Orphaned}
 	}
 	rec.withdrawn, rec.withdrawing = nil, false
 	r.queue.records.set(r.key, rec)

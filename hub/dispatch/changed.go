@@ -59,7 +59,8 @@ func (r *run) begin() { r.changed = r.queue.changes.take(r.key) }
 // measure records in the metrics how long a change took to reach the member, if the member has the change now. If the
 // copy is withdrawn, or waits for a user or other objects, measure drops the time of the change.
 func (r *run) measure(o member.Outcome) {
-	kind := kindSeconds.WithLabelValues(r.binding.BindingSpec().ObjectRef.Kind) // from the first copy on, so that the series does not begin with a change
+	// The series is created for the first copy, so that Prometheus sees the first change as an increase.
+	kind := kindSeconds.WithLabelValues(r.binding.BindingSpec().ObjectRef.Kind)
 	if r.changed.IsZero() {
 		return
 	}

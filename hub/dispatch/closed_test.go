@@ -77,10 +77,10 @@ func TestTheLimitClosesWhenTheMemberFails(t *testing.T) {
 		return out
 	}
 	tests := map[string]struct {
-		outcomes []member.Outcome // of calls one after the other, each made when it may
+		outcomes []member.Outcome // outcomes of calls; each call waits until it is allowed
 		closed   bool
-		pause    time.Duration // at least so long, and at most a fifth more
-		other    bool          // another kind may be tried during the pause
+		pause    time.Duration // minimum pause; the maximum is a fifth more
+		other    bool          // whether another kind may be tried during the pause
 	}{
 		"four failures in a row are chance":                  {outcomes: times(4, timedOut)},
 		"five close it":                                      {outcomes: times(5, timedOut), closed: true, pause: pace.FirstRetry, other: true},
@@ -239,7 +239,7 @@ func TestANextTryKeepsItsPriority(t *testing.T) {
 
 func TestAWorkerThatWaitsLeavesWhenTheQueueIsShutDown(t *testing.T) {
 	for name, tc := range map[string]struct {
-		priorities []int // of the keys that are added one after the other and not done
+		priorities []int // priorities of keys that are added in this order and never done
 	}{
 		"for a key":                     {},
 		"for a place":                   {priorities: []int{0, 0, 0, 0, 0, 0, 0, 0}},

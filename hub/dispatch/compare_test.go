@@ -89,15 +89,15 @@ func TestCompare(t *testing.T) {
 	paused.Paused = now.Add(time.Hour)
 	type verdict struct {
 		known, waits, drift bool
-		after               time.Duration // of the next try
+		after               time.Duration // time until the next try
 	}
 	tests := map[string]struct {
-		last     *member.Outcome // nil: this process has not written; then the row says d and h
+		last     *member.Outcome // last write of this process; nil: none, so that digest d and hash h come from the row
 		after    time.Duration
-		waited   time.Duration // for how long the list was awaited
+		waited   time.Duration // how long the run has waited for the list
 		seen     *member.Observation
 		unsynced bool
-		digest   string // wanted
+		digest   string // wanted digest
 		want     verdict
 	}{
 		"a copy as it is wanted is known":                       {seen: copied("20", "d", "h"), want: verdict{known: true}},
@@ -185,7 +185,7 @@ func TestAKindIsNoLongerWatchedForABindingThatTookAnother(t *testing.T) {
 func TestACopyThatKeepsBeingDeletedIsContested(t *testing.T) {
 	c := &fakeCluster{synced: true, answer: member.Outcome{Applied: metav1.ConditionTrue, CopyState: member.CopyState{UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}, Wrote: true}}
 	r := newRun(c, 0)
-	for range fightRounds + 1 { // the first one is no correction
+	for range fightRounds + 1 { // the first write is no correction
 		if o := r.write(t.Context(), &wanted{digest: "d", record: r.queue.records.get(r.key)}, c.applies > 0); o.Applied != metav1.ConditionTrue {
 			t.Fatalf("write %d: %+v", c.applies, o)
 		}

@@ -11,12 +11,14 @@
 //
 // Each mechanism has its own file:
 //   - order: priorities of keys, and ranks of kinds;
-//   - gate: how many keys are at work, and which are held;
-//   - limit: the number of calls of a member at a time, by its latency and failures; it is closed while all calls fail;
-//   - hold: keys that wait for one trial at a time, of a closed limit or of a namespace;
+//   - gate: the number of keys that workers have at a time, and the keys that must wait;
+//   - limit: the number of calls to a member at a time. It depends on the latency and failures of the member. The limit
+//     is closed (zero) while all calls fail;
+//   - hold: keys that wait because the limit is closed, or because a namespace cannot hold objects. One key at a time
+//     is tried;
 //   - retry: the time of a key's next try;
-//   - wake: events of copies that repeat our own write;
-//   - fights: corrections of a field that another controller keeps changing.
+//   - wake: events of copies; an event that only repeats the hub's own write wakes no key;
+//   - fights: fields of copies that another controller keeps changing back after the hub has corrected them.
 //
 // An unreachable member has no queue, and hub/report writes its rows. When the member is reachable again, all its keys
 // are queued.
@@ -213,7 +215,7 @@ func (d *Dispatcher) WakeKind(ctx context.Context, gk schema.GroupKind, cluster 
 func (d *Dispatcher) WakeObject(ctx context.Context, id hubv1.ObjectIdentity) {
 	b := hubv1.NewBinding(id.BindingKey())
 	if err := d.opts.Client.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy); err != nil {
-		return // without a binding: the binding's own event will queue it
+		return // there is no binding yet: its event queues the key
 	}
 	d.wakeBinding(b, normalPriority)
 }

@@ -15,7 +15,7 @@ func TestACorrectionWaitsOnlyWhenAFieldIsContested(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ns", Name: "b"}
 	drift := member.FieldDrift{Path: ".spec.replicas", Manager: "opponent"}
 	tests := map[string]struct {
-		corrections []int // at these seconds after the start
+		corrections []int // seconds from the start to each correction
 		at          int
 		want        time.Duration
 	}{

@@ -18,7 +18,7 @@ import (
 // servedBinding is an API server with one binding.
 type servedBinding struct {
 	client.Reader
-	hold chan struct{} // if it is set, each answer takes one from it
+	hold chan struct{} // if set, each answer waits for a value
 
 	mu         sync.Mutex
 	generation int64
@@ -55,9 +55,9 @@ func cachedBinding(uid types.UID, generation int64) hubv1.BindingObject {
 
 func TestAnUncachedReadIsShared(t *testing.T) {
 	tests := map[string]struct {
-		later  time.Duration          // between the two reads
-		change func(s *servedBinding) // before the second
-		cached hubv1.BindingObject    // of the second
+		later  time.Duration          // time between the two reads
+		change func(s *servedBinding) // runs before the second read
+		cached hubv1.BindingObject    // the binding in the cache at the second read
 		asked  int
 	}{
 		"by the members of one decision":           {cached: cachedBinding("a", 2), asked: 1},

@@ -17,8 +17,8 @@ import (
 )
 
 // gate wraps the workqueue of a member. It gives a worker a key only if two conditions hold:
-//   - Workers have fewer keys than the member's limit. The order of the waiting keys is thus decided as late as possible.
-//   - No worker has a key of a higher rank, see Rank.
+//   - Workers have fewer keys than the member's limit. The gate thus decides as late as possible which key comes next.
+//   - No worker has a key of a kind with a higher rank, see Rank.
 //
 // A worker that is about to call the member asks the gate again, see call. If the limit is zero (closed), because the
 // member fails all calls, the gate keeps the key. The worker then takes another key.
@@ -204,7 +204,7 @@ func (g *gate) close(o member.Outcome, now time.Time) {
 	if g.closed == nil {
 		g.closed = newHold()
 	}
-	pause := pace.FirstRetry // the member names the time of the next try
+	pause := pace.FirstRetry // for a throttling member, which names the time of the next try
 	if o.Reason != hubv1.ReasonThrottled {
 		pause = g.closed.lengthen(pace.LongestRetry)
 	}
@@ -278,7 +278,7 @@ func (g *gate) plan(h *hold, done types.NamespacedName) {
 func (g *gate) try(h *hold) {
 	h.timer = nil
 	if h.trial != (types.NamespacedName{}) {
-		return // another kind is tried; plan runs afterwards
+		return // another trial runs; when it ends, plan sets the next one
 	}
 	if g.clock.Now().Before(h.until) {
 		g.plan(h, h.trial)

@@ -37,14 +37,14 @@ func TestBadMembersHarmNobody(t *testing.T) {
 		w.create(kind, fmt.Sprint("w", i))
 	}
 	for _, healthy := range []string{"a", "b", "c"} {
-		w.eventually(9*time.Second, func() string { // less than the first call to the one that hangs takes
+		w.eventually(9*time.Second, func() string { // shorter than the first call to the member that hangs
 			if n := w.holds(healthy); n < objects {
 				return fmt.Sprintf("%s has %d of %d objects", healthy, n, objects)
 			}
 			return ""
 		})
 	}
-	w.eventually(5*time.Second, func() string { // every row says why, also of the objects that were not tried
+	w.eventually(5*time.Second, func() string { // even rows of objects that were never tried have the reason
 		for i := range objects {
 			if o := w.outcome("throttles", fmt.Sprint("w", i)); o.Reason != hubv1.ReasonThrottled {
 				return fmt.Sprintf("object %d of the one that throttles: %+v", i, o)
@@ -183,7 +183,7 @@ func TestAChangeOvertakesAReplay(t *testing.T) {
 		return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}
 	}}
 	w := newWorld(t, m)
-	w.dispatcher.opts.Workers = 1 // so that the calls have one order
+	w.dispatcher.opts.Workers = 1 // one worker, so that the calls have a fixed order
 	for i := range replayed {
 		w.add(kind, fmt.Sprintf("old-%04d", i))
 	}
@@ -285,14 +285,14 @@ func TestTheQueueOfANewLinkBeginsWhenTheOldOneHasEnded(t *testing.T) {
 	if after == before {
 		t.Fatal("there is no new queue")
 	}
-	w.eventually(10*time.Second, func() string { // its key waits, and no worker takes it
+	w.eventually(10*time.Second, func() string { // the key waits in the new queue, and no worker takes it
 		if after.gate.Len() == 0 {
 			return "nothing is queued"
 		}
 		return ""
 	})
 	m.mu.Lock()
-	most := m.most // one key alone: later, the new queue may work on two
+	most := m.most // read now, with one key: later, the new queue may work on two keys
 	m.mu.Unlock()
 	close(end)
 	<-before.ended

@@ -26,7 +26,7 @@ type hold struct {
 
 type heldKey struct {
 	due
-	failed bool // its trial failed: untried keys go first
+	failed bool // the last trial of the key failed, so untried keys come first
 	turn   int
 }
 

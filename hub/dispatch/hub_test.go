@@ -31,7 +31,7 @@ import (
 type served struct {
 	*testing.T
 	client.Client
-	cached client.Client // what the dispatcher reads
+	cached client.Client // the cached client that the dispatcher reads
 	member *given
 }
 
@@ -39,7 +39,7 @@ type served struct {
 type given struct {
 	*fakeMember
 	mu sync.Mutex
-	of map[string][]any // spec.of of each object, every time
+	of map[string][]any // values of spec.of of all writes, by object name
 }
 
 // Apply implements member.Cluster.
@@ -204,7 +204,7 @@ func TestAFactThatChangesIsRenderedWhereItIsRead(t *testing.T) {
 	for _, p := range readingPolicies() {
 		s.do(s.Create(t.Context(), &p))
 	}
-	s.eventually(func() string { // so that what comes next is rendered once
+	s.eventually(func() string { // wait for the caches, so that each later change is rendered once
 		var seen hubv1.MemberCluster
 		var policies hubv1.OverridePolicyList
 		if err := errors.Join(s.cached.Get(t.Context(), client.ObjectKeyFromObject(c), &seen), s.cached.List(t.Context(), &policies)); err != nil {
@@ -232,7 +232,7 @@ func TestAFactThatChangesIsRenderedWhereItIsRead(t *testing.T) {
 	s.patchCluster(`{"status":{"version":{"kubernetes":"v1.36.1"}}}`, true)
 	given("one-version", "v1.36.1")
 	s.gets(want)
-	s.patchCluster(`{"status":{"capacity":{"memory":"1Gi"}}}`, true) // which nothing reads
+	s.patchCluster(`{"status":{"capacity":{"memory":"1Gi"}}}`, true) // no policy reads the memory
 	s.patchCluster(`{"status":{"capacity":{"cpu":"64"}}}`, true)
 	given("one-capacity", "64")
 	given("one-large", "large")
@@ -240,7 +240,7 @@ func TestAFactThatChangesIsRenderedWhereItIsRead(t *testing.T) {
 	s.patchCluster(`{"status":{"operators":[{"name":"certs","version":"2.0.0","installed":true},{"name":"rotors","version":"1.0.0","installed":true}]}}`, true)
 	given("one-operator", "1.0.0")
 	s.gets(want)
-	s.patchCluster(`{"status":{"nodes":{"total":3,"ready":3}}}`, true) // which no expression sees
+	s.patchCluster(`{"status":{"nodes":{"total":3,"ready":3}}}`, true) // no expression can read the nodes
 	s.patchCluster(`{"metadata":{"labels":{"tier":"1"}}}`, false)
 	given("one-selected", "tier")
 	s.gets(want)

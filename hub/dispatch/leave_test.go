@@ -21,7 +21,7 @@ import (
 // counts the goroutines and the memory that are left. Some calls fail, so that keys are held when the link ends.
 func TestAMemberThatComesAndGoesLeavesNothingBehind(t *testing.T) {
 	const rounds, warmUp, objects = 300, 30, 40
-	ctrl.SetLogger(logr.Discard()) // until a logger is set, all that was derived from it is kept
+	ctrl.SetLogger(logr.Discard()) // without a logger, controller-runtime keeps all derived loggers
 	calls := 0
 	m := &fakeMember{name: "eu"}
 	m.answer = func(context.Context, string) member.Outcome {
@@ -30,7 +30,7 @@ func TestAMemberThatComesAndGoesLeavesNothingBehind(t *testing.T) {
 		if calls++; calls%100 < 20 {
 			return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonServerError, Retry: member.RetrySoon}
 		}
-		m.copies, m.order = nil, nil // the next member has nothing
+		m.copies, m.order = nil, nil // the member of the next round has no copies
 		return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}
 	}
 	w := newWorld(t, m)
@@ -52,7 +52,7 @@ func TestAMemberThatComesAndGoesLeavesNothingBehind(t *testing.T) {
 		for _, key := range keys {
 			w.dispatcher.Observed("eu", key, member.Observation{})
 		}
-		if round%2 == 0 { // every other one goes before it has begun
+		if round%2 == 0 { // in the other rounds, the link ends before the first call
 			w.eventually(10*time.Second, func() string {
 				m.mu.Lock()
 				defer m.mu.Unlock()

@@ -28,7 +28,7 @@ const (
 // trials, one at a time. The first success sets the limit to one.
 type limit struct {
 	most, width float64
-	lowered     time.Time // calls that began before do not count
+	lowered     time.Time // time of the last cut of width; slow calls that began earlier do not cut again
 	failures    int       // consecutive failures
 	good        time.Time // time of the last answer without a fault
 	failing     map[schema.GroupKind]bool

@@ -42,7 +42,7 @@ func TestTheLimitFollowsTheAnswers(t *testing.T) {
 				} else {
 					l.failed(kind.GroupKind(), at, now.Add(time.Duration(c.ended)*time.Second), false)
 				}
-				l.failures = 0 // as if each call came after a good one
+				l.failures = 0 // as if a successful call preceded each call
 			}
 			if int(l.width) != tc.want {
 				t.Errorf("the limit is %v, want %d", l.width, tc.want)

@@ -76,7 +76,7 @@ func TestAPlacementThatOnlyReportsNeverWithdraws(t *testing.T) {
 		"nothing that is watched": nil, "a copy": {Owner: object, OwnerUID: "hub", CopyState: member.CopyState{UID: types.UID("u"), ResourceVersion: "20"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRun(&fakeCluster{seen: seen, synced: true}, 0) // its Withdraw would panic
+			r := newRun(&fakeCluster{seen: seen, synced: true}, 0) // a call of Withdraw would panic
 			r.placement = p
 			r.target = &hubv1.BindingTarget{Name: "eu", State: hubv1.TargetAbsent, Absent: &hubv1.Absence{UID: "hub", Policy: hubv1.RemovalDelete}}
 			o, known := r.withdraw(t.Context())

@@ -22,7 +22,7 @@ var (
 		Name: "hanse_member_circuit",
 		Help: "1 while writes to a member cluster are held, because several in a row failed or the cluster answered 429; else 0.",
 	}, []string{"cluster"})
-	clusterSeconds = applySeconds("cluster", 1.5, 50) // few buckets, because clusters are many
+	clusterSeconds = applySeconds("cluster", 1.5, 50) // few buckets, because each cluster has its own series
 	kindSeconds    = applySeconds("kind", 1.1, 160)
 	queueDepth     = prometheus.NewDesc("hanse_member_queue_depth", "Copies of a member cluster that wait for a worker.", []string{"cluster"}, nil)
 	gates          = &openGates{of: map[string]*gate{}}

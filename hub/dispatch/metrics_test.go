@@ -65,7 +65,7 @@ func TestTheTimeFromAChangeToTheCopyIsMeasuredOnce(t *testing.T) {
 	is("the copy is there", 1)
 
 	w.dispatcher.WakeCluster(t.Context(), "measured")
-	w.create(kind, "other") // goes first, so that the replay is over, or waits for it
+	w.create(kind, "other") // a new object is written first, so the replay is over or waits
 	w.reads("measured", "other", hubv1.ReasonApplied, "")
 	is("a replay that writes nothing", 2)
 	if got := measured(t, "hanse_member_queue_depth", "measured"); got < 0 {

@@ -50,7 +50,7 @@ func TestOneTryFindsOutThatANamespaceIsBackForAllItsObjects(t *testing.T) {
 	if before > 20 {
 		t.Errorf("%d calls for %d objects of one namespace, want one for each worker and a few tries", before, objects)
 	}
-	w.eventually(2*pace.AnswerWithin, func() string { // tried again while it lasts
+	w.eventually(2*pace.AnswerWithin, func() string { // the hub keeps trying while the namespace cannot hold objects
 		if calls() == before {
 			return "no try"
 		}
@@ -137,7 +137,7 @@ func TestAnEventOfAnObjectIsNoTrialOfItsNamespace(t *testing.T) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.served > events/2 { // the workers that called before the first answer, and a trial each second
+	if m.served > events/2 { // some calls precede the first answer; then there is one trial a second
 		t.Errorf("%d calls after %d events of each object, want one for each worker and a few tries", m.served, events)
 	}
 }

@@ -73,14 +73,14 @@ func (r *run) podsNotReady(ctx context.Context, of hubv1.BundleReference) (*memb
 		waits, err := r.podsWait(ctx, id)
 		if err == nil && waits != "" {
 			r.queue.waiting.add(r.key, id)
-			waits, err = r.podsWait(ctx, id) // again, so that no event is lost
+			waits, err = r.podsWait(ctx, id) // check again after add, so that no event is lost
 		}
 		if err != nil {
 			return nil, err
 		}
 		if waits != "" {
 			out := outcome(metav1.ConditionFalse, hubv1.ReasonBundleNotReady, "the copy is created after the objects of %s that its pods may need are on the cluster: %s", of, waits)
-			out.Retry = member.RetrySlowly // as above
+			out.Retry = member.RetrySlowly // an object may also leave the bundle or the cluster
 			return &out, nil
 		}
 	}
@@ -152,7 +152,7 @@ func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 func (r *run) objectsHere(ctx context.Context, of hubv1.BundleReference, counts func(hubv1.ObjectIdentity) bool) ([]operator.Object, error) {
 	var out []operator.Object
 	for _, id := range r.stored(of, counts) {
-		r.queue.waiting.add(r.key, id) // first, so that no event is lost
+		r.queue.waiting.add(r.key, id) // add before the check, so that no event is lost
 		o, err := r.objectHere(ctx, id)
 		if err != nil {
 			return nil, err

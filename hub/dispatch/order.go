@@ -76,9 +76,9 @@ func inOrder(keys []due) []due {
 // order is the storage of a workqueue. It returns the oldest of the keys with the highest priority.
 type order struct {
 	mu         sync.Mutex
-	next       map[types.NamespacedName]int   // priorities of the keys that were added and not handed out
-	queued     map[types.NamespacedName]int   // priorities of the keys that are ready
-	byPriority map[int][]types.NamespacedName // may have outdated keys, which were raised or handed out since
+	next       map[types.NamespacedName]int   // priorities of keys that were added and not handed out
+	queued     map[types.NamespacedName]int   // priorities of keys that are ready
+	byPriority map[int][]types.NamespacedName // keys by priority; some may have been raised or handed out since
 	last       int                            // priority of the key that was handed out last
 }
 

@@ -30,7 +30,7 @@ type queue struct {
 	records    *records
 	retries    retries
 	fights     *fights
-	failures   failures // empty while tracing is off
+	failures   failures // failures that spans were sent for; empty while tracing is off
 	// waiting has the keys of new copies that wait for other objects. Each key can be found by these objects.
 	waiting keysBy[hubv1.ObjectIdentity]
 	// readers has the keys of copies whose pods read ConfigMaps or Secrets. Each key can be found by the keys of these
@@ -50,7 +50,7 @@ func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *re
 	c, err := controller.NewTypedUnmanaged(controllerName, controller.TypedOptions[types.NamespacedName]{
 		Reconciler:              q,
 		MaxConcurrentReconciles: opts.Workers,
-		SkipNameValidation:      &yes, // several members use the name
+		SkipNameValidation:      &yes, // the queues of all members have the same controller name
 		RecoverPanic:            &yes,
 		ReconciliationTimeout:   pace.AnswerWithin,
 		NewQueue: func(string, workqueue.TypedRateLimiter[types.NamespacedName]) workqueue.TypedRateLimitingInterface[types.NamespacedName] {
@@ -73,7 +73,7 @@ func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *re
 func (q *queue) run(ctx context.Context, before *queue) {
 	defer close(q.ended)
 	if before != nil {
-		<-before.ended // its link, with all calls, was ended before this one was made
+		<-before.ended // wait: its link was ended before this queue was made, so its calls end soon
 	}
 	defer dropGauges(q.cluster)
 	beginGauges(q.cluster, q.gate)

@@ -91,9 +91,9 @@ type run struct {
 	key     types.NamespacedName
 	binding hubv1.BindingObject // shared with the cache, like all objects from gather
 	target  *hubv1.BindingTarget
-	held    bool      // the gate holds the key
+	held    bool      // whether the gate holds the key
 	changed time.Time // when the hub saw the change that the run carries out; zero if there is none
-	behind  bool      // the caches are older than the copy on the cluster, so the outcome is not recorded
+	behind  bool      // whether the caches are older than the copy, so that the outcome is not recorded
 	// instead are policies that replace the hub's policies of the same name. Only Intent sets them.
 	instead []hubv1.OverridePolicyObject
 	manifestParts

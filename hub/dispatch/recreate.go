@@ -83,7 +83,7 @@ func (r *run) finished(w *wanted) (*member.Observation, bool) {
 	}
 	ended, ok := health.Finished(gk, o.Observed)
 	if ok {
-		o.Health = ended // the row has Unknown while the cluster is unreachable
+		o.Health = ended // instead of Unknown, which the row has while the cluster is unreachable
 	}
 	return o, ok || row.Reason == hubv1.ReasonCompleted
 }
@@ -96,7 +96,7 @@ func (d *Dispatcher) Vanished(cluster string, binding types.NamespacedName, o me
 		return
 	}
 	if ended, ok := health.Finished(o.GVK.GroupKind(), o.Observed); ok {
-		o.Health, o.HealthReason, o.HealthMessage = ended, "", "" // not the message about its deletion
+		o.Health, o.HealthReason, o.HealthMessage = ended, "", "" // without the message about the deletion
 		q.records.setFinished(binding, o)
 	}
 	q.gate.add(due{binding, normalPriority + q.records.rank(binding)})

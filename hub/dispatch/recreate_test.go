@@ -68,13 +68,13 @@ func TestACopyThatVanished(t *testing.T) {
 	tests := map[string]struct {
 		policy      hubv1.Recreate
 		last        *member.Outcome
-		vanished    []byte // its status in the last event
+		vanished    []byte // status of the copy in the last event before its deletion
 		row         *hubv1.ClusterRow
-		stale       bool // the row is of an earlier decision
+		stale       bool // the row belongs to an earlier decision
 		withdrawing bool
 		unsynced    bool
 
-		want     string // reason; "" is that it is written
+		want     string // reason in the outcome; empty: the copy is written again
 		keepAway bool
 	}{
 		"a job that was complete when it went":             {last: &held, vanished: complete, want: hubv1.ReasonCompleted},

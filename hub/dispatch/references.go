@@ -24,7 +24,7 @@ func (r *run) waitsFor(ctx context.Context, w *wanted) (*member.Outcome, error) 
 	}
 	if waits == nil && err == nil {
 		r.queue.waiting.drop(r.key)
-		waits = r.contentOnTheWay() // it is woken by the readers of the queue
+		waits = r.contentOnTheWay() // queue.readers wakes the key
 	}
 	return waits, err
 }
@@ -40,7 +40,7 @@ func (r *run) objectOnTheWay(ctx context.Context, w *wanted) (*member.Outcome, e
 			continue
 		}
 		needed := ref.In(r.object.Namespace)
-		r.queue.waiting.add(r.key, needed) // first, so that no event is lost
+		r.queue.waiting.add(r.key, needed) // add before the check, so that no event is lost
 		why, err := r.notHereYet(ctx, needed)
 		if err != nil {
 			return nil, err
@@ -49,7 +49,7 @@ func (r *run) objectOnTheWay(ctx context.Context, w *wanted) (*member.Outcome, e
 			continue
 		}
 		out := outcome(metav1.ConditionFalse, hubv1.ReasonReferenceNotReady, "the copy is created after %s, which it needs, is on the cluster: %s", needed, why)
-		out.Retry = member.RetrySlowly // the decision may also take the needed object away
+		out.Retry = member.RetrySlowly // a new decision may also remove the needed object
 		return &out, nil
 	}
 	return nil, nil

@@ -44,11 +44,12 @@ func TestACopyIsCreatedAfterTheObjectThatItNeeds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, takes("eu"), takes("us"))
 	w.begin()
-	config := w.addWith(neededKind, "settings", func(s *hubv1.BindingSpec) { // no event yet
+	// The dispatcher gets no event of this binding yet.
+	config := w.addWith(neededKind, "settings", func(s *hubv1.BindingSpec) {
 		s.Clusters = []hubv1.BindingTarget{{Name: "eu", State: hubv1.TargetPresent}}
 	})
 	w.dispatcher.BindingChanged(t.Context(), changes.Binding{After: needing(w, "main", "settings")})
-	w.reads("us", "main", hubv1.ReasonApplied, "") // the object is not sent there
+	w.reads("us", "main", hubv1.ReasonApplied, "") // the needed object is not sent to us
 	w.reads("eu", "main", hubv1.ReasonReferenceNotReady, "the copy is created after ConfigMap ns/settings, which it needs, is on the cluster: it is on its way")
 
 	w.dispatcher.BindingChanged(t.Context(), changes.Binding{After: config})

@@ -63,7 +63,7 @@ func (r *run) withReload(ctx context.Context, manifest *unstructured.Unstructure
 	r.readByPods = read
 	contents := map[hubv1.ObjectIdentity]*unstructured.Unstructured{}
 	for _, id := range read {
-		r.queue.readers.add(r.key, id.BindingKey()) // first, so that no change is lost
+		r.queue.readers.add(r.key, id.BindingKey()) // add before the read, so that no change is lost
 		c, refusal, err := r.copyOf(ctx, id)
 		if refusal != nil || err != nil {
 			return nil, refusal, err
@@ -98,7 +98,7 @@ func (r *run) copyOf(ctx context.Context, id hubv1.ObjectIdentity) (*readCopy, *
 	}
 	other := &run{queue: r.queue, cluster: r.cluster, key: key, binding: b, target: target}
 	if !hubv1.IsSecret(id.GroupKind()) {
-		other.instead = r.instead // a digest of a Secret with policies of a user would confirm guesses of its values
+		other.instead = r.instead // not for a Secret: its digest could confirm a user's guesses of values
 	}
 	if err := other.gather(ctx); err != nil {
 		return nil, nil, err
@@ -132,14 +132,14 @@ func (r *run) copyOf(ctx context.Context, id hubv1.ObjectIdentity) (*readCopy, *
 // nil if the copy does not wait. If the content is about to be written, the outcome has no reason and is not recorded.
 func (r *run) contentOnTheWay() *member.Outcome {
 	if r.suspended() {
-		return nil // nothing is written
+		return nil // a suspended copy is not written
 	}
 	for _, c := range r.reads {
 		here, why := r.hasContent(c)
 		if here {
 			continue
 		}
-		o := member.Outcome{Retry: member.RetrySlowly} // the next run of the other copy comes first, see Reconcile
+		o := member.Outcome{Retry: member.RetrySlowly} // retried later: the other copy is written first, see Reconcile
 		if why != "" {
 			o = outcome(metav1.ConditionFalse, hubv1.ReasonReferenceNotReady,
 				"the copy is written after %s, which its pods read, has its new content on the cluster: %s", c.id, why)

@@ -113,7 +113,7 @@ func TestPodsStartAnewAfterTheirClusterHasTheNewContent(t *testing.T) {
 
 	refuses.Store(false)
 	w.dispatcher.WakeObject(t.Context(), hubv1.ObjectOf(settings))
-	w.restarts("eu", first) // without an event of the Rotor
+	w.restarts("eu", first) // the workload restarts without an event of the Rotor
 	if order := m.written(); !slices.Equal(order, []string{"settings", "main", "settings", "main"}) {
 		t.Errorf("the writes were %q", order)
 	}
@@ -166,7 +166,7 @@ func TestTheRuleThatRestartsPodsIsPartOfARevision(t *testing.T) {
 	w.says("settings", "data", map[string]any{"a": "first"})
 	main := reading(w, "main")
 	template, _ := templatesOf{w}.Get(hubv1.ObjectOf(main))
-	w.dispatcher.opts.Revisions = oneRevision{template} // before the rule
+	w.dispatcher.opts.Revisions = oneRevision{template} // the revision's content has no rule yet
 	main.Spec.Revisions = []hubv1.ObjectRevision{{Number: 1, Template: "first", Policies: "rules"}}
 	main.Spec.Target("eu").Revision = 1
 	w.engage()
@@ -258,7 +258,7 @@ func TestACopyWaitsForTheHubToKnowWhatItsPodsRead(t *testing.T) {
 	settings := w.add(neededKind, "settings")
 	w.says("settings", "data", map[string]any{"a": "first"})
 	main := hubv1.ObjectOf(reading(w, "main"))
-	w.deleted = map[string]bool{"settings": true} // and its binding still sends it
+	w.deleted = map[string]bool{"settings": true} // the object is being deleted, but its binding still sends it
 	w.engage()
 	if _, stop, err := w.dispatcher.Intent(t.Context(), "eu", main, nil); err != nil || stop == nil || stop.Reason != hubv1.ReasonPending {
 		t.Errorf("stop %+v, error %v", stop, err)

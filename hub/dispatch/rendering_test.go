@@ -39,7 +39,7 @@ func TestMembersShareWhatTheyHaveInCommonOfATemplate(t *testing.T) {
 
 func TestARenderingGoesWithItsTemplate(t *testing.T) {
 	r := &renderings{}
-	func() { // so that nothing here holds the template
+	func() { // a function, so that no local variable keeps the template
 		template := configMap()
 		r.get(template, "v1")
 	}()

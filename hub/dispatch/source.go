@@ -22,7 +22,7 @@ func (r *run) setSource(template metav1.Object) {
 	r.source.Epochs = r.queue.opts.Epochs.Current()
 	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
 	if template == nil {
-		r.source.Mark.Generation = math.MaxInt64 // after a deletion, no copy counts as newer
+		r.source.Mark.Generation = math.MaxInt64 // the hub object is deleted, so no copy counts as newer
 		return
 	}
 	r.source.Mark.Generation = template.GetGeneration()

@@ -60,7 +60,7 @@ func TestAHubIsOlderOnlyIfUncachedReadsSaySo(t *testing.T) {
 		read     error
 		object   uncached
 		accepted string
-		other    bool // the copy is of another object of this name
+		other    bool // the copy belongs to another object of this name
 		older    bool
 	}{
 		"an epoch that nobody knows is of a later hub":                     {mark: "5;12-lost", stored: restored, older: true},
@@ -97,7 +97,7 @@ func TestAHubIsOlderOnlyIfUncachedReadsSaySo(t *testing.T) {
 // liveTemplates answers every uncached read of a hub object.
 type liveTemplates struct {
 	Templates
-	object *unstructured.Unstructured // nil: it is gone
+	object *unstructured.Unstructured // nil: the object is deleted
 	err    error
 }
 

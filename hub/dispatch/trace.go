@@ -70,7 +70,7 @@ func (r *run) trace(o member.Outcome) {
 	if !o.Wrote && !stuck {
 		return
 	}
-	failed := stuck && !r.answered.IsZero() && !rollup.Waits(o.Reason) // only a write can fail
+	failed := stuck && !r.answered.IsZero() && !rollup.Waits(o.Reason) // a copy that only waits has not failed
 	change := r.change()
 	if !change.Traced() || stuck && !r.queue.failures.isNew(r.key, failure{change.ID(), o.Reason}) {
 		return

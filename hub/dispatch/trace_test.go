@@ -66,7 +66,7 @@ func TestAWriteIsTraced(t *testing.T) {
 	w.create(widgetKind, "second")
 	for cluster := range w.members {
 		w.reads(cluster, "second", hubv1.ReasonApplied, "")
-		w.eventually(5*time.Second, func() string { // by then the copy was looked at again
+		w.eventually(5*time.Second, func() string { // when the queue is empty, the copy was checked again
 			if w.dispatcher.queue(cluster).gate.Len() > 0 {
 				return "keys wait"
 			}
@@ -201,7 +201,7 @@ func TestAnEndpointThatHangsDoesNotHoldUpDispatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.engage()
-	const objects = 2000 // 12,000 spans, which are more than wait for the endpoint
+	const objects = 2000 // they have 12,000 spans, more than the exporter queues
 	for i := range objects {
 		w.create(widgetKind, fmt.Sprint("web-", i))
 	}

@@ -58,7 +58,7 @@ func (r *run) misfit(ctx context.Context, manifest *unstructured.Unstructured) *
 		}
 		if len(found) > 0 {
 			o := refused(hubv1.ReasonOverrideInvalid, r.blamed(ctx, find, found[0], schema.whose))
-			o.Retry = member.RetrySlowly // a changed schema of the hub causes no event
+			o.Retry = member.RetrySlowly // retried, because a changed schema of the hub causes no event
 			return o
 		}
 	}

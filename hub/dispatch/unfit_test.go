@@ -91,8 +91,8 @@ func TestWhatARuleBreaksIsNotSent(t *testing.T) {
 		size  int64
 		kind  string
 		rules []hubv1.OverrideRule
-		asked bool     // whether the cluster is asked
-		want  []string // words of the row; none: it is sent
+		asked bool     // whether the cluster is asked with a dry run
+		want  []string // texts in the row; empty: the copy is sent
 		not   string
 	}{
 		"without rules nothing is asked":       {size: 500},
@@ -120,7 +120,7 @@ func TestWhatARuleBreaksIsNotSent(t *testing.T) {
 				r.object.ObjectIdentity = hubv1.ObjectIdentity{Kind: tt.kind, Namespace: "ns", Name: "web"}
 			}
 			o := r.unfit(t.Context(), rendered(t, r, map[string]any{"size": tt.size, "limit": int64(50)}, tt.rules))
-			const most = 2 + 6 // with the rules, without them, and a search among 64
+			const most = 2 + 6 // dry runs: with the rules, without them, and 6 to search 64 rules
 			if c.asked > 0 != tt.asked || c.asked > most {
 				t.Errorf("the cluster was asked %d times", c.asked)
 			}

@@ -27,7 +27,7 @@ func (d *Dispatcher) BindingChanged(_ context.Context, c changes.Binding) {
 		return
 	}
 	if c.Before != nil {
-		d.wakeBinding(c.Before, normalPriority) // also the removed targets, to drop their records
+		d.wakeBinding(c.Before, normalPriority) // removed targets are queued, too, so that their records are dropped
 	}
 	if c.After != nil {
 		d.wakeBinding(c.After, priorityOf(c.Initial))
@@ -42,7 +42,7 @@ func staged(before, after *hubv1.BindingSpec) bool {
 	}
 	for _, r := range after.Revisions {
 		if was := before.Revision(r.Number); was != nil && was.Generation != r.Generation {
-			return false // rows contain the generation
+			return false // every row must get the new generation of the revision
 		}
 	}
 	b, a := *before, *after
@@ -93,7 +93,7 @@ func (d *Dispatcher) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	reading, err := d.policiesThatDiffer(ctx, overrides.ClusterOf(c.Before), overrides.ClusterOf(c.After))
 	suspending, suspendErr := d.placementsThatDiffer(ctx, c.Before, c.After)
 	if err != nil || suspendErr != nil {
-		d.WakeCluster(ctx, cluster) // an unnecessary run does no harm
+		d.WakeCluster(ctx, cluster) // after an error, all keys are queued: an unnecessary run does no harm
 		return
 	}
 	if len(reading) == 0 && len(suspending) == 0 {

@@ -204,7 +204,7 @@ func TestWhatIsSeenOfACopyWhileItIsWrittenCountsWhenTheAnswerIsThere(t *testing.
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(q.gate.ShutDown) // no worker takes what is queued
+			t.Cleanup(q.gate.ShutDown) // shut down at the end, because no worker takes the keys
 			d.queues["eu"] = q
 			eu.ahead = func(written member.Observation) {
 				for _, seen := range tc.seen(written) {

@@ -28,7 +28,7 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	}
 	seen, found, synced := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name})
 	if rec := r.queue.records.get(r.key); rec.withdrawn != nil && r.target.Absent != nil && *rec.withdrawn == *r.target.Absent && !found {
-		return rec.last, true // recorded again, because hub/report may have dropped it with the link
+		return rec.last, true // record it again: hub/report may have lost it with the link
 	}
 	if o := r.leavesLater(ctx); o != nil {
 		return *o, true
@@ -42,7 +42,7 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if target == nil || target.State != hubv1.TargetAbsent || target.Absent == nil || fresh.GetUID() != r.binding.GetUID() {
 		return member.Outcome{}, false
 	}
-	r.watch(r.queue.records.get(r.key), gvk) // the delete event wakes the key
+	r.watch(r.queue.records.get(r.key), gvk) // watch the copy, so that its delete event wakes the key
 	in := r.withdrawal(gvk, target.Absent, fresh.BindingStatus().Row(r.target.Name))
 	if found && synced {
 		in.Seen = &seen

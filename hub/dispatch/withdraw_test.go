@@ -117,7 +117,7 @@ func TestTheMembersOfABindingShareOneUncachedReadOfIt(t *testing.T) {
 			runs = append(runs, &run{queue: q, key: client.ObjectKeyFromObject(b), binding: b, target: target, cluster: m})
 		}
 	}
-	for of := range slices.Chunk(runs, members) { // the members of one binding are at work at one moment
+	for of := range slices.Chunk(runs, members) { // all members of one binding work at the same time
 		var atWork sync.WaitGroup
 		for _, r := range of {
 			atWork.Go(func() {
@@ -152,7 +152,7 @@ func TestAnObjectOfABundleLeavesAfterThoseThatNeedIt(t *testing.T) {
 		gvk         schema.GroupVersionKind
 		leaves      func(*hubv1.ResourceBinding)
 		other       schema.GroupVersionKind
-		otherLeaves func(*hubv1.ResourceBinding) // nil: it stays
+		otherLeaves func(*hubv1.ResourceBinding) // nil: the other object stays
 		waits       string
 	}{
 		"a role after a workload":                            {gvk: role, other: deployment, otherLeaves: deletedEverywhere, waits: "Deployment.apps ns/other"},

@@ -32,10 +32,10 @@ type world struct {
 
 	mu        sync.Mutex
 	bindings  map[types.NamespacedName]*hubv1.ResourceBinding
-	outcomes  map[string]map[string]member.Outcome // the last one, by cluster and binding
+	outcomes  map[string]map[string]member.Outcome // last outcome, by cluster and binding
 	operators []hubv1.FederatedOperator
-	deleted   map[string]bool           // objects of the hub that are being deleted, by name
-	fields    map[string]map[string]any // of objects of the hub, by name
+	deleted   map[string]bool           // hub objects that are being deleted, by name
+	fields    map[string]map[string]any // fields of hub objects, by name
 }
 
 func newWorld(t *testing.T, members ...*fakeMember) *world {
@@ -238,13 +238,14 @@ func (t templatesOf) Live(_ context.Context, id hubv1.ObjectIdentity, _ time.Tim
 type fakeMember struct {
 	member.Cluster
 	name   string
-	answer func(ctx context.Context, object string) member.Outcome // nil: it takes everything at once
-	ahead  func(member.Observation)                                // unless nil, told of what was written before the answer is given
+	answer func(ctx context.Context, object string) member.Outcome // nil: every write succeeds at once
+	// ahead, if set, gets each written copy before the answer is sent.
+	ahead func(member.Observation)
 
 	mu                   sync.Mutex
 	copies               map[string]member.Observation
-	manifests            map[string]*unstructured.Unstructured // as they were last written
-	order                []string                              // in which writes ended
+	manifests            map[string]*unstructured.Unstructured // last written manifests
+	order                []string                              // names of copies, in the order in which writes ended
 	atOnce, most, served int
 }
 

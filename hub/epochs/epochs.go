@@ -36,8 +36,8 @@ import (
 )
 
 const (
-	// lasts is the minimum duration of one epoch. All edits within one epoch look the same. If a backup is made in the
-	// middle of an epoch, edits after the backup in this epoch are not recognised as newer.
+	// lasts is the minimum duration of one epoch, unless a start of the hub ends it. All edits within an epoch look the
+	// same. If a backup is made in the middle of an epoch, later edits in this epoch are not recognised as newer.
 	lasts = 10 * time.Minute
 	// kept is the number of epochs in the list. keptWhileHeld is the number while the hub leaves a copy alone because a
 	// later state of the hub has written it. If the epochs around the time of that write were dropped, the copy would
@@ -73,7 +73,7 @@ type Keeper struct {
 	since     time.Time
 	wrote     bool
 	inherited bool
-	read      bool // the list has been read
+	read      bool // whether the list of epochs has been read
 	failed    time.Time
 	// beginning is held by a call of Use that adds an epoch, so that concurrent calls add only one.
 	beginning sync.Mutex

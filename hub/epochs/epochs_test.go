@@ -30,7 +30,7 @@ type world struct {
 	client.Client
 	clock         *testclock.FakePassiveClock
 	reads, writes int
-	refuses       bool // every update
+	refuses       bool // whether the server refuses every update
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -144,7 +144,7 @@ func TestARestartThatWritesToNoMemberBeginsNoEpoch(t *testing.T) {
 	}
 	late := w.replica()
 	newest, _ := w.leader().Current().Last()
-	late.Ready(t.Context()) // as the watch does
+	late.Ready(t.Context()) // as if the watch called it
 	if last, _ := late.Use(t.Context()).Last(); last != newest {
 		t.Errorf("a replica begins %s although another one has just begun %s", last, newest)
 	}
@@ -194,10 +194,10 @@ func TestAnEpochLastsForTenMinutesInWhichMembersWereWritten(t *testing.T) {
 		w.look(leader)
 		w.look(follower)
 	}
-	if n := w.writes - writes; n < 4 || n > 7 { // one is for the start of the follower
+	if n := w.writes - writes; n < 4 || n > 7 { // the start of the follower makes one of the writes
 		t.Errorf("%d writes of the list within an hour of writes to members", n)
 	}
-	leader.Ready(t.Context()) // as the watch does
+	leader.Ready(t.Context()) // as if the watch called it
 	if leader.Current().String() != w.stored().String() {
 		t.Errorf("the leader uses %q, and stored is %q", leader.Current(), w.stored())
 	}

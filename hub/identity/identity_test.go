@@ -41,7 +41,7 @@ func TestTheHubWaitsForItsAPIServer(t *testing.T) {
 	})
 	t.Run("and serves the hub's kinds", func(t *testing.T) {
 		config := rest.CopyConfig(other)
-		install := sync.OnceFunc(func() { // once it was asked, as one that has just started serves no definitions yet
+		install := sync.OnceFunc(func() { // after the first request, like a new hub without definitions
 			_, err := envtest.InstallCRDs(other, envtest.CRDInstallOptions{Paths: apiserver.Hub().CRDDirectoryPaths})
 			if err != nil {
 				t.Error(err)

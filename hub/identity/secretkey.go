@@ -32,7 +32,7 @@ func readSecretKey(ctx context.Context, hub kubernetes.Interface, namespace stri
 		// Server-side apply is used because a role can restrict it to an object of this name. If another replica has created
 		// the Secret meanwhile, this apply conflicts, because the manager and the value differ.
 		fresh := make([]byte, secretKeyBytes)
-		_, _ = rand.Read(fresh) // it never returns an error
+		_, _ = rand.Read(fresh) // rand.Read never returns an error
 		apply := applycorev1.Secret(secretName, namespace).WithType("hanse.dev/secret-key").WithImmutable(true).WithData(map[string][]byte{secretKey: fresh})
 		found, err = secrets.Apply(ctx, apply, metav1.ApplyOptions{FieldManager: "hanse-hub-" + rand.Text()})
 		if apierrors.IsConflict(err) || apierrors.IsInvalid(err) {

@@ -22,7 +22,7 @@ func TestAllReplicasHaveOneKeyForTheDigestsOfSecrets(t *testing.T) {
 	must(t, err)
 	ctx := t.Context()
 
-	keys := make([]canonical.Key, 8) // of replicas that start at the same moment
+	keys := make([]canonical.Key, 8) // keys of replicas that start at the same moment
 	var replicas sync.WaitGroup
 	for i := range keys {
 		replicas.Go(func() {

@@ -49,7 +49,7 @@ func (r Reader) Read(ctx context.Context, object *unstructured.Unstructured, bin
 	if slices.ContainsFunc(in.Facts.Placements, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, id.GroupKind()) }) {
 		d, err := Definition(ctx, r, id.GroupKind())
 		if meta.IsNoMatchError(err) {
-			err = nil // of an object of a bundle
+			err = nil // the object is in a bundle, so the hub may lack its kind
 		}
 		if err := r.Unless(err, "the definition of the kind is not considered"); err != nil {
 			return in, err

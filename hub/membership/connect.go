@@ -29,7 +29,7 @@ func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result,
 	key := types.NamespacedName{Namespace: hubv1.SystemNamespace, Name: ref.Name}
 	var secret corev1.Secret
 	err := r.client.Get(ctx, key, &secret)
-	if apierrors.IsNotFound(err) { // the cached Secret may be outdated
+	if apierrors.IsNotFound(err) { // read again without the cache, which may be outdated
 		err = r.apiReader.Get(ctx, key, &secret)
 	}
 	switch {

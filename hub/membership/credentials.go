@@ -48,7 +48,7 @@ func (r *Reconciler) credentials(ctx context.Context, run *run) (ctrl.Result, er
 	if old := replaced(status.Credentials, inUse); old != nil && r.tokens != nil {
 		state := r.errands.do(ctx, run.cluster.Name, "revoke "+status.Credentials.ID, r.revoke(run.cluster.Name, old))
 		if !state.done && !apierrors.IsForbidden(state.err) {
-			return ctrl.Result{RequeueAfter: state.wait}, nil // the status still has the token to revoke
+			return ctrl.Result{RequeueAfter: state.wait}, nil // wait: the status still has the token to revoke
 		}
 		if !state.done {
 			r.tell(run.cluster, corev1.EventTypeWarning, "CredentialsNotRevoked", "RotateCredentials", fmt.Sprintf(
@@ -129,7 +129,8 @@ func (r *Reconciler) renew(ctx context.Context, run *run) (ctrl.Result, error) {
 func (r *Reconciler) store(ctx context.Context, run *run, token string) error {
 	config, err := clientcmd.Load(run.kubeconfig)
 	if err != nil {
-		return fmt.Errorf("reading the kubeconfig of MemberCluster %s: it cannot be parsed", run.cluster.Name) // the parser's error may quote the kubeconfig
+		// The parser's error is left out, because it may quote the kubeconfig.
+		return fmt.Errorf("reading the kubeconfig of MemberCluster %s: it cannot be parsed", run.cluster.Name)
 	}
 	user := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
 	user.Token, user.ClientCertificateData, user.ClientKeyData = token, nil, nil

@@ -42,7 +42,7 @@ type fakeIssuer struct {
 	issued  int
 	revoked []string // Secret and UID of each revoked token
 	err     error
-	token   string // the issued token; if empty, a valid one
+	token   string // the issued token; empty: a valid token
 }
 
 var issuers sync.Map

@@ -28,7 +28,7 @@ type errands struct {
 	slots   chan struct{}
 
 	mu   sync.Mutex
-	last map[string]*errand // by cluster
+	last map[string]*errand // last errand, by cluster
 }
 
 type errand struct {
@@ -36,7 +36,7 @@ type errand struct {
 	running  bool
 	done     bool
 	token    string
-	err      error // error of the last try
+	err      error // error of the last try; nil if it succeeded
 	failures int
 	due      time.Time
 }

@@ -170,7 +170,8 @@ func (l *fakeLinks) State(cluster string) (member.LinkState, bool) {
 		return member.LinkState{}, false
 	}
 	s, ok := l.states[w.kubeconfig]
-	if inUse := credentialOf([]byte(w.kubeconfig)); !ok && inUse.ID != "" { // the kubeconfig has credentials for which the test has set no state
+	// The kubeconfig has credentials for which the test has set no state.
+	if inUse := credentialOf([]byte(w.kubeconfig)); !ok && inUse.ID != "" {
 		return using(cluster, inUse), true
 	}
 	if !ok {

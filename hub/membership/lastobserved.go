@@ -35,7 +35,8 @@ func (r *Reconciler) setLastObserved(_ context.Context, run *run) (ctrl.Result, 
 	if !due {
 		wait = dueAt.Sub(now)
 	}
-	return ctrl.Result{RequeueAfter: min(max(wait, time.Second), observedEvery) + rand.N(observedEvery/8)}, nil // spreads the writes of clusters that joined together
+	// The random part spreads the writes of clusters that joined together.
+	return ctrl.Result{RequeueAfter: min(max(wait, time.Second), observedEvery) + rand.N(observedEvery/8)}, nil
 }
 
 // observedDue returns the time from which status.lastObservedTime may be written although nothing else has changed. It

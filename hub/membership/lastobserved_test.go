@@ -16,8 +16,8 @@ func TestTheTimeOfObservationIsWrittenForItsOwnSakeEveryThirtySeconds(t *testing
 	ago := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-d)} }
 	for name, tc := range map[string]struct {
 		said       *metav1.Time
-		heard      time.Duration // ago
-		dueAt      time.Duration // ago
+		heard      time.Duration // how long ago
+		dueAt      time.Duration // how long ago
 		moves, due bool
 	}{
 		"the first one":                            {nil, 0, 31 * time.Second, true, true},

@@ -21,9 +21,9 @@ import (
 const TargetIndex = "spec.clusters.name"
 
 const (
-	lookAgain    = 2 * time.Second // while bindings name the cluster; the cache counts them
+	lookAgain    = 2 * time.Second // pause between two counts of the bindings that name the cluster
 	pageSize     = 500
-	leaveDefault = 600 // seconds
+	leaveDefault = 600 // default timeout of leaving, in seconds
 )
 
 func indexTargets(indexer client.FieldIndexer) error {
@@ -61,7 +61,7 @@ func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error)
 		return ctrl.Result{}, fmt.Errorf("listing the copies that are left on cluster %s: %w", run.cluster.Name, err)
 	}
 	if left.count > 0 {
-		if run.state == nil || run.state.Ready != metav1.ConditionUnknown { // otherwise Ready may be from before a restart
+		if run.state == nil || run.state.Ready != metav1.ConditionUnknown { // while it is Unknown, Ready may be outdated
 			sayWhatIsLeft(run.cluster, left, time.Now())
 		}
 		return ctrl.Result{RequeueAfter: lookAgain}, nil

@@ -180,7 +180,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if !r.links.Holds(req.Name) {
 		r.forget(req.Name)
-		return ctrl.Result{}, nil // in another replica's shard; a change of the shard wakes this replica
+		return ctrl.Result{}, nil // not in this replica's shard; a change of the shard wakes the cluster
 	}
 	run := &run{cluster: cluster.DeepCopy(), before: &cluster}
 	steps := []step{r.hold, r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint, r.credentials, r.setLastObserved}
@@ -226,7 +226,7 @@ func (r *Reconciler) hold(ctx context.Context, run *run) (ctrl.Result, error) {
 }
 
 func (r *Reconciler) patchFinalizers(ctx context.Context, run *run) error {
-	wanted := run.before.DeepCopy() // without the unwritten status
+	wanted := run.before.DeepCopy() // copied from before, so that the patch has no status changes
 	wanted.Finalizers = run.cluster.Finalizers
 	if err := r.client.Patch(ctx, wanted, client.MergeFromWithOptions(run.before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the finalizers of MemberCluster %s: %w", run.cluster.Name, err)

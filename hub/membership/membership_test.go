@@ -177,7 +177,7 @@ func TestARefusedClusterJoinsWhenTheOtherHasLeft(t *testing.T) {
 
 func TestWhoHoldsAClusterKeepsIt(t *testing.T) {
 	older, newer := newScene(t, "holder-older"), newScene(t, "holder-newer")
-	older.join() // has no Secret yet
+	older.join() // the MemberCluster has no Secret yet
 	older.is(hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonSecretMissing, "")
 	newer.ready("holder-id")
 	links.become(older.name, connected("holder-id"))

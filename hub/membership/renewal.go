@@ -82,7 +82,7 @@ func setExpireSoon(c *hubv1.MemberCluster, inUse credential.Credential, d due, f
 		reason, why = failed(failure)
 	}
 	if why == "" {
-		return // the renewal is still running
+		return // wait, because the renewal is still running
 	}
 	status, until := metav1.ConditionFalse, "do not expire"
 	if !inUse.Expires.IsZero() {

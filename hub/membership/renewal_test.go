@@ -22,7 +22,7 @@ func TestWhetherCredentialsAreRenewed(t *testing.T) {
 	tests := map[string]struct {
 		in           renewal
 		renew, soon  bool
-		cannot       string // a part of the text
+		cannot       string // part of the text that says why renewal is impossible
 		waitsAtLeast time.Duration
 	}{
 		"a fresh token is left as it is":                        {in: renewal{inUse: token, stored: token, ours: true, now: day(1)}, waitsAtLeast: longestRest},

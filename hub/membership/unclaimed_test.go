@@ -59,7 +59,7 @@ func copied(name string) member.Observation {
 func TestUnclaimedAreCopiesThatNoBindingClaims(t *testing.T) {
 	child, restored, going := copied("lost-child"), copied("restored"), copied("going")
 	child.Owner.Name = "lost" // an operator has passed on the labels of the copy
-	restored.Hash = ""        // restored by a backup tool, without the hub's field manager
+	restored.Hash = ""        // a backup tool restored the copy, without the hub's field manager
 	going.Deleting = true
 	held := copiesOf{copied("web"), copied("lost"), child, restored, going, copied("elsewhere")}
 	members := map[string]WatchedCopies{"eu": held, "us": copiesOf{copied("web"), copied("elsewhere")}}

@@ -133,7 +133,7 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 		// the usual resource name of the kind, because the RESTMapper does not know the real one.
 		p.resource, _ = meta.UnsafeGuessKindToResource(p.binding.BindingSpec().ObjectRef.GroupVersionKind())
 	case meta.IsNoMatchError(err):
-		return p, refused // the kind's CRD does not exist on the hub
+		return p, refused // return the refusal, because the kind's CRD does not exist on the hub
 	case err != nil:
 		return p, v.resourceUnknown(p.id.GroupKind(), err)
 	default:

@@ -33,7 +33,7 @@ func TestAdoptNeedsItsVerbAndTheRightToChangeTheHubObject(t *testing.T) {
 	tests := map[string]struct {
 		rights, onMembers []rbacv1.PolicyRule
 		cluster           string
-		looks, takes      string // part of the refusal; empty if the request is allowed
+		looks, takes      string // part of the refusal of a look and of an adoption; empty: allowed
 	}{
 		"all rights": {slices.Concat(getAll, update), slices.Concat(viewAll, adoptHere), here, "", ""},
 		"without adopt": {

@@ -159,7 +159,7 @@ func (b *belongings) containers(only string) (out []member.LogIntent, notes []st
 	pods := 0
 	if b.id.GroupKind() == (schema.GroupKind{Kind: "Pod"}) {
 		pods++
-		add(b.id.Name, []string{only}) // an empty name lets the member choose a pod's only container
+		add(b.id.Name, []string{only}) // an empty name: the member chooses the pod's only container
 	}
 	each(b.children, func(c member.Child) {
 		if c.Group != "" || c.Kind != "Pod" {

@@ -115,7 +115,8 @@ func TestListedSecretsHaveNoValues(t *testing.T) {
 		"metadata": map[string]any{"name": "password", "annotations": map[string]any{"last-applied": "aGlkZGVu"}},
 	}}
 	var out memberview.ListAnswer
-	must(t, w.ask(token, elsewhere, memberview.List, memberview.ListRequest{Kind: "Secret", Whole: true}, &out)) // passed to another replica
+	// This request is passed to another replica.
+	must(t, w.ask(token, elsewhere, memberview.List, memberview.ListRequest{Kind: "Secret", Whole: true}, &out))
 	if text := fmt.Sprint(out.Objects); len(out.Objects) != 1 || strings.Contains(text, "aGlkZGVu") || !strings.Contains(text, "password:***") {
 		t.Errorf("got %s", text)
 	}

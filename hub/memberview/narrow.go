@@ -114,7 +114,7 @@ func (n *namespaceFacts) narrow() FactsAnswer {
 }
 
 func (n *namespaceFacts) addClusters(out *FactsAnswer, reads factReads, tolerations []corev1.Toleration) {
-	named, groups, hidden := n.namedClusters(), map[string]bool{}, 0 // groups all of whose kinds a policy may select
+	named, groups, hidden := n.namedClusters(), map[string]bool{}, 0 // groups: a policy selects all their kinds
 	for _, p := range n.placements {
 		if !n.inScope(p.GetNamespace(), p.SelectedNamespaces()) {
 			continue

@@ -26,7 +26,7 @@ func TestAProofIsAsOldAsItsRequest(t *testing.T) {
 	}
 	tests := map[string]struct {
 		now  time.Time
-		says string // part of the error
+		says string // part of the expected error
 	}{
 		"it is new":                                  {made, ""},
 		"the clock of the hub is ahead":              {made.Add(proofAge), ""},

@@ -187,7 +187,7 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 	if err := v.describeHubObject(ctx, &in); err != nil {
 		return PruneFailed, v.internal("reading a hub object uncached", err).Error()
 	}
-	if in.OwnerUID != "" && !bound { // the scheduler may soon create a binding
+	if in.OwnerUID != "" && !bound { // not pruned yet: the scheduler may soon create a binding
 		return PruneFailed, "the hub has the object, but no binding yet: place the object, or delete it on the hub"
 	}
 	o := m.Prune(ctx, in)
@@ -196,7 +196,7 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 		if err != nil {
 			return PruneFailed, v.internal("reading the epochs of the hub uncached", err).Error()
 		}
-		if !epochs.Foreign(o.Newer.Mark.Epoch) { // the copy was written by another replica of this hub
+		if !epochs.Foreign(o.Newer.Mark.Epoch) { // not foreign: another replica of this hub wrote the copy
 			in.Source.Epochs = epochs
 			o = m.Prune(ctx, in)
 		}

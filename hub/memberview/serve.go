@@ -68,7 +68,7 @@ func Listen(address, host string) (*Server, error) {
 // requests about members are turned off.
 func (s *Server) Annotations() map[string]string {
 	if s == nil {
-		return nil // views are turned off
+		return nil // no server, because views are turned off
 	}
 	return map[string]string{AddressAnnotation: s.advertised, CertificateAnnotation: digest(s.certificate.Certificate[0])}
 }
@@ -82,7 +82,8 @@ func HolderOf(annotations map[string]string) Holder {
 func (s *Server) Start(ctx context.Context) error {
 	server := &http.Server{
 		Handler: s.Handler, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{s.certificate}},
-		TLSNextProto:   map[string]func(*http.Server, *tls.Conn, http.Handler){}, // HTTP/1.1 only: one request at a time on a connection
+		// The empty map turns HTTP/2 off, so that a connection has one request at a time.
+		TLSNextProto:   map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		MaxHeaderBytes: 64 << 10, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: answerWithin, WriteTimeout: 2 * answerWithin, IdleTimeout: 90 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}

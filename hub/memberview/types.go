@@ -21,8 +21,8 @@ const (
 	passedOn = "Hanse-Passed-On"
 )
 
-// These are the names of requests about a member. A request is a POST with a JSON body. An error in the response is a
-// metav1.Status.
+// These are the names of requests about a member, with the types of their bodies and answers. A request is a POST with
+// a JSON body. An error in the response is a metav1.Status.
 const (
 	Copy     = "copy"     // CopyRequest, CopyAnswer
 	Diff     = "diff"     // DiffRequest, DiffAnswer
@@ -199,7 +199,7 @@ type UnclaimedAnswer struct {
 // ShownCopy identifies a copy in the version that the user has seen in an UnclaimedAnswer.
 type ShownCopy struct {
 	Object          Object    `json:"object"`
-	Version         string    `json:"version"` // of the kind, such as v1
+	Version         string    `json:"version"` // version of the kind, such as v1
 	UID             types.UID `json:"uid"`
 	ResourceVersion string    `json:"resourceVersion"`
 }
@@ -239,7 +239,7 @@ type PruneOutcome string
 // These are the possible outcomes for a copy.
 const (
 	PruneRemoved  PruneOutcome = "Removed"
-	PruneDeleting PruneOutcome = "Deleting" // the member accepted the deletion, but the object waits, for example for finalizers
+	PruneDeleting PruneOutcome = "Deleting" // the deletion waits, for example for finalizers
 	PruneOrphaned PruneOutcome = "Orphaned" // the object stays, without the hub's labels and annotations
 	PruneClaimed  PruneOutcome = "Claimed"  // a binding claims the copy now, so that it stays
 	PruneNotOurs  PruneOutcome = "NotOurs"  // the object is not this hub's copy, so that it stays

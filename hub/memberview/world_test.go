@@ -38,7 +38,7 @@ import (
 
 var (
 	hubConfig *rest.Config
-	hub       client.Client // as an administrator
+	hub       client.Client // client with the rights of an administrator
 )
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &hubConfig)) }
@@ -349,14 +349,14 @@ func (e *fakeEpochs) Confirm(context.Context, source.Epoch) (source.Epochs, erro
 // fakeMember is a member with the answers that a test sets.
 type fakeMember struct {
 	copies member.Copies
-	fails  error // error of a listing, a list or events
+	fails  error // error of List, Unclaimed or Events
 	pruned []member.PruneIntent
 	prunes func(member.PruneIntent) member.Outcome
 
 	lists  []member.ListIntent
 	listed member.Listed
 	events member.Events
-	about  []member.Involved // of the last request for events; the namespace comes first
+	about  []member.Involved // objects of the last request for events; the namespace comes first
 	logs   []member.LogIntent
 	log    func(member.LogIntent) (member.Log, error)
 

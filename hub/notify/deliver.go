@@ -48,7 +48,7 @@ type courier struct {
 	within time.Duration // timeout of one request
 
 	client *http.Client
-	ca     string // of client
+	ca     string // CA bundle of client
 }
 
 // deliver makes one attempt. It reads only the status code and Retry-After of the response. Otherwise the status of a
@@ -144,7 +144,8 @@ func (c *courier) cause(ctx context.Context, err error) error {
 		return fmt.Errorf("it did not answer within %s", c.within)
 	}
 	if invalid := (x509.CertificateInvalidError{}); errors.As(err, &invalid) && invalid.Reason == x509.Expired {
-		return errors.New("its certificate has expired, or is not valid yet") // the error has the current time
+		// The original error is not returned, because its text contains the current time.
+		return errors.New("its certificate has expired, or is not valid yet")
 	}
 	if op := (*net.OpError)(nil); errors.As(err, &op) {
 		return fmt.Errorf("%s: %w", op.Op, op.Err)

@@ -103,7 +103,7 @@ func TestOutcomes(t *testing.T) {
 	tests := map[string]struct {
 		handler http.HandlerFunc
 		change  func(*target)
-		says    string // nothing: delivered
+		says    string // part of the error; empty: delivered
 		refused bool
 		after   time.Duration
 	}{

@@ -161,7 +161,7 @@ func (g greeter) Reconcile(ctx context.Context, sink *hubv1.NotificationSink) (c
 	if sink.Status.ObservedGeneration == sink.Generation {
 		ready := meta.FindStatusCondition(sink.Status.Conditions, hubv1.ConditionReady)
 		if ready != nil && ready.Status != metav1.ConditionUnknown {
-			again.RequeueAfter = g.mostAge // a failing sender keeps the event for that time
+			again.RequeueAfter = g.mostAge // a sender keeps a failed event for at most this time
 		}
 		if ready != nil && ready.Status == metav1.ConditionTrue {
 			return again, nil
@@ -261,7 +261,8 @@ func (n *Notifier) sender(ctx context.Context, sink *hubv1.NotificationSink, run
 			target:  func(ctx context.Context) (target, error) { return n.target(ctx, name, uid) },
 		}
 		for _, result := range []string{"delivered", "failed", "refused", "dropped"} {
-			notifications.WithLabelValues(name, result) // creates the series with 0, because Prometheus sees no increase in a counter that begins with 1
+			// Create the series with 0, because Prometheus sees no increase in a counter that begins with 1.
+			notifications.WithLabelValues(name, result)
 		}
 		var sending context.Context
 		sending, s.stop = context.WithCancel(ctx)

@@ -20,9 +20,9 @@ const (
 // kind has the state of the writes to hub objects of one kind. Webhooks and conversions of users can make these writes
 // slow.
 type kind struct {
-	took  time.Duration // by the last write
-	began []time.Time   // of the writes in flight
-	place time.Time     // when the last refused caller asks again
+	took  time.Duration // duration of the last write
+	began []time.Time   // start times of the writes in flight
+	place time.Time     // the time at which the last refused caller tries again
 }
 
 // isSlow reports whether the kind's last write took longer than a limit, or whether a write in flight has already taken
@@ -55,7 +55,7 @@ func (p *Pacer) TryKind(of schema.GroupKind) (*KindTurn, time.Duration) {
 	if k.isSlow(now, limit) && (len(k.began) > 0 || p.slowInFlight(now, limit) >= slowWrites) {
 		wait := max(k.place.Sub(now), 0) + max(k.took, limit)
 		if wait > AnswerWithin {
-			wait = AnswerWithin/2 + rand.N(AnswerWithin/2) // many wait: they must not ask together
+			wait = AnswerWithin/2 + rand.N(AnswerWithin/2) // at random, so that the many waiting callers do not try together
 		}
 		k.place = now.Add(wait)
 		return nil, wait

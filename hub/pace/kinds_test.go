@@ -52,7 +52,7 @@ func TestASlowKindHasOneWriteInFlight(t *testing.T) {
 	turn = s.takeKind("Slow")
 	s.refusedKind("Slow")
 	s.pass(time.Millisecond)
-	turn.Done() // it is fast again
+	turn.Done() // this write took a millisecond, so the kind is fast again
 	s.takeKind("Slow")
 	s.takeKind("Slow")
 }

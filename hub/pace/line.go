@@ -9,8 +9,8 @@ import (
 // Start-time fair queueing, an algorithm with weights, decides which class gets the next turn.
 type line struct {
 	callers  map[any]*caller
-	classes  [classes]*list.List // of *caller
-	reserved []*caller           // by until. lapsed removes the callers that have claimed their turn
+	classes  [classes]*list.List // lists of *caller
+	reserved []*caller           // sorted by until; may have callers that already took their turn
 	// start has a number for the next turn of each class, and now is the number of the last turn. The class with the
 	// lowest number gets the next turn.
 	start [classes]float64
@@ -23,7 +23,7 @@ type caller struct {
 	class Class
 	wake  func()
 	place *list.Element // nil while a turn is reserved
-	until time.Time     // the end of the reservation
+	until time.Time     // end of the reservation
 }
 
 func newLine() line {

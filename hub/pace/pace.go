@@ -9,11 +9,11 @@
 //   - While more writes wait than the width allows, each class gets a share by its weight (start-time fair queueing;
 //     Goyal, Vin and Cheng 1996): a lost cluster with thousands of objects does not hold up a single change, and no
 //     class starves.
-//   - Decisions are written before reports about copies: while first decisions are written, all later classes together
-//     have one write in flight.
+//   - Decisions are written before reports about copies. While first decisions on objects are written, all later
+//     classes together have one write in flight.
 //   - A kind whose hub objects take long to write, because a webhook of a user is slow, has a limit (TryKind).
-//   - Try never blocks. It returns a Turn, or nil if there is none now. After nil, the Pacer wakes the caller when it
-//     has reserved a turn for the caller.
+//   - Try never blocks. It returns a Turn, or nil if no turn is free. After a nil, the Pacer reserves a turn for the
+//     caller later, and wakes the caller.
 //
 // The width is the number of writes that may be in flight. Apart from responses 429, it depends only on the duration of
 // writes of binding statuses. The hub makes many of them, and no webhook or conversion of a user can slow them down.
@@ -75,7 +75,7 @@ type Pacer struct {
 	clock clock.PassiveClock
 
 	mu       sync.Mutex
-	width    float64 // 1 to widest
+	width    float64 // number of writes that may be in flight: from 1 to widest
 	inFlight [classes]int
 	latency  latency
 	skip     int       // samples of writes that began before the last cut of the width

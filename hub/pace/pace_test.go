@@ -68,14 +68,14 @@ func TestNoMoreWritesAreInFlightThanTheWidthAllows(t *testing.T) {
 	first := s.take(FirstResult, "a")
 	second := s.take(MergedStatus, "b")
 	s.wait(FirstResult, "c")
-	s.take(Failure, "d") // one more for a failure
+	s.take(Failure, "d") // a failure may exceed the width by one write
 	s.wait(Failure, "e")
 	first.Done()
-	first.Done() // the second time does nothing
+	first.Done() // a second call has no effect
 	s.wakes("e")
 	s.take(Failure, "e")
 	second.Done()
-	s.wakes() // the failures are still in flight
+	s.wakes() // nobody is woken, because the failures are still in flight
 }
 
 func TestACallerThatWaitsGoesBeforeOneThatComes(t *testing.T) {
@@ -87,7 +87,7 @@ func TestACallerThatWaitsGoesBeforeOneThatComes(t *testing.T) {
 	turn.Done()
 	s.wakes("first")
 	s.wait(FirstResult, "comes")
-	s.wait(FirstResult, "second") // asking early changes nothing
+	s.wait(FirstResult, "second") // a try before its turn has no effect
 	s.take(FirstResult, "first").Done()
 	s.wakes("second")
 	s.take(FirstResult, "second").Done()
@@ -100,7 +100,7 @@ func TestACallerThatBecomesUrgentChangesItsClass(t *testing.T) {
 	turn := s.take(FirstResult, "a")
 	s.wait(Many, "many")
 	s.wait(Many, "fails")
-	failure := s.take(Failure, "b") // one more than the width
+	failure := s.take(Failure, "b") // a failure may exceed the width by one write
 	s.wait(Failure, "fails")
 	failure.Done()
 	s.wakes("fails")
@@ -133,7 +133,7 @@ func TestFirstDecisionsLeaveOneTurnForReports(t *testing.T) {
 	s.take(Failure, "e")
 	other := s.take(FirstDecision, "f")
 	result.Done()
-	s.wakes("d") // its class had no turn yet
+	s.wakes("d") // this class has had no turn yet
 	s.take(Rows, "d").Done()
 	s.wakes("c")
 	s.take(FirstResult, "c")
@@ -168,7 +168,7 @@ func TestEveryClassGetsItsShareWhileAllWait(t *testing.T) {
 		turns[c]++
 		turn = s.take(c, key)
 	}
-	want := [classes]int{0, 60, 30, 15, 10, 5} // as the weights 12, 6, 3, 2, 1
+	want := [classes]int{0, 60, 30, 15, 10, 5} // in proportion to the weights 12, 6, 3, 2, 1
 	for c := range classes {
 		if math.Abs(float64(turns[c]-want[c])) > 1 {
 			t.Errorf("turns by class: %v, want about %v", turns, want)
@@ -185,7 +185,7 @@ func TestAClassSavesUpNoTurnsWhileNobodyWaits(t *testing.T) {
 		t.Helper()
 		turn.Done()
 		s.wakes(want)
-		turn = s.take(Many, want) // the class of the reserved turn counts
+		turn = s.take(Many, want) // the class at the time of the reservation counts, not Many
 	}
 	for i := range 20 {
 		s.wait(FirstResult, fmt.Sprintf("result-%d", i))
@@ -197,7 +197,7 @@ func TestAClassSavesUpNoTurnsWhileNobodyWaits(t *testing.T) {
 		s.wait(Many, fmt.Sprintf("many-%d", i))
 	}
 	next("many-0")
-	for i := range 6 { // as the weights
+	for i := range 6 { // in proportion to the weights
 		next(fmt.Sprintf("result-%d", i+10))
 	}
 	next("many-1")
@@ -256,7 +256,7 @@ func TestNoTurnIsLostOrGivenTwice(t *testing.T) {
 		for _, turn := range turns {
 			turn.Done()
 		}
-		for range 20 { // callers that vanished
+		for range 20 { // callers that never take their reserved turns
 			s.pass(reservedFor)
 			s.Steer(time.Millisecond)
 		}

@@ -41,7 +41,7 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 			return notAccepted(hubv1.ReasonInvalid, "resourceSelectors[%d]: only a ClusterPlacement can select a %s", i, gk.Kind), true
 		}
 		if gk.Kind == "*" || gk.Group == hubv1.GroupVersion.Group {
-			continue // the hub discovers the kinds of a group itself, and always reads bundles
+			continue // no right to check: the hub finds the kinds of a group itself, and reads bundles
 		}
 		state, watched := a.kinds(gk)
 		switch {

@@ -42,14 +42,14 @@ func operatorNamed(key types.NamespacedName) hubv1.BundleReference {
 
 func (p *bundles) update(ctx context.Context, key types.NamespacedName) (again time.Duration, err error) {
 	of := p.named(key)
-	complete := p.Templates.StoredState().Synced // read before the objects, which may become complete in between
+	complete := p.Templates.StoredState().Synced // read before the objects, because they may be read completely in between
 	objects, err := p.objects(ctx, of)
 	if err != nil {
 		return 0, err
 	}
 	switch {
 	case of.Kind != hubv1.FederatedOperatorKind:
-	case !complete: // the operator's objects may not be read yet, so that it only seems to have none
+	case !complete: // not all objects are read yet, so the operator may only seem to have none
 		again = foldEvery
 	default: // the operator may be deleted
 		if again, err = p.writeFacts(ctx, of.Name, objects); err != nil {
@@ -126,7 +126,7 @@ func foldBundle(b hubv1.BundleObject, objects []bundled) {
 // bundled is one object that the hub has stored for a bundle. binding is nil if the object has no binding.
 type bundled struct {
 	id         hubv1.ObjectIdentity
-	generation int64 // of the stored object
+	generation int64 // generation of the stored object
 	binding    hubv1.BindingObject
 }
 

@@ -26,7 +26,8 @@ type operatorMetrics struct{ client.Reader }
 
 // serve exports the metrics until ctx ends. The manager runs it in the leading replica only.
 func (m operatorMetrics) serve(ctx context.Context) error {
-	if err := metrics.Registry.Register(m); err == nil { // only in tests a process has a second hub, whose operators are not exported
+	// Only in tests, a process has a second hub. Its operators are not exported.
+	if err := metrics.Registry.Register(m); err == nil {
 		defer metrics.Registry.Unregister(m)
 	}
 	<-ctx.Done()

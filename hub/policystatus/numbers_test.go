@@ -55,7 +55,7 @@ func TestNumbersOfRegionsAloneAreWrittenEveryTenSeconds(t *testing.T) {
 		what     string
 		replicas int
 		applied  metav1.ConditionStatus
-		after    time.Duration // since the step before
+		after    time.Duration // time since the previous step
 		again    time.Duration
 		want     int64 // number of replicas in the placement's status
 	}{

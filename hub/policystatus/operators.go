@@ -70,7 +70,7 @@ func (p *bundles) writeFacts(ctx context.Context, name string, objects []bundled
 			return 0, err
 		}
 		if !written {
-			again = foldEvery // the MemberCluster has changed after it was read
+			again = foldEvery // nothing was written, because the MemberCluster changed after the read
 		}
 	}
 	return again, nil

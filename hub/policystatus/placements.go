@@ -29,7 +29,7 @@ type placements struct {
 
 // record has the time of the last write of a placement's status, and the last event about each kind of failure.
 type record struct {
-	wrote  time.Time // time of the last write of its status
+	wrote  time.Time // time of the last write of the placement's status
 	events map[string]lastEvent
 }
 
@@ -126,9 +126,9 @@ func regionOf(c *hubv1.MemberCluster) string { return c.SelectableLabels()[hubv1
 // selected has the inputs of a placement's status.
 type selected struct {
 	following []hubv1.BindingObject // bindings of the objects that follow the placement
-	lost      []hubv1.BindingObject // bindings of objects that it selects but that follow another placement
+	lost      []hubv1.BindingObject // bindings of objects that the placement selects, but that follow another one
 	suspend   hubv1.SuspendPolicy
-	regions   map[string]string // by cluster
+	regions   map[string]string // region of each cluster
 }
 
 // fold computes a placement's status from the bindings of the selected objects.
@@ -200,9 +200,9 @@ func (of selected) applied(c metav1.Condition) metav1.Condition {
 // tally counts bindings by the status of one condition type, such as Applied.
 type tally struct {
 	total           int
-	failed, unknown []string // names of objects
+	failed, unknown []string // names of the failed objects, and of those with an unknown result
 	why, says       string   // reason and message of the first failed binding that is not just in progress
-	away            bool     // some results are unknown because clusters are unreachable
+	away            bool     // whether results are unknown because clusters are unreachable
 }
 
 func (t *tally) count(b hubv1.BindingObject, kind string) {

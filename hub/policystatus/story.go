@@ -33,7 +33,7 @@ type event struct{ kind, reason, action, note string }
 // lastEvent describes the last event about one kind of failure of a placement.
 type lastEvent struct {
 	at   time.Time
-	open bool // the failure's end has not been reported by an event
+	open bool // true: no event has reported the end of the failure
 }
 
 // chapter describes one kind of failure of a placement, and the events when the failure begins and ends.

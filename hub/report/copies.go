@@ -22,13 +22,13 @@ import (
 // These are the values of the metric label hold. They tell why a copy stays at an older revision, or why its removal
 // waits.
 const (
-	holdApproval  = "Approval"  // a wave waits for an approval
+	holdApproval  = "Approval"  // the copy's wave waits for an approval
 	holdFailed    = "Failed"    // the rollout has failed
 	holdGuard     = "Guard"     // the removal waits for a confirmation
 	holdPaused    = "Paused"    // a user has paused the rollout, or the copy on its cluster
 	holdRollback  = "Rollback"  // the clusters have, or return to, an older revision
 	holdSuspended = "Suspended" // the placement suspends writes
-	holdWave      = "Wave"      // an earlier wave, or another object, goes first
+	holdWave      = "Wave"      // an earlier wave, or another object, changes first
 	holdWindow    = "Window"    // the next clusters change when a window opens
 )
 
@@ -110,8 +110,8 @@ type Copies struct {
 // counts has the current numbers that Copies exports.
 type counts struct {
 	copies     map[clusterKind]copyCount
-	ofCluster  map[string]map[string]int // reasons
-	ofKind     map[string]map[string]int // reasons
+	ofCluster  map[string]map[string]int // number of rows by reason, for each cluster or kind
+	ofKind     map[string]map[string]int // number of rows by reason, for each cluster or kind
 	held       map[string]heldCount
 	ofPolicy   map[types.NamespacedName]placementCount
 	durations  map[types.NamespacedName]durationCount
@@ -130,7 +130,7 @@ type (
 	}
 	heldCount struct {
 		copies int
-		since  map[int64]int // by minute
+		since  map[int64]int // number of copies, by the minute in which the hold began
 	}
 )
 
@@ -149,7 +149,8 @@ func NewCopies(members client.Reader) *Copies {
 
 // Lead exports the metrics until ctx ends. The manager runs it in the leading replica only.
 func (c *Copies) Lead(ctx context.Context) error {
-	if err := metrics.Registry.Register(c); err == nil { // only in tests a process has a second hub, whose copies are not exported
+	// Only in tests, a process has a second hub. Its copies are not exported.
+	if err := metrics.Registry.Register(c); err == nil {
 		defer metrics.Registry.Unregister(c)
 	}
 	<-ctx.Done()
@@ -201,7 +202,8 @@ func (c *counts) add(b hubv1.BindingObject, n int) {
 		row := &b.BindingStatus().Clusters[i]
 		rows[row.Name] = row
 	}
-	if spec.Rollout != nil && b.GetDeletionTimestamp() == nil { // the status of placements counts rollouts by the same rule
+	// The status of placements counts rollouts by the same rule.
+	if spec.Rollout != nil && b.GetDeletionTimestamp() == nil {
 		increase(c.rollouts, spec.Rollout.Phase, n)
 	}
 	removal := false
@@ -261,7 +263,7 @@ func copyOf(t *hubv1.BindingTarget, row *hubv1.ClusterRow) copyCount {
 		return is
 	case row.Applied == metav1.ConditionUnknown: // the hub has not written yet, holds the write, or will try again
 		is.outOfSync = 1
-	case row.Reason == hubv1.ReasonSuspended, row.Reason == hubv1.ReasonPaused: // held
+	case row.Reason == hubv1.ReasonSuspended, row.Reason == hubv1.ReasonPaused: // the write is held
 	case row.Applied != metav1.ConditionTrue, row.Reason == hubv1.ReasonContested, !hubv1.Wanted(*t, hubv1.HubObject{}).IsHeld(row.Generation, row.Revision):
 		is.outOfSync = 1
 	case row.Reason == hubv1.ReasonPending:

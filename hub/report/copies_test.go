@@ -208,7 +208,8 @@ func TestACopyThatIsNotWantedIsNotCounted(t *testing.T) {
 		{Name: "c", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{}},
 		{Name: "a", State: hubv1.TargetAbsent, Absent: &hubv1.Absence{}}, {Name: "b", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{}},
 	}, hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonFinalizersRemain},
-		hubv1.ClusterRow{Name: "c", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonContested}, // a contested copy that is not out of sync
+		// This copy is contested, but not out of sync.
+		hubv1.ClusterRow{Name: "c", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonContested},
 		hubv1.ClusterRow{Name: "b", Applied: metav1.ConditionTrue, Health: hubv1.HealthDegraded, Reason: hubv1.ReasonEvicting})})
 	want := []string{
 		"cluster_copies_by_reason a FinalizersRemain: 1", "cluster_copies_by_reason b Evicting: 1",

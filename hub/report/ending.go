@@ -43,7 +43,7 @@ func (r *run) ending() bool {
 	if r.reporter.opts.Withdrawn(r.binding) {
 		e, unlock := r.entry()
 		defer unlock()
-		e.settleUntil = r.now.Add(3 * pace.AnswerWithin) // until then the leader deletes the binding
+		e.settleUntil = r.now.Add(3 * pace.AnswerWithin) // by then the leader has deleted the binding
 		r.tellPhases(e, r.binding.BindingStatus())
 	}
 	return true

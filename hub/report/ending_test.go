@@ -90,7 +90,7 @@ func TestTheRowsOfADeletedObjectAreNotWritten(t *testing.T) {
 		told := w.events.told()
 		return slices.Contains(told, "Normal Withdrawn web: withdrawn from 2 clusters: a, b"), fmt.Sprint(told)
 	})
-	if err := w.client.Delete(t.Context(), b); err != nil { // the scheduler does the same
+	if err := w.client.Delete(t.Context(), b); err != nil { // the scheduler deletes a binding in the same way
 		t.Fatal(err)
 	}
 	w.eventually("the binding to be forgotten", func() (bool, string) {

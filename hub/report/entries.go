@@ -48,13 +48,13 @@ type shown struct {
 type results struct {
 	moved    map[string]bool // clusters whose copies changed since the window was opened
 	outcomes map[string]member.Outcome
-	reported reached // the content at the last complete report
+	reported reached // the content that all clusters had at the last complete report
 }
 
 // lastWrite has what is needed to see that a cached binding is older than the last write of the binding's status.
 type lastWrite struct {
 	written string // resourceVersion of the last write; an older cached binding is ignored
-	refused string // resourceVersion of the binding for which the server returned a conflict
+	refused string // resourceVersion of the cached binding whose write ended in a conflict
 	behind  bool   // true while the reporter waits for the binding's next event
 }
 
@@ -156,10 +156,10 @@ func (e *entry) change(cluster string, away map[string]bool, holds func(string) 
 	u := e.progress()
 	p, ok := e.complete(away, holds)
 	if u == whenIdle && ok {
-		return result // the watch shows that a withdrawn copy is gone
+		return result // no need to wait: the watch shows that the withdrawn copy is gone
 	}
 	if u != result || len(e.moved) < 2 || !ok || p != e.reported {
-		return u // the copies are being written, so that their outcomes decide
+		return u // the copies are being written, so their outcomes decide
 	}
 	if slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return !e.moved[t.Name] && !away[t.Name] && holds(t.Name) }) {
 		return u

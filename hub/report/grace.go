@@ -115,7 +115,7 @@ func (r *Reporter) inGrace(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	since, known := r.lost[cluster]
-	return !known || r.opts.Clock.Since(since) < r.opts.Grace // the link will soon report its state
+	return !known || r.opts.Clock.Since(since) < r.opts.Grace // in grace: the link will soon report its state
 }
 
 // unready is an interval in which a MemberCluster was not Ready.

@@ -34,7 +34,7 @@ func TestALinkThatIsDownForAMomentCostsNoWrite(t *testing.T) {
 	for range 3 {
 		w.fleet.link("b", linkDown)
 		w.reporter.WakeCluster("b")
-		w.reporter.Wake(w.id("web").BindingKey(), "a") // an event of another cause
+		w.reporter.Wake(w.id("web").BindingKey(), "a") // an event for another reason
 		w.quiet()
 		w.fleet.link("b", linkUp)
 		w.reporter.WakeCluster("b")
@@ -65,7 +65,8 @@ func TestWhatSchedulingSaysOfAClusterThatIsAwayForAMomentWaits(t *testing.T) {
 		w.decisions.scheduled.Message = message
 		w.decisions.mu.Unlock()
 		w.reporter.WakeDecided(w.id("web").BindingKey(), true)
-		w.reporter.Wake(w.id("web").BindingKey(), "a") // an observation waits shorter than a decision
+		// After an observation, the next write comes sooner than after a decision.
+		w.reporter.Wake(w.id("web").BindingKey(), "a")
 		w.quiet()
 	}
 
@@ -91,7 +92,7 @@ func TestTheMessageOfADecisionWaitsForTheGraceTimeOfClusters(t *testing.T) {
 	steps := []struct {
 		what  string
 		ready metav1.ConditionStatus
-		after time.Duration // time since the step before
+		after time.Duration // time since the previous step
 		want  time.Duration
 	}{
 		{"a cluster that is not Ready", metav1.ConditionFalse, 40 * time.Second, 20 * time.Second},
@@ -129,8 +130,8 @@ func TestTheTimeOfGraceBeginsAnewWhenALinkWasBack(t *testing.T) {
 	steps := []struct {
 		what  string
 		link  member.LinkState
-		after time.Duration // time since the step before
-		want  bool          // the rows do not change
+		after time.Duration // time since the previous step
+		want  bool          // whether the rows stay unchanged
 	}{
 		{"a link that is lost", linkDown, 59 * time.Second, true},
 		{"and back in time", linkUp, 2 * time.Second, true},

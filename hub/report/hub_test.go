@@ -52,7 +52,7 @@ func (c slowClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 // world is a hub with one object, its binding and fake members. Each test has its own namespace.
 type world struct {
 	t         *testing.T
-	client    client.WithWatch // uncached
+	client    client.WithWatch // a client without a cache
 	namespace string
 	gvk       schema.GroupVersionKind
 	spec      map[string]any // spec of new objects
@@ -60,13 +60,13 @@ type world struct {
 	decisions *fakeDecisions
 	events    *fakeEvents
 	holds     func(cluster string) bool // whether the cluster is in this replica's shard; nil: every cluster is
-	follows   bool                      // another replica leads
+	follows   bool                      // whether another replica leads
 	withdrawn func(hubv1.BindingObject) bool
 	pacer     *pace.Pacer        // nil: the reporter makes one
 	clock     clock.PassiveClock // nil: the real clock
 	grace     time.Duration      // grace period after a link is lost
 	tracer    *tracing.Tracer    // nil: none
-	reporter  *Reporter          // set by start
+	reporter  *Reporter          // the reporter; set by start
 }
 
 func newWorld(t *testing.T, kind string) *world {
@@ -263,7 +263,7 @@ func (w *world) change(edit func(*hubv1.ResourceBinding)) *hubv1.ResourceBinding
 
 func (w *world) eventually(what string, is func() (bool, string)) {
 	w.t.Helper()
-	deadline := time.NewTimer(30 * time.Second) // only a failing test takes so long
+	deadline := time.NewTimer(30 * time.Second) // a long limit, which only a failing test reaches
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

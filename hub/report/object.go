@@ -39,12 +39,12 @@ func (m merged) seen(resourceVersion string) merged {
 // refusal has a status that the hub's API server has refused. The status is not sent again until the object or its
 // schema has changed.
 type refusal struct {
-	generation int64  // of the hub object; 0 if there is no refusal
+	generation int64  // generation of the hub object; 0 if there is no refusal
 	definition string // resourceVersion of the CRD
 	condition  verdict
 	status     map[string]any
 	at         metav1.Time // time of the refused merge; the status has it in its conditions
-	stays      bool        // the server also refuses the removal of the earlier status
+	stays      bool        // whether the server also refuses to remove the earlier status
 }
 
 // isCurrent reports whether neither the object nor its schema has changed since the refusal.
@@ -198,7 +198,7 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 		v := notWritten(hubv1.ReasonBindingOnly, "%s", err)
 		return v, r.takeBack(ctx, v)
 	case errors.Is(err, rollup.ErrIncomplete):
-		return nil, nil // the earlier status was merged from more rows
+		return nil, nil // no merge: the earlier status was merged from more rows
 	case err != nil:
 		return nil, fmt.Errorf("merging the status of %s: %w", r.id, err)
 	case len(status) == 0:

@@ -31,7 +31,7 @@ type run struct {
 	opened   time.Time // start of the window that the run writes
 	key      types.NamespacedName
 	id       hubv1.ObjectIdentity
-	binding  hubv1.BindingObject // with the status of the server; its referenced data is shared with the cache
+	binding  hubv1.BindingObject // binding with the server's status; shares data with the cache
 	targets  []hubv1.BindingTarget
 	now      metav1.Time
 
@@ -56,7 +56,7 @@ type gathered struct {
 	// aggregation has the rules of the placement for merging statuses.
 	aggregation hubv1.StatusAggregation
 	facts       map[string]rollup.Fact
-	unseen      bool // a cluster has reported nothing, or its watch has not shown the last applied copy
+	unseen      bool // whether a cluster has reported nothing, or its watch lags behind
 	// hubIsTarget is true if the hub's own cluster is one of the binding's targets.
 	hubIsTarget bool
 }
@@ -65,7 +65,7 @@ type gathered struct {
 type part struct {
 	leads     bool
 	elsewhere map[string]bool
-	othersDue bool // another replica will soon write a row
+	othersDue bool // whether another replica will soon write a row
 }
 
 // writing has the results of the methods report, writeObject and writeBinding.
@@ -78,7 +78,7 @@ type writing struct {
 	waitingSince time.Time
 	definition   definition // definition of the hub object's kind
 	wrote        bool
-	objectAgain  time.Duration // time until the hub object of a slow kind is written; zero if no write waits
+	objectAgain  time.Duration // time until the hub object is written, if its kind is slow; zero: no wait
 }
 
 // Reconcile updates the status of one binding and of its hub object.
@@ -182,7 +182,7 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName, class pa
 	e := r.entry(key)
 	e.adopt(binding)
 	if e.outdated(binding) {
-		e.behind = true // the next event of the binding wakes it; the requeue covers a missed event
+		e.behind = true // the next event wakes the binding; the requeue covers a missed event
 		r.wake(key, e, whenIdle, pace.Many)
 		return nil, nil
 	}

@@ -77,8 +77,9 @@ func TestManyFanOutsAtOnce(t *testing.T) {
 		all = append(all, w.object(fmt.Sprint("web-", i), present("a"), present("b"), present("c")))
 	}
 	bindingWrites, objectWrites := w.writes(&hubv1.ResourceBindingList{}), w.writes(w.objects())
-	w.start()                                         // started after all objects exist, because creating them may take longer than a window lasts
-	for _, cluster := range []string{"a", "b", "c"} { // each member reports at another time
+	// The reporter starts after all objects exist, because creating them may take longer than a window lasts.
+	w.start()
+	for _, cluster := range []string{"a", "b", "c"} { // each member reports at a different time
 		for _, o := range all {
 			w.applied(o, cluster, hubv1.HealthHealthy, two)
 		}

@@ -10,11 +10,12 @@
 //     binding and one of the hub object. A window ends at once when the last cluster has reported or one has failed.
 //   - The status is written when hub/pace gives a turn after the end of the window. Changes that arrive meanwhile are
 //     in the same write.
-//   - A binding and a hub object are written only if their status differs. The hub object is written first, so that the
-//     binding's condition can report the result, and users see the object's status first under load.
+//   - A binding and a hub object are written only if their status differs. The hub object is written first. The
+//     condition of the binding can then report the result, and users see the status of the object first under load.
 //   - A cached binding that is older than this process's last write is ignored.
-//   - A link that is down for less than the grace time changes no row (grace.go).
-//   - Every replica writes the rows of the clusters in its shard. Only the leader writes the rest (shares.go).
+//   - A link (the connection to a member) that is down for less than the grace time changes no row (grace.go).
+//   - Every replica writes the rows of the clusters in its shard. Only the leader writes the rest of the status
+//     (shares.go).
 //
 // The status of a hub object is written only if no other controller writes it (object.go). If the hub does not write
 // it, the binding has the merged status and the reason.
@@ -116,7 +117,7 @@ type Reporter struct {
 	entries map[types.NamespacedName]*entry
 	away    map[string]bool      // clusters without a link, or whose link is down
 	lost    map[string]time.Time // when the link of a cluster went down
-	unready map[string]unready   // of MemberClusters
+	unready map[string]unready   // state of MemberClusters that are not Ready
 }
 
 // New returns a Reporter that has no bindings yet.
@@ -213,7 +214,7 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	defer r.mu.Unlock()
 	e := r.entry(key)
 	if e.overtook(binding, cluster) {
-		return // dispatch will try the later decision next
+		return // ignore an old outcome: dispatch tries the newer decision next
 	}
 	repeats := e.reported == reached{binding: e.generation, hub: o.HubContent}
 	u, news := e.record(cluster, o, r.away, r.opts.Holds)

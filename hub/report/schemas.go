@@ -27,7 +27,7 @@ type definition struct {
 	// known is false for a kind that has neither a CustomResourceDefinition nor a built-in schema. subresource is true if
 	// the version has a status subresource.
 	known, subresource bool
-	resourceVersion    string // of the CRD
+	resourceVersion    string // resourceVersion of the CRD
 }
 
 // define returns the definition of a kind at one version.

@@ -19,7 +19,7 @@ type StatusSettings struct {
 	none  atomic.Bool // true while no object has settings, as in most fleets, so that callers need not take the lock
 	mu    sync.RWMutex
 	known map[hubv1.ObjectIdentity]*sharedSettings
-	all   map[string]*sharedSettings // by text
+	all   map[string]*sharedSettings // settings by their text
 }
 
 type sharedSettings struct {
@@ -123,7 +123,8 @@ func parseSettings(text string) *sharedSettings {
 	last := len(parts) - 1
 	s.Paths = parts[:last]
 	if parts[last] != "" {
-		s.Expression, _ = health.Compile(parts[last]) // an invalid expression makes the health Unknown, and the row shows the error
+		// An invalid expression makes the health Unknown, and the row shows the error.
+		s.Expression, _ = health.Compile(parts[last])
 	}
 	return s
 }

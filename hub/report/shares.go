@@ -50,7 +50,7 @@ func (r *run) share(ctx context.Context) (part bool, err error) {
 				return false, fmt.Errorf("reading MemberCluster %s: %w", t.Name, err)
 			}
 			if c.Name == "" {
-				continue // without a MemberCluster, no replica has it in its shard
+				continue // without a MemberCluster, the cluster is in no shard
 			}
 		}
 		r.elsewhere[t.Name] = true

@@ -29,7 +29,7 @@ func TestAnOlderReplicaDoesNotFightOverFieldsThatItDoesNotKnow(t *testing.T) {
 	w.applied(o, "a", hubv1.HealthHealthy, two)
 	w.until("conditions of both rows", func(s *hubv1.BindingStatus) bool { return s.Summary.Healthy == 2 })
 	w.quiet()
-	w.newerReplicaWrites("b") // writes again the newer fields that the older replica removed with its conditions
+	w.newerReplicaWrites("b") // writes the new fields again, which the older replica removed
 	writes := w.writes(&hubv1.ResourceBindingList{})
 	w.quiet()
 	if status, row := w.newerFields("b"); !status || !row || writes() > 0 {

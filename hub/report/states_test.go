@@ -29,7 +29,7 @@ func anyMember(random *rand.Rand, name string) (m hubv1.MemberCluster, unknown b
 		reason := anyOf(random, hubv1.ReasonConnected, hubv1.ReasonUnreachable, hubv1.ReasonLeaving)
 		m.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: status, Reason: reason}}
 	}
-	observed := anyOf(random, -1, 1, 20, 3600) // seconds ago
+	observed := anyOf(random, -1, 1, 20, 3600) // seconds since the last observation; -1: never
 	if observed >= 0 {
 		at := metav1.NewTime(time.Now().Add(-time.Duration(observed) * time.Second))
 		m.Status.LastObservedTime = &at

@@ -43,7 +43,7 @@ func TestAReportedChangeIsTraced(t *testing.T) {
 		w.observe(o, cluster, hubv1.HealthHealthy, three)
 	}
 	w.until("health", healthyEverywhere)
-	w.observe(o, "a", hubv1.HealthDegraded, three) // a degraded copy is no progress of the change
+	w.observe(o, "a", hubv1.HealthDegraded, three) // a Degraded copy does not count as progress of the change
 	w.until("a fault", is(hubv1.ConditionHealthy, metav1.ConditionFalse, hubv1.ReasonDegradedOnSome))
 	w.quiet()
 	w.tracer.Close(t.Context())
@@ -78,7 +78,8 @@ func (c *unlocked) Now() time.Time {
 	stack := make([]byte, 4096)
 	if lock := c.lock.Load(); lock != nil && bytes.Contains(stack[:runtime.Stack(stack, false)], []byte("(*run).trace(")) {
 		c.asked.Add(1)
-		for end := time.Now().Add(time.Second); time.Now().Before(end); runtime.Gosched() { // other goroutines hold the lock only for a moment
+		// Wait in a loop, because other goroutines hold the lock only for a moment.
+		for end := time.Now().Add(time.Second); time.Now().Before(end); runtime.Gosched() {
 			if lock.TryLock() {
 				lock.Unlock()
 				c.found.Add(1)

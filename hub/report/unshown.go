@@ -51,7 +51,7 @@ func (r *run) shown(e *entry) {
 	}
 	c := meta.FindStatusCondition(r.after.Conditions, hubv1.ConditionApplied)
 	if c == nil || c.Reason != hubv1.ReasonAppliedEverywhere || e.generation != r.binding.GetGeneration() || e.unshown.content != r.content || r.changed() {
-		return // a later run measures the change
+		return // not shown yet: a later run measures the change
 	}
 	took := r.reporter.opts.Clock.Since(e.unshown.since)
 	statusSeconds.WithLabelValues(e.kind.Kind).Observe(took.Seconds())

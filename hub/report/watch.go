@@ -47,7 +47,7 @@ func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 	defer r.mu.Unlock()
 	e := r.entry(key)
 	u, wake := whenIdle, e.adopt(b)
-	if wake && class != pace.Many { // not an event of the first list
+	if wake && class != pace.Many { // events of the first list are left out
 		e.unshown.saw(r.opts.Clock.Now())
 	}
 	if e.behind {

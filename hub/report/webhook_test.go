@@ -63,7 +63,7 @@ func TestASlowWebhookOfOneKindDoesNotHoldUpOthers(t *testing.T) {
 // slowWebhook is a user's validating webhook that answers no call until the test releases it.
 type slowWebhook struct {
 	released     chan struct{}
-	tried        atomic.Bool // called for a dry run, which it answers at once
+	tried        atomic.Bool // whether a dry run has called the webhook, which answers it at once
 	began, ended atomic.Int32
 	release      func()
 }

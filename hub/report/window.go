@@ -40,7 +40,7 @@ type window struct {
 	results time.Time
 
 	wrote time.Time     // time of the last write
-	width time.Duration // how long a result waits for the next one
+	width time.Duration // how long a result waits for the next result
 }
 
 func (w *window) open() bool { return !w.opened.IsZero() }

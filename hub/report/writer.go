@@ -106,7 +106,7 @@ type answer struct {
 func send(ctx context.Context, request *rest.Request) (a answer, err error) {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
-		return a, err // users see the server's message unchanged
+		return a, err // return the error unchanged, because users see the server's message
 	}
 	body, err := result.Raw()
 	if err != nil {

@@ -53,7 +53,7 @@ func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	count := 0
 	for i, t := range byName(targets) {
 		if t.State == hubv1.TargetEvicting {
-			continue // other clusters get its replicas
+			continue // an Evicting cluster does not count: others get its replicas
 		}
 		count++
 		switch row := rows[i]; {

@@ -55,8 +55,8 @@ func badness(p health.Polarity, status string) int {
 // said has the status and reason of one condition type on one target, which is a cluster of the binding.
 type said struct {
 	cluster, status, reason string
-	away                    bool // the status is Unknown because the target is unreachable
-	implied                 bool // the target does not have the condition, so that its status is taken as False
+	away                    bool // whether the status is Unknown because the target is unreachable
+	implied                 bool // whether the target lacks the condition, which then counts as False
 }
 
 // folded is one condition type, merged from all targets.

@@ -49,7 +49,7 @@ func MergeStatus(schema Schema, rules Rules, template *unstructured.Unstructured
 	status, missing := m.fields()
 	for _, path := range rules.paths() {
 		if !m.used[path] {
-			m.leaveOut(fieldName(path)) // the schema has no field at the rule's path
+			m.leaveOut(fieldName(path)) // leave out the field: the schema has no field at the rule's path
 		}
 	}
 	slices.Sort(m.leftOut)
@@ -77,7 +77,7 @@ const (
 // part is the input of the merge from one target, which is a cluster of the binding.
 type part struct {
 	row   hubv1.ClusterRow
-	share *int32 // number of the target's replicas, if replicas are divided
+	share *int32 // the target's share of the replicas; nil: not divided
 	// observed is the object in the target's report that the merger merges. A report is the part of a copy's status in its
 	// row.
 	observed map[string]any
@@ -94,7 +94,7 @@ func (p part) current() bool {
 
 // merger merges the whole status of an object, or one object inside the status.
 type merger struct {
-	parts      []part // of the targets that shall hold the object, sorted by name
+	parts      []part // reports of the targets that shall hold the object, sorted by name
 	schema     Schema
 	rules      Rules
 	used       map[string]bool // the paths of rules that exist in the schema
@@ -111,11 +111,13 @@ type merger struct {
 
 // place is the object in the status that a merger merges.
 type place struct {
-	path   string         // below the status, such as "/storage"; empty for the status itself
-	node   *node          // its schema
-	before map[string]any // its last merged value
+	path   string         // path below the status, such as "/storage"; empty: the status
+	node   *node          // schema of the object
+	before map[string]any // last merged value of the object
 	keys   []string       // fields that are not merged
-	asked  bool           // only fields that a rule of the placement names are merged, because the object describes one cluster
+	// asked is true if only fields that a rule of the placement names are merged. It is set below fields whose values
+	// describe one cluster.
+	asked bool
 }
 
 func newMerger(schema Schema, template *unstructured.Unstructured, rows []hubv1.ClusterRow, targets []hubv1.BindingTarget, now metav1.Time) (*merger, error) {
@@ -170,7 +172,8 @@ func hasObserved(p part, generation int64) bool {
 		return false
 	}
 	switch p.row.Reason {
-	case health.ReasonGenerationNotObserved, health.ReasonStatusMissing, hubv1.ReasonPending, hubv1.ReasonContested: // Contested may hide one of the other reasons
+	// Contested may hide one of the other reasons.
+	case health.ReasonGenerationNotObserved, health.ReasonStatusMissing, hubv1.ReasonPending, hubv1.ReasonContested:
 		return false
 	}
 	return true
@@ -267,7 +270,7 @@ func (m *merger) text(name string, n *node) (any, outcome) {
 	case n.format != "date-time" && health.IsAmount(name) && m.quantities(name):
 		return m.amount(name)
 	case n.format != "date-time" && m.quantities(name):
-		return nil, omitted // one cluster's value would mislead next to counts of all clusters
+		return nil, omitted // one cluster's value beside counts of all clusters would mislead
 	case n.format != "date-time":
 		return m.equal(name)
 	case health.IsFailureTime(name):

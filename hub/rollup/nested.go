@@ -22,7 +22,7 @@ func (m *merger) into(name string, n *node, before map[string]any, inner func(pa
 		observed := inner(i)
 		switch {
 		case observed != nil:
-			p.lost = min(p.lost, health.LostStrings) // a report drops nested values as a whole, except strings
+			p.lost = min(p.lost, health.LostStrings) // reports drop whole nested values, or only strings in them
 		case p.lost >= health.LostNested:
 			p.lost = health.LostNamed
 		default:
@@ -130,7 +130,7 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 	if !n.keyed() {
 		return nil, omitted
 	}
-	ids := map[string]map[string]any{} // the key fields of each entry, by their text
+	ids := map[string]map[string]any{} // key fields of each entry, by their text
 	var order []string
 	byPart := make([]map[string]map[string]any, 0, len(m.parts))
 	for _, p := range m.parts {

@@ -23,7 +23,7 @@ import (
 // drawn is a random field of a status. It has the field's schema, the values that members may have, and the merged
 // value if there is only one member.
 type drawn struct {
-	schema string // YAML
+	schema string // the schema as YAML
 	value  *rapid.Generator[any]
 	kept   func(value any) any // nil: the field is left out
 }

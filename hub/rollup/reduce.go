@@ -18,12 +18,12 @@ import (
 type report struct {
 	cluster string
 	value   any  // nil if the target has no value
-	current bool // the value is about the desired content
+	current bool // whether the value is about the desired content
 }
 
 // reduced describes the field of the hub object that gets the merged value.
 type reduced struct {
-	list  bool // the schema wants a list
+	list  bool // whether the schema requires a list
 	words severity
 }
 
@@ -93,7 +93,8 @@ func (p part) at(path string) (value any, ok bool) {
 	case string, bool, float64: // needs no conversion, unlike a map or a list
 		return value, true
 	}
-	return nil, p.row.UID == "" && p.row.Observed == nil // known to be absent only if the cluster has no copy that could have a value
+	// The value is known to be absent only if the cluster has no copy that could have a value.
+	return nil, p.row.UID == "" && p.row.Observed == nil
 }
 
 // given returns the values, without the targets that have none.
@@ -138,7 +139,8 @@ func quantity(value any) (resource.Quantity, bool) {
 	if f, isNumber := value.(float64); isNumber {
 		text, ok = strconv.FormatFloat(f, 'f', -1, 64), true
 	}
-	// A quantity with a large exponent is refused, because the sum would be written with that many digits.
+	// longest is the maximum length of the text of a quantity, in bytes. A text with an exponent is refused, because
+	// the sum of 1e20000 and 1Gi would be written with 20,001 digits.
 	const longest = 32
 	if !ok || len(text) > longest || strings.ContainsAny(strings.TrimSuffix(strings.TrimSuffix(text, "E"), "Ei"), "eE") {
 		return resource.Quantity{}, false

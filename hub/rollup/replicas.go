@@ -37,7 +37,7 @@ func Replicas(observed *runtime.RawExtension) (ready, total *int64) {
 	ready = firstKnown(readyReplicas, available, readyInstances, numberReady)
 	total = firstKnown(replicas, instances, desired)
 	if ready == nil && total != nil && unavailable != nil {
-		n := *total - *unavailable // a Deployment's status omits zeros
+		n := *total - *unavailable // computed, because a Deployment's status omits zeros
 		ready = &n
 	}
 	return ready, total

@@ -7,8 +7,8 @@
 //   - A row does not change while the state of its cluster is unknown. After a restart, a row stays until its cluster
 //     has reported. The row of an unreachable cluster keeps its last numbers, marked Unknown, with their time. A short
 //     interruption changes no row.
-//   - Applied is True only for a generation and digest that the member has confirmed. It changes if the watch shows a
-//     newer state of the copy that contradicts the confirmation.
+//   - Applied is True only for a generation and digest that the member has confirmed. Applied changes if the watch
+//     shows a newer state of the copy that contradicts the confirmation.
 //   - A timestamp changes only together with the value that it dates.
 //   - A row has the reason Withdrawn only for the current Absent entry of the binding's spec.clusters, because the
 //     scheduler then removes the entry.

@@ -92,7 +92,8 @@ func TestRow(t *testing.T) {
 		rowsOf   int64 // generation of the binding for which the previous row was written
 		target   hubv1.BindingTarget
 		fact     *Fact
-		want     *hubv1.ClusterRow // without LastTransitionTime: it is noon, or as before if applied, health and reason have not changed
+		// want leaves out LastTransitionTime. That time is noon, or unchanged if applied, health and reason have not changed.
+		want *hubv1.ClusterRow
 	}{
 		"a new target of which nothing is known is pending": {
 			target: shallHold, want: &hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending},
@@ -553,7 +554,7 @@ func TestACutRowKeepsWhatARestartedHubNeeds(t *testing.T) {
 	long := `"text":"` + strings.Repeat("x", 300) + `"`
 	tests := map[string]struct {
 		observed string
-		want     string // empty: nothing
+		want     string // expected text; empty: none
 		finished bool
 	}{
 		"that a Job has run to completion": {

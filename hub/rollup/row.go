@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	maxMessage  = 256 // characters
+	maxMessage  = 256 // maximum length of a message, in characters
 	maxReason   = 64
 	maxWhole    = 128 // bytes of a UID, a digest, a hash or a version
-	maxObserved = 512 // bytes
+	maxObserved = 512 // maximum size of the projected status, in bytes
 
 	notShown = "applied; the cluster's watch has not shown the change yet"
 )
@@ -85,7 +85,7 @@ func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now m
 	case previous == nil || previous.Applied != row.Applied || previous.Health != row.Health || previous.Reason != row.Reason:
 		row.LastTransitionTime = &now
 	case previous.LastTransitionTime == nil && reported:
-		row.LastTransitionTime = &now // fit had removed the time when it cut the row
+		row.LastTransitionTime = &now // fit had removed the time when it shortened the row
 	default:
 		row.LastTransitionTime = previous.LastTransitionTime
 	}
@@ -146,7 +146,7 @@ func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.Clust
 		heard := seconds(metav1.NewTime(f.LastHeard))
 		row.LastObservedTime = &heard
 	case row.UID != "":
-		row.LastObservedTime = row.LastTransitionTime // the last time in the row of an earlier process
+		row.LastObservedTime = row.LastTransitionTime // the last time that an earlier process wrote into the row
 	}
 	return row
 }
@@ -239,7 +239,8 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 	switch {
 	case o.Reason == hubv1.ReasonInSync: // the hub only compared the copy, so that the last confirmation stays valid
 		row.Generation, row.Revision, row.Version = o.HubGeneration, o.HubRevision, o.HubVersion
-	case o.Applied == metav1.ConditionTrue, o.Reason == hubv1.ReasonNotRecreated: // the confirmation of the deleted copy stays in the row
+	// The confirmation of the deleted copy stays in the row.
+	case o.Applied == metav1.ConditionTrue, o.Reason == hubv1.ReasonNotRecreated:
 		row.UID, row.Digest, row.Hash, row.Adopted = o.UID, o.Digest, o.Hash, o.Adopted
 		row.Generation, row.Revision, row.Version = o.HubGeneration, o.HubRevision, o.HubVersion
 	}
@@ -270,7 +271,7 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	}
 	seen := f.Observation
 	if seen != nil && in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID {
-		seen = nil // the object is a copy of another hub object
+		seen = nil // ignore the observation: it is of another hub object's copy
 	}
 	var reason, message string
 	unshown := seen == nil && startsAnew(row, previous, f)
@@ -310,10 +311,11 @@ func unwatched(row, previous *hubv1.ClusterRow, f Fact) {
 	if previous != nil && previous.LastObservedTime != nil {
 		row.LastObservedTime = previous.LastObservedTime
 		if previous.Reason == f.Unwatched.Reason {
-			message = previous.Message // each attempt may fail with another message
+			message = previous.Message // keep the message, because it may differ in each attempt
 		}
 	} else if previous != nil && !f.Synced {
-		row.LastObservedTime = previous.LastTransitionTime // of an earlier process: this one has observed nothing
+		// An earlier process wrote this time. This process has observed nothing yet.
+		row.LastObservedTime = previous.LastTransitionTime
 	}
 	if row.Applied == metav1.ConditionTrue && row.Reason != hubv1.ReasonContested {
 		row.Reason, row.Message = f.Unwatched.Reason, message

@@ -17,7 +17,7 @@ import (
 // Rules are the merge rules that a placement sets in spec.statusAggregation. They take precedence over the built-in
 // rules. The zero value has no rules.
 type Rules struct {
-	reducers map[string]reducer // by path below the status: "/storage/used"
+	reducers map[string]reducer // reducers by path below the status, such as "/storage/used"
 	polarity map[string]health.Polarity
 }
 

@@ -40,8 +40,8 @@ type node struct {
 	kind, format string
 	enum         []string
 	pattern      *regexp.Regexp
-	maximum      float64 // of an integer
-	maxItems     int     // of an array; -1 if unlimited
+	maximum      float64 // maximum of an integer
+	maxItems     int     // limit of an array; -1 if unlimited
 	required     []string
 	properties   map[string]*node
 	items        *node    // schema of the entries of an array, or of the values of a map

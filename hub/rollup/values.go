@@ -13,8 +13,8 @@ import (
 // largestCount is the limit of merged numbers. JSON readers with float64 numbers would round larger ones.
 const largestCount = 1 << 53
 
-// absent returns the outcome of a field for which no target has a value. The outcome is omitted if a report may have
-// lost the value because of the size limit. Otherwise it is silent.
+// absent returns omitted or silent for a field for which no target has a value. absent returns omitted if the size
+// limit may have removed the value from a report, and silent otherwise.
 func (m *merger) absent(name string, by health.Loss) outcome {
 	if m.mayLack(name, by) {
 		return omitted
@@ -155,7 +155,7 @@ func (m *merger) time(name string, n *node, wins func(a, b time.Time) bool) (any
 		case n.format == "date-time":
 			return nil, omitted
 		default:
-			return m.equal(name) // a value such as expires: never
+			return m.equal(name) // the field may have texts, as in "expires: never"
 		}
 		// The same time may be written in different time zones. Then the first text in alphabetical order wins, so that the
 		// order of the targets does not matter.
@@ -218,7 +218,7 @@ func (m *merger) observedGeneration(name string, n *node) (any, outcome) {
 func (m *merger) generationIn(n *node, before any) (any, outcome) {
 	said, ok := generation(before)
 	if ok && (said > m.generation || said < 0) {
-		ok = false // of an earlier object of that name, or a default
+		ok = false // the generation of an earlier object of this name, or a default
 	}
 	if m.observed && len(m.parts) > 0 {
 		said, ok = m.generation, true

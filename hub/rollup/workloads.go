@@ -15,10 +15,10 @@ import (
 // these counts with spec.replicas of the hub object, as if it ran on one cluster. Therefore these counts have their own
 // merge rules.
 type workload struct {
-	total            string // all pods; of a DaemonSet, the nodes that should run one
-	updated          string // pods of the newest template; empty if the kind has no such count
+	total            string // count of all pods, or of a DaemonSet's nodes that should run one
+	updated          string // count of pods of the newest template; empty if the kind has none
 	ready, available string
-	unavailable      string // empty if the kind has no such count
+	unavailable      string // count of unavailable pods; empty if the kind has none
 	others           []string
 	// perNode is true for a kind without spec.replicas.
 	perNode bool
@@ -156,7 +156,7 @@ func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 		want = int64(*p.share)
 	}
 	for name, n := range counts {
-		switch { // the server refuses a count that is larger than the total
+		switch { // limit the counts: the server refuses counts above the total
 		case !complete:
 			counts[name] = min(n, want, total)
 		case total == want:

@@ -226,7 +226,7 @@ func TestAWorkloadReadsAsThatOfOneCluster(t *testing.T) {
 			in: workloadOf{kind: "Deployment", spec: replicasOf(2), before: before, copies: map[string]copyOf{
 				"a": {status: deployed(2, 2, 2, rolledOut), away: true}, "b": {status: deployed(2, 2, 2, rolledOut)},
 			}},
-			kubectl: "successfully rolled out", kstatus: status.InProgressStatus, // Available is Unknown
+			kubectl: "successfully rolled out", kstatus: status.InProgressStatus, // they differ, because Available is Unknown
 		},
 		"a change while a cluster is away": {
 			in: workloadOf{

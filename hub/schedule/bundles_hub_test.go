@@ -69,7 +69,7 @@ func TestTheHubRunsNoObjectOfABundle(t *testing.T) {
 	u.SetAPIVersion("rbac.authorization.k8s.io/v1")
 	u.SetKind("Role")
 	objects.set(s.id, u)
-	s.create(s.placeBundles("web", hubv1.ResourceSelector{}, "eu")) // without hubExecution
+	s.create(s.placeBundles("web", hubv1.ResourceSelector{}, "eu")) // the placement does not set hubExecution
 	s.becomes("eu")
 }
 
@@ -126,7 +126,7 @@ func TestAKindThatOnlyBundlesUseIsWantedOfMembersAlone(t *testing.T) {
 	}
 	tests := map[string]struct {
 		bindings []*hubv1.ResourceBinding
-		stored   bool // an object of the kind that bundles use
+		stored   bool // whether an object of a bundle is stored
 		want     []schema.GroupKind
 		watched  []schema.GroupKind
 	}{

@@ -32,7 +32,7 @@ type capacities struct {
 type capacity struct {
 	believed corev1.ResourceList
 	settled  bool
-	since    time.Time // when it was first seen, or began to differ; zero if settled
+	since    time.Time // when the capacity was first seen, or began to differ; zero if settled
 }
 
 // capacitiesFor returns the capacities of all clusters if a placement may divide replicas of the kind by capacity.

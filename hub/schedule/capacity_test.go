@@ -93,7 +93,8 @@ func TestSharesStayWhileCapacityIsUnsettled(t *testing.T) {
 		{14 * time.Minute, 12, 1, 10, 10, "eu=6 sg=6", 0, "for good"},
 	}
 	at(0, 12, 1, 30, 10)
-	in.Binding.BindingSpec().Clusters, c = divided(share("eu", 6), share("sg", 6)).Spec.Clusters, capacities{} // the hub is started anew
+	// The hub restarts: it has no capacities in memory.
+	in.Binding.BindingSpec().Clusters, c = divided(share("eu", 6), share("sg", 6)).Spec.Clusters, capacities{}
 	for _, s := range steps {
 		if got, again := at(s.after, s.size, s.asks, s.eu, s.sg); got != s.want || again != s.again {
 			t.Errorf("%s: %q, again in %s; want %q, %s", s.why, got, again, s.want, s.again)

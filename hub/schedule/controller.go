@@ -4,15 +4,16 @@
 // One reconcile has three steps. It gathers the inputs of the decision on one object (gather.go). It calls
 // decide.Decide with the limits of the hub (limits.go). It records the changes in one write (record.go).
 //
-//   - No cache decides on a withdrawal. A plan that withdraws an object from a cluster is made again from uncached
-//     reads (confirm.go), and carried out only if both plans are equal. Until then the cluster keeps its copy; the rest
-//     of the plan is carried out.
-//   - An object is gone only if Templates.Live says so. An object that cannot be read keeps its decision.
-//   - The limits on evictions, drains and waits are values in the input. The claims of a plan are reserved before the
-//     write; if another object was faster, the plan is made again. status.drain shows the progress of drains
-//     (drainstatus.go).
-//   - Package guard judges plans that delete copies (removals.go). Their entries stay Present until the guard releases
-//     them or a user confirms them. Other changes of the object do not wait.
+//   - A withdrawal never depends on caches alone. A plan that withdraws an object from a cluster is made again from
+//     uncached reads (confirm.go), and carried out only if both plans are equal. Until then the cluster keeps its copy;
+//     the rest of the plan is carried out.
+//   - An object counts as deleted only if the method Live of Templates says so. An object that cannot be read keeps its
+//     decision.
+//   - The limits on evictions, drains and waits are values in the input. The claims of a plan are the parts of these
+//     limits that the plan uses. They are reserved before the write. If another object has used the limits first, the
+//     plan is made again. status.drain shows the progress of drains (drainstatus.go).
+//   - Package guard judges plans that delete copies (removals.go). The entries of these copies stay Present until the
+//     guard releases the removals or a user confirms them. Other changes of the object do not wait.
 //
 // hub/dispatch and member/apply check a copy before they delete it. hub/report writes the status of a binding, and gets
 // the scheduler's part of the status, such as the condition Scheduled, from this package.
@@ -200,7 +201,8 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 			return fmt.Errorf("watching for the schedule controller: %w", err)
 		}
 	}
-	s.Templates.OnChange(s.wants.objectChanged) // first, so that clusters are asked whether they serve the kind
+	// This handler comes first, so that clusters are asked whether they serve the kind.
+	s.Templates.OnChange(s.wants.objectChanged)
 	s.Templates.OnChange(func(id key) {
 		s.noteChange(id)
 		s.wakeObject(id)
@@ -230,7 +232,7 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	began := s.Clock.Now()
 	in, err := s.gather(ctx, id)
 	if errors.Is(err, errNotListed) {
-		return ctrl.Result{}, nil // the first list of the kind will queue all its bindings
+		return ctrl.Result{}, nil // nothing to do yet: the first list of the kind queues all its bindings
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -247,7 +249,7 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	case errors.Is(err, errNoTurn):
 		return ctrl.Result{RequeueAfter: pace.AskAgain}, nil
 	case isOutdated(err):
-		return ctrl.Result{RequeueAfter: pace.FirstRetry}, nil // the cache must first show the other write
+		return ctrl.Result{RequeueAfter: pace.FirstRetry}, nil // try again when the cache shows the other write
 	case errors.As(err, &unseen):
 		return ctrl.Result{RequeueAfter: unseen.again()}, nil
 	case err != nil:

@@ -19,12 +19,12 @@ import (
 // copyCounts counts, over all bindings, the objects that each cluster shall have and the copies of each placement.
 type copyCounts struct {
 	await    func(context.Context) bool // waits until every binding was counted; see CountWhen
-	complete atomic.Bool                // every binding was counted
+	complete atomic.Bool                // whether every binding was counted
 
 	mu      sync.Mutex
-	sent    map[types.NamespacedName]sent // by binding
-	objects map[string]int                // objects by cluster
-	copies  map[decide.Owner]int          // by placement
+	sent    map[types.NamespacedName]sent // counted state, by binding
+	objects map[string]int                // number of objects, by cluster
+	copies  map[decide.Owner]int          // number of copies, by placement
 }
 
 // sent has the clusters to which the object of a binding is sent, and the placement of the object.

@@ -24,26 +24,26 @@ type drains struct {
 
 	mu       sync.Mutex
 	clusters map[string]*drain
-	others   map[types.NamespacedName][]other // entries in bindings that are not Present
+	others   map[types.NamespacedName][]other // entries that are Evicting or Absent, by binding
 }
 
 // other is one cluster of a binding whose state is Evicting or Absent, not Present.
 type other struct {
 	cluster string
-	moving  bool // its replacements are not ready
+	moving  bool // whether its replacements are not ready yet
 }
 
 // drain is the state of the drain of one cluster.
 type drain struct {
 	most    int                           // maximum number of moving objects
 	began   int                           // number of the cluster's objects when the first one began to leave
-	others  int                           // entries of the cluster that are not Present
-	moving  map[types.NamespacedName]bool // bindings that show a moving object
-	granted map[types.NamespacedName]bool // bindings that do not show the move yet; true once it is written
-	stays   map[key]string                // why objects cannot be moved
+	others  int                           // number of the cluster's entries that are Evicting or Absent
+	moving  map[types.NamespacedName]bool // bindings that show the move of their object
+	granted map[types.NamespacedName]bool // bindings that do not show the move yet; true if the move is written
+	stays   map[key]string                // reasons why objects cannot be moved
 	evicted map[key]bool                  // objects that this process has evicted without a replacement
 	before  *int32                        // number of objects that earlier leaders evicted; nil before the first check
-	waiting []key                         // in order; may have objects that no longer wait
+	waiting []key                         // in the order of arrival; some may no longer wait
 	queued  map[key]bool
 }
 
@@ -213,7 +213,8 @@ func (d *drains) began(cluster string, objects int) {
 	c.began = max(c.began, objects)
 }
 
-// ended resets the counts of a cluster that is not drained any more.
+// ended resets two counts of a cluster that is not drained any more: the objects at the start of the drain, and the
+// objects that the drain evicted. The next drain of the cluster counts both anew.
 func (d *drains) ended(cluster string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -29,7 +29,7 @@ func TestADrainMovesSoManyAtATime(t *testing.T) {
 	moving := func(n int) *hubv1.ResourceBinding {
 		return bindingOf(numbered(n), evictedBy("Drained", "sg"), present("sg"))
 	}
-	d.see(numbered(0).BindingKey(), moving(0)) // since before this leader
+	d.see(numbered(0).BindingKey(), moving(0)) // an earlier leader began this move
 	for range 2 {
 		if !d.ask("eu", numbered(1), 2, 5) {
 			t.Fatal("there is no room for a second object")
@@ -42,11 +42,12 @@ func TestADrainMovesSoManyAtATime(t *testing.T) {
 		t.Fatal("another cluster's drain is in the way")
 	}
 	d.decided(numbered(1), decide.Claims{Evicted: []string{"eu"}}, true)
-	d.decided(numbered(1), decide.Claims{}, true) // on a binding that shows it, while who counts has not heard of it
+	d.decided(numbered(1), decide.Claims{}, true) // the binding has the move, but d has not seen it yet
 	if d.ask("eu", numbered(3), 2, 5) {
 		t.Fatal("a third object is moved while it is not shown that the second one is")
 	}
-	d.see(numbered(1).BindingKey(), bindingOf(numbered(1), hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent})) // from before
+	// This is a late event: it shows the binding before the move.
+	d.see(numbered(1).BindingKey(), bindingOf(numbered(1), hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent}))
 	d.see(numbered(1).BindingKey(), moving(1))
 	if len(woken) > 0 {
 		t.Fatalf("woken are %v, although nothing is done", woken)
@@ -55,7 +56,8 @@ func TestADrainMovesSoManyAtATime(t *testing.T) {
 	if diff := cmp.Diff([]key{numbered(2)}, woken); diff != "" {
 		t.Fatalf("when one has its replacement, woken are (-want +got):\n%s", diff)
 	}
-	d.decided(numbered(2), decide.Claims{Blocked: map[string]string{"eu": hubv1.ReasonNoReplacement}}, true) // it cannot go after all
+	// No other cluster can replace the object, so its move does not happen.
+	d.decided(numbered(2), decide.Claims{Blocked: map[string]string{"eu": hubv1.ReasonNoReplacement}}, true)
 	if diff := cmp.Diff([]key{numbered(2), numbered(3)}, woken); diff != "" {
 		t.Fatalf("when one cannot go, woken are (-want +got):\n%s", diff)
 	}
@@ -72,7 +74,7 @@ func TestADrainMovesSoManyAtATime(t *testing.T) {
 	if got, _ := d.left("eu"); got != (hubv1.DrainStatus{Total: 5}) {
 		t.Errorf("at the end %+v is left", got)
 	}
-	before := &hubv1.DrainStatus{Evicted: 3} // an earlier leader has counted
+	before := &hubv1.DrainStatus{Evicted: 3} // the count of an earlier leader
 	for _, written := range []bool{false, true, true} {
 		d.decided(numbered(4), decide.Claims{Unreplaced: []string{"eu"}}, written)
 		if got, want := d.evictedFrom("eu", before), int32(3); got != want && !written || written && got != want+1 {
@@ -123,7 +125,7 @@ func TestADrainKeepsItsBound(t *testing.T) {
 				if rapid.IntRange(0, 3).Draw(t, "confirmed") > 0 {
 					leaves, present[n], unseen = []string{"eu"}, false, append(unseen, n)
 				} else {
-					due = append(due, n) // tried again
+					due = append(due, n) // the write failed, so the object is tried again
 				}
 			}
 			d.decided(numbered(n), decide.Claims{Evicted: leaves}, true)

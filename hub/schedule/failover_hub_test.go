@@ -113,7 +113,7 @@ func TestAClusterThatFallsSilentIsReplaced(t *testing.T) {
 	s.plays("eu", "sg")
 	s.set("eu", rises)
 	s.plays("sg")
-	s.set("us", falls) // which is looked at after what was before
+	s.set("us", falls) // the event of us comes after the earlier events
 	s.reads("~eu Evicted by sg", "sg")
 	s.plays()
 	s.reads("-eu Evicted Delete", "sg")
@@ -189,7 +189,7 @@ func TestADrainedClusterIsEmptiedOneByOne(t *testing.T) {
 		}
 		left = last
 		for i := range all {
-			_ = s.play(&all[i]) // which may be outdated: next time
+			_ = s.play(&all[i]) // the binding may be outdated: the next round tries again
 		}
 	}
 	s.eventually("the MemberCluster says what is left", func() error {

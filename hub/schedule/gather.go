@@ -79,7 +79,7 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 		return o, nil
 	}
 	if binding == nil {
-		o.State = decide.Deleted // without a binding, the deletion changes nothing
+		o.State = decide.Deleted // counts as deleted: without a binding, nothing changes
 		s.gone.objects.forget(o.ID)
 		return o, nil
 	}
@@ -103,7 +103,7 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 	case err != nil:
 		return o, fmt.Errorf("gathering for %s: %w", o.ID, err)
 	case isGone && binding.BindingSpec().ObjectRef.Bundle != nil:
-		return s.missing(o, binding.BindingSpec().ObjectRef.Bundle) // the Secret went since the object was found
+		return s.missing(o, binding.BindingSpec().ObjectRef.Bundle) // the Secret was deleted after the object was found
 	case isGone || live.GetDeletionTimestamp() != nil:
 		o.State = decide.Deleted
 		s.gone.objects.learn(o.ID, binding, asked)

@@ -128,7 +128,7 @@ type hubObjects struct {
 	cached, live map[key]*unstructured.Unstructured
 	undecided    sets.Set[key]
 	unlisted     sets.Set[schema.GroupKind]
-	asked        map[key]int // how often Live was
+	asked        map[key]int // number of calls of Live, by object
 	wanted       sets.Set[schema.GroupKind]
 	onChange     func(key)
 }
@@ -169,7 +169,8 @@ func (h *hubObjects) List(gk schema.GroupKind) []key {
 func (h *hubObjects) State(gk schema.GroupKind) (kindwatch.State, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return kindwatch.State{Synced: !h.unlisted.Has(gk), Delivered: true}, true // every change is told by itself
+	// The first list is over, so every change has its own event.
+	return kindwatch.State{Synced: !h.unlisted.Has(gk), Delivered: true}, true
 }
 
 func (h *hubObjects) StateOf(id key) (kindwatch.State, bool) { return h.State(id.GroupKind()) }
@@ -244,7 +245,7 @@ func (r *recorder) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, _
 	switch o := regarding.(type) {
 	case metav1.Object:
 		namespace = o.GetNamespace()
-	case *corev1.ObjectReference: // of a bundle
+	case *corev1.ObjectReference: // the object is in a bundle
 		namespace = o.Namespace
 	}
 	r.reasons[namespace] = append(r.reasons[namespace], reason)
@@ -453,7 +454,7 @@ func TestADecidedWithdrawalOutlivesTheDefinitionOfItsKind(t *testing.T) {
 	apiserver.Needed(t)
 	s := newScene(t, "undefined", "eu")
 	objects.mu.Lock()
-	objects.unlisted.Insert(stagedKind) // the scheduler of the other tests leaves the binding alone
+	objects.unlisted.Insert(stagedKind) // an unlisted kind, so that the scheduler of other tests leaves the binding alone
 	objects.mu.Unlock()
 	s.id.Kind = stagedKind.Kind
 	own := &hubObjects{

@@ -65,7 +65,7 @@ func (k keeper) look(ctx context.Context) {
 			k.Recorder.Eventf(o, nil, n.kind, n.reason, "Schedule", "%s", decide.Short(n.message))
 		}
 	}
-	if of.settled { // earlier leaders may have held removals that no longer exist
+	if of.settled { // earlier leaders may have written held removals that no longer exist
 		of.moved = append(of.moved, k.withHeldRemovals(ctx)...)
 	}
 	for _, o := range of.moved {
@@ -86,7 +86,7 @@ func (k keeper) tell(ctx context.Context, o decide.Owner) {
 		if !apierrors.IsConflict(err) {
 			ctrl.LoggerFrom(ctx).Error(err, "Reporting on held removals")
 		}
-		k.removals.move(o) // try again
+		k.removals.move(o) // mark the owner again, so that its status is written later
 	}
 }
 

@@ -49,8 +49,8 @@ type limits struct {
 
 	mu       sync.Mutex
 	since    time.Time         // start of the lead; zero if this process does not lead
-	free     time.Time         // the last reserved place in the eviction rate
-	reserved map[key]time.Time // unused places in the eviction rate
+	free     time.Time         // time of the last reserved eviction
+	reserved map[key]time.Time // reserved times of evictions that were not made yet
 }
 
 // begin records the time at which this process becomes the leader.

@@ -57,7 +57,7 @@ func TestAnObjectIsDecidedOnAnewIfAnotherTookItsPlace(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change  func(*hubv1.MemberCluster)
-		entries []string // of the object that was slower
+		entries []string // entries of the object whose decision was made later
 		claims  decide.Claims
 	}{
 		"in the rate of evictions": {lost(time.Hour), []string{"eu"}, decide.Claims{EvictionWaits: true}},

@@ -65,7 +65,7 @@ type recent[T any] struct {
 
 type readAt[T any] struct {
 	value T
-	at    time.Time // of the begin
+	at    time.Time // time at which the read began
 }
 
 func (r *recent[T]) get(namespace string, read func() (T, error)) (T, error) {

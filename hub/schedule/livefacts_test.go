@@ -19,7 +19,7 @@ type definitions struct {
 	client.Reader
 	ending string
 	lists  int
-	answer chan struct{} // closed when lists are answered; nil answers at once
+	answer chan struct{} // lists are answered when it is closed; nil: at once
 }
 
 func (d *definitions) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -84,7 +84,7 @@ func TestDecisionsAtTheSameTimeShareOneReadOfTheWorld(t *testing.T) {
 				}
 			}()
 		}
-		synctest.Wait() // all wait for the API server
+		synctest.Wait() // wait until all decisions wait for the API server
 		close(reader.answer)
 		synctest.Wait()
 		if reader.lists != alone.lists {

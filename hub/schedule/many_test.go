@@ -124,7 +124,7 @@ func (s *scene) many(from, to int) {
 // one with the given message. Thousands of writes take a minute on a busy machine.
 func (s *scene) manyDecided(from, to int, cluster, rejection string) {
 	s.t.Helper()
-	left := from // what has been decided stays decided
+	left := from // objects before left are not checked again
 	s.within(5*time.Minute, fmt.Sprintf("objects %d to %d are on %s", from, to, cluster), func() error {
 		for ; left < to; left++ {
 			_, status, _, known := scheduler.Decision(s.nth(left).BindingKey())

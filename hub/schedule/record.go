@@ -42,7 +42,7 @@ func (s *Scheduler) record(ctx context.Context, in decide.Input, p decide.Plan) 
 		pace.Writes.WithLabelValues(kindOf(b), pace.Decision).Inc()
 	}
 	if !wrote && in.Binding != nil && awaitsVerdict(p) {
-		return false, nil // nothing has changed yet
+		return false, nil // no news: the removals wait for the verdict of the guard
 	}
 	s.announce(in, p, b)
 	return wrote, nil

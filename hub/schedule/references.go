@@ -45,8 +45,8 @@ type references struct {
 // ask is a decision that is written only after the decision on a needed object.
 type ask struct {
 	spec    *hubv1.BindingSpec
-	decided bool // the decision on the needed object has followed it
-	former  bool // spec is of a binding that was deleted by hand, and is not made again yet
+	decided bool // the decision on the needed object includes the clusters of spec
+	former  bool // spec is of a binding that a user deleted and the hub has not made again yet
 }
 
 // see records the references of a changed binding. c.After is nil if the binding was deleted. exists reports whether
@@ -66,7 +66,8 @@ func (r *references) see(c changes.Binding, exists func() bool) []key {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	followed := r.forgetAsks(id, func(needed key, a *ask) bool { // until now, nothing else said that the object needs others
+	// Before the binding had the references, only the asks knew that the object needs other objects.
+	followed := r.forgetAsks(id, func(needed key, a *ask) bool {
 		return c.After == nil || a.former || decide.Needs(c.After, needed) && slices.Equal(clustersOf(a.spec), clustersOf(c.After.BindingSpec()))
 	})
 	before := r.needs[id]
@@ -387,14 +388,14 @@ func (s *Scheduler) unseen(ctx context.Context, needed, by key, spec *hubv1.Bind
 	if state.Reason != "" {
 		return nil
 	}
-	s.references.ask(needed, by, spec) // first, so that its arrival is not lost
+	s.references.ask(needed, by, spec) // ask before the read, so that the arrival of the object is not lost
 	o, gone, err := s.Templates.Live(ctx, needed, time.Time{})
 	if exists := err == nil && !gone && o.GetDeletionTimestamp() == nil; !exists {
 		return nil
 	}
 	now := s.Clock.Now()
 	if state.Synced && now.Sub(o.GetCreationTimestamp().Time) >= longestWait {
-		return nil // the cache refuses it
+		return nil // the object is old, so the cache rejects it and it will never arrive
 	}
 	waited := now.Sub(s.references.waitedSince(by, now))
 	if waited >= longestWait {
@@ -464,7 +465,7 @@ func (s *Scheduler) missingReference(id key) string {
 	case state.Reason != "":
 		return fmt.Sprintf("cannot be read on the hub (%s)", state.Reason)
 	case !watched || !state.Synced:
-		return "" // not known yet
+		return "" // the answer is not known yet
 	}
 	return "does not exist on the hub"
 }

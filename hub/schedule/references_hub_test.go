@@ -71,7 +71,7 @@ func TestANeededObjectGoesAheadAndLeavesLast(t *testing.T) {
 
 	s.edit(p, func() { p.Spec.Clusters = s.only("sg", "us") })
 	s.becomes("-eu NotSelected Delete", "sg", "us")
-	tls.becomes("eu", "sg", "us") // eu may still use it
+	tls.becomes("eu", "sg", "us") // the copy on eu may still use the needed object
 	s.withdraws()
 	s.becomes("sg", "us")
 	tls.becomes("-eu NotReferenced Delete", "sg", "us")
@@ -92,7 +92,7 @@ func TestANeededObjectStaysWhileABindingIsMadeAgain(t *testing.T) {
 	apiserver.Needed(t)
 	s, clock := newScene(t, "byhand", "eu", "sg"), testclock.NewFakeClock(time.Now())
 	objects.mu.Lock()
-	objects.unlisted.Insert(stagedKind) // the scheduler of the other tests leaves the bindings alone
+	objects.unlisted.Insert(stagedKind) // an unlisted kind, so that the scheduler of other tests leaves the bindings alone
 	objects.mu.Unlock()
 	s.id.Kind = stagedKind.Kind
 	needed := &scene{t: t, id: s.id}
@@ -117,7 +117,7 @@ func TestANeededObjectStaysWhileABindingIsMadeAgain(t *testing.T) {
 	})
 	decide := func(of *scene) {
 		t.Helper()
-		clock.Step(2 * time.Second) // no uncached read is shared
+		clock.Step(2 * time.Second) // wait, so that decisions share no uncached reads
 		before := of.binding()
 		if _, err := scheduler.Reconcile(t.Context(), of.id); err != nil {
 			t.Fatal(err)
@@ -145,7 +145,7 @@ func TestANeededObjectStaysWhileABindingIsMadeAgain(t *testing.T) {
 	if err := hubClient.Delete(t.Context(), s.binding()); err != nil {
 		t.Fatal(err)
 	}
-	decide(s) // its finalizer goes
+	decide(s) // the decision removes the finalizer of the binding
 	s.becomes("no binding")
 	decide(needed)
 	needed.becomes("eu")
@@ -167,7 +167,7 @@ func TestANeededObjectStaysWhileABindingIsMadeAgain(t *testing.T) {
 	decide(needed)
 	needed.becomes("-eu NotReferenced Delete", "-sg NotReferenced Delete")
 
-	b := needed.binding() // the guard of the other scheduler waits for a decision on it
+	b := needed.binding() // delete it, because the other scheduler's guard waits for its decision
 	b.Finalizers = nil
 	if err := errors.Join(hubClient.Update(t.Context(), b), hubClient.Delete(t.Context(), b)); err != nil {
 		t.Fatal(err)
@@ -274,7 +274,7 @@ func TestOnlyNewClustersWaitForAnObjectThatTheCacheDoesNotShow(t *testing.T) {
 	if got, want := message(), fmt.Sprintf(waits, "first"); !strings.HasPrefix(got, want) {
 		t.Errorf("the condition is %q, want %q", got, want)
 	}
-	names("second") // a new name begins no new wait
+	names("second") // a reference to another object does not start a new wait
 	clock.Step(54 * time.Second)
 	unseen("second")
 	decides(time.Second)
@@ -286,7 +286,7 @@ func TestOnlyNewClustersWaitForAnObjectThatTheCacheDoesNotShow(t *testing.T) {
 
 	names("third")
 	unseen("third")
-	decides(0, "eu") // no cluster is new
+	decides(0, "eu") // a cluster that has the object does not wait
 	if refs := s.binding().Spec.References; !slices.ContainsFunc(refs, func(r hubv1.BindingReference) bool { return r.Name == "third" }) {
 		t.Errorf("a cluster that has the object waits: the references are %+v", refs)
 	}
@@ -311,11 +311,11 @@ func TestAnEditThatTakesARuleAwayWithdrawsNothing(t *testing.T) {
 	p.Spec.References = []hubv1.ReferenceRule{{Kind: "Secret", Path: "/spec/secretName"}}
 	s.create(p)
 	s.namesTLS()
-	s.becomes("eu") // its binding has the reference
+	s.becomes("eu") // the binding of s has the reference
 	tls.becomes("eu")
 	s.edit(p, func() { p.Spec.References, p.Spec.Clusters = nil, s.only("eu", "sg") })
 	s.becomes("eu", "sg")
-	tls.becomes("eu", "sg") // the object still names it
+	tls.becomes("eu", "sg") // the object still refers to the Secret
 }
 
 func TestABindingKeepsWhichPodsStartAnew(t *testing.T) {

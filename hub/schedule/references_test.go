@@ -31,7 +31,7 @@ func TestAnAskLastsUntilTheCacheHasTheDecision(t *testing.T) {
 	if !r.ask(tls, web, &plan.Spec) {
 		t.Fatal("a new plan does not wait for the decision on the needed object")
 	}
-	r.see(changes.Binding{Before: before, After: before}, nil) // a row
+	r.see(changes.Binding{Before: before, After: before}, nil) // a change of the status only
 	if diff := cmp.Diff(map[key]*hubv1.BindingSpec{web: &plan.Spec}, r.plans(tls)); diff != "" {
 		t.Errorf("plans after a change of a row (-want +got):\n%s", diff)
 	}

@@ -17,12 +17,12 @@ import (
 // release removes the binding of an object in several steps. After a crash between two steps, the next reconcile
 // continues with the next step:
 //
-//   - No copy is left to withdraw: the binding is deleted; its finalizer delays that.
-//   - The binding is being deleted and its object is gone: withdrawals continue as recorded, and the finalizer is
-//     removed after the last one. This holds even if the definition of the kind goes in the meantime.
-//   - The binding is being deleted and its object exists: a user deleted the binding. It is deleted without a
-//     withdrawal and created again. In a namespace that is being deleted it is kept, because the object is deleted
-//     next.
+//   - No copy is left to withdraw: release deletes the binding. The finalizer of the binding delays the deletion.
+//   - The binding is being deleted and its object is gone: the recorded withdrawals continue, and the finalizer is
+//     removed after the last one. This holds even if the definition of the kind is deleted meanwhile.
+//   - The binding is being deleted and its object exists, because a user deleted the binding: the finalizer is removed
+//     without a withdrawal, and the hub creates the binding again. In a namespace that is being deleted, the binding is
+//     kept, because its object is deleted next.
 //
 // wrote is true if release has written the binding's spec.
 func (s *Scheduler) release(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {

@@ -54,7 +54,7 @@ type removals struct {
 
 	mu sync.Mutex
 	removalTimes
-	changed bool // held sets may have changed since the last check
+	changed bool // whether held sets may have changed since the last check
 	objects map[key]map[string]*removal
 	waits   int // number of removals that wait for a verdict
 	sets    map[decide.Owner]*heldSet
@@ -66,9 +66,9 @@ type removals struct {
 // removalTimes has the times that determine when the guard judges the waiting removals.
 type removalTimes struct {
 	began   time.Time // start of the lead; zero if this process does not lead
-	first   time.Time // arrival of the first waiting removal
-	parked  time.Time // arrival of the last waiting removal
-	settled bool      // the first removals after the start of the lead have been judged
+	first   time.Time // when the first waiting removal arrived
+	parked  time.Time // when the last waiting removal arrived
+	settled bool      // whether the first removals of this lead were judged
 }
 
 type removalState int
@@ -90,8 +90,8 @@ type removal struct {
 // causes them.
 type heldSet struct {
 	hubv1.RemovalHeld
-	reason, message string // of the condition
-	confirmed       bool   // its removals are released
+	reason, message string // reason and message of the condition RemovalHeld
+	confirmed       bool   // whether the removals of the set are released
 }
 
 // ending tells how an owner's last set of held removals ended: confirmed or cancelled. id is the ID of the set.
@@ -114,7 +114,7 @@ type verdicts struct {
 	held, released []key
 	news           []news
 	moved          []decide.Owner // owners whose status must change
-	settled        bool           // from now on the held removals of every owner are known
+	settled        bool           // the held removals of all owners are known now
 }
 
 // news is an event to record on a placement or MemberCluster.
@@ -236,7 +236,7 @@ func (r *removals) isTime(now time.Time) bool {
 	if now.Sub(last) < r.Quiet && (r.waits == 0 || now.Sub(r.first) < longestQuiet) {
 		return false
 	}
-	woken := last.Add(r.Quiet / 2) // all objects of one cause were queued by then
+	woken := last.Add(r.Quiet / 2) // the time by which all objects of one cause are queued
 	if latest := now.Add(-r.Quiet / 2); latest.Before(woken) {
 		woken = latest
 	}
@@ -346,7 +346,7 @@ func whyHeld(breaches []guard.Breach) (reason, message string) {
 		}
 		parts = append(parts, b.String())
 	}
-	if len(parts) == 0 { // held before this process led
+	if len(parts) == 0 { // the removals were already held before this process led
 		return hubv1.ReasonTooManyRemovals, ""
 	}
 	if len(parts) > named {
@@ -360,8 +360,8 @@ type gathered struct {
 	objects  []key
 	removals []*removal
 	clusters map[string]bool
-	causes   map[string]string // messages by reason, the first by cluster
-	first    map[string]string // the cluster of each message
+	causes   map[string]string // messages by reason, each that of the first cluster by name
+	first    map[string]string // the cluster of each message, by reason
 }
 
 func (g *gathered) add(id key, m *removal) {

@@ -144,7 +144,8 @@ func TestAWrongLabelOnAllClustersRemovesNothingUntilItIsConfirmed(t *testing.T) 
 	if held.Copies != 3*objects || len(held.Clusters) != 3 {
 		t.Errorf("held is %+v", held)
 	}
-	s.eventually("the decision says why", func() error { // a decision is published after the binding is written
+	// The test waits, because a decision is published only after the binding is written.
+	s.eventually("the decision says why", func() error {
 		if c, _, _, _ := scheduler.Decision(s.nth(0).BindingKey()); c.Reason != hubv1.ReasonNoClusterSelected {
 			return fmt.Errorf("it is %+v", c)
 		}
@@ -196,7 +197,7 @@ func TestAHundredSmallPlacementsUnderOneWrongLabelLoseNothing(t *testing.T) {
 	}
 	s.counting("all clusters have all objects", 4*placements, 0, 0)
 	off := s.neverAbsent()
-	for _, c := range []string{"eu", "sg", "us"} { // one copy of each stays
+	for _, c := range []string{"eu", "sg", "us"} { // the fourth cluster keeps a copy of each object
 		s.label(c, map[string]any{"tier": "prdo"})
 	}
 	s.counting("all copies are held but those of one cluster", placements, 3*placements, 0)

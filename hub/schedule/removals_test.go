@@ -80,7 +80,7 @@ func TestFewRemovalsGoAfterAQuietTime(t *testing.T) {
 		t.Fatal("removals were judged at once")
 	}
 	b.pass(time.Second)
-	b.ask(web, "sg", 1) // of an object that has another claim
+	b.ask(web, "sg", 1) // of one of these objects, which thus gets a second removal
 	b.pass(1500 * time.Millisecond)
 	if v := b.look(); len(v.held)+len(v.released) > 0 {
 		t.Fatal("removals were judged although others had just been asked for")
@@ -134,7 +134,7 @@ func TestAHeldSetGoesOnceSomebodyConfirmsIt(t *testing.T) {
 		t.Errorf("the condition is %+v", condition)
 	}
 
-	b.ask(web, "eu", 22) // a tenth more
+	b.ask(web, "eu", 22) // 22 objects are a tenth more than before
 	b.pass(3 * time.Second)
 	b.look()
 	if now, _, _ := b.status(web); now.ID != held.ID {

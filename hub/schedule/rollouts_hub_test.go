@@ -215,7 +215,7 @@ func TestAnObjectThatFailsStopsTheOthersUntilItIsMended(t *testing.T) {
 		t.Errorf("beside an object that failed, the targets are %s", got)
 	}
 	web.change("mended")
-	web.eventually("both rollouts are complete", func() error { // each may wait for the other
+	web.eventually("both rollouts are complete", func() error { // each object may wait for the rollout of the other
 		_, err := web.rolls(hubv1.RolloutComplete, "")
 		_, err2 := other.rolls(hubv1.RolloutComplete, "")
 		return errors.Join(err, err2)
@@ -270,7 +270,7 @@ type leaders struct {
 	objects  *hubObjects
 	contents *contents
 	clock    *testclock.FakeClock
-	bad      string // "cluster revision" that becomes degraded
+	bad      string // "cluster revision" of the copy that becomes Degraded
 }
 
 func newLeaders(t *testing.T, onFailure hubv1.RolloutFailure) *leaders {

@@ -17,7 +17,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-func TestNothingIsWithdrawnBeforeItsKindIsListed(t *testing.T) { // not parallel: it holds up everybody's withdrawals
+func TestNothingIsWithdrawnBeforeItsKindIsListed(t *testing.T) { // not parallel: delays all withdrawals
 	s := newScene(t, "unsynced", "eu", "sg")
 	objects.change(s.id, func() {
 		objects.unlisted.Insert(s.id.GroupKind(), schema.GroupKind{Group: "example.com", Kind: "Gadget"})
@@ -36,7 +36,7 @@ func TestNothingIsWithdrawnBeforeItsKindIsListed(t *testing.T) { // not parallel
 		}
 		return nil
 	})
-	objects.change(s.id, func() { objects.unlisted.Delete(s.id.GroupKind()) }) // the other kind holds nothing up
+	objects.change(s.id, func() { objects.unlisted.Delete(s.id.GroupKind()) }) // the other unlisted kind delays nothing
 	s.becomes("-eu NotSelected Delete", "-sg NotSelected Delete", "us")
 }
 
@@ -304,7 +304,8 @@ func TestAClusterMayLeaveWhileAKindIsNotServed(t *testing.T) {
 	s.create(p)
 	s.object()
 	s.becomes("eu", "sg")
-	objects.change(s.id, func() { objects.undecided = objects.undecided.Union(sets.New(s.id)) }) // and is in memory still
+	// The object is undecided now, and still in memory.
+	objects.change(s.id, func() { objects.undecided = objects.undecided.Union(sets.New(s.id)) })
 	s.edit(p, func() { p.Spec.Clusters = s.only("eu") })
 	s.leave("eu")
 	s.becomes("-eu ClusterLeaving Orphan", "sg")

@@ -129,7 +129,7 @@ func TestCapacityIsFollowedForANewObject(t *testing.T) {
 	s.create(p)
 	s.sized(12)
 	s.dividesInto("eu=9 sg=3")
-	s.allocates("eu", 5) // soon after it was first seen, so that it counts for a new number
+	s.allocates("eu", 5) // the capacity was first seen just now, so it counts for a new number
 	s.sized(50)
 	s.decides(hubv1.ReasonReplicasUnplaced)
 	s.dividesInto("eu=5 sg=10")

@@ -50,7 +50,8 @@ func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 	if !c.Initial {
 		s.add(q, needed...)
-		if c.Before == nil || c.After == nil { // the conditions of these objects say whether the object is there
+		// The conditions of the referring objects show whether the needed object exists.
+		if c.Before == nil || c.After == nil {
 			s.addBehind(q, s.references.referrersOf(hubv1.ObjectOf(cmp.Or(c.After, c.Before)))...)
 		}
 	}
@@ -163,7 +164,8 @@ func (s *Scheduler) addUncounted(q queue, keys ...key) {
 		}
 		ranked[rank] = append(ranked[rank], k)
 	}
-	for _, rank := range slices.Backward(slices.Sorted(maps.Keys(ranked))) { // a worker takes the first key at once
+	// The keys of the highest rank are added first, because a worker takes the first key at once.
+	for _, rank := range slices.Backward(slices.Sorted(maps.Keys(ranked))) {
 		q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority + rank)}, ranked[rank]...)
 	}
 }

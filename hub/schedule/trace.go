@@ -24,7 +24,7 @@ type changeLog struct {
 type loggedChange struct {
 	id  tracing.ID
 	uid types.UID
-	at  time.Time // when the watch showed it
+	at  time.Time // when the watch showed the change
 	// seen is true if this replica was the leader when the watch showed the change, and the kind's first list had ended.
 	// Otherwise the change may be old, or another replica may have traced it.
 	seen   bool
@@ -95,7 +95,7 @@ func (s *Scheduler) traceDecision(in decide.Input, p decide.Plan, began time.Tim
 		s.changeLog.forget(in.Object.ID)
 		return
 	case in.Object.State != decide.Exists && in.Object.State != decide.Deleted:
-		return // it is not known what has changed
+		return // the change is unknown while the object cannot be read
 	}
 	change := s.changeOf(in)
 	logged, fresh := s.changeLog.take(in.Object.ID, change.ID())

@@ -142,14 +142,14 @@ func TestAnObjectThatIsNotPlacedIsNotTraced(t *testing.T) {
 	})
 	s.create(s.place("web", "eu"))
 	s.becomes("eu")
-	s.traced("change 1", "decide 1") // of the placement
+	s.traced("change 1", "decide 1") // the change is that of the placement
 }
 
 // TestALaterLeaderTracesNoOldChange uses a scheduler that did not see the change.
 func TestALaterLeaderTracesNoOldChange(t *testing.T) {
 	object := key{Group: "example.com", Kind: "Widget", Namespace: "shop", Name: "web"}
 	tests := map[string]struct {
-		reached int64 // generation of the copy
+		reached int64 // generation that the copy reports
 		want    int
 	}{
 		"a change that is on a cluster was traced before": {3, 0},

@@ -40,7 +40,7 @@ func TestAnUndoOfADefinitionIsBlockedByAVersionThatClustersStore(t *testing.T) {
 		undo      string
 		undone    string
 		revisions earlier
-		stored    map[string]string // by cluster
+		stored    map[string]string // status.storedVersions of the definition, by cluster
 		want      string
 	}{
 		"an earlier definition with all stored versions is no obstacle": {

@@ -34,13 +34,13 @@ type wants struct {
 	client     client.Reader
 	cache      cache.Cache // set before Start
 	templates  Templates
-	discovered func(schema.GroupKind) // told of kinds that "*" newly stands for
+	discovered func(schema.GroupKind) // called for a kind that the selector "*" newly includes
 	onMore     func([]schema.GroupKind)
 	stale      chan struct{}
-	soon       *time.Timer // when to check the groups with changed definitions
+	soon       *time.Timer // fires when the groups with changed definitions are checked
 
 	mu     sync.RWMutex
-	wanted sets.Set[schema.GroupKind] // nil until they are known
+	wanted sets.Set[schema.GroupKind] // nil until the wanted kinds are known
 	groups map[string]group
 	moved  sets.Set[string] // groups with new or changed definitions
 }

@@ -77,7 +77,7 @@ func TestABindingEndsWhenItsMembersConfirmToThisProcess(t *testing.T) {
 	for e := range events.ResultChan() {
 		b, _ := e.Object.(*hubv1.ResourceBinding)
 		if e.Type == apiwatch.Added {
-			continue // as it was
+			continue // the binding at the start of the watch
 		}
 		written = append(written, fmt.Sprintf("%s generation %d, %d rows", e.Type, b.Generation, len(b.Status.Clusters)))
 		if e.Type == apiwatch.Deleted {
@@ -103,7 +103,7 @@ func TestAConfirmationEndsWithItsDecision(t *testing.T) {
 	s.becomes("eu")
 	objects.remove(s.id)
 	s.becomes("-eu ObjectDeleted Delete")
-	scheduler.Withdrawn(confirmed) // it comes late, and the copy was made again meanwhile
+	scheduler.Withdrawn(confirmed) // a late confirmation: the copy was made again meanwhile
 	s.eventually("the confirmation was looked at", func() error {
 		if c, _, _, _ := scheduler.Decision(s.id.BindingKey()); c.ObservedGeneration != s.binding().Generation {
 			return fmt.Errorf("the decision is for generation %d", c.ObservedGeneration)

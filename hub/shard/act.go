@@ -74,7 +74,7 @@ func (c *Coordinator) decisions(ctx context.Context) {
 func (c *Coordinator) look(ctx context.Context) time.Duration {
 	t := c.current()
 	if t == nil {
-		return renewEvery // the start of the term will wake it
+		return renewEvery // the start of the term wakes the loop
 	}
 	if !t.valid() {
 		c.giveUp()
@@ -108,7 +108,7 @@ func (c *Coordinator) view(ctx context.Context, t *term) (v view, lapsed []*coor
 	v.peers, lapsed, v.fences, next = c.book.read()
 	for i := range v.peers {
 		if v.peers[i].id == t.id {
-			v.peers[i].live = true // it is valid by its own clock
+			v.peers[i].live = true // this replica's term is valid by its own clock
 		}
 	}
 	c.mu.Lock()

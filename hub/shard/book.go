@@ -19,7 +19,7 @@ type book struct {
 
 type entry struct {
 	lease *coordinationv1.Lease // must not be changed
-	seen  time.Time             // local time of its last change; clocks of replicas are not compared
+	seen  time.Time             // local time of the last change; clocks of replicas are not compared
 }
 
 // note stores a Lease and returns true. If the same or a newer state is stored already, it returns false.

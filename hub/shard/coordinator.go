@@ -4,17 +4,17 @@
 // Each replica has a Lease, the peer Lease, which it renews every 5 s. Each member also has a Lease, the fence. The
 // fence names the replica that works on the member. It is written only when a replica takes or releases the member.
 //
-//   - A member belongs to the replica that rendezvous hashing selects among the live ones. It moves only when that
-//     changes, and only after the previous replica has stopped its work and released the fence, or has no peer Lease
-//     any more.
-//   - If a replica sees no change of a peer Lease for 15 s, it deletes the Lease at that version. From then on the
-//     holder cannot renew it. Clocks of replicas are not compared.
+//   - A member belongs to the replica that rendezvous hashing selects among the live replicas. It moves only if the
+//     hashing selects another replica. Before the move, the previous replica must stop its work and release the fence,
+//     or lose its peer Lease.
+//   - If a replica sees no change of another replica's peer Lease for 15 s, it deletes this version of the Lease. From
+//     then on the other replica cannot renew the Lease. Clocks of replicas are not compared.
 //   - A replica that could not renew in time, by its own clock, releases all its members at once: see Hold. Then Run
 //     ends, and so must the process. A process that was stopped and resumed has outdated watches of the hub, and cannot
 //     know when they are current: it would write outdated data. A new process lists first.
-//   - A failed renewal has no effect while there is time for another one.
-//   - Leases have separate clients, and each write of a fence a goroutine: neither load nor a failing write of a fence
-//     delays a renewal. No lock is held during a request.
+//   - A failed renewal has no effect while there is time for another try.
+//   - Writes of Leases use a separate client, and each write of a fence has its own goroutine. Neither load nor a
+//     failing write of a fence therefore delays a renewal. No lock is held during a request.
 //
 // Other packages do the work on a member: hub/membership connects, hub/dispatch writes, and hub/report reports. This
 // package does not decide which replica is the leader.
@@ -66,16 +66,16 @@ type Options struct {
 type Coordinator struct {
 	opts     Options
 	requests coordinationclient.LeaseInterface
-	watching kubernetes.Interface // its requests have no deadline
+	watching kubernetes.Interface // a client for watches, whose requests have no deadline
 	now      func() time.Time
 	book     *book
 	writes   *leaseWrites
-	wake     chan struct{} // one token: something has changed
+	wake     chan struct{} // has a value after a change
 	onChange func(member string)
 
 	mu   sync.Mutex
-	term *term // nil before it begins; there is no other one
-	left bool  // it does not begin any more
+	term *term // nil before the start of the term; a process has only one term
+	left bool  // Leave was called, so that no term begins
 	held map[string]*Hold
 }
 
@@ -271,7 +271,7 @@ func (c *Coordinator) begin(ctx context.Context) error {
 	c.mu.Unlock()
 	c.opts.Logger.Info("Taking part", "lease", l.Name)
 	c.book.note(l)
-	c.poke() // even if the watch was faster
+	c.poke() // wake the loop, even if the watch already showed the Lease
 	return nil
 }
 
@@ -288,7 +288,7 @@ func (c *Coordinator) renew(ctx context.Context, t *term) error {
 	case apierrors.IsNotFound(err):
 		t.end()
 		return err
-	case apierrors.IsConflict(err): // a renewal without an answer was made, and the watch is late
+	case apierrors.IsConflict(err): // an earlier renewal was stored, but its answer was lost and the watch is late
 		return errors.Join(err, c.reread(ctx, known.Name, known))
 	case err != nil:
 		return err

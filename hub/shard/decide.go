@@ -15,13 +15,13 @@ import (
 type peer struct {
 	id   string
 	seat string // the replica's identity, by which members are distributed
-	live bool   // false once its Lease has expired; the peer is void when the Lease is deleted
+	live bool   // false after the peer's Lease has expired
 }
 
 // view has the inputs for the decisions of one replica.
 type view struct {
-	self    string // ID of its term
-	peers   []peer // all peers with a Lease, including its own
+	self    string // ID of this replica's term
+	peers   []peer // all peers with a Lease, including this replica
 	members []string
 	fences  map[string]string // holder by member; empty if released
 	held    map[string]bool   // members that this replica works on

@@ -148,7 +148,7 @@ func TestALeaseRunsOutByTheClockOfWhoSeesIt(t *testing.T) {
 	clock := time.Now()
 	b := &book{now: func() time.Time { return clock }, leases: map[string]entry{}}
 	seen := func(version string) {
-		l := newPeerLease("ns", "a", "a", nil, time.Unix(0, 0)) // whatever the other clock says
+		l := newPeerLease("ns", "a", "a", nil, time.Unix(0, 0)) // the time of another clock, which is ignored
 		l.ResourceVersion = version
 		b.note(l)
 	}
@@ -163,8 +163,8 @@ func TestALeaseRunsOutByTheClockOfWhoSeesIt(t *testing.T) {
 	}
 	seen("6")
 	clock = clock.Add(leaseLasts - time.Second)
-	seen("6") // nothing new
-	seen("4") // a late event
+	seen("6") // the same version
+	seen("4") // an older version in a late event
 	if alive, _ := state(); !alive {
 		t.Error("the renewal does not count")
 	}

@@ -48,13 +48,15 @@ type world struct {
 
 type replica struct {
 	*Coordinator
-	name  string
-	down  atomic.Bool            // it reaches the API server no more
-	loses atomic.Pointer[string] // the answer to a write of Leases with this prefix is lost, and from then on its watch shows nothing
+	name string
+	down atomic.Bool // the replica does not reach the API server
+	// loses is a prefix of Lease names. The answer to a write of such a Lease is lost, and then the replica's watch shows
+	// nothing more.
+	loses atomic.Pointer[string]
 	deaf  atomic.Bool
 	stop  func()
 	ended chan struct{}
-	err   error // once it has ended
+	err   error // the error of Run after its end
 }
 
 func newWorld(t *testing.T, members int) *world {
@@ -150,7 +152,7 @@ func (r *replica) badly(next http.RoundTripper, req *http.Request) (*http.Respon
 	prefix := r.loses.Load()
 	loses := prefix != nil && req.Method == http.MethodPut && strings.Contains(req.URL.Path, "/leases/"+*prefix)
 	if loses {
-		r.deaf.Store(true) // first, so that the watch does not show this write
+		r.deaf.Store(true) // set before the request, so that the watch does not show this write
 	}
 	resp, err := next.RoundTrip(req)
 	switch {

@@ -13,13 +13,13 @@ func TestALeaderThatMayHaveLostItsLeadDoesNotWrite(t *testing.T) {
 	type renewal struct {
 		at     time.Duration
 		status int
-		path   string // that of the Lease if empty
+		path   string // path of the request; empty: the path of the Lease
 	}
 	tests := map[string]struct {
 		renewals []renewal
 		lapsed   bool
 		method   string
-		path     string // that of a widget if empty
+		path     string // path of the request; empty: the path of a widget
 		at       time.Duration
 		refused  bool
 	}{

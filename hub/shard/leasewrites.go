@@ -12,7 +12,7 @@ type leaseWrites struct {
 	slots   chan struct{}
 
 	mu    sync.Mutex
-	names map[string]bool // of the Leases
+	names map[string]bool // names of the Leases
 }
 
 func newLeaseWrites() *leaseWrites {

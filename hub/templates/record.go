@@ -23,7 +23,7 @@ type record struct {
 	resourceVersion    string
 	labels             map[string]string
 	bundle             *hubv1.ObjectBundle // nil for an object of the hub itself
-	rest               uint64              // changes with every part except status and version
+	rest               uint64              // hash of all parts except the status and the resourceVersion
 
 	jsonSize   int
 	compressed []byte

@@ -27,10 +27,10 @@ var secrets = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 // storedRecord is the record of a stored template. Its namespace, name, UID and resourceVersion are those of the
 // Secret.
 type storedRecord struct {
-	*metav1.ObjectMeta // always nil, as in record
+	*metav1.ObjectMeta // always nil, as in record: only the values below can be read
 	secret             types.NamespacedName
 	resourceVersion    string
-	uid                types.UID // of the Secret
+	uid                types.UID // UID of the Secret
 	id                 hubv1.ObjectIdentity
 	template           *record
 }

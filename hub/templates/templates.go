@@ -137,7 +137,8 @@ func (s *Store) Start(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	s.stored.Start(ctx, secrets)
-	if err := metrics.Registry.Register(collector{s}); err == nil { // only in tests a process has a second Store, which is not exported
+	// Only in tests, a process has a second Store. It is not exported.
+	if err := metrics.Registry.Register(collector{s}); err == nil {
 		defer metrics.Registry.Unregister(collector{s})
 	}
 	aging := time.NewTicker(recentFor)

@@ -140,7 +140,7 @@ func NewWith(exporter sdktrace.SpanExporter, sampling float64, p Process) *Trace
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(exporter, sdktrace.WithMaxQueueSize(queued), sdktrace.WithMaxExportBatchSize(batched),
 			sdktrace.WithBatchTimeout(time.Second), sdktrace.WithExportTimeout(batchWithin)),
-		sdktrace.WithSampler(sdktrace.AlwaysSample()), // Change decides
+		sdktrace.WithSampler(sdktrace.AlwaysSample()), // sample all spans: Change decides what is traced
 		sdktrace.WithIDGenerator(ids{}),
 		sdktrace.WithResource(resource.NewSchemaless(
 			attribute.String("service.name", "hanse-hub"),

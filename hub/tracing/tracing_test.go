@@ -287,7 +287,7 @@ func TestAnOutageIsLoggedOnceAndNoMoreThanOnceAMinute(t *testing.T) {
 	for i, step := range []struct {
 		after time.Duration
 		fails bool
-		lines int // so far
+		lines int // number of log lines so far
 	}{
 		{0, false, 0}, {0, true, 1}, {2 * pace.RepeatAfter, true, 1}, {0, false, 2}, {time.Second, true, 2}, {time.Second, false, 2}, {time.Second, true, 2}, {pace.RepeatAfter, true, 3},
 	} {

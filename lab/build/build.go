@@ -190,7 +190,8 @@ func (j job) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = j.dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // an interrupt also ends the compilers that the go command started
+	// An interrupt also ends the compilers that the go command started.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = stopTimeout
 	return cmd
 }

@@ -7,7 +7,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	_ "embed" // of the schema
+	_ "embed" // for the schema
 	"errors"
 	"fmt"
 	"os"

@@ -41,7 +41,7 @@ type Config struct {
 type Proxy struct {
 	listener *listener
 	server   *http.Server
-	forward  map[bool]*httputil.ReverseProxy // the key is true for clients with a verified certificate
+	forward  map[bool]*httputil.ReverseProxy // by whether the client has a verified certificate
 	active   atomic.Pointer[active]
 }
 

@@ -2,7 +2,7 @@ package plane
 
 import (
 	"bytes"
-	_ "embed" // of Stages
+	_ "embed" // for Stages
 	"fmt"
 	"maps"
 	"os"

@@ -142,7 +142,7 @@ func (p *Process) restart() {
 	defer p.mu.Unlock()
 	if p.state == Exited {
 		if err := p.startLocked(); err != nil {
-			p.reason = err.Error() // so that lab status shows the error
+			p.reason = err.Error() // the command lab status shows the error
 		}
 	}
 }

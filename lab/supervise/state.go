@@ -21,7 +21,8 @@ import (
 // State is the part of a lab that the supervisor stores in a file, so that its next start has the same clusters at the
 // same addresses.
 type State struct {
-	PID      int               `json:"pid"` // process id of the running supervisor, as the machine outside the namespaces sees it
+	// PID is the process id of the running supervisor, as the machine outside the namespaces sees it.
+	PID      int               `json:"pid"`
 	Topology topology.Topology `json:"topology"`
 	Ports    map[string]int    `json:"ports"`
 

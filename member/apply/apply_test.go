@@ -342,7 +342,8 @@ func TestARecreatedHubObjectTakesItsCopyOver(t *testing.T) {
 	if out.UID != first.UID || !strings.HasSuffix(w.get().GetAnnotations()[hubv1.OwnerAnnotation], "/template-2") {
 		t.Errorf("%+v %v", out, w.get().GetAnnotations())
 	}
-	// The copy no longer belongs to the deleted hub object.
+	// The copy now belongs to the new hub object. Therefore a withdrawal for the deleted hub object leaves the copy on
+	// the member.
 	w.withdraw(w.withdrawal(), result{metav1.ConditionTrue, hubv1.ReasonWithdrawn, false, member.RetryNever})
 	w.get()
 }
@@ -458,7 +459,8 @@ func TestNamespacesOnDemand(t *testing.T) {
 		t.Error(diff)
 	}
 
-	for _, system := range []string{"kube-extra", "kube-system", "hanse-system"} { // whether or not the namespace exists
+	// These namespaces are refused whether or not they exist.
+	for _, system := range []string{"kube-extra", "kube-system", "hanse-system"} {
 		in = missing(system)
 		in.CreateNamespace = true
 		w.apply(in, failed(hubv1.ReasonNamespaceRefused, member.RetryNever))

@@ -78,7 +78,8 @@ var definitionStays = failed(hubv1.ReasonDefinitionKept, member.RetrySoon)
 func TestADefinitionWithObjectsIsNotDeleted(t *testing.T) {
 	w := newWorld(t)
 	objects, in := w.aDefinition(nil)
-	in.Seen = w.seen(definitionKind, "", in.Owner.Name).Seen // the watch has delivered the definition, and no object of its kind
+	// The watch has delivered the definition, and no object of its kind.
+	in.Seen = w.seen(definitionKind, "", in.Owner.Name).Seen
 	w.gizmo(objects, in, "a")
 	w.gizmo(objects, in, "b")
 	out := w.withdrawAsking(in, definitionStays, http.MethodGet, http.MethodGet)

@@ -33,7 +33,7 @@ func TestAdoptionIfNoDiffTakesOverWhatIsTheSame(t *testing.T) {
 	tests := map[string]struct {
 		gvk          schema.GroupVersionKind
 		theirs, ours string
-		left         []string // memberOwnedFields
+		left         []string // paths in memberOwnedFields
 		want         result
 		says         string
 	}{
@@ -138,7 +138,8 @@ func TestAnObjectIsTakenOverAsItWasShown(t *testing.T) {
 		t.Errorf("it is not remembered as adopted: %+v %v", out, w.get().GetAnnotations())
 	}
 	w.noWrites()
-	w.apply(adopting(4, hubv1.AdoptionAlways, shown.GetUID()), unchanged) // an object that is already a copy needs no adoption
+	// An object that is already a copy needs no adoption.
+	w.apply(adopting(4, hubv1.AdoptionAlways, shown.GetUID()), unchanged)
 	w.intercept = nil
 	out = w.apply(w.intent(map[string]any{"size": int64(4)}, "d2"), written) // the intent does not allow adoption
 	if !out.Adopted || out.UID != shown.GetUID() {

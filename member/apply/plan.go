@@ -91,7 +91,8 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 		out := a.done(in, live)
 		return plan{stop: &out}
 	}
-	if live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest { // with an equal digest, the manifest has dropped no field
+	// If the digests are equal, the manifest has dropped no field.
+	if live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest {
 		if out := hubIsOlder(in.Source, live, whose); out != nil {
 			return stop(*out, live)
 		}
@@ -228,7 +229,8 @@ func drift(in member.ApplyIntent, manifest, live *unstructured.Unstructured) []m
 		digest, manifest = in.Orphaned.Digest, withoutMarks(manifest)
 	}
 	found := slices.DeleteFunc(content.Drift(live, manifest), func(d member.FieldDrift) bool {
-		return strings.HasSuffix(d.Path, "."+hubv1.SourceAnnotation) // copies that an older version of the hub wrote lack the annotation
+		// Copies that an older version of the hub wrote lack the annotation.
+		return strings.HasSuffix(d.Path, "."+hubv1.SourceAnnotation)
 	})
 	if digest == in.Digest {
 		return found

@@ -184,7 +184,7 @@ func TestUnderTheAdmissionPolicyAStolenAccountIsBounded(t *testing.T) {
 	roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
 	role := labelled(schema.GroupVersionKind{Group: roles.Group, Version: "v1", Kind: "ClusterRole"}, "", "policy-"+w.ns, nil)
 	_, err := hub.Resource(roles).Create(ctx, role, metav1.CreateOptions{})
-	w.must(err) // a cluster-scoped kind
+	w.must(err) // the hub may create an object of a cluster-scoped kind
 	_, err = hub.Resource(roles).Patch(ctx, "edit", types.MergePatchType, []byte(`{"metadata":{"labels":{"hanse.dev/hub":"hub-1"}}}`), metav1.PatchOptions{})
 	w.denied("a label on the object of another", err, noLabel)
 	_, err = hub.Resource(roles).Patch(ctx, role.GetName(), types.MergePatchType, []byte(`{"metadata":{"labels":{"hanse.dev/hub":"other"}}}`), metav1.PatchOptions{})

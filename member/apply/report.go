@@ -209,7 +209,7 @@ func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (se
 	}
 	left := slices.Concat(scaled, in.MemberOwned)
 	if len(left) > 0 {
-		manifest = manifest.DeepCopy() // because fields are removed from it
+		manifest = manifest.DeepCopy() // copied, because fields are removed from the manifest
 	}
 	sent = onVersion(manifest, live.GetResourceVersion())
 	content.LeaveToMember(sent, live, left)

@@ -55,7 +55,8 @@ func known(in member.WithdrawIntent) bool {
 	return seen != nil && seen.UID != "" && seen.ResourceVersion != "" && !seen.Deleting &&
 		in.Policy == hubv1.RemovalDelete && !in.Adopted && !seen.Adopted &&
 		in.GVK.GroupKind() != (schema.GroupKind{Kind: "Namespace"}) && !isDefinition(in.GVK.GroupKind()) &&
-		seen.Owner == in.Owner && seen.OwnerUID == in.OwnerUID && // the watch selects objects by the hub's label, so the label is there
+		// The label needs no check, because the watch selects objects by the hub's label.
+		seen.Owner == in.Owner && seen.OwnerUID == in.OwnerUID &&
 		seen.Hash != "" && // the hub has applied the object
 		!in.Source.Newer(seen.Source, true)
 }
@@ -93,7 +94,8 @@ func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.Withdraw
 	policy, why := policyFor(in, live)
 	if whose != ours && !(whose == oursOutdated && asConfirmed(in, live)) {
 		if whose == nobodys && policy == hubv1.RemovalOrphan && confirmedCopy(in, live) && live.GetLabels()[hubv1.HubLabel] == "" {
-			return orphanedCopy(t, in, live, why), false // an earlier run of this withdrawal orphaned the copy, and its outcome was not recorded
+			// An earlier run of this withdrawal orphaned the copy, and its outcome was not recorded.
+			return orphanedCopy(t, in, live, why), false
 		}
 		return leftAlone(t, live, whose), false
 	}

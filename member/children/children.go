@@ -1,12 +1,12 @@
 // Package children finds the children of an object on one member: the objects with an ownerReference to it, and in turn
 // their children, down to pods.
 //
-//   - It finds only workloads, see below, and finds them by listing, because servers cannot find children by their
-//     owner.
-//   - It lists only kinds that the member grants to the hub. It first asks for the rights, so that no request is
-//     refused. Notes name the other kinds.
-//   - Lists are limited; notes name a list that was cut. They are read page by page, and only names, states and UIDs
-//     are kept.
+//   - It finds only workloads: pods, and the built-in kinds that create pods. It lists these kinds, because API servers
+//     cannot find children by their owner.
+//   - It lists only kinds that the member lets the hub list. It first asks the member for these rights, so that no
+//     request is refused. Notes name the other kinds.
+//   - The length of a list is limited; a note names a list that was cut. Lists are read page by page, and only names,
+//     states and UIDs are kept.
 //
 // It returns only the name, kind and state of a child. It does not find children in other namespaces, because users who
 // may read the hub object may have no right to read these namespaces. A cluster-scoped object therefore has no children

@@ -38,7 +38,8 @@ func requestConfig(l *line, server string) *rest.Config {
 func watchConfig(l *line, server string) *rest.Config {
 	return &rest.Config{
 		Host: server, Transport: l.watchTransport(), UserAgent: userAgent, QPS: -1,
-		ContentConfig: rest.ContentConfig{AcceptContentTypes: asJSON, ContentType: asJSON}, // the transport accepts no other format
+		// The transport accepts no format besides JSON.
+		ContentConfig: rest.ContentConfig{AcceptContentTypes: asJSON, ContentType: asJSON},
 	}
 }
 

@@ -33,12 +33,12 @@ const (
 	nodesPerPage = 500
 	maxPages     = 100
 	maxNodes     = 50_000
-	maxNode      = 2 << 20   // bytes
-	maxNodeBytes = 512 << 20 // of a page: API servers ignore the limit and return all nodes if they answer from memory
+	maxNode      = 2 << 20   // maximum size of a node, in bytes
+	maxNodeBytes = 512 << 20 // of a page, which may have all nodes, despite limit
 	maxVersion   = 64
 	maxZones     = 64
 	maxResources = 64
-	maxNames     = 4096 // of resources while nodes are read; further names are ignored
+	maxNames     = 4096 // names of resources while nodes are read; further names are ignored
 )
 
 // readFacts reads the facts of the cluster. known are the facts from the last read. If a part of the facts cannot be
@@ -73,7 +73,8 @@ func readVersion(ctx context.Context, l *line, server string) (string, error) {
 
 func readNodes(ctx context.Context, l *line, server string) (member.Facts, error) {
 	sum := newNodeSum()
-	query := url.Values{"limit": {strconv.Itoa(nodesPerPage)}, "resourceVersion": {"0"}} // the API server answers from memory
+	// With resourceVersion 0, the API server answers from memory.
+	query := url.Values{"limit": {strconv.Itoa(nodesPerPage)}, "resourceVersion": {"0"}}
 	for range maxPages {
 		next, err := readNodePage(ctx, l, server+"/api/v1/nodes?"+query.Encode(), sum)
 		if err != nil {

@@ -372,6 +372,7 @@ func TestOneHostileClusterHoldsUpNoOther(t *testing.T) {
 		_, _ = io.WriteString(w, `{"kind":"ConfigMapList","apiVersion":"v1","items":[{"metadata":{"name":"a"},"data":{"a":"`+strings.Repeat("x", 1<<20)+`"}}]}`)
 	})
 	for range 10 {
-		must(t, listOf(t.Context(), nil, "", other)) // a list waits up to 30 s if the memory budget of its cluster is exhausted, so that this would fail
+		// If earlier answers still used up the memory budget of the cluster, this list would wait for up to 30 s and fail.
+		must(t, listOf(t.Context(), nil, "", other))
 	}
 }

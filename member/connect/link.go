@@ -30,7 +30,7 @@ type link struct {
 	state   member.LinkState
 	engaged *engagement // nil while no connection is in use
 	lost    bool        // the link was ready before and is not ready now
-	removed bool        // the link was removed, and the metric belongs to a later link of the same name
+	removed bool        // the link was removed; its metric may belong to a later link of this name
 }
 
 func newLink(name string, options Options, changed func(string)) *link {

@@ -369,7 +369,8 @@ func TestAClusterWasHeardWhenAWatchLastDelivered(t *testing.T) {
 			f.setRespond(c.fault)
 			broken := time.Now()
 			s := reaches(t, p, "eu", metav1.ConditionFalse, c.reason)
-			if s.LastHeard.IsZero() || s.LastHeard.After(broken.Add(300*time.Millisecond)) { // one probe may already have been running
+			// The limit allows for one probe that was already running.
+			if s.LastHeard.IsZero() || s.LastHeard.After(broken.Add(300*time.Millisecond)) {
 				t.Errorf("it broke at %s and was heard at %s", broken, s.LastHeard)
 			}
 			eventually(t, "another probe in vain", func() string {

@@ -18,8 +18,8 @@ const (
 	getKubeSystem   = "/api/v1/namespaces/kube-system"
 	asJSON          = "application/json"
 	maxID           = 64
-	maxEvent        = 1 << 20  // bytes of the response within which the event of kube-system must arrive
-	muchWithout     = 64 << 10 // bytes without an event; the buffer of a proxy that holds back a stream is smaller
+	maxEvent        = 1 << 20  // the event of kube-system must arrive within so many bytes
+	muchWithout     = 64 << 10 // bytes without an event; buffers of proxies are smaller
 )
 
 // errStalled means that the cluster answers requests but its watches deliver no events.

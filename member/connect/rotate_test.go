@@ -114,7 +114,7 @@ func TestCredentialsRotateWithoutAFailedRequest(t *testing.T) {
 				kubeconfig, used := tc.next(t, f, i)
 				p.Ensure("eu", kubeconfig, "cluster-1")
 				takesUp(t, p, used)
-				if i == 5 { // after the warm-up
+				if i == 5 { // count only after five rounds of warm-up
 					before = runtime.NumGoroutine()
 				}
 			}

@@ -20,11 +20,11 @@ import (
 
 const (
 	versionsPerGroup = 16
-	maxVersions      = 1000      // of a group; the first versions are kept
+	maxVersions      = 1000      // versions of a group; further versions are ignored
 	maxGroup         = 256 << 10 // bytes
-	maxResourcesOf   = 10_000    // of a group and version
+	maxResourcesOf   = 10_000    // resources of a group and version
 	maxResource      = 64 << 10  // bytes
-	maxVersionBytes  = 16 << 20  // of the resources of a group and version
+	maxVersionBytes  = 16 << 20  // bytes of the resources of a group and version
 )
 
 // readServed returns the versions at which the cluster serves each of the kinds, the preferred version first. A kind

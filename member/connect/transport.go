@@ -20,11 +20,12 @@ import (
 )
 
 const (
-	requestTimeout = answer.Timeout    // of a get or a write
-	peerTimeout    = 5 * time.Second   // until the server accepts a connection, or answers a ping
+	requestTimeout = answer.Timeout    // timeout of a get or a write
+	peerTimeout    = 5 * time.Second   // timeout of a new connection, or of a ping
 	idleTimeout    = 3 * probeInterval // an unused connection is closed after this time
 	drainTime      = requestTimeout + peerTimeout
-	largeFor       = looksSeldom // how long the state reports that an answer was too large; discovery is read equally seldom
+	// largeFor is how long the state reports that an answer was too large. Discovery is read equally seldom.
+	largeFor = looksSeldom
 )
 
 var (

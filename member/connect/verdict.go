@@ -27,10 +27,11 @@ const maxQuoted = 200 // maximum bytes of a server's text in a message
 // probe would write the status.
 type verdict struct {
 	reason, message string
-	atOnce          bool                   // one probe with this fault suffices to end the link
-	answered        bool                   // the cluster sent a response
-	credentials     metav1.ConditionStatus // True if the cluster accepted them, False if it refused them, empty if it did not check them
-	retryAfter      time.Duration
+	atOnce          bool // one probe with this fault suffices to end the link
+	answered        bool // the cluster sent a response
+	// credentials is True if the cluster accepted them, False if it refused them, and empty if it did not check them.
+	credentials metav1.ConditionStatus
+	retryAfter  time.Duration
 }
 
 // judge converts the error of a probe to a verdict. Its message says what the user can do.

@@ -19,7 +19,7 @@ import (
 // entry has the parts of a managedFields entry that this package needs.
 type entry struct {
 	manager, operation, subresource string
-	fields                          map[string]any // the paths; nil if they cannot be read
+	fields                          map[string]any // paths of the owned fields; nil if they cannot be read
 }
 
 // entries returns the entries of managedFields without converting them. The accessor of the object converts every entry

@@ -53,7 +53,7 @@ func Drift(live, manifest *unstructured.Unstructured) []member.FieldDrift {
 type owner struct {
 	name string
 	ours bool
-	set  *fieldpath.Set // nil if it owns none
+	set  *fieldpath.Set // paths that the manager owns; nil if there are none
 }
 
 // below returns the managers that own fields below a path element. Each of them has only its fields below this element.

@@ -13,10 +13,10 @@ import (
 
 // element is one path element of managedFields, with the path elements below it.
 type element struct {
-	raw    string         // its text in managedFields
+	raw    string         // text of the element in managedFields
 	text   string         // as canonical writes it: f:spec, k:{"name":"main"}, v:"one" or i:0
-	member bool           // a manager owns the place itself, not only fields below it
-	below  map[string]any // nil if there are none
+	member bool           // whether the manager owns the element itself, not only fields below it
+	below  map[string]any // the elements below; nil if there are none
 }
 
 // readElement reads one entry of the maps in fieldsV1. known is false if the entry is not a path element, such as ".",

@@ -95,7 +95,7 @@ func (d *digest) write(fields map[string]any, live any) bool {
 			continue
 		}
 		if e.below != nil {
-			d.put("member", e.text) // such as a list item whose fields are written next
+			d.put("member", e.text) // an element without a value; its fields are written next
 			continue
 		}
 		value, ok := child(live, l, e.text)

@@ -12,8 +12,8 @@ import (
 // needs more than one pass over the list.
 type list struct {
 	items  []any
-	byKey  map[string]any // by the text of the item's key
-	values map[string]any // by the text of the item
+	byKey  map[string]any // items of a keyed list, by the text of the key
+	values map[string]any // items of a set, by the text of the item
 }
 
 func listOf(v any) *list {

@@ -24,7 +24,7 @@ func Managers(live, manifest *unstructured.Unstructured, pointer string) []strin
 			at = append(at, owner{name: e.manager, ours: e.isOurs(), set: set})
 		}
 	}
-	var around []string // managers that own a larger value around the field as a whole
+	var around []string // managers that own, as one value, a map or list around the field
 	var want, have any = manifest.Object, live.Object
 	steps := hubv1.PointerKeys(pointer)
 	for i, step := range steps {

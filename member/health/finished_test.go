@@ -16,7 +16,7 @@ func TestFinished(t *testing.T) {
 	tests := map[string]struct {
 		kind   schema.GroupKind
 		status string
-		want   hubv1.Health // "" means not finished
+		want   hubv1.Health // health of the finished object; empty: not finished
 	}{
 		"a job that is complete":                {jobs, `{"succeeded":1,"conditions":[{"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}]}`, hubv1.HealthHealthy},
 		"a job that failed":                     {jobs, `{"failed":7,"conditions":[{"type":"FailureTarget","status":"True"},{"type":"Failed","status":"True","reason":"BackoffLimitExceeded"}]}`, hubv1.HealthDegraded},

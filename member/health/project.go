@@ -12,8 +12,8 @@ import (
 const (
 	maxProjection = 512 // bytes of JSON
 	maxString     = 64  // in bytes; longer strings are text for people
-	maxDepth      = 4   // of nested maps and lists
-	maxEntries    = 16  // of a list
+	maxDepth      = 4   // levels of nested maps and lists
+	maxEntries    = 16  // entries of a list
 	maxNamed      = 256 // bytes of JSON of one value in Named
 )
 

@@ -14,7 +14,7 @@ type Loss int
 const (
 	LostNothing Loss = iota
 	LostStrings
-	LostNested // complete maps and lists
+	LostNested // maps and lists, with all their values
 	LostReasons
 	LostBooleans
 	LostNumbers

@@ -73,8 +73,9 @@ var (
 	}
 )
 
-// inForce reports whether the scale subresource has an effect on the object. Some operators have modes without an
-// effect. An object in such a mode has neither replicas nor a selector in its status.
+// inForce reports whether the scale subresource has an effect on the object. An operator may ignore the number of
+// replicas in some modes, such as a mode with one pod per node. In such a mode, the status has no label selector. If
+// the CRD has no labelSelectorPath, inForce returns true.
 func inForce(object map[string]any, scale Scale) bool {
 	if scale.Selector == nil {
 		return true

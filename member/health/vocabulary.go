@@ -29,8 +29,8 @@ type vocabulary struct {
 	} `json:"reasons"`
 	Words []rankedWords `json:"words"`
 
-	exact map[string]typeMeaning // by condition type, for types without a *
-	ranks map[string]int         // by word: the index in Words
+	exact map[string]typeMeaning // meanings of condition types without a *, by type
+	ranks map[string]int         // index in Words of each word
 }
 
 type conditionTypes struct {

@@ -260,8 +260,8 @@ func TestObservationsFollowTheObject(t *testing.T) {
 
 	w.patch(`{"spec":{"note":"theirs"}}`) // the hub does not own the field, but the generation changes
 	w.expect(told{"web", false, false})
-	w.patch(`{"metadata":{"labels":{"theirs":"x"}}}`) // no observation has the label
-	w.patch(`{"spec":{"size":9}}`)                    // drift of a field that the hub applied
+	w.patch(`{"metadata":{"labels":{"theirs":"x"}}}`) // observations do not contain this label
+	w.patch(`{"spec":{"size":9}}`)                    // changes a field that the hub applied
 	w.expect(told{"web", true, false})
 	w.patch(`{"metadata":{"annotations":{"hanse.dev/pause":"2999-01-01T00:00:00Z"}}}`)
 	w.expect(told{"web", true, false})

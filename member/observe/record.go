@@ -30,7 +30,8 @@ const (
 
 // record is an observation in a compact form, because a hub keeps one for each copy on each member.
 type record struct {
-	*metav1.ObjectMeta // always nil: only the overridden methods for namespace, name, UID and resourceVersion may be called
+	// ObjectMeta is always nil. Only the overridden methods for namespace, name, UID and resourceVersion may be called.
+	*metav1.ObjectMeta
 	common             unique.Handle[common]
 	name               string
 	uid                types.UID
@@ -94,7 +95,8 @@ func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions heal
 	r.hash, _ = content.Hash(key, u)
 	v := settings.Assess(u, conventions)
 	c.health, c.reason, r.message = v.Health, member.Line(v.Reason, longestReason), member.Line(v.Message, longestMessage)
-	if status, ok := u.Object["status"].(map[string]any); ok || settings != nil { // Project must record that requested values are missing, even without a status
+	// Even without a status, Project must record that requested values are missing.
+	if status, ok := u.Object["status"].(map[string]any); ok || settings != nil {
 		projected := settings
 		if c.gvk.GroupKind() == definitionKind {
 			projected = settings.And("/status/storedVersions") // hub/bundles reads them
@@ -111,7 +113,8 @@ func (c *common) readMarks(u *unstructured.Unstructured) (m marks) {
 	annotation := annotations(u)
 	if owner := annotation(hubv1.OwnerAnnotation); len(owner) <= longestOwner {
 		if id, uid, err := hubv1.ParseOwner(owner); err == nil {
-			c.owner, m.ownerUID = id, types.UID(strings.Clone(string(uid))) // cloned, so that the whole annotation does not stay in memory
+			// The UID is cloned, so that the whole annotation does not stay in memory.
+			c.owner, m.ownerUID = id, types.UID(strings.Clone(string(uid)))
 			if id.Name == u.GetName() {
 				c.owner.Name = ""
 			}

@@ -30,8 +30,8 @@ const (
 // more objects, the whole kind is listed instead: at once the first time, and then at most once in relistEvery.
 type rereads struct {
 	objects map[types.NamespacedName]struct{}
-	running bool // the next round is scheduled or running
-	listing bool // a list of the kind is scheduled
+	running bool // whether the next round is scheduled or running
+	listing bool // whether a list of the kind is scheduled
 	listed  time.Time
 }
 

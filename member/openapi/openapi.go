@@ -34,11 +34,11 @@ type Schema struct {
 // rules are the requirements on a value beyond its type and fields.
 type rules struct {
 	required []string
-	enum     []string // as JSON
+	enum     []string // the allowed values, as JSON
 	pattern  *pattern
 	bounds   *bounds
 	others   *others
-	identity *identity // of the entries of a list; nil if duplicates are allowed
+	identity *identity // identity of the entries of a list; nil if duplicates are allowed
 }
 
 // others are the schemas in allOf, anyOf, oneOf and not. A value must match all schemas in all, at least one in any,

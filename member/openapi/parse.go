@@ -62,7 +62,7 @@ type extensions struct {
 
 // additional is the value of additionalProperties, which is either a schema or a boolean.
 type additional struct {
-	allowed bool // false only if the value is false
+	allowed bool // false only if additionalProperties is false
 	element *element
 }
 
@@ -91,7 +91,7 @@ func Parse(raw []byte, gvk schema.GroupVersionKind) (*Schema, error) {
 		return nil, fmt.Errorf("reading the schema of %s: %w", gvk, p.err)
 	}
 	if root == nil {
-		root = &Schema{open: true} // the schema is an empty reference
+		root = &Schema{open: true} // the reference leads to no schema, so every value is accepted
 	}
 	return root, nil
 }
@@ -248,7 +248,7 @@ func (p *parser) rulesOf(e *element, depth int) *rules {
 		r.pattern = &pattern{text: e.Pattern}
 	}
 	if b := e.bounds; b != (bounds{}) {
-		r.bounds = &b // copied, so that e does not stay in memory
+		r.bounds = &b // b is a copy, so that e does not stay in memory
 	}
 	if len(e.branches()) > 0 || e.Not != nil {
 		r.others = &others{all: p.list(e.AllOf, depth), any: p.list(e.AnyOf, depth), one: p.list(e.OneOf, depth)}

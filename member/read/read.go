@@ -1,7 +1,8 @@
 // Package read reads objects, events and logs of one member for users, including objects that the hub does not manage.
 //
-//   - A list is read page by page. Each page is limited, and so is the sum of the pages: a member that answers with
-//     100 MB costs the hub the memory of one page. The caller charges all pages to the member's budget, by answer.Keep.
+//   - A list is read page by page. The size of a page and the sum of the pages are limited. If a member answers with
+//     100 MB, the hub needs only the memory of one page. The caller charges all pages to the memory budget of the
+//     member, by answer.Keep.
 //   - A table has the columns that the member prints. Of its objects, only name, namespace and resourceVersion are
 //     kept, because annotations may contain the values of a Secret.
 //   - Texts in tables and events are printable. A log is returned unchanged: the caller escapes its control characters.

@@ -38,7 +38,7 @@ var largestDocument = answer.Bounds{Bytes: 8 << 20, Values: 1 << 18}
 // document is the last answer of the member about the schema of one kind. Kinds.mu guards its fields, and is not held
 // during a request.
 type document struct {
-	turn chan struct{} // the caller that fetches the schema holds its only token
+	turn chan struct{} // has a value while a caller fetches the schema
 
 	schema *openapi.Schema // nil if the schema is not known
 	etag   string
@@ -73,7 +73,7 @@ func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *open
 	k.mu.Lock()
 	asked := *d
 	k.mu.Unlock()
-	if asked.current() { // another caller has fetched the schema
+	if asked.current() { // another caller has fetched the schema meanwhile
 		return asked.schema
 	}
 	var now *openapi.Schema

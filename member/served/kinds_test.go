@@ -129,7 +129,7 @@ func TestAKindThatIsDiscoveredForAMomentAfterItsDefinitionWentIsNotKept(t *testi
 		<-w.woken
 	}
 	must(t, w.admin.Delete(t.Context(), crd.DeepCopy()))
-	w.wakes(kind) // the deletion of the definition is known
+	w.wakes(kind) // wait until the deletion of the definition is known
 	if !isServed(w.kinds, kind) {
 		t.Fatal("the old answer does not count")
 	}
@@ -151,7 +151,7 @@ func TestAKindIsKeptAgainAfterAnotherOfItsGroupWent(t *testing.T) {
 	}
 	w.kinds.Forget(kind)
 	must(t, w.admin.Delete(t.Context(), sibling))
-	w.wakes(kind) // the deleted definition may have been that of the kind
+	w.wakes(kind) // woken, because the deleted definition may be that of the kind
 	until(t, "an answer from memory", func() bool {
 		before := w.disco.asked.Load()
 		return isServed(w.kinds, kind) && w.disco.asked.Load() == before

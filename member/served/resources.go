@@ -68,7 +68,7 @@ type Kind struct {
 
 const (
 	mostGroups   = 500
-	mostVersions = 8 // of a group
+	mostVersions = 8 // versions of a group
 )
 
 // Groups lists the API groups that the member serves, at most the first 500.

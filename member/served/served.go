@@ -165,7 +165,8 @@ func (k *Kinds) Find(gvk schema.GroupVersionKind) (Resource, error) {
 		known.resource, known.missing = found, time.Time{}
 	}
 	if found != nil {
-		known.hasStatus = found.HasStatus // also kept if the definition has changed during the request, because an older answer is better than none
+		// The answer is kept even if the definition changed during the request, because an older answer is better than none.
+		known.hasStatus = found.HasStatus
 	}
 	if found == nil {
 		known.troubled = true

@@ -23,8 +23,9 @@ type profile struct {
 	about            string
 	objects, members int
 	leastMembers     int
-	rounds           int // for throughput profiles: more rounds if a phase takes only seconds, because its rate varies more
-	measure          func(*run, context.Context) error
+	// rounds is for throughput profiles. It is higher if a phase takes only seconds, because the rates then vary more.
+	rounds  int
+	measure func(*run, context.Context) error
 }
 
 func profiles() map[string]profile {

@@ -37,8 +37,8 @@ var phaseNames = []string{create, update, override, status, singleCreate, single
 // step is one operation on every object. All systems run the steps in the same order.
 type step struct {
 	name  string
-	raw   operation // the raw loop does it on each member
-	user  operation // the user does it on the hub; nil if the user does not write every object
+	raw   operation // what the raw loop does on each member
+	user  operation // what the user does on the hub; nil: the user does not write every object
 	after shape     // shape of all copies after the step
 	gone  bool      // no copies exist after the step
 	// hanse measures the step on the hub. If it is nil, the user writes every object, and the step ends when all copies

@@ -68,7 +68,8 @@ func widget(namespace string, i int, s shape) *unstructured.Unstructured {
 	if files := (s.bytes - 1024) / fileBytes; files > 0 {
 		content := map[string]any{}
 		for f := range files {
-			content[fmt.Sprintf("part-%02d.conf", f)] = prose(random, fileBytes-20) // the name and the punctuation fill the rest of the file's size
+			// The name and the punctuation have the remaining 20 bytes.
+			content[fmt.Sprintf("part-%02d.conf", f)] = prose(random, fileBytes-20)
 		}
 		spec["files"] = content
 	}

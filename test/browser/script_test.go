@@ -31,7 +31,7 @@ func TestAnOpenPageIsReadAgainAfterTheHubWasBusy(t *testing.T) {
 	mux.HandleFunc("GET /assets/console.js", func(w http.ResponseWriter, r *http.Request) {
 		http.ServeFile(w, r, "../../hub/console/assets/console.js")
 	})
-	mux.HandleFunc("GET /live", func(w http.ResponseWriter, r *http.Request) { // sends one change only
+	mux.HandleFunc("GET /live", func(w http.ResponseWriter, r *http.Request) { // sends a single change
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, "event: open\ndata:\n\nevent: changed\ndata:\n\n")
 		_ = http.NewResponseController(w).Flush()

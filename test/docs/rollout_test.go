@@ -349,7 +349,8 @@ func (x *teller) say(a *actor) bool {
 		return false
 	}
 	first := a.told == ""
-	if a.told = told; first && state.Phase == hubv1.RolloutComplete { // the same state as before the change
+	// The first state is skipped, because it is that before the change.
+	if a.told = told; first && state.Phase == hubv1.RolloutComplete {
 		return false
 	}
 	moved := ""

@@ -69,7 +69,8 @@ func TestAWrongOverrideIsRefusedAtAdmissionAndAtRender(t *testing.T) {
 
 	// With the webhook: the policy is refused, and the message names the object, the cluster, the path and the value.
 	webhookOn(t)
-	eventually(t, normal, func() error { // a hub that has just started does not review a policy for objects that it has not read yet
+	// A hub that has just started does not review a policy for objects that it has not read yet.
+	eventually(t, normal, func() error {
 		if err := suite.Hub.Create(ctx, overrideOf(ns, "wrong", huge(shanghai)), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "/spec/size") {
 			return fmt.Errorf("the review says: %w", err)
 		}

@@ -196,10 +196,12 @@ func readAudit(path string, until int64, user string) (used map[string]bool, ref
 		delete(pending, e.Verb+" "+path)
 		used[what] = true
 		if e.Verb == "watch" && strings.Contains(e.RequestURI, "sendInitialEvents=true") {
-			used["list "+e.ObjectRef.APIGroup+"/"+resource] = true // this watch replaces a list; an API server without streaming lists gets the list
+			// This watch replaces a list. The hub lists if the API server has no streaming lists.
+			used["list "+e.ObjectRef.APIGroup+"/"+resource] = true
 		}
 		if e.Verb == "patch" && e.ResponseStatus.Code == 201 {
-			used["create "+e.ObjectRef.APIGroup+"/"+resource] = true // a server-side apply that creates an object needs both permissions
+			// A server-side apply that creates an object needs both permissions, patch and create.
+			used["create "+e.ObjectRef.APIGroup+"/"+resource] = true
 		}
 	}
 	if torn != nil && lines.Scan() {

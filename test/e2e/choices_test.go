@@ -267,7 +267,8 @@ replicas:
 func everyWayToChoose(t *testing.T) {
 	ctx := t.Context()
 	objects := map[string]*unstructured.Unstructured{}
-	for name, tc := range choices { // first all objects are placed, so that the hub decides on all of them while the test polls one
+	// First all objects are placed, so that the hub decides on all of them while the test polls one.
+	for name, tc := range choices {
 		if tc.cpu == "" {
 			objects[name] = choose(t, tc.spec, tc.replicas, "")
 		}
@@ -580,7 +581,8 @@ func suspendedScheduling(t *testing.T) {
 	eventually(t, normal, func() error {
 		return says(ctx, second, hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonFailedOnSome, "on 1 of 1 clusters: eu-fra-1 (Suspended)")
 	})
-	eventually(t, normal, func() error { return rowIs(ctx, first, frankfurt2, metav1.ConditionFalse, hubv1.ReasonSuspended) }) // the suspension delays the withdrawal
+	// The suspension delays the withdrawal.
+	eventually(t, normal, func() error { return rowIs(ctx, first, frankfurt2, metav1.ConditionFalse, hubv1.ReasonSuspended) })
 	must(t, heldBy(ctx, first, frankfurt, frankfurt2))
 	must(t, heldBy(ctx, second))
 	patchPlacement(t, p, `{"suspend":{"dispatching":false}}`)

@@ -22,7 +22,8 @@ func aClusterIsDrained(t *testing.T) {
 	const toShanghai2 = "clusters: {labelSelector: {}}\nspread: {numberOfClusters: 1, preferences: [{weight: 10, expression: \"name == 'cn-sha-2'\"}]}"
 	var moving []*unstructured.Unstructured
 	for i := range 4 {
-		moving = append(moving, placedDeployment(t, ns, fmt.Sprintf("moving-%d", i), toShanghai2, "33")) // more CPUs than a node has
+		// A pod requests 33 CPUs, more than a node has.
+		moving = append(moving, placedDeployment(t, ns, fmt.Sprintf("moving-%d", i), toShanghai2, "33"))
 	}
 	everywhere := placedDeployment(t, ns, "everywhere", "clusters: {names: [cn-sha-2, cn-sha-1]}", "1")
 	bound := placedDeployment(t, ns, "bound", "clusters: {names: [cn-sha-2]}\nspread: {numberOfClusters: 1}", "1")
@@ -60,7 +61,8 @@ func aClusterIsDrained(t *testing.T) {
 		ask(t, d, "1")
 	}
 	out, err := suite.Hansectl(ctx, "drain", shanghai2, "--timeout", "60s")
-	for _, want := range []string{" 4 of ", "Deployment.apps " + ns + "/bound"} { // the total includes objects of other tests
+	// The number after "of" is not compared, because the total includes objects of other tests.
+	for _, want := range []string{" 4 of ", "Deployment.apps " + ns + "/bound"} {
 		if err == nil || !contains(out+err.Error(), want) {
 			t.Fatalf("drain: %v, want an error, and %q there or in\n%s", err, want, out)
 		}

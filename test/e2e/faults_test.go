@@ -120,7 +120,8 @@ func TestAMemberThatIsAwayKeepsItsLastRow(t *testing.T) {
 
 func lab(t *testing.T, args ...string) {
 	t.Helper()
-	_, err := suite.LabCommand(context.WithoutCancel(t.Context()), args...) // without cancel, because clean-ups use this function, too
+	// The context has no cancel, because clean-ups use this function, too.
+	_, err := suite.LabCommand(context.WithoutCancel(t.Context()), args...)
 	must(t, err)
 }
 
@@ -166,7 +167,8 @@ func TestACopyThatTheHubMayNotWatchIsNotShownAsHealthy(t *testing.T) {
 // mayWatchWidgets grants the hub the right to list and watch Widgets in Frankfurt, or revokes it.
 func mayWatchWidgets(t *testing.T, may bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), normal) // without cancel, because clean-ups use this function, too
+	// The context has no cancel, because clean-ups use this function, too.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), normal)
 	defer cancel()
 	role := &rbacv1.ClusterRole{}
 	must(t, suite.Members[frankfurt].Client.Get(ctx, types.NamespacedName{Name: "hanse"}, role))

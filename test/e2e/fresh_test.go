@@ -69,7 +69,8 @@ func TestAMemberThatGoesAndComesBackDoesNotMakeStatusFlap(t *testing.T) {
 					t.Errorf("the status of the hub object, %s (-want +got):\n%s", who, diff)
 				}
 			}
-			rows := slices.DeleteFunc(told["row"], func(s string) bool { return s == "Applied=True Unknown as of then" }) // the hub's watch has not delivered the copy again yet
+			// The row may have this state for a moment, until the hub's watch has delivered the copy again.
+			rows := slices.DeleteFunc(told["row"], func(s string) bool { return s == "Applied=True Unknown as of then" })
 			if diff := cmp.Diff([]string{"Applied=True Healthy live", "Applied=Unknown Unknown as of then", "Applied=True Healthy live"}, rows); diff != "" {
 				t.Errorf("the row of %s (-want +got):\n%s", frankfurt, diff)
 			}
@@ -232,7 +233,7 @@ func record(t *testing.T, w *unstructured.Unstructured) (end func() map[string][
 
 // written has the resourceVersions of a hub object and its binding, which show any write, and the binding's status.
 type written struct {
-	Object, Binding string // resourceVersions
+	Object, Binding string // resourceVersions of the object and its binding
 	Status          hubv1.BindingStatus
 }
 

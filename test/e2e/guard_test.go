@@ -34,7 +34,8 @@ func TestAWrongLabelOnEveryClusterRemovesNothingUntilItIsConfirmed(t *testing.T)
 		Spec: hubv1.PlacementSpec{
 			ResourceSelectors: []hubv1.ResourceSelector{everyWidget},
 			Clusters:          hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{ns: "prod"}}},
-			RemovalLimit:      &hubv1.RemovalLimit{Copies: ptr.To[int32](5), Percent: ptr.To[int32](20)}, // the default limit; the suite's hub has a higher one
+			// This is the default limit. The hub of the test suite has a higher one.
+			RemovalLimit: &hubv1.RemovalLimit{Copies: ptr.To[int32](5), Percent: ptr.To[int32](20)},
 		},
 	}
 	must(t, suite.Hub.Create(ctx, p))

@@ -123,12 +123,14 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		})
 		must(t, suite.Hub.Delete(t.Context(), parisOnHub()))
 		eventually(t, normal, func() error { return messageHas(t.Context(), paris, "they are withdrawn when the cluster answers") })
-		must(t, messageHas(t.Context(), paris, " left")) // the count includes objects of other tests that are placed on all clusters
+		// The test checks no number, because the count includes objects of other tests that are placed on all clusters.
+		must(t, messageHas(t.Context(), paris, " left"))
 		abandon := []byte(`{"spec":{"leave":{"whenUnreachable":"Abandon","timeoutSeconds":0}}}`)
 		must(t, suite.Hub.Patch(t.Context(), parisOnHub(), client.RawPatch(types.MergePatchType, abandon)))
 		eventually(t, normal, func() error { return gone(t.Context(), parisOnHub()) })
 		eventually(t, normal, func() error { return eventSays(t.Context(), ns, "LeftBehind", "guest", paris) })
-		must(t, replicasOn(t.Context(), paris, widget(ns, "guest"), 3)) // the administrator's connection does not use the fault proxy
+		// The administrator's connection does not use the fault proxy.
+		must(t, replicasOn(t.Context(), paris, widget(ns, "guest"), 3))
 	})
 }
 

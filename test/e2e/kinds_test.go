@@ -187,7 +187,8 @@ func TestADefinitionThatATaintOrphanedComesBackWithIt(t *testing.T) {
 	theirs.SetGroupVersionKind(schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Keepsake"})
 	theirs.SetNamespace("default")
 	theirs.SetName("theirs")
-	eventually(t, normal, func() error { return suite.Members[shanghai].Create(ctx, theirs) }) // clients discover the kind of a new CRD after some time
+	// Clients discover the kind of a new CRD after some time.
+	eventually(t, normal, func() error { return suite.Members[shanghai].Create(ctx, theirs) })
 
 	patchMember(t, shanghai, `{"taints":[{"key":"maintenance","effect":"NoExecute"}]}`)
 	eventually(t, normal, func() error { return noRow(ctx, crd, shanghai) })
@@ -265,7 +266,8 @@ func serveGadgets(t *testing.T) {
 		must(t, applyCRD(t.Context(), suite.Members[m].Client, gadgetCRD))
 		clients = append(clients, suite.Members[m].Client)
 	}
-	for _, c := range clients { // clients discover the kind of a new CRD after some time
+	// Clients discover the kind of a new CRD after some time.
+	for _, c := range clients {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gadgetKind)
 		eventually(t, normal, func() error { return c.List(t.Context(), list) })

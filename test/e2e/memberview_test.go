@@ -203,7 +203,7 @@ spec:
 	})
 	t.Run("it is told who set a field, and who has it on the member", func(t *testing.T) {
 		args := []string{"explain", "widget", "compared", "-n", ns, "--cluster", shanghai, "--fields"}
-		eventually(t, normal, func() error { // until the row shows the restored copy
+		eventually(t, normal, func() error { // wait until the row shows the restored copy
 			if out, fault, code := reader.hansectl(args...); code != 0 || !strings.Contains(out, "Digest:    member = confirmed") {
 				return fmt.Errorf("it ends with %d:\n%s%s", code, out, fault)
 			}
@@ -274,7 +274,8 @@ func TestATreeGoesDownToPods(t *testing.T) {
 		return nil
 	})
 	v.says(0, []string{"Placement " + ns + "/workloads", "└─ Deployment web", "├─ " + singapore, "└─ " + shanghai}, "tree", "workloads", "-n", ns)
-	v.says(0, []string{"└─ Widget alone", "   └─ " + shanghai}, "tree", "widgets", "-n", ns) // a plural name makes hansectl list all kinds
+	// A plural name makes hansectl list all kinds.
+	v.says(0, []string{"└─ Widget alone", "   └─ " + shanghai}, "tree", "widgets", "-n", ns)
 	var told struct {
 		Total   int
 		Objects []struct {

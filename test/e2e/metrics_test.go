@@ -57,7 +57,8 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 				must(t, err)
 				req.Header.Set("Authorization", "Bearer "+token)
 			}
-			eventually(t, normal, func() error { // the new role binding and the certificate with the DNS name for metrics take effect after a moment
+			// The new role binding and the certificate with the DNS name for metrics take effect after a moment.
+			eventually(t, normal, func() error {
 				scraper, err := metricsClient(t.Context())
 				if err != nil {
 					return err

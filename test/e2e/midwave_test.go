@@ -85,7 +85,7 @@ func theFleetChangesInMidWave(t *testing.T) {
 	must(t, replicasOn(ctx, frankfurt2, w, 7))
 	pauseCopy(t, frankfurt2, w, "null")
 	eventually(t, time.Minute, func() error { return rolloutIs(ctx, w, hubv1.RolloutComplete, "") })
-	must(t, replicasOn(ctx, singapore2, w, 3)) // this cluster is cordoned
+	must(t, replicasOn(ctx, singapore2, w, 3)) // this cluster is cordoned, so it keeps the old revision
 	must(t, goneFrom(ctx, shanghai2, w))
 	for _, name := range []string{singapore2, shanghai2} {
 		patchMember(t, name, `{"drain":null,"unschedulable":null}`)

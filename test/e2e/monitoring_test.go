@@ -100,7 +100,8 @@ func TestAlertsAndDashboards(t *testing.T) {
 		eventually(t, alertTime, func() error { return fires(t, p, "HanseRolloutStopped", "state", string(hubv1.RolloutFailed)) })
 		must(t, suite.Hub.Delete(ctx, web.DeepCopy()))
 		eventually(t, alertTime, func() error { return quiet(t, p, "HanseRolloutStopped") })
-		onlyFired(t, p, begin, before, "HanseRolloutStopped", "HanseCopiesFailing") // the copies of the first wave are Degraded
+		// HanseCopiesFailing fires because the copies of the first wave are Degraded.
+		onlyFired(t, p, begin, before, "HanseRolloutStopped", "HanseCopiesFailing")
 	})
 }
 

@@ -78,7 +78,8 @@ func TestAReceiverLearnsOfTheObjectsOfOnePlacement(t *testing.T) {
 	got := receive(t, "chat", hubv1.NotificationFilter{
 		Kinds: []string{"ConfigMap"}, Placements: []hubv1.PlacementName{{Namespace: ns, Name: "wanted"}},
 	})
-	for _, name := range []string{"other", "wanted"} { // the receiver must not get the notification of the other object, which would come first
+	// The receiver must not get the notification of the object other, which would come first.
+	for _, name := range []string{"other", "wanted"} {
 		place(t, ns, name, hubv1.ResourceSelector{Kind: "ConfigMap", Name: name}, hubv1.PlacementSpec{Clusters: everyCluster()})
 		cm := configMap(ns, name)
 		must(t, suite.Hub.Create(ctx, cm))

@@ -74,7 +74,9 @@ func TestABundleGoesInOrder(t *testing.T) {
 	if !slices.Equal(writes, want) {
 		t.Errorf("the writes were %q, want %q", writes, want)
 	}
-	for _, o := range slices.Backward(bundle) { // in reverse order, because the hub does not treat the deletion of a CRD as a deletion of its custom resources
+	// The objects are deleted in reverse order. The deletion of a CRD is, for the hub, no deletion of its custom
+	// resources.
+	for _, o := range slices.Backward(bundle) {
 		if o == sprocket || o == role {
 			deleteHeld(t, shanghai, o)
 			continue

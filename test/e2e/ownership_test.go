@@ -102,7 +102,8 @@ func TestAPlacementThatOnlyReportsTouchesNothing(t *testing.T) {
 		eventually(t, normal, func() error { return rowIs(t.Context(), w, shanghai, metav1.ConditionTrue, "") })
 	}
 	patchSpec(t, suite.Hub, p, `{"spec":{"apply":{"mode":"ReportOnly"}}}`)
-	must(t, poll(t.Context(), normal, func() error { return observedPlacement(t.Context(), p) })) // before the edit
+	// The edit must come after the hub has observed the placement.
+	must(t, poll(t.Context(), normal, func() error { return observedPlacement(t.Context(), p) }))
 	copied, err = on(t.Context(), shanghai, missing)
 	must(t, err)
 	patchSpec(t, suite.Members[shanghai].Client, copied, `{"spec":{"replicas":7}}`)
@@ -209,7 +210,8 @@ func TestACopyThatLostItsMarksIsMarkedAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ns := namespace(t)
 			w := widget(ns, name)
-			must(t, unstructured.SetNestedField(w.Object, "small", "spec", "size")) // no other field manager changes this field, so the hub's managedFields entry stays
+			// No other field manager changes this field, so the hub's managedFields entry stays.
+			must(t, unstructured.SetNestedField(w.Object, "small", "spec", "size"))
 			placeWidgets(t, ns, shanghai)
 			must(t, suite.Hub.Create(t.Context(), w))
 			eventually(t, normal, func() error { return rowIs(t.Context(), w, shanghai, metav1.ConditionTrue, "") })

@@ -111,7 +111,9 @@ spread:
 // withdraws them only after their replacements are Healthy.
 func aRegionIsLost(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
-	const failover = "failover: {evictAfterSeconds: 20}\n" // the hub may detect one cluster's failure 15 s before the other's, and must not move objects to the other one meanwhile
+	// The hub may detect the failure of one cluster 15 s before that of the other. It must not move objects to the other
+	// cluster meanwhile.
+	const failover = "failover: {evictAfterSeconds: 20}\n"
 	moving := placed(t, ns, "moving", failover+oneInEachOfTwoRegions, 3)
 	staying := placed(t, ns, "staying", oneInEachOfTwoRegions, 3)
 	bound := placed(t, ns, "bound", failover+"clusters: {names: [eu-fra-1, eu-fra-2]}\nspread: {numberOfClusters: 2}", 3)
@@ -229,7 +231,8 @@ func theHubIsCutOff(t *testing.T) {
 			eu-fra-1 holds (score 20)
 			eu-fra-2 ClusterNotReady: the cluster is not Ready`)
 	})
-	for _, name := range cut { // first the cluster with the object: if the others came back before it, the hub would move the object
+	// The cluster with the object comes first. If the others came back before it, the hub would move the object.
+	for _, name := range cut {
 		mendMember(t, name)
 	}
 	eventually(t, normal, func() error {

@@ -41,7 +41,8 @@ func TestAnotherReplicaTakesOver(t *testing.T) {
 		eventually(t, within, func() error { return replicasOn(ctx, shanghai, w, replicas) })
 		t.Logf("an edit came through after %s", time.Since(begin).Round(100*time.Millisecond))
 		for _, m := range members {
-			eventually(t, within, func() error { return replicasOn(ctx, m, w, replicas) }) // each replica works on its own members, so the edit reaches them at different times
+			// Each replica works on its own members, so the edit reaches the members at different times.
+			eventually(t, within, func() error { return replicasOn(ctx, m, w, replicas) })
 		}
 	}
 
@@ -58,7 +59,8 @@ func TestAnotherReplicaTakesOver(t *testing.T) {
 		suite.hub = next
 		must(t, old.Kill())
 		edit(t)
-		arrives(t, 25*time.Second) // the leader's Lease lasts 13 s and is checked every 0.75 to 1.65 s; a member's Lease lasts 15 s
+		// The leader's Lease lasts 13 s and is checked every 0.75 to 1.65 s. A member's Lease lasts 15 s.
+		arrives(t, 25*time.Second)
 	})
 	t.Run("stopped and resumed, the old leader undoes nothing", func(t *testing.T) {
 		old, next := suite.hub, replica(t, "hub-d")

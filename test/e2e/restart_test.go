@@ -305,7 +305,8 @@ func TestTheHubsAPIServerIsAway(t *testing.T) {
 	must(t, next.WaitReady(ctx))
 	must(t, suite.Hub.Patch(ctx, w, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`))))
 	for _, m := range members {
-		eventually(t, time.Minute, func() error { return replicasOn(ctx, m, w, 5) }) // the Leases of the previous process must expire first
+		// The Leases of the previous process must expire first.
+		eventually(t, time.Minute, func() error { return replicasOn(ctx, m, w, 5) })
 	}
 	eventually(t, normal, func() error { return allApplied(ctx, ns, 1) })
 	sameCopies(t, uids, memberUIDs(ctx, t, ns))

@@ -29,7 +29,8 @@ func TestARestoredHubHoldsCopiesThatAreNewer(t *testing.T) {
 	for _, w := range []client.Object{edited, single, same} {
 		must(t, suite.Hub.Create(ctx, w))
 	}
-	eventually(t, time.Minute, func() error { return allApplied(ctx, ns, 3) }) // the hub may still be withdrawing objects of the previous test
+	// The hub may still be withdrawing objects of the previous test.
+	eventually(t, time.Minute, func() error { return allApplied(ctx, ns, 3) })
 
 	stopHubPlane(t)
 	backUpHubEtcd(t)

@@ -86,7 +86,7 @@ func TestThreeReplicasShareTheMembers(t *testing.T) {
 		if !strings.Contains(victim.LogTail(), shard.ErrLapsed.Error()) {
 			t.Errorf("it does not say why it ended: %s", victim.LogTail())
 		}
-		c.start(t, c.identities[i]) // as a kubelet would restart the container
+		c.start(t, c.identities[i]) // like a kubelet that restarts the container
 		eventually(t, normal, func() error { return c.inPlace(ctx) })
 		load.create(t, 1) // this proves that the hub works; an idle hub would write nothing either
 		eventually(t, normal, func() error { return load.arrived(ctx) })

@@ -51,7 +51,7 @@ func TestNothingIsLiveThatNobodyHears(t *testing.T) {
 			must(t, poll(context.WithoutCancel(ctx), normal, func() error { return statusSays(ctx, ns, "APPLIED 3/3", " live ") }))
 		})
 		must(t, suite.Hub.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(`{"data":{"key":"other"}}`))))
-		var began time.Time // start time of the first hansectl that reports this; a busy machine may start and end it late
+		var began time.Time // start of the last hansectl run, which was the first to report that no hub runs
 		eventually(t, normal, func() error {
 			began = time.Now()
 			return statusSays(ctx, ns, "no hub has run for", "APPLIED 0/3")

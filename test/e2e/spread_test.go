@@ -85,7 +85,8 @@ func joinSeconds(t *testing.T) {
 		eventually(t, normal, func() error { return memberReady(ctx, name) })
 		eventually(t, normal, func() error { return hasNodes(ctx, name) })
 	}
-	hubHasSeen(t, slices.Sorted(maps.Keys(clusterLabels))...) // without these clusters, the hub would keep a decision unchanged
+	// Without the new labels of these clusters, the hub would keep its decision.
+	hubHasSeen(t, slices.Sorted(maps.Keys(clusterLabels))...)
 }
 
 // hasNodes returns nil if the status of the MemberCluster has a capacity, and all its nodes are ready.

@@ -35,7 +35,7 @@ type reading struct {
 	kind       string
 	spec       string
 	observed   int
-	phase      string // phase of status.rollout
+	phase      string // phase in status.rollout
 	conditions []string
 	want       verdicts
 }

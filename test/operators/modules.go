@@ -23,7 +23,7 @@ import (
 // module is one release of an operator. It has the folders of the Go module that contain the definitions for the
 // samples.
 type module struct {
-	version string // path@version
+	version string // module as path@version
 	sum     string // checksum of the module's content, as in go.sum
 	files   []string
 }

@@ -99,7 +99,8 @@ func definitionsAreServed(t *testing.T, archive string) {
 func rightsAreGranted(t *testing.T, member *fleet.Cluster, archive string) {
 	t.Helper()
 	ctx := t.Context()
-	must(t, member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: certManager}})) // the member chart creates Roles for the hub in this namespace
+	// The member chart creates Roles for the hub in this namespace.
+	must(t, member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: certManager}}))
 	text, err := suite.Hansectl(ctx, "operator", "rbac", archive, "-n", certManager, "-f", "testdata/cert-manager-values.yaml")
 	must(t, err)
 	var rights struct {

@@ -37,8 +37,8 @@ type change struct {
 // changes records when changes of objects on the hub were written, and when each change arrived on each member.
 type changes struct {
 	written  map[change]time.Time
-	arrived  map[string]map[change]time.Time // by member
-	last     map[string]string               // by object
+	arrived  map[string]map[change]time.Time // times at which each change arrived, by member
+	last     map[string]string               // last change, by object
 	versions map[string]map[string]int       // number of versions of a copy since the first change, by member and object
 	requests map[string]int                  // number of requests before the first change, by member
 	mu       sync.Mutex

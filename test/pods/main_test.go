@@ -40,7 +40,7 @@ var kinds = []fleet.Kind{
 // suite is the fleet of all tests.
 var suite struct {
 	*fleet.Fleet
-	images, older string // folders
+	images, older string // folders with the images of this version and of an older one
 	impossible    string // the reason why the fleet cannot run; empty if it runs
 }
 

@@ -162,7 +162,7 @@ func (a *adoption) ask(ctx context.Context, views *memberview.Client, found view
 			return nil
 		})
 	}
-	_ = asking.Wait() // each cluster has its own error
+	_ = asking.Wait() // never fails: errors are stored for each cluster
 }
 
 // adoptable returns the clusters with an object that can be adopted.

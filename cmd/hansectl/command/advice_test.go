@@ -49,7 +49,7 @@ func TestFilesOfOtherNamespacesAreHintedAt(t *testing.T) {
 		err        error
 		named      string
 		namespaces []string
-		want       string // what is added; empty: nothing
+		want       string // the text added to the error; empty if none is
 	}{
 		"all objects in one other namespace":  {err: forbidden, namespaces: []string{"shop", "shop", ""}, want: "pass -n shop to read this one alone: "},
 		"objects in several other namespaces": {err: forbidden, namespaces: []string{"shop", "monitoring"}, want: "pass -n NAMESPACE with the files of one namespace, such as monitoring: "},

@@ -39,7 +39,7 @@ func eachMember(clusters []string, ask func(cluster string) error) (notAsked []v
 			return nil
 		})
 	}
-	_ = asking.Wait() // each cluster has its own error
+	_ = asking.Wait() // never fails: errors are stored for each cluster
 	slices.SortFunc(notAsked, func(a, b view.ClusterNote) int { return strings.Compare(a.Cluster, b.Cluster) })
 	return notAsked
 }

@@ -64,7 +64,7 @@ func TestTheWayToTheHubIsGrantedInItsNamespaceAlone(t *testing.T) {
 	values := map[string]any{"view": map[string]any{"enabled": true, "groups": []string{"system:authenticated"}}}
 	granted, bound := map[string][]rbacv1.PolicyRule{}, []string{}
 	for _, o := range charts.Render(t, "hanse-hub/templates/view.yaml", values) {
-		var role rbacv1.ClusterRole // a Role has rules, too
+		var role rbacv1.ClusterRole // a Role has its rules in the same field
 		var binding rbacv1.RoleBinding
 		switch o.GetKind() {
 		case "ClusterRole", "Role":

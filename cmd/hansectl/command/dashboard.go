@@ -27,7 +27,7 @@ const consoleTokenLasts = time.Hour
 type dashboard struct {
 	hub     *hub
 	port    int
-	account string // NAMESPACE/NAME; empty for the user's own token
+	account string // ServiceAccount as NAMESPACE/NAME; empty: use the user's own token
 	noToken bool
 }
 
@@ -107,7 +107,7 @@ func (d *dashboard) run(ctx context.Context) error {
 	fmt.Fprintf(d.hub.streams.Out, "The console is at http://127.0.0.1:%d until you press Ctrl-C.\n%s", local, signIn)
 	server := &http.Server{
 		Handler: consoleProxy(local, t.transport()), ReadHeaderTimeout: openWithin,
-		ErrorLog: log.New(io.Discard, "", 0), // of browsers that have gone
+		ErrorLog: log.New(io.Discard, "", 0), // drop messages about closed browser connections
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

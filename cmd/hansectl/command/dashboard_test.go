@@ -112,7 +112,7 @@ type kubelet struct {
 	node string
 
 	mu          sync.Mutex
-	pods        map[string]string // addresses by name
+	pods        map[string]string // addresses of pods, by pod name
 	connections map[string]httpstream.Connection
 }
 
@@ -158,7 +158,7 @@ func (k *kubelet) forward(w http.ResponseWriter, r *http.Request) {
 	address := k.pods[pod]
 	k.connections[pod] = connection
 	k.mu.Unlock()
-	faults := map[string]httpstream.Stream{} // by the id of their request
+	faults := map[string]httpstream.Stream{} // error streams, by request ID
 	for {
 		select {
 		case <-connection.CloseChan():

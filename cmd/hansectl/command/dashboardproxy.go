@@ -28,11 +28,11 @@ func consoleProxy(port int, transport http.RoundTripper) http.Handler {
 	prefix := fmt.Sprintf("port-%d-", port)
 	proxy := &httputil.ReverseProxy{
 		Transport:     transport,
-		FlushInterval: -1, // changes of a page are a stream
+		FlushInterval: -1, // flush at once, because an open page gets its changes as a stream
 		ErrorLog:      log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(hub)
-			r.Out.Host = r.In.Host // the console compares it with the origin
+			r.Out.Host = r.In.Host // the console compares the host with the Origin header
 			r.Out.Header.Del("Cookie")
 			for _, cookie := range r.In.Cookies() {
 				if name, ok := strings.CutPrefix(cookie.Name, prefix); ok {

@@ -151,7 +151,7 @@ func TestChangesPassTheDashboardAtOnce(t *testing.T) {
 	answer, err := http.DefaultClient.Do(r)
 	must(t, err)
 	defer answer.Body.Close()
-	line, err := bufio.NewReader(answer.Body).ReadString('\n') // the stream goes on
+	line, err := bufio.NewReader(answer.Body).ReadString('\n') // read one line only, because the stream does not end
 	must(t, err)
 	if line != "event: open\n" {
 		t.Errorf("got %q", line)

@@ -125,7 +125,7 @@ func (h *hub) checkHub(ctx context.Context, c client.Client) []view.Check {
 		}}
 	}
 	leads := view.Check{Name: "hub", Result: view.FindingOK, Message: lead.name + " leads"}
-	if lead.name == "" { // the last one has released the Lease
+	if lead.name == "" { // the last leader has released the Lease
 		leads = view.Check{
 			Name: "hub", Result: view.FindingWarning, Message: "no hub leads now: the last one has ended, and another one takes over within seconds",
 			Do: "hansectl doctor again, and if it stays so: kubectl get pods -n " + hubv1.SystemNamespace,
@@ -170,7 +170,8 @@ func askWebhook(ctx context.Context, c client.Client) view.Check {
 	switch {
 	case err == nil:
 		return view.Check{Name: "webhook", Result: view.FindingOK, Message: "it answers"}
-	case strings.Contains(err.Error(), "failed calling webhook"): // the text of the API server; its reason InternalError is not specific
+	// The text is that of the API server. The reason InternalError is not specific enough.
+	case strings.Contains(err.Error(), "failed calling webhook"):
 		return view.Check{
 			Name: "webhook", Result: view.FindingFailed, Message: err.Error(),
 			Do: "look whether the hub runs and whether the API server reaches the Service hanse-hub-webhook or webhook.url",

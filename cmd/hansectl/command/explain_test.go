@@ -34,7 +34,7 @@ func TestExplainReplaysADecisionFromWhatTheHubHolds(t *testing.T) {
 		Spread:            &hubv1.SpreadPolicy{Scores: []hubv1.WeighedScore{{Name: hubv1.ScoreFewestObjects, Weight: 10}}},
 	}})
 	apply(t, onHub, binding)
-	aHubRan(t, time.Now().Add(time.Minute)) // the warning that none runs would stand before the JSON
+	aHubRan(t, time.Now().Add(time.Minute)) // otherwise a warning that no hub runs precedes the JSON
 
 	t.Run("of all clusters", func(t *testing.T) {
 		out, err := hansectl(t, "explain", "cm/settings", "-n", "shop")

@@ -216,7 +216,7 @@ func (g *get) read(
 			return nil
 		})
 	}
-	_ = asking.Wait() // each cluster has its own error
+	_ = asking.Wait() // never fails: errors are stored for each cluster
 }
 
 // readCopies reads the copies from a cluster one by one. It stops at the first error, except a Forbidden error, because
@@ -230,7 +230,7 @@ func readCopies(
 		err := views.Ask(ctx, cluster, memberview.Copy, id.Namespace, request, &answer)
 		switch {
 		case apierrors.IsForbidden(err):
-			refusal = err // of this object, or of all objects
+			refusal = err // the user may lack the right to this object only, or to all objects
 			continue
 		case err != nil:
 			return copies, err

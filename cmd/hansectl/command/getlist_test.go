@@ -119,7 +119,7 @@ warning: eu-fra-1: it does not serve Pod at this version
 		out, err := h.hansectl("get", "pods", "-n", "shop", "--clusters", "--cluster", "cn-sha-1", "-o", "json")
 		must(t, err)
 		var shown view.Listed
-		must(t, json.NewDecoder(strings.NewReader(out)).Decode(&shown)) // a warning follows
+		must(t, json.NewDecoder(strings.NewReader(out)).Decode(&shown)) // Decode reads the JSON, and not the warning after it
 		if !requests[0].Whole || len(shown.Items) != 1 || shown.Items[0].Cluster != "cn-sha-1" || shown.Items[0].Object["kind"] != "Pod" || strings.Contains(out, "\x1b") {
 			t.Errorf("got %s", out)
 		}

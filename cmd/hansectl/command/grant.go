@@ -162,7 +162,7 @@ func (g grants) rules() []rbacv1.PolicyRule {
 	if g.readLogs {
 		out = append(out, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/log"}, Verbs: []string{"get"}})
 	}
-	byGroup := map[string]int{} // index of the rule
+	byGroup := map[string]int{} // index in out of the rule for an API group
 	for _, k := range g.kinds {
 		i, found := byGroup[k.group]
 		if !found {
@@ -342,7 +342,7 @@ func setTokenRole(ctx context.Context, w io.Writer, m *memberCluster) error {
 func bind(ctx context.Context, w io.Writer, m client.Client, namespace, name string) error {
 	kind, binding, ref, subjects := emptyBinding(namespace, name)
 	return put(ctx, w, m, binding, kind, func() error {
-		if binding.GetResourceVersion() == "" { // the roleRef is immutable
+		if binding.GetResourceVersion() == "" { // set the roleRef only at creation, because it is immutable
 			*ref = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}
 			if namespace == "" {
 				ref.Kind = "ClusterRole"

@@ -5,7 +5,7 @@ import "github.com/spf13/pflag"
 // grantFlags are the flags that change the hub's rights on a member.
 type grantFlags struct {
 	grants, ungrants                []string
-	operators                       []string // files
+	operators                       []string // paths of files with an operator's rights
 	ungrantedOperators              []string
 	createNamespaces, listWorkloads bool
 	listEvents, readLogs            bool

@@ -103,7 +103,7 @@ func (w *silenceWatch) see(now holder, at time.Time) (silent, known bool) {
 	case w.since.IsZero():
 		*w = silenceWatch{last: now, since: at}
 		return false, false
-	case w.last != now: // the hub renews it with a clock that is behind
+	case w.last != now: // the hub renews the Lease, but its clock is behind
 		*w = silenceWatch{last: now, since: at}
 		return false, true
 	}

@@ -81,13 +81,13 @@ func (l *logs) run(ctx context.Context, kind, name string) error {
 	if !l.follow {
 		return fault
 	}
-	request.Lines = 0 // all new lines
+	request.Lines = 0 // 0 requests all new lines
 	tick := time.NewTicker(l.every)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil // the user has ended it
+			return nil // the user has ended the command
 		case <-tick.C:
 		}
 		_ = l.print(ctx, views, r, clusters, func(cluster string) memberview.LogsRequest {
@@ -119,7 +119,7 @@ func (l *logs) print(ctx context.Context, views *memberview.Client, r *view.LogR
 	})
 	select {
 	case <-ctx.Done():
-		return nil // the user has ended it
+		return nil // the user has ended the command
 	default:
 	}
 	for _, cluster := range clusters {

@@ -18,7 +18,7 @@ import (
 // server is a real API server, with the credentials of an admin.
 type server struct {
 	client.Client
-	kubeconfig string // file
+	kubeconfig string // path of the kubeconfig
 	env        *envtest.Environment
 }
 

@@ -90,7 +90,7 @@ func TestBadFilesOfGrantOperatorAreRefusedBeforeAnythingIsRead(t *testing.T) {
 func TestRightsAsStrongAsTheOperatorAreNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		namespace, rule string
-		want            []string // beginnings
+		want            []string // how the expected texts begin
 	}{
 		"its own kinds to read":                      {"", "{apiGroups: [example.com], resources: [widgets], verbs: [get]}", nil},
 		"all verbs on named resources":               {"", "{apiGroups: [example.com], resources: [widgets, widgets/status], verbs: ['*']}", []string{"all verbs on example.com/widgets, example.com/widgets/status"}},
@@ -161,7 +161,8 @@ func TestJoinGrantsWhatAnOperatorNeeds(t *testing.T) {
 	objects := map[string]*unstructured.Unstructured{}
 	for _, document := range strings.Split(operatorTemplates, "---\n") {
 		o := &unstructured.Unstructured{}
-		if yaml.Unmarshal([]byte(document), &o.Object) == nil && strings.HasPrefix(o.GetAPIVersion(), rbacv1.GroupName) { // others are templates
+		// Documents with template actions are not valid YAML.
+		if yaml.Unmarshal([]byte(document), &o.Object) == nil && strings.HasPrefix(o.GetAPIVersion(), rbacv1.GroupName) {
 			if o.GetKind() != "ClusterRole" {
 				o.SetNamespace("widgets")
 			}

@@ -133,7 +133,7 @@ func (h *hub) operator(ctx context.Context, w *window, out output, name string) 
 	if err := h.unlessForbidden(eachBinding(ctx, c, found.AddBinding), "clusters are missing"); err != nil {
 		return err
 	}
-	if view.Unstored(b) == "" { // else objects of the newest generation may have no binding yet
+	if view.Unstored(b) == "" { // otherwise new objects may have no binding yet
 		for _, id := range h.unplacedOf(ctx, c, b, found.Bindings()) {
 			found.AddUnplaced(id)
 		}

@@ -42,7 +42,7 @@ func (r *fleetReader) readBundles(fleet *decide.Fleet, bindings map[hubv1.Object
 	}{{hubv1.ClusterBundleKind, &everywhere}, {hubv1.FederatedOperatorKind, &operators}} {
 		err := r.List(r.ctx, of.list)
 		if apierrors.IsForbidden(err) && !haveOne(bindings, of.kind) {
-			err = nil // no binding that the user may read is of this kind
+			err = nil // no readable binding is of such a bundle, so no note is needed
 		}
 		if err := r.unlessForbidden(err, "objects of "+of.kind+"s are not considered"); err != nil && !meta.IsNoMatchError(err) {
 			return fmt.Errorf("listing %ss: %w", of.kind, err)
@@ -67,7 +67,7 @@ func (r *fleetReader) readBundles(fleet *decide.Fleet, bindings map[hubv1.Object
 			continue
 		}
 		objects, err := source.Objects(b)
-		if err != nil { // the hub does not take its manifests either, or the user may not read them
+		if err != nil { // the manifests are invalid, or the user may not read them
 			r.notes = append(r.notes, "objects not considered: "+err.Error())
 			continue
 		}

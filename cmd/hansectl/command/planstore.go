@@ -186,7 +186,7 @@ func (r *fleetReader) version(of plan.Version) (*plan.Version, error) {
 		return nil, fmt.Errorf("reading %s: %w", of.Object, err)
 	}
 	v := plan.VersionOf(u)
-	if of.Facts == "" { // the version is of a binding
+	if of.Facts == "" { // without Facts, the version describes a binding
 		v.Facts = ""
 	}
 	return &v, nil

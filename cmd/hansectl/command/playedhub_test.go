@@ -29,7 +29,7 @@ type playedHub struct {
 	answer func(cluster, what string, body []byte) (any, error)
 
 	mu    sync.Mutex
-	asked []string // cluster and question
+	asked []string // each has the cluster and the requested view
 }
 
 // newPlayedHub starts a playedHub. The namespace hanse-system must exist.
@@ -50,7 +50,7 @@ func newPlayedHub(t *testing.T, answer func(cluster, what string, body []byte) (
 // ServeHTTP implements http.Handler.
 func (h *playedHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	steps := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	if len(steps) == 1 { // of no cluster
+	if len(steps) == 1 { // a request that names no cluster
 		steps = []string{"", "", steps[0]}
 	}
 	var body json.RawMessage

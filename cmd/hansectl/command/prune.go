@@ -119,7 +119,7 @@ func pruneCopies(ctx context.Context, views *memberview.Client, copies []view.Un
 			return nil
 		})
 	}
-	_ = asking.Wait() // each copy has its own outcome
+	_ = asking.Wait() // never fails: errors are stored for each copy
 	return view.Pruned{Copies: slices.Concat(outcomes...)}
 }
 

@@ -22,9 +22,9 @@ import (
 // viewedHub acts as a hub's API server that passes requests on to the hub.
 type viewedHub struct {
 	*testing.T
-	args      []string // that name the hub
+	args      []string // the flags that name the hub
 	unclaimed map[string]memberview.UnclaimedAnswer
-	outcomes  map[string]memberview.PruneOutcome // by name of the object
+	outcomes  map[string]memberview.PruneOutcome // by object name
 
 	mu     sync.Mutex
 	pruned []memberview.ShownCopy
@@ -135,7 +135,7 @@ func TestPruneShowsBeforeItRemoves(t *testing.T) {
 func TestPruneFailsIfACopyIsLeft(t *testing.T) {
 	for name, test := range map[string]struct {
 		outcome memberview.PruneOutcome
-		says    string // part of the error; empty if there is none
+		says    string // part of the error; empty if there is no error
 	}{
 		"a copy that is held":                        {memberview.PruneHeld, "1 copy left, of which 1 newer than the hub: see hansectl accept-restore"},
 		"a copy that could not be removed":           {memberview.PruneFailed, "1 copy left"},

@@ -21,7 +21,7 @@ func TestGrantsThatMakeAnAdministratorAreNamed(t *testing.T) {
 	const all = "get,list,watch,create,patch,delete"
 	tests := map[string]struct {
 		rules []rbacv1.PolicyRule
-		want  []string // beginnings
+		want  []string // how the expected warnings begin
 	}{
 		"what every member grants":             {rules: grants{createNamespaces: true, listWorkloads: true}.rules()},
 		"custom resources":                     {rules: []rbacv1.PolicyRule{rule(all, "monitoring.coreos.com", "prometheuses")}},

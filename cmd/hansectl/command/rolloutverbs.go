@@ -30,7 +30,7 @@ type asking struct {
 	hub       *hub
 	client    client.Client
 	placement placementObject
-	named     string // such as placement/web
+	named     string // kind and name of the placement, such as placement/web
 }
 
 // ask reads the placement that the argument names.

@@ -3,8 +3,8 @@
 // Commands send requests to API servers with the user's own rights. They contain few rules of their own. Package view
 // determines the output of commands. Package placement determines which placement an object follows. Package decide
 // makes the decisions that explain and simulate show. The hub decides everything else.
-//   - A command names each change, line by line, on standard output when it happens.
-//   - Every command can be run again: it finishes the work of an interrupted run.
+//   - A command that changes objects prints one line for each change on standard output, right after the change.
+//   - A user can run every command again after an interruption. The command then finishes the work.
 //   - Commands write credentials of members to the hub and never read them back.
 package command
 

@@ -249,7 +249,8 @@ func TestJoinUsesTheAccountOfTheMemberChart(t *testing.T) {
 		apply(t, onHub, everywhere)
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}, Rules: append(grants{}.rules(),
 			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: grantVerbs},
-			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}}, // its writes are Roles
+			// Roles in namespaces grant the writes of Secrets.
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
 		)}
 		apply(t, onMember, role)
 		out, err := hansectl(t, join...)
@@ -532,8 +533,8 @@ func TestUnjoinTakesAMemberOffBothSides(t *testing.T) {
 		joined(t)
 		for _, step := range []struct {
 			what       string
-			ran        time.Duration // ago
-			seen       time.Duration // ago; 0 leaves it as it is
+			ran        time.Duration // how long ago the hub ran
+			seen       time.Duration // how long ago the hub observed the cluster; 0: no change
 			offersToGo bool
 		}{
 			{what: "it was lost just now"},

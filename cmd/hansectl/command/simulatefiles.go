@@ -31,8 +31,9 @@ import (
 
 // fleetFiles has the objects in the files of plan, simulate, diff and render.
 type fleetFiles struct {
-	sources    map[hubv1.ObjectIdentity]string                     // file of each object
-	policies   map[hubv1.ObjectIdentity]*unstructured.Unstructured // clusters, placements and overrides, as written in the files
+	sources map[hubv1.ObjectIdentity]string // file of each object
+	// policies has the clusters, placements and override policies, as written in the files.
+	policies   map[hubv1.ObjectIdentity]*unstructured.Unstructured
 	clusters   []*hubv1.MemberCluster
 	placements []hubv1.PlacementObject
 	overrides  []hubv1.OverridePolicyObject
@@ -113,7 +114,7 @@ func (f *fleetFiles) add(ctx context.Context, u *unstructured.Unstructured) erro
 func into[T any](ctx context.Context, u *unstructured.Unstructured, list *[]T, typed T) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, typed, true); err != nil {
 		if invalid := validate(ctx, u); invalid != nil && !runtime.IsStrictDecodingError(err) {
-			return invalid // it names the field whose type is wrong
+			return invalid // this error names the field whose type is wrong
 		}
 		return err
 	}

@@ -196,7 +196,7 @@ func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdenti
 	}
 	object, err := h.template(ctx, c, id, version, binding)
 	unread := err != nil && inBundle(binding) != ""
-	if unread { // the binding says the rest
+	if unread { // the object of the bundle cannot be read, so only the binding is shown
 		h.warn(fmt.Sprintf("warning: %v\n", err))
 		object, err = view.Unread(binding), nil
 	}
@@ -236,7 +236,7 @@ func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdenti
 func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured.Unstructured, binding hubv1.BindingObject, members []hubv1.MemberCluster) (map[string]string, error) {
 	spec, id := binding.BindingSpec(), hubv1.ObjectOf(binding)
 	if object.GetUID() != spec.ObjectRef.UID {
-		return nil, nil // a new object of the same name: the hub has not sent it yet
+		return nil, nil // the user has created the object anew, and the hub has not sent it yet
 	}
 	object, err := atPreferred(ctx, c, object)
 	if object == nil || err != nil {
@@ -378,7 +378,8 @@ func (h *hub) readPlaced(ctx context.Context, c client.Client, id hubv1.ObjectId
 	if object == nil && err == nil {
 		return nil, h.noObject(ctx, c, id)
 	}
-	return nil, fmt.Errorf("%s is on no cluster: see hansectl status", id) // the user may lack the right to read the object
+	// The user may lack the right to read the object.
+	return nil, fmt.Errorf("%s is on no cluster: see hansectl status", id)
 }
 
 // surroundings reads the placements that may select objects of a namespace, and the labels of this namespace.

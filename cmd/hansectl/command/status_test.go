@@ -267,7 +267,7 @@ func TestStatusSaysWhetherAHubRuns(t *testing.T) {
 			err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
 				var err error
 				out, err = hansectl(t, append(status, "--as", "tenant", "--as-group", "system:authenticated")...)
-				return err == nil && asWanted(out), nil // the API server takes a moment to know its roles
+				return err == nil && asWanted(out), nil // the API server learns of new roles by a watch
 			})
 			if err != nil {
 				t.Errorf("%v: it says last\n%s", err, out)

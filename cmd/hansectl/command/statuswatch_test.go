@@ -93,7 +93,7 @@ func TestWatchShowsEachStatusOnce(t *testing.T) {
 func TestWatchEnds(t *testing.T) {
 	gone := fmt.Errorf("%w Widget web", errNoObject)
 	tests := map[string]struct {
-		looks   []error // nil: there is a status. The last one ends the context
+		looks   []error // errors of the reads; nil: a read succeeds. The last read ends the context
 		err     error
 		wantErr string
 		out     string

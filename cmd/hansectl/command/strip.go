@@ -101,7 +101,7 @@ func stripPage(ctx context.Context, hub client.Client, kind string, objects []me
 			patch := fmt.Sprintf(`[{"op":"test","path":"/metadata/finalizers/%d","value":%q},{"op":"remove","path":"/metadata/finalizers/%d"}]`, at, hubv1.WithdrawFinalizer, at)
 			err := hub.Patch(ctx, o, client.RawPatch(types.JSONPatchType, []byte(patch)))
 			if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
-				return nil // deleted, or its finalizers have changed: the next pass handles it
+				return nil // the object or its finalizers have changed: the next pass handles it
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", client.ObjectKeyFromObject(o), err)

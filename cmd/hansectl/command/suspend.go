@@ -24,8 +24,8 @@ type suspension struct {
 
 	scheduling, dispatching bool
 	clusters                []string
-	selector                string // a flag of suspend
-	selected                bool   // a flag of resume
+	selector                string // the flag --selector of suspend
+	selected                bool   // the flag --selector of resume
 }
 
 func newSuspend(h *hub) *cobra.Command {
@@ -155,7 +155,7 @@ func (s *suspension) run(ctx context.Context, object placementObject, name strin
 	}
 	policy := &object.PlacementSpec().Suspend
 	s.apply(policy, selector)
-	if err := existing(ctx, c, s.clusters, nil); s.on && err != nil { // it may join later
+	if err := existing(ctx, c, s.clusters, nil); s.on && err != nil { // only a warning, because the cluster may join later
 		s.hub.warn("warning: " + err.Error() + "\n")
 	}
 	if err := c.Patch(ctx, object, client.MergeFrom(before)); err != nil {

@@ -83,7 +83,7 @@ func (h *hub) unclaimed(ctx context.Context, c client.Client, views *memberview.
 			return nil
 		})
 	}
-	_ = asking.Wait() // each cluster has its own error
+	_ = asking.Wait() // never fails: errors are stored for each cluster
 	found.Copies = []view.UnclaimedCopy{}
 	for i, cluster := range clusters {
 		if errs[i] != nil {

@@ -47,7 +47,7 @@ func TestUninstallStopsTheHubThenTakesItsFinalizersOff(t *testing.T) {
 	})
 	running := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: "hanse-hub-1", Labels: labels}, Spec: pod}
 	apply(t, onHub, running)
-	whenever(t, func(ctx context.Context) error { // the Deployment's controller and the kubelet
+	whenever(t, func(ctx context.Context) error { // does the work of the Deployment's controller and the kubelet
 		var d appsv1.Deployment
 		if err := onHub.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubName}, &d); err != nil || *d.Spec.Replicas > 0 {
 			return fmt.Errorf("not yet: %w", err)

@@ -198,7 +198,8 @@ func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
 	if errors.Is(err, errTimeout) {
 		hint := "run it again to go on waiting"
 		if !u.abandon && mayBeLost {
-			if silence, err := u.hub.silence(ctx, hub); silence == nil && err == nil { // without a running hub no cluster was observed
+			// Without a running hub, nobody has observed the cluster, so it is not known to be lost.
+			if silence, err := u.hub.silence(ctx, hub); silence == nil && err == nil {
 				hint += ", or with --abandon to give up the copies on the member"
 			}
 		}

@@ -118,7 +118,7 @@ func TestPlanSimulateAndDiffNameTheSameChangedObjects(t *testing.T) {
 	shown(&simulation, "simulate")
 	got = nil
 	for _, o := range simulation.Objects {
-		got = append(got, effect{o.Object.Name, want[0].Changed, o.Lost}) // it does not look at content
+		got = append(got, effect{o.Object.Name, want[0].Changed, o.Lost}) // simulate does not compare contents
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("simulate (-want +got):\n%s", diff)
@@ -128,7 +128,7 @@ func TestPlanSimulateAndDiffNameTheSameChangedObjects(t *testing.T) {
 	for _, name := range []string{"other", "settings"} {
 		var compared view.Diff
 		shown(&compared, "diff", "configmap", name, "--token-file", token)
-		e := effect{name, nil, want[0].Lost} // it does not decide where the object goes
+		e := effect{name, nil, want[0].Lost} // diff does not decide where the object goes
 		for _, c := range compared.Clusters {
 			if c.Error != "" {
 				t.Errorf("%s: %s", c.Cluster, c.Error)

@@ -112,7 +112,7 @@ func Of(rendered chart.Rendered) (Rights, error) {
 // Write writes the values as YAML.
 func (r Rights) Write(w io.Writer, _ time.Time) {
 	text, err := yaml.Marshal(r.Values)
-	if err != nil { // of JSON types alone
+	if err != nil { // cannot fail: the values are JSON types
 		panic(err)
 	}
 	fmt.Fprintf(w, "# Chart %s %s: merge these values into the values of the chart hanse-member on each member.\n", view.Printable(r.Chart), view.Printable(r.Version))

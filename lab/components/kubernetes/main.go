@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	_ "time/tzdata" // time zones of CronJobs
+	_ "time/tzdata" // the time zones that CronJobs need
 
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
