@@ -65,8 +65,8 @@ func (u *user) readFleet(ctx context.Context, namespace string, whole bool, now 
 	return r.fleet, nil
 }
 
-// readBindings reads the bindings. It only counts the copies of objects of bundles, because these objects do not exist
-// on the hub.
+// readBindings reads the bindings. For an object of a bundle, it only counts the object's copies on each cluster,
+// because the object does not exist on the hub.
 func (r *fleetReader) readBindings(ctx context.Context) error {
 	r.fleet.Elsewhere = map[string]int{}
 	bundled := 0

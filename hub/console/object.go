@@ -352,7 +352,8 @@ func (r *objectReader) askMembers(ctx context.Context, body *objectBody, in *dec
 			parts.Go(func() { read(r.holders(named)) })
 		}
 	}
-	// Fields and differences are shown for a single cluster only, so one refuses the name for every cluster.
+	// Fields and differences are shown only for a single cluster. Therefore the function one returns an empty name for
+	// "*", which means all clusters.
 	one := func(named string) string { return strings.TrimPrefix(named, every) }
 	if in != nil {
 		part(one(body.Cluster), func(clusters []string) { body.Fields = r.fields(ctx, ask, in, clusters[0]) })

@@ -17,7 +17,8 @@ type operatorsBody struct {
 	view.Operators
 	Rows []operatorRow
 	Part part
-	// Only is "notready" if the page shows only clusters with an operator that is not ready.
+	// Only is "notready" if the page shows only clusters with an operator that is not ready. For any other value, the page
+	// shows all clusters.
 	Only string
 	Now  metav1.Time
 }

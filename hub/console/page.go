@@ -63,7 +63,8 @@ var links = []link{
 //go:embed templates
 var sources embed.FS
 
-// templates has the template of each page, by name. Each of them includes the frame.
+// templates has the template of each page, by name. Each of them includes the frame, which is the part that all pages
+// share.
 var templates = parse("signin", "fault", "onward", "fleet",
 	"rollouts", "rollout", "rolloutobject", "operators", "whatif",
 	"choose", "matrix", "object", "cluster",
@@ -78,8 +79,8 @@ func parse(names ...string) map[string]*template.Template {
 	return out
 }
 
-// functions are the functions that templates may call. They take the current time as an argument, because templates are
-// parsed only once.
+// functions are the functions that templates may call. A function that needs the current time takes it as an argument,
+// because templates are parsed only once.
 var functions = template.FuncMap{
 	"ago":              ago,
 	"plain":            plain,
@@ -102,8 +103,8 @@ const longestText = 2000
 // plain returns a text of an object without characters that do not print, cut to longestText characters.
 func plain(text string) string { return view.Printable(hubv1.CutMessage(text, longestText)) }
 
-// ago returns the time since t in words, such as 5m or 3d. It is empty if t is not known. A script updates it on an
-// open page.
+// ago returns the time since t in words, such as 5m or 3d. The text is empty if t is not known. A script updates the
+// text on an open page.
 func ago(t *metav1.Time, now time.Time) template.HTML {
 	if t.IsZero() {
 		return ""

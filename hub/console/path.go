@@ -56,7 +56,7 @@ func objectPath(id hubv1.ObjectIdentity, namespace string) string {
 // problemPath returns the path of the page with the details of a problem: the cluster, the object, or the objects of
 // the placement. It is empty if there is no such page.
 func problemPath(p view.Problem, namespace string) string {
-	// MatrixQuery names placements in the same way.
+	// The parameter "placement" of the page /objects has the same form as p.Of, such as "Placement NAMESPACE/NAME".
 	if strings.HasPrefix(p.Of, "Placement ") || strings.HasPrefix(p.Of, "ClusterPlacement ") {
 		return pathOf("/objects", "placement", p.Of, "namespace", namespace)
 	}

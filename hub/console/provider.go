@@ -68,7 +68,7 @@ func (o OIDC) Validate() error {
 	return nil
 }
 
-// at returns the address for browsers of a path of the console.
+// at returns the URL with which browsers reach a path of the console.
 func (o OIDC) at(path string) string { return strings.TrimRight(o.ConsoleURL, "/") + path }
 
 // provider sends requests to the identity provider. It reads the provider's discovery document with the first sign-in.

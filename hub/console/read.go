@@ -143,8 +143,8 @@ func (u *user) eachBundle(ctx context.Context, namespace string, visit func(hubv
 	return nil
 }
 
-// kindOf returns the kind namespaced, such as Placement, for an object with a namespace. For an object without a
-// namespace, it returns the cluster-scoped kind, such as ClusterPlacement.
+// kindOf returns the kind of an object. If the object has a namespace, this is the argument `namespaced`, such as
+// Placement. Otherwise it is the cluster-scoped kind, such as ClusterPlacement.
 func kindOf(o metav1.Object, namespaced string) string {
 	if o.GetNamespace() == "" {
 		return "Cluster" + namespaced

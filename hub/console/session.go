@@ -28,7 +28,7 @@ const (
 	// cookiesLast is how much longer than the session the browser keeps the cookies. A page can then say that the session
 	// has ended.
 	cookiesLast = time.Hour
-	// sessionPurpose is the purpose from which the key for sessions is derived, see seal.
+	// sessionPurpose is the purpose from which the function sealer derives the key for sessions.
 	sessionPurpose = "hanse console session v1"
 )
 

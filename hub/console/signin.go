@@ -165,8 +165,8 @@ var signatures = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
 
-// endOf returns the expiry in a JSON Web Token, but at most latest. Without an expiry it returns latest. The signature
-// is not checked, because the API server checks the token with each request.
+// endOf returns the expiry in a JSON Web Token, but no time after `latest`. For a token without an expiry, it returns
+// `latest`. The signature is not checked, because the API server checks the token with each request.
 func endOf(token string, latest time.Time) time.Time {
 	parsed, err := jwt.ParseSigned(token, signatures)
 	if err != nil {

@@ -42,7 +42,7 @@ func (u *user) may(ctx context.Context, right authorizationv1.ResourceAttributes
 	return review.Status.Allowed, nil
 }
 
-// must returns an error if the user lacks the right to one of the verbs on an object.
+// must returns an error unless the user has the right to every one of the verbs on an object.
 func (u *user) must(ctx context.Context, on authorizationv1.ResourceAttributes, verbs ...string) error {
 	for _, verb := range verbs {
 		on.Verb = verb
@@ -141,8 +141,8 @@ func (u *user) annotate(ctx context.Context, object client.Object, change func(m
 	return nil
 }
 
-// steer returns an action on the rollouts of a placement. The user needs the right to verb and to patch on the
-// placement. If stale is true, the action accepts also the form of an outdated page.
+// steer returns an action on the rollouts of a placement. The user needs two rights on the placement: the custom verb
+// in the argument `verb`, and patch. If stale is true, the action also accepts the form of an outdated page.
 func steer(verb string, stale bool, request func(rollout.Steering, url.Values) (func(map[string]string), error)) func(context.Context, *visit) (string, error) {
 	return func(ctx context.Context, v *visit) (string, error) {
 		namespace, name := v.PostForm.Get("namespace"), v.PostForm.Get("name")

@@ -187,8 +187,8 @@ func (b *whatIfBody) answer(ctx context.Context, v *visit) error {
 	return nil
 }
 
-// changed returns the fleet with the changes in the form, and a text for each change. It assumes that a lost cluster
-// stays unreachable for longer than any placement waits.
+// changed returns the fleet with the changes in the form, and a text for each change. The form may say that a cluster
+// or region is lost. Such a cluster is assumed to stay unreachable for longer than any placement waits.
 func (v *visit) changed(ctx context.Context, before decide.Fleet, pasted []client.Object) (after decide.Fleet, changes []string, err error) {
 	after = before
 	for _, o := range pasted {

@@ -18,7 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// revokeTries is the maximum number of attempts to revoke the hub's token on a leaving cluster.
+// revokeTries is the maximum number of attempts to revoke the hub's token on a leaving cluster, whose MemberCluster is
+// being deleted.
 const revokeTries = 3
 
 // Tokens issues and revokes tokens of the hub's ServiceAccount on one cluster.
@@ -153,9 +154,9 @@ func (r *Reconciler) store(ctx context.Context, run *run, token string) error {
 	return nil
 }
 
-// revokeLast revokes the hub's token on a leaving cluster, as the hub's last request to this cluster. over is false
-// while the request is running. If the cluster does not answer or refuses, the deletion of the MemberCluster goes on.
-// An event and the Secret on the hub then say that the token is still valid.
+// revokeLast revokes the hub's token on a leaving cluster, whose MemberCluster is being deleted. This is the hub's last
+// request to the cluster. over is false while the request is running. If the cluster does not answer or refuses, the
+// deletion of the MemberCluster goes on. An event and the Secret on the hub then say that the token is still valid.
 func (r *Reconciler) revokeLast(ctx context.Context, run *run) (over bool, result ctrl.Result, err error) {
 	if run.cluster.Spec.Leave.Credentials != hubv1.CredentialsRevoke || r.tokens == nil || run.secret == nil ||
 		run.secret.Annotations[hubv1.CredentialsRevokedAnnotation] != "" {

@@ -55,9 +55,9 @@ func newErrands(now func() time.Time, changed func(string)) *errands {
 	return &errands{now: now, changed: changed, slots: make(chan struct{}, errandsAtOnce), last: map[string]*errand{}}
 }
 
-// do starts the errand that `what` names, unless this errand is running, is done, or waits for its next try. It returns
-// the errand's state at once. A cluster has only one running errand: another one starts in a call of do after the first
-// has ended.
+// do starts the errand (a request to a member) that `what` names, unless this errand is running, is done, or waits for
+// its next try. It returns the errand's state at once. A cluster has only one running errand. If another errand of the
+// cluster is running, do starts nothing and returns the zero state.
 func (e *errands) do(ctx context.Context, cluster, what string, work func(context.Context) (token string, err error)) errandState {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -110,7 +110,7 @@ func (e *errands) failedLocked(t *errand, err error) {
 	t.due = e.now().Add(min(errandFirstTry<<min(t.failures-1, 10), pace.LongestSlowRetry))
 }
 
-// fail marks the last errand of a cluster as failed, because the hub could not use its result.
+// fail marks the last errand (a request to a member) of a cluster as failed, because the hub could not use its result.
 func (e *errands) fail(cluster string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -119,7 +119,7 @@ func (e *errands) fail(cluster string, err error) {
 	}
 }
 
-// forget drops what is known about a cluster's errands.
+// forget deletes the state of the last errand (a request to a member) of a cluster.
 func (e *errands) forget(cluster string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

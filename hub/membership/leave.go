@@ -75,7 +75,8 @@ func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error)
 	return ctrl.Result{}, client.IgnoreNotFound(r.patchFinalizers(ctx, run))
 }
 
-// left has the number of bindings that still name a leaving cluster, and one object of these bindings as an example.
+// left has the number of bindings that still name a leaving cluster (whose MemberCluster is being deleted), and one
+// object of these bindings as an example.
 type left struct {
 	count   int
 	example string // the first object whose withdrawal is blocked, or else the first object
@@ -179,7 +180,7 @@ func sayWhatIsLeft(c *hubv1.MemberCluster, l left, now time.Time) {
 }
 
 // wayOut returns the advice for a cluster that answers, but on which the withdrawal of an object is blocked. It is
-// empty if no withdrawal is blocked.
+// empty if no withdrawal is blocked, or if the MemberCluster already has the advised setting.
 func wayOut(c *hubv1.MemberCluster, l left) string {
 	if l.heldUp == "" || c.Spec.Leave.WhenUnreachable == hubv1.UnreachableAbandon {
 		return ""

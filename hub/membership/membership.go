@@ -1,9 +1,10 @@
 // Package membership makes a link (a connection to a member) from each MemberCluster and its Secret, and writes the
 // state of the link into the status.
 //
-// The package decides which MemberCluster represents a cluster, in which region and zones the cluster is, and when the
-// finalizer of a deleted MemberCluster is removed. Package member/connect makes the connections. The packages
-// hub/schedule and hub/dispatch withdraw the objects of a leaving cluster, and membership waits for them.
+// If several MemberClusters refer to the same cluster, the package decides which one represents it. It also decides in
+// which region and zones the cluster is, and when the finalizer of a deleted MemberCluster is removed. Package
+// member/connect makes the connections. The packages hub/schedule and hub/dispatch withdraw the objects of a cluster
+// whose MemberCluster is being deleted, and membership waits for them.
 //
 //   - Only one MemberCluster represents a cluster: the one that has the cluster's ID in its status. If two have the ID,
 //     it is the older one.
@@ -108,8 +109,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Wake queues a cluster, because its link has changed, or because it is new in this replica's shard. Before the
-// controller runs, Wake does nothing: the controller queues every cluster when it starts.
+// Wake queues a cluster, because its link (the hub's connection to it) has changed, or because it is new in this
+// replica's shard. Before the controller runs, Wake does nothing: the controller queues every cluster when it starts.
 func (r *Reconciler) Wake(cluster string) {
 	if queue := r.queue.Load(); queue != nil {
 		(*queue).Add(request(cluster))
@@ -158,9 +159,10 @@ type run struct {
 	stored     credential.Credential
 	secret     *corev1.Secret // nil if there is no Secret
 	// settled is true if an earlier step has set the condition Ready, or if the cluster has left this replica's shard.
-	// Later steps then do not read the state of the link.
+	// Later steps then do not read the state of the link to the cluster.
 	settled bool
-	// state is the state of the link, which the step observe sets. It is nil if there is no link.
+	// state is the state of the link (the connection to the cluster). The step observe sets it. It is nil if there is no
+	// link.
 	state *member.LinkState
 	// released is true if the finalizer has been removed. The MemberCluster may then be deleted already.
 	released bool

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// record has data about one MemberCluster that only this replica's memory has, and not the status.
+// record has data about one MemberCluster that is only in the memory of this replica, and not in the status.
 type record struct {
-	// refused is set if another MemberCluster represents the same cluster. The hub then does not connect to the cluster
-	// again.
+	// refused is set if another MemberCluster represents the same cluster and therefore uses it. The hub then does not
+	// connect to the cluster again for this MemberCluster.
 	refused refused
 	// capacityWritten and observedWritten are the times at which capacity and lastObservedTime were last written to the
 	// status.
 	capacityWritten, observedWritten time.Time
 }
 
-// refused records that another MemberCluster represents the cluster of a MemberCluster's kubeconfig. It is not in the
-// status, because a clusterID in the status never changes. This MemberCluster may get the kubeconfig of another cluster
-// later.
+// refused records that another MemberCluster represents the cluster of this MemberCluster's kubeconfig. The clusterID
+// of this cluster is not written to the status, where it could never change. This MemberCluster may get the kubeconfig
+// of another cluster later.
 type refused struct {
 	clusterID  string
 	kubeconfig [sha256.Size]byte

@@ -32,7 +32,7 @@ func (r *Reconciler) setRefused(cluster string, f refused) {
 }
 
 // refuseKnownRival sets Ready to False and does not connect, if this replica already knows that another MemberCluster
-// represents the cluster.
+// represents (and uses) the same cluster.
 func (r *Reconciler) refuseKnownRival(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled {
 		return ctrl.Result{}, nil

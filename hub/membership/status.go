@@ -20,7 +20,7 @@ import (
 // longestMessage limits the message of a condition, in characters.
 const longestMessage = 4096
 
-// observed copies the state of the link to a cluster into the status of its MemberCluster.
+// observed copies the state of the link (the hub's connection to a cluster) into the status of its MemberCluster.
 func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 	c.Status.ObservedGeneration = c.Generation
 	// Before the end of the first connection attempt, the state of the link is not known. The conditions then stay as they

@@ -14,8 +14,8 @@ import (
 )
 
 // taint sets the hub's own taints of the cluster according to the condition Ready. Until the first connection attempt
-// has ended, the taints do not change. Therefore they keep their times after a restart, or after another replica has
-// taken over the cluster.
+// has ended, the taints do not change. Therefore the taints keep their timeAdded after a restart, or after another
+// replica has taken over the cluster.
 func (r *Reconciler) taint(_ context.Context, run *run) (ctrl.Result, error) {
 	if !run.settled && (run.state == nil || run.state.Ready == metav1.ConditionUnknown) {
 		return ctrl.Result{}, nil

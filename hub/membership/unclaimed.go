@@ -41,7 +41,8 @@ func (r *Reconciler) CountUnclaimed(members func() map[string]WatchedCopies) *Un
 	return u
 }
 
-// of returns the number of unclaimed copies on a member. It returns false if they have not been counted yet.
+// of returns the number of unclaimed copies on a member, which are the copies that no binding names. It returns false
+// if they have not been counted yet.
 func (u *Unclaimed) of(cluster string) (int, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -68,7 +69,8 @@ func (u *Unclaimed) Start(ctx context.Context) error {
 	}
 }
 
-// count counts the unclaimed copies on every member once. If the bindings cannot be read, the numbers do not change.
+// count counts the unclaimed copies (which no binding names) on every member once. If the bindings cannot be read, the
+// numbers do not change.
 func (u *Unclaimed) count(ctx context.Context) error {
 	now := map[string]int{}
 	for cluster, held := range u.members() {

@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/rights"
 )
 
-// who is the user of a request.
+// who is the user that has sent a request.
 type who struct {
 	name  string
 	info  authenticationv1.UserInfo
@@ -83,8 +83,8 @@ func needsView(q *question) error {
 	return apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb view on the MemberCluster%s", q.who.name, roleIn(q.namespace)))
 }
 
-// roleIn returns a text that names the ClusterRole with which a user may view the objects of a namespace. It is empty
-// without a namespace.
+// roleIn returns a text that names the ClusterRole with which a user may view the objects of a namespace. If namespace
+// is empty, the text is empty, too.
 func roleIn(namespace string) string {
 	if namespace == "" {
 		return ""
@@ -103,8 +103,8 @@ type placed struct {
 // longestName is the maximum length of a name that an API server accepts.
 const longestName = 253
 
-// find returns the hub object, if the user may get it and its binding names the requested member. Otherwise the error
-// is the same as for a missing object, so that it does not reveal whether the object exists.
+// find returns the hub object, if the user may get the object and its binding names the requested member. Otherwise
+// find returns the same error as for a missing object. The error therefore does not reveal whether the object exists.
 func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) {
 	p := placed{id: o.identity()}
 	if err := checkName(o); err != nil {
@@ -171,7 +171,8 @@ func checkNamespace(namespace string) error {
 	return nil
 }
 
-// checkSegment returns an error for a text that cannot be one segment of a path. field is the field of the request.
+// checkSegment returns an error if a text cannot be one segment of a path. field is the name of the request's field
+// with this text.
 func checkSegment(field, text string) error {
 	if faults := pathcontent.IsPathSegmentName(text); len(faults) > 0 {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s %.64q is not valid: it %s", field, text, faults[0]))

@@ -15,7 +15,7 @@ import (
 )
 
 // adopt handles an AdoptRequest. It adopts an object of a member, which means that Hanse takes the object over as a
-// copy. Without a UID in the request, it only returns the changes that adoption would make.
+// copy. If the request has no UID, adopt changes nothing, and only returns the changes that adoption would make.
 func (v *View) adopt(ctx context.Context, q *question) (any, error) {
 	var in AdoptRequest
 	if err := q.read(&in); err != nil {

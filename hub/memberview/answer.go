@@ -140,8 +140,8 @@ func peer(r *http.Request) string {
 	return host
 }
 
-// accounts returns the namespace of a ServiceAccount as a slots.Party, so that all ServiceAccounts of a namespace share
-// a limit. It returns nothing for any other user.
+// accounts returns the slots.Party of a ServiceAccount: its namespace, and the maximum number of concurrent requests of
+// all ServiceAccounts in this namespace. The result is nil for any other user.
 func accounts(w who) []slots.Party {
 	namespace, _, err := serviceaccount.SplitUsername(w.name)
 	if err != nil {
@@ -175,9 +175,9 @@ func (v *View) memberSlot(ctx context.Context, of *slots.Slots, q *question, obj
 	return nil
 }
 
-// member returns the member, after it has waited until a request about the given objects may be sent. Several limits
-// apply to concurrent requests; a slow request also counts against the limit of slow requests. The request counts until
-// its answer is written.
+// member returns the member, after it has waited until a request about the given objects may be sent. The number of
+// concurrent requests is limited. slow is true for a request that sends many requests to the member. Such a request
+// also counts against a second limit. A request counts until its answer is written.
 func (v *View) member(ctx context.Context, q *question, slow bool, objects ...placed) (Member, error) {
 	if err := v.memberSlot(ctx, v.members.get(q.cluster), q, objects...); err != nil {
 		return nil, err
@@ -205,7 +205,8 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the request has not arrived whole within %s", readWithin))
 	}
-	// A later read only detects that the sender has closed the connection. It needs no timeout.
+	// The body is complete, so that the timeout ends here. After the body, the server reads only to detect that the sender
+	// has closed the connection.
 	if err := connection.SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("lifting the bound of how long a request may take to arrive: %w", err)
 	}
@@ -289,8 +290,8 @@ func (q *question) read(into any) error {
 	return nil
 }
 
-// takeSlot waits up to waitForSlot until the parties are below their limits of concurrent requests. The caller calls
-// free after the request.
+// takeSlot waits up to waitForSlot until all parties (such as a user and a namespace) are below their limits of
+// concurrent requests. The caller calls free after the request.
 func takeSlot(ctx context.Context, of *slots.Slots, parties ...slots.Party) (free func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, waitForSlot)
 	defer cancel()
@@ -325,8 +326,8 @@ func (s *heldByUser) take(user string) (free func(), err error) {
 	}, nil
 }
 
-// slotsByName has the limits of concurrent requests for each member. It gets an entry only for a member that this
-// replica serves, and only for a user who may view the member. Therefore users cannot fill it with invented names.
+// slotsByName has the limits of concurrent requests for each member. A member is added only if this replica serves the
+// member, and if the user of the request may view it. Therefore users cannot fill the map with invented names.
 type slotsByName struct {
 	mu sync.Mutex
 	of map[string]*slots.Slots

@@ -42,8 +42,8 @@ func noCopy(id hubv1.ObjectIdentity, cluster string) *Reason {
 }
 
 // belonging finds the copy of a hub object, and the objects that controllers made for this copy. The user needs the
-// right to get the hub object, and the given right in its namespace. b is nil if the member has no copy; refused then
-// says so.
+// right to get the hub object, and the given right in its namespace. If the member has no copy, b is nil, and refused
+// has the reason.
 func (v *View) belonging(ctx context.Context, q *question, o Object, right authorizationv1.ResourceAttributes) (b *belongings, refused *Reason, err error) {
 	p, err := v.find(ctx, q, o)
 	if err != nil {
@@ -149,7 +149,8 @@ func (v *View) logs(ctx context.Context, q *question) (any, error) {
 }
 
 // containers returns the logs to read. If only is set, these are the logs of the container with this name in each pod;
-// otherwise, the logs of all containers.
+// otherwise, the logs of all containers. If the copy itself is a pod and only is empty, the member chooses the pod's
+// only container. notes say which logs are left out, or why there are none.
 func (b *belongings) containers(only string) (out []member.LogIntent, notes []string) {
 	add := func(pod string, names []string) {
 		for _, name := range names {

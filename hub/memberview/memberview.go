@@ -91,8 +91,8 @@ func MembersOf(fleet member.Fleet) func(cluster string) (Member, error) {
 type Epochs interface {
 	// Current returns the epochs as this process has last read them.
 	Current() source.Epochs
-	// Confirm returns the epochs from an uncached read. It may return those of an earlier read, if that read also found
-	// that e is not an epoch of this hub.
+	// Confirm returns the epochs from an uncached read. If an earlier uncached read already found that e is not an epoch
+	// of this hub, Confirm may return the epochs from that read.
 	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
 }
 
@@ -104,7 +104,7 @@ type Options struct {
 	// HubObject returns the hub object of a binding, with the versions in which clusters may get it. The last argument is
 	// the object, or nil if the caller has not read it.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
-	// Mapper maps the kinds that the hub serves.
+	// Mapper maps each kind that the hub serves to its resource.
 	Mapper meta.RESTMapper
 	// Members returns a member that this replica serves. The error is member.ErrNotConnected if the hub is not connected
 	// to the member.

@@ -160,16 +160,16 @@ func (n *namespaceFacts) namedClusters() map[string]bool {
 	return out
 }
 
-// inScope reports whether a policy may select objects of the namespace n. namespace is the policy's own namespace, and
-// selected its namespace selector. For an invalid selector, the result is false.
+// inScope reports whether a policy may select objects of the namespace n.name. namespace is the policy's own namespace,
+// and selected is the policy's namespace selector. For an invalid selector, the result is false.
 func (n *namespaceFacts) inScope(namespace string, selected *metav1.LabelSelector) bool {
 	somewhere := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectIdentity{Namespace: n.name}, NamespaceLabels: n.labels}
 	in, err := hubv1.InScope(namespace, selected, somewhere)
 	return in && err == nil
 }
 
-// selector returns a selector for namespace n alone. In the answer, it replaces the selector of a policy, which may
-// name other namespaces.
+// selector returns a namespace selector that selects the namespace n.name and names no other namespace. In the answer,
+// it replaces the selector of a policy, which may name other namespaces.
 func (n *namespaceFacts) selector() *metav1.LabelSelector {
 	if hubv1.IsSystemNamespace(n.name) { // the empty selector excludes system namespaces
 		return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: n.name}}
@@ -178,8 +178,8 @@ func (n *namespaceFacts) selector() *metav1.LabelSelector {
 }
 
 // reads compares the kinds that the selectors select with the user's rights. some is true if the user may get the
-// objects of at least one selected kind, and all if of every selected kind. A selector for all kinds of a group counts
-// as readable if the user may get one kind of this group.
+// objects of at least one selected kind. all is true if the user may get the objects of every selected kind. A selector
+// for all kinds of a group counts as readable if the user may get one kind of this group.
 func (n *namespaceFacts) reads(selectors []hubv1.ResourceSelector) (some, all bool) {
 	all = true
 	for _, s := range selectors {
@@ -203,7 +203,7 @@ func identityOf(o metav1.Object) metav1.ObjectMeta {
 	}
 }
 
-// factReads has the data of clusters that policies read. Its first key is the name of the data, such as labels. Its
+// factReads says which data of clusters the policies read. The first key is the name of the data, such as labels. The
 // second key is the key within the data, such as the name of a label. The second key "" means that policies read all
 // keys.
 type factReads map[string]map[string]bool
@@ -243,7 +243,7 @@ func (r factReads) addPlacement(spec *hubv1.PlacementSpec) {
 	}
 }
 
-// has reports whether a policy reads this key of the cluster data with the name fact.
+// has reports whether a policy reads the given key of the given data of a cluster, such as one label.
 func (r factReads) has(fact, key string) bool { return r[fact][key] || r[fact][""] }
 
 // of returns a cluster with only the data that the user may see. It leaves out data that no policy reads, the

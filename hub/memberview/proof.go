@@ -80,7 +80,8 @@ func (p *Proof) Token() (string, error) {
 	return proofPrefix + encode(payload) + "." + encode(ed25519.Sign(p.key, signed(payload))), nil
 }
 
-// signed returns the text to sign. Because of its prefix, the signature is not valid for any other purpose.
+// signed returns the text to sign. The text begins with a prefix, so that the signature is not valid for any other
+// purpose.
 func signed(payload []byte) []byte { return append([]byte(ProofSigner+"\n"), payload...) }
 
 // identifyByProof returns the author of the CertificateSigningRequest that a proof names, if the signature of the proof

@@ -23,14 +23,15 @@ import (
 )
 
 const (
-	// mostUnclaimed is the maximum number of listed copies. mostPruned is the maximum number of copies in one
-	// PruneRequest.
+	// mostUnclaimed is the maximum number of copies in the answer to one UnclaimedRequest. mostPruned is the maximum
+	// number of copies in one PruneRequest.
 	mostUnclaimed = 5000
 	mostPruned    = 25
 	// workWithin is the timeout of all requests to the member for one request of a user. The time that is left until
 	// answerWithin is for sending the answer.
 	workWithin = 15 * time.Second
-	// mostReviews is the maximum number of access reviews that find the kinds which the user may list.
+	// mostReviews is the maximum number of access reviews for one request, by which the hub finds the kinds that the user
+	// may list. Beyond this number, the user counts as a user without the right.
 	mostReviews = 200
 )
 
@@ -96,7 +97,8 @@ func (v *View) sortForRemoval(copies []member.Copy) {
 }
 
 // removalOf returns whether Prune deletes a copy, or orphans it (the object stays without the hub's labels and
-// annotations). An adopted copy is always orphaned. Other copies get the default for copies of a deleted hub object.
+// annotations). An adopted copy is always orphaned. Other copies get the default of their kind: most kinds are deleted,
+// and kinds such as Namespace are orphaned.
 func removalOf(id hubv1.ObjectIdentity, adopted bool) hubv1.RemovalPolicy {
 	policy, _ := placement.DefaultRemoval(id.GroupKind(), hubv1.DeletionPolicy{})
 	if adopted {
@@ -106,7 +108,7 @@ func removalOf(id hubv1.ObjectIdentity, adopted bool) hubv1.RemovalPolicy {
 }
 
 // claims reads the binding of an object. bound is true if the object has a binding. claimed is true if this binding
-// names the cluster, in any state.
+// names the cluster, even if only to remove the copy there.
 func claims(ctx context.Context, bindings client.Reader, id hubv1.ObjectIdentity, cluster string) (bound, claimed bool, err error) {
 	b := hubv1.NewBinding(id.BindingKey())
 	if err := bindings.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy); err != nil {
@@ -204,8 +206,8 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 	return outcomeOf(&o), o.Message
 }
 
-// describeHubObject sets the UID and generation of the hub object in the intent. If the hub has no such object, or may
-// not read it, the generation is the highest possible one. No copy then counts as newer than the hub object.
+// describeHubObject sets the UID and generation of the hub object in the intent. If the object does not exist, or if
+// the hub has no right to read it, the generation is math.MaxInt64. No copy then counts as newer than the hub object.
 func (v *View) describeHubObject(ctx context.Context, in *member.PruneIntent) error {
 	in.Source.Mark.Generation = math.MaxInt64
 	object := &metav1.PartialObjectMetadata{}
@@ -284,8 +286,8 @@ func (l *listRights) ask(ctx context.Context, what authorizationv1.ResourceAttri
 	return allowed, err
 }
 
-// resource returns the resource of a kind on the hub. If the hub does not serve the kind, it returns the wildcard for
-// all resources of the kind's group. The user then needs the right to list all of them.
+// resource returns the resource of a kind on the hub. If the hub does not serve the kind, the result is the wildcard
+// for all resources of the kind's API group. The user then needs the right to list all resources of this group.
 func (l *listRights) resource(kind schema.GroupKind) (schema.GroupVersionResource, error) {
 	if known, asked := l.resources[kind]; asked {
 		return known, nil

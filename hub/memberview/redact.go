@@ -8,9 +8,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// These texts replace the values of a Secret. If the hub would write the Secret, a diff has different texts before and
-// after this write, even for a value that stays the same. With equal texts, a user who guesses a value would learn that
-// the guess is right.
+// These texts replace the values of a Secret. In a diff, a value gets redactedBefore in the Secret before the hub's
+// write, and redactedAfter in the Secret after it. The texts differ even if the write does not change the value. With
+// equal texts, a user who guesses a value would learn that the guess is right.
 const (
 	redacted       = "***"
 	redactedBefore = "*** (before)"
@@ -63,7 +63,8 @@ func redactMaps(before, after *unstructured.Unstructured, path []string, inSync 
 	}
 }
 
-// values returns the map at a path of the object. If the field has another type, it removes the field and returns nil.
+// values returns the map at a path of the object, such as the map in the field data. If the field is not a map, values
+// removes the field and returns nil.
 func values(obj *unstructured.Unstructured, path []string) map[string]any {
 	if obj == nil {
 		return nil

@@ -264,7 +264,7 @@ type ListRequest struct {
 // ListAnswer has the listed objects, as table rows or as whole objects.
 type ListAnswer struct {
 	member.Listed
-	// NotServed is true if the member does not serve the kind in this version.
+	// NotServed is true if the member has answered that it does not serve the kind. The list is then empty.
 	NotServed bool `json:"notServed,omitempty"`
 }
 
@@ -276,8 +276,8 @@ type EventsRequest struct {
 // EventsAnswer has the newest events, in the order from old to new.
 type EventsAnswer struct {
 	Events []member.Event `json:"events,omitempty"`
-	// More is true if the answer is incomplete: the member has more events, or controllers made more objects for the copy
-	// than were read.
+	// More is true if the answer is incomplete. Either the member has more events, or controllers made more objects for
+	// the copy than the hub reads.
 	More bool `json:"more,omitempty"`
 	// Notes name the kinds whose objects could not be read.
 	Notes []string `json:"notes,omitempty"`
@@ -318,7 +318,7 @@ type ContainerLog struct {
 	Pod       string `json:"pod"`
 	Container string `json:"container,omitempty"`
 	Text      string `json:"text,omitempty"`
-	// Cut is true if the log is larger than an answer may be, so that lines are missing.
+	// Cut is true if the log was longer than the size limit of a log, so that lines are missing.
 	Cut bool `json:"cut,omitempty"`
 	// Error says why the log could not be read. It is empty if the log was read.
 	Error string `json:"error,omitempty"`

@@ -64,7 +64,7 @@ type world struct {
 	*testing.T
 	ns      string
 	members map[string]*fakeMember
-	// replicas has, for a cluster of each replica, the server of the replica that serves the cluster.
+	// replicas maps one cluster of each replica to the server of the replica.
 	replicas map[string]*memberview.Server
 	// intent returns the write that the hub would make to the copy of an object.
 	intent func(object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error)
@@ -221,7 +221,7 @@ var (
 	viewHere = []rbacv1.PolicyRule{{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, ResourceNames: []string{here}, Verbs: []string{"view"}}}
 )
 
-// ask sends a request, as hansectl does, to the replica that serves the cluster of the constant here.
+// ask sends a request, as hansectl does, to the first replica, which serves the cluster here.
 func (w *world) ask(token, cluster, what string, in, out any) error {
 	w.Helper()
 	body, err := json.Marshal(in)
@@ -229,7 +229,7 @@ func (w *world) ask(token, cluster, what string, in, out any) error {
 	return w.send(w.replicas[here].Annotations()[memberview.CertificateAnnotation], token, cluster, what, body, out)
 }
 
-// askIn sends a request about objects of one namespace.
+// askIn sends a request about objects of one namespace to the first replica.
 func (w *world) askIn(token, cluster, what, namespace string, in, out any) error {
 	w.Helper()
 	body, err := json.Marshal(in)

@@ -22,8 +22,8 @@ type acceptance struct {
 	scalePath        func(schema.GroupKind) string // path of the replicas in the kind's scale subresource, for messages
 }
 
-// condition returns the condition Accepted. known is false while the hub has not yet tried to list each selected kind
-// once; the condition is then not used.
+// condition returns the condition Accepted. known is false until the hub has tried to list each selected kind once.
+// While known is false, the caller does not use the condition.
 func (a acceptance) condition() (c metav1.Condition, known bool) {
 	spec := a.policy.PlacementSpec()
 	if err := plan.CheckPlacement(a.policy); err != nil {

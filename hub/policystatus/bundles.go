@@ -130,7 +130,8 @@ type bundled struct {
 	binding    hubv1.BindingObject
 }
 
-// follows reports whether a placement selects the object and decides about it.
+// follows reports whether the object follows a placement, which means that a placement selects the object and decides
+// about it.
 func (o bundled) follows() bool {
 	return o.binding != nil && o.binding.BindingSpec().PlacementRef != nil
 }
@@ -149,9 +150,10 @@ func (o bundled) isCurrent() bool {
 	})
 }
 
-// worstOf merges one condition of the bindings of all objects. The result is False if one object has False, and Unknown
-// if no object follows a placement. Otherwise it is Unknown if an object has Unknown or no current report, and False if
-// some objects follow no placement. If none of these is the case, it is True with the reason good.
+// worstOf merges one condition of the bindings of all objects. An object follows a placement if the placement decides
+// about it. The result is False if one object has False, and Unknown if no object follows a placement. Otherwise it is
+// Unknown if an object has Unknown or no current report, and False if some objects follow no placement. If none of
+// these is the case, it is True, and its reason is the argument `good`.
 func worstOf(conditionType, good string, objects []bundled) metav1.Condition {
 	var failed, unknown, unplaced []string
 	var why, whyUnknown string

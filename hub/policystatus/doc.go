@@ -1,7 +1,7 @@
 // Package policystatus writes the status of each policy. For a placement, it counts the objects that follow the
-// placement, by state. For an override policy, it counts the objects and clusters that each rule selects. It also
-// writes the status of bundles and operators, except for the parts that hub/bundles writes. In MemberClusters, it
-// writes status.operators.
+// placement (for which this placement decides), by state. For an override policy, it counts the objects and clusters
+// that each rule selects. It also writes the status of bundles and operators, except for the parts that hub/bundles
+// writes. In MemberClusters, it writes status.operators.
 //
 // The package computes statuses from the bindings. It decides nothing about copies and sends no request to members. It
 // writes a status only if the status has changed.

@@ -181,7 +181,7 @@ func conflicted(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObjec
 }
 
 // objects returns a message about the objects of which a copy was not written because of the policy. It considers only
-// rows of bindings with one of the given reasons. It is empty if there are no such objects.
+// rows of bindings with one of the given reasons. If there are no such objects, the message is empty.
 func objects(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, reasons ...string) string {
 	ref := overrides.RefOf(policy).String()
 	var named []string
@@ -204,8 +204,8 @@ func objects(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, 
 	return cut(someOf(named, len(selected)) + "; " + message)
 }
 
-// names reports whether a message contains the policy's name ref as a whole. A longer name that only begins with ref
-// does not count.
+// names reports whether a message contains ref, the policy's name, as a whole name. A longer name that only begins with
+// ref does not count.
 func names(message, ref string) bool {
 	for {
 		i := strings.Index(message, ref)

@@ -160,8 +160,9 @@ func fold(status *hubv1.PlacementStatus, generation int64, of selected) {
 	set(&status.Conditions, generation, conditions[hubv1.ConditionHealthy].condition(hubv1.ConditionHealthy, hubv1.ReasonHealthyEverywhere))
 }
 
-// scheduled adds to the condition Scheduled how many selected objects follow another placement, and whether the
-// placement suspends scheduling. following is the number of objects that follow this placement.
+// scheduled adds to the condition Scheduled how many selected objects follow another placement (which decides about
+// them instead), and whether the placement suspends scheduling. following is the number of objects that follow this
+// placement.
 func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition {
 	if len(of.lost) > 0 {
 		c.Message += fmt.Sprintf("; %d of the selected objects follow another placement, such as %s", len(of.lost), nameOf(of.lost[0]))
@@ -180,8 +181,9 @@ func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition
 	return c
 }
 
-// applied adds a text about suspended writes to the condition Applied. It names the clusters whose copies the placement
-// does not write, or their number. Without a suspension, the condition does not change.
+// applied adds a text about suspended writes to the condition Applied. The text says whether the placement suspends the
+// writes to all clusters, to the clusters of a selector, or to a number of named clusters. Without a suspension, the
+// condition does not change.
 func (of selected) applied(c metav1.Condition) metav1.Condition {
 	if of.suspend.Dispatching {
 		c.Message = cut("writing to members is suspended; " + c.Message)
@@ -221,7 +223,7 @@ func (t *tally) count(b hubv1.BindingObject, kind string) {
 }
 
 // condition merges the conditions of all counted bindings. It is False if one of them is False. Otherwise it is Unknown
-// if one is Unknown, or if there is no binding. Otherwise it is True with the reason good.
+// if one is Unknown, or if there is no binding. Otherwise it is True, and its reason is the argument `good`.
 func (t *tally) condition(kind, good string) metav1.Condition {
 	switch {
 	case t.total == 0:
@@ -268,7 +270,8 @@ func write(ctx context.Context, c client.Client, before, after client.Object) (b
 	return false, fmt.Errorf("writing the status of %s %s: %w", kindOf(after), client.ObjectKeyFromObject(after), err)
 }
 
-// unlessGone returns the error of a failed read of a policy, with a text. If the policy does not exist, it returns nil.
+// unlessGone adds the kind and name of a policy to the error of a read of this policy. If the policy does not exist, or
+// if err is nil, it returns nil.
 func unlessGone(err error, o client.Object, key types.NamespacedName) error {
 	if client.IgnoreNotFound(err) == nil {
 		return nil

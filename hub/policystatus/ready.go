@@ -8,8 +8,8 @@ import (
 )
 
 // placementReady returns the condition Ready of a placement, for tools that read only this condition. It has the status
-// and reason of the first other condition that is not good, such as Accepted or Applied. If no object follows the
-// placement, Ready is True as soon as Accepted is True.
+// and reason of the first other condition that is not good, such as Accepted or Applied. If the placement decides about
+// no object, Ready is True as soon as Accepted is True.
 func placementReady(s *hubv1.PlacementStatus, generation int64) metav1.Condition {
 	c := reported(s.Conditions, hubv1.ConditionAccepted, generation)
 	if c.Status != metav1.ConditionTrue {

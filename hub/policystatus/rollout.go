@@ -11,8 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// foldRollouts summarizes the rollouts of the objects that follow a placement in the placement's status. If the
-// placement specifies no rollout, it removes the summary and the condition RolledOut.
+// foldRollouts writes a summary of rollouts into the status of a placement. It summarizes the rollouts of the objects
+// that follow the placement, which means that this placement decides about them. If the placement specifies no rollout,
+// foldRollouts removes the summary and the condition RolledOut.
 func foldRollouts(status *hubv1.PlacementStatus, placement hubv1.PlacementObject, following []hubv1.BindingObject) {
 	policy := placement.PlacementSpec().Rollout
 	if policy == nil {
@@ -47,8 +48,9 @@ func foldRollouts(status *hubv1.PlacementStatus, placement hubv1.PlacementObject
 	set(&status.Conditions, placement.GetGeneration(), rolledOut(out, faultsOf(placement)))
 }
 
-// behind returns the index of the wave of an object's rollout. The object with the lowest index is furthest behind, and
-// the placement's status shows its wave. An unknown wave counts as the last.
+// behind returns the index of the wave that an object's rollout has reached. The object with the lowest index is
+// furthest behind, and the placement's status shows the wave of this object. A wave that the policy does not have
+// counts as the last wave.
 func behind(policy *hubv1.RolloutPolicy, of *hubv1.BindingRollout) int {
 	i := slices.IndexFunc(policy.Waves, func(w hubv1.RolloutWave) bool { return w.Name == of.Wave })
 	if i < 0 {

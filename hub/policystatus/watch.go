@@ -58,8 +58,9 @@ func (c *Controllers) BindingChanged(_ context.Context, change changes.Binding) 
 	}
 }
 
-// wakeFollowed queues the placement that the object of a binding follows. If the object now follows another placement,
-// or if other placements select it than before, it also queues all other placements that select or selected the object.
+// wakeFollowed queues the placement that the object of a binding follows (which decides about the object). If this
+// placement or the set of other placements that select the object has changed, wakeFollowed also queues each other
+// placement that selects or selected the object.
 func (c *Controllers) wakeFollowed(before, after hubv1.BindingObject) {
 	same := before != nil && after != nil && equality.Semantic.DeepEqual(before.BindingSpec().PlacementRef, after.BindingSpec().PlacementRef) &&
 		slices.Equal(before.BindingStatus().OtherPlacements, after.BindingStatus().OtherPlacements)
@@ -141,8 +142,8 @@ func (c *Controllers) objectChanged(id hubv1.ObjectIdentity) {
 	c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return concerns(p, binding) })
 }
 
-// kindChanged queues the placements that select a kind. It is called when the hub begins or ends to serve the kind, or
-// to have the right to read it.
+// kindChanged queues the placements that select a kind. It is called when the hub starts or stops serving the kind, and
+// when it gets or loses the right to read the kind.
 func (c *Controllers) kindChanged(gk schema.GroupKind) {
 	ctx := c.placements.started()
 	if ctx == nil {

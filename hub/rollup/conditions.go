@@ -28,8 +28,9 @@ func setConditions(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Inpu
 	}
 }
 
-// contested returns the condition Contested, if another field manager repeatedly undoes the hub's change of a copy. The
-// condition's message quotes the row of the first such copy, which names the field and the field manager.
+// contested returns the condition Contested and true, if another field manager repeatedly undoes the hub's change of a
+// copy, and false otherwise. The condition's message quotes the row of the first such copy, which names the field and
+// the field manager.
 func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.Condition, bool) {
 	var fought []hubv1.ClusterRow
 	for i, t := range byName(targets) {
@@ -88,7 +89,8 @@ func failedReason(failed []hubv1.ClusterRow) string {
 	return hubv1.ReasonFailedOnSome
 }
 
-// healthy returns the condition Healthy, from the health of the copies on the Present targets.
+// healthy returns the condition Healthy, from the health of the copies on the Present targets, which are the clusters
+// that shall have a copy.
 func healthy(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
 	var degraded, unknown, progressing []hubv1.ClusterRow
 	held := 0
@@ -120,8 +122,9 @@ func healthy(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	return condition(hubv1.ConditionHealthy, metav1.ConditionTrue, hubv1.ReasonHealthyEverywhere, nil, held)
 }
 
-// unknownReason returns PartiallyUnknown if some rows are not unknown and all of these are good. Otherwise it returns
-// UnknownOnSome. underWay is the number of rows in progress.
+// unknownReason returns PartiallyUnknown if the health of some copies is known and all of these are healthy. Otherwise
+// it returns UnknownOnSome. unknown is the number of copies with unknown health, underWay the number of progressing
+// copies, and all the number of all copies.
 func unknownReason(unknown, underWay, all int) string {
 	if underWay == 0 && unknown < all {
 		return hubv1.ReasonPartiallyUnknown
@@ -133,8 +136,9 @@ func noCluster(kind string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonNoClusterSelected, Message: "no cluster is selected for the object"}
 }
 
-// condition returns a condition of a binding. Its message says how many of the counted clusters have caused the
-// condition, and names at most three of them.
+// condition returns a condition of a binding. `because` are the rows that have caused the condition, and `of` is the
+// number of clusters. The message says how many of these clusters have caused the condition, and names at most three of
+// them.
 func condition(kind string, status metav1.ConditionStatus, reason string, because []hubv1.ClusterRow, of int) metav1.Condition {
 	c := metav1.Condition{Type: kind, Status: status, Reason: reason}
 	if len(because) == 0 {

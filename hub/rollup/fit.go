@@ -14,10 +14,11 @@ import (
 
 const (
 	maxRows = 200 << 10 // JSON bytes of all rows together
-	// fullRow is the assumed full size of a row that was cut. It is used until the cluster of the row reports again.
+	// fullRow is the assumed full size in bytes of a row that was cut. The assumption is used until the cluster of the row
+	// reports again.
 	fullRow = 1 << 10
-	// escaped is the maximum number of JSON bytes that one byte of text needs. beside is more than the size of a row
-	// without its texts.
+	// escaped is the maximum number of JSON bytes that one byte of text needs. beside is an upper bound of the JSON size
+	// of a row without its texts.
 	escaped = 6
 	beside  = 512
 )
@@ -103,8 +104,8 @@ func good(row hubv1.ClusterRow) bool {
 	return row.Applied == metav1.ConditionTrue && row.Health == hubv1.HealthHealthy && row.Reason == ""
 }
 
-// shrunk reports whether fit has cut the row, and the row's cluster has not reported since then. Such a row has no
-// LastTransitionTime, because fit removes it. All other rows have one.
+// shrunk reports whether fit has cut the row of a healthy copy, and the row's cluster has not reported since then. fit
+// removes LastTransitionTime from such a row. All other rows have a LastTransitionTime.
 func shrunk(row hubv1.ClusterRow) bool { return good(row) && row.LastTransitionTime == nil }
 
 func total(rows []hubv1.ClusterRow) int {

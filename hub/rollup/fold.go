@@ -59,7 +59,7 @@ type said struct {
 	implied                 bool // whether the target lacks the condition, which then counts as False
 }
 
-// folded is one condition type, merged from all targets.
+// folded is one condition type, merged from all clusters of the binding.
 type folded struct {
 	kind, status, reason, message string
 }
@@ -166,8 +166,8 @@ func findOrOpposite(status map[string]any, kind string) map[string]any {
 	return map[string]any{"status": opposite[said], "reason": c["reason"]}
 }
 
-// fold merges one condition type: the worst status of all targets is the result. If it is not known which status is
-// good, no status is the worst. Then all targets must have the same status; otherwise the result is Unknown.
+// fold merges one condition type of all clusters; the result is the worst status. If it is not known which status is
+// good, no status is the worst. Then all clusters must have the same status; otherwise the result is Unknown.
 func (m *merger) fold(kind string) folded {
 	p := m.polarityOf(kind)
 	all := make([]said, 0, len(m.parts))
@@ -192,8 +192,8 @@ func (m *merger) fold(kind string) folded {
 	return because(kind, worst.status, worst.reason, all, func(s said) bool { return s.status == worst.status })
 }
 
-// say returns the condition of one target. Its status is Unknown while the cluster is unreachable, and while its copy
-// does not have the wanted content.
+// say returns the condition of one cluster. The condition's status is Unknown while the cluster is unreachable, and
+// while the copy on it does not have the wanted content.
 func say(part part, kind string, p health.Polarity) said {
 	s := said{cluster: part.row.Name, status: "Unknown", reason: part.row.Reason}
 	if !part.current() {
@@ -213,8 +213,8 @@ func say(part part, kind string, p health.Polarity) said {
 	return s
 }
 
-// partiallyUnknown reports whether some targets are unreachable, some are reachable, and the condition is good on all
-// reachable ones. fine reports whether the condition is good.
+// partiallyUnknown reports whether some clusters are unreachable, some are reachable, and the condition is good on all
+// reachable ones. The function fine reports whether the condition is good on one cluster.
 func partiallyUnknown(all []said, fine func(said) bool) bool {
 	away := 0
 	for _, s := range all {
@@ -240,7 +240,7 @@ func common(kind string, all []said) folded {
 	return everywhere(kind, all)
 }
 
-// fine returns the merged condition of a type that is good on all targets. If some targets do not have the condition,
+// fine returns the merged condition of a type that is good on all clusters. If some copies do not have the condition,
 // the message says so.
 func fine(kind string, all []said) folded {
 	has := slices.DeleteFunc(slices.Clone(all), func(s said) bool { return s.implied })
@@ -262,8 +262,8 @@ func everywhere(kind string, all []said) folded {
 	return folded{kind: kind, status: all[0].status, reason: reason, message: fmt.Sprintf("%s on %d of %d clusters", all[0].status, len(all), len(all))}
 }
 
-// because returns a condition with a message about the targets for which the function `is` returns true. The message
-// names at most three of these targets.
+// because returns a condition with a message about the clusters for which the function `is` returns true. The message
+// names at most three of these clusters.
 func because(kind, status, reason string, all []said, is func(said) bool) folded {
 	var named []string
 	count := 0
@@ -312,7 +312,8 @@ func (m *merger) healthy() folded {
 // if the schema does not allow the condition.
 func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 	if !item.properties["status"].allows(f.status) {
-		// The schema may allow only True, False and Unknown. In this case, the bad status replaces any other status.
+		// The schema may allow only True, False and Unknown. Any other status is then replaced by the bad status of the
+		// condition type.
 		if f.status = "False"; m.polarityOf(f.kind) == health.GoodWhenFalse {
 			f.status = "True"
 		}
@@ -377,8 +378,8 @@ func (m *merger) everyPart(is func(part) bool) bool {
 	return reported > 0
 }
 
-// since returns the transition time of a merged condition. It is the previous time if the status has not changed, and
-// the current time otherwise.
+// since returns the transition time of a merged condition. If the status has not changed, this is the time in the given
+// field of the previous condition; otherwise, the current time.
 func (m *merger) since(before map[string]any, status, field string) string {
 	if at, ok := before[field].(string); ok && before["status"] == status {
 		return at

@@ -31,8 +31,9 @@ const (
 	observedGenerationField = "observedGeneration"
 )
 
-// MergeStatus merges the statuses in the rows of an object into the status of the hub object. The rows must not be cut.
-// It also returns the names of the fields that were left out. The status is nil if there is nothing to write.
+// MergeStatus merges the statuses in the rows of an object into the status of the hub object. rows must be the uncut
+// rows that the function Status returns. MergeStatus also returns the names of the fields that were left out. The
+// status is nil if there is nothing to write.
 //
 // template is the hub object with its last merged status, and rules are the merge rules of the object's placement, if
 // any. For a condition or a word such as a phase, a copy counts as Unknown while its cluster is unreachable or its
@@ -83,7 +84,8 @@ type part struct {
 	observed map[string]any
 	// lost says which values may be missing in observed. A report loses values if they do not fit into its size limit.
 	lost health.Loss
-	// whole is the full report of the target. named has the values at the paths that the placement's rules name.
+	// whole is the full report (the part of the status in the row). named has the values at the paths that the rules of
+	// the placement name.
 	whole, named map[string]any
 }
 
@@ -115,8 +117,8 @@ type place struct {
 	node   *node          // schema of the object
 	before map[string]any // last merged value of the object
 	keys   []string       // fields that are not merged
-	// asked is true if only fields that a rule of the placement names are merged. It is set below fields whose values
-	// describe one cluster.
+	// asked is true if only fields that a rule of the placement names are merged. This is the case inside a field whose
+	// values describe a single cluster.
 	asked bool
 }
 
@@ -150,8 +152,8 @@ func newMerger(schema Schema, template *unstructured.Unstructured, rows []hubv1.
 	return m, nil
 }
 
-// newPart parses the report in the row of a target. If the report cannot be parsed, all its values count as lost. The
-// other targets are still merged.
+// newPart parses the report in the row of a cluster, which is the part of a copy's status that the row has. If the
+// report cannot be parsed, all its values count as lost. The reports of the other clusters are still merged.
 func newPart(row hubv1.ClusterRow) part {
 	p := part{row: row}
 	if row.Observed != nil {
@@ -172,7 +174,8 @@ func hasObserved(p part, generation int64) bool {
 		return false
 	}
 	switch p.row.Reason {
-	// Contested may hide one of the other reasons.
+	// A row has only one reason. Contested may stand in place of one of the other reasons here, so that it counts like
+	// them.
 	case health.ReasonGenerationNotObserved, health.ReasonStatusMissing, hubv1.ReasonPending, hubv1.ReasonContested:
 		return false
 	}

@@ -13,7 +13,7 @@ import (
 const maxEntries = 64
 
 // into returns a merger for an object inside the object of m: the value of a field, or an item of a list or map. before
-// is the last merged value of the inner object. The function inner returns the inner object of one target.
+// is the last merged value of the inner object. The function inner returns the inner object in the status of one copy.
 func (m *merger) into(name string, n *node, before map[string]any, inner func(part int) map[string]any) *merger {
 	sub := *m
 	sub.path, sub.node, sub.leftOut, sub.before = m.path+"/"+escape.Replace(name), n, nil, before
@@ -64,8 +64,8 @@ func (m *merger) take(name string, sub *merger) (map[string]any, outcome) {
 	return out, merged
 }
 
-// reported reports whether a rule concerns the object, whether a target has a value for it, or whether a target's
-// report may have lost the value.
+// reported reports whether the object may have a merged value. It returns true if a rule of the placement concerns the
+// object, if a copy has a value for it, or if the size limit may have removed such a value.
 func (m *merger) reported() bool {
 	return m.rules.below(m.path) || slices.ContainsFunc(m.parts, func(p part) bool { return p.observed != nil || p.lost > health.LostNothing })
 }
@@ -87,7 +87,8 @@ func (m *merger) object(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// mapped merges a map, key by key. The values of the map must be counts or objects.
+// mapped merges a map, key by key. The values of the map must be counts or objects; a map with other values is left
+// out.
 func (m *merger) mapped(name string, n *node) (any, outcome) {
 	if n.items == nil {
 		return nil, omitted
@@ -170,7 +171,7 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// listEntry merges the items that have the same key in the lists of all targets. like is one of these items and
+// listEntry merges the items that have the same key in the lists of all clusters. like is one of these items and
 // supplies the key fields. ok is false if no field has a merged value, or if a required field has none.
 func (m *merger) listEntry(name string, sub *merger, like map[string]any) (entry map[string]any, ok bool) {
 	out, missing := sub.fields()

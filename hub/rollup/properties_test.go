@@ -213,7 +213,7 @@ func TestAMergedStatusIsValidAndKnowsNoOrder(t *testing.T) {
 		if status == nil {
 			return
 		}
-		// After the first result is written to the template, a second merge must give the same result.
+		// A second merge, with the first result as the status of the hub object, must give the same result.
 		said := w.template()
 		said.Object["status"] = status
 		if again, _, err = MergeStatus(schema, rules, said, rows, targets, noon); err != nil || !reflect.DeepEqual(status, again) {

@@ -27,8 +27,8 @@ type reduced struct {
 	words severity
 }
 
-// A reducer computes one value from the values of all targets. These values are sorted by cluster. ok is false if there
-// is no such value.
+// A reducer computes one value from the values of all clusters of a binding. The values are sorted by cluster. ok is
+// false if the reducer cannot compute a value.
 type reducer func(values []report, f reduced) (value any, ok bool)
 
 // reducers has the reducers by name. CEL expressions are missing, because NewRules compiles them.
@@ -45,7 +45,7 @@ var reducers = map[hubv1.Reducer]reducer{
 }
 
 // reduce merges a field with the reducer that the placement's rule names. The field is left out as long as the value of
-// any target is not known.
+// any cluster is not known.
 func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 	reduce := m.rules.reducers[path]
 	if reduce == nil {
@@ -75,8 +75,9 @@ func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 	return native(value), merged
 }
 
-// at returns the value in the target's status at a path. It is nil if the status has no such value. ok is false if the
-// hub does not know: it has not requested the path from the member yet, or the value did not fit into the report.
+// at returns the value at a path in the status of the cluster's copy. The value is nil if the status has none. ok is
+// false if the hub does not know the value: the hub has not requested the path from the member yet, or the value did
+// not fit into the row.
 func (p part) at(path string) (value any, ok bool) {
 	if value, ok := p.named[path]; ok {
 		return value, true
@@ -97,7 +98,7 @@ func (p part) at(path string) (value any, ok bool) {
 	return nil, p.row.UID == "" && p.row.Observed == nil
 }
 
-// given returns the values, without the targets that have none.
+// given returns the values, without the clusters that have none.
 func given(values []report) []any {
 	var out []any
 	for _, v := range values {
@@ -139,8 +140,8 @@ func quantity(value any) (resource.Quantity, bool) {
 	if f, isNumber := value.(float64); isNumber {
 		text, ok = strconv.FormatFloat(f, 'f', -1, 64), true
 	}
-	// longest is the maximum length of the text of a quantity, in bytes. A text with an exponent is refused, because
-	// the sum of 1e20000 and 1Gi would be written with 20,001 digits.
+	// longest is the maximum length of the text of a quantity, in bytes. A text with an exponent is refused, because a sum
+	// with it may be very long: the sum of 1e20000 and 1Gi has 20,001 digits.
 	const longest = 32
 	if !ok || len(text) > longest || strings.ContainsAny(strings.TrimSuffix(strings.TrimSuffix(text, "E"), "Ei"), "eE") {
 		return resource.Quantity{}, false
@@ -168,7 +169,8 @@ func sumOf(values []report, _ reduced) (any, bool) {
 	return total.String(), true
 }
 
-// extreme returns the smallest value if sign is -1, and the largest if sign is 1.
+// extreme returns the smallest value if sign is -1, and the largest if sign is 1. It returns false if the values are
+// not all numbers, all times or all quantities.
 func extreme(values []report, sign int) (any, bool) {
 	all := given(values)
 	if numbers, ok := as(all, number); ok {
@@ -210,9 +212,9 @@ func latest(values []report, sign int) (any, bool) {
 	return all[best], true
 }
 
-// decided merges booleans. The result is the value `alone` if one target has it, and the target's copy has the wanted
-// content. If all such targets have the opposite value, the result is the opposite value. ok is false if a missing or
-// outdated value could change this result.
+// decided merges booleans. If one up-to-date copy has the value `alone`, the result is this value. If all copies have
+// the opposite value, the result is the opposite value. ok is false if a missing value, or a value of an outdated copy,
+// could change the result.
 func decided(values []report, alone bool) (any, bool) {
 	silent := false
 	for _, v := range values {
@@ -229,8 +231,8 @@ func decided(values []report, alone bool) (any, bool) {
 	return !alone, !silent
 }
 
-// worst returns the worst word of all targets. A target without a word, or with an outdated copy, counts as the word
-// Unknown. ok is false if the rank of a word is not known.
+// worst returns the worst word of all clusters, by the words' ranks from best to worst. A cluster without a word, or
+// with an outdated copy, counts as the word Unknown. ok is false if the rank of a word is not known.
 func worst(values []report, f reduced) (any, bool) {
 	words := map[string]bool{}
 	for _, v := range values {
@@ -252,7 +254,7 @@ func first(values []report, _ reduced) (any, bool) {
 // longestList is the maximum size in bytes of a result of the reducer Join.
 const longestList = 1024
 
-// join returns the distinct values of all targets, sorted as text. If the values are lists, it returns the distinct
+// join returns the distinct values of all clusters, sorted as text. If the values are lists, it returns the distinct
 // items of these lists. The result is a list if the schema wants one, and otherwise a text with commas.
 func join(values []report, f reduced) (any, bool) {
 	distinct := map[string]any{}

@@ -90,7 +90,7 @@ type Input struct {
 }
 
 // Status returns the updated status of a binding. The rows in this status are cut to the size limit. full has the uncut
-// row of each target, sorted by cluster, as the input of MergeStatus.
+// row of each cluster of the binding, sorted by cluster, as the input of MergeStatus.
 func Status(previous hubv1.BindingStatus, in Input) (status hubv1.BindingStatus, full []hubv1.ClusterRow) {
 	in.Now = seconds(in.Now)
 	before := rowsByName(previous.Clusters)
@@ -114,8 +114,8 @@ func rowsByName(rows []hubv1.ClusterRow) map[string]*hubv1.ClusterRow {
 	return out
 }
 
-// newRows returns the updated row of each target. rowsOf is the generation of the binding for which the previous rows
-// were computed.
+// newRows returns the updated row of each cluster of the binding. rowsOf is the generation of the binding for which the
+// previous rows were computed.
 func newRows(before map[string]*hubv1.ClusterRow, rowsOf int64, in Input) []hubv1.ClusterRow {
 	rows := make([]hubv1.ClusterRow, 0, len(in.Targets))
 	for _, t := range byName(in.Targets) {
@@ -124,8 +124,8 @@ func newRows(before map[string]*hubv1.ClusterRow, rowsOf int64, in Input) []hubv
 	return rows
 }
 
-// updated returns the number of Present targets whose copy has the newest revision. It is nil if the object has no
-// rollout.
+// updated returns the number of Present targets (clusters that shall have a copy) to which the newest revision of the
+// object is applied. It is nil if the object has no rollout.
 func updated(rows []hubv1.ClusterRow, in Input) *int32 {
 	if in.Newest == 0 {
 		return nil

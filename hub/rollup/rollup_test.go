@@ -547,8 +547,8 @@ func TestRowsFitTheLimit(t *testing.T) {
 	}
 }
 
-// After a restart, the hub has only the cut rows. With them, it must not run a finished Job again, and must not take an
-// old status for a status of the newest content.
+// Status cuts the rows of a large binding to a size limit. After a restart, the hub has only these rows. With them, it
+// must not run a finished Job again, and must not take an old status for a status of the newest content.
 func TestACutRowKeepsWhatARestartedHubNeeds(t *testing.T) {
 	job := schema.GroupKind{Group: "batch", Kind: "Job"}
 	long := `"text":"` + strings.Repeat("x", 300) + `"`

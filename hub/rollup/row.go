@@ -66,8 +66,8 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 	return date(row, previous, reported, in.Now)
 }
 
-// passingSince returns the time since which the copy has been healthy at the revision that its target names. It is nil
-// if the copy is not healthy, has another revision, or has no rollout.
+// passingSince returns the time since which the copy has been healthy at the revision that its target (a cluster of the
+// binding) names. It is nil if the copy is not healthy, if it has another revision, or if the object has no rollout.
 func passingSince(row hubv1.ClusterRow, previous *hubv1.ClusterRow, t hubv1.BindingTarget, now metav1.Time) *metav1.Time {
 	switch {
 	case t.Revision == 0, row.Revision != t.Revision, row.Applied != metav1.ConditionTrue, row.Health != hubv1.HealthHealthy:
@@ -78,8 +78,9 @@ func passingSince(row hubv1.ClusterRow, previous *hubv1.ClusterRow, t hubv1.Bind
 	return &now
 }
 
-// date sets LastTransitionTime, which changes only if the row's state or reason changes. reported is true if the row
-// comes from a new report of its cluster. Such a row also gets a time if fit has removed it from the previous row.
+// date sets the row's LastTransitionTime. The time changes only if Applied, the health or the reason changes. There is
+// one exception: if fit has removed the time from the previous row, the row gets the current time after a new report.
+// reported is true if the row comes from a new report of its cluster.
 func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now metav1.Time) hubv1.ClusterRow {
 	switch {
 	case previous == nil || previous.Applied != row.Applied || previous.Health != row.Health || previous.Reason != row.Reason:
@@ -104,9 +105,9 @@ func elsewhere(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterR
 	return *previous
 }
 
-// unheard returns the row of a cluster from which this process has no result yet. It is the previous row; without one,
-// the state is Unknown. If the previous row says Applied, but the target now wants other content or a withdrawal, the
-// row says that this is pending.
+// unheard returns the row of a cluster from which this process has no result yet. This is the previous row, or a row
+// with the state Unknown if there is none. If the previous row says Applied, but the target now wants other content or
+// a withdrawal, the reason becomes Pending or Deleting.
 func unheard(previous *hubv1.ClusterRow, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	switch {
 	case previous == nil:
@@ -124,7 +125,7 @@ func unheard(previous *hubv1.ClusterRow, t hubv1.BindingTarget, in Input) hubv1.
 }
 
 // away returns the row of an unreachable cluster. The row keeps the last known numbers, but Applied and the health are
-// Unknown.
+// Unknown. A row that confirms a withdrawal does not change.
 func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.ClusterRow {
 	if previous != nil && previous.Reason == hubv1.ReasonWithdrawn {
 		return *previous
@@ -151,8 +152,8 @@ func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.Clust
 	return row
 }
 
-// counted returns the previous row without the reason Evicting. It is called for a target that is no longer Evicting,
-// so that the conditions count it again.
+// counted returns the previous row without the reason Evicting. It is called for a cluster that is no longer being
+// replaced (Evicting), so that the conditions count the cluster again.
 func counted(previous *hubv1.ClusterRow) *hubv1.ClusterRow {
 	if previous == nil || previous.Reason != hubv1.ReasonEvicting {
 		return previous
@@ -187,8 +188,8 @@ func evicting(row *hubv1.ClusterRow, t hubv1.BindingTarget) {
 	row.Message = fmt.Sprintf("%s: %s is not counted, and is withdrawn when the cluster answers and its replacements are healthy: %s", t.Evicting.Reason, held, who)
 }
 
-// template returns the row of a target that is the hub itself. The hub object is its own copy, so that nothing is
-// written or removed.
+// template returns the row of the hub itself, for an object that is placed on the hub, too. The hub object is its own
+// copy, so that nothing is written or removed.
 func template(t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	if t.State == hubv1.TargetAbsent {
 		return hubv1.ClusterRow{
@@ -239,7 +240,7 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 	switch {
 	case o.Reason == hubv1.ReasonInSync: // the hub only compared the copy, so that the last confirmation stays valid
 		row.Generation, row.Revision, row.Version = o.HubGeneration, o.HubRevision, o.HubVersion
-	// The confirmation of the deleted copy stays in the row.
+	// If a deleted copy is not created again (NotRecreated), the row still says which copy the hub had written.
 	case o.Applied == metav1.ConditionTrue, o.Reason == hubv1.ReasonNotRecreated:
 		row.UID, row.Digest, row.Hash, row.Adopted = o.UID, o.Digest, o.Hash, o.Adopted
 		row.Generation, row.Revision, row.Version = o.HubGeneration, o.HubRevision, o.HubVersion
@@ -314,7 +315,8 @@ func unwatched(row, previous *hubv1.ClusterRow, f Fact) {
 			message = previous.Message // keep the message, because it may differ in each attempt
 		}
 	} else if previous != nil && !f.Synced {
-		// An earlier process wrote this time. This process has observed nothing yet.
+		// The row gets the time that an earlier process wrote into the previous row, because this process has observed
+		// nothing on the cluster yet.
 		row.LastObservedTime = previous.LastTransitionTime
 	}
 	if row.Applied == metav1.ConditionTrue && row.Reason != hubv1.ReasonContested {
@@ -375,7 +377,8 @@ func older(seen, confirmed string) bool {
 	return err != nil || c < 0
 }
 
-// wanted returns the generation and revision of the hub object that the target's copy shall have.
+// wanted returns the generation and revision of the hub object that the copy on the target (a cluster of the binding)
+// shall have.
 func (in Input) wanted(t hubv1.BindingTarget) hubv1.Want {
 	return hubv1.Wanted(t, hubv1.HubObject{Generation: in.HubGeneration, Revisions: in.Revisions})
 }
@@ -386,8 +389,8 @@ func (in Input) behind(t hubv1.BindingTarget, generation, revision int64) bool {
 	return !in.wanted(t).IsHeld(generation, revision)
 }
 
-// outdated reports whether the result of a write is about other content than the target shall have now. It also
-// compares a digest of the content, because some kinds have no generation.
+// outdated reports whether the result of a write is about other content than the copy shall have now. It also compares
+// a digest of the content, because some kinds have no generation.
 func (in Input) outdated(t hubv1.BindingTarget, o *member.Outcome) bool {
 	return in.behind(t, o.HubGeneration, o.HubRevision) || t.Revision == 0 && in.HubContent != 0 && o.HubContent != in.HubContent
 }
@@ -403,7 +406,7 @@ func (in Input) behindMessage(t hubv1.BindingTarget, confirmed, revision int64) 
 	return fmt.Sprintf("generation %d is not applied yet; the cluster has generation %d", wanted, confirmed)
 }
 
-// kept returns a new row for a target, with the last known state of its copy. Applied, the health and the reason are
+// kept returns a new row for a cluster, with the last known state of its copy. Applied, the health and the reason are
 // still empty.
 func kept(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	row := hubv1.ClusterRow{Name: t.Name}

@@ -88,8 +88,8 @@ const reduction = 200_000
 
 var reductions = expression.NewEnvironment(reduction, map[string]*cel.Type{"values": cel.ListType(cel.MapType(cel.StringType, cel.DynType))})
 
-// byExpression returns a reducer that evaluates a CEL expression over the values of all targets. It is nil if the
-// expression is invalid.
+// byExpression returns a reducer that evaluates a CEL expression over the values of all clusters of a binding. It is
+// nil if the expression is invalid.
 func byExpression(text string) (reducer, error) {
 	x, err := reductions.CompileValue(text)
 	if err != nil {

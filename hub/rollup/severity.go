@@ -12,7 +12,8 @@ import (
 
 const unknownWord = "Unknown"
 
-// severity gives each word that a field may have a rank, for example each phase. The best word has the lowest rank.
+// severity has a rank for each word that a field may have, for example for each phase. The best word has the lowest
+// rank.
 type severity struct {
 	rank    func(word string) (int, bool)
 	unknown string // the word for Unknown; empty if the field has none
@@ -21,9 +22,9 @@ type severity struct {
 // severities has the ranks of the words that package health knows for all kinds.
 var severities = severity{rank: health.WordRank, unknown: unknownWord}
 
-// ranks returns the severity for lines of words, with the best line first. All words of a line have the same rank. The
-// result's unknown is the word Unknown, if the lines have it. Without this word, the field is left out while a cluster
-// is unreachable.
+// ranks returns the severity for lines of words, with the best line first. All words of a line have the same rank. If
+// the lines have the word Unknown, an unreachable cluster counts as this word. Without the word, the field is left out
+// while a cluster is unreachable.
 func ranks(lines [][]string) severity {
 	rank := map[string]int{}
 	var s severity
@@ -42,8 +43,8 @@ func ranks(lines [][]string) severity {
 	return s
 }
 
-// severityOf returns the ranks of the words that a field may have. It returns false if the hub does not know the rank
-// of each word.
+// severityOf returns the ranks of the words that a field may have, from the best word to the worst. It returns false if
+// the hub does not know the rank of each word.
 func severityOf(kind schema.GroupKind, name string, n *node) (severity, bool) {
 	if lines := health.WordsOf(kind, name); lines != nil {
 		return ranks(lines), true

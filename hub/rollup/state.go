@@ -35,7 +35,8 @@ func CopyStates() []CopyState {
 }
 
 // StateOf returns the state of a copy as the console, hansectl and the metrics show it. heard is true if the hub
-// observes the cluster now. If heard is false, or if the row shows an earlier time, the state is CopyUnknown.
+// observes the cluster now. If heard is false, or if the row has only an earlier state (with LastObservedTime), the
+// result is CopyUnknown.
 func StateOf(target hubv1.TargetState, row *hubv1.ClusterRow, heard bool) CopyState {
 	switch {
 	case !heard || row.LastObservedTime != nil:

@@ -13,8 +13,8 @@ import (
 // largestCount is the limit of merged numbers. JSON readers with float64 numbers would round larger ones.
 const largestCount = 1 << 53
 
-// absent returns omitted or silent for a field for which no target has a value. absent returns omitted if the size
-// limit may have removed the value from a report, and silent otherwise.
+// absent returns the outcome of the merge for a field that has no value in any row. The outcome is the constant omitted
+// if the size limit may have removed a copy's value from its row, and the constant silent otherwise.
 func (m *merger) absent(name string, by health.Loss) outcome {
 	if m.mayLack(name, by) {
 		return omitted
@@ -22,8 +22,8 @@ func (m *merger) absent(name string, by health.Loss) outcome {
 	return silent
 }
 
-// mayLack reports whether a target's value may be missing because it did not fit into the report. `by` is the kind of
-// the values, such as numbers.
+// mayLack reports whether the value of a copy may be missing because it did not fit into the copy's row. `by` is the
+// kind of the values, such as numbers.
 func (m *merger) mayLack(name string, by health.Loss) bool {
 	return slices.ContainsFunc(m.parts, func(p part) bool { return p.observed[name] == nil && p.lost >= by })
 }
@@ -51,7 +51,7 @@ func (m *merger) sum(name string, n *node) (any, outcome) {
 	return int64(total), merged
 }
 
-// amount returns the sum of the quantities of all targets, such as 40Gi.
+// amount returns the sum of the quantities of all copies, such as 40Gi.
 func (m *merger) amount(name string) (any, outcome) {
 	var values []report
 	for _, p := range m.parts {
@@ -69,7 +69,7 @@ func (m *merger) amount(name string) (any, outcome) {
 	return native(total), merged
 }
 
-// quantities reports whether the field has a quantity with a binary suffix, such as 40Gi, on any target.
+// quantities reports whether the field of any copy has a quantity with a binary suffix, such as 40Gi.
 func (m *merger) quantities(name string) bool {
 	return slices.ContainsFunc(m.parts, func(p part) bool {
 		text, _ := p.observed[name].(string)
@@ -91,8 +91,9 @@ func countOf(value any, n *node) (float64, bool) {
 	return 0, false
 }
 
-// boolean returns the value of the field if it is the same on all targets. Otherwise, a field that the schema requires
-// gets the value of the field with the same name in the hub object's spec.
+// boolean returns the value of the field if it is the same in all copies. Otherwise, a top-level field that the schema
+// requires gets the value of the boolean field with the same name in the hub object's spec. Any other field has no
+// merged value.
 func (m *merger) boolean(name string) (any, outcome) {
 	value, how := m.equal(name)
 	if how == merged || m.path != "" || !slices.Contains(m.node.required, name) || !m.schema.specBooleans[name] {
@@ -102,8 +103,8 @@ func (m *merger) boolean(name string) (any, outcome) {
 	return asked, merged
 }
 
-// equal returns the value of the field if it is the same on all targets. It is used only at the top level of the
-// status, because deeper values are often equal by chance.
+// equal returns the value of the field if it is the same in all copies. It is used only at the top level of the status,
+// because deeper values are often equal by chance.
 func (m *merger) equal(name string) (any, outcome) {
 	if m.path != "" {
 		return nil, omitted
@@ -134,8 +135,8 @@ func (m *merger) equal(name string) (any, outcome) {
 	return native(common), merged
 }
 
-// time returns one of the times of the targets, for example the earliest. The function wins reports whether the time a
-// takes precedence over the time b.
+// time returns one of the times in the statuses of all copies, for example the earliest. The function wins reports
+// whether the time a takes precedence over the time b.
 func (m *merger) time(name string, n *node, wins func(a, b time.Time) bool) (any, outcome) {
 	var (
 		best time.Time
@@ -173,9 +174,9 @@ func (m *merger) knowsWords(name string) bool {
 	return m.path == "" && health.WordsOf(m.schema.kind, name) != nil
 }
 
-// phase returns the worst word of the field on all targets. It leaves the field out if the hub does not know the rank
-// of all words. An unreachable target counts as the word Unknown. If the field does not have this word, the field is
-// left out.
+// phase returns the worst word of the field in all copies. It leaves the field out if the hub does not know the rank
+// (from best to worst) of all words. A copy without a word, an outdated copy, and a copy on an unreachable cluster
+// count as the word Unknown. If Unknown is not a word of the field, the field is left out.
 func (m *merger) phase(name string, n *node) (any, outcome) {
 	kind := m.schema.kind
 	if m.path != "" {

@@ -183,8 +183,9 @@ func (m *merger) complete(p part, counts map[string]int64) bool {
 		!slices.ContainsFunc(m.schema.workload.compared(), func(name string) bool { return counts[name] != total })
 }
 
-// hold changes counts that look like a complete rollout, so that a tool does not take them for one. It sets the ready
-// and available counts to one less than the wanted number of pods. If no pod is wanted, it sets the total to 1 instead.
+// hold changes counts that look like a complete rollout, so that no tool considers the rollout complete. It sets the
+// ready and available counts to one less than the wanted number of pods. If no pod is wanted, it sets the total to 1
+// instead.
 func (m *merger) hold(counts map[string]int64) {
 	w := m.schema.workload
 	want := m.specReplicas()
