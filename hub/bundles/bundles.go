@@ -152,8 +152,8 @@ func (c *Controller) BundleChanged(_ context.Context, change changes.Bundle) {
 	}
 }
 
-// BindingDeleted is called for every deleted binding. If its object was removed from a bundle, the Secret of the object
-// can now be deleted.
+// BindingDeleted is called for every deleted binding. If the binding's object was removed from its bundle before, the
+// Secret of the object can now be deleted.
 func (c *Controller) BindingDeleted(_ context.Context, change changes.Binding) {
 	if bundle := change.Before.BindingSpec().ObjectRef.Bundle; bundle != nil {
 		c.wake(*bundle)

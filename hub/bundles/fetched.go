@@ -14,8 +14,8 @@ import (
 )
 
 // fetched returns the archive of the chart in an operator's repository. It returns nil if the operator has no
-// repository. During the first attempt the error is charts.ErrFetching. Any other error may be a *refusal, which has
-// the reason for the status.
+// repository. While the first attempt to fetch the archive runs, the error is charts.ErrFetching. Another error may be
+// a *refusal, which has the reason for the condition Stored.
 func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([]byte, error) {
 	r := o.Spec.Chart.Repository
 	if r == nil {
@@ -48,9 +48,9 @@ func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([
 	return nil, notFetched(err)
 }
 
-// credentials returns the Docker configuration in a Secret. It is empty if name is empty. The Secret must have the type
-// kubernetes.io/dockerconfigjson, because such a Secret names the hosts that may get the passwords. The error may be a
-// refusal.
+// credentials returns the Docker configuration in the Secret with this name. The configuration is empty if name is
+// empty. The Secret must have the type kubernetes.io/dockerconfigjson, because such a Secret names the hosts that may
+// get the passwords. The error may be a *refusal.
 func (c *Controller) credentials(ctx context.Context, name string) (string, error) {
 	if name == "" {
 		return "", nil

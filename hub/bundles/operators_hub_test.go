@@ -92,8 +92,8 @@ func (w *world) operatorSays(o *hubv1.FederatedOperator, reason, part string) {
 	})
 }
 
-// storesVersions creates the binding of a definition of an operator. Cluster eu-1 stores v1 and another version, and
-// us-1 stores v1.
+// storesVersions creates the binding of an operator's CRD. By status.storedVersions of the copies, cluster eu-1 has
+// stored objects at v1 and at the version other, and us-1 only at v1.
 func (w *world) storesVersions(o *hubv1.FederatedOperator, name, other string) *hubv1.ClusterResourceBinding {
 	w.Helper()
 	id, of := hubv1.ObjectIdentity{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: name}, hubv1.ReferenceTo(o)
@@ -190,7 +190,7 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 		w.Helper()
 		sized := strings.Replace(rotorDefinition, "{type: object}", "{type: object, properties: {spec: {type: object, properties: {size: {type: integer}, color: {type: string}}}}}", 1)
 		o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "sized"}}
-		// The kind differs from the kind in the chart.
+		// The manifests define the kind Gear, because the chart defines the kind Rotor.
 		manifests := func(text string) []runtime.RawExtension {
 			text = strings.NewReplacer("rotors", "gears", "rotor", "gear", "Rotor", "Gear").Replace(text)
 			raw, err := yaml.YAMLToJSON([]byte(text))

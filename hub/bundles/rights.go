@@ -15,8 +15,9 @@ import (
 	"github.com/hanse-dev/hanse/hub/rights"
 )
 
-// allowed returns a refusal if the bundle's ServiceAccount lacks a right that it would need to write a changed object
-// directly on the hub. Otherwise an author could send objects to members that the author may not create.
+// allowed returns a *refusal if the bundle's ServiceAccount lacks a right that it would need to write a changed object
+// directly on the hub. Without this check, the author of a bundle could send objects to members without the right to
+// create them on the hub.
 func (c *Controller) allowed(ctx context.Context, b hubv1.BundleObject, changed []change) error {
 	var needed []rights.Need
 	for _, ch := range changed {

@@ -37,7 +37,7 @@ type content struct {
 }
 
 // store brings the stored objects of a bundle to its content, and returns the condition Stored. If one object is
-// refused, it changes no stored object.
+// refused, store changes none of the stored objects.
 func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Condition, content, error) {
 	has, err := c.read(ctx, b)
 	var changed []change
@@ -141,8 +141,8 @@ type change struct {
 
 func (c change) id() hubv1.ObjectIdentity { return hubv1.IdentityOf(c.Manifest) }
 
-// compare returns the changes that bring the stored objects of a bundle to the wanted objects. Removals come first. The
-// error is a refusal if an object belongs to another bundle.
+// compare returns the changes that bring the stored objects of a bundle to the wanted objects. Changes that remove an
+// object come first. The error is a *refusal if an object belongs to another bundle.
 func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted []*unstructured.Unstructured) ([]change, error) {
 	of := hubv1.OfBundle(b)
 	var removed, written []change
@@ -264,7 +264,7 @@ func (c *Controller) write(ctx context.Context, ch change) error {
 }
 
 // replaceBroken replaces a stored Secret whose object cannot be decoded, because a user has edited the Secret. If the
-// object can be decoded, it returns errBehind.
+// object can be decoded, replaceBroken changes nothing and returns errBehind.
 func (c *Controller) replaceBroken(ctx context.Context, secret *corev1.Secret) error {
 	var is corev1.Secret
 	if err := c.APIReader.Get(ctx, client.ObjectKeyFromObject(secret), &is); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// mostUndo is the maximum length, in characters, of the text that tells how to undo an upgrade. The message of the
-// condition Stored also has the name and the versions of the chart.
+// mostUndo is the maximum length, in characters, of the text that tells how to undo an upgrade. It leaves room for the
+// name and the versions of the chart in the message of the condition Stored.
 const mostUndo = 824
 
 // upgradable returns a refusal if the new version of an operator's CustomResourceDefinition breaks objects that the hub

@@ -22,8 +22,8 @@ import (
 // apply writes the copy if its content is not the wanted content. known is false if there is no outcome to report for
 // the row yet. In this case an event queues the binding again, or o has the time of the next try.
 func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
-	// The content number is read before the object. If the object changes in between, the number is that of the older
-	// content.
+	// The content number is read before the object. If the object changes between the two reads, the outcome has the
+	// number of the older content, and never a number whose content was not written.
 	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity)
 	template, ok := r.template()
 	if !ok {
@@ -96,8 +96,8 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 	return dropped(o, unserved), known
 }
 
-// template returns the hub object. ok is false if it is missing, is being deleted or is not the object that the binding
-// records. ok is also false if the MemberCluster is missing or being deleted.
+// template returns the hub object. ok is false if the object is missing, is being deleted or has another UID than the
+// binding records. ok is also false if the MemberCluster is missing or being deleted.
 func (r *run) template() (*unstructured.Unstructured, bool) {
 	t, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
 	if !ok || t.GetUID() != r.binding.BindingSpec().ObjectRef.UID || t.GetDeletionTimestamp() != nil {
@@ -284,8 +284,8 @@ func (r *run) contested(o member.Outcome) member.Outcome {
 	return o
 }
 
-// report returns the outcome for a placement that only reports. The member makes a dry run. The outcome is not kept in
-// r.queue.records, because nothing was written.
+// report returns the outcome for a placement with the mode ReportOnly, which writes nothing to members. The member
+// makes a dry run. The outcome is not kept in r.queue.records, because nothing was written.
 func (r *run) report(ctx context.Context, w *wanted) member.Outcome {
 	w.record.last, w.record.withdrawn = member.Outcome{}, nil
 	r.queue.records.set(r.key, w.record)
@@ -326,7 +326,8 @@ func (r *run) leftHere(w *wanted) *hubv1.OrphanedCopy {
 	return r.binding.BindingStatus().Left(r.mcl.Status.ClusterID)
 }
 
-// notes has the reasons that a row keeps after a successful write, until the copy or its wanted content changes.
+// notes has those reasons of a successful write that stay in the cluster's row until the copy or its wanted content
+// changes.
 var notes = map[string]bool{hubv1.ReasonAutoscaled: true}
 
 func contested(over member.FieldDrift) string {
@@ -336,14 +337,14 @@ func contested(over member.FieldDrift) string {
 	return fmt.Sprintf("field manager %s keeps changing %s; the hub restores the field every 30 s: stop that manager, or remove the field from the hub object", over.Manager, over.Path)
 }
 
-// done records an outcome. After a success, the next pass over this binding knows the state of the copy, even if the
-// watch has not shown the write yet.
+// done records an outcome. After a successful write, the next run of this binding knows the state of the copy. The
+// watch need not have shown the write.
 func (r *run) done(rec record, o member.Outcome) member.Outcome {
 	if o.Applied == metav1.ConditionTrue {
 		rec.last, rec.confirmedAt = o, r.queue.opts.Clock.Now()
 		rec.last.Wrote, rec.last.Drifted = false, nil
 	} else {
-		// Only the identity of an orphaned copy is kept, because the hub may adopt the copy again later.
+		// The last outcome is dropped, except the identity of an orphaned copy. The hub may adopt this copy again later.
 		rec.last = member.Outcome{Orphaned: rec.last.Orphaned}
 	}
 	rec.withdrawn, rec.withdrawing = nil, false

@@ -52,14 +52,15 @@ func (q *queue) addChanged(priority int, keys ...due) {
 	q.gate.add(keys...)
 }
 
-// begin takes the recorded time of the change, before the inputs are read. If the hub object changes later, the time of
-// this change is recorded separately.
+// begin takes the recorded time of the change out of the queue, before the run reads its inputs. If the hub object
+// changes later, the time of the later change is recorded anew.
 func (r *run) begin() { r.changed = r.queue.changes.take(r.key) }
 
 // measure records in the metrics how long a change took to reach the member, if the member has the change now. If the
 // copy is withdrawn, or waits for a user or other objects, measure drops the time of the change.
 func (r *run) measure(o member.Outcome) {
-	// The series is created for the first copy, so that Prometheus sees the first change as an increase.
+	// This call creates the series of the kind with the first copy. Prometheus then sees the first measured change as an
+	// increase.
 	kind := kindSeconds.WithLabelValues(r.binding.BindingSpec().ObjectRef.Kind)
 	if r.changed.IsZero() {
 		return

@@ -26,7 +26,8 @@ var (
 	gadget   = schema.GroupKind{Group: "test.hanse.dev", Kind: "Gadget"}
 )
 
-// closing is a gate without workers. The test sets its clock.
+// closing is the gate of a member's queue, without workers. A gate limits the concurrent calls to its member. The test
+// sets the clock of the gate.
 type closing struct {
 	*gate
 	now *testclock.FakePassiveClock
@@ -44,13 +45,13 @@ func named(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "ns", Name: name}
 }
 
-// may reports whether a call for a key of the kind may be made now.
+// may reports whether the gate allows a call now, for the object with this name and kind.
 func (c *closing) may(name string, kind schema.GroupKind) bool {
 	_, held := c.enter(call{key: named(name), kind: kind})
 	return !held
 }
 
-// answer ends a call with an answer after some time.
+// answer ends a call that took this time and had this outcome.
 func (c *closing) answer(name string, kind schema.GroupKind, took time.Duration, o member.Outcome) {
 	began := c.now.Now()
 	c.now.SetTime(began.Add(took))
@@ -58,7 +59,8 @@ func (c *closing) answer(name string, kind schema.GroupKind, took time.Duration,
 	c.Done(named(name))
 }
 
-// pick advances the clock to the next trial.
+// pick advances the clock to the next trial, which is a single call to a member that has failed all calls. Without
+// failures, it does nothing.
 func (c *closing) pick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// fakeCluster has one observation, and applies every manifest.
+// fakeCluster is a member with the observation seen of one copy. It returns answer for every apply.
 type fakeCluster struct {
 	member.Cluster
 	seen    *member.Observation
@@ -67,7 +67,8 @@ var (
 	kind   = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Widget"}
 )
 
-// newRun returns a run for one cluster, at a time that is later than now by the given duration.
+// newRun returns a run, which is one pass over one binding and one cluster. The clock of the run is ahead of now by the
+// given duration.
 func newRun(c member.Cluster, after time.Duration) *run {
 	b := hubv1.NewBinding(object.BindingKey())
 	b.BindingSpec().ObjectRef = hubv1.ObjectReference{APIVersion: "test.hanse.dev/v1", Kind: "Widget", Name: "web", UID: "hub"}

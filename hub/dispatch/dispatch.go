@@ -68,13 +68,13 @@ type Recorder interface {
 }
 
 // Epochs reads the epochs of the hub, see package source. The hub marks each copy with its current epoch, and keeps a
-// list of all its epochs. If the epoch of a copy is not in this list (a foreign epoch), the hub was restored from a
-// backup after it wrote the copy.
+// list of all its epochs. The epoch of a copy may be missing in this list (a foreign epoch). The hub then wrote the
+// copy and was later restored from an older backup.
 type Epochs interface {
 	// Current returns the cached epochs.
 	Current() source.Epochs
-	// Confirm returns the epochs by an uncached read. It may reuse an earlier read if the list of that read does not have
-	// the given epoch either.
+	// Confirm returns the epochs by an uncached read, because the cache may lack the given epoch. If an earlier uncached
+	// read did not find this epoch, Confirm may return the cached epochs.
 	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
 	// Use returns the epochs for a write to a member. If this process has not added its own epoch to the hub's list yet,
 	// Use adds it first.
@@ -154,7 +154,8 @@ func New(opts Options) *Dispatcher {
 	}
 }
 
-// atHubVersion returns a hub object that clusters get only at the version of the hub.
+// atHubVersion is the default of Options.HubObject. Clusters then get the object only at the API version of the
+// template.
 func atHubVersion(_ context.Context, ref hubv1.ObjectReference, template *unstructured.Unstructured) (hubv1.HubObject, error) {
 	return hubv1.HubObjectOf(ref, template), nil
 }

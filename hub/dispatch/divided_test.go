@@ -13,7 +13,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// onePolicy is a hub with one override policy.
+// onePolicy is a client of a hub with one override policy.
 type onePolicy struct {
 	client.Client
 	policy *hubv1.OverridePolicy

@@ -11,8 +11,8 @@ import (
 )
 
 // fightRounds is the number of corrections of a copy after which another client counts as fighting with the hub. Only
-// corrections within the last fightRounds*calm count. During a fight, the hub corrects the copy at most once in the
-// time calm.
+// corrections within the last fightRounds*calm (two minutes) count. During a fight, the hub corrects the copy at most
+// once every 30 s (calm).
 const fightRounds = 4
 
 // fights counts how often the hub has restored fields of copies. Without this count, the hub and another controller

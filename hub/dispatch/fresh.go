@@ -13,8 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// freshBindings reads bindings from the API server. A binding that is withdrawn is queued for all members at once. The
-// withdrawals on these members share one read.
+// freshBindings reads bindings from the API server. A binding whose copies are withdrawn is queued for all members at
+// once. The withdrawals on these members share one read.
 //
 // A withdrawal uses a shared read only if the generation of the read is at least the generation in the cache. The read
 // is therefore never older than the decision that the withdrawal carries out. A shared read is up to a second old, and

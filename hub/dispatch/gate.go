@@ -175,7 +175,7 @@ func (g *gate) enter(c call) (o member.Outcome, held bool) {
 	return outcome(metav1.ConditionUnknown, h.last.Reason, "%s", heldMessage(h.last)), true
 }
 
-// leave handles the outcome of a call, and reports whether the gate holds its key.
+// leave handles the outcome of a call, and reports whether the gate holds the key of the call for a later try.
 func (g *gate) leave(c call, o member.Outcome) (held bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -198,8 +198,8 @@ func (g *gate) leave(c call, o member.Outcome) (held bool) {
 	return c.namespace != "" && g.leaveNamespace(c, o, now)
 }
 
-// close sets the limit to zero after a failure, so that only trials are made. If the limit is zero already, it starts
-// another pause.
+// close sets the limit to zero after a failure. The gate then lets through only trials: single calls, with a pause
+// before each. If the limit is zero already, close starts another pause.
 func (g *gate) close(o member.Outcome, now time.Time) {
 	if g.closed == nil {
 		g.closed = newHold()
@@ -219,9 +219,9 @@ func (g *gate) reopen() {
 	}
 }
 
-// leaveNamespace handles the outcome of a call that needs a namespace, and reports whether the gate holds its key. A
-// namespace that is being deleted cannot hold objects, and neither can a missing namespace that the hub may not create.
-// Only one key of such a namespace at a time is then tried.
+// leaveNamespace handles the outcome of a call that needs a namespace, and reports whether the gate holds the key of
+// the call. A namespace that is being deleted cannot hold objects, and neither can a missing namespace that the hub may
+// not create. Of the keys of such a namespace, only one at a time is then tried.
 func (g *gate) leaveNamespace(c call, o member.Outcome, now time.Time) (held bool) {
 	h := g.namespaces[c.namespace]
 	if o.Reason != hubv1.ReasonNamespaceTerminate && o.Reason != hubv1.ReasonNamespaceMissing {

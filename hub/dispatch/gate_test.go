@@ -91,8 +91,8 @@ func TestAMemberThatFailsHalfOfItsCallsGetsWhatItCanTake(t *testing.T) {
 	})
 }
 
-// TestAMemberThatIsMendedGetsAll shows that the keys that a closed limit held are written after the member recovers,
-// without an event.
+// TestAMemberThatIsMendedGetsAll holds back writes by a member that fails all calls. After the member recovers, the
+// dispatcher must write all objects without an event.
 func TestAMemberThatIsMendedGetsAll(t *testing.T) {
 	for name, bad := range map[string]member.Outcome{
 		"after server errors": {Applied: metav1.ConditionFalse, Reason: hubv1.ReasonServerError, Message: "503", Retry: member.RetrySoon},
@@ -132,8 +132,8 @@ func TestAMemberThatIsMendedGetsAll(t *testing.T) {
 	}
 }
 
-// TestFewerAreAtWorkForAMemberThatIsSlow uses a member whose calls succeed after a long time on the test's clock. The
-// limit depends on the duration of calls.
+// TestFewerAreAtWorkForAMemberThatIsSlow uses a member whose calls succeed, but take longer than slowCall. Slow calls
+// must lower the limit of concurrent calls to the member.
 func TestFewerAreAtWorkForAMemberThatIsSlow(t *testing.T) {
 	var slow atomic.Bool
 	slow.Store(true)
@@ -173,7 +173,8 @@ func TestFewerAreAtWorkForAMemberThatIsSlow(t *testing.T) {
 	})
 }
 
-// TestAChangeOvertakesAReplay engages a member with 1,000 bindings, and then changes one more object.
+// TestAChangeOvertakesAReplay connects a member with 1,000 bindings, all of which the dispatcher then processes, and
+// changes one more object.
 func TestAChangeOvertakesAReplay(t *testing.T) {
 	const replayed = 1000
 	begun, goOn := make(chan string, replayed+2), make(chan struct{})

@@ -51,8 +51,8 @@ func (h *hold) lengthen(longest time.Duration) time.Duration {
 	return h.pause
 }
 
-// take removes and returns the next key to try. Keys without a failed trial come first, then keys of higher priority,
-// then older keys.
+// take removes and returns the next key to try. Keys whose trial has not failed come first. Among them, keys of higher
+// priority come first, and among equal priorities the oldest key.
 func (h *hold) take() (d due, ok bool) {
 	var next heldKey
 	for _, k := range h.keys {

@@ -64,7 +64,7 @@ func (g *given) snapshot() map[string][]any {
 // Get implements member.Fleet.
 func (g *given) Get(string) (member.Cluster, error) { return g, nil }
 
-// ofBindings returns a template for every binding.
+// ofBindings returns a hub object for every identity.
 type ofBindings struct{}
 
 // Get implements Templates.

@@ -15,8 +15,9 @@ import (
 )
 
 // Intent returns the write that the hub would make for an object on a cluster, without making it. The given policies
-// replace policies of the same kind, namespace and name, or are added. stop is the reason why the hub would not write.
-// The intent then may have no manifest. The error is member.ErrNotConnected, or a failed read of the hub.
+// replace policies of the same kind, namespace and name, or are added. stop is nil if the hub would write. Otherwise
+// stop has the reason, and the intent may have no manifest. The error is member.ErrNotConnected, or a failed read of
+// the hub.
 func (d *Dispatcher) Intent(
 	ctx context.Context, cluster string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject,
 ) (in member.ApplyIntent, stop *member.Outcome, err error) {

@@ -17,8 +17,9 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// TestAMemberThatComesAndGoesLeavesNothingBehind engages a member 300 times, ends its link while its workers run, and
-// counts the goroutines and the memory that are left. Some calls fail, so that keys are held when the link ends.
+// TestAMemberThatComesAndGoesLeavesNothingBehind connects a member 300 times, ends the connection while the workers
+// run, and counts the goroutines and the memory that are left. Some calls fail, so that the queue holds back writes
+// when the connection ends.
 func TestAMemberThatComesAndGoesLeavesNothingBehind(t *testing.T) {
 	const rounds, warmUp, objects = 300, 30, 40
 	ctrl.SetLogger(logr.Discard()) // without a logger, controller-runtime keeps all derived loggers
@@ -76,7 +77,7 @@ func TestAMemberThatComesAndGoesLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// settled returns the number of goroutines and the used memory, after both have stopped to fall.
+// settled waits until the number of goroutines no longer falls. It returns this number and the used memory.
 func (w *world) settled() (goroutines int, heap uint64) {
 	w.Helper()
 	goroutines, same := runtime.NumGoroutine(), 0

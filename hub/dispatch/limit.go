@@ -21,11 +21,11 @@ const (
 
 // limit is the maximum number of concurrent calls of one member. It uses additive increase and multiplicative decrease
 // (Chiu and Jain, "Analysis of the Increase and Decrease Algorithms for Congestion Avoidance in Computer Networks",
-// 1989). A slow or failed call halves the limit. Calls that began before this do not halve it again, as in TCP (RFC
-// 5681). A good call adds 1/limit, up to the number of workers.
+// 1989). A slow or failed call halves the limit. Calls that began before the limit was halved do not halve it again, as
+// in TCP (RFC 5681). A good call adds 1/limit, up to the number of workers.
 //
 // A limit of zero is called closed: the member fails all calls, or has asked for a pause. The hub then makes only
-// trials, one at a time. The first success sets the limit to one.
+// trials: single calls, with a pause before each. The first success sets the limit to one.
 type limit struct {
 	most, width float64
 	lowered     time.Time // time of the last cut of width; slow calls that began earlier do not cut again

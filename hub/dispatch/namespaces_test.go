@@ -65,7 +65,8 @@ func TestOneTryFindsOutThatANamespaceIsBackForAllItsObjects(t *testing.T) {
 	})
 }
 
-// TestAnObjectThatIsGoneHoldsUpNoneOfItsNamespace deletes the object that is the next trial.
+// TestAnObjectThatIsGoneHoldsUpNoneOfItsNamespace uses a member without the namespace. For such a namespace, the
+// dispatcher tries one object from time to time. The test deletes the object that would be tried next.
 func TestAnObjectThatIsGoneHoldsUpNoneOfItsNamespace(t *testing.T) {
 	var active atomic.Bool
 	m := &fakeMember{name: "eu", answer: func(context.Context, string) member.Outcome {
@@ -106,7 +107,8 @@ func TestAnObjectThatIsGoneHoldsUpNoneOfItsNamespace(t *testing.T) {
 	})
 }
 
-// TestAnEventOfAnObjectIsNoTrialOfItsNamespace repeatedly queues all objects of a namespace that is being deleted.
+// TestAnEventOfAnObjectIsNoTrialOfItsNamespace repeatedly queues all objects of a namespace that is being deleted on
+// the member. Only about one try per second may call the member, however many events occur.
 func TestAnEventOfAnObjectIsNoTrialOfItsNamespace(t *testing.T) {
 	const objects, events = 20, 50
 	m := &fakeMember{name: "eu", answer: func(context.Context, string) member.Outcome {

@@ -18,9 +18,8 @@ import (
 )
 
 // Some kinds are provided by a FederatedOperator. If the operator is placed on a cluster, the hub creates copies of its
-// kinds there only after the operator is ready. The hub writes and withdraws existing copies as usual. An operator that
-// is missing therefore delays new copies, and never removes a copy. The check reads only the current state of the
-// operator.
+// kinds there only while the operator is ready. The hub writes and withdraws existing copies as usual. An operator that
+// is not ready therefore delays new copies, and never removes a copy.
 
 // The hub creates a new workload of a bundle after the objects of the bundle that its pods may need, such as RBAC and
 // CustomResourceDefinitions. Some controllers check their rights only when they start.
@@ -88,7 +87,7 @@ func (r *run) podsNotReady(ctx context.Context, of hubv1.BundleReference) (*memb
 }
 
 // podsWait returns why a workload waits for an object of its bundle. It is empty if the workload does not wait. If the
-// object has no decision, the wait is limited, because no placement may ever select the object.
+// hub has not decided on the object, the wait is limited, because no placement may ever select the object.
 func (r *run) podsWait(ctx context.Context, id hubv1.ObjectIdentity) (string, error) {
 	o, err := r.objectHere(ctx, id)
 	if err != nil {

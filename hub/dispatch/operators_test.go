@@ -17,7 +17,7 @@ var (
 	deployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 )
 
-// operated adds an operator that provides the kind Rotor. Its Deployment is placed on the given members.
+// operated adds an operator that provides the kinds Gear and Rotor. Its Deployment is placed on the given members.
 func operated(w *world, on ...string) {
 	b := w.add(deployment, "rotor-operator")
 	of := &hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: "rotors"}

@@ -11,7 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// leavingMember accepts every apply, orphans every withdrawal, and keeps the intents.
+// leavingMember accepts every apply, and orphans the copy at every withdrawal. It records the last intent of each. If
+// fails is true, it refuses every apply.
 type leavingMember struct {
 	*fakeMember
 	applied   member.ApplyIntent

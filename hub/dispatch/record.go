@@ -102,7 +102,7 @@ func (r *records) getFinished(key types.NamespacedName) *member.Observation {
 }
 
 // listWait returns the remaining time to wait for the first list of a kind. It is zero or less when the wait is over.
-// Each copy is then read, and the member's answer tells why the kind cannot be listed.
+// After the wait, each copy is read with a request, and the member's answer tells why the kind cannot be listed.
 func (r *records) listWait(gvk schema.GroupVersionKind) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -30,7 +30,8 @@ func (w *world) addWith(gvk schema.GroupVersionKind, name string, change func(*h
 	return b
 }
 
-// begin starts the members' queues, and returns when they have listed the bindings. After that, only events queue keys.
+// begin starts the members' queues, and returns when the queues have listed the existing bindings. After that, only
+// events add bindings to the queues.
 func (w *world) begin() {
 	w.Helper()
 	w.add(rotor, "first")

@@ -17,9 +17,9 @@ import (
 
 // Pods may have to restart when a ConfigMap or Secret changes. The hub then writes a digest of the content of the
 // ConfigMap or Secret into the pod template (package decide). The digest is computed from the content that the hub
-// sends to the same cluster. A cluster that gets an earlier revision of a Secret therefore keeps its digest. The hub
-// writes the copy with a new digest after the cluster has the new content. Until then it does not change the copy at
-// all.
+// sends to the same cluster. If a cluster keeps an earlier revision of a Secret, the digest on this cluster does not
+// change. The hub writes the copy with a new digest after the cluster has the new content. Until then, the hub does not
+// change the copy at all.
 
 // readCopy is the wanted copy of a ConfigMap or Secret that pods read.
 type readCopy struct {
@@ -84,7 +84,7 @@ func (r *run) withReload(ctx context.Context, manifest *unstructured.Unstructure
 }
 
 // copyOf returns the wanted copy of another object on this cluster. It is nil if the hub sends no such object to the
-// cluster, or if the object's placement only reports.
+// cluster, or if the object's placement has the mode ReportOnly.
 func (r *run) copyOf(ctx context.Context, id hubv1.ObjectIdentity) (*readCopy, *member.Outcome, error) {
 	key := id.BindingKey()
 	b := hubv1.NewBinding(key)

@@ -120,7 +120,7 @@ func TestPodsStartAnewAfterTheirClusterHasTheNewContent(t *testing.T) {
 	w.reads("eu", "main", hubv1.ReasonApplied, "")
 }
 
-// oneRevision has one template, without rules. Several queues may read it at once.
+// oneRevision returns the same template for every revision, and no override rules. Several queues may read it at once.
 type oneRevision struct{ template *unstructured.Unstructured }
 
 // Template implements Revisions.

@@ -68,8 +68,9 @@ func (r *run) matching(ctx context.Context) ([]hubv1.OverridePolicyObject, *memb
 	return matching, nil, nil
 }
 
-// divided returns the replica counts and similar numbers that the division of replicas sets on this cluster. decided is
-// false if the replicas are divided, but the binding has no share for the cluster yet.
+// divided returns the numbers that the division of replicas sets on this cluster: the replicas, or the completions and
+// the parallelism of a Job. decided is false if the replicas are divided, but the binding has no share for the cluster
+// yet.
 func (r *run) divided(template *unstructured.Unstructured) (numbers []overrides.Divided, decided bool) {
 	values, decided := replicas.Values(r.binding.BindingSpec(), r.target.Name, template)
 	for _, v := range values {

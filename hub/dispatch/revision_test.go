@@ -30,7 +30,7 @@ func (s *storedRevisions) Rules(context.Context, string) (*decide.HeldRules, err
 	return s.rules, s.err
 }
 
-// sending records the manifests that it gets.
+// sending is a member that records the manifests that it gets.
 type sending struct {
 	*fakeMember
 	sent []*unstructured.Unstructured
@@ -41,7 +41,8 @@ func (k *sending) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	return k.fakeMember.Apply(ctx, in)
 }
 
-// revisionRun returns a run for a target that names revision 2. The hub object has the content of revision 3.
+// revisionRun returns a run, which is one pass over one binding and one cluster. By the binding, the cluster must get
+// revision 2. The hub object has the content of revision 3.
 func revisionRun(t *testing.T, stored *storedRevisions) (*sending, *run) {
 	t.Helper()
 	_, r := versionRun(t, nil, []string{"v2"}, hubv1.TargetPresent)

@@ -16,8 +16,8 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// setSource sets r.source, the state of the hub with which the state recorded in a copy is compared. template is nil if
-// the hub object was deleted.
+// setSource sets r.source to the hub's epoch and the generation of the hub object. They are compared with the epoch and
+// the generation that a copy has recorded. template is nil if the hub object was deleted. No copy then counts as newer.
 func (r *run) setSource(template metav1.Object) {
 	r.source.Epochs = r.queue.opts.Epochs.Current()
 	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
@@ -40,8 +40,8 @@ func (r *run) useEpoch(ctx context.Context) {
 func (r *run) newer(seen observed) bool { return r.source.Newer(seen.Source, true) }
 
 // confirmOlder checks an outcome with the reason HubIsOlder (the copy is newer than the hub) by uncached reads. Another
-// replica may have written the copy from data that this replica's cache does not have yet. In this case, confirmOlder
-// returns an empty outcome, and the key is tried again soon.
+// replica may have written the copy from data that this replica's cache does not have yet. If the copy is not newer or
+// a read fails, confirmOlder returns an outcome without a reason, and the key is tried again soon.
 func (r *run) confirmOlder(ctx context.Context, o member.Outcome) member.Outcome {
 	if o.Reason != hubv1.ReasonHubIsOlder {
 		return o

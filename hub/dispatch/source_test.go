@@ -24,7 +24,8 @@ func epochsOf(t *testing.T, text string) source.Epochs {
 	return l
 }
 
-// fakeEpochs has the cached epochs and the epochs of the API server.
+// fakeEpochs has the list of the hub's epochs in the cache, and the list on the API server. An epoch is a period in
+// which the hub writes to members.
 type fakeEpochs struct {
 	cached, stored source.Epochs
 	err            error
@@ -38,7 +39,8 @@ func (f fakeEpochs) Confirm(context.Context, source.Epoch) (source.Epochs, error
 
 func (f fakeEpochs) Use(context.Context) source.Epochs { return f.cached }
 
-// uncached is the hub object of the API server.
+// uncached is a client that reads the hub object from the API server, with this generation and accept-source
+// annotation.
 type uncached struct {
 	client.Client
 	generation int64

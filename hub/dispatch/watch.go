@@ -34,8 +34,8 @@ func (d *Dispatcher) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// staged reports whether two decisions differ only because a rollout has made its next step. In this case, only the
-// clusters whose entries in the decision changed are queued.
+// staged reports whether two decisions differ only because a rollout has made its next step. In this case, the binding
+// is queued only for the clusters whose entries in the decision changed.
 func staged(before, after *hubv1.BindingSpec) bool {
 	if after.Rollout == nil || len(before.Clusters) != len(after.Clusters) {
 		return false
@@ -68,8 +68,8 @@ func follows(b hubv1.BindingObject, p hubv1.PlacementObject) bool {
 	return ref != nil && ref.UID == p.GetUID()
 }
 
-// withdraws reports whether the binding removes a copy from a cluster. A deleted placement no longer suspends
-// withdrawals, so these bindings must be queued.
+// withdraws reports whether the binding removes a copy from a cluster. Such bindings must be queued after their
+// placement was deleted, because a deleted placement no longer suspends withdrawals.
 func withdraws(b hubv1.BindingObject) bool {
 	return slices.ContainsFunc(b.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return t.State == hubv1.TargetAbsent })
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // withdraw removes the copy from the cluster, if an uncached read of the binding confirms the decision. The cache may
-// not show a later decision that keeps the copy. It returns false if there is no outcome to report.
+// not show a later decision that keeps the copy. withdraw returns false if there is no outcome to report.
 func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if r.cluster.IsHub() {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonWithdrawn, "the cluster is the hub itself: no object is removed"), true
@@ -125,8 +125,8 @@ func (r *run) withdrawal(gvk schema.GroupVersionKind, absent *hubv1.Absence, row
 	return in
 }
 
-// leaveAlone returns the outcome for a withdrawal under a placement that only reports. The copy stays on the cluster,
-// with the hub's labels and annotations.
+// leaveAlone returns the outcome for a withdrawal under a placement with the mode ReportOnly. The copy stays on the
+// cluster, with the hub's labels and annotations.
 func (r *run) leaveAlone(gvk schema.GroupVersionKind) member.Outcome {
 	seen, found, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name})
 	o := outcome(metav1.ConditionTrue, hubv1.ReasonWithdrawn, "nothing is removed, because apply.mode is ReportOnly")

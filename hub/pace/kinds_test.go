@@ -9,7 +9,8 @@ import (
 
 func kindOf(name string) schema.GroupKind { return schema.GroupKind{Group: "example.com", Kind: name} }
 
-// takeKind takes a turn of a kind, and fails the test if there is none.
+// takeKind takes a turn, which is the permission for one write of an object of the kind. It fails the test if no turn
+// is free.
 func (s *server) takeKind(name string) *KindTurn {
 	s.t.Helper()
 	turn, wait := s.TryKind(kindOf(name))
@@ -19,8 +20,8 @@ func (s *server) takeKind(name string) *KindTurn {
 	return turn
 }
 
-// refusedKind asks for a turn of a kind, and fails the test if there is one. It returns the time after which the caller
-// may ask again.
+// refusedKind asks for a turn, which is the permission for one write of an object of the kind. It fails the test if it
+// gets a turn. It returns the time after which the caller may ask again.
 func (s *server) refusedKind(name string) time.Duration {
 	s.t.Helper()
 	turn, wait := s.TryKind(kindOf(name))

@@ -99,7 +99,7 @@ type Turn struct {
 	once  sync.Once
 }
 
-// Try returns a turn for a write of a class, or nil. key identifies the caller. After nil, the caller waits. When a
+// Try returns a turn for a write of a class, or nil. key identifies the caller. A caller that gets nil waits. When a
 // turn becomes free, the Pacer reserves it for the caller and calls wake, which must queue the caller for another Try.
 // A caller that is not woken calls Try again after AskAgain.
 func (p *Pacer) Try(c Class, key any, wake func()) *Turn {
@@ -200,7 +200,8 @@ func (p *Pacer) Steer(took time.Duration) {
 	width.Set(p.width)
 }
 
-// cut reduces the number of allowed writes in flight. Writes that are in flight now do not reduce it again.
+// cut reduces the number of allowed writes in flight. Writes that are in flight now began before the cut, so their
+// results do not change the number again.
 func (p *Pacer) cut(to float64) {
 	p.skip = p.from(Failure)
 	p.width = math.Max(to, 1)

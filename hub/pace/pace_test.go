@@ -13,7 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// server is an API server with a fake clock.
+// server is the Pacer for the writes to an API server, with a fake clock. It records the keys of the callers that the
+// Pacer has woken.
 type server struct {
 	*Pacer
 	clock *testclock.FakePassiveClock
@@ -29,7 +30,7 @@ func newServer(t *testing.T) *server {
 
 func (s *server) pass(d time.Duration) { s.clock.SetTime(s.clock.Now().Add(d)) }
 
-// take takes a turn, and fails the test if there is none.
+// take takes a turn, which is the permission for one write. It fails the test if no turn is free.
 func (s *server) take(c Class, key string) *Turn {
 	s.t.Helper()
 	turn := s.ask(c, key)
@@ -39,7 +40,7 @@ func (s *server) take(c Class, key string) *Turn {
 	return turn
 }
 
-// wait asks for a turn, and fails the test if there is one.
+// wait asks for a turn, which is the permission for one write. It fails the test if it gets a turn.
 func (s *server) wait(c Class, key string) {
 	s.t.Helper()
 	if s.ask(c, key) != nil {
@@ -51,7 +52,7 @@ func (s *server) ask(c Class, key string) *Turn {
 	return s.Try(c, key, func() { s.woken = append(s.woken, key) })
 }
 
-// wakes checks which callers were woken since its last call.
+// wakes checks which callers the Pacer has woken since the last call of wakes.
 func (s *server) wakes(want ...string) {
 	s.t.Helper()
 	if !slices.Equal(s.woken, want) {
@@ -218,7 +219,8 @@ func TestATurnThatIsNotClaimedGoesToTheNextCaller(t *testing.T) {
 	s.wakes("c")
 }
 
-// TestNoTurnIsLostOrGivenTwice makes callers ask, write, leave and change their class in random order.
+// TestNoTurnIsLostOrGivenTwice makes callers ask for turns, write, leave and change their class in random order. A turn
+// is the permission for one write.
 func TestNoTurnIsLostOrGivenTwice(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newServer(t)

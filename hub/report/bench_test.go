@@ -21,7 +21,7 @@ import (
 )
 
 // BenchmarkAPassThatTellsOfEveryCluster measures one reconcile without its two write requests and without reading the
-// binding. One case has first rows for all clusters; in the other case the rows do not change.
+// binding. In one case, the reconcile adds the first row of each cluster. In the other case, no row changes.
 func BenchmarkAPassThatTellsOfEveryCluster(b *testing.B) {
 	for _, clusters := range []int{3, 300} {
 		b.Run(fmt.Sprint(clusters, " clusters, first rows"), func(b *testing.B) { benchmarkPass(b, clusters, false) })

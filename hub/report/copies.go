@@ -38,8 +38,8 @@ var (
 		hubv1.RolloutProgressing, hubv1.RolloutSoaking, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow, hubv1.RolloutWaitingForOthers,
 		hubv1.RolloutPaused, hubv1.RolloutFailed, hubv1.RolloutRollingBack, hubv1.RolloutRolledBack, hubv1.RolloutComplete,
 	}
-	// holdOfPhase maps a rollout's phase to the reason why copies stay at an older revision. A phase that is not in the
-	// map gives holdWave.
+	// holdOfPhase maps a rollout's phase to the reason why copies stay at an older revision. For all other phases, the
+	// reason is holdWave: an earlier wave, or another object, changes first.
 	holdOfPhase = map[hubv1.RolloutPhase]string{
 		hubv1.RolloutWaitingForApproval: holdApproval, hubv1.RolloutWaitingForWindow: holdWindow, hubv1.RolloutPaused: holdPaused,
 		hubv1.RolloutFailed: holdFailed, hubv1.RolloutRollingBack: holdRollback, hubv1.RolloutRolledBack: holdRollback,
@@ -202,7 +202,7 @@ func (c *counts) add(b hubv1.BindingObject, n int) {
 		row := &b.BindingStatus().Clusters[i]
 		rows[row.Name] = row
 	}
-	// The status of placements counts rollouts by the same rule.
+	// hub/policystatus counts the rollouts of a placement by the same condition.
 	if spec.Rollout != nil && b.GetDeletionTimestamp() == nil {
 		increase(c.rollouts, spec.Rollout.Phase, n)
 	}

@@ -20,8 +20,8 @@ func (r *run) ends() bool {
 // one. When the last copy is gone, the leader deletes the binding, and no one needs the rows.
 //
 // Two changes are written in any case: a row with the reason why a withdrawal fails, and the list of orphaned copies. A
-// replica that is not the leader writes its rows after the last copy in its shard is removed. The leader reads from
-// these rows that the copies are gone.
+// replica that is not the leader also writes its rows after the last copy in its shard is removed. The leader reads
+// from these rows that the copies are gone.
 func (r *run) ending() bool {
 	if !r.ends() || len(r.after.Orphaned) > 0 {
 		return false

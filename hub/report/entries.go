@@ -58,7 +58,8 @@ type lastWrite struct {
 	behind  bool   // true while the reporter waits for the binding's next event
 }
 
-// reached identifies a content of the hub object about which clusters have reported.
+// reached identifies one content of a hub object and one decision on the object. The clusters have reported results for
+// both.
 type reached struct {
 	binding int64  // generation of the binding
 	hub     uint64 // content number of the hub object
@@ -79,7 +80,7 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 		return false
 	}
 	if e.uid != "" && (e.uid != b.GetUID() || e.object != spec.ObjectRef.UID) {
-		// The binding or its object was deleted and created again. The earlier results do not belong to the new one.
+		// The binding or its object was deleted and created again. The earlier results do not belong to the new object.
 		e.outcomes, e.merged, e.refusal, e.written, e.refused, e.troubles = nil, merged{}, refusal{}, "", "", troubles{}
 	}
 	for cluster := range e.outcomes {
@@ -168,7 +169,7 @@ func (e *entry) change(cluster string, away map[string]bool, holds func(string) 
 }
 
 // progress returns how soon the rows must be written after one member has reported a result and others have not. While
-// all copies are being withdrawn, such a result is not urgent. Only the last result is.
+// all copies are being withdrawn, such a result is not urgent, and only the result of the last member is.
 func (e *entry) progress() urgency {
 	if len(e.targets) > 0 && !slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent }) {
 		return whenIdle

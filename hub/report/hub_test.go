@@ -330,7 +330,8 @@ func (w *world) objects() *unstructured.UnstructuredList {
 	return list
 }
 
-// quiet waits until, for 300 ms, no binding has an open window that ends soon.
+// quiet waits until, during 300 ms, no binding had an open window. A window collects the changes of one binding into
+// one write.
 func (w *world) quiet() {
 	w.t.Helper()
 	since := time.Now()
@@ -339,8 +340,8 @@ func (w *world) quiet() {
 		defer w.reporter.mu.Unlock()
 		waiting := 0
 		for _, e := range w.reporter.entries {
-			// After an event that concerns many bindings, each binding waits for its turn. Windows that end later than
-			// longestWindow are ignored.
+			// This loop ignores a window of the class Many that ends later than longestWindow. The class has the events that
+			// concern many bindings.
 			if e.window.open() && (e.window.class != pace.Many || time.Until(e.window.due) <= longestWindow) {
 				waiting++
 			}

@@ -27,8 +27,9 @@ type merged struct {
 	result          map[string]any
 }
 
-// seen returns m for a cached object with this resourceVersion. If the object is at least as new as the server's
-// response, seen drops m.result, which is then in the cache. If the server has changed the sent status, m.result stays.
+// seen returns m without the data that is not needed any more. resourceVersion is that of the cached object. If the
+// cached object is at least as new as the server's response, it has the written status, and seen drops m.result.
+// m.result stays if the server has changed the status that was sent.
 func (m merged) seen(resourceVersion string) merged {
 	if m.sent == nil && !hubv1.Older(resourceVersion, m.resourceVersion) {
 		m.result = nil
@@ -236,7 +237,7 @@ func (r *run) alreadyRefused(rules rollup.Rules) *verdict {
 	return &v
 }
 
-// observed reports whether a row has the status of a copy.
+// observed reports whether at least one row has the status of a copy.
 func (r *run) observed() bool {
 	return slices.ContainsFunc(r.rows, func(row hubv1.ClusterRow) bool { return row.Observed != nil })
 }

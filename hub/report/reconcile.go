@@ -235,8 +235,8 @@ func (r *run) report(ctx context.Context) {
 }
 
 // unsettled reports whether the write should wait, because an expected result would soon change the status again. In
-// this case, it opens the window again, in which changes are collected. The wait is limited, and ends when the expected
-// result arrives.
+// this case, unsettled opens the window of the binding again, so that further changes are collected. The wait is
+// limited, and ends when the expected result arrives.
 func (r *run) unsettled() bool {
 	if fails(r.binding.BindingStatus(), &r.after) || !r.othersDue && (!r.unseen || !r.changed()) && !r.ending() {
 		return false

@@ -77,7 +77,8 @@ func TestManyFanOutsAtOnce(t *testing.T) {
 		all = append(all, w.object(fmt.Sprint("web-", i), present("a"), present("b"), present("c")))
 	}
 	bindingWrites, objectWrites := w.writes(&hubv1.ResourceBindingList{}), w.writes(w.objects())
-	// The reporter starts after all objects exist, because creating them may take longer than a window lasts.
+	// The reporter collects the changes of a binding for a limited time. It starts after all objects exist, because
+	// creating them may take longer.
 	w.start()
 	for _, cluster := range []string{"a", "b", "c"} { // each member reports at a different time
 		for _, o := range all {

@@ -223,7 +223,8 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	case u == failure:
 		r.wake(key, e, u, pace.Failure)
 	case o.Applied == metav1.ConditionUnknown || repeats:
-		// Such outcomes come for many objects at once, for example if a member is unreachable or a user has edited a policy.
+		// An outcome with an unknown result, or a further outcome about content that is reported already, comes for many
+		// objects at once. The cause is, for example, an unreachable member or an edited policy.
 		r.wake(key, e, u, pace.Many)
 	default:
 		r.wake(key, e, u, pace.FirstResult)

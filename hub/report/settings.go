@@ -11,8 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// StatusSettings has, for each object, the rules for judging and merging statuses that its placement sets. It reads
-// them from the bindings. An object without such rules has no value in it. Objects with equal rules share one pointer.
+// StatusSettings has, for each object, the rules for judging and merging statuses that its placement sets. It reads the
+// rules from the bindings. StatusSettings has no entry for an object without such rules. Objects with equal rules share
+// one pointer.
 type StatusSettings struct {
 	changed func(hubv1.ObjectIdentity)
 

@@ -93,8 +93,8 @@ func (r *run) patience() time.Duration {
 	return longestWindow
 }
 
-// mayWrite reports whether this replica may write the status: it is the leader, or one of its own rows has changed. For
-// each decision, the row of a confirmed withdrawal is also written once if it has not changed.
+// mayWrite reports whether this replica may write the status: it is the leader, or one of its own rows has changed. The
+// row of a confirmed withdrawal is written once for each decision, even if the row has not changed.
 func (r *run) mayWrite(before *hubv1.BindingStatus) bool {
 	if r.leads {
 		return true

@@ -18,7 +18,8 @@ const (
 type urgency int
 
 const (
-	// whenIdle means that something has changed, and results are expected soon.
+	// whenIdle means that something has changed, and results are expected soon. The write waits for these results, but at
+	// most for longestWindow.
 	whenIdle urgency = iota
 	// result means that one of several expected results has arrived.
 	result

@@ -11,14 +11,14 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// A step is a change or a write at a time after the start.
+// A step is a change of a binding, or a write of its status if write is true. at is the time after the start.
 type step struct {
 	at    time.Duration
 	u     urgency
 	write bool
 }
 
-// every returns steps of one urgency at equal intervals up to a time.
+// every returns changes at equal intervals up to a time. u says how soon each change must be written.
 func every(interval, end time.Duration, u urgency) (steps []step) {
 	for at := time.Duration(0); at <= end; at += interval {
 		steps = append(steps, step{at: at, u: u})
@@ -168,8 +168,8 @@ func TestWindowBoundsTheWritesOfAFlappingObject(t *testing.T) {
 	}
 }
 
-// TestABindingGetsItsTurnAtTheEndOfItsWindow: the binding is queued for the first end of its window. If the end has
-// moved, the binding waits for the new end.
+// TestABindingGetsItsTurnAtTheEndOfItsWindow: a window collects the changes of a binding into one write. The binding is
+// queued for the first end of the window. If a later change has moved the end, the binding waits for the new end.
 func TestABindingGetsItsTurnAtTheEndOfItsWindow(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	r := &Reporter{
@@ -194,7 +194,8 @@ func TestABindingGetsItsTurnAtTheEndOfItsWindow(t *testing.T) {
 	turn.Done()
 }
 
-// TestABindingThatWaitedForATurnIsWrittenWhenItHasOne: once the binding has a turn, no window delays the write.
+// TestABindingThatWaitedForATurnIsWrittenWhenItHasOne: a window collects the changes of a binding into one write. Once
+// hub/pace permits the write, no new window delays it.
 func TestABindingThatWaitedForATurnIsWrittenWhenItHasOne(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	r := &Reporter{

@@ -13,7 +13,8 @@ import (
 // askAgain is the time between two decisions that wait for answers.
 const askAgain = 500 * time.Millisecond
 
-// decide makes a decision at a time, measured from the beginning of the wait for answers.
+// decide decides on an object, when the wait for answers began the given duration ago. It returns the shares of the
+// clusters, and the time until the next decision.
 func (a *answers) decide(in decide.Input, after time.Duration) (string, time.Duration) {
 	in.Now = now.Add(after)
 	kind := in.Object.ID.GroupKind()

@@ -13,8 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// capacityHolds is how long the capacity of a cluster must differ before decisions use the new capacity, so that
-// replicas move.
+// capacityHolds is how long a cluster must report another capacity before decisions use the new capacity and move
+// replicas.
 const capacityHolds = 5 * time.Minute
 
 // mostCapacities is the maximum number of clusters whose capacity is recorded.

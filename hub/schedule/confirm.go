@@ -36,7 +36,7 @@ func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan)
 		switch {
 		case isUndecided(err):
 			// No read can tell now whether the object still exists. The cached template may be outdated, so it is not used. A
-			// withdrawal that is due to a cluster needs no template.
+			// withdrawal whose cause is the cluster, such as a deleted MemberCluster, needs no template.
 			in.Object.State, in.Object.Problem, in.Object.Template = decide.Undecided, err.Error(), nil
 			return s.confirm(ctx, in, decide.Decide(in))
 		case err != nil:

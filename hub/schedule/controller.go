@@ -50,7 +50,8 @@ import (
 type Templates interface {
 	// Want sets the kinds of hub objects that the hub watches.
 	Want(kinds sets.Set[schema.GroupKind])
-	// Retry tries again to watch those wanted kinds in these groups that the hub's API server did not serve before.
+	// Retry tries again to watch the wanted kinds of these groups, if the hub's API server did not serve these kinds
+	// before.
 	Retry(ctx context.Context, groups sets.Set[string])
 	// Kinds returns the kinds of a group, from discovery.
 	Kinds(ctx context.Context, group string) ([]schema.GroupKind, error)
@@ -201,7 +202,8 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 			return fmt.Errorf("watching for the schedule controller: %w", err)
 		}
 	}
-	// This handler comes first, so that clusters are asked whether they serve the kind.
+	// This function is registered before the function that queues the object. Clusters are then asked early whether they
+	// serve a new kind.
 	s.Templates.OnChange(s.wants.objectChanged)
 	s.Templates.OnChange(func(id key) {
 		s.noteChange(id)

@@ -17,8 +17,8 @@ func unavailable(d *hubv1.DrainPolicy) int {
 }
 
 // drains counts the objects that are moving away from each drained cluster. An object counts if its binding shows the
-// move. It also counts if ask has granted the move and its binding does not show the move yet. A new leader reads all
-// bindings before its first decision, so that it keeps the limits.
+// move. An object also counts if the method ask has granted the move, but the binding does not show the move yet. A new
+// leader reads all bindings before its first decision, so that it keeps the limits.
 type drains struct {
 	wake func(key)
 
@@ -99,9 +99,9 @@ func (d *drains) full(cluster string, id key, most int) bool {
 	return c.roomFor(most) <= 0
 }
 
-// ask grants the object a move away from the cluster if fewer than `most` objects are moving, and returns true.
-// Otherwise it returns false, and the object is queued again when another move ends. objects is the number of objects
-// on the cluster.
+// ask grants the object a move away from the cluster and returns true, if fewer than `most` objects are moving or this
+// object is moving already. Otherwise ask returns false, and the object is queued again when another move ends. objects
+// is the number of objects on the cluster.
 func (d *drains) ask(cluster string, id key, most, objects int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -122,8 +122,8 @@ func (d *drains) ask(cluster string, id key, most, objects int) bool {
 	return false
 }
 
-// decided is called after a decision. It takes back the grant of ask if the decision has not used it, and queues
-// waiting objects. If the move was written, the grant stays until the binding in the cache shows the move.
+// decided is called after a decision. It takes back the grant from the method ask if the decision has not used it, and
+// queues waiting objects. If the move was written, the grant stays until the binding in the cache shows the move.
 func (d *drains) decided(id key, claims decide.Claims, written bool) {
 	var woken []key
 	binding := id.BindingKey()

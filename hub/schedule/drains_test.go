@@ -56,7 +56,7 @@ func TestADrainMovesSoManyAtATime(t *testing.T) {
 	if diff := cmp.Diff([]key{numbered(2)}, woken); diff != "" {
 		t.Fatalf("when one has its replacement, woken are (-want +got):\n%s", diff)
 	}
-	// No other cluster can replace the object, so its move does not happen.
+	// No other cluster can take the object, so the object does not move.
 	d.decided(numbered(2), decide.Claims{Blocked: map[string]string{"eu": hubv1.ReasonNoReplacement}}, true)
 	if diff := cmp.Diff([]key{numbered(2), numbered(3)}, woken); diff != "" {
 		t.Fatalf("when one cannot go, woken are (-want +got):\n%s", diff)

@@ -51,8 +51,8 @@ func rises(c *hubv1.MemberCluster) {
 	c.Status.Taints = nil
 }
 
-// reads checks the entries of the binding, like entriesOf, but it removes the common prefix of the clusters' names
-// first.
+// reads waits until the binding's spec.clusters has these entries, in the form of entriesOf, but without the common
+// prefix of the clusters' names.
 func (s *scene) reads(want ...string) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("the binding reads %q", want), func() error {

@@ -113,8 +113,9 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 	return o, nil
 }
 
-// unlisted is called for an object that is not in memory. If this does not prove that the object was deleted, unlisted
-// sets the State, and known is true.
+// unlisted is called for an object that is not in memory. known is false without an error if the watch has listed the
+// kind, so that the object may be deleted. If the watch has failed, unlisted sets the State, and known is true. The
+// error is errNotListed if the kind is not listed yet.
 func (s *Scheduler) unlisted(o *decide.Object) (known bool, err error) {
 	state, watched := s.Templates.StateOf(o.ID)
 	switch {

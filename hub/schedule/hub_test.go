@@ -115,7 +115,8 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 			fmt.Fprintln(os.Stderr, "running the manager:", err)
 		}
 	}()
-	// hubObjects calls no function for objects that exist already.
+	// The tests create objects only after the scheduler leads, because hubObjects sends no events about objects that exist
+	// already.
 	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		_, q := scheduler.leading()
 		return q != nil, nil

@@ -23,8 +23,9 @@ import (
 // After a change of a CustomResourceDefinition, the hub also waits for this time, until discovery shows the change.
 const lookEvery = time.Second
 
-// keeper does the periodic work of the leader. It releases removals that the guard allows, and reports held removals
-// and drains. It also queues objects whose rollouts waited for other objects.
+// keeper does the periodic work of the leader. It releases removals that the guard (package guard, the limit for
+// deletions) allows, and reports held removals and drains. It also queues objects whose rollouts waited for other
+// objects.
 type keeper struct{ *Scheduler }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -115,8 +116,8 @@ func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 }
 
 // Removal returns the removals that wait for a user's confirmation and belong to a placement or MemberCluster. It also
-// returns the condition for its status. If the condition is nil, the status must stay as it is. was is the current
-// status.
+// returns the condition RemovalHeld for the status of this placement or MemberCluster. If the condition is nil, the
+// status must stay as it is. `was` is the current status.removalHeld.
 func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition) {
 	held, c, known := s.removals.status(decide.Owner{Kind: kind, Namespace: namespace, Name: name})
 	switch {

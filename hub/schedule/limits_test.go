@@ -52,7 +52,7 @@ func TestEvictionsHaveARate(t *testing.T) {
 	}
 }
 
-// Two decisions use the same snapshot of the limits, and only one of them may use the last place.
+// Both decisions use the same limits, by which only one of the two objects may leave the cluster now.
 func TestAnObjectIsDecidedOnAnewIfAnotherTookItsPlace(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

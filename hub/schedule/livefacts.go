@@ -48,8 +48,8 @@ func (l *liveFacts) get(ctx context.Context, namespace string) (decide.Facts, er
 		if err != nil {
 			return decide.Facts{}, err
 		}
-		// This check must be the last one. If a CustomResourceDefinition is deleted, it has a deletionTimestamp before its
-		// objects disappear.
+		// stand fails if one of Hanse's own CustomResourceDefinitions is missing or being deleted. It must be called after
+		// the reads: the CustomResourceDefinition has a deletionTimestamp before its objects disappear.
 		return f, l.stand(ctx)
 	})
 }

@@ -75,7 +75,7 @@ func (p *pending) end(id key, decided bool) {
 	p.queued[id] = w
 }
 
-// until reports whether an object was queued at or before the time then, and no decision has been made on it since. It
+// until reports whether an object was queued at or before the given time, and no decision has been made on it since. It
 // leaves out an object whose decision has failed for longestQuiet.
 func (p *pending) until(then time.Time) bool {
 	now := p.clock.Now()

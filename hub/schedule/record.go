@@ -27,8 +27,8 @@ import (
 // created after the binding.
 const objectSinceAnnotation = hubv1.Prefix + "object-since"
 
-// record writes the plan to the binding in one write, if they differ, and announces the decision. wrote is true if the
-// binding was written.
+// record writes the plan to the binding in one write, if the plan and the binding differ. It then announces the
+// decision. wrote is true if the binding was written.
 func (s *Scheduler) record(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {
 	if p.Spec == nil {
 		s.announce(in, p, nil)
@@ -51,7 +51,8 @@ func (s *Scheduler) record(ctx context.Context, in decide.Input, p decide.Plan) 
 // kindOf returns the kind of a binding. It does not use TypeMeta, because the cache leaves it empty.
 func kindOf(b hubv1.BindingObject) string { return reflect.TypeOf(b).Elem().Name() }
 
-// awaitsVerdict reports whether the plan has a removal on which the guard has not decided yet.
+// awaitsVerdict reports whether the plan has a removal on which the guard (package guard, the limit for deletions) has
+// not decided yet.
 func awaitsVerdict(p decide.Plan) bool {
 	return slices.ContainsFunc(p.Claims.Removals, func(r decide.Removal) bool { return !r.Held })
 }

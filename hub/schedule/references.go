@@ -50,8 +50,8 @@ type ask struct {
 }
 
 // see records the references of a changed binding. c.After is nil if the binding was deleted. exists reports whether
-// the hub still has the object of the deleted binding. If so, the needed objects stay on its clusters until the object
-// is decided again. see returns the needed objects whose decision may change.
+// the hub still has the object of the deleted binding. If so, the needed objects stay on the clusters of the deleted
+// binding until the object is decided again. see returns the needed objects whose decision may change.
 func (r *references) see(c changes.Binding, exists func() bool) []key {
 	b := cmp.Or(c.After, c.Before)
 	if len(b.BindingSpec().References) == 0 && (c.Before == nil || len(c.Before.BindingSpec().References) == 0) {
@@ -66,7 +66,8 @@ func (r *references) see(c changes.Binding, exists func() bool) []key {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// Before the binding had the references, only the asks knew that the object needs other objects.
+	// Before this change, the binding may not have had the references. Then only the asks (decisions that wait) recorded
+	// that the object needs other objects.
 	followed := r.forgetAsks(id, func(needed key, a *ask) bool {
 		return c.After == nil || a.former || decide.Needs(c.After, needed) && slices.Equal(clustersOf(a.spec), clustersOf(c.After.BindingSpec()))
 	})
@@ -122,8 +123,8 @@ func (r *references) needing(kind schema.GroupKind) []key {
 	return out.UnsortedList()
 }
 
-// plans returns the decisions that are not written yet and that the decision on an object must follow. The map key is
-// the object that needs the object.
+// plans returns unwritten decisions on objects that need the object with this id. The decision on this object must
+// cover the clusters of these decisions. The map key is the object that needs it.
 func (r *references) plans(id key) map[key]*hubv1.BindingSpec {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,7 +136,7 @@ func (r *references) plans(id key) map[key]*hubv1.BindingSpec {
 }
 
 // ask records that the decision on `by` (with spec) waits until the object `needed` is decided for the same clusters.
-// It returns false if the decision on `needed` has already followed spec.
+// It returns false if the decision on `needed` already includes the clusters of spec.
 func (r *references) ask(needed, by key, spec *hubv1.BindingSpec) (waits bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +147,8 @@ func (r *references) ask(needed, by key, spec *hubv1.BindingSpec) (waits bool) {
 	return true
 }
 
-// setAsk records that the decision in a waits for the decision on needed. The caller holds r.mu.
+// setAsk records that `a`, a decision on the object `by`, waits for the decision on the object `needed`. The caller
+// holds r.mu.
 func (r *references) setAsk(needed, by key, a *ask) {
 	if r.asked == nil {
 		r.asked = map[key]map[key]*ask{}
@@ -158,8 +160,8 @@ func (r *references) setAsk(needed, by key, a *ask) {
 }
 
 // answer is called when the decision on an object is written. followed has the referrers (the objects that need it)
-// whose clusters the decision covers. answer returns the referrers that waited. If the object does not exist, these
-// referrers may ask again: an object that is created later must follow them, too.
+// whose clusters the decision covers. answer returns those referrers that have waited for the decision. If the object
+// does not exist, these referrers may ask again: an object that is created later must follow them, too.
 func (r *references) answer(id key, exists bool, followed []decide.Referrer) (waited []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,9 +181,9 @@ func (r *references) answer(id key, exists bool, followed []decide.Referrer) (wa
 	return waited
 }
 
-// needsNothing ends the waits of an object, because its decision needs no objects, or is written already. If the
-// object's binding was deleted by hand, some needed objects still follow the deleted binding. needsNothing returns
-// these.
+// needsNothing ends the waits of an object, because its decision needs no objects, or is written already. If a user
+// deleted the object's binding, some needed objects are still sent to the clusters of the deleted binding. needsNothing
+// returns these needed objects.
 func (r *references) needsNothing(by key) (followed []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,8 +214,9 @@ func (r *references) waitsNoLonger(by key) {
 	delete(r.waits, by)
 }
 
-// forgetAsks removes those asks of an object for which done returns true. If the object's binding was deleted by hand,
-// some needed objects still follow the deleted binding. forgetAsks returns these. The caller holds r.mu.
+// forgetAsks removes those asks (decisions that wait) of an object for which done returns true. If a user deleted the
+// object's binding, some needed objects are still sent to the clusters of the deleted binding. forgetAsks returns these
+// needed objects. The caller holds r.mu.
 func (r *references) forgetAsks(by key, done func(needed key, a *ask) bool) (followed []key) {
 	for id, asks := range r.asked {
 		a := asks[by]
@@ -278,7 +281,8 @@ func (s *Scheduler) liveReferrers(ctx context.Context, id key) ([]decide.Referre
 	return out, nil
 }
 
-// errBehind means that the decision on a needed object must be written first. The object is queued again after that.
+// errBehind means that the decision on a needed object must be written first. The object that needs it is queued again
+// after that.
 var errBehind = errors.New("the decision on a needed object comes first")
 
 // unseenError means that a needed object exists on the hub, but is not in the cache yet. The waiting object is decided
@@ -404,7 +408,7 @@ func (s *Scheduler) unseen(ctx context.Context, needed, by key, spec *hubv1.Bind
 	return &unseenError{object: needed, waited: waited}
 }
 
-// withoutNew returns the plan without its new clusters, because these wait for a needed object. Until then, the
+// withoutNew returns the plan without its new clusters, because these wait for a needed object. While they wait, the
 // clusters that the binding names already keep their states and their shares of the replicas. All other changes of the
 // plan stay.
 func withoutNew(in decide.Input, p decide.Plan, unseen *unseenError) decide.Plan {

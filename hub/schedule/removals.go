@@ -130,7 +130,8 @@ func (r *removals) begin() {
 	r.began = r.clock.Now()
 }
 
-// of returns what the guard has decided on the removals of an object, by cluster.
+// of returns what the guard (package guard, the limit for deletions) has decided on the removals of an object, by
+// cluster.
 func (r *removals) of(id key) map[string]decide.Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,8 +146,8 @@ func (r *removals) of(id key) map[string]decide.Verdict {
 	return out
 }
 
-// decided records the removals in a decision on an object. If final is true, it drops all other removals of the object:
-// they are carried out, or no longer wanted.
+// decided records the removals in a decision on an object. If final is true, it drops all other removals of the object,
+// because they are carried out or no longer wanted.
 func (r *removals) decided(id key, claims []decide.Removal, final bool) {
 	now := r.clock.Now()
 	r.mu.Lock()
@@ -355,7 +356,7 @@ func whyHeld(breaches []guard.Breach) (reason, message string) {
 	return reason, strings.Join(parts, "; ")
 }
 
-// gathered has the removals of one set of held removals, counted in one call of confirm.
+// gathered has the contents of one set of held removals: their objects, clusters and messages. confirm collects them.
 type gathered struct {
 	objects  []key
 	removals []*removal

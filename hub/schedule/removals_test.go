@@ -15,7 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/guard"
 )
 
-// owners has the guard's inputs about placements, clusters and owners.
+// owners has the inputs for the limits of removals: the numbers of copies, the held removals, and the confirmations of
+// users.
 type owners struct {
 	copies   map[decide.Owner]int
 	clusters map[string]int
@@ -29,7 +30,7 @@ func (o *owners) shown(p decide.Owner) (*hubv1.RemovalHeld, string) {
 	return o.held[p], o.confirms[p]
 }
 
-// bench is a guard with a clock, whose process has been the leader for an hour.
+// bench has the decided removals of a hub process that has been the leader for an hour. The test sets its clock.
 type bench struct {
 	*removals
 	*owners

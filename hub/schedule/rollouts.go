@@ -67,9 +67,9 @@ func (r *rollouts) current() uint64 {
 	return r.version
 }
 
-// claim records the progress of an object's rollout, and whether it waits for other objects. It records nothing and
-// returns false if the rollout begins now, but another rollout has changed since the given version. The other rollout
-// may have taken its turn.
+// claim records the progress of an object's rollout, and whether the rollout waits for other objects. It records
+// nothing and returns false if the rollout begins now, but another rollout has changed since the given version. The
+// decision must then be made again, because the other rollout may have begun first.
 func (r *rollouts) claim(id key, owner decide.Owner, now *rollout.Progress, waits bool, version uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +97,7 @@ func (r *rollouts) claim(id key, owner decide.Owner, now *rollout.Progress, wait
 }
 
 // before returns the last recorded progress of an object's rollout. The progress is empty if it was recorded under
-// another placement. The result is false if the object has none.
+// another placement. The result is false if no progress is recorded.
 func (r *rollouts) before(id key, owner decide.Owner) (rollout.Progress, bool) {
 	last, known := r.owners[id]
 	switch {

@@ -342,8 +342,8 @@ func (l *leaders) lead(writes int, until hubv1.RolloutPhase) (left int) {
 	return 0
 }
 
-// keepsOrder checks that no cluster is ahead of the wave before its own, and that every named part of a revision is
-// stored.
+// keepsOrder checks that a cluster has revision 2 only after the cluster of the previous wave has reported it as
+// healthy. It also checks that the contents of every revision in the binding are stored.
 func (l *leaders) keepsOrder(b *hubv1.ResourceBinding) {
 	l.t.Helper()
 	for _, r := range b.Spec.Revisions {

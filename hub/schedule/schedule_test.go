@@ -99,8 +99,8 @@ func TestTheAPIServerIsNotAskedAboutAWithdrawalThatIsUnderWay(t *testing.T) {
 	first := asked()
 	objects.remove(s.id)
 	s.becomes("-eu ObjectDeleted Delete", "-sg ObjectDeleted Delete")
-	// A run that does not see the Absent entries yet asks again. The run that ends a withdrawal has seen them, and so have
-	// all later runs.
+	// The scheduler asks Live about a missing object only if its cached binding has no Absent entries yet. The reconcile
+	// that ends a withdrawal sees these entries, and so do all later reconciles.
 	s.withdraws("sg")
 	s.becomes("-eu ObjectDeleted Delete")
 	second := asked()
@@ -168,8 +168,8 @@ func TestAPlacementThatIsGoneWithdrawsNothing(t *testing.T) {
 	})
 	objects.remove(s.id)
 	s.becomes("-eu ObjectDeleted Orphan")
-	// An event is recorded after its decision. The run that recorded the first event ended before the run that made this
-	// change.
+	// An event is recorded after its decision. The reconcile that recorded the first event ended before the reconcile that
+	// made this change.
 	if diff := cmp.Diff([]string{hubv1.ReasonPlacementGone}, heard.of(s.id.Namespace)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -304,7 +304,8 @@ func TestAClusterMayLeaveWhileAKindIsNotServed(t *testing.T) {
 	s.create(p)
 	s.object()
 	s.becomes("eu", "sg")
-	// The object is undecided now, and still in memory.
+	// The cache still has the object. The API server does not serve its kind, so that Live cannot tell whether the object
+	// exists.
 	objects.change(s.id, func() { objects.undecided = objects.undecided.Union(sets.New(s.id)) })
 	s.edit(p, func() { p.Spec.Clusters = s.only("eu") })
 	s.leave("eu")
@@ -360,8 +361,8 @@ func TestAKindThatTheHubWouldRunIsRefused(t *testing.T) {
 	}
 	s.edit(p, func() { p.Spec.HubExecution = hubv1.HubExecutionAllowed })
 	s.becomes("eu")
-	// An event is recorded after its decision. The run that recorded the first event ended before the run that made this
-	// change.
+	// An event is recorded after its decision. The reconcile that recorded the first event ended before the reconcile that
+	// made this change.
 	if diff := cmp.Diff([]string{hubv1.ReasonHubWouldRun}, heard.of(s.id.Namespace)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

@@ -50,7 +50,8 @@ func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 	if !c.Initial {
 		s.add(q, needed...)
-		// The conditions of the referring objects show whether the needed object exists.
+		// The object of the binding may have been created or deleted. The objects that need it are queued, because their
+		// conditions show whether a needed object exists.
 		if c.Before == nil || c.After == nil {
 			s.addBehind(q, s.references.referrersOf(hubv1.ObjectOf(cmp.Or(c.After, c.Before)))...)
 		}
@@ -185,8 +186,8 @@ func rowsOfEviction(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	return rows
 }
 
-// withdrawnRows returns the clusters that have confirmed a withdrawal. The value is the generation of the binding that
-// the status shows.
+// withdrawnRows returns the clusters that have confirmed a withdrawal. The value of the map is
+// status.observedGeneration of the binding.
 func withdrawnRows(b hubv1.BindingObject) map[string]int64 {
 	rows := map[string]int64{}
 	status := b.BindingStatus()

@@ -37,8 +37,8 @@ func TestAnObjectThatChangesGoesBeforeThoseOfAClusterThatDoes(t *testing.T) {
 	}
 }
 
-// TestTheObjectsOfAClusterAreDecidedByTheirRank: an operator that starts on a cluster before its rights may never look
-// for them again.
+// TestTheObjectsOfAClusterAreDecidedByTheirRank: the scheduler must decide first on objects that other objects need.
+// For example, an operator that starts on a cluster before its ClusterRole exists may fail for good.
 func TestTheObjectsOfAClusterAreDecidedByTheirRank(t *testing.T) {
 	q := priorityqueue.New[key]("test")
 	defer q.ShutDown()
@@ -58,7 +58,7 @@ func TestTheObjectsOfAClusterAreDecidedByTheirRank(t *testing.T) {
 	}
 }
 
-// behinds counts the objects that are queued behind objects that changed themselves.
+// behinds counts the objects that are queued with a low priority, behind objects that have changed themselves.
 type behinds struct {
 	priorityqueue.PriorityQueue[key]
 	n int

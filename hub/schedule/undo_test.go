@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// earlier has the template of each revision.
+// earlier returns the same template, or the same error, for each revision.
 type earlier struct {
 	Revisions
 	template *unstructured.Unstructured

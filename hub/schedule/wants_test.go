@@ -13,8 +13,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestWhichKindsAreWantedIsToldOnceItIsKnown: members are asked for them then, and that there are none is an answer,
-// too.
+// TestWhichKindsAreWantedIsToldOnceItIsKnown: the wanted kinds are unknown at first. As soon as they are known, the
+// function of OnWanted is called, even if no kind is wanted.
 func TestWhichKindsAreWantedIsToldOnceItIsKnown(t *testing.T) {
 	ctx, scheme := t.Context(), runtime.NewScheme()
 	if err := hubv1.AddToScheme(scheme); err != nil {

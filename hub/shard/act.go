@@ -157,7 +157,7 @@ func (c *Coordinator) bury(ctx context.Context, l *coordinationv1.Lease) {
 }
 
 // write starts one write of a Lease in a goroutine, unless another write of this Lease is running. do makes the write.
-// It gets the Lease on which the decision to write is based, or nil if there was no Lease. A write that returns an
+// do gets the Lease on which the decision to write is based, or nil if there was no Lease. A write that returns an
 // error may have succeeded on the server, and the watch may be late. The Lease is therefore read again after a failed
 // write.
 func (c *Coordinator) write(ctx context.Context, name string, do func(context.Context, *coordinationv1.Lease) error) {

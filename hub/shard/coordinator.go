@@ -2,7 +2,8 @@
 // and ensures that two replicas never work on the same member at the same time.
 //
 // Each replica has a Lease, the peer Lease, which it renews every 5 s. Each member also has a Lease, the fence. The
-// fence names the replica that works on the member. It is written only when a replica takes or releases the member.
+// fence names the replica that works on the member. The fence is written only when a replica takes or releases the
+// member.
 //
 //   - A member belongs to the replica that rendezvous hashing selects among the live replicas. It moves only if the
 //     hashing selects another replica. Before the move, the previous replica must stop its work and release the fence,

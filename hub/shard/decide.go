@@ -75,7 +75,7 @@ func decide(v view) []action {
 }
 
 // about returns the action for an existing member. any is false if there is nothing to do. owner is the term of the
-// replica to which the member belongs. It is empty if no replica is live.
+// replica to which the member belongs. owner is empty if no replica is live.
 func about(v view, member, owner string) (s step, any bool) {
 	holder, fenced := v.fences[member]
 	ours := fenced && holder == v.self
@@ -90,9 +90,9 @@ func about(v view, member, owner string) (s step, any bool) {
 	return take, owner == v.self && void(holder, v.peers)
 }
 
-// void reports whether no replica works under a fence with this holder. This is so if the fence was released, or if the
-// peer Lease of the holder was deleted. An expired peer Lease is not enough, because its holder could still renew it.
-// It must be deleted first.
+// void reports whether no replica works under a fence that names this holder. This is so if the holder is empty,
+// because the fence was released, or if the peer Lease of the holder was deleted. An expired peer Lease is not enough,
+// because its holder could still renew it. The expired Lease must be deleted first.
 func void(holder string, peers []peer) bool {
 	return holder == "" || !slices.ContainsFunc(peers, func(p peer) bool { return p.id == holder })
 }

@@ -10,7 +10,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// live and lapsed return peers with the given names. The seat of each peer is the first part of its name.
+// live and lapsed return replicas with the given names. The Leases of live replicas are valid, and the Lease of a
+// lapsed one has expired. The seat, by which members are distributed, equals the name.
 func live(names ...string) []peer {
 	var out []peer
 	for _, n := range names {

@@ -50,8 +50,8 @@ type replica struct {
 	*Coordinator
 	name string
 	down atomic.Bool // the replica does not reach the API server
-	// loses is a prefix of Lease names. The answer to a write of such a Lease is lost, and then the replica's watch shows
-	// nothing more.
+	// loses is a prefix of Lease names. The replica gets no answer to its writes of such Leases, and after the first one
+	// its watch delivers no events.
 	loses atomic.Pointer[string]
 	deaf  atomic.Bool
 	stop  func()
@@ -166,7 +166,7 @@ func (r *replica) badly(next http.RoundTripper, req *http.Request) (*http.Respon
 	return resp, err
 }
 
-// muffled is a watch that delivers no events while its replica is deaf.
+// muffled is the response to a watch of the replica by. It delivers no events while by.deaf is true.
 type muffled struct {
 	io.ReadCloser
 	ctx context.Context
@@ -223,7 +223,8 @@ func (w *world) shared(within time.Duration, names ...string) time.Duration {
 	return time.Since(begin)
 }
 
-// fences returns the resourceVersions of all fences, which change with every write.
+// fences returns the resourceVersion of each fence by name. A fence is the Lease of a member, which names the replica
+// that works on the member.
 func (w *world) fences() map[string]string {
 	w.t.Helper()
 	var list coordinationv1.LeaseList
@@ -290,8 +291,8 @@ func TestAReplicaThatIsCutOffIsReplacedAndEnds(t *testing.T) {
 	w.shared(5*time.Second, "a", "b")
 }
 
-// The replica does not know whether its release of a member succeeded. When its watch shows no renewals of the other
-// replica, it must not take the member back by the outdated state of the fence.
+// Replica a releases members, but gets no answer, and its watch then delivers no events. The fences (Leases of the
+// members) in its cache still name replica a. It must not take the members back.
 func TestAReleaseWithoutAnAnswerIsNotTakenBack(t *testing.T) {
 	w := newWorld(t, 10)
 	a := w.start("a")

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// The lead is valid for LeadLasts after the last renewal. After that, another process may have become the leader. A
-// waiting process tries again after LeadRetryEvery to 2.2 times LeadRetryEvery. A new leader therefore follows within 2
-// s of a released Lease, and within 17 s of an abandoned one.
+// The lead (the right to act as the leader) is valid for LeadLasts after the last renewal of the Lease. After that,
+// another process may have become the leader. A waiting process tries again after LeadRetryEvery to 2.2 times
+// LeadRetryEvery. A new leader therefore follows within 2 s of a released Lease, and within 17 s of an abandoned one.
 const (
 	LeadLasts       = 13 * time.Second
 	LeadRenewWithin = 9 * time.Second
@@ -22,8 +22,8 @@ const (
 // the member.
 var ErrUnsure = errors.New("this process can no longer be sure that it leads or works on this member: nothing is written until its Lease is renewed")
 
-// Lead knows whether this process is still the leader. It prevents writes after the process has lost the lead without
-// noticing it. A process that was stopped and resumed may have pending writes, and may notice only later that another
+// Lead knows whether this process is still the leader. It prevents writes of a process that has lost the lead without
+// noticing. A process that was stopped and resumed may have pending writes, and may notice only later that another
 // process leads. A process that has never led is not restricted.
 type Lead struct {
 	now     func() time.Time // has a monotonic clock, which runs while the process is stopped
@@ -40,7 +40,7 @@ func (l *Lead) LapseWith(lapsed func() bool) { l.lapsed = lapsed }
 
 // Renewals wraps the transport of the client that leader election uses. It records the time at which the last renewal
 // of a Lease was sent. Other processes see the renewal later, so they never count the Lease as expired earlier than
-// this process. The client also writes events.
+// this process. Requests for other kinds, such as events, do not count.
 func (l *Lead) Renewals(next http.RoundTripper) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
 		sent := l.now()
@@ -79,8 +79,8 @@ func guarded(next http.RoundTripper, may func() bool) http.RoundTripper {
 }
 
 // writes reports whether a request may change an object. A TokenReview or SubjectAccessReview is a POST request, but
-// stores nothing, so it does not count. A replica that shuts down still needs these reviews to answer the webhook and
-// the API of views.
+// stores nothing, so it does not count. A replica that shuts down still needs these reviews to answer the admission
+// webhook and the API that shows the objects on members.
 func writes(r *http.Request) bool {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	review := strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/") || strings.HasPrefix(r.URL.Path, "/apis/authentication.k8s.io/")
