@@ -30,7 +30,7 @@ type Bounds struct {
 	Values int64 // approximate number of JSON values: objects, lists, and the items between commas
 }
 
-// Default bounds of responses.
+// These are the default bounds of responses.
 var (
 	// Whole has the bounds of a response that is decoded as a whole, such as an object or a page of a list.
 	Whole = Bounds{Bytes: 16 << 20, Values: 1 << 18}

@@ -21,9 +21,9 @@ const (
 	processCost = 128 << 20
 )
 
-// Budget limits the memory of responses that are read at the same time. If the budget is used up, one call may go on
-// and exceed it, and other calls wait for their turn. Calls that wait for each other's memory therefore do not wait for
-// ever.
+// Budget limits the memory of responses that are read at the same time. A call is one request, or all requests with one
+// context of Keep. If the budget is used up, one call may go on and exceed it, and other calls wait for their turn.
+// This prevents a deadlock of calls that wait for each other's memory.
 type Budget struct {
 	most   int64
 	beyond chan struct{} // has a value while a call exceeds the budget
@@ -52,7 +52,7 @@ func (b *Budget) take(cost int64) bool {
 	return true
 }
 
-// charge has what one call has charged to a budget.
+// charge is the memory that one call has charged to one budget.
 type charge struct {
 	budget *Budget
 	taken  int64
@@ -95,8 +95,8 @@ func (c *charge) giveBack() {
 	}
 }
 
-// account has the charges of all responses of one call. A call that has the turn to exceed a budget may do so with all
-// its responses, so that a call never waits for itself.
+// account has the charges of all responses of one call, which is one request or all requests with one context of Keep.
+// A call that has the turn to exceed a budget may do so with all its responses, so that a call never waits for itself.
 type account struct {
 	mu             sync.Mutex
 	share, process *charge // charges to the cluster's share and to the process; nil before the first response

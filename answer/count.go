@@ -10,7 +10,7 @@ type Counter struct {
 	text, escaped bool
 }
 
-// Add counts the next bytes.
+// Add counts the JSON values in the next bytes of the stream.
 func (c *Counter) Add(data []byte) {
 	for _, b := range data {
 		c.add(b)

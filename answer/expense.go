@@ -20,7 +20,7 @@ func newExpense(ctx context.Context, share *Budget) expense {
 	return e
 }
 
-// raise sets the cost of the response, and charges the difference to its earlier cost.
+// raise sets the cost of the response to a new value, and charges only the increase.
 func (e *expense) raise(ctx context.Context, cost int64) error {
 	toShare, toProcess := max(0, cost-freeCost), max(0, cost-ordinaryCost)
 	if err := e.account.take(ctx, toShare-e.toShare, toProcess-e.toProcess); err != nil {

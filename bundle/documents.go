@@ -234,8 +234,9 @@ func (r *reader) size(n *yamlv3.Node, anchors map[*yamlv3.Node]int) (int, error)
 	return sum, nil
 }
 
-// isText reports whether sigs.k8s.io/yaml reads a YAML key as a string. It does not read the keys yes and 8080 as
-// strings. It would convert them to strings, which may be equal to other keys of the same map.
+// isText reports whether a YAML key is a string to sigs.k8s.io/yaml. The keys yes and 8080 are a boolean and a number,
+// and isText returns false. The library converts such a key to a string, which may be equal to another key of the same
+// map.
 func (r *reader) isText(key *yamlv3.Node) bool {
 	switch {
 	case key.Kind != yamlv3.ScalarNode:

@@ -45,7 +45,8 @@ func (r *reader) object(where string, value any) {
 }
 
 // itemsOf returns the items of a list: of a v1 List, or of a list of one kind such as apps/v1 DeploymentList. isList is
-// false for any other value, and for a custom resource whose kind ends with List, which has a name.
+// false for any other value. It is also false for a custom resource whose kind happens to end with List: unlike a list,
+// such an object has a name.
 func itemsOf(value any) (items []any, isList bool) {
 	list, _ := value.(map[string]any)
 	kind, _ := list["kind"].(string)

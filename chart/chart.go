@@ -154,8 +154,8 @@ func render(ctx context.Context, in Input) (Rendered, error) {
 	if err != nil {
 		return Rendered{}, fmt.Errorf("reading the archive: %w", err)
 	}
-	// The two times differ in each of their fields. Even a template that prints only the year therefore renders
-	// differently.
+	// The template function now returns these times: one in the first rendering, and one in the second. They differ in
+	// year, month, day and so on, so that even a template that prints only the year renders differently.
 	first, err := execute(in, files, time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC))
 	if err != nil {
 		return Rendered{}, err

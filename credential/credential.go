@@ -154,13 +154,14 @@ func ofCertificate(text string) Credential {
 	return c
 }
 
-// Usable reports whether the hub can use this token, which it has just got from a member.
+// Usable reports whether the hub can use a token that it has just got from a member: a valid token of the
+// ServiceAccount Account that is bound to a Secret with a UID.
 func (c Credential) Usable(now time.Time) bool {
 	return c.Own && c.UID != "" && c.Expires.After(now)
 }
 
-// Life returns the lifetime of the credential. A token that replaces the credential gets the same lifetime. If it is
-// not known, Life returns Lifetime.
+// Life returns the lifetime of the credential. A token that replaces the credential gets the same lifetime. If the
+// lifetime of the credential is not known, Life returns the default, the constant Lifetime.
 func (c Credential) Life() time.Duration {
 	if c.Issued.IsZero() || !c.Issued.Before(c.Expires) {
 		return Lifetime

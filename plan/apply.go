@@ -105,7 +105,7 @@ func joined(a, b map[string]any) map[string]any {
 	return out
 }
 
-// at returns the part of o that concerns the value of a key.
+// at returns what o says about the field with this key.
 func (o owned) at(key string) owned {
 	out := owned{}
 	if m, ok := o.annotated.(map[string]any); ok {
@@ -115,8 +115,7 @@ func (o owned) at(key string) owned {
 	return out
 }
 
-// of returns the part of o that concerns an item of a list. place is the index of the item, for lists whose items have
-// no names.
+// of returns what o says about an item of a list. place is the index of the item, for lists whose items have no names.
 func (o owned) of(element any, place int) owned {
 	out := owned{}
 	list, _ := o.annotated.([]any)

@@ -151,8 +151,8 @@ func ofOverrides(p hubv1.OverridePolicyObject) Object {
 	return Object{Group: hubv1.GroupVersion.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// samePlacement reports whether a and b are the same placement with the same settings. Admission does not review such a
-// placement again.
+// samePlacement reports whether a and b are the same placement with the same settings. If an update changes no setting
+// of a placement, admission does not check the placement again.
 func samePlacement(a, b hubv1.PlacementObject) bool {
 	return ofPlacement(a) == ofPlacement(b) && equality.Semantic.DeepEqual(a.PlacementSpec(), b.PlacementSpec()) &&
 		equality.Semantic.DeepEqual(a.SelectedNamespaces(), b.SelectedNamespaces()) && a.IsEnforced() == b.IsEnforced()

@@ -21,10 +21,10 @@ type Guard struct {
 
 // HeldSet contains the removals that the guard holds and that one placement or one MemberCluster causes.
 type HeldSet struct {
-	// Owner is the kind and name of this cause, such as "Placement shop/web".
+	// Owner is the kind and name of the placement or MemberCluster that causes the removals, such as "Placement shop/web".
 	Owner  string `json:"owner"`
 	Copies int    `json:"copies"`
-	// Limits are the limits that these removals exceed, as texts.
+	// Limits are the limits of the guard that the held removals exceed, as texts.
 	Limits []string `json:"limits"`
 }
 

@@ -169,7 +169,8 @@ type Live struct {
 	// Asked is the number of copies in the dry run.
 	Asked   int      `json:"asked"`
 	Changes []Change `json:"changes,omitempty"`
-	// Refused are copies that the hub would not write.
+	// Refused are copies that the hub or the member would refuse to write. It also has objects for which no dry run is
+	// possible, because the files change the objects themselves.
 	Refused []Problem `json:"refused,omitempty"`
 }
 

@@ -20,7 +20,8 @@ type RenderInput struct {
 	Object *unstructured.Unstructured
 	// OtherVersions are other versions at which a cluster may get the object, if it does not serve the version of Object.
 	OtherVersions []string
-	// Binding has the clusters of the object and their shares. It is nil if there is no decision.
+	// Binding has the clusters of the object, and each cluster's number of replicas if the replicas are divided. It is nil
+	// if there is no decision.
 	Binding *hubv1.BindingSpec
 	// Policies are the override policies that may select the object. Render checks their selectors.
 	Policies        []hubv1.OverridePolicyObject

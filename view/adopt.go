@@ -18,7 +18,7 @@ type Adoption struct {
 	Clusters []ClusterAdoption `json:"clusters"`
 }
 
-// ClusterAdoption is the result for one cluster.
+// ClusterAdoption says who manages the object on one cluster, and whether Hanse adopts the object there.
 type ClusterAdoption struct {
 	Cluster string `json:"cluster"`
 	memberview.AdoptAnswer

@@ -20,8 +20,8 @@ type BundleSummary struct {
 	Stored     int32              `json:"stored"`
 	Placed     int32              `json:"placed"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Unstored says why the hub has not stored the objects of the newest generation. It is empty if the hub has stored
-	// them.
+	// Unstored says why the hub has not stored the objects of the bundle's newest generation. It is empty if the hub has
+	// stored them.
 	Unstored string `json:"unstored,omitempty"`
 }
 
@@ -75,15 +75,15 @@ func bundleIn(bundle string) string {
 	return " (" + bundle + ")"
 }
 
-// UnplacedOf returns the summary of a bundle's object. The object has no binding.
+// UnplacedOf returns the summary of a bundle's object that has no binding.
 func UnplacedOf(id hubv1.ObjectIdentity) ObjectSummary {
 	return ObjectSummary{
 		Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Reason: hubv1.ReasonNotSelected, Message: "it has no binding: no placement selects it, or the hub has not stored it yet",
 	}
 }
 
-// NewestGeneration returns the newest generation of an object that its binding records. It returns 0 for an object of a
-// bundle that no cluster has yet: only the hub knows this generation.
+// NewestGeneration returns the newest generation of an object that its binding records. It returns 0 if the binding
+// records none, as for a bundle's object that no cluster holds yet. Only the hub then knows the generation.
 func NewestGeneration(b hubv1.BindingObject) int64 {
 	newest := int64(0)
 	for _, row := range b.BindingStatus().Clusters {
@@ -95,8 +95,8 @@ func NewestGeneration(b hubv1.BindingObject) int64 {
 	return newest
 }
 
-// Unread stands in for an object that the caller cannot read, such as an object of a bundle. It returns an object with
-// only the data in the binding: kind, name, UID and generation.
+// Unread returns a substitute for an object that the caller cannot read, such as an object of a bundle. The substitute
+// has only the data in the binding: kind, name, UID and generation.
 func Unread(b hubv1.BindingObject) *unstructured.Unstructured {
 	ref, id := b.BindingSpec().ObjectRef, hubv1.ObjectOf(b)
 	u := &unstructured.Unstructured{Object: map[string]any{}}

@@ -9,16 +9,18 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// Choice has the clusters that a replayed decision chooses.
+// Choice has the clusters that a replayed decision chooses. To replay a decision means that hansectl decides again, by
+// the rules of the hub, and writes nothing.
 type Choice struct {
 	// Clusters are the clusters of the fleet, sorted by name. The list is empty if the replay ended before it chose
 	// clusters, for example because the object follows no placement.
 	Clusters []ExplainedCluster `json:"clusters,omitempty"`
-	// Missing are the clusters in the binding that have no MemberCluster. The decision does not change them.
+	// Missing are the clusters in the binding that have no MemberCluster. The decision leaves their entries in the binding
+	// as they are.
 	Missing []string `json:"missing,omitempty"`
-	// Selected is the number of clusters that shall hold the object after the replay.
+	// Selected is the number of clusters that shall hold the object according to the replay.
 	Selected int `json:"selected"`
-	// Withdrawing is the number of clusters from which the replay withdraws the object.
+	// Withdrawing is the number of clusters that would lose the object according to the replay.
 	Withdrawing int `json:"withdrawing,omitempty"`
 	// AffinityGroup is the name of the placement's affinity group from which the replay chose the clusters.
 	AffinityGroup string       `json:"affinityGroup,omitempty"`

@@ -31,8 +31,8 @@ type Cluster struct {
 	Version string `json:"version,omitempty"`
 	// ClusterID is the UID of the cluster's namespace kube-system.
 	ClusterID string `json:"clusterID,omitempty"`
-	// LastObservedTime is the time at which the hub last observed the cluster. It is absent if it is not recorded. Live is
-	// true while the hub observes the cluster.
+	// LastObservedTime is the time at which the hub last observed the cluster. It is absent if the hub has not recorded
+	// this time. Live is true while the hub observes the cluster.
 	LastObservedTime *metav1.Time      `json:"lastObservedTime,omitempty"`
 	Live             bool              `json:"live"`
 	Nodes            hubv1.NodeSummary `json:"nodes"`
@@ -89,8 +89,9 @@ func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Si
 	return list
 }
 
-// Heard returns a function that reports whether the hub observes a cluster. It returns true for a cluster that is not
-// in members, because the user may not be allowed to list this cluster. silence is nil while a hub runs.
+// Heard returns a function that reports whether the hub observes a cluster. The function returns true for a cluster
+// that is not in members, because the user may not be allowed to list this cluster. silence is nil while a hub runs;
+// otherwise the function returns false for every cluster.
 func Heard(members []hubv1.MemberCluster, silence *Silence, now time.Time) func(cluster string) bool {
 	unheard := sets.New[string]()
 	for i := range members {

@@ -13,7 +13,8 @@ import (
 
 // Comparison compares a replayed decision with the decision that the hub has recorded.
 type Comparison struct {
-	// Scheduled is the condition of the replayed decision, and Recorded is the condition that the hub has written.
+	// Scheduled is the condition Scheduled that the replay would write, and Recorded is the condition Scheduled that the
+	// hub has written.
 	Scheduled Said  `json:"scheduled"`
 	Recorded  *Said `json:"recorded,omitempty"`
 	Same      bool  `json:"same"`

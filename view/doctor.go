@@ -18,15 +18,15 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Finding is the result of one check.
+// Finding is the result of one check of the command doctor.
 type Finding string
 
 const (
 	// FindingOK means that no action is needed.
 	FindingOK Finding = "OK"
-	// FindingWarning means that a part will stop working soon, or that a part of the hub is turned off.
+	// FindingWarning means that the checked part of Hanse may not work, will stop working soon, or is turned off.
 	FindingWarning Finding = "Warning"
-	// FindingFailed means that a part does not work.
+	// FindingFailed means that the checked part of Hanse does not work.
 	FindingFailed Finding = "Failed"
 	// FindingUnknown means that the user lacks a right that the check needs.
 	FindingUnknown Finding = "Unknown"
@@ -71,9 +71,9 @@ func (d Diagnosis) Write(w io.Writer, _ time.Time) {
 }
 
 const (
-	// clockTolerance is the accepted difference between two clocks. It is larger than the 0.75 s between two renewals of a
-	// hub's Lease. With a larger difference, a new token or certificate may not be valid yet by the clock of the machine
-	// that checks it.
+	// clockTolerance is the accepted difference between two clocks. With a larger difference, a machine may refuse a new
+	// token or certificate as not valid yet. The hub's clock is read from its Lease, which is renewed every 0.75 s. The
+	// error of this reading is less than the tolerance.
 	clockTolerance = 5 * time.Second
 	// soon is the time before the expiry of a certificate or credential at which doctor starts to warn.
 	soon = 7 * 24 * time.Hour
@@ -148,7 +148,8 @@ func lastValid(bundle []byte) (time.Time, error) {
 	return until, nil
 }
 
-// CheckMember checks one member.
+// CheckMember checks whether the hub reaches one member and observes it, and whether a condition of the member needs a
+// user's action.
 func CheckMember(m *hubv1.MemberCluster, now time.Time) Check {
 	name := "member " + m.Name
 	ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady)

@@ -19,7 +19,7 @@ type Events struct {
 	Items []ClusterEvent `json:"items"`
 	// NotAsked are the clusters that did not answer, each with the reason.
 	NotAsked []ClusterNote `json:"notAsked,omitempty"`
-	// Notes are notes about missing events.
+	// Notes say for which clusters events are missing, and why.
 	Notes []ClusterNote `json:"notes,omitempty"`
 }
 

@@ -61,8 +61,8 @@ type ExplainedDivision struct {
 	Shares []Share `json:"shares"`
 }
 
-// Share is the number of replicas of one cluster, with the inputs from which the division computes this number. If Max
-// or Room is null, it is unlimited.
+// Share is the number of replicas of one cluster, with the inputs from which the division computes this number. A null
+// Max or Room means that there is no limit.
 type Share struct {
 	Cluster string `json:"cluster"`
 	Weight  int64  `json:"weight"`

@@ -239,9 +239,9 @@ func (c ExplainedCluster) Passed() string {
 	return fmt.Sprintf("%d/%d", passed, len(c.Filters))
 }
 
-// Why returns why the cluster was selected or rejected. If no filter rejects the cluster, it returns the decision's
-// reason. Otherwise it returns the answers of the rejecting filters, in the order of evaluation. If no filter gave the
-// decision's reason, this reason comes first.
+// Why returns why the cluster was selected or rejected. If no filter rejects the cluster, this is the decision's
+// reason. Otherwise Why returns the answers of the rejecting filters. The decision's reason then comes first if it is
+// Scheduled, or if no filter gave it.
 func (c ExplainedCluster) Why() string {
 	var against []string
 	for _, f := range c.Filters {

@@ -30,7 +30,7 @@ type Fields struct {
 	Error string `json:"error,omitempty"`
 }
 
-// FieldRow is one field that differs from the hub object, or that members own.
+// FieldRow is one field of a copy: a field whose value differs from the hub object, or that members own.
 type FieldRow struct {
 	// Field is a JSON pointer.
 	Field string `json:"field"`

@@ -28,7 +28,7 @@ type KindSummary struct {
 	Kind  string `json:"kind"`
 	// Objects is the number of objects with a binding.
 	Objects int `json:"objects"`
-	// BundledObjects is the number of these objects that belong to a bundle.
+	// BundledObjects is the number of objects of the kind that have a binding and belong to a bundle.
 	BundledObjects int `json:"bundledObjects"`
 	// Copies is the number of copies that clusters shall hold. It counts the targets of bindings in the states Present and
 	// Evicting.
@@ -44,7 +44,7 @@ type KindSummary struct {
 	Problems []KindProblem  `json:"problems"`
 }
 
-// Serving says whether a server serves a kind.
+// Serving says whether an API server serves a kind.
 type Serving string
 
 const (
@@ -69,8 +69,8 @@ type VersionCount struct {
 	Clusters int    `json:"clusters"`
 }
 
-// WantedClusters are the clusters that shall hold an object of the kind. It includes clusters that would hold an object
-// if they served the kind.
+// WantedClusters counts the clusters that shall hold an object of the kind, and the clusters that would hold one if
+// they served the kind.
 type WantedClusters struct {
 	// Count is the number of wanted clusters.
 	Count int `json:"count"`
@@ -156,7 +156,7 @@ type Inventory struct {
 type kindUse struct {
 	objects, bundled int
 	selected         bool
-	// versions are the versions of those objects that belong to bundles.
+	// versions are the API versions of the kind's objects in bundles.
 	versions map[string]bool
 	targets  map[string]*KindCluster
 	// keptAway are clusters that placements select but that do not get an object, because they do not serve the kind.

@@ -53,7 +53,7 @@ type MatrixQuery struct {
 	Region, Cluster string
 	// State selects objects that have a copy in this state.
 	State rollup.CopyState
-	// WorstFirst sorts by the worst state. Otherwise objects are sorted by name.
+	// WorstFirst sorts the objects by the worst state of their copies. Otherwise the objects are sorted by name.
 	WorstFirst bool
 	// Page is the number of the page of objects, and Columns is the number of the page of clusters. Both start at 1.
 	Page, Columns int
@@ -67,7 +67,8 @@ const (
 	// mostMatrixCells and mostMatrixRows are the maximum numbers of cells and rows in memory. A cell takes 16 bytes.
 	mostMatrixCells = 1 << 20
 	mostMatrixRows  = 50_000
-	// mostMatrixChoices is the maximum number of offered placements, of kinds, and of regions.
+	// mostMatrixChoices is the maximum number of placements from which the user can choose. The same limit applies to
+	// kinds and to regions.
 	mostMatrixChoices = 200
 )
 

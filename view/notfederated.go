@@ -29,7 +29,7 @@ func (n NotFederated) write(w io.Writer) {
 	}
 }
 
-// Surroundings are the inputs that determine whether an object is federated.
+// Surroundings are the inputs that determine whether an object gets a binding.
 type Surroundings struct {
 	// Placements are the placements of the object's namespace and all ClusterPlacements.
 	Placements      []hubv1.PlacementObject

@@ -85,7 +85,7 @@ type OperatorGatherer struct {
 	used      map[schema.GroupKind]*usage
 }
 
-// usage is the use of a custom kind.
+// usage has the number of objects of one custom kind, and the clusters of these objects.
 type usage struct {
 	objects  int
 	clusters sets.Set[string] // clusters that hold the objects, or shall hold them
@@ -319,7 +319,8 @@ func NewOperatorObjects(o *hubv1.FederatedOperator, heard func(cluster string) b
 	}
 }
 
-// AddBinding adds the binding of an object of the operator, or of an object of its kinds. It ignores other bindings.
+// AddBinding adds the binding of an object of the operator, or of an object whose kind the operator provides. It
+// ignores other bindings.
 func (s *OperatorObjects) AddBinding(b hubv1.BindingObject) {
 	id := hubv1.ObjectOf(b)
 	if slices.Contains(s.operator.Status.Provides, id.GroupKind().String()) {
@@ -384,8 +385,9 @@ func (s *OperatorObjects) OnClusters() OperatorOnClusters {
 	return out
 }
 
-// asTheHubCounts returns the same as OnClusters, with one correction. A cluster is not ready if the operator's status
-// says so. Only the hub knows the operator's objects that have no binding.
+// asTheHubCounts returns the result of OnClusters, except that clusters in status.notReady of the operator are not
+// ready. The hub may know that a cluster is not ready because objects of the operator have no binding. These objects
+// are not visible here.
 func (s *OperatorObjects) asTheHubCounts() OperatorOnClusters {
 	out := s.OnClusters()
 	for i := range out.OnClusters {

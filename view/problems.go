@@ -25,7 +25,7 @@ type Problems struct {
 	OfClusters []Problem `json:"clusterProblems"`
 	OfPolicies []Problem `json:"policyProblems"`
 	OfObjects  []Problem `json:"objectProblems"`
-	// Clusters are the slowest clusters.
+	// Clusters are the clusters whose copies have been out of date for the longest time.
 	Clusters  []SlowCluster    `json:"slowestClusters"`
 	Drift     []DriftedCopy    `json:"oldestDrift"`
 	Contested []ContestedField `json:"mostContestedFields"`
@@ -110,8 +110,8 @@ func NewGatherer(members []hubv1.MemberCluster) *Gatherer {
 	return g
 }
 
-// unusableKubeconfig returns the condition CredentialsValid if a new kubeconfig does not work. Otherwise it is nil. The
-// hub uses the earlier kubeconfig until it restarts, so the cluster is still Ready.
+// unusableKubeconfig returns the condition CredentialsValid if a new kubeconfig does not work, and otherwise nil. The
+// hub uses the earlier kubeconfig until the hub restarts, so the cluster is still Ready.
 func unusableKubeconfig(m *hubv1.MemberCluster) *metav1.Condition {
 	c := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionCredentialsValid)
 	if c == nil || c.Status == metav1.ConditionTrue || c.Reason == hubv1.ReasonConnecting {

@@ -28,8 +28,8 @@ func Render(in plan.RenderInput) Renderings {
 }
 
 // Digests returns, by cluster, the digest of the manifest that the hub would send now. It returns no digest for a
-// Secret, because only the hub has the key. A digest may be wrong if the hub leaves out fields that the cluster does
-// not serve, or labels and annotations that a flag denies.
+// Secret, because only the hub has the key for digests of Secrets. A digest may be wrong if the hub leaves out fields
+// that the cluster does not serve, or labels and annotations that a flag denies.
 func Digests(in plan.RenderInput, salt string, memberOwned []string) map[string]string {
 	out := map[string]string{}
 	if hubv1.IsSecret(in.Object.GroupVersionKind().GroupKind()) {

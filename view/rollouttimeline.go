@@ -65,14 +65,15 @@ type WaveClusterState string
 const (
 	// WaveClusterPassing means that all copies have the rollout's revision, and are healthy.
 	WaveClusterPassing WaveClusterState = "Passing"
-	// WaveClusterChanging means that some copies have the rollout's revision, but are not healthy yet.
+	// WaveClusterChanging means that a copy is not healthy yet, at the rollout's revision or at an older one. No copy is
+	// degraded.
 	WaveClusterChanging WaveClusterState = "Changing"
-	// WaveClusterWaiting means that copies are healthy at an older revision.
+	// WaveClusterWaiting means that all copies are healthy, some of them at an older revision.
 	WaveClusterWaiting WaveClusterState = "Waiting"
 	// WaveClusterDegraded means that a copy is degraded.
 	WaveClusterDegraded WaveClusterState = "Degraded"
-	// WaveClusterUnknown means that the cluster does not answer. The other fields show the state at the last observation,
-	// which is Since.
+	// WaveClusterUnknown means that the cluster does not answer. The other fields then show the state at the last
+	// observation, and Since is the time of this observation.
 	WaveClusterUnknown WaveClusterState = "Unknown"
 )
 

@@ -34,7 +34,8 @@ type Row struct {
 	liveness
 }
 
-// Report is the hub's report about a copy.
+// Report is the state of a copy as the binding records it: whether the copy has the wanted content, its replicas and
+// its health.
 type Report struct {
 	Applied  metav1.ConditionStatus `json:"applied"`
 	Ready    *int64                 `json:"ready,omitempty"`
@@ -72,7 +73,8 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 	row.Applied = cmp.Or(r.Applied, metav1.ConditionUnknown)
 	row.Health = cmp.Or(r.Health, hubv1.HealthUnknown)
 	row.Away = r.LastObservedTime != nil || away(m)
-	// The row lacks the time if the cluster is away only for a moment, or if no hub runs.
+	// The row may lack lastObservedTime: if the cluster has been away only for a moment, or if no hub runs to write it.
+	// The row then gets the time from the status of the MemberCluster.
 	if row.LastObservedTime == nil && r.UID != "" && (row.Away || row.overdue) {
 		row.LastObservedTime = row.sight
 	}
@@ -80,9 +82,9 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 	return row
 }
 
-// during adapts a row to the fact that no hub runs. If the hub observed the copy until the hub stopped, the row gets
-// the time of that observation. Applied changes from True to Unknown, unless the copy has the given digest: that of the
-// manifest that a hub would send now. If digest is empty, this digest is not known.
+// during changes a row while no hub runs. digest is the digest of the manifest that a hub would send now; it is empty
+// if it is not known. If the hub observed the copy until the hub stopped, LastObservedTime becomes the time of this
+// last observation. If Applied is True but the copy is not known to have this digest, Applied becomes Unknown.
 func (r *Row) during(silence *Silence, digest string) {
 	r.silent, r.mayBeLost = true, false
 	if r.unheard {

@@ -18,7 +18,7 @@ type Simulation struct {
 	Summary SimulationSummary `json:"summary"`
 	// Changes are the simulated changes.
 	Changes []string `json:"changes,omitempty"`
-	// Objects are the objects whose placement differs, sorted by name.
+	// Objects are the objects whose placement, clusters or replicas change, sorted by name.
 	Objects []SimulatedObject `json:"objects"`
 	// Clusters are the clusters that exist before or after the changes, sorted by name.
 	Clusters []SimulatedCluster `json:"clusters"`
@@ -46,7 +46,7 @@ type SimulationSummary struct {
 	ReplicasAway int64 `json:"replicasAway"`
 }
 
-// SimulatedObject is one object whose placement differs.
+// SimulatedObject is one object whose placement, clusters or replicas change.
 type SimulatedObject struct {
 	Object Object `json:"object"`
 	// Placement is the placement that the object follows, such as "Placement shop/web". PlacementBefore is the earlier

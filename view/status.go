@@ -178,7 +178,7 @@ func Of(in StatusInput) Status {
 			if in.Silence != nil && row.Applied == metav1.ConditionTrue {
 				summary.Applied++
 			}
-			// The hub counted the copy when it last observed the cluster.
+			// The hub counted this copy in summary.Healthy when it last observed the cluster. The copy's health is unknown now.
 			if row.lastKnown() && row.Health == hubv1.HealthHealthy {
 				summary.Healthy = max(summary.Healthy-1, 0)
 			}

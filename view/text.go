@@ -22,8 +22,8 @@ func (s Status) Write(w io.Writer, now time.Time) { s.write(w, now, false) }
 // WriteWide writes the status as text with all columns of the rows.
 func (s Status) WriteWide(w io.Writer, now time.Time) { s.write(w, now, true) }
 
-// Undated returns the text of the status in which all ages are equal. The caller compares two such texts: they differ
-// only if something else than an age has changed.
+// Undated returns the status as text, with the same fixed time in place of every timestamp. The caller compares two
+// such texts: they differ only if something other than an age has changed.
 func (s Status) Undated(wide bool) string {
 	now := metav1.Unix(1, 0)
 	dated := func(t *metav1.Time) *metav1.Time {
@@ -128,7 +128,7 @@ func (s Status) lines(rollout string, wide bool) []Line {
 	}
 }
 
-// Text says what the missing hub means for the displayed state: the state is old, and no change reaches a member.
+// Text says what it means for the displayed state that no hub runs: the state is old, and no change reaches a member.
 func (s Silence) Text(now time.Time) string {
 	const so = "no change reaches a member; see kubectl get pods -n " + hubv1.SystemNamespace
 	if s.Since == nil {
@@ -203,7 +203,8 @@ func (s Status) summary() []string {
 	healthy := "Healthy=Unknown (not yet reported)"
 	if c := meta.FindStatusCondition(s.Conditions, hubv1.ConditionHealthy); c != nil {
 		var because []string
-		// HealthyEverywhere is left out if some selected clusters do not get the object, because it does not cover them.
+		// The reason HealthyEverywhere covers only the clusters that get the object. It is not printed if some selected
+		// clusters do not get the object.
 		if s.Unplaced == nil || c.Reason != hubv1.ReasonHealthyEverywhere {
 			because = append(because, c.Reason)
 		}

@@ -32,7 +32,7 @@ type PlacementName struct {
 	Name      string `json:"name"`
 }
 
-// TreeObject is one object below the root.
+// TreeObject is one object of the placement or bundle that is the root of the tree.
 type TreeObject struct {
 	memberview.Object
 	// Bundle is the bundle that contains the object, such as "Bundle shop/web". It is empty for an object of the hub.

@@ -54,7 +54,7 @@ type Pruned struct {
 	Copies []PrunedCopy `json:"copies"`
 }
 
-// PrunedCopy is the result for one copy.
+// PrunedCopy is the result of the command prune for one copy.
 type PrunedCopy struct {
 	Cluster string `json:"cluster"`
 	memberview.PrunedCopy

@@ -159,7 +159,7 @@ type BundleObject interface {
 	runtime.Object
 	// BundleSpec returns the part of the spec with the manifests.
 	BundleSpec() *BundleSpec
-	// BundleStatus returns the part of the status that all these kinds have.
+	// BundleStatus returns the part of the status that all kinds of bundles have.
 	BundleStatus() *BundleStatus
 }
 

@@ -19,8 +19,9 @@ const (
 	// ConditionAnswersTooLarge of a MemberCluster is True if a response of the cluster in the last ten minutes was larger
 	// than a limit of the hub. Otherwise the MemberCluster does not have this condition.
 	ConditionAnswersTooLarge = "AnswersTooLarge"
-	// ConditionUnclaimed of a MemberCluster is True if the cluster has copies of this hub for which no binding has an
-	// entry. Otherwise the MemberCluster does not have this condition.
+	// ConditionUnclaimed of a MemberCluster is True if the cluster has copies of this hub that belong to no binding: the
+	// object has no binding, or its binding does not list the cluster. Otherwise the MemberCluster does not have this
+	// condition.
 	ConditionUnclaimed = "Unclaimed"
 	// ConditionStored of a bundle is True if the manifests of the bundle are valid, and the hub has stored their objects.
 	ConditionStored = "Stored"

@@ -270,7 +270,7 @@ type FederatedOperatorStatus struct {
 	// +kubebuilder:default=0
 	Total int32 `json:"total"`
 
-	// ready is the number of these clusters on which the operator is ready. An operator is ready when its workloads,
+	// ready is the number of clusters on which the operator is placed and ready. An operator is ready when its workloads,
 	// CustomResourceDefinitions, webhook configurations and APIServices are applied and healthy there.
 	// +optional
 	// +kubebuilder:default=0

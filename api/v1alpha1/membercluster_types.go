@@ -83,7 +83,7 @@ type MemberClusterSpec struct {
 	// +required
 	AllowedNamespaces AllowedNamespaces `json:"allowedNamespaces"`
 
-	// requirePlaceVerb true means that the author of a placement needs the verb place on this MemberCluster. When a
+	// requirePlaceVerb true means that the author of a placement needs the RBAC verb place on this MemberCluster. When a
 	// placement is created or its spec changes, the webhook checks whether the names and labels in clusters select this
 	// MemberCluster. If they do, the webhook checks the verb. Placements that are stored already, or that select this
 	// cluster only later, are not checked. Default false: every author of a placement may place objects on the cluster.

@@ -25,8 +25,9 @@ const (
 	ReloadAnnotation = Prefix + "reload"
 
 	// SourceAnnotation on a copy names the state of the hub that wrote it. Its value has the generation of the hub object
-	// and the epoch of the hub, such as 7;1764028800-3f9c01ab. An epoch is the period from one entry in the hub's list of
-	// epochs to the next entry. See package source.
+	// and the hub's epoch, such as 7;1764028800-3f9c01ab. An epoch is a period of the hub's work. A new one begins with
+	// the first write after a start, and about every ten minutes while the hub writes. A hub that was restored from a
+	// backup does not know the epochs after the backup. See package source.
 	SourceAnnotation = Prefix + "source"
 
 	// AcceptSourceAnnotation on a hub object lists values of SourceAnnotation, separated by commas. A user sets it after

@@ -543,8 +543,8 @@ type RuleStatus struct {
 	// +required
 	Objects int32 `json:"objects"`
 
-	// clusters is the number of clusters that the rule selects and that hold at least one of these objects. For a rule
-	// with exclude, it is the number of all clusters that the rule selects.
+	// clusters is the number of clusters that the rule selects and that hold at least one object that the policy selects.
+	// For a rule with exclude, it is the number of all clusters that the rule selects.
 	// +required
 	Clusters int32 `json:"clusters"`
 }

@@ -126,7 +126,7 @@ type PlacementSpec struct {
 	// +kubebuilder:default=Refused
 	HubExecution HubExecution `json:"hubExecution,omitempty"`
 
-	// clusters selects the clusters.
+	// clusters selects the clusters to which the objects may be sent.
 	// +required
 	Clusters ClusterSelection `json:"clusters"`
 
@@ -207,9 +207,10 @@ const (
 type HubExecution string
 
 const (
-	// HubExecutionRefused does not place such kinds.
+	// HubExecutionRefused does not place kinds that take effect on the hub itself.
 	HubExecutionRefused HubExecution = "Refused"
-	// HubExecutionAllowed places such kinds. The hub objects then take effect on the hub, too.
+	// HubExecutionAllowed also places kinds that take effect on the hub itself. The hub objects then take effect on the
+	// hub, too.
 	HubExecutionAllowed HubExecution = "Allowed"
 )
 
@@ -250,8 +251,8 @@ type ClusterSelection struct {
 
 	// tolerations are tolerations of the taints of clusters, written as for pods. tolerationSeconds limits how long a
 	// NoExecute taint is tolerated after its timeAdded. If several tolerations match, the shortest time is used. During
-	// this time, the cluster gets no new objects. failover makes a toleration of the taint hanse.dev/unreachable, unless a
-	// toleration here names this key. At most 32.
+	// this time, the cluster gets no new objects. For the taint hanse.dev/unreachable, the field failover sets the time,
+	// unless one of these tolerations names this key. At most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -425,7 +426,7 @@ type RemovalHeld struct {
 	// +kubebuilder:validation:MaxLength=64
 	ID string `json:"id"`
 
-	// since is the time at which the first of these copies would have been removed.
+	// since is the time at which the first of the copies whose removal is held would have been removed.
 	// +required
 	Since metav1.Time `json:"since"`
 
@@ -503,8 +504,9 @@ type PlacementStatus struct {
 	// +kubebuilder:default=0
 	SelectedClusters int32 `json:"selectedClusters"`
 
-	// oldestObservedTime is the last observation of the target cluster that has not answered for the longest time. The
-	// counts in this status include the state of that cluster at this time. Unset: all target clusters answer.
+	// oldestObservedTime is the time at which the hub last observed the cluster that has not answered for the longest
+	// time. Clusters without objects of this placement are ignored. The counts in this status include the state of that
+	// cluster at this time. Unset: all clusters with objects of this placement answer.
 	// +optional
 	OldestObservedTime *metav1.Time `json:"oldestObservedTime,omitempty"`
 

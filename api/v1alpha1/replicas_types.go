@@ -93,11 +93,11 @@ type DividePolicy struct {
 
 // ReplicaWeight is the weight of some clusters.
 type ReplicaWeight struct {
-	// clusters that have this weight. Unset: every cluster.
+	// clusters that have the weight. Unset: every cluster.
 	// +optional
 	Clusters *RuleClusters `json:"clusters,omitempty"`
 
-	// weight of each of these clusters. A cluster with a higher weight gets more replicas, in proportion. 0 to 1000000. A
+	// weight of each selected cluster. A cluster with a higher weight gets more replicas, in proportion. 0 to 1000000. A
 	// cluster with weight 0 gets no more than its minReplicas.
 	// +required
 	// +kubebuilder:validation:Minimum=0
@@ -110,17 +110,17 @@ type ReplicaWeight struct {
 // +kubebuilder:validation:XValidation:rule="has(self.minReplicas) || has(self.maxReplicas)",message="set minReplicas or maxReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",message="minReplicas must not be more than maxReplicas"
 type ReplicaLimit struct {
-	// clusters that have these limits. Unset: every cluster.
+	// clusters to which minReplicas and maxReplicas apply. Unset: every cluster.
 	// +optional
 	Clusters *RuleClusters `json:"clusters,omitempty"`
 
-	// minReplicas is the minimum share of each of these clusters. A cluster gets less only if there are too few replicas.
+	// minReplicas is the minimum share of each selected cluster. A cluster gets less only if there are too few replicas.
 	// Default 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// maxReplicas is the maximum share of each of these clusters. Unset: no limit.
+	// maxReplicas is the maximum share of each selected cluster. Unset: no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
@@ -128,14 +128,14 @@ type ReplicaLimit struct {
 
 // Division describes the number that the hub divides among the clusters of a binding.
 type Division struct {
-	// path is the JSON pointer to this number in the hub object, such as /spec/replicas.
+	// path is the JSON pointer to the divided number in the hub object, such as /spec/replicas.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	Path string `json:"path"`
 
-	// termsHash is a hash of two inputs: the way of division in the placement, and the requests of one replica. It is set
-	// if replicas are divided by Capacity or Pack. While the hash does not change, a short change of a cluster's capacity
+	// termsHash is a hash of the field replicas.divide of the placement, and of the requests of one replica. It is set if
+	// replicas are divided by Capacity or Pack. While the hash does not change, a short change of a cluster's capacity
 	// moves no replicas.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64

@@ -137,8 +137,8 @@ type BindingSpec struct {
 	// a write of the status.
 
 	// clusters has one entry for each cluster that shall hold the object, or that must lose its copy. The state Evicting
-	// means that other clusters replace the cluster. It keeps its copy until the copies on the replacing clusters are
-	// Healthy. The state Absent means that the cluster must lose its copy. A cluster without an entry does not lose a
+	// means that other clusters replace the cluster: the cluster keeps its copy until the copies on the replacing clusters
+	// are Healthy. The state Absent means that the cluster must lose its copy. A cluster without an entry does not lose a
 	// copy.
 	// +optional
 	// +listType=map
@@ -472,8 +472,8 @@ type RejectedClusters struct {
 	// +required
 	Count int32 `json:"count"`
 
-	// examples are up to 20 of these clusters, each with a message, such as "eu-fra-1: region eu-central-1 is not in
-	// [cn-shanghai]".
+	// examples are up to 20 of the clusters that were not chosen for this reason, each with a message, such as "eu-fra-1:
+	// region eu-central-1 is not in [cn-shanghai]".
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
@@ -574,8 +574,8 @@ type ClusterRow struct {
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version,omitempty"`
 
-	// passingSince is the time since which the copy has the content of its revision and is Healthy. Unset: this is not so,
-	// or the placement has no rollout.
+	// passingSince is the time since which the copy has the content of its revision and is Healthy. Unset: the copy has
+	// another content or is not Healthy, or the placement has no rollout.
 	// +optional
 	PassingSince *metav1.Time `json:"passingSince,omitempty"`
 

@@ -199,8 +199,8 @@ const (
 	RolloutWaitingForApproval RolloutPhase = "WaitingForApproval"
 	// RolloutWaitingForWindow means that the next clusters change when a window of the policy opens.
 	RolloutWaitingForWindow RolloutPhase = "WaitingForWindow"
-	// RolloutWaitingForOthers means that the object waits for other objects of the same placement: they change first, or
-	// one of them has failed.
+	// RolloutWaitingForOthers means that the object waits for other objects of the same placement: they change first, one
+	// of them has failed, or maxObjectsMoving of them are changing.
 	RolloutWaitingForOthers RolloutPhase = "WaitingForOthers"
 	// RolloutPaused means that a user has paused the rollouts of the placement.
 	RolloutPaused RolloutPhase = "Paused"
@@ -255,9 +255,9 @@ type BindingRollout struct {
 	// +optional
 	Failed int64 `json:"failed,omitempty"`
 
-	// rolledBack is the number of a revision that failed, if the content of the hub object is still the same. Since the
-	// failure, only override rules have changed. The clusters therefore get the newest override rules with an older
-	// content of the object. Unset: there is no such revision.
+	// rolledBack is the number of a revision that failed. It is set if only override rules have changed since the failure,
+	// and the hub object still has the content that failed. The clusters then get the newest override rules with an older
+	// content of the object.
 	// +optional
 	RolledBack int64 `json:"rolledBack,omitempty"`
 
@@ -304,8 +304,8 @@ type ObjectRevision struct {
 	// +optional
 	Passed bool `json:"passed,omitempty"`
 
-	// supersededBy is the number of the next revision, if that change began before this revision had failed, or had passed
-	// on all clusters. Unset: there is no such revision.
+	// supersededBy is the number of the next revision, if the change to the next revision began before this revision had
+	// failed, or had passed on all clusters. Unset: there is no such revision.
 	// +optional
 	SupersededBy int64 `json:"supersededBy,omitempty"`
 

@@ -90,7 +90,8 @@ const (
 	ReducerAll Reducer = "All"
 	// ReducerAny returns true if the field is true on at least one cluster.
 	ReducerAny Reducer = "Any"
-	// ReducerWorst returns the worst of the words for a state that the hub knows, such as Failed.
+	// ReducerWorst returns the worst value. The values must be words for a state that the hub knows, such as Ready,
+	// Pending and Failed.
 	ReducerWorst Reducer = "Worst"
 	// ReducerLatest returns the latest time.
 	ReducerLatest Reducer = "Latest"

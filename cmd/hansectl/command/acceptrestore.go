@@ -69,9 +69,9 @@ func acceptRestore(ctx context.Context, h *hub, yes bool) error {
 	return nil
 }
 
-// restartEpochs makes the hub start a new list of epochs. An epoch is a period in which one state of the hub has
-// written copies; a restored hub does not know the epochs after its backup. With a new list, the hub no longer treats
-// any copy as newer than its own state.
+// restartEpochs makes the hub start a new list of epochs. An epoch is a period of the hub's work; each copy names the
+// epoch in which the hub wrote it. A restored hub does not know the epochs after its backup, and treats copies of these
+// epochs as newer than its own state. With a new list, the hub no longer treats any copy as newer.
 func restartEpochs(ctx context.Context, hub client.Client) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		c := &corev1.ConfigMap{}

@@ -78,8 +78,8 @@ func inBundle(b hubv1.BindingObject) string {
 	return view.BundleOf(b.BindingSpec().ObjectRef)
 }
 
-// notOnHub returns an error that says that the object is only in a bundle and not on the hub. The text instead tells
-// the user another way.
+// notOnHub returns an error that says that the object is only in a bundle and not on the hub. The argument "instead" is
+// a text that tells the user another way. Its %s stands for the bundle.
 func notOnHub(id hubv1.ObjectIdentity, b hubv1.BindingObject, instead string) error {
 	of := inBundle(b)
 	return fmt.Errorf("%s is an object of %s, and the hub itself has no such object: %s", id, of, fmt.Sprintf(instead, of))
@@ -224,8 +224,8 @@ func (h *hub) statusOfBundle(ctx context.Context, c client.Client, out output, k
 	return out.print(h.streams.Out, found)
 }
 
-// unstoredOf returns why the hub has not stored the newest manifests of a bundle: the one that contains the object of
-// the binding. It returns an empty text if the hub has stored them, or if the bundle was deleted.
+// unstoredOf returns why the hub has not stored the newest manifests of the bundle that contains the object of the
+// binding. It returns an empty text if the hub has stored them, or if the bundle was deleted.
 func (h *hub) unstoredOf(ctx context.Context, c client.Client, binding hubv1.BindingObject) (string, error) {
 	b, err := readBundle(ctx, c, *binding.BindingSpec().ObjectRef.Bundle)
 	if b == nil || err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/guard"
 )
 
-// confirmation has the arguments of one run of the command.
+// confirmation has the arguments of one run of the command confirm.
 type confirmation struct {
 	hub *hub
 

@@ -16,8 +16,8 @@ import (
 // consoleName is the DNS name in the certificate of the console.
 const consoleName = "hanse-hub-console." + hubv1.SystemNamespace + ".svc"
 
-// hostPrefix is a prefix of the names of cookies that browsers accept only over TLS. Some browsers make an exception
-// for this machine.
+// hostPrefix is a prefix of cookie names. Browsers accept a cookie with this prefix only over TLS. Some browsers also
+// accept it without TLS from a server on this machine.
 const hostPrefix = "__Host-"
 
 // consoleProxy serves the console to browsers of this machine, at a port of this machine.

@@ -170,7 +170,8 @@ func askWebhook(ctx context.Context, c client.Client) view.Check {
 	switch {
 	case err == nil:
 		return view.Check{Name: "webhook", Result: view.FindingOK, Message: "it answers"}
-	// The text is that of the API server. The reason InternalError is not specific enough.
+	// The API server writes this text into the error if it cannot call a webhook. The error's reason InternalError would
+	// also match other errors.
 	case strings.Contains(err.Error(), "failed calling webhook"):
 		return view.Check{
 			Name: "webhook", Result: view.FindingFailed, Message: err.Error(),

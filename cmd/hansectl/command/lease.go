@@ -91,8 +91,8 @@ type silenceWatch struct {
 	since time.Time // when this state was first seen; zero if the Lease did not look old
 }
 
-// see reports whether no hub runs. now is the state of the Lease, which was read at the time at. known is false if the
-// Lease seems to have expired, but hansectl has not watched it for renewedWithin yet.
+// see reports whether no hub runs. The argument "now" is the state of the Lease, and "at" is the time at which hansectl
+// read it. known is false if the Lease seems to have expired, but hansectl has not watched it for renewedWithin yet.
 func (w *silenceWatch) see(now holder, at time.Time) (silent, known bool) {
 	switch {
 	case now.renewed.IsZero():

@@ -40,8 +40,9 @@ type operatorGrants struct {
 	roles []operatorRole
 }
 
-// operatorRole has the rules of an operator's own roles. The hub gets these rules by an additional role on the member;
-// the chart hanse-member does the same. This role is a ClusterRole if the namespace is empty.
+// operatorRole has the rules of an operator's own roles. join gives these rules to the hub by an additional role on the
+// member, as the chart hanse-member does. The additional role is a ClusterRole if the namespace is empty, and otherwise
+// a Role.
 type operatorRole struct {
 	operator, namespace string
 	rules               []rbacv1.PolicyRule
@@ -149,7 +150,7 @@ func (g *operatorGrants) addRole(r operatorRole) error {
 	return nil
 }
 
-// of reports whether g has rules of one of these operators.
+// of reports whether g has rules of at least one of the given operators.
 func (g operatorGrants) of(operators []string) bool {
 	return slices.ContainsFunc(g.roles, func(r operatorRole) bool { return slices.Contains(operators, r.operator) })
 }
@@ -232,8 +233,9 @@ func (g operatorGrants) notServed(member meta.RESTMapper) ([]string, error) {
 	return notes, nil
 }
 
-// risks returns the rights of the role that make a user who controls the hub as strong as the operator. These are all
-// verbs of a resource, rights to change other writes, and rights to act as the ServiceAccount of other pods.
+// risks returns the rights of the role that make a user who controls the hub as strong as the operator. Examples are
+// all verbs on a resource, the right to create admission webhooks, and rights to act as the ServiceAccounts of other
+// pods.
 func (r operatorRole) risks() []string {
 	var out []string
 	for _, rule := range r.rules {

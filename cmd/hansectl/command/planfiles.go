@@ -44,8 +44,8 @@ func (k *fileKinds) definition(kind schema.GroupKind, known map[schema.GroupKind
 	return k.definitions[kind]
 }
 
-// locate implements hubKinds. It may be unknown whether a kind is namespaced. Its objects are then put into the
-// namespace that the user has named; without this namespace, they count as cluster-scoped.
+// locate implements hubKinds. If it is not known whether a kind is namespaced, locate puts the object into the
+// namespace that the user has named. If the user has named no namespace, the object counts as cluster-scoped.
 func (k *fileKinds) locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
 	kind := u.GroupVersionKind().GroupKind()
 	if u.GetNamespace() != "" || kind == (schema.GroupKind{Kind: "Namespace"}) || kind == inputs.DefinitionKind.GroupKind() {

@@ -19,7 +19,7 @@ const (
 type risk struct {
 	// what is the resource in the syntax of --grant, such as "secrets" or "apps/deployments".
 	what string
-	// verbs are the dangerous verbs. A single one of them is enough.
+	// verbs are the dangerous verbs. A rule with one of these verbs on the resource contains the right.
 	verbs []string
 	why   string
 }

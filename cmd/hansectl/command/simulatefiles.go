@@ -253,8 +253,8 @@ type hubKinds interface {
 	// locate sets the namespace of an object that has none, if the kind of the object is namespaced. known has the
 	// CustomResourceDefinitions in the changed files.
 	locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
-	// complete adds to o the data that a decision needs and that is not part of the object, such as its scale path. known
-	// has the CustomResourceDefinitions that need not be read from the hub.
+	// complete adds to o the data that a decision needs and that is not part of the object, such as the path of the field
+	// with its replicas. known has the CustomResourceDefinitions that need not be read from the hub.
 	complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
 	// bundled returns the bundles of the hub, and the source that reads their objects.
 	bundled() ([]hubv1.BundleObject, inputs.Source)

@@ -136,8 +136,8 @@ func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.Objec
 	return nil
 }
 
-// unlessForbidden adds a note and returns nil if err is a Forbidden error. It returns any other error. so says what is
-// missing without the data.
+// unlessForbidden adds a note and returns nil if err is a Forbidden error. It returns any other error. The argument
+// "so" is a text for the note: what the result lacks without the data.
 func (r *fleetReader) unlessForbidden(err error, so string) error {
 	said := r.hub.unlessForbidden(err, so)
 	if err != nil && said == nil {

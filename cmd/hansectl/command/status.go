@@ -378,7 +378,7 @@ func (h *hub) readPlaced(ctx context.Context, c client.Client, id hubv1.ObjectId
 	if object == nil && err == nil {
 		return nil, h.noObject(ctx, c, id)
 	}
-	// The user may lack the right to read the object.
+	// The hub may have the object although the object could not be read, because the user may lack the right to read it.
 	return nil, fmt.Errorf("%s is on no cluster: see hansectl status", id)
 }
 
@@ -411,7 +411,7 @@ func (h *hub) surroundings(ctx context.Context, c client.Client, namespace strin
 }
 
 // unlessForbidden prints a Forbidden error as a warning and returns nil, so that a tenant still sees the rest. It
-// returns any other error. so says what is missing in the output.
+// returns any other error. The argument "so" is a text for the warning: what the output lacks.
 func (h *hub) unlessForbidden(err error, so string) error {
 	if apierrors.IsForbidden(err) {
 		text := fmt.Sprintf("warning: %s: %v", so, err)

@@ -115,7 +115,8 @@ func TestStatusFindsAnObjectAsKubectlDoes(t *testing.T) {
 	})
 }
 
-// A ConfigMap has no generation: whether a copy is of what the hub has now shows in the digest alone.
+// A ConfigMap has no generation. Only the digest in its row shows whether the copy has the present content of the hub
+// object.
 func TestWithoutAHubAppliedIsWhatTheDigestShows(t *testing.T) {
 	fresh(t)
 	aHubRan(t, time.Now().Add(-time.Hour))

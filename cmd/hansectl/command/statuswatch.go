@@ -11,9 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// lookEvery is the interval at which --watch reads the status. hansectl reads again instead of using a Kubernetes
-// watch, because this survives restarts of the hub and network failures. dashboard waits for the same time before it
-// connects to a pod again.
+// lookEvery is the interval at which --watch reads the status. Unlike a Kubernetes watch, repeated reading survives
+// restarts of the hub and network failures. dashboard waits for the same time before it connects to a pod again.
 const lookEvery = time.Second
 
 // clearScreen moves the cursor to the top and erases what is below.

@@ -74,8 +74,9 @@ func (m *memberCluster) tokenSecret(ctx context.Context, w io.Writer, hubUID typ
 	return nil, fmt.Errorf("making a token for the hub: %w: %v in %s of the member are of other hubs", credential.ErrNoRoom, credential.TokenSecrets, hubv1.SystemNamespace)
 }
 
-// revokeOthers deletes the Secrets on the member to which tokens of this hub are bound. It does not delete the Secret
-// keep. It also deletes the Secret with a token that does not expire, if hansectl created this Secret.
+// revokeOthers deletes the Secrets on the member to which tokens of this hub are bound. The argument "keep" names a
+// Secret that is not deleted. revokeOthers also deletes the Secret with a token that does not expire, if hansectl
+// created this Secret.
 func (m *memberCluster) revokeOthers(ctx context.Context, w io.Writer, hubUID types.UID, keep string) error {
 	for _, name := range append(slices.Clone(credential.TokenSecrets), credential.LastingSecret) {
 		secret := secretMetadata(client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: name})

@@ -198,7 +198,8 @@ func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
 	if errors.Is(err, errTimeout) {
 		hint := "run it again to go on waiting"
 		if !u.abandon && mayBeLost {
-			// Without a running hub, nobody has observed the cluster, so it is not known to be lost.
+			// While no hub runs, the time of the last observation becomes old for every cluster. It then does not show that this
+			// cluster is lost.
 			if silence, err := u.hub.silence(ctx, hub); silence == nil && err == nil {
 				hint += ", or with --abandon to give up the copies on the member"
 			}

@@ -61,7 +61,7 @@ func readDefinitions() (map[string]definition, error) {
 	return out, err
 }
 
-// readDefinition reads one version of a definition.
+// readDefinition returns the schema and the rules of one version of a CustomResourceDefinition.
 func readDefinition(version *apiextensionsv1.CustomResourceDefinitionVersion) (definition, error) {
 	var props apiextensions.JSONSchemaProps
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, &props, nil); err != nil {

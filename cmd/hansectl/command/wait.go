@@ -160,8 +160,8 @@ func behindNewest(b hubv1.BindingObject, row *hubv1.ClusterRow) bool {
 	return rollout != nil && row.Revision != rollout.Newest
 }
 
-// onEveryCluster reports whether the aim applied or healthy is reached: every selected cluster holds the newest
-// generation, and for healthy every copy is Healthy. It also returns the state as text.
+// onEveryCluster reports whether the aim "applied" or "healthy" is reached: every selected cluster holds the newest
+// generation. For the aim "healthy", every copy must also be Healthy. onEveryCluster also returns the state as text.
 func onEveryCluster(aim string, object *unstructured.Unstructured, binding hubv1.BindingObject) (string, bool) {
 	all, good, first := 0, 0, ""
 	for _, target := range binding.BindingSpec().Clusters {

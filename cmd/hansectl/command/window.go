@@ -44,8 +44,8 @@ func (w *window) addTo(flags *pflag.FlagSet) {
 }
 
 // open returns a client that asks the hub about copies on members. It sends no request to the hub itself. For a user
-// without a token, it creates a proof of identity on the hub's API server. With --hub-endpoint, it reads the
-// certificates of the hub's replicas there.
+// without a token, it creates a proof of identity on the hub's API server. With --hub-endpoint, it also reads from the
+// hub's API server the certificates of the hub's replicas.
 func (w *window) open(ctx context.Context, h *hub, c client.Client) (*memberview.Client, error) {
 	config, err := h.flags.ToRESTConfig()
 	if err != nil {

@@ -34,7 +34,8 @@ const RolePrefix = "hanse-operator-"
 type Rights struct {
 	Chart   string `json:"chart"`
 	Version string `json:"version"`
-	// Values are values for the chart hanse-member, which give the hub these rights.
+	// Values are values for the chart hanse-member. With them, the chart gives the hub the rights to install the
+	// operator's chart.
 	Values MemberValues `json:"values"`
 	// Manifests is a v1 List for a member without the chart hanse-member. It has roles with the rules in Values.Operators,
 	// and their bindings.
