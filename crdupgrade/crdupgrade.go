@@ -15,8 +15,8 @@
 // default applies only to objects that do not set the field.
 //
 // Messages of findings contain names, paths and texts of the definitions, but no values of objects. Users who may not
-// read the objects may therefore read the findings. A message that a messageExpression of the definition computes
-// counts as a text of the definition.
+// read the objects may therefore read the findings. If a messageExpression of the definition computes a message, this
+// message counts as a text of the definition.
 package crdupgrade
 
 import (
@@ -71,7 +71,7 @@ const MostFindings = 50
 // Input has all inputs that determine whether a definition may be replaced by a new one. Check does not change its
 // Input.
 type Input struct {
-	// Before is the definition that is used now. If it is nil, only StoredVersions are checked.
+	// Before is the definition that is used now. If it is nil, Check only compares After with StoredVersions.
 	Before *apiextensionsv1.CustomResourceDefinition
 	// After is the new definition. It is required.
 	After *apiextensionsv1.CustomResourceDefinition
@@ -106,15 +106,15 @@ type Finding struct {
 	// /spec/hours/*/start. If the finding is about another part of the definition, Path is a JSON pointer into the
 	// definition, such as /spec/scope. The name of a version replaces its index, such as /spec/versions/v1beta1.
 	Path string `json:"path"`
-	// Version is the version of the kind. It is empty if the finding concerns the whole definition.
+	// Version is the API version that the finding is about. It is empty if the finding is about the whole definition.
 	Version string `json:"version,omitempty"`
 	// Object identifies the first object that the change concerns. It is nil if the change concerns no object.
 	Object *hubv1.ObjectIdentity `json:"object,omitempty"`
-	// Objects is the number of objects that the change concerns.
+	// Objects is the number of live objects that the change breaks or may break.
 	Objects int `json:"objects,omitempty"`
 	// Clusters are the names of all clusters that hold these objects or store this version, sorted.
 	Clusters []string `json:"clusters,omitempty"`
-	// Acknowledged is true if the finding would block the definition, but a user has acknowledged the change.
+	// Acknowledged is true if a user has permitted the change. Without this, the finding would block the new definition.
 	Acknowledged bool `json:"acknowledged,omitempty"`
 	// Message describes the change, such as `maxLength changes from 63 to 10`. It contains no value of an object.
 	Message string `json:"message"`
@@ -157,12 +157,12 @@ func Check(ctx context.Context, in Input) (Report, error) {
 	return c.report(in.Acknowledged), nil
 }
 
-// checker collects the findings about an old and a new definition.
+// checker collects the findings while Check compares an old and a new definition.
 type checker struct {
 	before, after *apiextensionsv1.CustomResourceDefinition
 	all           []Object
-	// sent has, for each API version, the objects that are sent at this version, as indexes in the field all. They are
-	// sorted by namespace and name, because the message of a finding names the first object.
+	// sent has, for each API version, the objects that are sent at this version. An object is given by its index in the
+	// field all. The objects are sorted by namespace and name, because the message of a finding names the first one.
 	sent     map[string][]int
 	findings map[findingKey]*collected
 }
@@ -185,8 +185,9 @@ func (c *checker) sortObjects() {
 	}
 }
 
-// storedVersions finds versions that clusters have stored and that the new definition lacks or no longer serves. A
-// version that the old definition does not serve need not be served by the new one.
+// storedVersions adds findings about versions in which clusters have stored objects and which the new definition lacks
+// or no longer serves. If the old definition does not serve such a version either, it is enough that the new definition
+// has it.
 func (c *checker) storedVersions(stored map[string][]string) {
 	for _, cluster := range slices.Sorted(maps.Keys(stored)) {
 		for _, name := range stored[cluster] {
@@ -203,7 +204,7 @@ func (c *checker) storedVersions(stored map[string][]string) {
 	}
 }
 
-// identity compares the parts of the two definitions that concern all versions: scope, group, names and conversion.
+// identity compares what the two definitions say about all versions: scope, group, names and conversion.
 func (c *checker) identity() {
 	was, is := c.before.Spec, c.after.Spec
 	for _, part := range []struct{ rule, path, was, is string }{
@@ -288,7 +289,7 @@ func storageOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.C
 	return &crd.Spec.Versions[i]
 }
 
-// strategyOf returns the strategy of the conversion between versions. It is None by default.
+// strategyOf returns the definition's strategy for conversion between versions. It is None by default.
 func strategyOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 	if crd.Spec.Conversion == nil {
 		return string(apiextensionsv1.NoneConverter)

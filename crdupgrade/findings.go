@@ -16,7 +16,8 @@ import (
 // findingKey identifies a finding about a definition. Findings with the same key are merged.
 type findingKey struct{ rule, path, version string }
 
-// collected is a finding with the indexes of all affected objects, and all affected clusters.
+// collected is a finding together with the indexes (in c.all) of all objects and the names of all clusters that it
+// concerns.
 type collected struct {
 	Finding
 	blocks   bool
@@ -25,7 +26,7 @@ type collected struct {
 }
 
 // add adds a finding. If a finding with the same rule, path and version exists, add adds the objects to that finding.
-// objects are indexes in c.all. blocks is true if the change blocks the new definition.
+// objects are indexes in c.all. blocks is true if the change must block the new definition.
 func (c *checker) add(f Finding, blocks bool, objects []int) *collected {
 	key := findingKey{f.Rule, f.Path, f.Version}
 	found := c.findings[key]
@@ -42,8 +43,8 @@ func (c *checker) add(f Finding, blocks bool, objects []int) *collected {
 	return found
 }
 
-// report returns the blocking findings and the warnings, each sorted and cut to MostFindings. An acknowledged finding
-// becomes a warning. An acknowledgement without a finding also leads to a warning.
+// report returns the blocking findings and the warnings, each sorted and cut to MostFindings. A finding that a user has
+// acknowledged becomes a warning. An acknowledgement that fits no finding also leads to a warning.
 func (c *checker) report(acknowledged []hubv1.AcknowledgedChange) Report {
 	open := sets.New[hubv1.AcknowledgedChange]()
 	for _, a := range acknowledged {
@@ -78,8 +79,8 @@ func (c *checker) report(acknowledged []hubv1.AcknowledgedChange) Report {
 	return r
 }
 
-// first returns the first of the objects by namespace and name, and the number of different objects. An object may
-// occur several times, because clusters may get different versions of it.
+// first returns the first of the objects by namespace and name, and the number of objects. An object that is in the set
+// several times counts once. This happens because clusters may get different versions of one object.
 func (c *checker) first(objects sets.Set[int]) (*hubv1.ObjectIdentity, int) {
 	all := sets.New[hubv1.ObjectIdentity]()
 	for i := range objects {
@@ -101,7 +102,7 @@ func firstFindings(all []Finding) []Finding {
 	return all[:min(len(all), MostFindings)]
 }
 
-// mostMessage and mostClusters limit the length of a message.
+// mostMessage limits the number of characters of a message, and mostClusters the number of clusters that it names.
 const (
 	mostMessage  = 1024 // in characters
 	mostClusters = 3

@@ -25,8 +25,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// objects checks the live objects that are sent at a version that both definitions serve. was and is are this version
-// in the old and the new definition.
+// objects checks the live objects that are sent at one version, which both definitions serve. was and is are this
+// version in the old and the new definition.
 func (c *checker) objects(ctx context.Context, was, is *apiextensionsv1.CustomResourceDefinitionVersion) error {
 	if len(c.sent[was.Name]) == 0 || c.sameFor(was, is) {
 		return nil
@@ -47,8 +47,8 @@ func (c *checker) objects(ctx context.Context, was, is *apiextensionsv1.CustomRe
 	return nil
 }
 
-// sameFor reports whether both definitions accept and prune the objects of a version in the same way. If so, these
-// objects need no check.
+// sameFor reports whether both definitions treat the objects of a version in the same way: they accept the same objects
+// and remove the same fields. If so, these objects need no check.
 func (c *checker) sameFor(was, is *apiextensionsv1.CustomResourceDefinitionVersion) bool {
 	old, now := storageOf(c.before), storageOf(c.after)
 	sameStorage := old == nil && now == nil || old != nil && now != nil && equality.Semantic.DeepEqual(old.Schema, now.Schema)
@@ -82,8 +82,8 @@ type server struct {
 	schema    *structuralschema.Structural
 	validator validation.SchemaValidator
 	rules     func() *cel.Validator
-	// pruned are the schemas with which objects are pruned before they are stored. One is the schema of the version. The
-	// other is the schema of the storage version, unless a webhook converts the objects.
+	// pruned are the schemas by which an API server removes undeclared fields before it stores an object. One is the
+	// schema of the version. The other is the schema of the storage version, unless a webhook converts the objects.
 	pruned []*structuralschema.Structural
 }
 
@@ -145,8 +145,8 @@ type fault struct {
 	place         place
 }
 
-// faults returns the values that the schema or the types of its lists refuse. If there are no such values, faults
-// evaluates the CEL rules and returns the values that these rules refuse.
+// faults returns the values that the schema, or the types of its lists, refuse. Only if there are none, faults
+// evaluates the CEL rules of the schema, and returns the values that these rules refuse.
 func (s *server) faults(ctx context.Context, content map[string]any) ([]fault, error) {
 	if s.schema == nil {
 		return nil, nil
@@ -197,7 +197,8 @@ func reason(err *field.Error) string {
 	return hubv1.CutMessage(text, most)
 }
 
-// dropped calls found for each field that exists in was but not in is. at is the position of both values in the object.
+// dropped calls found for each field that the object was has and the object is lacks. at is the position of both values
+// in the whole object.
 func dropped(was, is any, at place, found func(place)) {
 	switch was := was.(type) {
 	case map[string]any:
@@ -254,7 +255,7 @@ func (p place) key(name string) place {
 }
 
 // find returns the position in an object that the path of a validation error names, such as spec.hours[0].start or
-// spec.labels[a.b]. A key may contain dots and brackets. find recognises such a key because the object has this key.
+// spec.labels[a.b]. A key may contain dots and brackets. To recognise such a key, find looks for it in the object.
 func find(path string, object any, schema *structuralschema.Structural) place {
 	at := place{schema: schema}
 	for rest := strings.TrimPrefix(path, "."); rest != "" && rest != "<nil>"; {

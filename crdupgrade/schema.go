@@ -65,9 +65,9 @@ func withoutStatus(object map[string]any) map[string]any {
 	return out
 }
 
-// field compares the old and the new schema of a field and of all fields below it. uses are the values of the field in
-// live objects. Each field is passed to crdify alone, because crdify cannot distinguish a field with the name "items"
-// from the items of a list.
+// field compares the old and the new schema of a field, and of all fields below it. uses are the values of the field in
+// live objects. The library crdify gets each field alone, because crdify cannot distinguish a field with the name
+// "items" from the items of a list.
 func (w *schemaWalk) field(was, is *props, path string, uses []use) {
 	own, ownIs := *was, *is
 	own.Properties, ownIs.Properties = nil, nil
@@ -92,8 +92,8 @@ func (w *schemaWalk) field(was, is *props, path string, uses []use) {
 	}
 }
 
-// keys compares the old and the new schema for the values of a map. own and ownIs are the old and the new schema of the
-// map itself. keys removes the compared part from them, so that it is not compared again.
+// keys compares the old and the new schema of the values of a map. own and ownIs are copies of was and is without their
+// properties. keys removes from own and ownIs what it has compared, so that it is not compared again.
 func (w *schemaWalk) keys(was, is *props, path string, uses []use, own, ownIs *props) {
 	had, has := was.AdditionalProperties, is.AdditionalProperties
 	switch {
@@ -111,8 +111,8 @@ func (w *schemaWalk) keys(was, is *props, path string, uses []use, own, ownIs *p
 	own.AdditionalProperties, ownIs.AdditionalProperties = nil, nil
 }
 
-// removed adds a warning for a removed field that no live object sets. If a live object sets the field, the function
-// dropped finds it.
+// removed adds a warning for a removed field that no live object sets. A removed field that a live object sets is found
+// by the function dropped.
 func (w *schemaWalk) removed(path string, uses []use) {
 	if len(uses) == 0 && path != "/apiVersion" && path != "/kind" && path != "/metadata" && !strings.HasPrefix(path, "/metadata/") {
 		w.found(RuleFieldRemoved, path, "the field is removed", nil, false)
@@ -169,8 +169,8 @@ type validationSet struct {
 	comparators []validations.Comparator[props]
 }
 
-// crdify returns the validations of the library crdify. They are configured so that a change that only accepts more
-// objects is no finding.
+// crdify returns the validations of the library crdify. Their settings ignore changes that only make the schema accept
+// more objects.
 var crdify = sync.OnceValues(func() (validationSet, error) {
 	registry := validations.NewRegistry()
 	for _, register := range []func(validations.Registry){
@@ -206,8 +206,8 @@ type change struct{ rule, message string }
 // unhandled is the name that crdify gives to differences that none of its validations compares.
 const unhandled = "unhandled"
 
-// compare returns the incompatible changes between the old and the new schema of a field. It does not compare fields
-// below this field.
+// compare returns the incompatible changes between the old and the new schema of a field. It does not look at the
+// fields below this field.
 func (s validationSet) compare(was, is *props) []change {
 	clearHarmless(was, is)
 	if equality.Semantic.DeepEqual(was, is) {
@@ -234,8 +234,8 @@ func (s validationSet) compare(was, is *props) []change {
 }
 
 // clearHarmless removes from both schemas the parts whose change cannot make a stored object invalid, such as
-// descriptions. It removes all CEL rules from was, and leaves only new CEL rules in is, because crdify does not compare
-// CEL rules.
+// descriptions. It also removes all CEL rules from was, and those that was has from is. Only new CEL rules remain in
+// is, because crdify does not compare CEL rules.
 func clearHarmless(was, is *props) {
 	for _, s := range []*props{was, is} {
 		s.ID, s.Schema, s.Title, s.Description, s.Example, s.ExternalDocs = "", "", "", "", nil, nil
@@ -255,7 +255,7 @@ func clearHarmless(was, is *props) {
 	}
 }
 
-// parts returns the parts of a schema, such as "maxLength", each as JSON by its name.
+// parts returns the parts of a schema by their names, such as "maxLength". Each part is a JSON text.
 func parts(s *props) map[string]string {
 	raw, err := json.Marshal(s)
 	if err != nil { // a default or an enum is invalid JSON

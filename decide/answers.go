@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// answersWithin is the maximum time for which a decision waits until clusters have reported whether they serve the
-	// object's kind. Only a first choice of clusters, or a first division of replicas, waits.
+	// answersWithin is the maximum time for which a decision waits until all selected clusters have reported whether they
+	// serve the object's kind. Only a first choice of clusters, or a first division of replicas, waits.
 	answersWithin = 10 * time.Second
 	// askAgain is the time after which a decision that waits for reports of clusters is made again.
 	askAgain = 500 * time.Millisecond
@@ -28,11 +28,11 @@ const (
 	AnswersMissing
 )
 
-// answersWait returns how long a first choice of clusters, or a first division of replicas, still waits until clusters
-// have reported whether they serve the object's kind. The time is 0 if the decision need not wait. The second result
-// says whether such reports are missing. The reports arrive one after the other. Without a wait, the cluster that
-// reports first would get all replicas, and would lose most of them again. A cluster that never reports delays the
-// decision by answersWithin at most.
+// answersWait returns the remaining time for which a first choice of clusters, or a first division of replicas, waits.
+// It waits until the selected clusters have reported whether they serve the object's kind. The time is 0 if the
+// decision need not wait. The second result says whether such reports are missing. The reports arrive one after the
+// other. Without a wait, the cluster that reports first would get all replicas, and would lose most of them again. A
+// cluster that never reports delays the decision by answersWithin at most.
 func (in input) answersWait(d placement.Decision, spec *hubv1.PlacementSpec) (time.Duration, Answers) {
 	divides := spec.Replicas.Divides() && in.Spec().Division == nil
 	chooses := spec.Spread != nil && len(in.Spec().Clusters) == 0

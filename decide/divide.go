@@ -12,8 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// nothingNew has the reasons for which a target only keeps the object, for example because its cluster is drained. Such
-// a cluster keeps its replicas, but gets no additional replicas.
+// nothingNew has the reasons of targets whose cluster may keep the object but must not get more of it, for example
+// because the cluster is drained. Such a cluster keeps its replicas, but gets no additional replicas.
 var nothingNew = map[string]bool{
 	hubv1.ReasonClusterNotReady: true, hubv1.ReasonUnschedulable: true, hubv1.ReasonTaintNotTolerated: true,
 	hubv1.ReasonNamespaceNotAllowed: true, hubv1.ReasonKindNotServed: true, hubv1.ReasonVersionNotServed: true, hubv1.ReasonDraining: true,
@@ -28,7 +28,7 @@ func (in input) divide(p *Plan, d *placement.Decision, winner hubv1.PlacementObj
 	spec := winner.PlacementSpec()
 	p.Spec.Division = nil
 	for i := range p.Spec.Clusters {
-		// An Evicting cluster keeps its share while the replicas are divided.
+		// A cluster with the state Evicting keeps its share while the placement divides replicas.
 		if e := &p.Spec.Clusters[i]; e.State != hubv1.TargetEvicting || !spec.Replicas.Divides() {
 			e.Replicas = nil
 		}
@@ -126,8 +126,8 @@ func DividesByCapacity(spec *hubv1.PlacementSpec) bool {
 }
 
 // share returns the number of replicas that the binding records for a cluster. held is nil if the binding records no
-// number for this field. settled is true if the cluster must keep the number, because its API server refuses a change
-// of the field.
+// number for this field of the object. settled is true if the cluster must keep the number, because API servers refuse
+// any change of the field.
 func (in input) share(cluster string, field replicas.Field) (held *int64, settled bool) {
 	e := in.Spec().Target(cluster)
 	if e == nil || e.Replicas == nil || in.Spec().Division == nil || in.Spec().Division.Path != field.Path {
@@ -136,8 +136,8 @@ func (in input) share(cluster string, field replicas.Field) (held *int64, settle
 	return ptr.To(int64(*e.Replicas)), field.Fixed && in.Spec().ObjectRef.UID == in.Object.Template.GetUID()
 }
 
-// rejectZeroShares moves the targets that have no entry in the plan, because their share is 0, to the rejected
-// clusters.
+// rejectZeroShares moves targets from d.Targets to d.Rejected if the plan has no entry for them, because their share is
+// 0.
 func rejectZeroShares(p *Plan, d *placement.Decision) {
 	d.Targets = slices.DeleteFunc(slices.Clone(d.Targets), func(t placement.Target) bool {
 		if p.Spec.Target(t.Cluster) != nil {
@@ -148,7 +148,9 @@ func rejectZeroShares(p *Plan, d *placement.Decision) {
 	})
 }
 
-// withRest adds the number of replicas for which no cluster has room to the message of the condition Scheduled.
+// withRest returns the condition Scheduled with the number of replicas for which no cluster has room. rest is this
+// number, and total is the number of all replicas. If rest is 0, the condition does not change. Otherwise a true
+// condition becomes false.
 func withRest(c metav1.Condition, rest, total int64) metav1.Condition {
 	if rest == 0 {
 		return c

@@ -17,8 +17,9 @@
 //   - The entry of a cluster stays in spec.clusters of the binding while the cluster may hold a copy. It is removed
 //     after the row of the cluster says Withdrawn, or when a user has abandoned the cluster.
 //
-// The limits of the hub on evictions, drains and waits for answers are inputs of a decision. A plan lists the part of
-// these limits that it uses (Claims). The leader of the hub reserves this part before it writes the plan.
+// The hub limits how many objects are evicted or drained at the same time, and how long decisions wait for reports of
+// clusters. These limits are inputs of a decision. A plan lists in Claims what it uses of the limits. The leader of the
+// hub reserves this before it writes the plan.
 //
 // This package does not decide whether the copy on a member may be deleted. hub/dispatch and member/apply check the
 // copy.

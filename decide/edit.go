@@ -2,8 +2,8 @@ package decide
 
 import "slices"
 
-// RemovalsOfEdit returns the copies that Decide(before) keeps and Decide(after) removes. Both inputs are about the same
-// object. For both decisions, package guard has not judged any removal yet.
+// RemovalsOfEdit returns the removals of copies that Decide(after) plans and Decide(before) does not plan. Both inputs
+// are about the same object. For both decisions, package guard has not judged any removal yet.
 func RemovalsOfEdit(before, after Input) []Removal {
 	removals := claimedRemovals(after)
 	if len(removals) == 0 {

@@ -25,9 +25,10 @@ func (in input) evicting(d placement.Decision) []string {
 	return out
 }
 
-// limited returns as hold the clusters that the decision d evicts but that the object must not leave yet, each with the
-// reason. It leaves out the clusters in held, which are known from an earlier call. c records for which limits the
-// object waits. wait is the time until a limit may allow an eviction, or 0 if only an event can allow it.
+// limited returns in hold the clusters from which the decision d evicts the object although the object must not leave
+// yet. The values of hold are the reasons. Clusters that are in held, from an earlier call, are left out. c records for
+// which limits the object waits. wait is the time until a limit may allow an eviction, or 0 if only an event can allow
+// it.
 func (in input) limited(d placement.Decision, held map[string]string, c *Claims) (hold map[string]string, wait time.Duration) {
 	for _, name := range in.evicting(d) {
 		m := in.Facts.Cluster(name)
@@ -58,8 +59,8 @@ const (
 	evictionLater = "the eviction rate of the hub is reached"
 )
 
-// evictionHeld returns why the object must not leave the cluster yet, and after which time the answer may change. The
-// text is empty if the object may leave now.
+// evictionHeld returns why the object must not leave the cluster yet. wait is the time after which the answer may
+// change; it is 0 if only an event can change the answer. The text is empty if the object may leave now.
 func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Duration) {
 	drain := m.Spec.Drain
 	switch {
@@ -81,8 +82,8 @@ func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Dura
 	return "", 0
 }
 
-// evicted returns the next entry of spec.clusters for a cluster that the decision replaces by other clusters. The state
-// is Evicting, and becomes Absent when isReplaced returns true.
+// evicted returns the next entry of spec.clusters for a cluster that the decision replaces by other clusters. The entry
+// has the state Evicting. When isReplaced returns true, the entry becomes Absent, so that the copy is removed.
 func (in input) evicted(e hubv1.BindingTarget, d placement.Decision, whenUnselected hubv1.RemovalPolicy, spec *hubv1.PlacementSpec) hubv1.BindingTarget {
 	if e.State == hubv1.TargetEvicting {
 		if in.isReplaced(e, d, spec) {
@@ -97,10 +98,11 @@ func (in input) evicted(e hubv1.BindingTarget, d placement.Decision, whenUnselec
 	return hubv1.BindingTarget{Name: e.Name, State: hubv1.TargetEvicting, Replicas: e.Replicas, Evicting: &hubv1.Eviction{Reason: reason}}
 }
 
-// isReplaced reports whether the copy on an Evicting cluster may be removed. The cluster must be reachable, and its row
-// must show that it has the wanted copy or refuses this copy. The copies on the clusters that replace it must be
-// healthy and up to date. The decision must keep at least one of these clusters, and the kept clusters must have all
-// replicas. A drain with evict: true does not require these last two conditions.
+// isReplaced reports whether the copy on a cluster with the state Evicting may be removed. The cluster must be
+// reachable, and its row must show that it has the wanted copy or refuses this copy. The copies on the clusters that
+// replace it must be healthy and up to date. In addition, the decision d must keep at least one of the replacing
+// clusters, and the kept clusters must have all replicas. Only a drain with evict: true does not need these two
+// additional conditions.
 func (in input) isReplaced(e hubv1.BindingTarget, d placement.Decision, spec *hubv1.PlacementSpec) bool {
 	m := in.Facts.Cluster(e.Name)
 	if m == nil || m.IsAway() || len(Awaited(in.Binding, e, in.hub())) > 0 {
@@ -117,8 +119,9 @@ func (in input) isReplaced(e hubv1.BindingTarget, d placement.Decision, spec *hu
 	return replaces(kept, e.Evicting.Replacements) && in.coversReplicas(kept, spec) || in.drainEvicts(e.Name)
 }
 
-// keptBy returns the Present entries of the binding that a decision keeps. An entry without a MemberCluster is kept. An
-// entry whose removal waits for package guard is not returned, because its copy may be removed soon.
+// keptBy returns the entries of the binding that have the state Present and whose clusters the decision d keeps. It
+// also returns the entries of clusters without a MemberCluster. It leaves out entries whose removal waits for package
+// guard, because these copies may be removed soon.
 func (in input) keptBy(d placement.Decision) (kept []hubv1.BindingTarget) {
 	names := slices.Clone(d.Missing)
 	for _, t := range d.Targets {
@@ -134,17 +137,17 @@ func (in input) keptBy(d placement.Decision) (kept []hubv1.BindingTarget) {
 	return kept
 }
 
-// replaces reports whether at least one of the kept entries is a recorded replacement of an Evicting cluster. If no
-// replacement is recorded, every kept entry counts as a replacement. If the result is false, the copy on the Evicting
-// cluster may be the last copy.
+// replaces reports whether at least one of the kept entries is recorded as a replacement of a cluster with the state
+// Evicting. If no replacement is recorded, every kept entry counts as a replacement. If the result is false, the copy
+// on the cluster that is evicted may be the last copy.
 func replaces(kept []hubv1.BindingTarget, replacements []hubv1.Replacement) bool {
 	return slices.ContainsFunc(kept, func(e hubv1.BindingTarget) bool {
 		return len(replacements) == 0 || slices.ContainsFunc(replacements, func(r hubv1.Replacement) bool { return r.Cluster == e.Name })
 	})
 }
 
-// coversReplicas reports whether the shares of the kept entries add up to all replicas of the object. If so, the
-// replicas on an Evicting cluster are not needed. It returns true if the placement does not divide replicas.
+// coversReplicas reports whether the kept entries together have all replicas of the object. If so, the replicas on a
+// cluster with the state Evicting are not needed. The result is true if the placement does not divide replicas.
 func (in input) coversReplicas(kept []hubv1.BindingTarget, spec *hubv1.PlacementSpec) bool {
 	if !spec.Replicas.Divides() {
 		return true
@@ -160,14 +163,14 @@ func (in input) coversReplicas(kept []hubv1.BindingTarget, spec *hubv1.Placement
 	return sum >= field.Total
 }
 
-// isBack reports whether the copy of an Evicting cluster is healthy again and has the wanted content.
+// isBack reports whether the copy on a cluster with the state Evicting is healthy again and has the wanted content.
 func (in input) isBack(e hubv1.BindingTarget) bool {
 	return isHealthy(in.Binding, e, "", in.hub())
 }
 
-// Awaited returns the clusters that replace an Evicting cluster and have no healthy, up-to-date copy yet. Without
-// recorded replacements, all clusters with a Present entry count as replacements. If the hub object could not be read,
-// o is empty, and the generations of the copies are not compared.
+// Awaited returns the clusters that replace the cluster of e, which has the state Evicting, and that have no healthy,
+// up-to-date copy yet. If e records no replacements, all clusters with the state Present count as replacements. If the
+// hub object could not be read, o is empty, and the generations of the copies are not compared.
 func Awaited(b hubv1.BindingObject, e hubv1.BindingTarget, o hubv1.HubObject) []string {
 	spec := b.BindingSpec()
 	var out []string
@@ -191,9 +194,9 @@ func Awaited(b hubv1.BindingObject, e hubv1.BindingTarget, o hubv1.HubObject) []
 	return out
 }
 
-// isHealthy reports whether the binding's row of a target shows a healthy copy with the wanted content. The row must
-// belong to the current spec of the binding. digest identifies the content of the copy before its replicas changed, or
-// is empty. A copy that still has this digest does not count as healthy.
+// isHealthy reports whether the status row of the target t shows a healthy copy with the wanted content. The row must
+// belong to the current spec of the binding. digest is empty, or identifies the content that the copy had before its
+// number of replicas changed. A copy that still has this digest does not count as healthy.
 func isHealthy(b hubv1.BindingObject, t hubv1.BindingTarget, digest string, o hubv1.HubObject) bool {
 	status := b.BindingStatus()
 	row := status.Row(t.Name)
@@ -206,8 +209,9 @@ func isHealthy(b hubv1.BindingObject, t hubv1.BindingTarget, digest string, o hu
 	return hubv1.Wanted(t, o).IsHeld(row.Generation, row.Revision) && (digest == "" || row.Digest != digest)
 }
 
-// addReplacements records in each Evicting entry the clusters that replace its cluster: clusters that get the object
-// now, or get more replicas than before.
+// addReplacements records in each entry with the state Evicting the clusters that replace its cluster. These are the
+// clusters that get the object now, or get more replicas than before. A recorded replacement that no longer holds the
+// object is removed. Clusters are only added to new evictions, and to evictions that lost a replacement.
 func (in input) addReplacements(p *Plan) {
 	var grown []hubv1.Replacement
 	for _, e := range p.Spec.Clusters {
@@ -246,8 +250,8 @@ func (in input) addReplacements(p *Plan) {
 	}
 }
 
-// grows reports whether a cluster gets the object now, or gets more replicas than before. The first result records the
-// cluster as a replacement of an Evicting cluster.
+// grows reports whether a cluster gets the object now, or gets more replicas than before. The first result is the
+// record of the cluster as a replacement, for entries with the state Evicting.
 func (in input) grows(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
 	if e.State != hubv1.TargetPresent {
 		return hubv1.Replacement{}, false
@@ -260,16 +264,16 @@ func (in input) grows(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
 	return in.replacement(e.Name), more
 }
 
-// shareChanges reports whether the number of replicas of a cluster changes. The first result records the cluster as a
-// replacement of an Evicting cluster.
+// shareChanges reports whether the number of replicas of a cluster changes. The first result is the record of the
+// cluster as a replacement, for entries with the state Evicting.
 func (in input) shareChanges(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
 	before := in.Spec().Target(e.Name)
 	other := before != nil && before.State == hubv1.TargetPresent && e.Replicas != nil && before.Replicas != nil && *e.Replicas != *before.Replicas
 	return in.replacement(e.Name), other
 }
 
-// replacement returns the record of a cluster that replaces an Evicting cluster. The record has the digest of the copy
-// that the replacing cluster has now.
+// replacement returns the record of a cluster that replaces another cluster. The record has the digest of the copy that
+// the cluster has now, before the decision changes the copy.
 func (in input) replacement(cluster string) hubv1.Replacement {
 	r := hubv1.Replacement{Cluster: cluster}
 	if row := in.Binding.BindingStatus().Row(cluster); row != nil {
@@ -279,8 +283,8 @@ func (in input) replacement(cluster string) hubv1.Replacement {
 }
 
 // evictionBlocked returns a text about the clusters that the object should leave but cannot leave soon. reason is why
-// the object cannot leave an unreachable cluster; of several reasons, ReasonTooManyAway is preferred. reason is empty
-// if the condition Scheduled must not become false.
+// the object cannot leave an unreachable cluster. If there are several reasons, ReasonTooManyAway is preferred. An
+// empty reason means that the condition Scheduled must not become false.
 func (in input) evictionBlocked(d placement.Decision) (text, reason string) {
 	const named = 3
 	var parts []string
@@ -299,8 +303,8 @@ func (in input) evictionBlocked(d placement.Decision) (text, reason string) {
 	return strings.Join(parts, "; "), reason
 }
 
-// withBlocked adds to the message of the condition Scheduled the clusters that the object should leave but cannot
-// leave.
+// withBlocked adds the text of evictionBlocked to the message of the condition Scheduled. If evictionBlocked has a
+// reason and the condition is true, the condition becomes false with this reason.
 func (in input) withBlocked(c metav1.Condition, d placement.Decision) metav1.Condition {
 	text, reason := in.evictionBlocked(d)
 	if text == "" {
@@ -324,8 +328,8 @@ func (in input) drainEvicts(cluster string) bool {
 	return in.isDrained(cluster) && in.Facts.Cluster(cluster).Spec.Drain.Evict
 }
 
-// needsRoom reports whether a cluster is drained, and its drain keeps an object while the other clusters have no room
-// for the object's replicas.
+// needsRoom reports whether a cluster is drained without evict: true. Such a drain does not evict an object while the
+// other clusters have no room for the object's replicas.
 func (in input) needsRoom(cluster string) bool {
 	return in.isDrained(cluster) && !in.drainEvicts(cluster)
 }

@@ -226,8 +226,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// The test chooses lost and drained clusters, and copies that the guard keeps, at random. No object may be evicted if
-// the limits of the hub do not permit the eviction.
+// The test chooses at random which clusters have a copy, and which clusters are lost or drained. The limits of the hub
+// permit no eviction now, so no copy may become Evicting.
 func TestNothingIsEvictedBeyondTheLimits(t *testing.T) {
 	t.Parallel()
 	names := []string{"eu", "sg", "us", "za"}

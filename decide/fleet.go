@@ -19,9 +19,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Fleet has many objects, and the policies and clusters that determine the decisions about the objects. It lacks two
-// facts of a running hub: how long the capacity of a cluster has been stable, and which clusters have not yet reported
-// the kinds that they serve.
+// Fleet has many objects, and the policies and clusters that determine the decisions about the objects. A running hub
+// also knows two things that a Fleet does not know: how long the capacity of a cluster has been stable, and which
+// clusters have not yet reported the kinds that they serve.
 type Fleet struct {
 	Clusters []*hubv1.MemberCluster
 	// Placements are the placements of all namespaces, and the cluster-scoped ones.
@@ -65,7 +65,7 @@ type Settlement struct {
 	facts   map[string]Facts // namespace facts, by namespace
 	memo    Memo
 	objects map[string]int // number of objects, by cluster
-	// neededBy has, for each object, the indexes in fleet.Objects of the objects that need it. places has the index of
+	// neededBy has, for each object X, the indexes in fleet.Objects of the objects that need X. places has the index of
 	// each object in fleet.Objects.
 	neededBy map[hubv1.ObjectIdentity]sets.Set[int]
 	places   map[hubv1.ObjectIdentity]int
@@ -73,19 +73,20 @@ type Settlement struct {
 
 // Outcome is the result of Settle for one object, after the last simulated decision on the object.
 type Outcome struct {
-	// Binding is the binding of the object after the last decision, or nil if the object has no binding. The parts of its
-	// status that no decision reads are unchanged.
+	// Binding is the binding of the object after the last decision, or nil if the object has no binding. Settle does not
+	// change the parts of the binding's status that no decision reads.
 	Binding hubv1.BindingObject
 	// Scheduled is the condition Scheduled of the last decision.
 	Scheduled metav1.Condition
-	// Restless is true if the last of settleRounds decisions on the object still changed its binding.
+	// Restless is true if Settle stopped after settleRounds, although the last round still changed the binding of this
+	// object or of an object that needs it.
 	Restless bool
 	// Losses are the copies that clusters lost, in the order of the decisions.
 	Losses []Loss
 }
 
-// settleRounds is the maximum number of decisions on one object. An object whose cluster is lost needs a few: an
-// eviction, a replacement and a withdrawal.
+// settleRounds is the maximum number of decisions on one object. An object that leaves a lost cluster needs about three
+// decisions: an eviction, a replacement and a withdrawal.
 const settleRounds = 20
 
 // Settle simulates the decisions on all objects until no decision changes. After a decision has changed, Settle decides
@@ -160,8 +161,8 @@ func (f Fleet) settle(ctx context.Context, tell func(decided, of int)) (*Settlem
 	return s, nil
 }
 
-// identified gives a UID to each cluster and placement that has none, because the cache Memo uses the UID as a key. An
-// object that was never stored on an API server has no UID.
+// identified returns the fleet with a UID for each cluster and placement that has none. Such objects were never stored
+// on an API server. The cache Memo uses the UID as a key.
 func (f Fleet) identified() Fleet {
 	out := f
 	out.Clusters, out.Placements = nil, nil
@@ -182,7 +183,8 @@ func (f Fleet) identified() Fleet {
 	return out
 }
 
-// decideOn decides on the object with index i. changed is true if the binding of the object changed.
+// decideOn makes the next decision on the object with index i. changed is true if the decision changed the object's
+// binding.
 func (s *Settlement) decideOn(i int) (changed bool) {
 	in, o := s.input(i), &s.Outcomes[i]
 	p := Decide(in)
@@ -210,7 +212,7 @@ func (s *Settlement) decideOn(i int) (changed bool) {
 }
 
 // need updates neededBy after a change of the binding of the object with index i. It returns the indexes of the objects
-// that this object needed before or needs now. The decisions on these objects may change.
+// that this object needed before the change or needs now. Settle must decide on these objects again.
 func (s *Settlement) need(i int, before, after hubv1.BindingObject) (moved []int) {
 	each := func(b hubv1.BindingObject, do func(hubv1.ObjectIdentity)) {
 		if b == nil {
@@ -234,7 +236,8 @@ func (s *Settlement) need(i int, before, after hubv1.BindingObject) (moved []int
 	return moved
 }
 
-// count updates s.objects, the number of objects on each cluster, after a change of a binding.
+// count updates s.objects, the number of objects on each cluster, after the binding before was replaced by the binding
+// after.
 func (s *Settlement) count(before, after hubv1.BindingObject) {
 	add := func(b hubv1.BindingObject, n int) {
 		if b == nil {
@@ -289,8 +292,8 @@ func (s *Settlement) factsOf(namespace string) Facts {
 	return f
 }
 
-// carryOut returns a copy of the binding, with the status after the clusters have applied its spec. The row of a
-// cluster that does not answer stays as it is.
+// carryOut returns a copy of the binding b, with the status that b has after all reachable clusters have applied its
+// spec. The row of an unreachable cluster stays as it is.
 func (f Facts) carryOut(b hubv1.BindingObject, o hubv1.HubObject) hubv1.BindingObject {
 	out := b.DeepCopyObject().(hubv1.BindingObject)
 	status := out.BindingStatus()
@@ -317,7 +320,7 @@ func (f Facts) carryOut(b hubv1.BindingObject, o hubv1.HubObject) hubv1.BindingO
 	return out
 }
 
-// Replay repeats the decision on the object with index i, and returns the decision with its steps.
+// Replay repeats the last decision on the object with index i, and returns it with its steps.
 func (s *Settlement) Replay(i int) Replayed { return Replay(s.input(i)) }
 
 // Object returns one object of the fleet.
@@ -367,8 +370,8 @@ func (f Fleet) silenced(c *hubv1.MemberCluster) *hubv1.MemberCluster {
 	return out
 }
 
-// patience returns a time that is longer than any toleration of an unreachable cluster in a placement. Tolerations
-// without a limit do not count.
+// patience returns a time that is longer than every placement tolerates an unreachable cluster. Tolerations without a
+// time limit do not count.
 func (f Fleet) patience() time.Duration {
 	const forEver = 1 << 32
 	longest := int64(0)

@@ -20,25 +20,26 @@ type Input struct {
 	// not in the map gets no objects.
 	Objects map[string]int
 	// Capacities has the capacities of clusters, by name. If a cluster is not in the map, the decision uses the capacity
-	// in the cluster's status, and uses it at once.
+	// in the status of the MemberCluster, without waiting until it is stable.
 	Capacities map[string]Capacity
-	// Limits are the limits of the hub, as they apply to this object. If Limits is nil, evictions, drains and waits have
-	// no limits.
+	// Limits are the limits of the hub on evictions, drains and waits, as they apply to this object. If Limits is nil,
+	// there are no limits.
 	Limits *Limits
-	// Removals has the verdicts of package guard on removals of this object's copies, by cluster. If a cluster is not in
-	// the map, the guard has not judged the removal yet. A nil map means that no guard runs. Removals then need no
-	// verdict, except removals that the binding shows as held.
+	// Removals has, by cluster, the verdicts of package guard on removals of this object's copies. If a cluster is not in
+	// the map, the guard has not judged the removal yet. A nil map means that no guard runs. Then only a removal that the
+	// binding shows as held needs a verdict.
 	Removals map[string]Verdict
-	// Referrers are the objects that need this object. If Referrers is nil, these objects are not known, and the object
-	// keeps its clusters if only these objects determine them.
+	// Referrers are the objects that need this object, for example a Deployment that needs this ConfigMap. If Referrers is
+	// nil, these objects are not known. An object that no placement selects then keeps its clusters.
 	Referrers []Referrer
-	// Staging has the inputs of rollouts. It is nil in a simulation. A simulation continues no rollout: targets keep the
-	// revisions that the binding records, or get the newest state if the binding has no rollout.
+	// Staging has the inputs of rollouts. It is nil in a simulation, which continues no rollout: each cluster keeps the
+	// revision that the binding records. If the binding has no rollout, each cluster gets the newest state.
 	Staging *Staging
 	// Withdrawn is true if every cluster with an Absent entry has confirmed the withdrawal, even if the rows of the
 	// binding's status do not show this yet.
 	Withdrawn bool
-	// Unconfirmed is true if no uncached read has confirmed the state of the object. The decision then removes no copy.
+	// Unconfirmed is true if the state of the object comes from a cache, and no uncached read has confirmed it. The
+	// decision then removes no copy.
 	Unconfirmed bool
 	// Now is the time of the decision.
 	Now time.Time
@@ -63,7 +64,8 @@ type Object struct {
 	Problem string
 	// Template is the hub object, at the API version at which the hub reads it. It is set if State is Exists.
 	Template *unstructured.Unstructured
-	// OtherVersions are further API versions at which clusters may get the object, see hubv1.HubObject.
+	// OtherVersions are the API versions, besides the one of Template, at which clusters may get the object. See
+	// hubv1.HubObject.
 	OtherVersions []string
 	// ScalePath is the path of the replicas in the scale subresource of the kind. It is empty if the path is not known. If
 	// a placement divides replicas and names no path, a message suggests this path.
@@ -72,7 +74,8 @@ type Object struct {
 	HubRuns bool
 }
 
-// hub returns the data of the object that determines its copies on the clusters. State must be Exists.
+// hub returns the object as hubv1.HubObject, which has the data that determines the object's copies on the clusters.
+// State must be Exists.
 func (o Object) hub() hubv1.HubObject {
 	h := hubv1.HubObjectOf(hubv1.ObjectReference{}, o.Template)
 	h.OtherVersions = o.OtherVersions
@@ -141,13 +144,13 @@ type Capacity struct {
 
 // Limits are the hub-wide limits on evictions, drains and waits, as they apply to one object now.
 type Limits struct {
-	// MostAway is the maximum percentage of unreachable clusters. If more clusters are unreachable, nothing is evicted
-	// from them. 0 means placement.DefaultMostAway.
+	// MostAway is the maximum percentage of clusters that may be unreachable. If more are unreachable, the hub evicts
+	// nothing from unreachable clusters. 0 means placement.DefaultMostAway.
 	MostAway int
-	// Settling is how long a new leader still has to wait before it evicts objects from unreachable clusters.
+	// Settling is the remaining time before a new leader of the hub may evict objects from unreachable clusters.
 	Settling time.Duration
-	// EvictionIn is the time until the eviction rate permits the eviction of this object. It is 0 if the rate permits it
-	// now.
+	// EvictionIn is the time until the hub's eviction rate permits the eviction of this object. It is 0 if the eviction is
+	// permitted now.
 	EvictionIn time.Duration
 	// Untried are the names of the clusters that the hub has not probed yet. Their status may be outdated.
 	Untried map[string]bool
@@ -157,8 +160,8 @@ type Limits struct {
 	AnswersAwaited time.Duration
 }
 
-// Allocatable returns the allocatable capacity of a cluster's nodes, from its status. known is false if the hub has
-// never read its nodes.
+// Allocatable returns the allocatable capacity of a cluster's nodes, from the status of the MemberCluster. known is
+// false if the hub has never read the cluster's nodes.
 func Allocatable(c *hubv1.MemberCluster) (allocatable corev1.ResourceList, known bool) {
 	s := c.Status
 	return s.Allocatable, s.Allocatable != nil || s.Capacity != nil || s.Nodes.Total != 0
@@ -174,8 +177,8 @@ func kindOf(p hubv1.PlacementObject) string {
 // input is an Input, together with the state of one call of Decide.
 type input struct {
 	Input
-	// noRoom is true if the method follow runs a second time. The first run moved the object away from a drained cluster,
-	// but the other clusters had no room for all its replicas.
+	// noRoom is true if follow runs a second time. The first run moved the object away from a drained cluster, but the
+	// other clusters had no room for all its replicas. The second run does not evict the object from drained clusters.
 	noRoom bool
 	// replay records each step. If it is nil, no step is recorded.
 	replay *Replayed
@@ -186,7 +189,7 @@ func (in input) selectable() hubv1.SelectableObject {
 	return hubv1.Selectable(in.Object.ID, in.Object.Template, in.Facts.NamespaceLabels)
 }
 
-// hub returns the data and the revisions of the object that determine the clusters' copies.
+// hub returns the object as hubv1.HubObject, with the revisions that the binding has stored for a rollout.
 func (in input) hub() hubv1.HubObject {
 	h := in.Object.hub()
 	h.Revisions = in.Spec().Revisions
@@ -194,6 +197,7 @@ func (in input) hub() hubv1.HubObject {
 }
 
 // snapshot returns the clusters in the form that package placement reads. held are the clusters that hold the object.
+// The object is not counted among their objects.
 func (in input) snapshot(held map[string]bool) []placement.Cluster {
 	out := make([]placement.Cluster, len(in.Facts.Clusters))
 	ofOperator := in.selectable().IsOfOperator()
@@ -225,7 +229,8 @@ func withoutOperators(c placement.Cluster) placement.Cluster {
 	return c
 }
 
-// capacity returns the capacity of a cluster. known is false if the hub has never read its nodes.
+// capacity returns the allocatable capacity of a cluster's nodes. known is false if the hub has never read the
+// cluster's nodes.
 func (in input) capacity(m *hubv1.MemberCluster) (c Capacity, known bool) {
 	if c, ok := in.Capacities[m.Name]; ok {
 		return c, true

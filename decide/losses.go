@@ -13,12 +13,12 @@ type Loss struct {
 	Cluster, Reason, Message string
 	// Policy determines whether the copy is deleted, or stays without the hub's labels and annotations.
 	Policy hubv1.RemovalPolicy
-	// Removal is the removal of the copy as package guard judges it. It is nil if the guard does not judge the removal of
-	// this copy.
+	// Removal is the removal of the copy, as an input for package guard. It is nil if the guard does not judge this
+	// removal.
 	Removal *Removal
 }
 
-// losses returns the copies that clusters lose by a plan.
+// losses returns the copies that clusters lose by the plan p.
 func (i Input) losses(p Plan) []Loss {
 	if i.Binding == nil || p.Spec == nil {
 		return nil
@@ -48,8 +48,7 @@ func (i Input) losses(p Plan) []Loss {
 	return out
 }
 
-// rejection returns the message that explains why a cluster was not chosen. It is empty if the status has no message
-// about the cluster.
+// rejection returns the message that says why a cluster was not chosen. It is empty if the status has no such message.
 func (s Status) rejection(cluster string) string {
 	if s.Decision == nil {
 		return ""

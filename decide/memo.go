@@ -109,7 +109,7 @@ func ClusterOf(c *hubv1.MemberCluster) placement.Cluster {
 	}
 }
 
-// SameCluster reports whether two states of a cluster lead to the same decisions.
+// SameCluster reports whether a and b, two states of one cluster, lead to the same decisions.
 func SameCluster(a, b placement.Cluster) bool {
 	a.Revision, b.Revision = "", ""
 	return equality.Semantic.DeepEqual(a, b)

@@ -20,25 +20,27 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// WhenDeletedAnnotation is on a binding if deletion.whenDeleted of its placement differs from the kind's default. Its
-// value is this removal policy. If a placement is deleted together with its objects, as by helm uninstall, the hub
-// reads the policy from this annotation.
+// WhenDeletedAnnotation is on a binding if the placement's deletion.whenDeleted differs from the default for the kind.
+// The value of the annotation is deletion.whenDeleted. If a placement is deleted together with its objects, as by helm
+// uninstall, the hub reads the removal policy from this annotation.
 const WhenDeletedAnnotation = hubv1.Prefix + "when-deleted"
 
 // Plan is a decision on one object, with its reasons.
 type Plan struct {
 	// Spec is the new spec of the binding. It is nil if the object shall have no binding.
 	Spec *hubv1.BindingSpec
-	// WhenDeleted is the removal policy for the case that the object and its placement are deleted together.
+	// WhenDeleted is the removal policy for the copies if the object is deleted. The hub records it, because the placement
+	// may be deleted together with the object.
 	WhenDeleted hubv1.RemovalPolicy
 	// Remove is true if the binding can be deleted: its spec.clusters is empty, and no cluster will get the object.
 	Remove bool
 	// Withdraws is true if this plan begins to withdraw, to evict or to give up a copy.
 	Withdraws bool
-	// Payloads are the templates and override rules of revisions that must be stored first. Only then is the binding's
-	// spec, which names them by digest, written.
+	// Payloads are the templates and override rules of the object's revisions that are not stored yet. The hub must store
+	// them before it writes the binding's spec, which names them by digest.
 	Payloads []Payload
-	// LeftBehind are the copies that the hub gives up, each as "cluster: reason".
+	// LeftBehind are the copies that the hub gives up although they may still be on their clusters, each as "cluster:
+	// reason".
 	LeftBehind []string
 	Status     Status
 	Claims     Claims
@@ -46,11 +48,11 @@ type Plan struct {
 	Again time.Duration
 }
 
-// Status is the part of a binding's status that comes from the decision.
+// Status is the part of a binding's status that comes from the decision. Other parts come from the clusters.
 type Status struct {
 	// Scheduled is the condition Scheduled, without a time.
 	Scheduled metav1.Condition
-	// Decision has the reasons by cluster. It is nil if there are no reasons.
+	// Decision says why clusters were chosen or rejected. It is nil if there is nothing to say.
 	Decision *hubv1.DecisionStatus
 	// OtherPlacements are the placements that also select the object, but that the object does not follow.
 	OtherPlacements []string
@@ -59,22 +61,23 @@ type Status struct {
 // Claims are the shares of the hub's limits that a decision uses. The leader reserves them before it writes the
 // decision.
 type Claims struct {
-	// Evicted are the clusters that become Evicting by this decision.
+	// Evicted are the clusters whose entries get the state Evicting by this decision.
 	Evicted []string
 	// Unreplaced are the drained clusters that the object leaves although no other cluster replaces them.
 	Unreplaced []string
 	// EvictionWaits is true if the eviction rate does not allow the eviction of the object yet.
 	EvictionWaits bool
-	// FullDrains are the drained clusters that the object cannot leave yet, because too many other objects are leaving.
+	// FullDrains are the drained clusters that the object cannot leave yet, because the maximum number of objects is
+	// already leaving each of them.
 	FullDrains []string
 	// Blocked are the drained clusters that the object cannot leave, each with the reason.
 	Blocked map[string]string
-	// Answers says whether the decision waits for answers of clusters.
+	// Answers says whether the decision waits for clusters to report the kinds that they serve.
 	Answers Answers
-	// Removals are the copies that are deleted as soon as package guard permits it.
+	// Removals are the copies that the hub deletes as soon as package guard permits it.
 	Removals []Removal
-	// Rollout is the progress of the object's rollout. The rollouts of other objects of the same placement read it. It is
-	// nil if the object has no rollout.
+	// Rollout is the progress of the object's rollout. It is an input of the rollouts of other objects with the same
+	// placement. It is nil if the object has no rollout.
 	Rollout *rollout.Progress
 }
 
@@ -89,9 +92,9 @@ func (in input) decide() Plan {
 	return p
 }
 
-// keepRecorded keeps the generation of the placement and the API version of the object that the binding records, if
-// nothing else in the spec changes. Otherwise each edit of a placement, and each new version of a CRD, would write all
-// bindings.
+// keepRecorded changes the spec after, if it differs from before only in the generation of the placement and the API
+// version of the object. It then sets both to the recorded values. Otherwise each edit of a placement, and each new
+// version of a CRD, would write all bindings.
 func keepRecorded(before, after *hubv1.BindingSpec) {
 	same := *after
 	same.ObjectRef.APIVersion = before.ObjectRef.APIVersion
@@ -140,7 +143,8 @@ func (in input) plan() Plan {
 	return in.follow(choice)
 }
 
-// forbidden returns why the object must not be sent to any member. It is nil if the object may be sent.
+// forbidden returns the reason for which the object must not be sent to any member. It is nil if the object may be
+// sent.
 func (in input) forbidden() *tenancy.Refusal {
 	if r := tenancy.OfPlace(in.Object.ID); r != nil {
 		return r
@@ -148,8 +152,8 @@ func (in input) forbidden() *tenancy.Refusal {
 	return tenancy.OfSecret(in.Object.Template)
 }
 
-// choose returns the placement to follow. If the object itself is a copy that another hub has sent to this cluster, it
-// follows no placement.
+// choose returns the placement that the object follows, if any. An object that is itself a copy, sent to this cluster
+// by another hub, follows no placement.
 func (in input) choose() placement.Choice {
 	if _, copied := in.Object.Template.GetLabels()[hubv1.HubLabel]; copied {
 		return placement.Choice{}
@@ -165,8 +169,9 @@ func suspended(p hubv1.PlacementObject) bool {
 	return p != nil && p.PlacementSpec().Suspend.Scheduling
 }
 
-// unselected decides on an object whose placement was deleted or no longer selects it. It keeps the recorded decision,
-// because an edit of a policy must not delete copies, unless a user has requested the withdrawal.
+// unselected decides on an object whose placement was deleted or no longer selects it. unselected keeps the recorded
+// decision, because an edit of a policy must not delete copies. It withdraws the copies only if a user has requested
+// this.
 func (in input) unselected(current hubv1.PlacementObject) Plan {
 	if in.Binding == nil {
 		return Plan{}
@@ -182,14 +187,14 @@ func (in input) unselected(current hubv1.PlacementObject) Plan {
 		return in.withdrawUnselected(why)
 	}
 	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone, why+": every cluster keeps its copy until a placement selects the object or the object is deleted; hansectl withdraw removes the copies")
-	// A binding whose status lists orphaned copies stays. The hub has left these copies on members. If a placement selects
-	// the object again, the hub finds the copies by this list and adopts them.
+	// A binding whose status lists orphaned copies is not removed. The hub has left these copies on members. If a
+	// placement selects the object again, the hub finds the copies by this list and adopts them.
 	p.Remove = len(p.Spec.Clusters) == 0 && !in.Unconfirmed && len(in.Binding.BindingStatus().Orphaned) == 0
 	return p
 }
 
-// withdrawalAsked reports whether a user has requested the withdrawal of this binding's copies, which no placement
-// selects.
+// withdrawalAsked reports whether a user has requested the withdrawal of copies that no placement selects. The object's
+// annotation WithdrawAnnotation then has the UID of this binding.
 func (in input) withdrawalAsked() bool {
 	asked := in.Object.Template.GetAnnotations()[hubv1.WithdrawAnnotation]
 	return asked != "" && in.Binding != nil && asked == string(in.Binding.GetUID())
@@ -204,7 +209,7 @@ func (in input) withdrawUnselected(why string) Plan {
 	return p
 }
 
-// follow makes the decision that the chosen placement requires.
+// follow decides on the object as the chosen placement says.
 func (in input) follow(choice placement.Choice) Plan {
 	winner := choice.Winner
 	compiled, err := in.Memo.Compile(winner)
@@ -259,7 +264,8 @@ func (in input) follow(choice placement.Choice) Plan {
 	return p
 }
 
-// unrevised keeps the current decision, because the object and the policies cannot be stored as a revision.
+// unrevised keeps the current decision, because the current object and policies cannot be stored as a revision of a
+// rollout.
 func (in input) unrevised(err error, answers Answers) Plan {
 	reason := hubv1.ReasonOverrideInvalid
 	if errors.Is(err, ErrPayloadTooLarge) || errors.Is(err, overrides.ErrTooLarge) {
@@ -270,8 +276,8 @@ func (in input) unrevised(err error, answers Answers) Plan {
 	return p
 }
 
-// entered returns a plan with the entries of spec.clusters for the decision d. would is the decision for the case that
-// package guard permits all removals.
+// entered returns a plan with the entries of spec.clusters that the decision d requires. would is the decision that
+// package placement makes if package guard permits all removals.
 func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) Plan {
 	targets, evict, withdrawn := map[string]bool{}, map[string]bool{}, map[string]placement.Rejection{}
 	for _, t := range d.Targets {
@@ -298,7 +304,8 @@ func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, 
 		return restored(e)
 	})
 	for _, t := range d.Targets {
-		// A missing entry with RemovalHeld was dropped, because its copy was abandoned. It is not added again.
+		// If a target with RemovalHeld has no entry, the entry was dropped because its copy was abandoned. The entry is not
+		// added again.
 		if p.Spec.Target(t.Cluster) == nil && t.Reason != hubv1.ReasonRemovalHeld {
 			p.Spec.Clusters = append(p.Spec.Clusters, present(t.Cluster))
 		}
@@ -310,15 +317,15 @@ func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, 
 // clusterChoice is a choice of clusters that respects the limits of the hub.
 type clusterChoice struct {
 	decision placement.Decision
-	// unguarded is the decision for the case that package guard permits all removals.
+	// unguarded is the decision that package placement makes if package guard permits all removals.
 	unguarded placement.Decision
 	claims    Claims
 	again     time.Duration // time until a limit may allow more; 0 if an event will tell
 }
 
-// chooseClusters asks package placement for the clusters of the object. If the limits do not allow an eviction yet, or
-// package guard has not permitted a removal, chooseClusters asks again and keeps these copies. It returns an error if
-// the override rules that exclude clusters cannot be read.
+// chooseClusters asks package placement for the clusters of the object. If the limits of the hub forbid an eviction, or
+// package guard has not permitted a removal, chooseClusters asks again and keeps the copies concerned. It returns an
+// error if the override rules that exclude clusters cannot be read.
 func (in input) chooseClusters(by *placement.Compiled, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) (out clusterChoice, err error) {
 	held := heldBy(in.Spec())
 	ask := placement.Input{
@@ -375,7 +382,7 @@ func (in input) ask(ask placement.Input) placement.Decision {
 	return d
 }
 
-// withdrawAll makes every entry Absent with this reason. Entries that are already Absent keep their reason.
+// withdrawAll makes every entry Absent with this reason. Entries that are already Absent do not change.
 func (in input) withdrawAll(reason string) Plan {
 	policy := in.whenDeleted()
 	p := in.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
@@ -405,9 +412,9 @@ func (in input) whenDeleted() hubv1.RemovalPolicy {
 	return in.recordedPolicy()
 }
 
-// keep returns a plan that keeps the recorded decision, with this condition Scheduled. It changes only the entries of
-// leaving clusters. If the object was deleted and exists again, it also cancels the withdrawals that the deletion
-// caused.
+// keep returns a plan that keeps the recorded decision, with a condition Scheduled of this status, reason and message.
+// Only the entries of leaving clusters change. If the object was deleted and exists again, keep also cancels the
+// withdrawals that the deletion caused.
 func (in input) keep(status metav1.ConditionStatus, reason, message string) Plan {
 	c := condition(status, reason, message)
 	if in.Binding == nil {
@@ -451,7 +458,7 @@ func ReferenceTo(p hubv1.PlacementObject) *hubv1.PlacementReference {
 
 func nameOf(p hubv1.PlacementObject) string { return kindOf(p) + "/" + p.GetName() }
 
-// names returns the names of the first ten placements. A status lists at most ten.
+// names returns the names of the first ten placements, because a binding's status lists at most ten.
 func names(ps []hubv1.PlacementObject) []string {
 	var out []string
 	for _, p := range ps[:min(len(ps), 10)] {
@@ -460,7 +467,7 @@ func names(ps []hubv1.PlacementObject) []string {
 	return out
 }
 
-// earlier returns the shorter of two waits. 0 means that there is no wait, so that the other wait is returned.
+// earlier returns the shorter of two waits. 0 means that there is no wait; earlier then returns the other wait.
 func earlier(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

@@ -16,10 +16,11 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// mostReferences is the maximum number of objects that one object may need.
+// mostReferences is the maximum number of objects that one hub object may need, such as ConfigMaps and Secrets.
 const mostReferences = 64
 
-// ReferencedKinds returns the kinds of the objects to which reference rules may lead. It returns each kind once.
+// ReferencedKinds returns the kinds of the objects that the reference rules of a placement may find. It returns each
+// kind once.
 func ReferencedKinds(rules []hubv1.ReferenceRule) []schema.GroupKind {
 	var out []schema.GroupKind
 	add := func(kinds ...schema.GroupKind) {
@@ -254,12 +255,12 @@ func secretOfVolume(v *corev1.Volume) *corev1.LocalObjectReference {
 	return nil
 }
 
-// references returns the references of the binding: the objects that the newest state of the hub object needs, and
-// former references.
+// references returns the references for the binding. They name the objects that the newest state of the hub object
+// needs, and former references, which name objects that an older copy may still need.
 //
-// A former reference is kept while a copy may still need the referenced object. It ends when the hub object no longer
-// names that object, and every copy has been updated to this state. An edit of the placement's rules alone ends no
-// reference, because it must not withdraw a needed object.
+// A former reference is kept until the hub object no longer names the referenced object and every copy has been updated
+// to this state. If only the placement's rules are edited, all references stay, because an edit of a placement must not
+// withdraw a needed object.
 func (in input) references(p *Plan, winner hubv1.PlacementObject) ([]hubv1.BindingReference, error) {
 	now, err := References(in.Object.Template, winner.PlacementSpec().References)
 	if err != nil {
@@ -284,8 +285,8 @@ func (in input) references(p *Plan, winner hubv1.PlacementObject) ([]hubv1.Bindi
 	return now, nil
 }
 
-// presentFirst orders former references after the others, because the API limits the number of references. If another
-// reference were cut off, the object that it names would be removed from its clusters.
+// presentFirst sorts former references after the current ones. The API limits the number of references, and the last
+// ones are cut off. If a current reference were cut off, the object that it names would be removed from its clusters.
 func presentFirst(a, b hubv1.BindingReference) int {
 	switch {
 	case a.Former == b.Former:
@@ -296,7 +297,7 @@ func presentFirst(a, b hubv1.BindingReference) int {
 	return 1
 }
 
-// stillNamed reports whether the field at the path of a reference still contains the name of the needed object.
+// stillNamed reports whether the field at the path of the reference r still has the name of the referenced object.
 func stillNamed(template *unstructured.Unstructured, r hubv1.BindingReference) bool {
 	rule := hubv1.ReferenceRule{APIGroup: r.APIGroup, Kind: r.Kind, Path: r.Path}
 	named := func(rule hubv1.ReferenceRule) bool {

@@ -12,7 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// Referrer is an object that needs the decided object on its clusters.
+// Referrer is an object that needs the object of the decision on its clusters, for example a Deployment that needs a
+// ConfigMap.
 type Referrer struct {
 	ID hubv1.ObjectIdentity
 	// Spec is the spec of the referrer's binding.
@@ -40,8 +41,8 @@ func ReferrersIn(bindings []hubv1.BindingObject, id hubv1.ObjectIdentity) []Refe
 // selects the object, the decision follows these other objects.
 func (in input) isReferenced() bool { return in.Spec().Referenced || len(in.Referrers) > 0 }
 
-// followReferrers decides on an object that other objects need and no placement selects. The object goes to the
-// clusters of the objects that need it. It leaves a cluster when no such object is left there.
+// followReferrers decides on an object that no placement selects but other objects need. The object goes to the
+// clusters of these other objects. It leaves a cluster when none of them is left there.
 func (in input) followReferrers() Plan {
 	owner := in.ownerOfReferrers()
 	if p := in.keptForReferrers(owner); p != nil {
@@ -83,8 +84,8 @@ func (in input) followReferrers() Plan {
 }
 
 // keptForReferrers returns a plan that keeps the current decision, if the object must not follow the objects that need
-// it. This is the case if they are not known, scheduling is suspended, or the object must not be sent to members.
-// Otherwise it returns nil.
+// it. This is the case if these other objects are not known, if scheduling is suspended, if the hub itself would act on
+// the object, or if the object must not be sent to members. In other cases it returns nil.
 func (in input) keptForReferrers(owner hubv1.PlacementObject) *Plan {
 	var p Plan
 	switch refusal := in.forbidden(); {
@@ -103,7 +104,7 @@ func (in input) keptForReferrers(owner hubv1.PlacementObject) *Plan {
 	return &p
 }
 
-// addNeeded decides on an object that no placement selects any more but other objects need. It keeps every copy,
+// addNeeded decides on an object that other objects need and that no placement selects any more. It keeps every copy,
 // because an edit of a placement must not withdraw a copy. It adds the clusters of the objects that need this object.
 func (in input) addNeeded(needed map[string]bool) Plan {
 	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone,
@@ -123,7 +124,8 @@ func (p *Plan) addPresent(needed map[string]bool) {
 }
 
 // neededOn returns as needed the clusters on which other objects need this object, without the excluded clusters. used
-// has all clusters of these other objects, including excluded clusters and clusters that they are about to leave.
+// has all clusters of these other objects. It also includes the excluded clusters, and the clusters from which the
+// other objects are being withdrawn.
 func (in input) neededOn(excluded map[string]bool) (needed, used map[string]bool) {
 	needed, used = map[string]bool{}, map[string]bool{}
 	for _, r := range in.Referrers {
@@ -137,8 +139,9 @@ func (in input) neededOn(excluded map[string]bool) (needed, used map[string]bool
 	return needed, used
 }
 
-// excludedFromReference returns the clusters from which rules of override policies exclude the object. If the result of
-// a rule may change without a user's action, the rule excludes only clusters that do not hold the object yet.
+// excludedFromReference returns the clusters from which override policies exclude the object. The value is true if the
+// cluster is excluded. A rule whose result may change without a user's action does not exclude clusters that already
+// hold the object.
 func (in input) excludedFromReference() (map[string]bool, error) {
 	rules, err := in.exclusions()
 	if err != nil {
@@ -151,14 +154,14 @@ func (in input) excludedFromReference() (map[string]bool, error) {
 	return out, nil
 }
 
-// covers reports whether the set contains every cluster that holds the object.
+// covers reports whether the set clusters contains every cluster that holds the object.
 func covers(clusters map[string]bool, spec *hubv1.BindingSpec) bool {
 	return !slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State != hubv1.TargetAbsent && !clusters[e.Name] })
 }
 
-// ownerOfReferrers returns the placement whose settings apply to an object that other objects need. It is one of the
-// placements of these other objects: the one that the object's binding names if possible, else the first by precedence.
-// It is nil if no such placement exists.
+// ownerOfReferrers returns the placement whose settings apply to an object that other objects need. It is a placement
+// of one of these other objects. If possible, it is the placement that the object's binding names; otherwise it is the
+// first one by precedence. It is nil if no such placement exists.
 func (in input) ownerOfReferrers() hubv1.PlacementObject {
 	var owner hubv1.PlacementObject
 	current := in.Facts.Placement(in.Spec().PlacementRef)
@@ -186,9 +189,9 @@ func byPrecedence(a, b hubv1.PlacementObject) int {
 	return cmp.Or(cmp.Compare(b.PlacementSpec().Priority, a.PlacementSpec().Priority), cmp.Compare(nameOf(a), nameOf(b)))
 }
 
-// whenNotReferenced returns the removal policy for a copy that no object needs any more. It is Delete if the placement
-// deletes copies both when the object is deleted and when a cluster is no longer selected. If the placement was
-// deleted, the recorded policy is used.
+// whenNotReferenced returns the removal policy for a copy that no object needs any more. It is Delete only if the
+// placement deletes copies in both cases: if the object is deleted, and if a cluster is no longer selected. If the
+// placement was deleted, the policy is the one that the binding has recorded.
 func (in input) whenNotReferenced(owner hubv1.PlacementObject) hubv1.RemovalPolicy {
 	if owner == nil {
 		owner = in.Facts.Placement(in.Spec().PlacementRef)

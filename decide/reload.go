@@ -14,9 +14,9 @@ import (
 // digest depends only on the content that the hub sends to one cluster. Every replica of the hub therefore writes the
 // same value, and a restart of the hub does not change the value.
 
-// ReadByPods returns the ConfigMaps and Secrets that the pods of a manifest read, according to the pod templates at the
-// paths. For a Job it returns no object, because the pod template of a Job cannot change. It returns an error if the
-// pods read more than 64 objects (mostReferences).
+// ReadByPods returns the ConfigMaps and Secrets that the pods of a manifest read. paths are the paths of the pod
+// templates in the manifest. For a Job it returns no object, because the pod template of a Job cannot change. It
+// returns an error if the pods read more than 64 objects (mostReferences).
 func ReadByPods(manifest *unstructured.Unstructured, paths []string) ([]hubv1.ObjectIdentity, error) {
 	var out []hubv1.ObjectIdentity
 	seen := map[hubv1.ObjectIdentity]bool{}
@@ -36,8 +36,8 @@ func ReadByPods(manifest *unstructured.Unstructured, paths []string) ([]hubv1.Ob
 
 // WithReload returns a manifest with the annotation hanse.dev/reload in its pod templates at the paths. contents has
 // the manifests of the ConfigMaps and Secrets that the hub sends to the same cluster. A pod template that reads none of
-// them gets no annotation. The annotation is a digest with a key, because the values of Secrets could be guessed from a
-// plain digest.
+// them gets no annotation. The value of the annotation is a digest with a secret key. From a digest without a key, the
+// values of Secrets could be guessed.
 func WithReload(
 	key canonical.Key, manifest *unstructured.Unstructured, paths []string, contents map[hubv1.ObjectIdentity]*unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
@@ -89,7 +89,7 @@ func eachPodTemplate(manifest *unstructured.Unstructured, paths []string, do fun
 	return nil
 }
 
-// contentOf returns the fields of a ConfigMap or Secret that pods read.
+// contentOf returns the fields of the ConfigMap or Secret o that pods can read.
 func contentOf(o *unstructured.Unstructured) map[string]any {
 	out := map[string]any{}
 	for _, field := range []string{"data", "binaryData", "stringData"} {

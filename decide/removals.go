@@ -25,7 +25,8 @@ func (o Owner) String() string {
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
-// OwnerOf returns the placement of a reference as an Owner. It is empty if the binding follows no placement.
+// OwnerOf returns the placement that the reference names, as an Owner. The Owner is empty if ref is nil, because then
+// the binding follows no placement.
 func OwnerOf(ref *hubv1.PlacementReference) Owner {
 	if ref == nil {
 		return Owner{}
@@ -33,18 +34,19 @@ func OwnerOf(ref *hubv1.PlacementReference) Owner {
 	return Owner{ref.Kind, ref.Namespace, ref.Name}
 }
 
-// Removal describes a copy that a decision deletes as soon as package guard permits the removal.
+// Removal describes the removal of a copy that the hub deletes as soon as package guard permits it.
 type Removal struct {
 	Cluster, Reason, Message string
 	// Owner is the placement or the leaving MemberCluster that causes the removal. Placement is the placement that the
 	// object follows, even if a MemberCluster causes the removal.
 	Owner, Placement Owner
-	// Last is true if the removal deletes the last copy of the object, and the placement does not allow this.
+	// Last is true if the removal deletes the last copy of the object, although the placement does not allow that no copy
+	// is left.
 	Last bool
 	// Held is true if the copy stays until a user confirms the removal.
 	Held bool
-	// ShownSince is the time since which the binding's spec shows the removal as held. It is nil if the spec shows no held
-	// removal for this reason.
+	// ShownSince is the time since which the binding's spec shows that the removal is held. It is nil if the spec shows no
+	// held removal with this reason.
 	ShownSince *metav1.Time
 }
 
@@ -59,8 +61,8 @@ type Verdict struct {
 	HeldSince *metav1.Time
 }
 
-// verdictOn returns the verdict on the removal of a copy for a reason. If no guard runs, a removal that the binding
-// shows as held stays held, and every other removal is permitted.
+// verdictOn returns the guard's verdict on the removal of the copy on a cluster for this reason. If no guard runs, a
+// removal that the binding shows as held stays held, and every other removal is permitted.
 func (in input) verdictOn(cluster, reason string) Verdict {
 	if in.Removals != nil {
 		if v := in.Removals[cluster]; v.Reason == reason {
@@ -75,8 +77,9 @@ func (in input) verdictOn(cluster, reason string) Verdict {
 }
 
 // isGuarded reports whether the change of an entry deletes a copy although package guard has not permitted it. The
-// guard does not judge copies of deleted objects, replaced copies, and copies that a drain evicts. It also does not
-// judge copies that no object needs any more, and copies that stay on the member as orphans.
+// guard does not judge copies of deleted objects, copies that other clusters have replaced, and copies that a drain
+// evicts. The guard also does not judge copies that no object needs any more, and copies that stay on the member as
+// orphans.
 func (in input) isGuarded(before, after hubv1.BindingTarget) bool {
 	return before.State == hubv1.TargetPresent && after.State == hubv1.TargetAbsent &&
 		after.Absent.Policy == hubv1.RemovalDelete && after.Absent.Reason != hubv1.ReasonObjectDeleted && after.Absent.Reason != hubv1.ReasonDraining &&
@@ -98,8 +101,8 @@ func (in input) orphansAdopted(cluster string) bool {
 	return followed == nil || followed.PlacementSpec().Deletion.Adopted != hubv1.RemovalDelete
 }
 
-// claimed returns the unchanged entry of a copy whose removal package guard must judge first, and the removal for the
-// guard. If the guard holds the removal, the entry shows this.
+// claimed returns the entry of a copy whose removal package guard must judge first, and the removal for the guard. The
+// entry stays as it was before. Only if the guard holds the removal, the entry shows this.
 func (in input) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget, Removal) {
 	a, asks := after.Absent, OwnerOf(in.Spec().PlacementRef)
 	c := Removal{Cluster: before.Name, Reason: a.Reason, Owner: asks, Placement: asks}
@@ -116,7 +119,7 @@ func (in input) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget,
 	return before, c
 }
 
-// markLast marks all claimed removals as the last ones, if no copy of the object would remain after them.
+// markLast marks all removals in p.Claims as last, if they would together leave no copy of the object.
 func (p *Plan) markLast() {
 	claimed := map[string]bool{}
 	for _, c := range p.Claims.Removals {
@@ -128,8 +131,9 @@ func (p *Plan) markLast() {
 	}
 }
 
-// claimFor completes the claimed removals with the data of the placement by. would is the decision for the case that
-// package guard permits all removals. If would has targets, copies remain, and no removal is the last one.
+// claimFor completes the removals in p.Claims with the data of the placement `by`. would is the decision that package
+// placement makes if package guard permits all removals. If would has targets, copies of the object remain, so that no
+// removal is marked as the last one.
 func (p *Plan) claimFor(by hubv1.PlacementObject, would placement.Decision) {
 	why := map[string]string{}
 	for _, r := range would.Withdraw {
@@ -145,8 +149,8 @@ func (p *Plan) claimFor(by hubv1.PlacementObject, would placement.Decision) {
 	}
 }
 
-// unreleased returns the clusters whose copy the decision d deletes and whose removal package guard has not permitted
-// yet.
+// unreleased returns the clusters on which the decision d would delete the copy, although package guard has not
+// permitted this removal yet.
 func (in input) unreleased(d placement.Decision, whenUnselected hubv1.RemovalPolicy) map[string]bool {
 	var out map[string]bool
 	for _, r := range d.Withdraw {
@@ -165,8 +169,8 @@ func (in input) unreleased(d placement.Decision, whenUnselected hubv1.RemovalPol
 	return out
 }
 
-// withHeld adds to the message of the condition Scheduled the copies whose removal waits for a user's confirmation.
-// empty is true if the placement selects no cluster any more.
+// withHeld adds to the message of the condition Scheduled the removals that wait for a user's confirmation. empty is
+// true if the placement selects no cluster any more.
 func withHeld(c metav1.Condition, removals []Removal, empty bool) metav1.Condition {
 	const named = 3
 	var held []string

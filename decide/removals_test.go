@@ -12,7 +12,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// guarded returns the input for an object. removals are the verdicts of package guard.
+// guarded returns the input for an object. removals has, by cluster, the verdict of package guard on the removal of the
+// copy. Without a verdict, the guard has not judged the removal yet.
 func guarded(b *hubv1.ResourceBinding, p *hubv1.Placement, removals map[string]Verdict, clusters ...*hubv1.MemberCluster) Input {
 	if removals == nil {
 		removals = map[string]Verdict{}
@@ -23,8 +24,8 @@ func guarded(b *hubv1.ResourceBinding, p *hubv1.Placement, removals map[string]V
 	}
 }
 
-// readEntries returns the entries of spec.clusters as text, like entriesOf. An entry whose removal is held has the
-// prefix "!".
+// readEntries returns the items of spec.clusters as text, like entriesOf. An item whose removal is held until a user
+// confirms it has the prefix "!".
 func readEntries(spec *hubv1.BindingSpec) string {
 	out := entriesOf(spec)
 	for i, e := range spec.Clusters {

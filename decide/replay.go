@@ -10,11 +10,12 @@ import (
 
 // Replayed is a decision with its steps.
 type Replayed struct {
-	// Choice is the placement to follow, with the other placements that select the object. It may be empty.
+	// Choice is the placement that the object follows, with the other placements that select the object. It is empty if no
+	// placement selects the object.
 	Choice  placement.Choice
 	Invalid []placement.InvalidPlacement
 	// Input is the input of package placement, which chooses the clusters. It is nil if the decision did not ask package
-	// placement; Scheduled then has the reason.
+	// placement; the condition Scheduled then says why.
 	Input    *placement.Input
 	Decision placement.Decision
 	Trace    placement.Trace
@@ -26,7 +27,7 @@ type Replayed struct {
 	Scheduled metav1.Condition
 }
 
-// ReplayedDivision is a division of replicas with its input.
+// ReplayedDivision is a division of replicas, with the input from which it was made.
 type ReplayedDivision struct {
 	Field  replicas.Field
 	Input  replicas.Input

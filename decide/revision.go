@@ -18,8 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// MostPayload is the largest size of a Payload, in bytes. It is less than the 1 MiB of a Secret, because names also
-// need space.
+// MostPayload is the maximum size of a Payload, in bytes. It is less than the 1 MiB that a Secret may have, because the
+// names in the Secret also need space.
 const MostPayload = 1000 << 10
 
 // ErrPayloadTooLarge means that a part of a revision is too large for a Secret.
@@ -30,13 +30,14 @@ var ErrRevisionMissing = errors.New("this part of the revision is not stored any
 
 // Payload is a part of a revision: a template, or a set of override rules.
 type Payload struct {
-	// Digest identifies the content. It is signed with a key, because a template may be a Secret.
+	// Digest identifies the content. It is computed with a secret key, because the template may be a Secret whose values
+	// could be guessed from a plain digest.
 	Digest string
 	// Content is JSON, compressed by gzip.
 	Content []byte
 }
 
-// Inputs determine the content of the copies of one revision.
+// Inputs determine the content of all copies that have one revision of the hub object.
 type Inputs struct {
 	// Template is the hub object without the fields that are never copied to members.
 	Template *unstructured.Unstructured
@@ -47,16 +48,16 @@ type Inputs struct {
 // HeldRules are the override rules of a stored revision, in the form that package overrides reads.
 type HeldRules struct {
 	Rules
-	// Objects are the override policies, built from Rules. All of them select the object.
+	// Objects are override policies that are built from the stored Rules. All of them select the object.
 	Objects []hubv1.OverridePolicyObject
 }
 
-// Rules are the override rules of a revision. They do not include rules that exclude clusters, because rollouts do not
-// delay exclusions.
+// Rules are the override rules of a revision, with the settings of the placement that change copies. Override rules
+// that exclude clusters are not included, because rollouts do not delay exclusions.
 type Rules struct {
 	MemberOwnedFields []string            `json:"memberOwnedFields,omitempty"`
 	UnknownFields     hubv1.UnknownFields `json:"unknownFields,omitempty"`
-	// RestartPaths are the paths of the placement, see hubv1.PlacementSpec.RestartPaths.
+	// RestartPaths are the restart paths of the placement, see hubv1.PlacementSpec.RestartPaths.
 	RestartPaths []string `json:"restartPaths,omitempty"`
 	Policies     []Policy `json:"policies,omitempty"`
 }
@@ -105,8 +106,8 @@ func InputsOf(
 	return in, nil
 }
 
-// Digests returns the digests of the template and of the override rules. They change neither with the number that the
-// hub divides among clusters, nor with the API version at which the hub reads the object.
+// Digests returns the digests of the template and of the override rules. The digests do not depend on the number that
+// the hub divides among clusters, nor on the API version at which the hub reads the object.
 func (i Inputs) Digests(key canonical.Key, division *hubv1.Division) (template, rules string) {
 	return TemplateDigest(key, i.Template, division), digest(key, i.Rules)
 }
@@ -127,7 +128,8 @@ func digest(key canonical.Key, content any) string {
 	return hex.EncodeToString(key.Sum(sum[:])[:16])
 }
 
-// Pack returns content, which is a part of a revision, in its stored form. The error may be ErrPayloadTooLarge.
+// Pack returns a part of a revision in its stored form. content is this part. The error is ErrPayloadTooLarge if the
+// stored form is too large.
 func Pack(digest string, content any) (Payload, error) {
 	out, err := canonical.Compress(canonical.Bytes(content))
 	if err != nil {
@@ -139,7 +141,8 @@ func Pack(digest string, content any) (Payload, error) {
 	return Payload{Digest: digest, Content: out}, nil
 }
 
-// mostUnpacked is the maximum size of an unpacked Payload, in bytes. No API server accepts an object of that size.
+// mostUnpacked is the maximum size of a Payload's content after decompression, in bytes. No API server accepts an
+// object of that size.
 const mostUnpacked = 16 << 20
 
 func unpack(content []byte) ([]byte, error) {

@@ -12,20 +12,20 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// definition is the kind CustomResourceDefinition. A failed rollout of a CRD is never rolled back, because an API
-// version cannot be removed from a CRD while objects are stored in it.
+// definition is the kind CustomResourceDefinition. When the rollout of a CRD fails, the hub never rolls it back,
+// because an API version cannot be removed from a CRD while objects are stored in it.
 var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // Staging has the inputs that a rollout needs in addition to Facts.
 type Staging struct {
-	// Key signs the digests of revisions.
+	// Key is the secret key for the digests of revisions.
 	Key canonical.Key
 	// Denied are prefixes of labels and annotations that are never copied to members.
 	Denied []string
 	// Peers returns the progress of the rollouts of all objects of a placement.
 	Peers func(Owner) rollout.Peers
-	// UndoBlocked says why the object must not go back to the revision that its annotation RolloutUndoAnnotation names. It
-	// is empty if the object may go back.
+	// UndoBlocked says why the object must not go back to the revision that the annotation RolloutUndoAnnotation names. It
+	// is empty if the object may go back, or if there is no such request.
 	UndoBlocked string
 }
 
@@ -33,8 +33,8 @@ type Staging struct {
 // fails.
 func NeverBack(id hubv1.ObjectIdentity) bool { return id.GroupKind() == definition }
 
-// stage sets the revision of each target as the rollout of the placement requires. If the placement has no rollout, all
-// targets get the newest state.
+// stage writes into each entry of spec.clusters the revision that the rollout gives to the cluster. If the placement
+// has no rollout, all clusters get the newest state.
 func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 	policy := winner.PlacementSpec().Rollout
 	switch {
@@ -70,7 +70,7 @@ func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 	return nil
 }
 
-// unstage removes the revisions of all targets, so that they get the newest state.
+// unstage removes the revisions from the binding's spec, so that all clusters get the newest state.
 func unstage(spec *hubv1.BindingSpec) {
 	spec.Revisions, spec.Rollout = nil, nil
 	for i := range spec.Clusters {
@@ -78,8 +78,8 @@ func unstage(spec *hubv1.BindingSpec) {
 	}
 }
 
-// payloads returns the template and the override rules of the current revision, each only if it is not stored yet. They
-// are stored if a revision in the binding has the same digest.
+// payloads returns the template and the override rules of the current revision, each only if it is not stored yet. Each
+// one is already stored if a revision in the binding has the same digest.
 func (in input) payloads(inputs Inputs, live hubv1.ObjectRevision) (out []Payload, err error) {
 	template, rules := false, false
 	for _, r := range in.Spec().Revisions {
@@ -98,8 +98,8 @@ func (in input) payloads(inputs Inputs, live hubv1.ObjectRevision) (out []Payloa
 	return out, err
 }
 
-// staged returns the targets of a rollout: Present entries, and Evicting entries with a revision. The hub's own cluster
-// is not a target.
+// staged returns the clusters that take part in the rollout, as targets. These are the Present entries, and the
+// Evicting entries that already have a revision. The hub's own cluster takes no part.
 func (in input) staged(p *Plan, policy *hubv1.RolloutPolicy) []rollout.Target {
 	least := int64(0) // a replacement gets at least the revision of the clusters that it replaces
 	for _, e := range in.Spec().Clusters {
@@ -137,8 +137,9 @@ func (in input) isTemplate(cluster string) bool {
 	return row != nil && row.Reason == hubv1.ReasonIsTemplate
 }
 
-// keeps reports whether a cluster must keep its current revision. This is the case if its removal waits for package
-// guard, it is cordoned or has no MemberCluster, or the placement suspends writes to it.
+// keeps reports whether a cluster must keep the revision that it has now. This is the case if the removal of its copy
+// waits for package guard, if the cluster is cordoned or has no MemberCluster, or if the placement suspends writes to
+// the cluster.
 func (in input) keeps(e hubv1.BindingTarget, p *Plan) bool {
 	m := in.Facts.Cluster(e.Name)
 	if e.Removal != nil || m == nil || m.Spec.Unschedulable {
@@ -170,7 +171,8 @@ func WaveOf(policy *hubv1.RolloutPolicy, m *hubv1.MemberCluster) int {
 	return last
 }
 
-// refusedFor has the reasons of status rows for writes that fail until a user changes the object or the cluster.
+// refusedFor has the reasons of status rows for a refused write. Such a write fails until a user changes the object or
+// the cluster.
 var refusedFor = map[string]bool{
 	hubv1.ReasonAlreadyExists: true, hubv1.ReasonOwnedByOther: true, hubv1.ReasonFieldConflict: true, hubv1.ReasonFieldsNotServed: true,
 	hubv1.ReasonOverrideInvalid: true, hubv1.ReasonOverrideConflict: true, hubv1.ReasonPathOwnedByDivision: true,
@@ -179,7 +181,7 @@ var refusedFor = map[string]bool{
 	hubv1.ReasonVersionNotServed: true, hubv1.ReasonRevisionMissing: true,
 }
 
-// rowFor returns the last row of a target, in the form that package rollout reads.
+// rowFor returns the status row of a target in the form that package rollout reads.
 func (in input) rowFor(t rollout.Target) rollout.Row {
 	m := in.Facts.Cluster(t.Cluster)
 	out := rollout.Row{Away: m == nil || m.IsAway()}
@@ -210,9 +212,9 @@ func (in input) rowFor(t rollout.Target) rollout.Row {
 	return out
 }
 
-// held returns the number of the revision that a Present target gets from a step of the rollout. If the step does not
-// cover the target, such as the hub's own cluster, it is the newest revision of the rollout. In a simulation, the step
-// covers no target, and the target keeps the revision that the binding records.
+// held returns the number of the revision that a cluster with the state Present gets. step is the result of package
+// rollout. If step has no revision for the cluster, as for the hub's own cluster, the number is the newest revision of
+// the rollout. In a simulation, the cluster keeps the revision that the binding records.
 func (in input) held(before *hubv1.BindingTarget, step rollout.Result, cluster string) int64 {
 	switch held := step.Holds[cluster]; {
 	case held != 0:
@@ -223,9 +225,9 @@ func (in input) held(before *hubv1.BindingTarget, step rollout.Result, cluster s
 	return step.Rollout.Revision
 }
 
-// carried returns the number of the revision in spec.Revisions that an Evicting cluster keeps. number is its previous
-// number. If spec.Revisions lacks the revision, carried adds it, or returns the number of a revision with equal
-// content.
+// carried returns the number of the revision that a cluster with the state Evicting keeps. number is its previous
+// revision. If spec.Revisions lacks this revision, carried adds it. If spec.Revisions has another revision with the
+// same content, carried returns the number of that one instead.
 func (in input) carried(spec *hubv1.BindingSpec, number int64) int64 {
 	held := in.Spec().Revision(number)
 	if held == nil || spec.Revision(number) != nil {
@@ -240,7 +242,7 @@ func (in input) carried(spec *hubv1.BindingSpec, number int64) int64 {
 	return number
 }
 
-// hold writes the revisions of a rollout step into the entries of spec.clusters.
+// hold writes into each entry of spec.clusters the revision that the rollout step has chosen for the cluster.
 func (in input) hold(spec *hubv1.BindingSpec, step rollout.Result, now metav1.Time) {
 	spec.Revisions, spec.Rollout = step.Revisions, &step.Rollout
 	moved := map[string]bool{}

@@ -17,8 +17,8 @@ func condition(status metav1.ConditionStatus, reason, message string) metav1.Con
 	return metav1.Condition{Type: hubv1.ConditionScheduled, Status: status, Reason: reason, Message: message}
 }
 
-// inWords maps the reason of a rejection to the words in a message that follow the number of rejected clusters, such as
-// "tainted".
+// inWords maps the reason for which clusters are rejected to words such as "tainted". A message has these words after
+// the number of clusters, as in "2 tainted".
 var inWords = map[string]string{
 	hubv1.ReasonNotSelected:         "not selected",
 	hubv1.ReasonExcluded:            "excluded",
@@ -82,8 +82,9 @@ func summary(spec *hubv1.BindingSpec, d placement.Decision, clusters int) metav1
 	return condition(metav1.ConditionTrue, hubv1.ReasonScheduled, message)
 }
 
-// explained returns the reasons of a decision for the binding's status. It is nil if there are none. spreads is true if
-// the placement spreads objects. The reason of every chosen cluster is then included.
+// explained returns the reasons of the decision d for the binding's status. It is nil if there are none. spreads is
+// true if the placement spreads objects over a number of clusters. The result then also says why each chosen cluster
+// was chosen.
 func explained(d placement.Decision, spreads bool) *hubv1.DecisionStatus {
 	const named = 100
 	out := &hubv1.DecisionStatus{Rejected: rejections(d)}
@@ -132,7 +133,7 @@ func clusterCount(n int) string {
 	return fmt.Sprintf("%d clusters", n)
 }
 
-// Short cuts a text to the maximum length of messages in conditions and events.
+// Short cuts a text to the maximum length that messages of conditions and events may have.
 func Short(text string) string {
 	const longest = 1000
 	if len(text) <= longest {

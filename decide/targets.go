@@ -7,11 +7,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// A rule returns the next state of one entry of spec.clusters. Each kind of decision has its own rule.
+// A rule returns the next state of one entry of spec.clusters. Each kind of decision, such as following a placement,
+// has its own rule.
 type rule func(hubv1.BindingTarget) hubv1.BindingTarget
 
 // settle applies a rule to every entry of spec.clusters. It then handles the cases that are the same for all rules:
-// leaving, deleted and abandoned clusters, removals that package guard must judge, and completed withdrawals.
+// clusters that leave, clusters whose MemberCluster is deleted, removals that package guard must judge, and completed
+// withdrawals.
 func (in input) settle(r rule) Plan {
 	p := Plan{Spec: in.Spec().DeepCopy()}
 	p.Spec.Clusters = nil
@@ -42,8 +44,9 @@ func (in input) settle(r rule) Plan {
 	return p
 }
 
-// next returns the entry after the rule was applied and the cases of leaving and deleted clusters were handled. dropped
-// is true if the plan gives up the entry although its cluster may still hold a copy; why is then the reason.
+// next returns the entry after the rule r was applied. It also handles clusters that leave, and clusters whose
+// MemberCluster is deleted. dropped is true if the plan drops the entry although the cluster may still hold a copy. why
+// is the reason for this.
 func (in input) next(p *Plan, before hubv1.BindingTarget, r rule) (e hubv1.BindingTarget, dropped bool, why string) {
 	e = r(before)
 	c := in.Facts.Cluster(e.Name)
@@ -69,7 +72,7 @@ func (in input) next(p *Plan, before hubv1.BindingTarget, r rule) (e hubv1.Bindi
 	return e, false, ""
 }
 
-// refusals has the reasons of status rows for which a cluster refuses a withdrawal until its administrator changes
+// refusals has the reasons of status rows that mean: the cluster refuses a withdrawal until its administrator changes
 // something.
 var refusals = map[string]bool{
 	hubv1.ReasonForbidden: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonKindNotServed: true, hubv1.ReasonDefinitionKept: true,
@@ -93,8 +96,8 @@ func (in input) hindrance(e hubv1.BindingTarget) string {
 	return ""
 }
 
-// abandons reports whether the hub gives up the copies on a leaving cluster, now or later. wait is the remaining time;
-// it is zero or negative if the time has come.
+// abandons reports whether the hub gives up the copies on the leaving cluster c, now or later. wait is the time until
+// then. It is zero or negative if the hub gives them up now.
 func (in input) abandons(c *hubv1.MemberCluster, hindered bool) (wait time.Duration, abandon bool) {
 	const standard = 600
 	if c.Spec.Leave.WhenUnreachable != hubv1.UnreachableAbandon || !c.IsAway() && !hindered {
@@ -127,8 +130,8 @@ func present(cluster string) hubv1.BindingTarget {
 	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetPresent}
 }
 
-// absent returns an Absent entry for the cluster of e. The entry names the UID of the hub object whose copy is removed.
-// This is the UID in the binding, or the UID in e if e is already Absent.
+// absent returns the entry with the state Absent for the cluster of e. The entry has the UID of the hub object whose
+// copy is removed. This is the UID in the binding, or the UID in e if e is already Absent.
 func (in input) absent(e hubv1.BindingTarget, reason string, policy hubv1.RemovalPolicy) hubv1.BindingTarget {
 	uid := in.Spec().ObjectRef.UID
 	if e.Absent != nil {
@@ -137,7 +140,8 @@ func (in input) absent(e hubv1.BindingTarget, reason string, policy hubv1.Remova
 	return hubv1.BindingTarget{Name: e.Name, State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: reason, UID: uid, Policy: policy}}
 }
 
-// restored cancels a withdrawal that only the deletion of the object caused.
+// restored makes an Absent entry Present again if its only reason is that the object was deleted. Other entries do not
+// change.
 func restored(e hubv1.BindingTarget) hubv1.BindingTarget {
 	if e.State == hubv1.TargetAbsent && e.Absent.Reason == hubv1.ReasonObjectDeleted {
 		return present(e.Name)
@@ -145,8 +149,8 @@ func restored(e hubv1.BindingTarget) hubv1.BindingTarget {
 	return e
 }
 
-// heldBy returns the clusters with a Present entry. A cluster whose copy is withdrawn only because the object was
-// deleted counts as well.
+// heldBy returns the clusters that hold the object: those with a Present entry, and those whose copy is withdrawn only
+// because the object was deleted.
 func heldBy(spec *hubv1.BindingSpec) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range spec.Clusters {
@@ -170,7 +174,8 @@ func evictingOf(spec *hubv1.BindingSpec) map[string]bool {
 
 func byName(a, b hubv1.BindingTarget) int { return cmp.Compare(a.Name, b.Name) }
 
-// Forgotten returns the copies that stay on clusters although the binding is deleted, each as "cluster: reason".
+// Forgotten returns the copies that nobody removes any more, because the binding of the object is deleted, each as
+// "cluster: reason".
 func Forgotten(i Input, p Plan) []string {
 	in, left := input{Input: i}, p.LeftBehind
 	if in.Object.State == Deleted {

@@ -33,7 +33,7 @@ func NewEnvironment(limit uint64, variables map[string]*cel.Type) *Environment {
 	return &Environment{variables: variables, limit: limit, env: sync.OnceValues(func() (*cel.Env, error) { return environ(variables) })}
 }
 
-// environ returns the CEL environment of a Kubernetes 1.36 API server, with the given variables added.
+// environ returns the CEL environment of a Kubernetes 1.36 API server, with these additional variables.
 func environ(variables map[string]*cel.Type) (*cel.Env, error) {
 	options := []cel.EnvOption{orderedFunction}
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
@@ -50,8 +50,8 @@ func environ(variables map[string]*cel.Type) (*cel.Env, error) {
 
 var errNotBool = errors.New("the expression must be true or false")
 
-// CompileBool compiles an expression whose result is true or false. Another type of result is an error. An error has
-// the reason, and the position if there is one.
+// CompileBool compiles an expression whose result is true or false. It returns an error if the result has another type.
+// An error has the reason, and the position in the expression if it is known.
 func (e *Environment) CompileBool(text string) (*Expression, error) {
 	x, err := e.compile(text)
 	if err != nil {
@@ -63,9 +63,9 @@ func (e *Environment) CompileBool(text string) (*Expression, error) {
 	return x, nil
 }
 
-// CompileValue compiles an expression whose result has one of the allowed types. A result whose type is known only
-// after evaluation is allowed, too. If no type is given, any type that JSON has is allowed. An error has the reason,
-// and the position if there is one.
+// CompileValue compiles an expression whose result has one of the allowed types. If no type is given, every type that
+// JSON has is allowed. An expression whose type is known only after evaluation is also accepted. An error has the
+// reason, and the position in the expression if it is known.
 func (e *Environment) CompileValue(text string, allowed ...*cel.Type) (*Expression, error) {
 	x, err := e.compile(text)
 	if err != nil {
@@ -84,7 +84,7 @@ func (e *Environment) CompileValue(text string, allowed ...*cel.Type) (*Expressi
 	return nil, fmt.Errorf("the expression must be of type %s, not %s", strings.Join(names, " or "), x.result)
 }
 
-// compile returns the compiled expression for a text, from the cache if it is there.
+// compile returns the compiled expression of a text, from the cache if possible.
 func (e *Environment) compile(text string) (*Expression, error) {
 	if len(text) > MaxLength {
 		return nil, fmt.Errorf("the expression has more than %d bytes: make it shorter", MaxLength)
@@ -152,8 +152,8 @@ func problems(issues *cel.Issues) error {
 	return errors.New(strings.Join(out, "; "))
 }
 
-// inJSON reports whether JSON can represent values of a CEL type. It does not look at the items of a list or map: Value
-// checks these after the evaluation.
+// inJSON reports whether JSON can represent values of a CEL type. It does not look at the items of a list or map: the
+// method Value checks these after the evaluation.
 func inJSON(t *cel.Type) bool {
 	switch t.Kind() {
 	case types.BytesKind, types.DurationKind, types.TimestampKind, types.TypeKind, types.OpaqueKind:
@@ -164,8 +164,9 @@ func inJSON(t *cel.Type) bool {
 	return true
 }
 
-// programs caches compiled expressions in two maps. When the map new is full, it becomes the map old, and the
-// expressions of the earlier map old that were not used since are dropped.
+// programs caches compiled expressions in two maps. When the map new is full, it becomes the map old, and the previous
+// map old is dropped. Expressions that were used in the meantime are not lost, because each use moves them to the map
+// new.
 type programs struct {
 	mu       sync.Mutex
 	new, old map[string]*program

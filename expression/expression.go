@@ -21,14 +21,16 @@ type Expression struct {
 	source  *ast.SourceInfo
 }
 
-// Budget limits the total cost of several evaluations that use the same Budget. It is not safe for concurrent use.
+// Budget limits the total cost of several evaluations: each evaluation takes its cost from the Budget. A Budget is not
+// safe for concurrent use.
 type Budget struct{ left uint64 }
 
 // NewBudget returns a Budget with this number of units of CEL's cost.
 func NewBudget(units uint64) *Budget { return &Budget{left: units} }
 
-// Holds evaluates an expression that CompileBool returned. If budget is nil, only the limit of the Environment applies.
-// The error is an *EvaluationError: the expression is then neither true nor false.
+// Holds returns the result, true or false, of an expression that CompileBool returned. If budget is nil, only the limit
+// of the Environment applies. If the evaluation fails, the error is an *EvaluationError, and the expression is neither
+// true nor false.
 func (x *Expression) Holds(values map[string]any, budget *Budget) (bool, error) {
 	out, err := x.eval(values, budget)
 	if err != nil {
@@ -112,7 +114,7 @@ const (
 )
 
 // reasons are parts of CEL's error messages. They never contain a part of the values of variables, so that Reason may
-// have them.
+// contain them.
 var reasons = []string{
 	reasonCost, "no such key", "no such overload", "division by zero", "divide by zero", "modulus by zero", "integer overflow", "unsigned integer overflow",
 	"index out of bounds", "range error", "type conversion error", "no such attribute", "optional.none() dereference", "duplicate key",

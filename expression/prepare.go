@@ -14,9 +14,9 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// ordered is the name of a function that makes a macro visit a map in the order of its keys. prepare adds a call of it
-// to every macro, around the list or map that the macro visits. The name is not a CEL identifier, so that a user's
-// expression cannot call the function.
+// ordered is the name of a function that makes a macro, such as map or filter, visit a map in the order of its keys.
+// prepare puts a call of this function around the list or map that a macro visits. The name is not a CEL identifier, so
+// that a user's expression cannot call the function.
 const ordered = "@ordered"
 
 var orderedFunction = cel.Function(ordered, cel.Overload("ordered", []*cel.Type{cel.TypeParamType("T")}, cel.TypeParamType("T"),
@@ -27,15 +27,15 @@ var orderedFunction = cel.Function(ordered, cel.Overload("ordered", []*cel.Type{
 		return v
 	})))
 
-// maxMacros is the maximum number of macros in an expression. Each macro may nest the type of its result one level
-// deeper, and the time to check a type grows with the cube of its depth.
+// maxMacros is the maximum number of macros, such as map, in an expression. Each macro may nest the type of its result
+// one level deeper, and the time to check a type grows with the cube of its depth.
 const maxMacros = 32
 
-// maxStates is the maximum number of states of the constant regular expressions in an expression. They are compiled
-// together with the expression, when no cost limit applies yet.
+// maxStates is the maximum total number of states of the constant regular expressions in an expression. Regular
+// expressions are compiled together with the expression, when no cost limit applies yet.
 const maxStates = 10_000
 
-// preparation is the state of prepare.
+// preparation is the state of one call of prepare.
 type preparation struct {
 	factory ast.ExprFactory
 	source  *ast.SourceInfo
@@ -98,8 +98,9 @@ func (p *preparation) look(e ast.Expr) {
 	}
 }
 
-// result records the list with one item that a macro adds to its result in each step. A step has the form accu +
-// [item], or condition ? accu + [item] : accu, where accu is the result so far.
+// result handles a macro that builds a list, such as map. In each step, such a macro adds a list with one item to its
+// result. The step has the form accu + [item], or condition ? accu + [item] : accu, where accu is the result so far.
+// The method result records the list [item], so that mix leaves it as it is.
 func (p *preparation) result(c ast.ComprehensionExpr) {
 	step := c.LoopStep()
 	if step.Kind() == ast.CallKind && step.AsCall().FunctionName() == operators.Conditional {

@@ -19,17 +19,17 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// Sizes of lists and maps (assumedItems) and of texts (assumedBytes) that the cost estimate at compilation assumes,
-// because their real sizes are not known yet.
+// The cost estimate at compilation does not know the real sizes of values. It assumes assumedItems for the length of a
+// list or map, and assumedBytes for the length of a text.
 const (
 	assumedItems = 8
 	assumedBytes = 16
 )
 
-// prices has the functions whose cost CEL underestimates, or computes only after the call. For each of them, it has a
-// Go function that computes the price of a call from the arguments, in the units of CEL's cost. A Go function may stop
-// counting when the price exceeds most. Examples: a comparison may visit nested lists of any size, and the size of a
-// result may be the product of the sizes of the arguments.
+// prices has the functions whose cost CEL underestimates, or computes only after the call. For example, a comparison
+// may visit nested lists of any size, and the size of a result may be the product of the sizes of the arguments. For
+// each function, prices has a Go function that computes the price of a call from its arguments, in the units of CEL's
+// cost. The Go function may stop counting when the price exceeds most.
 var prices = map[string]func(args []ref.Val, most uint64) uint64{
 	operators.Equals:    func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
 	operators.NotEquals: func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
@@ -65,10 +65,10 @@ var prices = map[string]func(args []ref.Val, most uint64) uint64{
 	"double":          text,
 }
 
-// text returns the price of a call that reads its first argument, which is a text, once.
+// text returns the price of a call that reads its first argument, a text, once.
 func text(a []ref.Val, _ uint64) uint64 { return 1 + length(a[0])/10 }
 
-// mostPrice is the number at which prices stop counting if no limit is given. It is higher than the cost limit of any
+// mostPrice is where a price stops to be counted if no limit is given. It is higher than the cost limit of any
 // Environment.
 const mostPrice = 1 << 24
 
@@ -267,8 +267,8 @@ func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 	return types.LabelErrNode(c.ID(), c.call(args...))
 }
 
-// countedByCEL are the functions in prices for which CEL counts the cost itself, without asking the cost estimator. For
-// these functions, pricedCalls replaces CEL's count.
+// countedByCEL are the functions in prices for which CEL always counts the cost itself and ignores the cost estimator
+// (see costs). For these functions, pricedCalls replaces CEL's count.
 var countedByCEL = []string{"sets.contains", "sets.equivalent", "sets.intersects", "distinct", "flatten", "lists.range"}
 
 // pricedCalls returns options for a CEL program. With these options, the program checks the price of a call before it
@@ -338,8 +338,8 @@ func called(call interpreter.InterpretableCall, o *functions.Overload) functions
 	}
 }
 
-// costs implements CEL's interfaces for the cost of calls. CEL uses them to estimate the cost at compilation, and to
-// count it during an evaluation.
+// costs says what calls of functions cost. CEL uses it to estimate the cost at compilation, and to count the cost
+// during an evaluation.
 type costs struct{ library.CostEstimator }
 
 var estimator = &costs{library.CostEstimator{SizeEstimator: assumed{}}}
@@ -370,7 +370,7 @@ func (c *costs) EstimateCallCost(function, overload string, target *checker.AstN
 	return &checker.CallEstimate{CostEstimate: checker.FixedCostEstimate(1), ResultSize: size}
 }
 
-// assumed implements CEL's interface that estimates the sizes of values whose size is not known at compilation.
+// assumed tells CEL, at compilation, the sizes of values whose real size is not known.
 type assumed struct{}
 
 // EstimateSize implements checker.CostEstimator.

@@ -7,15 +7,14 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// Reading names a variable that an expression reads, or the one entry of a variable that it reads, such as
-// labels["team"].
+// Reading is what an expression reads: a whole variable, or one entry of a variable, such as labels["team"].
 type Reading struct {
 	Variable string
 	Key      string // the key that is read; empty: the whole variable
 }
 
-// Reads returns the variables that the expression reads, or the entries if it reads only single entries of a variable,
-// in order of appearance. The caller must not change the result.
+// Reads returns the variables that the expression reads, in order of appearance. If the expression reads only single
+// entries of a variable, the result has these entries. The caller must not change the result.
 func (x *Expression) Reads() []Reading { return x.reads }
 
 func (e *Environment) readings(checked *ast.AST) []Reading {

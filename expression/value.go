@@ -13,7 +13,7 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// Limits of a result.
+// These are the limits of the result of an expression.
 const (
 	MaxResultBytes = 64 << 10 // approximate size of the result as JSON
 	MaxResultDepth = 64       // levels of lists and maps
@@ -24,9 +24,9 @@ var (
 	errDeep  = fmt.Errorf("gives more than %d levels", MaxResultDepth)
 )
 
-// toJSON converts a CEL value to decoded JSON. levels is how many lists and maps may still be inside each other. toJSON
-// subtracts the size of the value from left, and fails if left becomes negative. A part that occurs several times is
-// counted each time.
+// toJSON converts a CEL value to decoded JSON. levels is the number of further levels of lists and maps that the value
+// may have. toJSON subtracts the size of the value from left, and fails if left becomes negative. A part that occurs
+// several times is counted each time.
 func toJSON(v ref.Val, levels int, left *int) (any, error) {
 	out, size, err := scalar(v)
 	if *left -= size; *left < 0 {
@@ -48,8 +48,8 @@ func toJSON(v ref.Val, levels int, left *int) (any, error) {
 	return nil, notJSON(v.Type())
 }
 
-// scalar converts a value that is neither a list nor a map, and returns its size. For a list, a map or a value that
-// JSON does not have, size is 0.
+// scalar converts a value that is neither a list nor a map, and returns its size. The size is 0 for a list, a map, or a
+// value of a type that JSON does not have.
 func scalar(v ref.Val) (out any, size int, err error) {
 	switch v := v.(type) {
 	case types.Null:

@@ -6,8 +6,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Held returns the removals of copies that the hub holds for a placement or a MemberCluster. held is nil if there are
-// none. confirmed is true if a user has confirmed these removals by an annotation of the object.
+// Held returns the removals of copies that the hub holds because of o, a placement or a MemberCluster. held is nil if
+// there are none. confirmed is true if an annotation of o says that a user has confirmed these removals.
 func Held(o metav1.Object) (held *hubv1.RemovalHeld, confirmed bool) {
 	held = hubv1.RemovalHeldOf(o)
 	return held, held != nil && o.GetAnnotations()[hubv1.ConfirmRemovalAnnotation] == held.ID

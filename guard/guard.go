@@ -20,18 +20,17 @@ import (
 	"time"
 )
 
-// Limit is the number of copies that may be removed at once. This number is Copies, or Percent of all copies if that is
-// more.
+// Limit says how many copies may be removed at once: the number Copies, or Percent of all copies if that is more.
 type Limit struct{ Copies, Percent int }
 
 // DefaultLimit is the limit of a cluster or placement for which no other limit is set.
 var DefaultLimit = Limit{Copies: 5, Percent: 20}
 
-// Of returns how many copies may be removed at once if there are this many copies.
+// Of returns how many of the given number of copies may be removed at once.
 func (l Limit) Of(copies int) int { return max(l.Copies, copies*l.Percent/100) }
 
-// With returns the limit l with Copies and Percent replaced by copies and percent. If an argument is nil, the number in
-// l stays.
+// With returns the limit l with other values of Copies and Percent. An argument that is nil leaves the value of l as it
+// is.
 func (l Limit) With(copies, percent *int32) Limit {
 	if copies != nil {
 		l.Copies = int(*copies)
@@ -44,8 +43,8 @@ func (l Limit) With(copies, percent *int32) Limit {
 
 // Removal is one copy that the hub wants to remove. The guard decides whether the removal must wait.
 type Removal struct {
-	// Set is the name of the placement or MemberCluster that causes the removal. Either all removals with the same Set
-	// wait, or none does.
+	// Set is the name of the placement or MemberCluster that causes the removal. All removals with the same Set wait
+	// together, or none of them waits.
 	Set string
 	// Object is the name of the hub object of the copy. Several removals of one object can together remove its last copy.
 	Object string
@@ -59,18 +58,18 @@ type Removal struct {
 // Scope is a placement or a cluster, with its limit for removals and its number of copies.
 type Scope struct {
 	Limit Limit
-	// Copies is the number of copies in the scope, including those to remove. Recent is the number of copies that were
-	// removed in the time Window before now.
+	// Copies is the number of all copies in the scope, including those that are to be removed. Recent is the number of
+	// copies that were already removed in the time Window before now.
 	Copies, Recent int
 }
 
-// Breach is a reason to hold all removals of a Set. If a limit would be exceeded, Placement or Cluster is the name of
-// its scope. If objects would lose their last copy, both are empty.
+// Breach is a reason for which all removals of a Set must wait. If they would exceed a limit, Placement or Cluster is
+// the name of the scope with this limit. If objects would lose their last copies, Placement and Cluster are empty.
 type Breach struct {
 	Placement, Cluster string
-	// Removed is the number of copies of the scope that would be removed or were removed within Window. Copies is the
-	// number of all its copies, and Limit is its limit. If objects would lose their last copy, Removed is the number of
-	// these objects.
+	// Removed is the number of copies of the scope that would be removed, plus those that were removed within Window.
+	// Copies is the number of all copies of the scope, and Limit is the number that may be removed. If objects would lose
+	// their last copies, Removed is the number of these objects.
 	Removed, Copies, Limit int
 }
 
@@ -87,7 +86,7 @@ func (b Breach) String() string {
 }
 
 // Judge returns the Sets whose removals must wait, each with the reasons. placements and clusters have the scopes by
-// name. For a scope that is missing there, Judge uses DefaultLimit and counts only the copies in removals.
+// name. For a placement or cluster without a Scope, Judge uses DefaultLimit and counts only the copies in removals.
 func Judge(removals []Removal, placements, clusters map[string]Scope) map[string][]Breach {
 	placement := func(r Removal) string { return r.Placement }
 	cluster := func(r Removal) string { return r.Cluster }
@@ -200,8 +199,8 @@ type Shown struct {
 	Causes   []string // reasons of the removals
 }
 
-// Covers reports whether a user who has confirmed s has also confirmed now, which is the later state of the same Set.
-// now must have no further cluster or cause, and at most a tenth more copies.
+// Covers reports whether a user's confirmation of s also holds for now, a later state of the same Set. This is so if
+// now has no cluster and no cause that s lacks, and at most a tenth more copies.
 func (s Shown) Covers(now Shown) bool {
 	within := func(all, some []string) bool {
 		return !slices.ContainsFunc(some, func(name string) bool { return !slices.Contains(all, name) })

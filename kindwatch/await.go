@@ -8,12 +8,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// mostAwaited is the maximum number of objects of a kind that Await stores until their events arrive. It limits the
+// mostAwaited is the maximum number of objects of a kind that are stored until their watch events arrive. It limits the
 // memory if a watch hangs and delivers no event.
 const mostAwaited = 256
 
-// Await tells the kind that a write to the API server has returned the object u. The watch will deliver an event with
-// the same resourceVersion, and need not decode this event. The stored object changes only when the event arrives.
+// Await tells the Set that the API server has returned the object u as the answer to a write. The watch will deliver an
+// event with the same resourceVersion. The kind then uses u and need not decode the event. The stored object changes
+// only when the event arrives.
 func (s *Set) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 	if k := s.part(gvk, u.GetNamespace()); k != nil && k.ahead(u) {
 		if object := k.transform(u); object != nil {
@@ -41,9 +42,9 @@ func (k *kind) willCome(o metav1.Object) {
 	k.await[Key(o.GetNamespace(), o.GetName())] = o
 }
 
-// awaited returns the object that Await has stored under key, if the event g has the same UID and resourceVersion.
-// Otherwise it returns nil. In both cases, it drops the stored object, because any event about the object ends the
-// wait.
+// awaited returns the object that Await has stored under key, if the event g is about the same UID and resourceVersion.
+// Otherwise it returns nil. In both cases it drops the stored object, because the next event about an object ends the
+// wait for it.
 func (k *kind) awaited(key string, g *glance) metav1.Object {
 	k.mu.Lock()
 	defer k.mu.Unlock()

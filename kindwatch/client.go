@@ -108,7 +108,7 @@ func elements(items []any, list schema.GroupVersionKind) ([]unstructured.Unstruc
 	return objects, true
 }
 
-// unread decodes only the identity of the object in a watch event. data is valid only until the next event, so that the
+// unread decodes only the identity of the object in a watch event. data is valid only until the next event, so the
 // returned object has a copy of data.
 func (s objects) unread(data []byte, defaults *schema.GroupVersionKind) (runtime.Object, *schema.GroupVersionKind, error) {
 	g, ok := look(data)

@@ -18,15 +18,15 @@ import (
 
 var errNoAnswer = errors.New("no answer")
 
-// streaks has the numbers of consecutive failures of a kind, by the type of failure.
+// streaks has the numbers of consecutive failures of a kind, one number for each type of failure.
 type streaks struct {
 	failures int // attempts that delivered no list and no event
 	expired  int // watches whose resourceVersion had expired
 	broken   int // error events in a watch
 }
 
-// isExpired reports whether the error says that the server does not know the requested resourceVersion. The version may
-// be too old, or too new after a restore of the server from a backup.
+// isExpired reports whether the error says that the server cannot continue at the requested resourceVersion. The
+// version may be too old, or too new after a restore of the server from a backup.
 func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
@@ -38,8 +38,7 @@ func isNotServed(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err)
 }
 
-// classify returns State.Reason and State.Message for an error. The caller handles errors of an expired resourceVersion
-// before.
+// classify returns State.Reason and State.Message for an error. It is not called for an expired resourceVersion.
 func classify(err error) (reason, message string) {
 	var status apierrors.APIStatus
 	switch {

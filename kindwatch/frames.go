@@ -102,7 +102,7 @@ func (r *frameReader) line() ([]byte, error) {
 	return long, err
 }
 
-// events decodes watch events. It does not decode the object of an event, which happens later.
+// events decodes watch events, but not the object in an event. The object is decoded later, if necessary.
 type events struct{ runtime.Serializer }
 
 // Decode implements runtime.Decoder. The decoded event is valid until the next call.

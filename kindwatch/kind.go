@@ -14,8 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// kind watches one kind, or one kind in one namespace. Only the goroutine of the method run changes its fields objects
-// and place.
+// kind watches the objects of one kind, in one namespace or in all. Only the goroutine of the method run changes its
+// fields objects and place.
 type kind struct {
 	gvk       schema.GroupVersionKind
 	set       *Set
@@ -49,8 +49,8 @@ func newKind(parent context.Context, gvk schema.GroupVersionKind, s *Set) *kind 
 }
 
 // run repeats the method attempt until the kind is stopped. Set.Restart ends the current attempt, and the pause after
-// it. After a Restart, earlier failures do not make pauses longer, because a server that has just come back refuses a
-// few requests while it starts.
+// it. Earlier failures then no longer make pauses longer, because a server that has just come back refuses a few
+// requests while it starts.
 func (k *kind) run() {
 	for k.ctx.Err() == nil {
 		ctx, interrupt := k.begin(k.ctx)
@@ -108,14 +108,14 @@ func (k *kind) resolved(r schema.GroupVersionResource) {
 	k.found()
 }
 
-// settle records the result of an attempt. It returns the pause before the next attempt.
+// settle records the result of an attempt in the state of the kind. It returns the pause before the next attempt.
 func (k *kind) settle(ctx context.Context, err error) time.Duration {
 	if context.Cause(ctx) != nil { // stopped or restarted: this package caused the error
 		return 0
 	}
 	if err != nil && isExpired(err) {
-		// The server works, but does not know the resourceVersion. The next attempt lists the objects at once. It waits only
-		// if the server repeatedly does not know the resourceVersion of its own list.
+		// The server works, but does not know the resourceVersion any more. The next attempt lists the objects at once. There
+		// is a pause only if the server repeatedly does not know the resourceVersion of its own list.
 		k.continueAt("")
 		k.failures = 0
 		k.expired++
@@ -145,7 +145,7 @@ func (k *kind) report(edit func(*State)) {
 	}
 }
 
-// edit changes the state of the kind with the given function. The caller holds k.mu. It reports whether the state
+// edit changes the state of the kind with the given function. The caller holds k.mu. changed is true if the state has
 // changed.
 func (k *kind) edit(edit func(*State)) (changed bool) {
 	before := k.state
@@ -168,7 +168,8 @@ func (k *kind) current() State {
 	return k.state
 }
 
-// change has the arguments of one call of the handler.
+// change is one change of an object, as the handler gets it. old is nil for a new object, and new is nil for a deleted
+// object.
 type change struct{ old, new metav1.Object }
 
 func (k *kind) tell(changes ...change) {
@@ -210,10 +211,9 @@ func (k *kind) drop(key string) {
 	}
 }
 
-// replace stores the objects of a complete list. listed has the objects by key, and the value nil for each object that
-// Transform refused. If an earlier version of a refused object is stored, the earlier version stays. State.Synced
-// becomes true before the handler is called for the objects. relists is the number of Relist calls before the list
-// began.
+// replace stores the objects of a complete list. listed has the objects by key. If Transform refused an object, its
+// value in listed is nil: the version that was stored before stays, if there is one. State.Synced becomes true before
+// the handler is called for the objects. relists is the number of Relist calls before the list began.
 func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	var gone, there []change
 	anew := k.listed(relists)

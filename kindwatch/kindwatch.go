@@ -10,8 +10,8 @@
 //   - Options.Transform reduces objects page by page, so that memory has at most one page of whole objects. The number
 //     of objects in a page depends on their size, and only a few kinds of the process list at the same time.
 //
-// Get returns no object both before the first list and after a deletion, so that callers must distinguish these cases.
-// When a kind is stopped, the handler is not called for its objects.
+// Get returns no object before the first list, and none after a deletion. Callers must distinguish these cases by
+// State.Synced. When a kind is stopped, the handler is not called for its objects.
 package kindwatch
 
 import (
@@ -41,8 +41,8 @@ type Options struct {
 	// LabelSelector selects the objects that are stored. If it is empty, all objects are stored.
 	LabelSelector string
 	// Transform reduces an object to the part that is stored. The part must have the object's namespace, name, UID and
-	// resourceVersion. If Transform returns an error, the part that was stored before stays. If Transform is nil, the
-	// whole object is stored.
+	// resourceVersion. Transform returns an error to refuse an object; the part that was stored before then stays. If
+	// Transform is nil, the whole object is stored.
 	Transform func(*unstructured.Unstructured) (metav1.Object, error)
 	// Handler is called for changes of objects, one at a time for each kind and watched namespace. old is nil for a new
 	// object, and new is nil for a deleted object. If an object was deleted and created again while the watch was down,
@@ -64,14 +64,14 @@ type State struct {
 	Synced bool
 	// Delivered becomes true when the handler was called for all objects of the first list, and stays true.
 	Delivered bool
-	// Reason is the reason why the kind cannot be watched: ReasonKindNotServed, ReasonForbidden, ReasonUnauthorized,
-	// ReasonThrottled, ReasonServerError, ReasonAnswerTooLarge or ReasonUnreachable of the API. It is empty while the kind
-	// is watched.
+	// Reason says why the kind cannot be watched, and Message explains it. Reason is ReasonKindNotServed, ReasonForbidden,
+	// ReasonUnauthorized, ReasonThrottled, ReasonServerError, ReasonAnswerTooLarge or ReasonUnreachable of the API. It is
+	// empty while the kind is watched.
 	Reason, Message string
-	// Since is the time of the last change of Synced or Reason, or of the last Restart if that is later. A Restart sets
-	// Since, because earlier failures say nothing about a server that has come back.
+	// Since is the time of the last change of Synced or Reason, or of the last Restart if that is later. The time of a
+	// failure before the Restart would say nothing about a server that has come back.
 	Since time.Time
-	// Refused names the last object that Transform refused, with the error. The next list clears it.
+	// Refused names the last object that Transform refused, with the error. It becomes empty when the next list begins.
 	Refused string
 }
 
@@ -128,9 +128,9 @@ func (s *Set) start(k *kind) {
 	}()
 }
 
-// divide replaces the only part of a kind by one part for each namespace. first becomes the part of the first
-// namespace. divide is called before the first list, so that the kind is synced only when all parts are synced. The
-// context of first ends all parts.
+// divide replaces the only part of a kind, first, by one part for each namespace. first becomes the part of the first
+// namespace. divide is called before the first list, so that the kind is synced only when all parts are synced. The end
+// of first's context ends all parts.
 func (s *Set) divide(first *kind, namespaces []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,8 @@ func (s *Set) Stop(gvk schema.GroupVersionKind) {
 	}
 }
 
-// forget stops the part k and removes it from the set. If the same kind was started again, the new part stays.
+// forget stops the part k and removes it from the set. If the kind was stopped and started again in the meantime, the
+// new part stays.
 func (s *Set) forget(k *kind) {
 	k.cancel()
 	s.mu.Lock()
@@ -184,8 +185,8 @@ func (s *Set) part(gvk schema.GroupVersionKind, namespace string) *kind {
 	return nil
 }
 
-// Watches reports whether the objects of a kind are watched in a namespace. It also returns true for a kind that is not
-// started, and until the API resource of the kind is known.
+// Watches reports whether objects of a kind in a namespace are watched. It also returns true if this is not known: for
+// a kind that is not started, and until the API resource of the kind is found.
 func (s *Set) Watches(gvk schema.GroupVersionKind, namespace string) bool {
 	return len(s.parts(gvk)) == 0 || s.part(gvk, namespace) != nil
 }
@@ -239,7 +240,7 @@ func (s *Set) State(gvk schema.GroupVersionKind) (State, bool) {
 }
 
 // with combines the states of two parts of a kind. Synced and Delivered are true only if they are true for both parts.
-// If both parts fail, the failure of s is kept.
+// If both parts fail, the result has the Reason and Message of s.
 func (s State) with(other State) State {
 	out := s
 	out.Synced, out.Delivered = s.Synced && other.Synced, s.Delivered && other.Delivered

@@ -10,8 +10,8 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// These are the numbers of objects in a page of a list, and the size of a page. The size of an object is estimated from
-// the first page, and again from each later page.
+// These are the numbers of objects in a page of a list, and the intended size of a page in bytes. The size of an object
+// is estimated from the first page, and again from each later page.
 const (
 	firstPage    = 50
 	largestPage  = 500
@@ -25,9 +25,9 @@ const (
 	mostObjects = 100_000 // objects of a kind
 )
 
-// firstList lists the objects of the kind. It first waits for a slot, because only a few lists may begin at the same
-// time. If the last attempt failed, it does not wait, because the pauses after failures already spread the lists. A
-// kind of a server that hangs therefore takes a slot only at its first attempt.
+// firstList lists the objects of the kind. It first waits for a slot (see slots), because only a few lists of all kinds
+// may begin at the same time. If the last attempt failed, it does not wait, because the pauses after failures already
+// spread the lists over time. If a server hangs, each of its kinds therefore takes a slot only once.
 func (k *kind) firstList(ctx context.Context) error {
 	if k.failures == 0 {
 		end, err := lists.take(ctx)
@@ -56,8 +56,8 @@ func (k *kind) list(ctx context.Context) error {
 		switch {
 		case err == nil:
 		case isExpired(err) && options.Continue != "":
-			// The list took longer than the server keeps its state. The first time, it is repeated page by page. The second
-			// time, it is repeated as one request.
+			// The list took longer than the server keeps its state, so that the list must begin again. The first time, it is
+			// again read page by page. The second time, it is read as one request.
 			clear(objects)
 			options = metav1.ListOptions{LabelSelector: options.LabelSelector, Limit: firstPage}
 			if expiries++; expiries > 1 {
@@ -112,7 +112,7 @@ func (r request) wait() (*unstructured.UnstructuredList, error) {
 	return got.page, got.err
 }
 
-// drop cancels the request and frees its share of the memory budget.
+// drop cancels the request. Its memory no longer counts against the memory budget.
 func (r request) drop() {
 	r.cancel()
 	r.done()

@@ -17,11 +17,11 @@ type orders struct {
 
 	mu        sync.Mutex
 	interrupt context.CancelCauseFunc // ends the current attempt
-	// relists is the number of Relist calls so far. listedFor is the number of Relist calls before the last stored list
-	// began.
+	// relists is the number of Relist calls so far. listedFor is the number of these calls before the last complete list
+	// began. If the numbers differ, the objects must be listed again.
 	relists, listedFor int
-	// toFind is true from a call of Find until the API resource of the kind is found again. moved is true from then until
-	// the new list is stored.
+	// toFind is true from a call of Find until the API resource of the kind is found again. moved is true from that time
+	// until the new list is stored.
 	toFind, moved bool
 }
 
@@ -85,8 +85,8 @@ func (o *orders) asked() int {
 	return o.relists
 }
 
-// listed records that a list is stored. relists is the number of Relist calls before the list began. anew is true if
-// Relist was called after the previous list began.
+// listed records that a complete list is stored. relists is the number of Relist calls before this list began. anew is
+// true if Relist was called between the previous list and this list.
 func (o *orders) listed(relists int) (anew bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -53,7 +53,7 @@ func (k *kind) get(ctx context.Context, namespace, name string) (*unstructured.U
 	return k.set.options.Client.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// hand passes the object to the goroutine of the kind, which processes the object between two events of the watch.
+// hand passes the object to the goroutine of the kind. This goroutine processes it between two events of the watch.
 func (k *kind) hand(ctx context.Context, u *unstructured.Unstructured) error {
 	select {
 	case k.reread <- u:

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// slots limits the number of lists that begin at the same time. The limit is necessary because a starting hub lists
-// every kind of every member, and each list has two pages of objects in memory. A list that takes longer than hold
-// loses its slot and continues without it. A server that hangs therefore delays other lists only for that time.
+// slots limits the number of lists that begin at the same time. A starting hub lists every kind of every member, and
+// each list has two pages of objects in memory. A list takes a slot when it begins. After the time hold, it loses the
+// slot and continues without it. A server that hangs therefore delays other lists only for that time.
 type slots struct {
 	places chan struct{}
 	hold   time.Duration
@@ -22,7 +22,7 @@ func newSlots(places int, hold time.Duration) *slots {
 // ms.
 var lists = newSlots(8, 500*time.Millisecond)
 
-// take waits for a slot. The caller calls end to give the slot back.
+// take waits until a slot is free, and takes it. The caller calls end to give the slot back.
 func (s *slots) take(ctx context.Context) (end func(), err error) {
 	select {
 	case s.places <- struct{}{}:

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// unread is the object of a watch event, of which only the identity and the resourceVersion are decoded. If this
-// version of the object is already known, the rest need not be decoded.
+// unread is the object of a watch event, of which only the identity and the resourceVersion are decoded. If the kind
+// already has this version of the object, the rest is never decoded.
 type unread struct {
 	data  []byte
 	whole *unstructured.Unstructured // set instead of data, if the client has decoded the object
@@ -89,8 +89,8 @@ func look(data []byte) (g glance, ok bool) {
 	return g, !s.failed && metadata && g.kind != ""
 }
 
-// scanner reads fields from JSON without decoding the rest. After an error, and at the end of the needed fields, its
-// methods do nothing.
+// scanner reads fields from JSON without decoding the rest. After an error, its methods do nothing. The same is true
+// when all needed fields are read.
 type scanner struct {
 	rest         []byte
 	failed, done bool

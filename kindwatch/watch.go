@@ -17,8 +17,8 @@ import (
 
 const (
 	// shortWatch is the minimum duration of a watch without an event. A shorter watch counts as a failure, so that a pause
-	// follows. Otherwise a server that closes each watch at once would get five requests a second. A longer watch ends a
-	// series of failures, even without an event.
+	// follows. Without the pause, a server that closes each watch at once would get five requests a second. A longer watch
+	// ends a series of failures, even if it delivers no event.
 	shortWatch = 500 * time.Millisecond
 	// brokenBeforeList is the number of consecutive errors inside watches after which the kind is listed again. The
 	// resourceVersion at which the watches begin may be the cause of the errors.
@@ -108,11 +108,11 @@ func (k *kind) open(ctx context.Context, cancel context.CancelFunc) (watch.Inter
 	return nil, fmt.Errorf("%w within %s", errNoAnswer, k.set.options.ListTimeout)
 }
 
-// streamError returns the error in a watch event that has a Status instead of an object. The server or the decoder has
-// sent the Status.
+// streamError returns the error that a watch event reports. Such an event has a Status, from the server or from the
+// decoder, instead of an object.
 func (k *kind) streamError(e watch.Event) error { return k.broke(apierrors.FromObject(e.Object)) }
 
-// broke counts and returns an error inside a watch. After brokenBeforeList such errors, the next attempt lists the
+// broke counts an error inside a watch, and returns it. After brokenBeforeList such errors, the next attempt lists the
 // objects again.
 func (k *kind) broke(err error) error {
 	if k.broken++; k.broken >= brokenBeforeList {

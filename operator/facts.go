@@ -9,10 +9,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Facts describes an operator on each cluster on which it is placed: its version, and whether it is installed. It is
-// installed when each object that Needs selects was applied there at least once. wasInstalled has the clusters on which
-// it was installed before. On these clusters it remains installed, even if a new object of the operator is not applied
-// there yet.
+// Facts returns the version of an operator, and whether it is installed, for each cluster on which the operator is
+// placed. The operator is installed when each of its objects that Needs selects was applied on the cluster at least
+// once. wasInstalled has the clusters on which the operator was installed before. It remains installed there, even if a
+// new object of the operator is not applied yet.
 func Facts(name string, objects []Stored, wasInstalled map[string]bool) map[string]hubv1.OperatorFact {
 	needed, applied := 0, map[string]int{} // applied is the number of needed objects that were applied, by cluster
 	out := map[string]hubv1.OperatorFact{}
@@ -61,7 +61,7 @@ func lowest(a, b string) string {
 	return min(a, b)
 }
 
-// parsed returns the version that a text such as v1.2.3-rc.1 or 1.2 has. It returns nil for any other text.
+// parsed returns the version in a text such as v1.2.3-rc.1 or 1.2. It returns nil if the text is no version.
 func parsed(text string) *version.Version {
 	if v, err := version.ParseSemantic(text); err == nil {
 		return v

@@ -20,12 +20,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Object is one object of an operator or bundle, with the state of its copy on one cluster.
+// Object is one object of an operator or bundle, with what the hub knows about its copy on one cluster.
 type Object struct {
 	hubv1.ObjectIdentity
-	// Placed is true if the decision on the object says that the cluster shall hold it.
+	// Placed is true if the hub has decided that the cluster shall hold the object.
 	Placed bool
-	// LeftOut is true if there is a decision on the object, and this decision does not select the cluster.
+	// LeftOut is true if the hub has decided about the object, and the decision does not select the cluster.
 	LeftOut bool
 	// Refused is true if the hub cannot write the copy until a user changes something.
 	Refused bool
@@ -39,8 +39,9 @@ type Object struct {
 // workloads, CustomResourceDefinitions, webhook configurations and APIServices. For other objects, Needs returns false.
 func Needs(id hubv1.ObjectIdentity) bool { return isBehind(id) || CallsPods(id.GroupKind()) }
 
-// isBehind reports whether an object of a bundle is a workload or a CustomResourceDefinition. While one of these is not
-// ready, an API server that calls the pods of the bundle, for example as a webhook, gets an error.
+// isBehind reports whether an object of a bundle is a workload or a CustomResourceDefinition. The pods of a bundle may
+// answer calls of an API server, for example as a webhook. While one of the bundle's workloads or
+// CustomResourceDefinitions is not ready, the API server gets errors from these pods.
 func isBehind(id hubv1.ObjectIdentity) bool {
 	return isWorkload(id) || id.Group == apiextensionsv1.GroupName && id.Kind == "CustomResourceDefinition"
 }
@@ -99,9 +100,10 @@ func CallsPods(gk schema.GroupKind) bool {
 // group.
 const apiServices = "apiregistration.k8s.io"
 
-// CallsWaitFor reports whether the webhook configurations and APIServices of a bundle are created only after the
-// bundle's object with this identity. It is false for other webhook configurations and APIServices. It is also false
-// for custom resources, because they may need the webhook for conversion or default values.
+// CallsWaitFor reports whether the webhook configurations and APIServices of a bundle are created only after the object
+// with this identity, which belongs to the same bundle. It is false for webhook configurations and APIServices
+// themselves. It is also false for custom resources, because they may need the webhook for conversion or default
+// values.
 func CallsWaitFor(id hubv1.ObjectIdentity) bool {
 	return !CallsPods(id.GroupKind()) && isOfKubernetes(id.Group)
 }
@@ -111,15 +113,15 @@ func isOfKubernetes(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
-// IsPlaced reports whether the operator is placed on a cluster. objects are its objects on this cluster. At least one
-// object that Needs selects must be placed there.
+// IsPlaced reports whether the operator is placed on a cluster. objects are the operator's objects, with their state on
+// this cluster. At least one object that Needs selects must be placed there.
 func IsPlaced(objects []Object) bool {
 	return slices.ContainsFunc(objects, func(o Object) bool { return o.Placed && Needs(o.ObjectIdentity) })
 }
 
-// WaitsFor returns why an operator is not ready on a cluster. objects are its objects on this cluster. The text names
-// the first object that Needs selects and that is not healthy, and counts the others. It is empty if the operator is
-// ready, or if Needs selects no object.
+// WaitsFor returns why an operator is not ready on a cluster. objects are the operator's objects, with their state on
+// this cluster. The text names one of the objects that Needs selects and that are not healthy, and counts the others.
+// It is empty if the operator is ready, or if Needs selects no object.
 func WaitsFor(objects []Object) string {
 	var waits []Object
 	for _, o := range objects {
@@ -131,8 +133,9 @@ func WaitsFor(objects []Object) string {
 }
 
 // CallsWait returns why a webhook configuration or APIService of a bundle is not created on a cluster yet. objects are
-// the objects of the bundle on this cluster. Workloads and CustomResourceDefinitions must be healthy there. Other
-// objects of Kubernetes must exist there, unless they are not placed there. The text is empty if nothing is missing.
+// the objects of the bundle, with their state on this cluster. Workloads and CustomResourceDefinitions must be healthy
+// there. Other objects of Kubernetes' own kinds must exist there, unless the hub has decided not to place them there.
+// The text is empty if nothing is missing.
 func CallsWait(objects []Object) string {
 	var waits []Object
 	for _, o := range objects {
@@ -148,7 +151,8 @@ func CallsWait(objects []Object) string {
 
 // PodsWait returns why a workload of a bundle is not created on a cluster yet. o is another object that the pods of the
 // workload may need, such as a Role. A workload or CustomResourceDefinition o must be healthy on the cluster, and any
-// other object must exist there. The text is empty if the workload need not wait for o.
+// other object must exist there. The text is empty if the workload need not wait for o. It does not wait for an object
+// that is refused or not placed there.
 func PodsWait(o Object) string {
 	if o.LeftOut || o.Refused || o.isHealthy() || !isBehind(o.ObjectIdentity) && o.Health != "" {
 		return ""
@@ -158,7 +162,7 @@ func PodsWait(o Object) string {
 
 func (o Object) isHealthy() bool { return o.Placed && o.Health == hubv1.HealthHealthy }
 
-// firstOf names one of the objects with its state, and counts the others. It returns "" if there are no objects.
+// firstOf names one of the objects and its state, and counts the others. The text is empty if there are no objects.
 func firstOf(waits []Object) string {
 	if len(waits) == 0 {
 		return ""

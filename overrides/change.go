@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// change is a compiled override rule. All objects and clusters share a change, and no code modifies it after compile.
+// change is a compiled override rule. One change serves all objects and clusters, so no code modifies it after compile.
 type change struct {
 	guards      []operation // tests before all other patches, evaluated before any change
 	containers  []containerChange
@@ -27,7 +27,8 @@ type action interface {
 	// apply changes the object doc, which must not be shared with other code. It returns nil, or the error of the rule.
 	// After an error, doc must not be used.
 	apply(doc map[string]any, b *budget) *fault
-	// claim records in c which fields of the object state the action would read or change.
+	// claim records in c which fields of the object state the action would read or change. Later, package overrides
+	// compares the claims of different policies to find conflicts.
 	claim(c *claims, state map[string]any)
 	// touches reports whether the action may change the value at the path, or a part of it.
 	touches(path pointer) bool
@@ -58,8 +59,8 @@ func (c *change) each(f func(action) *fault) *fault {
 	return nil
 }
 
-// apply applies the actions of the rule to the object doc. If a guard (see unmet) fails, it returns a fault with unmet
-// set, and leaves doc as it is. After any other fault, doc must not be used.
+// apply applies the actions of the rule to the object doc. If a guard is not met (see the method unmet), apply returns
+// a fault whose field unmet is set, and leaves doc as it is. After any other fault, doc must not be used.
 func (c *change) apply(doc map[string]any, b *budget) *fault {
 	if f := c.unmet(doc); f != nil {
 		return f
@@ -101,7 +102,7 @@ func (c *change) evaluated(e *evaluation, b *budget) (*change, *fault) {
 	return &out, nil
 }
 
-// some reports whether f returns true for at least one of the actions.
+// some reports whether f returns true for at least one of the rule's actions.
 func (c *change) some(f func(action) bool) bool {
 	found := &fault{}
 	return c.each(func(a action) *fault {
@@ -140,7 +141,7 @@ func compile(rule *hubv1.OverrideRule) (*change, []fault) {
 	return &c.change, c.faults
 }
 
-// compiler collects the compiled rule and its errors while compile runs.
+// compiler has the rule compiled so far, and the errors found so far.
 type compiler struct {
 	change change
 	faults []fault

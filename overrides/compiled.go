@@ -30,9 +30,10 @@ func (c *compiledRule) compile(rule *hubv1.OverrideRule) (*change, []fault) {
 	return c.change, c.faults
 }
 
-// compiledPolicies caches compiled rules while the rules are in memory. A policy is applied to each of its objects in
-// each cluster, and most of that time would be the compilation of expressions. The key is the address of the first rule
-// of a policy. All copies of a policy share its list of rules, and the list never changes.
+// compiledPolicies caches the compiled rules of each policy while the policy is in memory. A policy is applied to each
+// of its objects in each cluster. Without the cache, most of that time would be the compilation of expressions. The key
+// is the address of the first rule of a policy. All copies of a policy share its list of rules, and the list never
+// changes.
 var compiledPolicies sync.Map // maps weak.Pointer[hubv1.OverrideRule] to []compiledRule
 
 func compiledRules(rules []hubv1.OverrideRule) []compiledRule {

@@ -8,7 +8,7 @@ import (
 )
 
 // claim records what a rule does with the value at one path of the object: it reads, sets, removes or otherwise changes
-// the value. If policies have equal rank, their claims must agree.
+// the value. If the claims of two policies of equal rank do not agree, the policies conflict.
 type claim struct {
 	kind  claimKind
 	value any // the value of claimSet, claimText and claimParts
@@ -38,14 +38,14 @@ func (k claimKind) holds() bool { return k >= claimSet }
 // container reports whether a claim of this kind allows other rules to set fields below the path of the claim.
 func (k claimKind) container() bool { return k == claimObject || k == claimText }
 
-// node is one step of a path in the tree of all claims. The memory of this tree grows with the size of the patches. A
-// map with full paths as keys would need more memory, because each key would contain a whole path.
+// node has the claims on one path of the object. The nodes form a tree: each key of a path leads to a child. A map with
+// full paths as keys would need more memory, because each key would contain a whole path.
 type node struct {
 	claims   []claim
 	children map[string]*node
 }
 
-// claims collects the claims of rules of equal rank, to find policies that disagree.
+// claims collects the claims of rules of equal rank, to find policies that conflict.
 type claims struct {
 	root *node
 	claimant
@@ -54,8 +54,9 @@ type claims struct {
 	budget  *budget
 }
 
-// conflict looks for two rules of different policies that disagree. All rules have equal rank. The rules of one policy
-// are adjacent, in their order. state is the object before these rules. The result is nil if no rules disagree.
+// conflict looks for two rules of different policies that contradict each other. All rules have equal rank. The rules
+// of one policy follow each other in the list. state is the object before these rules are applied. The result is nil if
+// there is no conflict.
 func conflict(rules []*rankedRule, state map[string]any, b *budget) *ConflictError {
 	if !slices.ContainsFunc(rules, func(r *rankedRule) bool { return r.ref.Policy != rules[0].ref.Policy }) {
 		return nil
@@ -83,9 +84,9 @@ func (c *claims) begin(r *rankedRule) {
 	c.claimant, c.current = claimant{rule: r.ref, maybe: r.change.late}, r.change
 }
 
-// claim adds the claims of the current rule. Guards are tests before all other patches. A rule whose guards are not met
-// changes nothing, and so adds no other claims. An unmet guard does not count if an earlier rule of the policy may
-// change the guarded field.
+// claim adds the claims of the current rule. A guard is a test that stands before all other patches of the rule. A rule
+// with an unmet guard changes nothing, so that it adds only the claims to read the guarded fields. But if an earlier
+// rule of the policy may change a guarded field, the guard may be met later, and all claims are added.
 func (c *claims) claim(state map[string]any) {
 	certain := true
 	for i := range c.current.guards {
@@ -103,8 +104,8 @@ func (c *claims) claim(state map[string]any) {
 	})
 }
 
-// ordered records that no rule of another policy may change the value at the path. Otherwise the result would depend on
-// the order of the two rules.
+// ordered adds a claim of the current rule: no rule of another policy may read or change the value at the path.
+// Otherwise the result would depend on the order of the two rules.
 func (c *claims) ordered(path pointer) {
 	c.root.at(path).add(claim{kind: claimOrdered, claimant: c.claimant})
 }
@@ -150,8 +151,8 @@ func (n *node) child(key string) *node {
 	return c
 }
 
-// add adds a claim to the node. The claims of one policy are adjacent. A claim of a later rule replaces the claim of an
-// earlier rule of the same policy, unless a test may skip the later rule.
+// add adds a claim to the node. A later claim of the same policy replaces an earlier one, unless a test may skip the
+// later rule. n.claims has all claims of one policy next to each other.
 func (n *node) add(c claim) {
 	if c.maybe {
 		n.claims = append(n.claims, c)
@@ -236,8 +237,8 @@ func touched(path pointer, state any) pointer {
 	return path
 }
 
-// ancestor is a claim at a node above the current node. value is the part of the claim's value that belongs to the
-// current node.
+// ancestor is a claim on a node above the current node. value is the part of the claimed value that lies at the path of
+// the current node.
 type ancestor struct {
 	*claim
 	value any
@@ -258,8 +259,8 @@ func (n *node) disagreement(path pointer, above []ancestor) *ConflictError {
 				return newConflict(o.rule, c.rule, path)
 			}
 		}
-		// It is enough to keep two equal claims of different policies. A claim of a third policy agrees with both claims, or
-		// conflicts with a claim of another policy.
+		// Equal claims conflict with the same other claims, so that not all of them are kept. Two are kept, because a claim
+		// conflicts only with claims of other policies.
 		if same := func(o *claim) bool { return o.kind == c.kind && equal(o.value, c.value) }; count(kept, same) < 2 {
 			kept = append(kept, c)
 		}

@@ -8,8 +8,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// containerChange changes one field of some containers, or the field of this name in one other object. For a given
-// object, it is converted to a list of actions: merge patches, patch operations and image changes.
+// containerChange changes one field, such as env, in some containers of the object. If path is set, it changes this
+// field in the object at path instead. When it is applied, it is converted to a list of actions: merge patches, patch
+// operations and image changes.
 type containerChange struct {
 	field    string   // name of the field in the container
 	names    []string // names of containers; nil: all
@@ -26,7 +27,7 @@ var podPlaces = []pointer{
 
 var containerLists = []string{"containers", "initContainers"}
 
-// containerPlaces are the paths at which any object may have containers.
+// containerPlaces are all paths at which an object may have a list of containers.
 var containerPlaces = func() (out []pointer) {
 	for _, place := range append([]pointer{{"spec"}, {"template", "spec"}}, podPlaces...) {
 		for _, list := range containerLists {
@@ -59,7 +60,7 @@ func podSpec(doc map[string]any) pointer {
 
 const adviceContainers = "set path to the object that has the field, or select only kinds that have a pod template"
 
-// locate returns the paths of the containers to change.
+// locate returns the paths of the containers to change, or the path of the one object to change.
 func (c *containerChange) locate(doc map[string]any) ([]pointer, *fault) {
 	if c.path != nil {
 		if _, ok := c.path.lookup(doc); !ok {
@@ -97,8 +98,8 @@ func (c *containerChange) locate(doc map[string]any) ([]pointer, *fault) {
 	return out, nil
 }
 
-// lowered converts the change to actions for each container of the object, and calls f with them. It stops at the first
-// error and returns it.
+// lowered converts the change to actions for each container, and calls f with the path of the container and these
+// actions. It stops at the first error and returns it.
 func (c *containerChange) lowered(doc map[string]any, f func(at pointer, actions []action) *fault) *fault {
 	places, bad := c.locate(doc)
 	if bad != nil {
@@ -150,7 +151,7 @@ func addedBy(a action) int {
 }
 
 // claim adds to the claims the fields that the change sets. If an earlier rule of the same policy may move containers
-// or list items, it adds the whole list.
+// or list items, claim adds the whole list instead of single fields.
 func (c *containerChange) claim(to *claims, state map[string]any) {
 	for _, list := range containerPlaces {
 		if c.path == nil && to.reshaped(list) {
@@ -175,7 +176,8 @@ func (c *containerChange) claim(to *claims, state map[string]any) {
 	}
 }
 
-// unsure returns the paths that the change may affect, if the containers cannot be found in the object state.
+// unsure returns the paths that the change may affect. It is used if the containers cannot be found in the object
+// state, because an earlier rule may add them.
 func (c *containerChange) unsure(state map[string]any) []pointer {
 	if c.path != nil {
 		return []pointer{c.path}
@@ -222,7 +224,7 @@ func (c *compiler) addContainer(field string, index int, compile func() (contain
 	}
 }
 
-// compileTarget compiles the selection of the containers, or of the object, that a rule changes.
+// compileTarget compiles the part of a rule that says which containers, or which one object, the rule changes.
 func compileTarget(field string, t *hubv1.ContainerTarget) (containerChange, *fault) {
 	c := containerChange{field: field}
 	if f := c.setNames(t.Containers, t.Path); f != nil || t.Path == "" {

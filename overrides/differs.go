@@ -71,7 +71,7 @@ func readsOther(r expression.Reading, before, after Cluster) bool {
 }
 
 func capacityDiffers(before, after corev1.ResourceList, key corev1.ResourceName) bool {
-	// Quantities are compared as text, because an expression may return a quantity in its notation, such as 1000m.
+	// Quantities are compared as text, because an expression may return a quantity as it is written: 1000m and 1 differ.
 	written := func(list corev1.ResourceList) map[string]string {
 		out := make(map[string]string, len(list))
 		for name, q := range list {
@@ -90,7 +90,8 @@ func byName(operators []hubv1.OperatorFact) map[string]hubv1.OperatorFact {
 	return out
 }
 
-// entryDiffers compares one entry of two maps. If key is empty, it compares all entries.
+// entryDiffers reports whether the entry with this key differs between two maps. If key is empty, it compares all
+// entries.
 func entryDiffers[V comparable](before, after map[string]V, key string) bool {
 	if key == "" {
 		return !maps.Equal(before, after)

@@ -26,8 +26,8 @@ type document struct {
 	node   *yaml.Node // the node below root that holds the value
 }
 
-// parseDocument parses a text. If it fails, the second result is a message, which never quotes the text. Otherwise the
-// message is empty.
+// parseDocument parses a text. If the text is invalid, the second result is an error message, which never quotes the
+// text. Otherwise the message is empty.
 func parseDocument(format hubv1.TextFormat, text string) (*document, string) {
 	parse := parseYAML
 	if format == hubv1.TextJSON {
@@ -90,7 +90,7 @@ func parseYAML(text string) (*yaml.Node, error) {
 }
 
 // valueOf returns the value of a YAML node as decoded JSON. It refuses anchors, because a few anchors can expand to a
-// huge value. levels is the number of levels that the value may have.
+// huge value. levels is the maximum number of lists and maps inside each other.
 func valueOf(n *yaml.Node, levels int) (any, error) {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
@@ -151,8 +151,8 @@ func scalarOf(n *yaml.Node) any {
 	return n.Value
 }
 
-// written returns the text of the document after its value has become value. text is the previous text. The second
-// result is an error message, or empty.
+// written returns the text of the document with this new value. text is the previous text, whose formatting the result
+// keeps where possible. The second result is an error message, or empty.
 func (d *document) written(value map[string]any, text string) (string, string) {
 	out, err := safely(func() (string, error) {
 		if err := rewrite(d.node, d.value, value); err != nil {
@@ -169,8 +169,8 @@ func (d *document) written(value map[string]any, text string) (string, string) {
 	if len(out) > 2*maxTextBytes {
 		return "", fmt.Sprintf("would hold more than %d KiB", 2*maxTextBytes>>10)
 	}
-	// The new text is parsed again, because the YAML library may misplace a comment. Without this check, only the member
-	// would notice such an error.
+	// The new text is parsed again, because the YAML library may put a comment in the wrong place. Without this check,
+	// such an error would only show on the member.
 	if again, message := parseDocument(d.format, out); message != "" || !equal(again.value, value) {
 		return "", "cannot be written without changing its meaning: simplify the text or drop the edit"
 	}
@@ -309,8 +309,8 @@ func writeYAML(root *yaml.Node, text string) (string, error) {
 	return out, nil
 }
 
-// compactLists reports whether the text indents list items no further than the key above them. Only the first list
-// below a key counts.
+// compactLists reports whether the lists of the text are not indented further than the keys above them. It looks at the
+// first list that is the value of a key.
 func compactLists(root *yaml.Node) bool {
 	compact, found := false, false
 	var walk func(n *yaml.Node)

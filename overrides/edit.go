@@ -65,7 +65,7 @@ func compileEdit(in *hubv1.StringEdit) (textEdit, *fault) {
 	return e, nil
 }
 
-// inside returns a message about an error in a document that a string field contains.
+// inside returns the message of an error in a document inside a string field.
 func inside(f *fault) string {
 	if f.path == "" {
 		return f.message
@@ -92,7 +92,8 @@ func (e *textEdit) apply(doc map[string]any, b *budget) *fault {
 	return edit(doc, e.path, adviceCreate, replace(changed))
 }
 
-// read parses the document in the string field. It returns the text, the parsed document and the error.
+// read parses the document in the string field. It returns the text of the field, the parsed document, and an error if
+// there is one.
 func (e *textEdit) read(doc map[string]any, b *budget) (string, *document, *fault) {
 	bad := func(message string) (string, *document, *fault) {
 		return "", nil, &fault{path: e.path.String(), message: message}
@@ -120,8 +121,8 @@ func (e *textEdit) read(doc map[string]any, b *budget) (string, *document, *faul
 	return text, parsed, nil
 }
 
-// marksOf counts the characters in a text that may begin a new YAML node. The parsed text has at most one node more
-// than this number.
+// marksOf counts the characters of a text that may begin a new YAML node, such as a colon. The parsed text has at most
+// one node more than this number.
 func marksOf(text string) int {
 	n := 0
 	for i := range len(text) {
@@ -148,8 +149,8 @@ func (e *textEdit) change(document map[string]any, b *budget) *fault {
 	return nil
 }
 
-// claim adds the claims of the edit, as if the fields of the document were below the string field. If the text cannot
-// be read, or another part of the policy may replace the text, it claims the whole string field.
+// claim adds the claims of the edit. The fields of the document count as fields below the string field. If the text
+// cannot be read, or another action of the policy may replace the text, claim claims the whole string field.
 func (e *textEdit) claim(to *claims, state map[string]any) {
 	_, parsed, f := e.read(state, to.budget)
 	if f != nil || to.rewritten(e.path) {

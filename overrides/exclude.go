@@ -26,15 +26,15 @@ type excludingRule struct {
 type Exclusion struct {
 	Rule RuleRef
 	// Passing is true if the result of the rule may change without an action of a user. This is the case if the rule reads
-	// such facts, or its expression fails for the cluster. Such an exclusion removes no existing copy. Why has the reason,
-	// and changes only when the result of the rule changes.
+	// such data of clusters, or if its expression fails for the cluster. Such an exclusion prevents new copies, but
+	// removes no existing copy. Why has the reason, and changes only when the result of the rule changes.
 	Passing bool
 	Why     string
 }
 
 // ExclusionsOf returns the rules of the policies that exclude the object from clusters. The rank of the rules does not
-// matter. The error joins an *InvalidError for each unreadable policy, and for each unreadable rule of a policy that
-// selects the object. The exclusions of these policies and rules are not known.
+// matter. The error joins an *InvalidError for each policy that cannot be read, and for each such rule of a policy that
+// selects the object. It is not known from which clusters these policies and rules exclude the object.
 func ExclusionsOf(policies []hubv1.OverridePolicyObject, object hubv1.SelectableObject) (Exclusions, error) {
 	excluding := slices.DeleteFunc(slices.Clone(policies), func(p hubv1.OverridePolicyObject) bool { return !Excludes(p) })
 	slices.SortFunc(excluding, func(a, b hubv1.OverridePolicyObject) int { return comparePolicies(RefOf(a), RefOf(b)) })
@@ -59,9 +59,9 @@ func ExclusionsOf(policies []hubv1.OverridePolicyObject, object hubv1.Selectable
 	return x, errors.Join(invalid...)
 }
 
-// Of returns the rule that excludes the object from the cluster. The rules are ordered by the name of the policy, and
-// then by their position. Of prefers the first rule that is not Passing. If all are Passing, it returns the first one.
-// excluded is false if no rule excludes the object.
+// Of returns a rule that excludes the object from the cluster. The rules are ordered by the name of the policy, and
+// then by their position in the policy. Of returns the first rule that is not Passing. If all are Passing, it returns
+// the first one. excluded is false if no rule excludes the object.
 func (x Exclusions) Of(cluster Cluster) (first Exclusion, excluded bool) {
 	if len(x.rules) == 0 {
 		return Exclusion{}, false

@@ -19,9 +19,9 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// facts are the data of a cluster that expressions can read: data that users set, and data that seldom change. The
-// current state of the cluster is not included, because each change of that state would write objects again. In a
-// rule's clusters.expression, each fact is a variable. In the expression of a value, each fact is a field of the
+// facts are the data of a cluster that expressions can read. Users set these data, or they seldom change. Data that
+// often change, such as the load, are not included, because each change would write objects again. In a rule's
+// clusters.expression, each fact is a variable. In an expression that computes a value, each fact is a field of the
 // variable cluster.
 var facts = []struct {
 	name    string
@@ -116,7 +116,7 @@ func (e *evaluation) selects(rule *hubv1.OverrideRule) (bool, *fault) {
 	return e.in(&t, rule.Clusters)
 }
 
-// in reports whether t, the parsed form of c, selects the cluster.
+// in reports whether t selects the cluster. t is the parsed form of c.
 func (e *evaluation) in(t *target, c *hubv1.RuleClusters) (bool, *fault) {
 	switch {
 	case c == nil:
@@ -166,7 +166,7 @@ func readTarget(c *hubv1.RuleClusters) (t target, f *fault) {
 
 const adviceMissing = "test first for fields that may be missing, such as labels.?tier.orValue('') or has(object.spec.replicas)"
 
-// advice returns what a user can do about an expression that failed. reason is the Reason of an
+// advice returns what a user can do about an expression that failed. reason is the field Reason of an
 // *expression.EvaluationError.
 func advice(reason string) string {
 	switch reason {
@@ -229,8 +229,8 @@ func (e *evaluation) evaluated(ops []operation, budget *int) ([]operation, *faul
 	return ops, nil
 }
 
-// answerless returns why an expression has no value. The text contains no part of the object, because the object may be
-// a Secret.
+// answerless returns the reason why an expression has no value. The text contains no part of the object, because the
+// object may be a Secret.
 func answerless(f *expression.EvaluationError) string {
 	if strings.HasPrefix(f.Reason, "gives ") {
 		return f.Reason

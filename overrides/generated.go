@@ -9,7 +9,8 @@ import (
 // fields, and the member's API server sets them again:
 //
 //   - the selector of a Job and the pod labels that it selects, which contain the UID of the hub's Job;
-//   - the addresses of a Service from the hub's range, except None, which makes the Service headless.
+//   - the addresses of a Service from the hub's range, except None, which makes the Service headless;
+//   - the healthCheckNodePort of a Service.
 //
 // A value that a user may have set, such as a nodePort, is not removed.
 var generated = map[schema.GroupKind]func(spec map[string]any){

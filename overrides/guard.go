@@ -11,7 +11,7 @@ type SkippedRule struct {
 }
 
 // test compares the value in doc with the value in the operation. It returns nil if they are equal. Otherwise it
-// returns a fault with unmet set, so that the rule is skipped.
+// returns a fault whose field unmet is set, so that the rule is skipped.
 func (o *operation) test(doc map[string]any) *fault {
 	switch got, ok := o.path.lookup(doc); {
 	case !ok:

@@ -51,8 +51,8 @@ func compileImage(in *hubv1.ImageOverride) (containerChange, *fault) {
 	return c, nil
 }
 
-// malformed returns the name of the first invalid part, with a message. It tries each part in a sample image name. Both
-// results are empty if all parts are valid.
+// malformed returns the name of the first invalid part (leaf) and an error message. It tries each part in a sample
+// image name. Both results are empty if all parts are valid.
 func (p *imageParts) malformed() (leaf, message string) {
 	if len(p.registry)+len(p.repository)+len(p.tag)+len(p.digest) > maxImageBytes {
 		return "", "is longer than an image can be"
@@ -113,7 +113,8 @@ func parseImage(text string) (image, string) {
 	}
 	out.registry, out.repository = reference.Domain(named), reference.Path(named)
 	name, _, _ := strings.Cut(text, "@")
-	// A name without a registry means docker.io, so the parsed registry is not part of the text.
+	// A text without a registry means docker.io. The parser adds docker.io to the parsed name, but the result has only the
+	// parts that the text has.
 	if name = strings.TrimPrefix(name, "index."+dockerHub+"/"); !strings.HasPrefix(name, out.registry+"/") {
 		out.registry, out.repository = "", strings.TrimSuffix(name, ":"+out.tag)
 	}

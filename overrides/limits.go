@@ -1,11 +1,11 @@
 package overrides
 
-// Limits of one override policy, and of all override policies together.
+// These are the limits of one override policy, and of all override policies together.
 const (
 	maxRules   = 64
 	maxPatches = 64 // operations of a rule
-	// maxTyped limits the images, command, args, env or resources of a rule, and the containers, requests or limits of
-	// each.
+	// maxTyped is the maximum length of the lists images, command, args, env and resources of a rule. It also limits the
+	// containers, requests and limits in each entry of these lists.
 	maxTyped     = 32
 	maxArguments = 256
 	maxVariables = 128 // variables to set, or to remove, in one env
@@ -33,7 +33,8 @@ const (
 	maxExpressionCost = 20_000  // cost of one evaluation: some milliseconds
 	maxRenderCost     = 100_000 // cost of all expressions for one object in one cluster
 
-	// maxManifestBytes limits the rendered object's JSON. No API server accepts a request of more than 3 MiB.
+	// maxManifestBytes is the maximum size of the rendered object as JSON. API servers already refuse requests of more
+	// than 3 MiB.
 	maxManifestBytes = 4 << 20
 	maxManifestDepth = 2 * maxDepth // a value at the end of a pointer
 )

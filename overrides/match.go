@@ -51,8 +51,8 @@ func Matching(policies []hubv1.OverridePolicyObject, object hubv1.SelectableObje
 	return matching, errors.Join(invalid...)
 }
 
-// Selects reports whether the rule selects the cluster. The cluster must match all fields of the rule's clusters. A
-// rule whose clusters is nil selects every cluster.
+// Selects reports whether the rule selects the cluster. The cluster must match each field that is set in rule.Clusters:
+// the names, the label selector and the expression. If rule.Clusters is nil, the rule selects every cluster.
 func Selects(rule *hubv1.OverrideRule, cluster Cluster) (bool, error) {
 	ok, f := newEvaluation(cluster, nil).selects(rule)
 	if f != nil {

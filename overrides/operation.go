@@ -14,8 +14,8 @@ type operation struct {
 	from  pointer // source path of move and copy
 	value any     // for add, replace and test; objects get copies of it
 	inner bool    // true: the path is in the document of a string field, so every path is allowed
-	// expression computes the value. It is nil if the value is given, or after evaluation.evaluated has computed the
-	// value.
+	// expression computes the value. It is nil if the policy gives the value itself. It is also nil after
+	// evaluation.evaluated has computed the value.
 	expression *expression.Expression
 }
 
@@ -56,8 +56,8 @@ func compileOperation(in *hubv1.PatchOperation, inner bool) (operation, *fault) 
 	return out, nil
 }
 
-// takes reports whether the operation may write the value to its path. It refuses a label or annotation that is not a
-// string.
+// takes reports whether the operation may write this value to its path. The result is false for a label or annotation
+// that is not a string.
 func (o *operation) takes(value any) bool {
 	_, ok := value.(string)
 	return ok || o.inner || !o.path.isMetadata()
@@ -71,8 +71,8 @@ func takesFrom(op hubv1.PatchOp) bool {
 	return op == hubv1.PatchMove || op == hubv1.PatchCopy
 }
 
-// malformed returns the name of a field that is missing or invalid for this kind of operation, with a message. Both are
-// empty if the operation is valid.
+// malformed returns the name of a missing or invalid field of the operation (leaf) and an error message. Both are empty
+// if the operation is valid.
 func malformed(in *hubv1.PatchOperation) (leaf, message string) {
 	switch {
 	case !takesValue(in.Op) && !takesFrom(in.Op) && in.Op != hubv1.PatchRemove:

@@ -55,9 +55,8 @@ func (o *operation) apply(doc map[string]any, b *budget) *fault {
 // that the key does not exist.
 type step func(container any, key string) (changed any, message string, ok bool)
 
-// edit applies the function do to the container of the value at the path, and to the last key of the path. The
-// container is a map or a list. edit stores the changed container in its parent, because a changed list may be a new
-// slice.
+// edit changes the value at the path. It calls do with the map or list that contains this value, and with the last key
+// of the path. It stores the changed map or list in its parent, because a changed list may be a new slice.
 func edit(doc any, path pointer, advice string, do step) *fault {
 	_, f := editAt(doc, path, 0, advice, do)
 	return f
@@ -156,8 +155,8 @@ func add(value any) step {
 	}
 }
 
-// place parses the index at which a list of n elements gets or loses an element. It refuses long lists, because the
-// cost of each change grows with the length. The second result is an error message, or empty.
+// place parses an index at which an element is added to, or removed from, a list of n elements. It refuses long lists,
+// because the cost of each change grows with the length. The second result is an error message, or empty.
 func place(key string, last, n int) (int, string) {
 	if n > maxIndex {
 		return 0, fmt.Sprintf("is in a list of more than %d elements, which is too long to change by index: use mergePatch", maxIndex)

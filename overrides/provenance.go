@@ -62,14 +62,14 @@ func (p *Prepared) Explain(cluster Cluster, policies []hubv1.OverridePolicyObjec
 	return result, nil
 }
 
-// recorder records the values of each field, in the order of the rules. A nil recorder records nothing.
+// recorder records who has set each field to which values, in the order of the rules. A nil recorder records nothing.
 type recorder struct {
 	said map[string][]FieldValue
 	was  map[string]any // the object before the rule
 }
 
-// start records as the first author the division of replicas, which has set numbers in the object. It returns an error
-// if the object is too large to be compared after each rule.
+// start records the division of replicas as the author of the numbers that it has set in the object. The division comes
+// before all rules. start returns an error if the object is too large to be compared after each rule.
 func (r *recorder) start(template, divided map[string]any, rules int) error {
 	if r == nil {
 		return nil
@@ -137,8 +137,8 @@ func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 	return out
 }
 
-// written returns the fields that the rule sets, with their values. It includes fields that already had the value, and
-// derives all fields from the rule's claims (see claim).
+// written returns the fields that the rule sets, with their values. It includes fields that already had the value. It
+// finds the fields by the rule's claims (see claim), and not by a comparison.
 func written(rule *rankedRule, before, after map[string]any) map[string]any {
 	c := claims{root: &node{}, budget: newBudget()}
 	c.begin(rule)
@@ -156,7 +156,7 @@ func written(rule *rankedRule, before, after map[string]any) map[string]any {
 	return out
 }
 
-// walk calls f for a node of the tree of claims. If f returns true, walk visits the nodes below this node.
+// walk calls f for the node n. If f returns true, walk does the same for all nodes below n.
 func (n *node) walk(path pointer, f func(pointer, *node) bool) {
 	if !f(path, n) {
 		return

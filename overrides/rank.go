@@ -10,7 +10,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// rank is the position of a rule in the order of precedence. It depends only on the policy, not on labels of clusters.
+// rank is the position of a rule in the order of precedence. A rule of higher rank is applied later. The rank depends
+// only on the policy, not on labels of clusters.
 type rank struct {
 	stage        int
 	priority     int32
@@ -46,7 +47,7 @@ func rankOf(tier hubv1.Tier, rule *hubv1.OverrideRule) rank {
 	return r
 }
 
-// pins reports whether the selector requires one certain value of the label.
+// pins reports whether the selector allows only one value of the label.
 func pins(sel *metav1.LabelSelector, key string) bool {
 	if sel == nil {
 		return false

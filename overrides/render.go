@@ -75,7 +75,8 @@ func (p *Prepared) Render(cluster Cluster, policies []hubv1.OverridePolicyObject
 	return p.render(cluster, policies, divided, nil)
 }
 
-// render renders the object. If seen is not nil, it records the manifest before and after each rule.
+// render renders the object. seen is a recorder of the authors of fields, or nil. If it is not nil, render passes it
+// the manifest before and after each rule.
 func (p *Prepared) render(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided, seen *recorder) (Result, error) {
 	if len(policies) == 0 && len(divided) == 0 {
 		return Result{Manifest: p.manifest}, nil
@@ -158,8 +159,8 @@ func fits(manifest map[string]any) error {
 	return &InvalidError{Message: err.Error()}
 }
 
-// applying returns the rules that apply in the cluster, and the budget (work and bytes) that is left for them. The
-// rules are sorted by rank, the lowest first. Among rules of equal rank, the rules of one policy are adjacent.
+// applying returns the rules that apply in the cluster, the lowest rank first. Among rules of equal rank, the rules of
+// one policy follow each other. The budget says how many bytes and operations these rules may use together.
 func applying(policies []hubv1.OverridePolicyObject, evaluation *evaluation) ([]*rankedRule, *budget, error) {
 	policies = slices.SortedFunc(slices.Values(policies), func(a, b hubv1.OverridePolicyObject) int {
 		return comparePolicies(RefOf(a), RefOf(b))

@@ -81,8 +81,8 @@ func validateRule(rule *hubv1.OverrideRule, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// ValidateClusters returns the errors in the cluster selection of a rule, or of a wave of a rollout. Nil selects all
-// clusters.
+// ValidateClusters returns the errors in the cluster selection of a rule, or of a wave of a rollout. If c is nil, all
+// clusters are selected, and there is no error.
 func ValidateClusters(c *hubv1.RuleClusters, path *field.Path) field.ErrorList {
 	if c == nil {
 		return nil

@@ -49,8 +49,8 @@ func nesting(raw []byte) int {
 	return deepest
 }
 
-// size returns the approximate length of v as JSON. It returns an error if v is larger than maxBytes or nested deeper
-// than maxLevels, or if JSON cannot represent it.
+// size returns the approximate length of v as JSON. It returns an error if v is larger than maxBytes, is nested deeper
+// than maxLevels, or cannot be represented in JSON.
 func size(v any, maxBytes, maxLevels int) (int, error) {
 	n := 0
 	switch v := v.(type) {

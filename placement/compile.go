@@ -27,7 +27,7 @@ type Compiled struct {
 	seen sync.Map // *findings by name of the cluster
 }
 
-// constraint is a parsed TopologySpreadConstraint. A number of 0 means that there is no bound.
+// constraint is a parsed TopologySpreadConstraint. A 0 in one of its numbers means that there is no bound.
 type constraint struct {
 	key                               string
 	minimum, maximum, perDomain, skew int
@@ -83,7 +83,7 @@ func (c *Compiled) readSpread(s *hubv1.SpreadPolicy) error {
 	return nil
 }
 
-// bound returns *n. If n is nil or *n is not positive, it returns 0, which means that there is no bound.
+// bound returns *n, or 0 if n is nil or not positive. 0 means that there is no bound.
 func bound(n *int32) int { return max(0, int(ptr.Deref(n, 0))) }
 
 // ReadsFacts reports whether decisions depend on data of clusters that changes without an action of a user: version,

@@ -51,9 +51,9 @@ type Facts struct {
 	// Served maps each kind about which the cluster has reported to the versions that the cluster serves. The list of
 	// versions is empty if the cluster does not serve the kind.
 	Served map[schema.GroupKind][]string
-	// ServedInFull is true if Served has every kind about which the cluster has reported. The cluster has then not
-	// reported yet whether it serves a kind that Served lacks. ServedInFull is false if the cluster has reported about no
-	// kind, or about so many that Served may lack some. The cluster may then serve a kind that Served lacks.
+	// ServedInFull says what it means if Served lacks a kind. If ServedInFull is true, the cluster has not reported about
+	// this kind yet. If it is false, the cluster may serve the kind: it has reported about no kind at all, or about so
+	// many that Served may lack some of them.
 	ServedInFull bool
 	// Operators are the operators on the cluster. The list is nil if the object itself belongs to an operator.
 	Operators []hubv1.OperatorFact
@@ -73,7 +73,8 @@ type Input struct {
 	Object hubv1.HubObject
 	// Clusters are the clusters of the hub, without duplicates.
 	Clusters []Cluster
-	// Held names the clusters with a Present entry in the binding. Evicting names the clusters with an Evicting entry.
+	// Held names the clusters whose entry in the binding has the state Present. Evicting names the clusters whose entry
+	// has the state Evicting.
 	Held, Evicting map[string]bool
 	// Divided is true if the replicas are divided among the clusters. If a cluster loses the object, the remaining
 	// clusters of the object take over the replicas.
@@ -81,8 +82,8 @@ type Input struct {
 	// MostAway is the maximum percentage of clusters that may be unreachable at once. If more clusters are unreachable,
 	// objects stay on these clusters. 0 means DefaultMostAway.
 	MostAway int
-	// Hold has, for each cluster that the object must not leave now, the reason. For example, a limit of the hub does not
-	// allow the eviction yet.
+	// Hold names the clusters that the object must not leave now, with the reason for each. For example, a limit of the
+	// hub does not allow the eviction yet.
 	Hold map[string]string
 	// Keep names clusters that keep the object for now, even if the placement does not choose them. They count as chosen,
 	// so that no other cluster replaces them.
@@ -110,8 +111,8 @@ type Decision struct {
 	// LeavePolicy says what happens to the copy.
 	Withdraw []Rejection
 	// Evict names the clusters that the decision replaces by other clusters. The evicted clusters keep their copies until
-	// the caller has confirmed that the copies on the other clusters are healthy. The list includes clusters that were
-	// already Evicting and are not chosen again.
+	// the caller has confirmed that the copies on the other clusters are healthy. The list includes clusters that an
+	// earlier decision evicts and that this decision does not choose again.
 	Evict []Rejection
 	// Rejected names the clusters that do not hold the object and that the decision did not choose.
 	Rejected []Rejection
@@ -125,15 +126,15 @@ type Decision struct {
 	Group string
 	// Shortfalls are the requirements of the placement's spread that the decision does not meet.
 	Shortfalls []Shortfall
-	// Kept is true if the object stays on its previous clusters because a spread constraint cannot be met.
+	// Kept is true if the object stays on its previous clusters because the placement's spread cannot be satisfied.
 	Kept bool
 	// Again is the time after which the decision may change although no input changes. It is 0 if the passing of time
 	// cannot change the decision.
 	Again time.Duration
 }
 
-// Target is a cluster that shall hold the object. Reason is Scheduled, or the reason of a filter if the cluster keeps
-// the object although this filter rejects new copies.
+// Target is a cluster that shall hold the object. Reason is Scheduled, or the reason of a filter that rejects new
+// copies on the cluster: the cluster then only keeps its copy.
 type Target struct {
 	Cluster, Reason, Message string
 	Score                    int64
@@ -167,7 +168,7 @@ func Explain(in Input) (Decision, Trace) {
 }
 
 // decide makes the decision. It records its steps in t if t is not nil. compared is the number of comparisons of
-// clusters, which tests limit.
+// clusters. Tests limit this number.
 func decide(in Input, t *Trace) (d Decision, compared int) {
 	if in.Placement == nil {
 		in.Clusters = nil
@@ -216,8 +217,8 @@ func decide(in Input, t *Trace) (d Decision, compared int) {
 	return d, compared
 }
 
-// wait records, for a cluster that holds the object, why the object must leave and why it cannot leave yet. It also
-// records the time until a toleration ends, in d.Again.
+// wait records, for a cluster that holds the object, why the object must leave and why it cannot leave yet. In d.Again
+// it records the time until the placement no longer tolerates a taint of the cluster.
 func (d *Decision) wait(in *Input, c *contender, outage cause) {
 	if c.held {
 		c.due = due(in, c.cluster)
@@ -233,13 +234,13 @@ func (d *Decision) wait(in *Input, c *contender, outage cause) {
 // contender is the state of one cluster during a decision.
 type contender struct {
 	cluster *Cluster
-	// held is true if the cluster has a Present entry. evicting is true if it has an Evicting entry: the cluster may hold
-	// a copy, but the copy does not count as a replica of the object.
+	// held is true if the cluster's entry in the binding has the state Present. evicting is true if the entry has the
+	// state Evicting: the cluster may hold a copy, but other clusters replace it.
 	held, evicting bool
 	// keep is true if the cluster keeps the object for now, even if the placement does not choose it.
 	keep bool
 	eviction
-	// unselected is true if a filter removes the object from the cluster.
+	// unselected is true if a filter removes the object from the cluster that holds it.
 	unselected bool
 	// cause is the reason why a filter or the spread has rejected the cluster. It is empty if neither has.
 	cause cause

@@ -54,8 +54,8 @@ func (c *Compiled) limitOf(t corev1.Taint) *int64 {
 }
 
 // left returns for how long a taint is still tolerated. limit is the whole time in seconds, or nil if the taint is
-// tolerated without end. passed is true if no time remains. A taint without timeAdded is tolerated without end, because
-// its start is not known.
+// tolerated without end. passed is true if this time is over. A taint without timeAdded is tolerated without end,
+// because its start is not known.
 func left(t corev1.Taint, limit *int64, now time.Time) (wait time.Duration, passed bool) {
 	if limit == nil || t.TimeAdded == nil {
 		return 0, false
@@ -76,10 +76,10 @@ func (c *Compiled) patience(cl *Cluster, now time.Time) time.Duration {
 	return least
 }
 
-// eviction says whether the object must leave a cluster that holds it, and whether it can leave.
+// eviction says whether the object must leave a cluster that holds it, and whether the object can leave now.
 type eviction struct {
-	// due is the reason why the object must leave the cluster. stays is the reason why it cannot leave yet. evict is true
-	// if the decision replaces the cluster by other clusters.
+	// due is the reason why the object must leave the cluster. stays is the reason why the object cannot leave yet. evict
+	// is true if the decision replaces the cluster by other clusters.
 	due, stays cause
 	evict      bool
 	// takenAway is true if a drain removes the object from the cluster although no other cluster can take it.
@@ -141,8 +141,8 @@ func outage(in *Input) cause {
 }
 
 // evict chooses the clusters from which the object moves to other clusters. It chooses only as many as other clusters
-// can replace, because the object must not lose any of its remaining clusters. For each other cluster that the object
-// should leave, evict records why it cannot leave.
+// can replace, so that the object is not on fewer clusters than before. For each further cluster that the object should
+// leave, evict records why it cannot leave.
 func (s *spread) evict(all []*contender) {
 	var due []*contender
 	for _, c := range all {
@@ -162,7 +162,7 @@ func (s *spread) evict(all []*contender) {
 		c.stays = cause{hubv1.ReasonNoReplacement, "no other cluster can replace it"}
 		c.evict = before.chosen[c]
 	}
-	// The other clusters are not chosen anyway, so they need no replacement.
+	// Clusters with evict == false would not be chosen anyway, so they need no replacement.
 	due = slices.DeleteFunc(due, func(c *contender) bool { return !c.evict })
 	defer func() { takeAway(due) }()
 	if s.makesUp(before, s.try(all)) {
@@ -193,15 +193,15 @@ func (s *spread) evict(all []*contender) {
 	}
 }
 
-// takeAway marks the drained clusters from which the object is removed without a replacement. The drain of these
-// clusters also evicts objects that no other cluster can take.
+// takeAway marks the drained clusters that the object leaves without a replacement, because their drain also evicts
+// objects that no other cluster can take.
 func takeAway(due []*contender) {
 	for _, c := range due {
 		c.takenAway = c.cluster.Draining && c.cluster.TakesAway && !c.evict && !c.keep
 	}
 }
 
-// result has the clusters that the spread would choose, as the method try finds out.
+// result is the result of the method try: the clusters that the spread would choose.
 type result struct {
 	chosen map[*contender]bool
 	answer int // how many of the chosen clusters may get the object now
@@ -223,9 +223,9 @@ func (s *spread) try(all []*contender) result {
 	return r
 }
 
-// makesUp reports whether enough other clusters replace the evicted clusters, and no further cluster loses the object.
-// before is the choice with the evicted clusters, and after is the choice without them. If the replicas are divided,
-// the remaining clusters can replace the evicted ones by larger shares.
+// makesUp reports whether other clusters can replace the evicted clusters, and no further cluster loses the object.
+// before is the choice before these clusters are evicted, and after is the choice without them. If the replicas are
+// divided, larger shares on the remaining clusters are enough as a replacement.
 func (s *spread) makesUp(before, after result) bool {
 	if after.breaks {
 		return false

@@ -64,7 +64,7 @@ type example struct {
 	OtherVersions []string `json:"otherVersions"`
 	// Holds names the clusters that hold the object.
 	Holds []string `json:"holds"`
-	// Evicting names the clusters with an Evicting entry, which other clusters have replaced.
+	// Evicting names the clusters that still hold the object, but that other clusters have replaced.
 	Evicting []string `json:"evicting"`
 	// Excluded maps a cluster to the rule of an override policy that excludes the object from it.
 	Excluded map[string]string `json:"excluded"`

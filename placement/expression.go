@@ -31,7 +31,8 @@ const (
 )
 
 // variables are the variables that an expression can read, with their types. said is true if users set the value. A
-// change of such a value may remove an object from a cluster. A change of any other value only prevents new copies.
+// change of such a value may remove an object from a cluster. A change of any other variable's value only prevents new
+// copies.
 var variables = map[string]struct {
 	celType *cel.Type
 	said    bool
@@ -63,7 +64,7 @@ var environment = sync.OnceValue(func() *expression.Environment {
 // condition is a compiled expression that is evaluated for one cluster.
 type condition struct {
 	*expression.Expression
-	// said is true if only users change the values that the expression reads.
+	// said is true if users set all the values that the expression reads.
 	said bool
 }
 

@@ -13,11 +13,11 @@ import (
 // filter checks whether one cluster may get the object. A cluster passes if check returns an empty reason.
 type filter struct {
 	name string
-	// unselects is true if the filter also removes an object from a cluster that holds it. If it is false, the filter only
-	// prevents new copies.
+	// unselects is true if the filter also removes the object from a cluster that holds it. If unselects is false, the
+	// filter only prevents new copies.
 	unselects bool
-	// remembered is true if the result depends only on the placement and the cluster, but not on the object. The result
-	// may then be cached.
+	// remembered is true if the result depends only on the placement and the cluster, but not on the object. Such a result
+	// is cached.
 	remembered bool
 	check      func(in *Input, c *Cluster) cause
 }
@@ -76,8 +76,8 @@ func labelsDiffer(in *Input, c *Cluster) cause {
 	return cause{}
 }
 
-// saidOtherwise rejects a cluster for which the expression is false. It checks only expressions over data that users
-// set. If the expression has no result for the cluster, foundOtherwise rejects new copies.
+// saidOtherwise rejects a cluster for which the expression is false, if the expression reads only data that users set.
+// If the expression has no result for the cluster, the filter foundOtherwise rejects new copies.
 func saidOtherwise(in *Input, c *Cluster) cause {
 	e := in.Placement.expression
 	if e == nil || !e.said {
@@ -129,8 +129,9 @@ func short(text string) string {
 }
 
 // noExecute rejects clusters with a NoExecute taint that is not tolerated. It ignores the taint that the hub sets on an
-// unreachable cluster, because such a cluster loses the object only if another cluster replaces it (see due). A taint
-// that is tolerated for a limited time prevents new copies, because these would soon have to leave.
+// unreachable cluster, because the object leaves such a cluster only if another cluster replaces it (see due). If a
+// taint is tolerated for a limited time only, noExecute rejects clusters that do not hold the object, because a new
+// copy would soon have to leave.
 func noExecute(in *Input, c *Cluster) cause {
 	for _, t := range c.Taints {
 		if t.Effect != corev1.TaintEffectNoExecute || t.Key == hubv1.UnreachableTaint {
@@ -212,9 +213,9 @@ func draining(_ *Input, c *Cluster) cause {
 	return cause{hubv1.ReasonDraining, "the cluster is being drained"}
 }
 
-// notServed rejects two kinds of clusters: clusters that have reported other kinds but not yet the object's kind, and
-// clusters that do not serve the object's kind at a suitable version. A cluster that has reported no kind at all
-// passes, because it may serve any kind.
+// notServed rejects two kinds of clusters. Some have reported about other kinds, but not about the object's kind yet.
+// Others do not serve the object's kind at a suitable version. A cluster that has reported about no kind, or about too
+// many to store them all, passes, because it may serve the kind.
 func notServed(in *Input, c *Cluster) cause {
 	kind := in.Object.GVK.GroupKind()
 	versions, known := c.Served[kind]

@@ -11,7 +11,8 @@ import (
 // anyKind stands for every kind of an API group.
 const anyKind = "*"
 
-// actsOnServer has the kinds whose objects have an effect on every API server that stores them.
+// actsOnServer has the kinds that work on every API server that stores their objects, such as RBAC roles and webhook
+// configurations.
 var actsOnServer = map[schema.GroupKind]bool{
 	{Group: "rbac.authorization.k8s.io", Kind: anyKind}:    true,
 	{Group: "admissionregistration.k8s.io", Kind: anyKind}: true,
@@ -23,7 +24,8 @@ var actsOnServer = map[schema.GroupKind]bool{
 	{Group: "storage.k8s.io", Kind: "StorageClass"}:        true,
 }
 
-// workloads has the kinds whose objects lead to pods if the cluster has nodes or a controller-manager.
+// workloads has the kinds whose objects lead to pods if the cluster has nodes or a controller-manager, such as
+// Deployments.
 var workloads = map[schema.GroupKind]bool{
 	{Group: "", Kind: "Pod"}:                   true,
 	{Group: "", Kind: "ReplicationController"}: true,
@@ -36,8 +38,8 @@ var workloads = map[schema.GroupKind]bool{
 }
 
 // HubWouldRun reports whether the hub's own cluster would act on an object of this kind. A placement may send such an
-// object only with hubExecution Allowed. hubRunsWorkloads is true if the hub has nodes or a controller-manager.
-// CustomResourceDefinitions do not count, because the hub must serve the kinds of its objects.
+// object only with hubExecution: Allowed. hubRunsWorkloads is true if the hub has nodes or a controller-manager. The
+// result is false for CustomResourceDefinitions, because the hub must serve the kinds of its objects.
 func HubWouldRun(gk schema.GroupKind, hubRunsWorkloads bool) bool {
 	if actsOnServer[gk] || actsOnServer[schema.GroupKind{Group: gk.Group, Kind: anyKind}] {
 		return true
@@ -45,8 +47,8 @@ func HubWouldRun(gk schema.GroupKind, hubRunsWorkloads bool) bool {
 	return hubRunsWorkloads && workloads[gk]
 }
 
-// orphanedByDefault has the kinds whose copies stay on the member by default. The deletion of such a copy would also
-// delete objects of other owners.
+// orphanedByDefault has the kinds whose copies by default stay on the member when the hub withdraws them. If such a
+// copy were deleted, objects of other owners would be deleted too.
 var orphanedByDefault = map[schema.GroupKind]bool{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
 	{Group: "", Kind: "Namespace"}:                                    true,

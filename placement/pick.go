@@ -3,13 +3,13 @@ package placement
 import "fmt"
 
 // pick chooses clusters of the pool for which meant returns true. It stops when numberOfClusters is reached, or when
-// the rules permit no further cluster.
+// the constraints in r permit no further cluster.
 //
 // A domain is a value of a constraint's topologyKey, such as a zone. First, pick chooses clusters in new domains until
-// each constraint has its minDomains. It prefers clusters that the earliest constraints need, and among these the best
-// by rank. After that, pick repeatedly takes the domain with the best score, and among equal scores the domain with
-// fewer chosen clusters. Within this domain, pick takes a domain of the next constraint in the same way, and finally a
-// cluster.
+// each constraint has its minDomains. It prefers clusters in new domains of the earliest constraints, and among these
+// the clusters with the best score. After that, pick repeatedly takes the domain whose best cluster has the best score,
+// and among equal scores the domain with fewer chosen clusters. Within this domain, pick takes a domain of the next
+// constraint in the same way, and finally a cluster.
 func (a *attempt) pick(meant func(*contender) bool, r rules) {
 	if !a.room() {
 		return
@@ -38,8 +38,8 @@ func (a *attempt) pick(meant func(*contender) bool, r rules) {
 
 func (a *attempt) room() bool { return a.number == 0 || a.chosen < a.number }
 
-// spare reports whether numberOfClusters allows another cluster, if one cluster is reserved for each domain that a
-// constraint still needs.
+// spare reports whether another cluster may be chosen. numberOfClusters must leave room for one cluster in each domain
+// that a constraint still needs.
 func (a *attempt) spare() bool {
 	for _, d := range a.domains {
 		if lacking := min(d.minimum, len(d.count)) - d.used; a.number > 0 && !d.anyway && a.number-a.chosen <= lacking {
@@ -78,8 +78,8 @@ type node struct {
 	// best is the best candidate by rank of all leaves below the node, or of the node itself if it is a leaf. It is nil if
 	// there are no candidates.
 	best *contender
-	// barren is the last turn in which no candidate below the node could be chosen. In one turn, pick chooses one cluster.
-	// It does not search such a node again in the same turn.
+	// barren is the last turn in which no candidate below the node could be chosen. In one turn, pick chooses one cluster,
+	// and does not search such a node a second time.
 	barren int
 }
 
@@ -108,8 +108,8 @@ func (t *tree) insert(c *contender) {
 	n.pool = append(n.pool, c)
 }
 
-// opening returns the leaf whose best candidate would be the first chosen cluster of a domain that a constraint still
-// needs. It is nil if there is no such candidate.
+// opening returns the leaf whose best candidate opens a new domain that a constraint still needs: no cluster of this
+// domain is chosen yet. It is nil if there is no such candidate.
 func (t *tree) opening() *node {
 	var found *node
 	for _, leaf := range t.leaves {
@@ -124,8 +124,7 @@ func (t *tree) opening() *node {
 	return found
 }
 
-// helps reports whether the constraint needs more domains, and a cluster in this domain would be the first chosen
-// cluster of the domain.
+// helps reports whether the constraint still needs more domains, and no cluster of this domain is chosen yet.
 func (d *domains) helps(domain string) bool { return d.used < d.minimum && d.count[domain] == 0 }
 
 func (t *tree) opens(c *contender) bool {

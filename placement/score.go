@@ -18,7 +18,7 @@ type Part struct {
 	Note string
 }
 
-// scoring has the preferences and the weights of the built-in scores of a placement.
+// scoring has the preferences of a placement, and the weights of its built-in scores.
 type scoring struct {
 	preferences []preference
 	// capacity and objects are the weights of the built-in scores AvailableCapacity and FewestObjects. 0 means that the
@@ -26,7 +26,7 @@ type scoring struct {
 	capacity, objects int64
 }
 
-// preference is a preference of a placement. It adds its weight to the score of each cluster that it selects.
+// preference is a parsed preference of a placement. It adds its weight to the score of each cluster that it selects.
 type preference struct {
 	weight       int64
 	requirements []requirement
@@ -67,10 +67,11 @@ func (s *scoring) readsFacts() bool {
 	return s.capacity != 0 || slices.ContainsFunc(s.preferences, func(p preference) bool { return p.expression.readsFacts() })
 }
 
-// untoleratedScore is added for each PreferNoSchedule taint that the placement does not tolerate.
+// untoleratedScore is added to a cluster's score for each PreferNoSchedule taint that the placement does not tolerate.
 const untoleratedScore = -100
 
 // findings are the results for one cluster that depend only on the placement and the cluster, but not on the object.
+// They can be cached.
 type findings struct {
 	revision string
 	causes   []cause  // results of filters; zero for filters that are not cached
@@ -162,8 +163,8 @@ func (c *Compiled) builtIn(all []*contender) {
 		objects = max(objects, float64(d.cluster.Objects))
 	}
 	for _, d := range all {
-		// Decisions share the parts of cached findings. The limited capacity makes append copy the slice, so that append does
-		// not write into the shared array.
+		// Decisions share the parts of cached findings. The limited capacity of the slice makes append copy it, so that
+		// append does not write into the shared array.
 		d.parts = d.parts[:len(d.parts):len(d.parts)]
 		if c.capacity != 0 {
 			share := (shareOf(d.cluster.allocatable(corev1.ResourceCPU), cpu) + shareOf(d.cluster.allocatable(corev1.ResourceMemory), memory)) / 2
@@ -175,8 +176,8 @@ func (c *Compiled) builtIn(all []*contender) {
 	}
 }
 
-// builtInPart returns the contribution of a built-in score. share is a number from 0 to 1. It is rounded down to
-// tenths, so that small changes move no object.
+// builtInPart returns the contribution of a built-in score. share says how well the cluster compares with the best
+// cluster, from 0 to 1. It is rounded down to tenths, so that small changes move no object.
 func builtInPart(name hubv1.ScoreName, weight int64, share float64) Part {
 	const steps = 10
 	return Part{Name: string(name), Score: weight * int64(share*steps+1e-9) / steps}

@@ -9,7 +9,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// spread chooses among the clusters that the filters have left.
+// spread chooses among the clusters that passed the filters, or hold the object already.
 type spread struct {
 	*Compiled
 	divided  bool
@@ -83,9 +83,9 @@ func (s *spread) group(selected []*contender) int {
 		return -1
 	}
 	if holding := s.holding(selected); holding >= 0 && !s.rebalance {
-		// The object leaves its affinity group only if the group has too few selected clusters, even if all of them passed
-		// the filters. An outage therefore does not move the object to another group, unless failover evicts the object from
-		// a cluster.
+		// The object leaves its affinity group only if the group would have too few clusters even if all selected clusters
+		// could be chosen. An outage therefore does not move the object to another group, unless failover evicts the object
+		// from a cluster.
 		would := func(*contender) bool { return true }
 		if slices.ContainsFunc(selected, func(c *contender) bool { return c.evict }) {
 			would = eligible
@@ -136,8 +136,8 @@ func (s *spread) holding(selected []*contender) int {
 	return best
 }
 
-// members returns the clusters of the affinity group for which the function which returns true. If group is negative,
-// it considers all clusters. It leaves out clusters with keep, because these are chosen in any case.
+// members returns the clusters of the affinity group for which the given function returns true. If group is negative,
+// members considers all clusters. It leaves out clusters with keep, because these are chosen in any case.
 func (s *spread) members(group int, all []*contender, which func(*contender) bool) []*contender {
 	var out []*contender
 	for _, c := range all {
@@ -215,7 +215,7 @@ func (s *spread) attempt(pool []*contender, kept ...*contender) *attempt {
 		a.pick(held, rules{})
 		a.keep(kept)
 	case !s.rebalance:
-		// Clusters that hold the object are chosen first. None of them loses the object only because the domains have unequal
+		// Clusters that hold the object are chosen first. No cluster loses the object only because the domains have unequal
 		// numbers of clusters.
 		a.pick(held, rules{spare: true})
 	case s.number == 0 || holding <= s.number:
@@ -252,7 +252,8 @@ func (a *attempt) keep(kept []*contender) {
 
 // rules says which constraints apply in one call of pick.
 type rules struct {
-	// skew is true if the maxSkew of constraints applies. wishes is true if constraints that are only preferred apply too.
+	// skew is true if the maxSkew of constraints applies. wishes is true if constraints apply that are not required but
+	// only preferred.
 	skew, wishes bool
 	// spare is true if pick must leave room for the domains that still need a cluster.
 	spare bool
@@ -283,8 +284,8 @@ func (d *domains) add(domain string) {
 	}
 }
 
-// least returns the lowest number of chosen clusters in a domain. Domains without a cluster count only if maxDomains
-// allows another domain.
+// least returns the lowest number of chosen clusters in any domain. Domains without a chosen cluster count only if
+// maxDomains allows another domain.
 func (d *domains) least() int {
 	if d.used < len(d.count) && (d.maximum == 0 || d.used < d.maximum) {
 		return 0
@@ -353,12 +354,13 @@ func (a *attempt) satisfied() bool {
 	return a.chosen > 0 && !slices.ContainsFunc(a.shortfalls(), func(s Shortfall) bool { return s.Serious })
 }
 
-// breaks reports whether the chosen clusters are in fewer domains than the minDomains of a required constraint.
+// breaks reports whether a required constraint has too few domains: the chosen clusters are in fewer domains than its
+// minDomains.
 func (a *attempt) breaks() bool {
 	return slices.ContainsFunc(a.domains, func(d *domains) bool { return d.used < d.minimum && !d.anyway })
 }
 
-// cause returns why the attempt did not choose a cluster.
+// cause returns the reason why the attempt did not choose a cluster.
 func (a *attempt) cause(c *contender) cause {
 	if a.number > 0 && a.chosen >= a.number {
 		return cause{hubv1.ReasonNotChosen, fmt.Sprintf("numberOfClusters is %d, and other clusters come first", a.number)}

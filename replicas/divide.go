@@ -19,11 +19,11 @@ type Input struct {
 	By       hubv1.DivideBy
 	Total    int64
 	Clusters []Cluster
-	// Unsettled is true if only the capacities of clusters have changed since the last division, perhaps for a short time.
+	// Unsettled is true if only the capacities of clusters have changed since the last division, and may soon change back.
 	// The current shares then stay, if they add up to the total and respect Min and Max.
 	Unsettled bool
-	// Only the planner of KubeFed reads Key and Rebalance. Key determines the order of clusters that are otherwise equal.
-	// If Rebalance is true, the planner ignores the current shares.
+	// Only the planner of KubeFed uses Key and Rebalance. If clusters are otherwise equal, Key determines their order. If
+	// Rebalance is true, the planner ignores the current shares.
 	Key       string
 	Rebalance bool
 }
@@ -91,8 +91,8 @@ func Divide(in Input) (Division, error) {
 	return out, nil
 }
 
-// ways has, for each way of dividing, the function that sets the share of every slot. A slot is a cluster without a
-// fixed share.
+// ways has the function for each way of dividing. The function sets the share of every slot. A slot is a cluster
+// without a fixed share.
 var ways = map[hubv1.DivideBy]func(open []slot, total int64, in Input) error{
 	hubv1.DivideByWeight:   own(spread),
 	hubv1.DivideByCapacity: own(spread),
@@ -100,8 +100,8 @@ var ways = map[hubv1.DivideBy]func(open []slot, total int64, in Input) error{
 	hubv1.DivideByKubeFed:  kubefed,
 }
 
-// own adapts a function that needs only the slots and the total, and returns no error, to the type of the functions in
-// ways.
+// own converts a function that needs only the slots and the total, and returns no error, to the type of the functions
+// in ways.
 func own(by func(open []slot, total int64)) func([]slot, int64, Input) error {
 	return func(open []slot, total int64, _ Input) error {
 		by(open, total)
@@ -109,8 +109,8 @@ func own(by func(open []slot, total int64)) func([]slot, int64, Input) error {
 	}
 }
 
-// slot is a cluster in a division whose numbers are valid: 0 <= lo <= hi, and no number is above Unlimited. lo and hi
-// are the limits of its share.
+// slot is a cluster without a fixed share, with corrected numbers: no number is below 0 or above Unlimited, and lo <=
+// hi. lo and hi are the limits of its share.
 type slot struct {
 	name         string
 	weight       int64
@@ -139,8 +139,8 @@ func slotOf(c Cluster, by hubv1.DivideBy) slot {
 
 func clamp(n int64) int64 { return max(0, min(n, Unlimited)) }
 
-// stays reports whether the current shares of the clusters add up to the total and respect the limits Min and Max of
-// each cluster. A cluster without a current share counts as 0.
+// stays reports whether the current shares add up to the total and respect the limits Min and Max of each cluster. If a
+// cluster has no current share, its share counts as 0.
 func stays(open []slot, total int64) bool {
 	for _, s := range open {
 		if s.held < s.least || s.held > s.most {

@@ -95,9 +95,9 @@ func Locate(kind schema.GroupKind, spec *hubv1.PlacementSpec, template *unstruct
 	return f, nil
 }
 
-// knownPath returns the path of the replicas for kinds that need no path in the policy. For a Job this is
-// /spec/completions, from which the parallelism of each cluster follows. A Job without completions is a work queue,
-// which ends when its pods find no more work. For such a Job, the path is /spec/parallelism.
+// knownPath returns the path of the replicas for kinds whose path the policy need not name. For a Job it is
+// /spec/completions, and the parallelism of each cluster is computed from its completions. A Job without completions
+// ends when its pods find no more work. For such a Job, the path is /spec/parallelism.
 func knownPath(kind schema.GroupKind, template *unstructured.Unstructured) string {
 	if kind != job {
 		return replicasPath

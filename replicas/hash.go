@@ -14,9 +14,10 @@ import (
 // termsHashLength is the length of the hash in hexadecimal digits.
 const termsHashLength = 16
 
-// TermsHash returns a short hash of the policy's settings and of the requests of one replica. A decision compares the
-// hash with the recorded one, and so finds out whether only capacities have changed. The hash is computed from JSON. A
-// field that a later version of the API adds does not change the hash while it is unset.
+// TermsHash returns a short hash of the policy's settings and of the requests of one replica. A decision compares it
+// with the hash in the binding. If both are equal, only capacities can have changed since the last division. The hash
+// is computed from JSON. A field that a later version of the API adds does not change the hash while the field is not
+// set.
 func TermsHash(way hubv1.DividePolicy, requests corev1.ResourceList) (string, error) {
 	raw, err := json.Marshal(struct {
 		Way      hubv1.DividePolicy  `json:"way"`

@@ -7,9 +7,9 @@ import (
 	"sigs.k8s.io/kubefed/pkg/controller/util/planner"
 )
 
-// manyReplicas is a number of replicas. If the total is larger, the current shares become minimums for the planner of
-// KubeFed (see hold). Without minimums, the planner may need one round for each current replica: 10,000 rounds over 100
-// clusters take some 70 ms.
+// manyReplicas limits the work of the planner of KubeFed. If the total is larger, the current shares become minimums
+// for the planner (see hold). Without minimums, the planner may need one round for each current replica: 10,000 rounds
+// over 100 clusters take some 70 ms.
 const manyReplicas = 10_000
 
 // kubefed divides the replicas with the planner of KubeFed. The planner gives wrong results for some inputs, so this
@@ -43,9 +43,9 @@ func kubefed(open []slot, total int64, in Input) error {
 	return nil
 }
 
-// hold makes each current share the minimum of its cluster, if the total is larger than the sum of the current shares.
-// The planner of KubeFed then divides only the remaining replicas, by weight. Without minimums, the planner would move
-// a few replicas in each of many rounds.
+// hold makes the current share of each cluster its minimum, if the total is larger than the sum of the current shares.
+// The planner of KubeFed then divides only the other replicas, by weight. Without minimums, the planner would need many
+// rounds, and would move a few replicas in each.
 func hold(open []slot, total int64) {
 	kept := func(s slot) int64 { return max(s.lo, min(s.held, s.hi)) }
 	for _, s := range open {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// pack fills one cluster (slot) after the other. Each cluster keeps its current replicas, up to its maximum. Clusters
-// with the most current replicas get further replicas first, and among equal clusters the one with the highest maximum.
-// If there are too many replicas, clusters with the fewest current replicas lose them first. If the total is below the
-// sum of the minimums, each cluster gets at most its minimum.
+// pack fills one cluster (slot) after the other. Each cluster keeps its current replicas, up to its maximum. Further
+// replicas first go to the clusters with the most current replicas. Among clusters with equally many, they first go to
+// the one with the highest maximum. If there are too many replicas, the clusters with the fewest current replicas lose
+// them first. If the total is below the sum of the minimums, each cluster gets at most its minimum.
 func pack(open []slot, total int64) {
 	least := int64(0)
 	for _, s := range open {

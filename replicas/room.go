@@ -70,8 +70,8 @@ func orLimits(r corev1.ResourceRequirements) corev1.ResourceList {
 }
 
 // Room returns how many replicas fit on a cluster. allocatable has the allocatable resources of its nodes, and requests
-// has those of one replica. The result is 0 if the cluster does not report a requested resource. The resource pods may
-// be missing, because some types of nodes do not report it.
+// has those of one replica. The result is 0 if the cluster does not report a requested resource. Only the resource pods
+// is ignored in this case, because some types of nodes do not report it.
 func Room(allocatable, requests corev1.ResourceList) int64 {
 	room := int64(Unlimited)
 	for name, want := range requests {

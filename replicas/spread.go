@@ -39,9 +39,9 @@ func spread(open []slot, total int64) {
 	copy(open[len(heavy):], light)
 }
 
-// fill divides a total that lies between the sum of the lower limits and the sum of the upper limits of the slots.
-// Every slot whose limits differ must have a weight. The exact share of a slot is level * weight, within its limits.
-// fill finds the level at which the shares add up to the total.
+// fill gives each slot the share level * weight, but no less than its lower limit and no more than its upper limit. It
+// finds the level at which the shares add up to the total. The total must lie between the sum of the lower limits and
+// the sum of the upper limits. Every slot whose limits differ must have a weight.
 func fill(open []slot, total int64) {
 	level, per := levelOf(open, total) // the level is the fraction level/per
 	left := total
@@ -61,8 +61,8 @@ func fill(open []slot, total int64) {
 	roundUp(open, left)
 }
 
-// roundUp gives one more replica to some slots, until it has given the number left of replicas. Slots that would
-// otherwise lose a current replica come first, and then slots with the largest remainders.
+// roundUp gives one more replica to slots whose exact share is not a whole number, until left replicas are given. Slots
+// that would otherwise lose a current replica come first, and then slots with the largest remainders.
 func roundUp(open []slot, left int64) {
 	var due []*slot
 	for i := range open {
@@ -78,7 +78,7 @@ func roundUp(open []slot, left int64) {
 	}
 }
 
-// first is a comparison for sorting: true comes before false.
+// first compares two values for sorting: true comes before false.
 func first(a, b bool) int {
 	switch {
 	case a == b:

@@ -13,9 +13,9 @@ type Value struct {
 	Number int64
 }
 
-// Values returns the numbers for the manifest of one cluster, from the binding. decided is false if the replicas are
-// divided, but the binding has no share for the cluster yet. The object must then not be sent to the cluster, because
-// the number in the hub object is the total of all clusters.
+// Values returns the numbers that replace numbers of the hub object in the manifest for one cluster. It takes them from
+// the binding. decided is false if the replicas are divided, but the binding has no share for the cluster yet. The
+// object must then not be sent to the cluster, because the number in the hub object is the total of all clusters.
 //
 // If the completions of a Job are divided, its parallelism is divided in the same ratio, so that all clusters end at
 // about the same time. Every cluster with completions gets a parallelism of at least 1. If the parallelism in the hub

@@ -28,8 +28,8 @@
 //
 // A wave does not wait for suspended and cordoned clusters (Target.Kept), which keep their revision. It also does not
 // wait for clusters that a user skips. If the policy says unreachable: Skip, no wave waits for unreachable clusters. A
-// wave waits for an evicted cluster only if the cluster has begun to change. A change may make a cluster unreachable,
-// so that its objects fail over. The wave then still waits for this cluster.
+// wave waits for an evicted cluster only if the cluster has begun to change: the change itself may have made the
+// cluster unreachable, so that its objects fail over.
 //
 // Step does no I/O and reads no clock. Equal inputs give equal results, whatever the order of the targets. If nothing
 // has changed since the last call, the result equals the stored state.

@@ -94,7 +94,7 @@ func (f *fleet) join(wave int) {
 	f.clusters = append(f.clusters, &cluster{name: fmt.Sprintf("c%02d", f.joined), wave: wave})
 }
 
-// input returns the input of Step for an object. Clusters that have joined get their entry here.
+// input returns the input of Step for an object. It adds to o.targets the clusters that have joined.
 func (f *fleet) input(o *object) Input {
 	verbs, errs := ParseVerbs(f.verbs)
 	if len(errs) > 0 {
@@ -136,8 +136,8 @@ func (f *fleet) store(o *object, r Result) {
 	}
 }
 
-// report makes a cluster apply the revision in its entry. The cluster first reports that it is progressing, and finally
-// the result.
+// report makes a cluster apply the revision that its target holds. The cluster first reports that the copy is
+// progressing, and finally the result.
 func (f *fleet) report(o *object, c *cluster) {
 	t := o.targets[c.name]
 	if t == nil || t.Holds == 0 || c.away || t.Row.HeldByMember {

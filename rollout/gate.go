@@ -8,14 +8,16 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// gate is the healthGate of a rollout policy, with defaults. It says when the copy on a cluster counts as healthy.
+// gate is the healthGate of a rollout policy, with defaults. It says when a cluster has passed the change, or has
+// failed.
 type gate struct {
 	timeout, observed time.Duration
 	skipAway          bool
 }
 
-// doubt is the minimum wait before Step uses a reported state that is older than the decision to change the cluster.
-// Such a state may belong to another revision. The wait begins with the decision.
+// doubt is the minimum wait before Step uses a state that a cluster reported before the decision to change it. Such a
+// state may belong to another revision. The wait begins with the decision, so that the cluster has time to report a
+// newer state.
 const doubt = time.Minute
 
 func newGate(p *hubv1.RolloutPolicy) gate {
@@ -35,30 +37,31 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// counts reports whether the wave of a cluster waits for this cluster. It is false for skipped clusters, and for
-// clusters that keep their revision. A rollback never waits for a cluster that does not answer.
+// counts reports whether the wave of a cluster waits for this cluster. The result is false for skipped clusters, and
+// for clusters that keep their revision. In a rollback, it is also false for clusters that do not answer. Otherwise a
+// wave waits for them, unless the policy says unreachable: Skip.
 func (s *step) counts(t *target) bool {
 	away := t.Row.Away && (s.gate.skipAway || s.rollingBack())
 	evicting := t.Evicting && (s.rollingBack() || !s.began(t))
 	return !t.Kept && !evicting && !away && !s.covers(s.in.Verbs.Skipped(t.Cluster))
 }
 
-// covers reports whether a user's request applies to the change in progress. verb is the time of the request. The
-// request does not apply if the change began later.
+// covers reports whether a user's request applies to the change in progress. verb is the time of the request, or zero
+// if there is none. The request does not apply if the change began later.
 func (s *step) covers(verb time.Time) bool {
 	return !verb.IsZero() && !verb.Before(s.rollout.Began.Time)
 }
 
-// healthy reports whether the cluster holds the desired revision, which is the revision that the change brings, and the
-// last report says that its copy is healthy.
+// healthy reports whether the cluster has the revision that it shall get, and the cluster's last report says that its
+// copy of this revision is healthy.
 func (s *step) healthy(t *target) bool {
 	row := &t.Row
 	return t.Holds == s.rollout.Revision && row.Revision == s.rollout.Revision &&
 		row.Applied && row.Health == hubv1.HealthHealthy && !row.PassingSince.IsZero() && !row.Away
 }
 
-// passing returns the time since which the cluster meets the healthGate with the desired revision. ok is false if the
-// cluster does not meet the healthGate.
+// passing returns the time since which the cluster passes the healthGate with the revision that it shall get. ok is
+// false if the cluster does not pass the healthGate yet.
 func (s *step) passing(t *target) (since time.Time, ok bool) {
 	if !s.healthy(t) {
 		return time.Time{}, false
@@ -72,9 +75,9 @@ func (s *step) passing(t *target) (since time.Time, ok bool) {
 	return since, s.reached(since.Add(s.wait(wait, passing, t.Since)))
 }
 
-// wait returns how long a reported state must last before Step uses it. report is the time of the state, and order is
-// the time of the decision to change the cluster. The result is usual, or more if the state is not newer than this
-// decision.
+// wait returns how long a reported state must last before Step uses it. report is the time at which the state began,
+// and order is the time of the decision to change the cluster. The result is usual if the state is newer than the
+// decision. Otherwise it is longer, because the state may belong to another revision.
 func (s *step) wait(usual time.Duration, report, order time.Time) time.Duration {
 	switch report.Compare(order) {
 	case -1:
@@ -85,8 +88,8 @@ func (s *step) wait(usual time.Duration, report, order time.Time) time.Duration 
 	return usual
 }
 
-// failing reports whether the cluster has failed with the desired revision: its copy is refused or degraded, or did not
-// become healthy in time.
+// failing reports whether the cluster has failed with the revision that it shall get. It has failed if its copy is
+// refused or degraded, or did not become healthy in time.
 func (s *step) failing(t *target) bool {
 	row := &t.Row
 	if t.Holds != s.rollout.Revision || row.HeldByMember || s.healthy(t) {
@@ -105,16 +108,16 @@ func (s *step) failing(t *target) bool {
 	return s.reached(s.deadline(start, row.Changed))
 }
 
-// broken reports whether the cluster reports that it refuses the desired revision, or that its copy is degraded with
-// this revision.
+// broken reports whether the cluster says that it refuses the revision that it shall get, or that its copy of this
+// revision is degraded.
 func (s *step) broken(t *target) bool {
 	row := &t.Row
 	return row.Revision == s.rollout.Revision && !row.Away && (row.Refused || row.Health == hubv1.HealthDegraded)
 }
 
-// deadline returns the time at which a cluster has failed if it is not healthy. start is the time at which the cluster
-// began to change, and changed is the time of its last change of state. If changed is later than the first deadline,
-// the cluster was healthy until then, and gets a new deadline.
+// deadline returns the time at which a cluster counts as failed if it is not healthy by then. start is the time at
+// which the cluster began to change, and changed is the time of its last change of state. If changed is later than the
+// first deadline, the cluster was healthy until changed. It then gets a new deadline.
 func (s *step) deadline(start, changed time.Time) time.Time {
 	due := start.Add(s.gate.timeout)
 	if changed.After(due) {
@@ -123,13 +126,14 @@ func (s *step) deadline(start, changed time.Time) time.Time {
 	return due
 }
 
-// began reports whether the cluster got the desired revision during the change in progress.
+// began reports whether the cluster got its present revision, which is the one that it shall have, during the change in
+// progress.
 func (s *step) began(t *target) bool {
 	return t.Holds == s.rollout.Revision && !t.Since.Before(s.rollout.Began.Time)
 }
 
-// changing reports whether the cluster has got the desired revision and has neither passed the healthGate nor failed.
-// It is false for a cluster for which the wave does not wait.
+// changing reports whether the cluster has got the revision that it shall get, and has neither passed the healthGate
+// nor failed yet. It is false for a cluster for which no wave waits.
 func (s *step) changing(t *target) bool {
 	if t.Holds != s.rollout.Revision || !s.counts(t) || s.rollingBack() && !s.began(t) {
 		return false
@@ -138,7 +142,7 @@ func (s *step) changing(t *target) bool {
 	return !passed && !s.failing(t)
 }
 
-// moving reports whether at least one cluster of this object is changing (see changing).
+// moving reports whether at least one cluster still changes to the object's new revision (see changing).
 func (s *step) moving() bool {
 	if s.at == len(s.waves) {
 		return false
@@ -152,9 +156,9 @@ func (s *step) moving() bool {
 	return moving
 }
 
-// failures returns the clusters because of which the change stops, or nil. They are the failed clusters of the first
-// wave with more failures than maxFailures allows. If there is no such wave, but the change has failed before, clusters
-// that are not healthy yet also stop the change.
+// failures returns the clusters because of which the change stops, or nil if it need not stop. They are the failed
+// clusters of the first wave with more failures than maxFailures allows. A change that has failed before also stops if
+// too many clusters of a wave are failed or not healthy yet.
 func (s *step) failures() []*target {
 	waves := s.at + 1
 	if s.rollingBack() {
@@ -178,8 +182,8 @@ func (s *step) failures() []*target {
 	return failed
 }
 
-// unwell returns two lists of clusters of the wave with index w: clusters that have failed with the desired revision,
-// and clusters that do not meet the healthGate yet.
+// unwell returns two lists of clusters of the wave with index w. failed are the clusters that have failed with the
+// revision that they shall get. open are the clusters that have this revision but have not passed the healthGate yet.
 func (s *step) unwell(w int) (failed, open []*target) {
 	for t := range s.counted(w) {
 		switch _, passed := s.passing(t); {
@@ -193,7 +197,8 @@ func (s *step) unwell(w int) (failed, open []*target) {
 	return failed, open
 }
 
-// verdict is the state of a wave: its clusters still change, it must stay healthy for soakSeconds, or it has passed.
+// verdict is the state of a wave. Its clusters still change (waveChanges), it must stay healthy for soakSeconds
+// (waveSoaks), or it has passed (wavePassed).
 type verdict int
 
 const (

@@ -28,9 +28,9 @@ func join(parts ...string) string {
 	return cut(strings.Join(set, "; "), mostMessage)
 }
 
-// origin returns a text about the template of the revision that the clusters get. It is empty if they get the template
-// of the hub object. If only policies change after a rollback or an undo, the clusters get the template of an earlier
-// revision.
+// origin returns a text that explains why the clusters get an earlier template than that of the hub object. This is the
+// case if only policies have changed since a rollback or an undo. The text is empty if the clusters get the template of
+// the hub object.
 func (s *step) origin() string {
 	r := &s.rollout
 	desired := s.revision(r.Revision)
@@ -65,7 +65,7 @@ func skipping(t *target) string {
 	return fmt.Sprintf("to leave the cluster out, use hansectl rollout skip PLACEMENT %s", t.Cluster)
 }
 
-// desertion returns the message for a failed change whose current wave has no cluster left that could show that the
+// desertion returns the message for a failed change whose current wave has no cluster left that could show whether the
 // revision works.
 func (s *step) desertion() string {
 	skip := ""
@@ -93,8 +93,9 @@ func (s *step) report(t *target) string {
 	return cut(strings.Join(parts, ": "), mostReport)
 }
 
-// remarks returns a text about the current wave. It names a cluster on which an admin has paused the copy, and a
-// cluster that has failed although the wave goes on. It is empty if there are no such clusters.
+// remarks returns a text about two kinds of clusters of the current wave. On some, an admin has paused the copy. Others
+// have failed, although the wave goes on. The text names the first cluster of each kind, and is empty if there are
+// none.
 func (s *step) remarks() string {
 	left := ""
 	for t := range s.counted(s.at) {
@@ -105,9 +106,9 @@ func (s *step) remarks() string {
 	return join(s.pausedByMember(s.at, s.at), left)
 }
 
-// pausedByMember returns a text about a cluster whose admin has paused the copy for longer than the timeout of the
-// healthGate. It considers the waves whose index is at least from and at most to, and names the first such cluster. It
-// is empty if there is none.
+// pausedByMember returns a text that names a cluster whose admin has paused the copy for longer than the timeout of the
+// healthGate. It looks at the waves from index from to index to, both included. The text is empty if there is no such
+// cluster.
 func (s *step) pausedByMember(from, to int) string {
 	for _, t := range s.targets {
 		if t.Wave < from || t.Wave > to || !t.Row.HeldByMember || t.Holds != s.rollout.Revision || s.healthy(t) || !s.counts(t) {

@@ -14,30 +14,30 @@ import (
 type Progress struct {
 	// Object names the object, as "kind namespace/name".
 	Object string
-	// Began is the time at which the last change of the object began.
+	// Began is the time at which the object's last change began.
 	Began time.Time
 	// Passed is the number of waves that this change has passed.
 	Passed int
-	// Moving is true if a cluster has got the new revision and has neither passed the healthGate nor failed.
+	// Moving is true if a cluster has got the new revision, and has neither passed the healthGate nor failed yet.
 	Moving bool
 	// Done is true if no change is in progress.
 	Done bool
-	// Failed is true if the change has failed, even if the change was rolled back since then.
+	// Failed is true if the object's last change has failed, even if it was rolled back since then.
 	Failed bool
-	// Revision is the revision that has failed, or the revision that the clusters get.
+	// Revision is the failed revision if Failed is true. Otherwise it is the revision that the clusters get.
 	Revision int64
 	// Since is the time at which the current state began. For a failed change, it is the time of the failure.
 	Since time.Time
 }
 
-// Peers has the progress of all objects of a placement except the object that is decided. The zero value has no
+// Peers has the progress of all objects of a placement, except the object that Step decides on. The zero value has no
 // objects.
 type Peers struct {
 	all    *progresses
 	object string
 }
 
-// progresses has the progress of all objects of a placement. The Peers of all these objects share it.
+// progresses has the progress of all objects of a placement. The Peers of these objects share one progresses.
 type progresses struct {
 	open   []Progress // objects that are not Done, sorted by Began
 	least  []lowest   // least[i] is the lowest number in open[:i+1]
@@ -45,8 +45,8 @@ type progresses struct {
 	failed []Progress // the first two failed objects, because Peers excludes one object
 }
 
-// lowest has the object that has passed the fewest waves, with this number. other is the lowest number among the
-// remaining objects.
+// lowest has the name of the object that has passed the fewest waves, and this number of waves (passed). other is the
+// fewest number of waves that any other object has passed.
 type lowest struct {
 	object        string
 	passed, other int
@@ -55,8 +55,8 @@ type lowest struct {
 // many is a number that is larger than the number of waves of any policy.
 const many = 1 << 30
 
-// NewPeers returns the progress of all objects of a placement. The method Without leaves out the object that is
-// decided.
+// NewPeers returns Peers with the progress of all objects of a placement. Callers then use the method Without to leave
+// out the object that Step decides on.
 func NewPeers(all []Progress) Peers {
 	p := &progresses{moving: map[string]bool{}}
 	for _, one := range all {
@@ -88,8 +88,9 @@ func NewPeers(all []Progress) Peers {
 // Without returns the peers without the given object. The results share the progress of the objects.
 func (p Peers) Without(object string) Peers { return Peers{all: p.all, object: object} }
 
-// LeastPassed returns the lowest number of passed waves among the peers whose change is in progress and began at or
-// before the time until. It returns most if there is no such peer, or if the number is larger.
+// LeastPassed returns the lowest number of waves that any peer has passed. It looks only at peers whose change is in
+// progress and began at or before the time until. The result is most if there is no such peer, or if the number is
+// larger than most.
 func (p Peers) LeastPassed(until time.Time, most int) int {
 	if p.all == nil {
 		return most
@@ -105,7 +106,7 @@ func (p Peers) LeastPassed(until time.Time, most int) int {
 	return min(low.passed, most)
 }
 
-// Moving returns the number of peers that have a changing cluster (see Progress.Moving).
+// Moving returns the number of peers for which Progress.Moving is true.
 func (p Peers) Moving() int {
 	if p.all == nil {
 		return 0
@@ -117,7 +118,7 @@ func (p Peers) Moving() int {
 	return n
 }
 
-// Failed returns the peer that failed first. failed is false if no peer has failed.
+// Failed returns the progress of the peer whose change failed first. failed is false if no peer has failed.
 func (p Peers) Failed() (first Progress, failed bool) {
 	if p.all == nil {
 		return Progress{}, false

@@ -82,7 +82,7 @@ func (v view) rollingBack() bool {
 	return v.r.Rollout.Failed != 0 && v.r.Rollout.Failed != v.r.Rollout.Revision
 }
 
-// baseline reports whether the first revision of the object had not passed before the step.
+// baseline reports whether, before the step, the first revision of the object had still to pass.
 func (v view) baseline() bool {
 	b := v.in.Before
 	return b == nil || b.Wave == "" && b.Phase == hubv1.RolloutProgressing
@@ -226,7 +226,7 @@ func checkWaves(t *rapid.T, v view) {
 }
 
 // checkHeld checks that no cluster begins to change while a pause, a missing approval or a closed window forbids this.
-// Clusters for which no wave waits do not count.
+// It ignores clusters that do not count for their wave, such as skipped ones.
 func checkHeld(t *rapid.T, v view) {
 	for _, target := range v.in.Targets {
 		if !slices.Contains(v.r.Moved, target.Cluster) || !v.counts(target) {

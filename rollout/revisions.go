@@ -27,15 +27,15 @@ func (s *step) revision(number int64) *hubv1.ObjectRevision {
 	return &s.revisions[i]
 }
 
-// proven reports whether the desired revision, which the change brings, passed on all clusters before.
+// proven reports whether the revision that the clusters shall get has passed on all clusters before.
 func (s *step) proven() bool {
 	r := s.revision(s.rollout.Revision)
 	return r != nil && r.Passed
 }
 
-// identify finds or adds the revision for the current state of the hub object. A new revision starts a change at the
-// first wave. After a rollback or an undo, the clusters may get another template than that of the hub object (see
-// policyChange).
+// identify finds the stored revision that has the current state of the hub object, or adds a revision. An added
+// revision starts a change at the first wave. After a rollback or an undo, the clusters may get another template than
+// that of the hub object (see policyChange).
 func (s *step) identify() {
 	r, live := &s.rollout, s.in.Live
 	if newest := s.revision(r.Newest); s.in.Before != nil && newest != nil && same(newest, &live) {
@@ -63,7 +63,7 @@ func (s *step) identify() {
 	s.start(change)
 }
 
-// supersede records that another change has begun before the current change was complete. by is the number of the other
+// supersede records that the current change was not complete when another change began. by is the number of the other
 // change's revision.
 func (s *step) supersede(by int64) {
 	r := &s.rollout
@@ -72,9 +72,9 @@ func (s *step) supersede(by int64) {
 	}
 }
 
-// policyChange returns the revision for the clusters if only policies have changed since a rollback or an undo. This
-// revision has the new policies, and the template of the revision to which the clusters returned. The result is nil if
-// the clusters shall get the template of the hub object.
+// policyChange returns the revision that the clusters shall get if only policies have changed since a rollback or an
+// undo. It has the new policies, and the template of the revision to which the clusters returned. The result is nil in
+// all other cases: the clusters then get the template of the hub object.
 func (s *step) policyChange(live hubv1.ObjectRevision) *hubv1.ObjectRevision {
 	newest, desired := s.revision(s.rollout.Newest), s.revision(s.rollout.Revision)
 	if newest == nil || desired == nil || newest.Template != live.Template || desired.Template == live.Template {
@@ -85,8 +85,8 @@ func (s *step) policyChange(live hubv1.ObjectRevision) *hubv1.ObjectRevision {
 	}
 }
 
-// add adds a revision with the next number, and returns this number. If a stored revision has the same content, add
-// does not store a second one, but gives the next number to the stored one.
+// add stores a revision under the next number, and returns this number. If a stored revision has the same content, add
+// does not store a second one. The stored one gets the next number instead.
 func (s *step) add(added hubv1.ObjectRevision) int64 {
 	added.Number, added.Time, added.Passed, added.SupersededBy = s.highest()+1, s.stamp(), false, 0
 	s.revisions = slices.DeleteFunc(s.revisions, func(r hubv1.ObjectRevision) bool {
@@ -104,7 +104,7 @@ func (s *step) add(added hubv1.ObjectRevision) int64 {
 	return added.Number
 }
 
-// start begins a change at the first wave.
+// start begins a change to the given revision at the first wave.
 func (s *step) start(revision int64) {
 	r := &s.rollout
 	r.Revision, r.Failed, r.Began = revision, 0, s.stamp()
@@ -114,7 +114,7 @@ func (s *step) start(revision int64) {
 	r.Wave, r.Phase = s.waves[0].Name, hubv1.RolloutProgressing
 }
 
-// highest returns the highest revision number that the state contains.
+// highest returns the highest revision number that occurs in the stored state or in the reports of clusters.
 func (s *step) highest() int64 {
 	r := &s.rollout
 	n := max(r.Newest, r.Revision, r.Passed, r.Failed, r.RolledBack)
@@ -127,8 +127,8 @@ func (s *step) highest() int64 {
 	return n
 }
 
-// renumber replaces the old number of a revision (from) by its new number (to), everywhere in the state. The content
-// that the clusters hold does not change.
+// renumber replaces the number from by the number to, everywhere in the state. Both are numbers of the same revision,
+// so that the content on the clusters does not change.
 func (s *step) renumber(from, to int64) {
 	if s.rollout.Passed == from {
 		s.rollout.Passed = to
@@ -153,8 +153,9 @@ func (s *step) renumber(from, to int64) {
 	}
 }
 
-// undo follows the request in the object's annotation hanse.dev/rollout-undo: the clusters return to a revision. undo
-// follows each value of the annotation only once, so that a later change of the object is rolled out as usual.
+// undo follows the request in the object's annotation hanse.dev/rollout-undo: the clusters get the revision that it
+// names. undo follows each value of the annotation only once, so that a later change of the object is rolled out as
+// usual. If a user removes the annotation, the clusters get the newest revision again.
 func (s *step) undo() {
 	r := &s.rollout
 	if s.in.Undo == r.Undone {

@@ -12,8 +12,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Steering converts a user's requests about the rollouts of a placement to changes of the placement's annotations. It
-// returns an error for a request without an effect.
+// Steering converts a user's requests about the rollouts of a placement, such as an approval, to changes of the
+// placement's annotations. It returns an error for a request that would have no effect.
 type Steering struct {
 	Placement hubv1.PlacementObject
 	// Named is the name of the placement in errors, such as placement/web.
@@ -22,7 +22,7 @@ type Steering struct {
 	Objects []hubv1.BindingObject
 }
 
-// Request is a user's request about rollouts that would have an effect now.
+// Request is a user's request about rollouts. It is only made if it would have an effect now.
 type Request struct {
 	// Objects is the number of objects whose change the request affects. Clusters is the number of clusters of the
 	// placement.
@@ -43,8 +43,8 @@ func Follows(b hubv1.BindingObject, p hubv1.PlacementObject) bool {
 	return ref != nil && (ref.Kind == "ClusterPlacement") == (p.GetNamespace() == "") && ref.UID == p.GetUID()
 }
 
-// changes summarizes the changes in progress of the placement's objects. Requests contain the start of the latest
-// change, by the hub's clock, so that they do not apply to later changes.
+// changes summarizes the changes in progress of all objects of the placement. latest is the start of the latest change,
+// by the hub's clock. A request contains this time, so that it does not apply to later changes.
 type changes struct {
 	objects        int
 	oldest, latest time.Time
@@ -82,9 +82,9 @@ func changing(r *hubv1.BindingRollout) bool {
 	return r != nil && r.Phase != hubv1.RolloutComplete && r.Phase != hubv1.RolloutRolledBack
 }
 
-// State returns a digest of the placement's generation, its pause annotation, and the changes that are not complete. A
-// caller can use the digest to refuse a request that a user made about an older state. The progress of a change does
-// not alter the digest.
+// State returns a digest of the placement's generation, its pause annotation, and its changes that are not complete. A
+// caller compares digests to refuse a request that a user made about an older state. The digest stays the same while a
+// change goes on from wave to wave.
 func (s Steering) State() string {
 	lines := []string{fmt.Sprintf("%s %d %s", s.Placement.GetUID(), s.Placement.GetGeneration(), s.Placement.GetAnnotations()[hubv1.RolloutPauseAnnotation])}
 	for _, b := range s.Objects {
@@ -103,7 +103,7 @@ func Pause(annotations map[string]string) { annotations[hubv1.RolloutPauseAnnota
 // Resume removes the annotation that pauses the rollouts of a placement.
 func Resume(annotations map[string]string) { delete(annotations, hubv1.RolloutPauseAnnotation) }
 
-// Approve returns the request that the changes in progress may enter the wave.
+// Approve returns the request that the changes in progress may enter the wave with this name.
 func (s Steering) Approve(wave string) (Request, error) {
 	var names []string
 	var found *hubv1.RolloutWave
@@ -125,7 +125,7 @@ func (s Steering) Approve(wave string) (Request, error) {
 	return c.entry(hubv1.RolloutApproveAnnotation, wave), nil
 }
 
-// Skip returns the request that the changes in progress do not wait for the cluster.
+// Skip returns the request that the changes in progress do not wait for this cluster.
 func (s Steering) Skip(cluster string) (Request, error) {
 	c, err := s.changes(false)
 	if err != nil {
@@ -144,8 +144,8 @@ func (s Steering) Skip(cluster string) (Request, error) {
 // ErrNoReason means that a user requested a promotion without a reason.
 var ErrNoReason = errors.New("the reason is missing: say why the waves are left out")
 
-// Promote returns the request that all clusters get the changes in progress at once. It applies also to changes that
-// have failed or were rolled back.
+// Promote returns the request that all clusters get the changes in progress at once, without waves. It also applies to
+// changes that have failed or were rolled back.
 func (s Steering) Promote(reason string) (Request, error) {
 	reason = strings.Join(strings.Fields(reason), " ")
 	if reason == "" {
@@ -159,7 +159,8 @@ func (s Steering) Promote(reason string) (Request, error) {
 	return Request{c.objects, len(c.clusters), func(annotations map[string]string) { annotations[hubv1.RolloutPromoteAnnotation] = value }}, nil
 }
 
-// entry returns the request to add a name to an annotation. The request applies only to the changes in progress.
+// entry returns the request to add a name, such as that of a wave, to an annotation. The request applies only to the
+// changes in progress.
 func (c changes) entry(annotation, name string) Request {
 	return Request{c.objects, len(c.clusters), func(annotations map[string]string) {
 		annotations[annotation] = entries(annotations[annotation], name, c.latest, c.oldest)
@@ -181,11 +182,13 @@ func entries(list, name string, at, oldest time.Time) string {
 	return strings.Join(append(kept, name+"@"+at.UTC().Format(time.RFC3339)), ",")
 }
 
-// ErrNothingPassed means that an undo has no revision to which the clusters could return.
+// ErrNothingPassed means that an undo without a revision number is impossible: no other revision has passed on all
+// clusters.
 var ErrNothingPassed = errors.New("no other revision has passed on all clusters: name one")
 
-// UndoTo returns the number of the revision to which an undo returns. If a user has named a revision, to is its number
-// and also the result. If to is 0, the result is the newest other revision that has passed on all clusters.
+// UndoTo returns the number of the revision to which an undo returns. to is the number that a user has named, and then
+// also the result. If to is 0, the result is the newest revision, other than the current one, that has passed on all
+// clusters.
 func UndoTo(spec *hubv1.BindingSpec, to int64) (int64, error) {
 	var numbers []string
 	last := int64(0)
@@ -207,13 +210,13 @@ func UndoTo(spec *hubv1.BindingSpec, to int64) (int64, error) {
 	return last, nil
 }
 
-// Undone reports whether the clusters already get this revision, so that an undo to this revision would have no effect.
+// Undone reports whether the clusters already get this revision. An undo to this revision would then have no effect.
 func Undone(spec *hubv1.BindingSpec, revision int64) bool {
 	return spec.Rollout.Revision == revision && spec.Rollout.Failed != revision
 }
 
-// Undo returns a function that sets the annotation hanse.dev/rollout-undo: the clusters of an object return to a
-// revision. The value contains the time, so that a second request for the same revision is a new value.
+// Undo returns a function that sets the annotation hanse.dev/rollout-undo of an object: its clusters return to the
+// given revision. The value contains the time, so that a second request for the same revision is a new value.
 func Undo(revision int64, now time.Time) func(annotations map[string]string) {
 	value := fmt.Sprintf("%d@%s", revision, now.UTC().Format(time.RFC3339))
 	return func(annotations map[string]string) { annotations[hubv1.RolloutUndoAnnotation] = value }

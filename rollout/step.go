@@ -10,21 +10,23 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Target is a cluster with a Present or Evicting entry in the binding. The hub's own cluster is not a target.
+// Target is a cluster that takes part in the rollout. Its entry in the binding has the state Present or Evicting. The
+// hub's own cluster is not a target.
 type Target struct {
 	Cluster string
 	// Wave is the index of the cluster's wave in Policy.Waves.
 	Wave int
-	// Holds is the number of the revision that the binding's entry records for the cluster. It is 0 for a new entry.
+	// Holds is the number of the revision that the binding records for the cluster. It is 0 if the cluster has no revision
+	// yet.
 	Holds int64
 	// Since is the time at which the cluster got the revision in Holds. It may be zero for the first revision of the
 	// entry.
 	Since time.Time
-	// Least is the minimum revision for a cluster that replaces another cluster: the revision of the replaced cluster. It
-	// is 0 for other clusters.
+	// Least is the minimum revision of a new cluster that replaces another cluster. It is the revision of the replaced
+	// cluster. It is 0 for other clusters.
 	Least int64
-	// Kept is true if the cluster is suspended or cordoned, or if the removal of its copy is held. Such a cluster keeps
-	// its current revision, and no wave waits for the cluster.
+	// Kept is true if the cluster is suspended or cordoned, or if the removal of its copy waits for a user. Such a cluster
+	// keeps its current revision, and no wave waits for the cluster.
 	Kept bool
 	// Evicting is true if other clusters replace the cluster. Such a cluster keeps its current revision. Its wave waits
 	// for the cluster only if the cluster has begun to change.
@@ -69,7 +71,7 @@ type Input struct {
 	Targets []Target
 	// Undo is the value of the object's annotation hanse.dev/rollout-undo.
 	Undo string
-	// UndoBlocked is the reason why the rollout does not follow Undo. It is empty if the rollout may follow Undo.
+	// UndoBlocked is the reason for which the rollout must not follow Undo. It is empty if the rollout may follow Undo.
 	UndoBlocked string
 	// NeverBack is true for a CustomResourceDefinition. Its rollout stops at a failure and is never rolled back.
 	NeverBack bool
@@ -85,10 +87,10 @@ type Result struct {
 	// Revisions are the revisions to store, sorted by number: the revisions in use, and the newest other revisions.
 	Revisions []hubv1.ObjectRevision
 	Rollout   hubv1.BindingRollout
-	// Holds has, for each target, the number of its revision.
+	// Holds has, for each target, the number of the revision that it gets or keeps.
 	Holds map[string]int64
-	// Moved are the names of the targets that get another content now. The caller sets the revisionTime of their entries
-	// to Now.
+	// Moved are the names of the targets that get other content in this step. The caller sets the revisionTime of their
+	// entries to Now.
 	Moved []string
 	// Progress is the progress of this object, which the rollouts of the other objects of the placement read.
 	Progress Progress
@@ -158,8 +160,8 @@ func newStep(in Input) *step {
 	return s
 }
 
-// position returns the index of the current wave. If no wave is in progress, it returns the number of waves. If the
-// policy no longer has the current wave, it returns 0: the change starts again at the first wave.
+// position returns the index of the current wave. If no wave is in progress, the result is the number of waves. If the
+// policy no longer has the current wave, the result is 0, so that the change starts again at the first wave.
 func (s *step) position() int {
 	if s.rollout.Wave == "" && (s.baseline() || s.rollout.Phase == hubv1.RolloutComplete || s.rollout.Phase == hubv1.RolloutRolledBack) {
 		return len(s.waves)
@@ -167,8 +169,8 @@ func (s *step) position() int {
 	return max(0, slices.IndexFunc(s.waves, func(w hubv1.RolloutWave) bool { return w.Name == s.rollout.Wave }))
 }
 
-// baseline reports whether the first revision of the object is still being brought to the clusters, so that no revision
-// has passed yet.
+// baseline reports whether the object's first revision still goes to the clusters. In this case no revision has passed
+// on all clusters yet.
 func (s *step) baseline() bool {
 	return s.rollout.Wave == "" && s.rollout.Phase == hubv1.RolloutProgressing
 }
@@ -186,7 +188,7 @@ func (s *step) say(phase hubv1.RolloutPhase, message string) {
 // stamp returns the time of this step in whole seconds, because the API stores times in seconds.
 func (s *step) stamp() metav1.Time { return metav1.NewTime(s.now.Truncate(time.Second)) }
 
-// reached reports whether the given time has come. If not, it also requests the next call of Step for that time.
+// reached reports whether the time at has come. If not, reached also requests a call of Step for that time.
 func (s *step) reached(at time.Time) bool {
 	if !s.now.Before(at) {
 		return true

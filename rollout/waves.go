@@ -38,7 +38,7 @@ func (s *step) counted(w int) iter.Seq[*target] {
 // keeps reports whether the cluster keeps its current revision.
 func (t *target) keeps() bool { return t.Kept || t.Evicting }
 
-// move gives the cluster the desired revision, which is the revision that the change in progress brings.
+// move gives the cluster the revision that the change in progress brings.
 func (s *step) move(t *target) {
 	if t.Holds != s.rollout.Revision {
 		t.Holds, t.Since, t.moved = s.rollout.Revision, s.stamp().Time, true
@@ -58,9 +58,9 @@ func (s *step) place() {
 	}
 }
 
-// first returns the first revision of a new target. If the wave of the target has passed, this is the desired revision
-// of the change. Otherwise, it is an older revision. A new target of the current wave also gets the older revision
-// first, and the desired revision later in its turn.
+// first returns the first revision of a new target. If the wave of the target has passed, the target gets the revision
+// of the change in progress, and in a rollback the one to which the clusters return. Otherwise it gets an older
+// revision, like the other clusters of its wave, and gets the newer one in its turn.
 func (s *step) first(t *target) int64 {
 	if t.Wave < s.at || s.rollingBack() {
 		return s.rollout.Revision
@@ -87,7 +87,7 @@ func (s *step) first(t *target) int64 {
 	return number
 }
 
-// establish brings the first revision of the object to all clusters, without waves.
+// establish brings the first revision of an object to all clusters at once, without waves.
 func (s *step) establish() {
 	passes := true
 	for _, t := range s.targets {
@@ -106,8 +106,8 @@ func (s *step) establish() {
 	s.say(hubv1.RolloutProgressing, "the first revision has not passed on all clusters")
 }
 
-// promote starts the promotion that a user has requested, if the request applies to the change in progress: all
-// clusters get the newest revision.
+// promote begins a promotion if a user has requested it for the change in progress. In a promotion, all clusters get
+// the newest revision at once.
 func (s *step) promote() {
 	r := &s.rollout
 	if r.Wave == "" && r.Revision == r.Newest || !s.covers(s.in.Verbs.Promote) {
@@ -118,7 +118,7 @@ func (s *step) promote() {
 	s.promoted = true
 }
 
-// moveAll gives the desired revision to all targets at once.
+// moveAll gives the revision of the promotion to all targets at once.
 func (s *step) moveAll() {
 	for _, t := range s.targets {
 		if !t.keeps() {
@@ -137,8 +137,8 @@ func (s *step) moveAll() {
 	s.say(hubv1.RolloutProgressing, "promoted: the revision has not passed on all clusters")
 }
 
-// advance continues a change. If the current wave has passed, it goes on to the next wave. Then it lets clusters of the
-// current wave begin to change.
+// advance continues a change. While the current wave has passed, it goes on to the next wave. Then it lets further
+// clusters of the current wave begin to change. It stops the change if too many clusters have failed.
 func (s *step) advance() {
 	for {
 		if bad := s.failures(); len(bad) > 0 {
@@ -163,8 +163,8 @@ func (s *step) advance() {
 	s.change()
 }
 
-// deserted reports whether the wave has no cluster left that can show whether the revision works. All clusters have
-// left the wave, or are suspended, cordoned or unreachable. It returns false if a user has skipped a cluster of the
+// deserted reports whether the wave has no cluster left that could show whether the revision works: all its clusters
+// have left, or are suspended, cordoned or unreachable. The result is false if a user has skipped a cluster of the
 // wave.
 func (s *step) deserted(w int) bool {
 	for t := range s.members(w) {
@@ -175,9 +175,9 @@ func (s *step) deserted(w int) bool {
 	return true
 }
 
-// catchUp gives the desired revision to clusters whose wave has passed without them. Clusters for which no wave waits
-// get the revision at once. Other clusters were resumed, or came from a later wave. They get the revision when the
-// rollout is not paused and a time window of the policy is open.
+// catchUp gives the revision of the change to clusters whose wave has passed without them. A cluster for which no wave
+// waits gets the revision at once. Other clusters were resumed, or came from a later wave. They get the revision when
+// the rollout is not paused and a time window of the policy is open.
 func (s *step) catchUp() {
 	for _, t := range s.targets {
 		if t.Wave >= s.at || t.keeps() || t.Holds == s.rollout.Revision {
@@ -215,8 +215,8 @@ func (s *step) complete() {
 	}
 }
 
-// change lets waiting clusters of the current wave begin to change, at most as many as maxConcurrent of the wave
-// allows. It also sets the phase of the rollout.
+// change lets further clusters of the current wave begin to change. At most as many clusters change at a time as
+// maxConcurrent of the wave allows. change also sets the phase of the rollout.
 func (s *step) change() {
 	var waiting []*target
 	changing, free := 0, s.limit(s.at)
@@ -271,7 +271,7 @@ func (s *step) limit(w int) int {
 	return max(1, scaled)
 }
 
-// blocked returns the phase and the message for the case that no cluster of the current wave may begin to change now.
+// blocked returns why no cluster of the current wave may begin to change now, as a phase of the rollout and a message.
 // The phase is empty if clusters may begin.
 func (s *step) blocked() (hubv1.RolloutPhase, string) {
 	w, peers := s.waves[s.at], s.in.Peers
@@ -304,7 +304,7 @@ func (s *step) blocked() (hubv1.RolloutPhase, string) {
 	}
 }
 
-// entered reports whether at least one cluster of the current wave began to change in an earlier call of Step.
+// entered reports whether at least one cluster of the current wave began to change before this call of Step.
 func (s *step) entered() bool {
 	for t := range s.members(s.at) {
 		if s.began(t) && !t.moved {
@@ -368,8 +368,8 @@ func (s *step) rollBack() {
 	s.say(hubv1.RolloutRollingBack, join(message, s.pausedByMember(0, len(s.waves)-1)))
 }
 
-// moveBack returns clusters of the wave with index w to the desired revision, as many at a time as the wave allows. The
-// result is true if all clusters of the wave have got the revision.
+// moveBack returns clusters of the wave with index w to the earlier revision, as many at a time as the wave allows. The
+// result is true if no cluster of the wave waits for its turn any more.
 func (s *step) moveBack(w int) bool {
 	free := s.limit(w)
 	for t := range s.members(w) {
@@ -393,7 +393,8 @@ func (s *step) moveBack(w int) bool {
 	return all
 }
 
-// returned reports whether all clusters have the desired revision again, and none of them is still changing.
+// returned reports whether the rollback is complete: all clusters have the earlier revision again, and none of them is
+// still changing.
 func (s *step) returned() bool {
 	all := true
 	for _, t := range s.targets {

@@ -1,5 +1,5 @@
-// Package source decides whether the hub wrote a copy in a later state than its present one. This is possible if the
-// etcd of the hub was restored from an older backup.
+// Package source decides whether a copy is newer than the hub: a later state of the hub wrote the copy. This is
+// possible if the etcd of the hub was restored from an older backup.
 //
 // Each copy has a Mark. The mark consists of the generation of the hub object, and of the Epoch in which the hub wrote
 // the copy. The hub stores the list of its epochs in its own etcd, and adds an epoch to the list before it uses the
@@ -18,8 +18,8 @@ import (
 )
 
 // Epoch is the period from one entry in the hub's list of epochs to the next entry. The hub adds an entry before its
-// first write after a start, and about every ten minutes while it writes to members. An epoch that only a later state
-// of the hub knows is called foreign.
+// first write after a start, and about every ten minutes while it writes to members. An epoch is called foreign if only
+// a later state of the hub, before a restore, knows it.
 type Epoch struct {
 	// Sequence is one more than the sequence of the previous epoch.
 	Sequence int64
@@ -66,7 +66,8 @@ func positive(text string) (int64, bool) {
 	return n, err == nil && n >= 0 && strconv.FormatInt(n, 10) == text
 }
 
-// Mark names the state of the hub that wrote a copy. The zero value means that the copy has no mark.
+// Mark names the state of the hub that wrote a copy: the generation of the hub object, and the epoch. The zero value
+// means that the copy has no mark.
 type Mark struct {
 	// Generation is the generation of the hub object. It is 0 for kinds without a generation.
 	Generation int64
@@ -155,8 +156,8 @@ func (l Epochs) Append(random string, start int64, most int) Epochs {
 }
 
 // Restart returns a list that has only one epoch, with a sequence after all known epochs. All earlier epochs are then
-// old, so that copies with their marks may be overwritten. start is the current time in seconds since 1970. A hub adds
-// far less than one epoch a second, so that no state of the hub has used this sequence before.
+// older than the list, so that the hub may overwrite copies with their marks. start is the current time in seconds
+// since 1970. A hub adds far less than one epoch a second, so that no state of the hub has used this sequence before.
 func (l Epochs) Restart(random string, start int64) Epochs {
 	if last, ok := l.Last(); ok {
 		start = max(start, last.Sequence+1)
@@ -164,8 +165,8 @@ func (l Epochs) Restart(random string, start int64) Epochs {
 	return Epochs{[]Epoch{{Sequence: start, Random: random}}}
 }
 
-// Foreign reports whether a later state of the hub, before a restore, has used the epoch. This is so if the list does
-// not contain the epoch, although it contains all epochs of this hub since that sequence.
+// Foreign reports whether a later state of the hub, before a restore, has used the epoch. This is so if the epoch is
+// not in the list, although its sequence is not lower than that of the list's first epoch.
 func (l Epochs) Foreign(e Epoch) bool {
 	first, ok := l.First()
 	if !ok || e.Sequence < first.Sequence {
@@ -182,8 +183,8 @@ func (l Epochs) isOld(e Epoch) bool {
 	return ok && e.Sequence < first.Sequence
 }
 
-// State is the present state of the hub, with which the mark of one copy is compared. For the zero value, no copy is
-// newer, and the hub writes no mark.
+// State is the present state of the hub, with which the mark of one copy is compared. With the zero value, no copy
+// counts as newer, and the hub writes no mark.
 type State struct {
 	// Mark is the mark that the hub writes to the copy.
 	Mark   Mark
@@ -193,9 +194,9 @@ type State struct {
 	Accepted string
 }
 
-// Newer reports whether a later state of the hub wrote the copy with the mark copied. sameObject is true if the copy
-// was written for a hub object with the same UID. If it is false, the generations are not compared, because they belong
-// to different objects.
+// Newer reports whether a later state of the hub wrote the copy. copied is the mark of the copy. sameObject is true if
+// the copy was written for the hub object with the present UID. If it is false, Newer does not compare the generations,
+// because they belong to different objects.
 func (s State) Newer(copied Mark, sameObject bool) bool {
 	if copied == (Mark{}) || s.Epochs.isOld(copied.Epoch) || s.accepts(copied) {
 		return false

@@ -26,7 +26,7 @@ import (
 type Refusal struct{ Reason, Message string }
 
 // OfPlace returns a Refusal for objects in the namespaces kube-* and hanse-system, and for these namespaces themselves.
-// It returns nil for any other object.
+// It returns nil if the object is none of these.
 func OfPlace(id hubv1.ObjectIdentity) *Refusal {
 	name := id.Namespace
 	if id.Group == "" && id.Kind == "Namespace" {
@@ -42,9 +42,9 @@ func OfPlace(id hubv1.ObjectIdentity) *Refusal {
 // credentials are the types of Secrets that are credentials of one cluster.
 var credentials = []corev1.SecretType{corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken}
 
-// OfSecret returns a Refusal for a Secret that is a credential of a cluster. Such a Secret of the hub is of no use on a
-// member. The member would treat it as its own: it would accept a bootstrap token, and write a new token of its own
-// into a Secret for a ServiceAccount. OfSecret returns nil for any other object.
+// OfSecret returns a Refusal for a Secret that is a credential of one cluster. Such a Secret of the hub is of no use on
+// a member, and the member would treat it as its own: it would accept a bootstrap token, and write a new token of its
+// own into a Secret for a ServiceAccount. OfSecret returns nil for any other object.
 func OfSecret(object *unstructured.Unstructured) *Refusal {
 	if !hubv1.IsSecret(object.GroupVersionKind().GroupKind()) {
 		return nil
@@ -57,9 +57,9 @@ func OfSecret(object *unstructured.Unstructured) *Refusal {
 		"from the placement", kind)}
 }
 
-// Of returns a Refusal for a manifest that must not be sent, in the form that the member would get. namespaceLabels are
-// the labels of the namespace on the hub. It returns nil if the manifest may be sent. The namespace is not checked
-// here: see OfPlace.
+// Of returns a Refusal for a manifest that must not be sent, and nil if it may be sent. The manifest has the form that
+// the member would get. namespaceLabels are the labels of its namespace on the hub. Of does not check the namespace
+// itself: see OfPlace.
 func Of(manifest *unstructured.Unstructured, namespaceLabels map[string]string) *Refusal {
 	if r := OfSecret(manifest); r != nil {
 		return r

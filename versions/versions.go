@@ -28,8 +28,8 @@ func Preferred(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return preferred
 }
 
-// Others returns the versions, besides readAt, at which a cluster may get an object that the hub reads at the version
-// readAt. The newest version comes first. It returns none if the definition has a conversion webhook or does not have
+// Others returns the other versions at which clusters may get an object that the hub reads at the version readAt. The
+// newest version comes first. There are no other versions if the definition has a conversion webhook, or does not have
 // the version readAt.
 func Others(crd *apiextensionsv1.CustomResourceDefinition, readAt string) []string {
 	read := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == readAt })
@@ -58,8 +58,8 @@ func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensions
 // never sent.
 var notSent = []string{"apiVersion", "kind", "metadata", "status"}
 
-// keepsObjects reports whether an API server that prunes by the schema s keeps all fields of objects with the schema
-// declared. The fields in notSent are not compared.
+// keepsObjects reports whether an API server that prunes by the schema s would keep all fields that objects of the
+// schema declared may have. The fields in notSent are not compared.
 func keepsObjects(s, declared *apiextensionsv1.JSONSchemaProps) bool {
 	sent := *declared
 	sent.Properties = make(map[string]apiextensionsv1.JSONSchemaProps, len(declared.Properties))
@@ -103,8 +103,8 @@ func keepsValues(s *apiextensionsv1.JSONSchemaProps, declared *apiextensionsv1.J
 	return keepsValue(s.AdditionalProperties, &values)
 }
 
-// keepsValue reports whether pruning keeps all fields of the schema declared in the values of a map. of has the schema
-// of these values.
+// keepsValue reports whether pruning keeps all fields that the schema declared allows in the values of a map. of has
+// the schema by which the API server prunes these values.
 func keepsValue(of *apiextensionsv1.JSONSchemaPropsOrBool, declared *apiextensionsv1.JSONSchemaProps) bool {
 	return of != nil && (of.Schema != nil && keeps(of.Schema, declared) || of.Schema == nil && of.Allows)
 }

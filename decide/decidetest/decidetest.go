@@ -16,7 +16,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// The time and the hub object of the test cases.
+// Now is the time of the decisions, and Object identifies the hub object, in all test cases.
 var (
 	Now    = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	Object = hubv1.ObjectIdentity{Group: "example.com", Kind: "Widget", Namespace: "shop", Name: "web"}
@@ -112,7 +112,8 @@ func Labelled(app string) func(*hubv1.Placement) {
 	}
 }
 
-// Absent returns an entry of spec.clusters with the state Absent: the cluster is to lose its copy.
+// Absent returns an entry of spec.clusters with the state Absent: the cluster must delete its copy, or keep it as an
+// orphan, as policy says.
 func Absent(cluster, reason string, policy hubv1.RemovalPolicy) hubv1.BindingTarget {
 	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: reason, UID: "a", Policy: policy}}
 }
@@ -154,7 +155,7 @@ func WithdrawnRow(b *hubv1.ResourceBinding, cluster string) *hubv1.ResourceBindi
 	return b
 }
 
-// Lost makes a cluster unreachable. It has been unreachable for the given time.
+// Lost makes a cluster unreachable. It has had the unreachable taints for the given time.
 func Lost(since time.Duration) func(*hubv1.MemberCluster) {
 	return func(c *hubv1.MemberCluster) {
 		Unreachable(c)
@@ -166,7 +167,7 @@ func Lost(since time.Duration) func(*hubv1.MemberCluster) {
 	}
 }
 
-// Drained makes a cluster drained. At most one object at a time may leave it.
+// Drained makes a cluster drained. The drain moves at most one object at a time to other clusters.
 func Drained(c *hubv1.MemberCluster) {
 	c.Spec.Drain = &hubv1.DrainPolicy{MaxUnavailable: ptr.To[int32](1)}
 }
@@ -176,8 +177,8 @@ func Emptied(c *hubv1.MemberCluster) {
 	c.Spec.Drain = &hubv1.DrainPolicy{Evict: true}
 }
 
-// EvictedBy returns an entry of spec.clusters: the cluster eu with the state Evicting. by has the clusters that replace
-// eu, each as "cluster" or "cluster/digest".
+// EvictedBy returns the entry of spec.clusters for the cluster eu with the state Evicting. by lists the clusters that
+// replace eu, each as "cluster" or "cluster/digest".
 func EvictedBy(reason string, by ...string) hubv1.BindingTarget {
 	e := hubv1.BindingTarget{Name: "eu", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{Reason: reason}}
 	for _, b := range by {
@@ -187,14 +188,14 @@ func EvictedBy(reason string, by ...string) hubv1.BindingTarget {
 	return e
 }
 
-// Having returns the entry e of spec.clusters with this number of replicas as the cluster's share.
+// Having returns the entry e of spec.clusters, with replicas as the cluster's number of replicas.
 func Having(e hubv1.BindingTarget, replicas int32) hubv1.BindingTarget {
 	e.Replicas = &replicas
 	return e
 }
 
-// EntriesOf returns the entries of spec.clusters as text: "eu=3" for a cluster with 3 replicas, "~eu Evicted by
-// sg/digest" for the state Evicting, and "-eu Evicted Delete" for the state Absent.
+// EntriesOf returns each entry of spec.clusters as a text. "eu=3" is a cluster with 3 replicas. "~eu Evicted by
+// sg/digest" is an entry with the state Evicting, and "-eu Evicted Delete" is an entry with the state Absent.
 func EntriesOf(spec *hubv1.BindingSpec) []string {
 	var out []string
 	for _, e := range spec.Clusters {
@@ -216,8 +217,9 @@ func EntriesOf(spec *hubv1.BindingSpec) []string {
 	return out
 }
 
-// Saying adds rows to the status of a binding. The text "eu" is a healthy row of the cluster eu, and "eu Progressing"
-// has this health. "eu Unknown" has an unknown state, and "eu Refused" refuses the copy.
+// Saying adds rows to the status of a binding. The text "eu" adds a row that shows a healthy copy on the cluster eu. A
+// second word is the health of the copy, as in "eu Progressing". "eu Unknown" adds a row that does not know whether the
+// copy exists. "eu Refused" adds a row for a cluster that refused the copy.
 func Saying(b *hubv1.ResourceBinding, rows ...string) *hubv1.ResourceBinding {
 	for _, r := range rows {
 		name, says, _ := strings.Cut(r, " ")
@@ -279,7 +281,8 @@ func Share(cluster string, n int32) hubv1.BindingTarget {
 	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetPresent, Replicas: &n}
 }
 
-// Divided returns a binding with these entries of spec.clusters. It records that the number at /spec/size is divided.
+// Divided returns a binding with these entries of spec.clusters. Its spec.division says that the number at /spec/size
+// is divided among the clusters.
 func Divided(entries ...hubv1.BindingTarget) *hubv1.ResourceBinding {
 	b := Bound(entries...)
 	b.Spec.Division = &hubv1.Division{Path: "/spec/size"}
@@ -306,7 +309,7 @@ func Shares(spec *hubv1.BindingSpec) string {
 	return strings.Join(out, " ")
 }
 
-// Only returns a list of placements.
+// Only returns the placements as the list that Facts.Placements has.
 func Only(ps ...*hubv1.Placement) []hubv1.PlacementObject {
 	var out []hubv1.PlacementObject
 	for _, p := range ps {
@@ -339,8 +342,8 @@ func Excluding(clusters *hubv1.RuleClusters, change ...func(*hubv1.OverridePolic
 	return p
 }
 
-// Naming returns a selection of clusters by name.
+// Naming returns the clusters of an override rule that selects clusters by name.
 func Naming(clusters ...string) *hubv1.RuleClusters { return &hubv1.RuleClusters{Names: clusters} }
 
-// These returns a list of override policies.
+// These returns the override policies as the list that Facts.Overrides has.
 func These(policies ...hubv1.OverridePolicyObject) []hubv1.OverridePolicyObject { return policies }
