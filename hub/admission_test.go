@@ -164,8 +164,8 @@ func (r *reviewing) install(address string) {
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 			AdmissionReviewVersions: []string{"v1"},
 		}, {
-			// The chart contains this webhook for a hub in its cluster. It has no rules, so it is never called. But the API
-			// server validates its path.
+			// The chart has a second webhook, for a hub that the API server calls through a Service. In this test, the second
+			// webhook has no rules. The API server therefore never calls it, but validates its path.
 			Name:                    "service.hanse.dev",
 			ClientConfig:            admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: hubv1.SystemNamespace, Name: WebhookSecret}},
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),

@@ -18,7 +18,7 @@ import (
 type fleet struct {
 	links member.Links
 	maker memberMaker
-	// start starts the work for a member, without waiting for the network. It is set before the links start.
+	// start starts the work for a member, without waiting for the network. This field is set before the links start.
 	start func(ctx context.Context, cluster string) error
 
 	mu      sync.RWMutex

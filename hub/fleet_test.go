@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/member/served"
 )
 
-// fakeLinks has one link at most.
+// fakeLinks returns the same link state for every member, or no link if state is nil.
 type fakeLinks struct {
 	member.Links
 	state *member.LinkState

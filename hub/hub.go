@@ -56,8 +56,8 @@ type Options struct {
 	Identity string
 	// HealthAddress and MetricsAddress are host:port. "0" turns a page off.
 	HealthAddress, MetricsAddress string
-	// MetricsSecure serves metrics over TLS to clients that may get the path /metrics, with a certificate for MetricsName
-	// under the CA in the Secret WebhookSecret.
+	// MetricsSecure serves metrics over TLS, and only to clients that may get the path /metrics. The TLS certificate is
+	// for MetricsName, and its CA is in the Secret WebhookSecret.
 	MetricsSecure bool
 	// Failover limits how many objects move from unreachable clusters. After its grace period, an unreachable cluster gets
 	// a NoExecute taint. Callers must not set the field Confirmed, because this package sets it.
@@ -79,15 +79,15 @@ type Options struct {
 	// DNS names by which the API server calls it.
 	WebhookAddress string
 	WebhookNames   []string
-	// ViewAddress is host:port of the service through which users view members; "0" or empty turns it off. ViewHost is
-	// its address for other replicas; empty means ViewAddress.
+	// ViewAddress is host:port of the service through which users view members; "0" or empty turns the service off.
+	// ViewHost is the address at which other replicas reach this service. If ViewHost is empty, they use ViewAddress.
 	ViewAddress, ViewHost string
 	// ConsoleAddress is host:port of the pages for browsers. "0" or empty turns the pages off. With ConsoleSecure, the hub
 	// serves the pages over TLS with a certificate for ConsoleName. Without ConsoleSecure, a proxy must serve TLS, or only
 	// this host may reach the address.
 	ConsoleAddress string
 	ConsoleSecure  bool
-	// ConsoleOIDC is the provider at which users of these pages sign in.
+	// ConsoleOIDC is the OIDC provider at which users of the console sign in.
 	ConsoleOIDC console.OIDC
 	// ProtectedCopies is the number of copies above which a namespace or a CustomResourceDefinition is protected from
 	// deletion. A negative number protects none.
@@ -137,8 +137,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return fmt.Errorf("adding the parts of the hub: %w", err)
 	}
 	err = process.mgr.Start(ctx)
-	// The process ends soon after it has lost the lead. Before that, Leave deletes the Lease with which this replica works
-	// on members. Other replicas then need not wait until that Lease expires.
+	// The process is about to end. Leave deletes the Lease under which this replica works on members. Other replicas then
+	// need not wait until that Lease expires.
 	if left := process.coordinator.Leave(context.WithoutCancel(ctx)); err == nil {
 		err = left
 	}

@@ -93,7 +93,7 @@ func inUse() uint64 {
 	return m.HeapAlloc
 }
 
-// settled returns the number of goroutines after it has stopped to change.
+// settled waits until the number of goroutines no longer falls, and returns this number.
 func settled(t *testing.T) (goroutines int) {
 	t.Helper()
 	fewest, same := goruntime.NumGoroutine(), 0

@@ -90,9 +90,10 @@ type memberMaker struct {
 
 // memberWakes are functions that are called after changes on members. They must not block.
 type memberWakes struct {
-	// kind is called for a kind that a member has started or stopped serving, and for a watch whose state changed.
+	// kind is called for a kind that a member has started or stopped serving, and for the kind of a watch whose state has
+	// changed.
 	kind func(ctx context.Context, cluster string, gk schema.GroupKind)
-	// watch is called for a watch whose state changed; fails is true if the watch fails.
+	// watch is called for the kind of a watch whose state has changed; fails is true if the watch fails now.
 	watch func(cluster string, gk schema.GroupKind, fails bool)
 	// copied is called for a copy that changed on a member.
 	copied func(cluster string, o member.Observation, c copyChange)

@@ -218,7 +218,8 @@ func (p *parts) work(ctx context.Context) error {
 	return p.coordinator.Run(ctx, func(ctx context.Context) error { return p.links.Start(ctx, p.fleet.engage) })
 }
 
-// sweepRevisions deletes the parts of revisions that no binding names.
+// sweepRevisions runs in the leader until ctx ends. It deletes each stored part of a revision (its template or its
+// override rules) that no binding names.
 func (p *parts) sweepRevisions(ctx context.Context) error {
 	p.changes.Bindings.Await(ctx)
 	return p.revisions.Lead(ctx)
@@ -253,8 +254,8 @@ func (p *parts) addConsole() error {
 	return p.mgr.Add(p.console.Live)
 }
 
-// answersOfViews returns a handler for the console's requests to the views. It passes them to the handler that addViews
-// makes later. The result is nil if views are turned off.
+// answersOfViews returns the handler for the console's requests to view objects on members. The handler passes each
+// request to the handler that addViews makes later. The result is nil if views are turned off.
 func (p *process) answersOfViews() http.Handler {
 	if p.views == nil {
 		return nil
@@ -262,7 +263,7 @@ func (p *process) answersOfViews() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.views.Handler.ServeHTTP(w, r) })
 }
 
-// addViews serves the views of members.
+// addViews adds the service through which users view objects on members.
 func (p *parts) addViews() error {
 	if p.views == nil {
 		return nil

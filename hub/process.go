@@ -81,8 +81,8 @@ func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, er
 	return p, nil
 }
 
-// newCertificate returns the keeper of the certificate for the webhook, the metrics and the console. It is nil if all
-// three are turned off.
+// newCertificate returns the keeper of the certificate for the webhook, the metrics and the console. The result is nil
+// if all three are turned off.
 func newCertificate(o Options) *certificate.Keeper {
 	options := certificate.Options{Path: admission.Path, Secret: types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret}}
 	if o.reviews() {

@@ -24,15 +24,16 @@ func (p *parts) connect(ctx context.Context) {
 	p.followDecisions()
 	p.followPages()
 
-	// This replica took or released a member.
+	// The coordinator calls Wake when this replica has taken or released a member.
 	p.coordinator.OnChange(p.members.Wake)
-	// After a change of an object's settings for reading the status, members read the object's copy again. When a new list
-	// of epochs begins, the hub tries again to write copies that it has left alone as newer.
+	// After a change of an object's settings for reading the status, members read the object's copy again. The hub leaves
+	// a copy alone if a later state of the hub has written it. When a new list of epochs begins (package epochs), the hub
+	// tries again to write such copies.
 	p.settings.OnChange(p.fleet.reread)
 	p.epochs.OnRestart(func() { go p.dispatcher.WakeOlder(ctx) })
 }
 
-// followPages tells open pages of the console in which scope an object has changed.
+// followPages tells the open pages of the console in which namespace an object has changed.
 func (p *parts) followPages() {
 	if p.console == nil {
 		return
@@ -103,7 +104,8 @@ func (p *parts) followPolicies() {
 // followTemplates wakes the parts that depend on hub objects and their definitions. The scheduler, the policies, the
 // bundles and the protection register with the store themselves.
 func (p *parts) followTemplates(ctx context.Context) {
-	// An object of a first list has not changed. Thousands of them must not delay later changes.
+	// listed is false while the first list of the object's kind is delivered. The objects of this list have not changed,
+	// and thousands of them must not delay later changes.
 	listed := func(id hubv1.ObjectIdentity) bool {
 		state, _ := p.store.StateOf(id)
 		return state.Delivered
@@ -170,7 +172,8 @@ func (p *parts) followMembers() {
 		},
 		watch: p.reporter.WakeKind,
 		copied: func(cluster string, o member.Observation, c copyChange) {
-			// The object is found by kind and name, because its owner annotation may have been removed.
+			// The hub object is identified by the kind and the name of its copy, because the owner annotation of the copy may
+			// have been removed.
 			id := hubv1.ObjectIdentity{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
 			switch c {
 			case copyGone: // before the reporter wakes, so that the row shows the deletion
@@ -206,6 +209,7 @@ type linkLog struct {
 }
 
 // moved reports whether the link became ready, went down, or has another reason for being down than at the last call.
+// ready reports whether the link is ready now.
 func (l *linkLog) moved(cluster string) (moved, ready bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 const webhookEndsWithin = time.Second
 
 // webhookServer makes API servers close their connections before it ends. http.Server.Shutdown closes an idle
-// connection without notice. An API server that has just sent a request on it then refuses the policy of a user. During
-// the shutdown, each answer of a webhookServer closes its connection. With HTTP/2, the server sends a GOAWAY frame,
-// after which clients open a new connection (RFC 9113, section 6.8). The Service directs the new connection to another
-// replica.
+// connection without notice. An API server that has just sent a request on this connection then refuses the policy of a
+// user. During the shutdown, each answer of a webhookServer closes its connection. With HTTP/2, the server sends a
+// GOAWAY frame, after which clients open a new connection (RFC 9113, section 6.8). The Service directs the new
+// connection to another replica.
 type webhookServer struct {
 	webhook.Server
 	ending atomic.Bool

@@ -47,7 +47,7 @@ func (e *ObjectError) Error() string {
 	return fmt.Sprintf("the cluster answered with a %s of more than %d characters", e.Field, e.Most)
 }
 
-// The limits of Facts, so that facts fit into a MemberCluster's status.
+// These limits of Facts make sure that facts fit into a MemberCluster's status.
 const (
 	maxVersion  = 64 // size of Kubernetes' version, in bytes
 	maxZones    = 64

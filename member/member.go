@@ -44,8 +44,8 @@ type Cluster interface {
 	// these fields. It returns the manifest itself if the schema has all its fields, or if the cluster publishes no
 	// readable schema.
 	Fit(ctx context.Context, manifest *unstructured.Unstructured) (fitting *unstructured.Unstructured, unserved []string)
-	// Misfits returns the values of a manifest that violate the cluster's schema of the kind. It is empty if the cluster
-	// publishes no readable schema.
+	// Misfits returns the values of a manifest that violate the cluster's schema of the kind. The result is empty if the
+	// cluster publishes no readable schema.
 	Misfits(ctx context.Context, manifest *unstructured.Unstructured) []Misfit
 	// Apply writes one object to the cluster. The outcome has the reason if it cannot. Apply logs nothing.
 	Apply(ctx context.Context, in ApplyIntent) Outcome
@@ -61,8 +61,8 @@ type Cluster interface {
 	// delivered, and while the cluster does not serve the kind. If synced is true, a missing observation means that the
 	// cluster holds no such object with the hub's label.
 	Observation(gvk schema.GroupVersionKind, key types.NamespacedName) (o Observation, found, synced bool)
-	// Unwatched returns why the kind's watch fails, so that observations may be outdated. It is nil while the watch works,
-	// while the kind is not observed, and while the cluster does not serve the kind.
+	// Unwatched returns why the kind's watch fails, so that observations may be outdated. The result is nil while the
+	// watch works, while the kind is not observed, and while the cluster does not serve the kind.
 	Unwatched(gvk schema.GroupVersionKind) *WatchFailure
 }
 
@@ -143,10 +143,10 @@ type ApplyIntent struct {
 	// Apply writes to no other object and creates none.
 	Adopting types.UID
 	// KeepAway is true if the cluster held the copy before and must not get it again. If the copy is missing, Apply does
-	// not create it, and the outcome is NotRecreated.
+	// not create it, and the outcome has the reason NotRecreated.
 	KeepAway bool
 	// Source is the state of the hub from which the manifest was rendered. Apply does not overwrite a copy from a later
-	// state of the hub. The outcome is then HubIsOlder.
+	// state of the hub. The outcome then has the reason HubIsOlder.
 	Source source.State
 	// NamespaceLabels are the pod-security labels of the hub's namespace. Apply sets them on a namespace that it
 	// creates on demand.
@@ -173,7 +173,7 @@ type Known struct {
 	// Adopted is true if the hub had adopted the copy with ConfirmedUID.
 	Adopted bool
 	// Orphaned is the copy that the hub orphaned on this cluster. It is nil if the hub orphaned none. Apply adopts the
-	// object with its UID again, even if Adoption forbids adoption.
+	// object with the UID of this copy again, even if Adoption forbids adoption.
 	Orphaned *hubv1.OrphanedCopy
 }
 
@@ -199,7 +199,7 @@ type WithdrawIntent struct {
 	ConfirmedUID    types.UID
 	ConfirmedDigest string
 	// Source is the state of the hub in which the withdrawal was decided. A copy from a later state of the hub stays on
-	// the cluster. The outcome is then HubIsOlder.
+	// the cluster. The outcome then has the reason HubIsOlder.
 	Source source.State
 
 	// Adopted is true if the hub had adopted the copy with ConfirmedUID.
@@ -210,8 +210,8 @@ type WithdrawIntent struct {
 	Seen *Observation
 
 	Policy hubv1.RemovalPolicy
-	// PolicyIfAdopted replaces the policy Delete for an adopted copy. A copy counts as adopted if the field Adopted or an
-	// annotation of the copy says so.
+	// PolicyIfAdopted is the policy for an adopted copy if Policy is Delete. A copy counts as adopted if the field Adopted
+	// or an annotation of the copy says so.
 	PolicyIfAdopted hubv1.RemovalPolicy
 	Propagation     metav1.DeletionPropagation
 }
@@ -223,12 +223,13 @@ const (
 	// RetryNever: only a change of the hub object, of a policy or of the member's object can help. The event of this
 	// change makes the controller try again.
 	RetryNever Retry = iota
-	// RetrySoon: retry after 0.2 s, doubling to 60 s, with jitter.
+	// RetrySoon: retry after 0.2 s. The pause doubles with each further try, up to 60 s, with jitter.
 	RetrySoon
-	// RetrySlowly: only a change on the member can help, of which the hub may get no event. Retry after 30 s, doubling to
-	// 5 min.
+	// RetrySlowly: only a change on the member can help, of which the hub may get no event. Retry after 30 s. The pause
+	// doubles with each further try, up to 5 min.
 	RetrySlowly
-	// RetryAfter: retry after Outcome.After, because the server has asked for this delay, or a pause ends then.
+	// RetryAfter: retry after the pause in Outcome.After. The server has asked for this pause, or the copy is paused for
+	// this time.
 	RetryAfter
 )
 
@@ -247,8 +248,8 @@ type Outcome struct {
 	// Newer is set if Reason is HubIsOlder. It has the state of the hub from which the copy was written, and whether it
 	// was written for the same hub object.
 	Newer Newer
-	// Orphaned is set if Reason is Withdrawn and the copy stays on the cluster. The caller of Withdraw sets its
-	// ClusterID.
+	// Orphaned is set if Reason is Withdrawn and the copy stays on the cluster. The caller of Withdraw sets the ClusterID
+	// in Orphaned.
 	Orphaned *hubv1.OrphanedCopy
 	// HubState is the state of the hub object from which the manifest was rendered. The caller of Apply sets it.
 	HubState

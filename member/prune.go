@@ -49,8 +49,8 @@ type PruneIntent struct {
 	// UID or version.
 	UID             types.UID
 	ResourceVersion string
-	// Source is the current state of the hub. Prune does not change a copy from a later state of the hub. The outcome is
-	// then HubIsOlder.
+	// Source is the current state of the hub. Prune does not change a copy from a later state of the hub. The outcome then
+	// has the reason HubIsOlder.
 	Source source.State
 	// Policy decides whether the copy is deleted or orphaned. An adopted copy is always orphaned.
 	Policy hubv1.RemovalPolicy

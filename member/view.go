@@ -56,7 +56,7 @@ type Owner struct {
 
 // Children has the objects that were found below the given owners.
 type Children struct {
-	// Of has the children of each owner, by the UID of the owner. An owner without children is missing.
+	// Of has the children of each owner, by the UID of the owner. It has no entry for an owner without children.
 	Of map[types.UID][]Child
 	// Notes name the kinds that could not be read, with the reason.
 	Notes []string

@@ -73,7 +73,7 @@ type Templates interface {
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
 	// Head returns a hub object with its namespace, name and labels.
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
-	// ListStored returns the objects of the selected bundles.
+	// ListStored returns the objects of the bundles for which `which` returns true.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
 }
 

@@ -58,7 +58,8 @@ type hub struct {
 	asking func(user string)
 	// reading is called before the review reads the labels of an object. It may be nil.
 	reading func()
-	// unmapped is the error of the mapper for every kind. If it is nil, the mapper maps all kinds of the test.
+	// unmapped is the error that the RESTMapper returns for every kind. If it is nil, the RESTMapper maps all kinds of the
+	// test.
 	unmapped error
 	// may reports whether the author has a right, given as "verb resource.group namespace name". If may is nil, the author
 	// has all rights.
@@ -181,7 +182,7 @@ func (h *hub) reviewer() *admission.Reviewer {
 	})
 }
 
-// failing is a mapper that returns an error for every kind if err is set.
+// failing is a RESTMapper that returns err for every kind, unless err is nil.
 type failing struct {
 	meta.RESTMapper
 	err error
@@ -251,12 +252,12 @@ func overDeployments(rules string) string {
 	return strings.ReplaceAll(policy(rules), "apiGroup: test.hanse.dev, kind: Widget", "apiGroup: apps, kind: Deployment")
 }
 
-// enforces sets the label of the namespace for a level of Pod Security.
+// enforces sets the label of the namespace shop by which Pod Security enforces this level.
 func (h *hub) enforces(level string) {
 	h.objects[0].GetLabels()["pod-security.kubernetes.io/enforce"] = level
 }
 
-// enforced adds an enforced placement of widgets in the namespaces of a team.
+// enforced adds a ClusterPlacement with enforced: true, which selects the widgets in the namespaces of a team.
 func (h *hub) enforced(name, team string) {
 	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	p.Spec.Enforced = true

@@ -27,8 +27,8 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// mostObjects is the maximum number of objects that a review renders. If the policy selects more, it renders objects
-// that are spread evenly over the list.
+// mostObjects is the maximum number of objects that a review renders. If the policy selects more objects, the review
+// renders some of them, spread evenly over the list of the selected objects.
 const mostObjects = 500
 
 func (r *Reviewer) reviewOverrides(ctx context.Context, p hubv1.OverridePolicyObject, who author) ([]string, error) {
@@ -80,7 +80,7 @@ func refusalOf(errs field.ErrorList) *refusal {
 type trial struct {
 	reviewer *Reviewer
 	policy   hubv1.OverridePolicyObject
-	// without has all other policies. with has all policies and the reviewed one.
+	// without has all override policies except the reviewed one. with has the same policies and the reviewed one.
 	without, with []hubv1.OverridePolicyObject
 	clusters      map[string]overrides.Cluster
 	selected      []selectedObject
@@ -177,8 +177,8 @@ func speaksOf(selectors []hubv1.ResourceSelector, gk schema.GroupKind) bool {
 	})
 }
 
-// run renders the objects, and collects errors in broken and warnings in warnings. It ends early if enough errors are
-// found, or after renderWithin.
+// run renders the selected objects. It appends errors to t.broken and warnings to t.warnings. It ends early if it has
+// found enough errors, or after the time renderWithin.
 func (t *trial) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renderWithin)
 	defer cancel()
@@ -357,8 +357,8 @@ func (t *trial) unsafe(o selectedObject, where string, manifest *unstructured.Un
 	}
 }
 
-// failed records an error of rendering, if the reviewed policy causes it. A conflict is only a warning. So is an
-// override of a number of replicas that the hub divides among clusters.
+// failed records an error of rendering, if the reviewed policy causes it. If the policy overrides a number of replicas
+// that the hub divides among clusters, failed records only a warning.
 func (t *trial) failed(where string, err error, without func() error) {
 	invalid, divided := (*overrides.InvalidError)(nil), (*overrides.DividedError)(nil)
 	switch {
@@ -373,8 +373,8 @@ func (t *trial) failed(where string, err error, without func() error) {
 	}
 }
 
-// shown returns the text of an error. It leaves out values and keys that are not in the policy, because an expression
-// can turn the value of a field into a key of a map.
+// shown returns the text of an error. It leaves out values and keys that are not in the policy. An expression can turn
+// the value of a field into a key, and the author may have no right to read this value.
 func (t *trial) shown(f openapi.Fault, gk schema.GroupKind) string {
 	literals := t.literals
 	if hubv1.IsSecret(gk) {

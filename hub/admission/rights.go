@@ -29,7 +29,8 @@ const (
 	whyEscalate   = "the policy changes the rights of others on members"
 )
 
-// selected returns the rights that a policy needs on every selected kind. An empty namespace means all namespaces.
+// selected returns the rights that the author of a policy needs: to get, create, update and delete objects of every
+// selected kind. An empty namespace means all namespaces.
 func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string) ([]rights.Need, error) {
 	if len(selectors) > mostSelectors {
 		return nil, &refusal{text: fmt.Sprintf("spec.resourceSelectors: more than %d", mostSelectors)}

@@ -192,7 +192,7 @@ func (f *forecast) object(b hubv1.BindingObject, factsBefore, factsAfter decide.
 	}
 }
 
-// edited returns the fleet's policies after the edit.
+// edited returns the facts after the edit, with the edited policy instead of its former state.
 func (f *forecast) edited(facts decide.Facts) decide.Facts {
 	switch p := f.policy.(type) {
 	case hubv1.PlacementObject:
@@ -203,7 +203,8 @@ func (f *forecast) edited(facts decide.Facts) decide.Facts {
 	return facts
 }
 
-// replaced returns all policies after the edit. The policy with the namespace and name of by is replaced by by.
+// replaced returns the policies after the edit: the list all, with the edited policy (by) instead of the policy with
+// the same namespace and name.
 func replaced[P client.Object](all []P, by P) []P {
 	out := slices.DeleteFunc(slices.Clone(all), func(p P) bool { return p.GetNamespace() == by.GetNamespace() && p.GetName() == by.GetName() })
 	return append(out, by)

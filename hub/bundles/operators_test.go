@@ -14,7 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// renderWorld is a controller that counts its renderings.
+// renderWorld has a controller for operators, and counts how often it renders a chart. If fails is set, each rendering
+// returns this error.
 type renderWorld struct {
 	control    *Controller
 	clock      *testclock.FakeClock

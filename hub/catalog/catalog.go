@@ -82,7 +82,8 @@ func (c *Catalog) Watch(ctx context.Context, informers cache.Cache) error {
 	return nil
 }
 
-// see records an observed state of a definition, and reads the definition again if it has changed.
+// see handles the observed metadata of a definition. If the cached definition is older, see reads the definition again.
+// gone is true if the definition was deleted.
 func (c *Catalog) see(ctx context.Context, o any, gone bool) {
 	seen, ok := o.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -100,8 +101,8 @@ func (c *Catalog) see(ctx context.Context, o any, gone bool) {
 	}
 }
 
-// Known returns the cached definition. It is nil if the kind has no definition, or if no caller has requested the
-// definition yet.
+// Known returns the cached definition. The result is nil if the kind has no definition, or if no caller has requested
+// the definition yet.
 func (c *Catalog) Known(kind schema.GroupKind) *Definition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,9 +112,9 @@ func (c *Catalog) Known(kind schema.GroupKind) *Definition {
 	return nil
 }
 
-// Get returns the definition of a kind. It is nil for a built-in kind, and for a kind of an aggregated API server. Get
-// reads the definition from the API server at the first request, and again after it has changed. It returns an error if
-// this read fails.
+// Get returns the definition of a kind. The result is nil for a built-in kind, and for a kind of an aggregated API
+// server. Get reads the definition from the API server at the first request, and again after it has changed. It returns
+// an error if this read fails.
 func (c *Catalog) Get(ctx context.Context, kind schema.GroupKind) (*Definition, error) {
 	e := c.entry(kind)
 	e.reading.Lock()
@@ -159,8 +160,8 @@ func (c *Catalog) Learn(ctx context.Context, gvk schema.GroupVersionKind) health
 	return c.Conventions(gvk)
 }
 
-// ScalePath returns the path of the replicas in the scale subresource of a kind. It is empty if the kind has no scale
-// subresource, or if the definition cannot be read.
+// ScalePath returns the path of the replicas in the scale subresource of a kind. The result is empty if the kind has no
+// scale subresource, or if the definition cannot be read.
 func (c *Catalog) ScalePath(ctx context.Context, kind schema.GroupKind) string {
 	d, err := c.Get(ctx, kind)
 	if err != nil {
@@ -169,8 +170,9 @@ func (c *Catalog) ScalePath(ctx context.Context, kind schema.GroupKind) string {
 	return d.ScalePath()
 }
 
-// Doubt is called if the API server does not behave as the definition with this resourceVersion says. The next Get then
-// reads the definition again. Doubt returns false if it was already called for the cached definition.
+// Doubt is called if the API server does not behave as the definition with this resourceVersion says. If the cached
+// definition has this resourceVersion, the next Get reads the definition again. Doubt returns false if it was already
+// called for the cached definition.
 func (c *Catalog) Doubt(kind schema.GroupKind, resourceVersion string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,7 +198,8 @@ func (c *Catalog) entry(kind schema.GroupKind) *entry {
 	return e
 }
 
-// read reads the definition from the API server. It is nil if the kind has no definition.
+// read reads the definition of a kind from the API server. d is nil if the kind has no definition. If the definition
+// has not changed since known was read, d is known.
 func (c *Catalog) read(ctx context.Context, kind schema.GroupKind, known *Definition) (name string, d *Definition, err error) {
 	mapping, err := c.mapper.RESTMapping(kind)
 	if err != nil {

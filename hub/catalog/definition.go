@@ -60,7 +60,8 @@ func newDefinition(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, 
 	return d, nil
 }
 
-// Version returns a version of the definition. For a nil definition, it returns an empty version.
+// Version returns the version with this name, or an error if the definition has no such version. For a nil definition,
+// it returns an empty Version.
 func (d *Definition) Version(name string) (Version, error) {
 	if d == nil {
 		return Version{}, nil
@@ -73,7 +74,8 @@ func (d *Definition) Version(name string) (Version, error) {
 	return Version{}, fmt.Errorf("CustomResourceDefinition %s: version %s: %w", d.Name, name, errNoVersion)
 }
 
-// ScalePath returns the path of the first served version with a scale subresource. It is empty if no version has one.
+// ScalePath returns the path of the first served version with a scale subresource. The result is empty if no version
+// has one.
 func (d *Definition) ScalePath() string {
 	if d == nil {
 		return ""

@@ -33,7 +33,7 @@ func (c *Catalog) HubObject(
 	return o, nil
 }
 
-// preferred returns the version that the API server prefers. It is empty if no version is served.
+// preferred returns the version that the API server prefers. The result is empty if no version is served.
 func (d *Definition) preferred() string {
 	if d == nil {
 		return ""

@@ -59,7 +59,7 @@ var ErrNone = errors.New("the certificate is not there yet")
 
 // Options of a Keeper. The fields Reader, Client, Configuration and Clock are optional; all other fields are required.
 type Options struct {
-	// Reader reads uncached, Client writes. Default: the clients of the manager of SetupWithManager.
+	// Reader reads uncached, Client writes. If they are not set, SetupWithManager takes both from its manager.
 	Reader client.Reader
 	Client client.Client
 	// Secret with the certificate. The Secret must exist, because the right to create any Secret of the namespace would

@@ -12,12 +12,14 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// By default, the API server does not authenticate itself when it calls a webhook. The path of the webhook therefore
-// has a random part. Only users who may read the Secret or the configuration know it. Treat it like a password. Note
-// that the API server may log the path of a failed call. To get a new random part, remove this key from the Secret.
+// pathKey is the data key of the Secret for the random part of the webhook's path. By default, the API server does not
+// authenticate itself when it calls a webhook. The path is therefore secret: only users who may read the Secret or the
+// ValidatingWebhookConfiguration know it. Treat it like a password. Note that the API server may log the path of a
+// failed call. To get a new random part, remove this key from the Secret.
 const pathKey = "path"
 
-// hiding matches random parts that are long enough. API servers accept only small letters in the path of a service.
+// hiding matches random parts that are long enough to be secret. API servers accept only small letters in the path of a
+// service.
 var hiding = regexp.MustCompile(`^[0-9a-z]{26,128}$`)
 
 // sessionKey is the data key of the Secret for the random bytes with which the console encrypts its sessions. If a user

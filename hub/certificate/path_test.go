@@ -15,7 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/certificate"
 )
 
-// path returns the path that the API server uses. It must be the same in the service and in the URL.
+// path returns the path at which the API server calls the webhook. It fails the test unless the service and the URL in
+// the ValidatingWebhookConfiguration have the same path.
 func (w *world) path() string {
 	w.Helper()
 	webhooks := w.config().Webhooks

@@ -73,7 +73,8 @@ func NewFeed() *Feed {
 	}
 }
 
-// Watch starts the informers. All functions must be registered before. A kind without a function is not watched.
+// Watch starts the informers. All functions must be registered before Watch is called. A kind without a function is not
+// watched.
 func (f *Feed) Watch(ctx context.Context, informers cache.Informers) error {
 	for _, watch := range []func(context.Context, cache.Informers) error{
 		f.Bindings.watch, f.Placements.watch, f.Bundles.watch, f.OverridePolicies.watch, f.Clusters.watch, f.Namespaces.watch,

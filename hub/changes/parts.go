@@ -20,7 +20,7 @@ const (
 	// Added and Deleted are never combined with other parts.
 	Added Parts = 1 << iota
 	Deleted
-	// Any is part of every update.
+	// Any is set for every update, whatever part of the object has changed.
 	Any
 	// Spec means that the generation of the object has changed, or that the object was deleted and created again. If the
 	// watch misses the deletion, it reports the new object as a change of the old one.
@@ -31,7 +31,7 @@ const (
 	Finalizers
 	// Labels means that the object's labels have changed.
 	Labels
-	// Settings means that the settings which a binding has recorded from its placement have changed.
+	// Settings means that a binding has recorded other settings from its placement than before.
 	Settings
 	// Readiness means that the status or the reason of a cluster's condition Ready has changed.
 	Readiness

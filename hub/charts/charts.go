@@ -30,7 +30,8 @@ var ErrFetching = errors.New("the chart is being fetched")
 
 // Chart names one version of a chart.
 type Chart struct {
-	// URL of the repository, Name of the chart in it and its Version, as ChartRepository has them.
+	// URL, Name and Version have the same meanings as in ChartRepository: the URL of the repository, and the name and the
+	// version of the chart.
 	URL, Name, Version string
 	// Digest is the required digest of the archive. Empty means that any digest is accepted.
 	Digest string
@@ -45,18 +46,18 @@ type Chart struct {
 // String implements fmt.Stringer.
 func (c Chart) String() string { return fmt.Sprintf("chart %s %s from %s", c.Name, c.Version, c.URL) }
 
-// archive returns the fields of the chart that identify its archive.
+// archive returns a Chart with only the fields that identify the archive.
 func (c Chart) archive() Chart {
 	return Chart{URL: c.URL, Name: c.Name, Version: c.Version, Digest: c.Digest}
 }
 
-// try returns the fields of the chart that decide whether an attempt to fetch it succeeds.
+// try returns a Chart with only the fields that decide whether an attempt to fetch the chart succeeds.
 func (c Chart) try() Chart {
 	c.Known = ""
 	return c
 }
 
-// TryError is the error of the last attempt.
+// TryError is the error of the last attempt to fetch a chart.
 type TryError struct {
 	Chart Chart
 	// Since is the time of the first failure after the last success.
@@ -76,7 +77,7 @@ func (f *TryError) Unwrap() error { return f.Cause }
 type Options struct {
 	// Repositories that the Fetcher may contact.
 	Repositories Repositories
-	// Proxy returns the proxy of a request. If it is nil, there is no proxy.
+	// Proxy returns the proxy for a request. If the field is nil, there is no proxy.
 	Proxy func(*http.Request) (*url.URL, error)
 	// Clock determines when a failed attempt is repeated. Default: the clock of the system.
 	Clock clock.PassiveClock

@@ -12,8 +12,8 @@ import (
 // Repositories are the repositories from which the hub may fetch charts.
 type Repositories struct {
 	prefixes []string
-	// hosts are the hosts of the prefixes. Some registries redirect requests to another host. An administrator must list a
-	// repository of that host, too.
+	// hosts are the hosts of the allowed repositories. Some registries redirect requests to another host. An administrator
+	// must then also allow a repository of that host.
 	hosts []string
 }
 
@@ -51,7 +51,7 @@ func parse(text string) (*url.URL, error) {
 // hostOf returns the host of a URL in lower case, with its port unless the port is 443.
 func hostOf(u *url.URL) string { return strings.TrimSuffix(strings.ToLower(u.Host), ":443") }
 
-// allow reports whether one of the prefixes allows the chart name at u.
+// allow reports whether one of the prefixes allows the chart with this name in the repository u.
 func (r Repositories) allow(u *url.URL, name string) bool {
 	full := u.String()
 	if u.Scheme == schemeOCI {

@@ -111,7 +111,8 @@ func tenantRules() []rbacv1.PolicyRule {
 	}
 }
 
-// user returns the browser of a new user, after the API server has granted the rights.
+// user returns the browser of a new user with these rights in the world's namespace and on the whole hub. It waits
+// until the API server grants the rights.
 func (w *world) user(inNamespace, onHub []rbacv1.PolicyRule) *browser {
 	w.Helper()
 	token := w.token(inNamespace, onHub)

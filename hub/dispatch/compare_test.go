@@ -18,7 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// fakeCluster is a member with the observation seen of one copy. It returns answer for every apply.
+// fakeCluster is a member whose watch shows the copy in the field seen, or no copy if seen is nil. It returns answer
+// for every apply.
 type fakeCluster struct {
 	member.Cluster
 	seen    *member.Observation

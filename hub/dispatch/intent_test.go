@@ -55,7 +55,7 @@ func TestIntentIsWhatWouldBeWrittenWithOtherPolicies(t *testing.T) {
 	}
 }
 
-// adopting records the adopted objects.
+// adopting is a member that records the requests to adopt an object.
 type adopting struct {
 	*fakeMember
 	told []member.ApplyIntent

@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// leavingMember accepts every apply, and orphans the copy at every withdrawal. It records the last intent of each. If
-// fails is true, it refuses every apply.
+// leavingMember accepts every apply, unless fails is true. It orphans the copy at every withdrawal. It records the last
+// apply and the last withdrawal.
 type leavingMember struct {
 	*fakeMember
 	applied   member.ApplyIntent

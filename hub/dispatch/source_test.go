@@ -96,7 +96,7 @@ func TestAHubIsOlderOnlyIfUncachedReadsSaySo(t *testing.T) {
 	}
 }
 
-// liveTemplates answers every uncached read of a hub object.
+// liveTemplates returns object for every uncached read of a hub object, or err if it is set.
 type liveTemplates struct {
 	Templates
 	object *unstructured.Unstructured // nil: the object is deleted

@@ -145,8 +145,8 @@ func TestWhatARuleBreaksIsNotSent(t *testing.T) {
 	}
 }
 
-// rendered returns the manifest of an object with this spec after a policy with these rules. The run records how the
-// manifest was made.
+// rendered returns the manifest of an object with this spec after a policy with these rules. It also stores in r how
+// the manifest was made.
 func rendered(t *testing.T, r *run, spec map[string]any, rules []hubv1.OverrideRule) *unstructured.Unstructured {
 	t.Helper()
 	template := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}

@@ -48,7 +48,8 @@ func idleQueue() *queue {
 	return &queue{gate: newGate("eu", 8, clock.RealClock{}), records: newRecords(clock.RealClock{})}
 }
 
-// woken returns the names of the bindings that f queues for the cluster eu.
+// woken returns the names of the bindings that f queues for the cluster eu. recorded are the bindings that the queue
+// has processed before.
 func woken(recorded []string, bindings []hubv1.ResourceBinding, f func(*Dispatcher)) []string {
 	q := idleQueue()
 	defer q.gate.ShutDown()

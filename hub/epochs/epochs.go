@@ -9,8 +9,8 @@
 // the restore has lost, but its random part differs. The list causes at most six writes an hour, one write for each
 // start, and no write while the hub writes to no member.
 //
-// Without the ConfigMap, copies are written without an epoch. If the ConfigMap is deleted, a new list begins, and no
-// earlier copy is treated as newer than the hub.
+// While the ConfigMap does not exist, copies are written without an epoch. When a deleted ConfigMap is created again, a
+// new list begins, and no earlier copy is treated as newer than the hub.
 package epochs
 
 import (
@@ -39,9 +39,9 @@ const (
 	// lasts is the minimum duration of one epoch, unless a start of the hub ends it. All edits within an epoch look the
 	// same. If a backup is made in the middle of an epoch, later edits in this epoch are not recognised as newer.
 	lasts = 10 * time.Minute
-	// kept is the number of epochs in the list. keptWhileHeld is the number while the hub leaves a copy alone because a
-	// later state of the hub has written it. If the epochs around the time of that write were dropped, the copy would
-	// count as old and be overwritten. A ConfigMap has room for about 40,000 epochs.
+	// kept is the number of epochs in the list. keptWhileHeld is the number as long as the hub leaves a copy alone,
+	// because a later state of the hub has written the copy before a restore. If the epochs around the time of that write
+	// were dropped, the copy would count as old and be overwritten. A ConfigMap has room for about 40,000 epochs.
 	kept          = 1000
 	keptWhileHeld = 20000
 	// mostForeign is the maximum number of foreign epochs in memory: epochs in copies that the list of this hub lacks. The
@@ -90,8 +90,9 @@ func New(o Options) *Keeper {
 	return &Keeper{options: o, restarted: func() {}, foreign: map[source.Epoch]bool{}}
 }
 
-// OnRestart registers a function that is called when a new list begins. The function lets the hub write copies that it
-// has left alone as newer. It must be called before Start, and f must not block.
+// OnRestart registers a function that is called when a new list replaces the former list. The function lets the hub
+// write copies that it has left alone because a later state of the hub had written them. Call OnRestart before Start.
+// The function must not block.
 func (k *Keeper) OnRestart(f func()) { k.restarted = f }
 
 // Watch watches the ConfigMap.
@@ -139,7 +140,7 @@ func (k *Keeper) Ready(ctx context.Context) {
 	}
 }
 
-// get reads the ConfigMap uncached. It is nil if the ConfigMap does not exist.
+// get reads the ConfigMap uncached. The result is nil if the ConfigMap does not exist.
 func (k *Keeper) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	c := &corev1.ConfigMap{}
 	err := k.options.Reader.Get(ctx, k.options.ConfigMap, c)
@@ -280,8 +281,8 @@ func (k *Keeper) Lead(ctx context.Context) error {
 	return nil
 }
 
-// begin adds an epoch to the list. If after is not nil and is no longer the newest epoch, another replica has added
-// one, and begin adds none.
+// begin adds an epoch to the list. If the argument after is set and is no longer the newest epoch, another replica has
+// added an epoch, and begin adds none.
 func (k *Keeper) begin(ctx context.Context, after *source.Epoch) error {
 	c, err := k.get(ctx)
 	if err != nil || c == nil {

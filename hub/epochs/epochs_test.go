@@ -59,7 +59,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-// replica returns the Keeper of a new replica that has read the list.
+// replica returns the Keeper of a new replica that has read the list of epochs.
 func (w *world) replica() *epochs.Keeper {
 	w.Helper()
 	k := epochs.New(epochs.Options{Reader: w.Client, Client: w.Client, ConfigMap: place, Clock: w.clock})
@@ -67,7 +67,8 @@ func (w *world) replica() *epochs.Keeper {
 	return k
 }
 
-// leader returns the Keeper of a hub that has just started and is about to write to a member.
+// leader returns the Keeper of a hub process that has just started, and that has called Use, as before a write to a
+// member.
 func (w *world) leader() *epochs.Keeper {
 	w.Helper()
 	k := w.replica()
@@ -85,7 +86,7 @@ func (w *world) look(k *epochs.Keeper) {
 	}
 }
 
-// stored reads the list from the API server.
+// stored reads the list of epochs from the API server.
 func (w *world) stored() source.Epochs {
 	w.Helper()
 	var c corev1.ConfigMap
@@ -227,7 +228,7 @@ func TestAnEpochIsForeignOnlyIfAnUncachedReadSaysSo(t *testing.T) {
 	}
 }
 
-// A compromised member may write another epoch to a copy at every event.
+// A compromised member may write into a copy an epoch that the hub never had, and another one at every event.
 func TestForeignEpochsDoNotFillTheMemory(t *testing.T) {
 	w := newWorld(t)
 	k := w.leader()

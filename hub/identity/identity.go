@@ -30,7 +30,7 @@ const (
 	awaitYes = 30 * time.Second
 )
 
-// Hub has the UID of the hub's cluster, and the hub's key.
+// Hub has the UID of the hub's cluster, and the key for digests of Secrets.
 type Hub struct {
 	UID types.UID // UID of its kube-system namespace
 	Key canonical.Key

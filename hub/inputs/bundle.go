@@ -22,7 +22,8 @@ type ConfigMaps func(client.ObjectKey) (*corev1.ConfigMap, error)
 // chart of another author could end the process (package chart/child). The console therefore renders no charts.
 type Charts func(*hubv1.FederatedOperator, ConfigMaps) ([]*unstructured.Unstructured, error)
 
-// Source has the functions that the objects of a bundle depend on, besides the bundle itself.
+// Source has the functions with which Objects computes the objects of a bundle. ConfigMap reads a ConfigMap, Namespaced
+// tells whether a kind is namespaced, and Chart renders the chart of an operator.
 type Source struct {
 	ConfigMap  ConfigMaps
 	Namespaced bundle.Namespaced
@@ -77,8 +78,8 @@ func (s Source) Objects(b hubv1.BundleObject) ([]*unstructured.Unstructured, err
 	return objects, nil
 }
 
-// Object returns the object of a binding in the form in which the hub would store it. It is nil if the bundle does not
-// contain the object.
+// Object returns the object of a binding in the form in which the hub would store it. The result is nil if the bundle
+// does not contain the object.
 func (s Source) Object(b hubv1.BundleObject, binding hubv1.BindingObject) (*unstructured.Unstructured, error) {
 	objects, err := s.Objects(b)
 	if err != nil {

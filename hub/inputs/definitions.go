@@ -41,8 +41,8 @@ func DefinitionOf(u *unstructured.Unstructured) (*apiextensionsv1.CustomResource
 	return d, nil
 }
 
-// ScalePath returns the path of the replicas in the kind's scale subresource. It is empty if the kind has no scale
-// subresource. d may be nil.
+// ScalePath returns the path of the replicas in the kind's scale subresource. The result is empty if the kind has no
+// scale subresource. d may be nil.
 func ScalePath(d *apiextensionsv1.CustomResourceDefinition) string {
 	if d == nil {
 		return ""
@@ -55,8 +55,9 @@ func ScalePath(d *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// OtherVersions returns the other versions at which clusters may get an object that the hub reads at one version. It
-// reads the definition only if a cluster does not serve that version. An object of a bundle has no other versions.
+// OtherVersions returns the versions at which clusters may get an object, besides the version at which the hub reads
+// it. OtherVersions reads the definition only if a cluster does not serve the hub's version. An object of a bundle has
+// no other versions.
 func OtherVersions(ctx context.Context, c client.Client, object *unstructured.Unstructured, clusters []*hubv1.MemberCluster) ([]string, error) {
 	gvk := object.GroupVersionKind()
 	if hubv1.BundleOf(object) != nil || !NeedsVersions(gvk, clusters) {
@@ -66,7 +67,8 @@ func OtherVersions(ctx context.Context, c client.Client, object *unstructured.Un
 	return OthersOf(d, gvk.Version), err
 }
 
-// OthersOf returns the other versions of a definition. d may be nil.
+// OthersOf returns the versions of d at which clusters may get an object that the hub reads at the given version,
+// without this version. If d is nil, the result is nil.
 func OthersOf(d *apiextensionsv1.CustomResourceDefinition, version string) []string {
 	if d == nil {
 		return nil

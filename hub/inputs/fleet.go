@@ -156,8 +156,8 @@ func SelectedKinds(placements []hubv1.PlacementObject) (kinds map[schema.GroupKi
 	return kinds, groups
 }
 
-// Selects reports whether one of the placements selects objects of the kind. It considers only placements for which the
-// function such returns true.
+// Selects reports whether one of the placements selects objects of the kind. It considers only the placements for which
+// `such` returns true.
 func Selects(placements []hubv1.PlacementObject, kind schema.GroupKind, such func(hubv1.PlacementObject) bool) bool {
 	return slices.ContainsFunc(placements, func(p hubv1.PlacementObject) bool {
 		return such(p) && slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, func(s hubv1.ResourceSelector) bool {

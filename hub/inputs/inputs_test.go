@@ -177,7 +177,7 @@ func TestOnlyTheInputsThatADecisionNeedsAreRead(t *testing.T) {
 		counts      map[string]int
 		path        string
 		others      []string
-		// referrers is nil if the referrers are not known.
+		// referrers are the objects that refer to the object. The list is nil if the referrers are not known.
 		referrers []string
 	}{
 		"policies, clusters and the namespace are enough": {of: func(*decision) {}},

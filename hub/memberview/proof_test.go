@@ -17,8 +17,9 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// prove returns a proof of a new user with these rights, who has no token. change edits the CertificateSigningRequest
-// before its creation.
+// prove creates a proof, by which a user without a token shows its identity to the hub. It returns the header value
+// with the proof, and the proof. It calls change, unless change is nil, before it creates the proof's
+// CertificateSigningRequest as the user.
 func (w *world) prove(user string, change func(*certificatesv1.CertificateSigningRequest)) (string, *memberview.Proof) {
 	w.Helper()
 	config := rest.CopyConfig(hubConfig)

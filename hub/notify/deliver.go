@@ -92,7 +92,8 @@ func judge(status int, retryAfter string, now time.Time) outcome {
 	return outcome{failure: says, after: pauseOf(retryAfter, now)}
 }
 
-// pauseOf returns the pause that Retry-After requests, in seconds or until a time.
+// pauseOf returns the pause that the header Retry-After requests, either as a number of seconds or as a time. The
+// result is 0 if the header has neither.
 func pauseOf(text string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(text), 10, 31); err == nil {
 		return min(time.Duration(seconds)*time.Second, longestAsked)
@@ -144,7 +145,7 @@ func (c *courier) cause(ctx context.Context, err error) error {
 		return fmt.Errorf("it did not answer within %s", c.within)
 	}
 	if invalid := (x509.CertificateInvalidError{}); errors.As(err, &invalid) && invalid.Reason == x509.Expired {
-		// The original error is not returned, because its text contains the current time.
+		// The original error is replaced, because its text contains the current time and therefore differs at each attempt.
 		return errors.New("its certificate has expired, or is not valid yet")
 	}
 	if op := (*net.OpError)(nil); errors.As(err, &op) {

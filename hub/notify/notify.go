@@ -38,8 +38,8 @@ import (
 )
 
 // EventSinkChanged is the reason of the first event for a new or changed sink. The event is sent to this sink whatever
-// its filter is, to show whether the receiver answers. While Ready is Unknown, the event is repeated each minute. While
-// it is False, the event is repeated each hour.
+// its filter is, to show whether the receiver answers. The event is repeated each minute while the sink's condition
+// Ready is Unknown, and each hour while Ready is False.
 const EventSinkChanged = "SinkChanged"
 
 const (
@@ -61,7 +61,7 @@ type Options struct {
 	Hub string
 	// Replica is the name under which this process appears in the status of sinks.
 	Replica string
-	// Proxy returns the proxy for connections to receivers. It is nil if no proxy is used.
+	// Proxy returns the proxy for connections to receivers. If the field is nil, no proxy is used.
 	Proxy func(*http.Request) (*url.URL, error)
 }
 

@@ -26,7 +26,7 @@ var standard = limits{
 	within: 10 * time.Second, firstPause: time.Second, mostPause: time.Minute, mostAge: time.Hour, greetAgain: time.Minute, queued: 500,
 }
 
-// errSigningKey is the error for a sink without a signing key.
+// errSigningKey is the error for a sink whose signing key is missing or invalid.
 var errSigningKey = errors.New("no signing key")
 
 // message is a notice as JSON that waits for its delivery.

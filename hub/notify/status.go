@@ -13,8 +13,9 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// failsFor is how long the failure of one replica determines the condition, even if other replicas succeed. A replica
-// that still has messages to send tries again within this time. If it fails again, failsFor begins again.
+// failsFor is how long the failure of one replica determines the sink's condition Ready, even if other replicas
+// succeed. A replica that still has messages to send tries again within this time. If the replica fails again, failsFor
+// is counted anew.
 const failsFor = 2 * longestAsked
 
 // fold adds the tally of a replica to the status of a sink. It reports whether the status must be written now. last is

@@ -2,9 +2,9 @@
 // deletion.
 //
 // A ValidatingAdmissionPolicy cannot count objects. The leader therefore writes the names of the namespaces and
-// CustomResourceDefinitions to protect into the ConfigMap. A name is protected if more copies of its objects are placed
-// than the limit, or if one of its objects has the label hanse.dev/deletion-protection. The policy hanse-hub-deletion
-// of the chart reads the ConfigMap.
+// CustomResourceDefinitions to protect into the ConfigMap. A namespace or a definition is protected if its objects have
+// more placed copies than the limit. It is also protected if one of its objects has the label
+// hanse.dev/deletion-protection. The policy hanse-hub-deletion of the chart reads the ConfigMap.
 //
 //   - The number of copies is written in steps (more than 5, 10, 20, 50, ...), so that a growing namespace causes one
 //     write for each step.

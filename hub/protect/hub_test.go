@@ -21,7 +21,7 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// fakeTemplates are hub objects with labels. told says whether their kinds have been read.
+// fakeTemplates are hub objects with labels. told is true if the hub has read all objects of their kinds.
 type fakeTemplates struct {
 	mu       sync.Mutex
 	heads    map[hubv1.ObjectIdentity]metav1.Object

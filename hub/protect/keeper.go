@@ -115,7 +115,8 @@ func (k *Keeper) wake() {
 	}
 }
 
-// BindingChanged updates the counts after a change of a binding. Replicas that do not lead count, too.
+// BindingChanged updates the counts of placed copies after a change of a binding. Every replica counts, whether or not
+// it leads.
 func (k *Keeper) BindingChanged(_ context.Context, c changes.Binding) {
 	k.mu.Lock()
 	changed := k.tally.count(c.Before, c.After)
@@ -125,7 +126,8 @@ func (k *Keeper) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// objectChanged records whether a changed object has the protection label. Replicas that do not lead do so, too.
+// objectChanged records whether a changed object has the protection label. Every replica records this, whether or not
+// it leads.
 func (k *Keeper) objectChanged(id hubv1.ObjectIdentity) {
 	is := k.isLabelled(id)
 	k.mu.Lock()
@@ -186,8 +188,8 @@ func merged(is, wanted map[string]string, known bool) map[string]string {
 	return out
 }
 
-// wanted returns the wanted content of the ConfigMap. known is false while some objects have not been listed, so that
-// their labels are not known. counted is false while not all bindings are counted.
+// wanted returns the content that the ConfigMap should have. known is false while some objects have not been listed, so
+// that their labels are not known. counted is false while not all bindings are counted.
 func (k *Keeper) wanted() (names map[string]string, known, counted bool) {
 	k.mu.Lock()
 	counted = k.options.Counted()
@@ -203,8 +205,8 @@ func (k *Keeper) wanted() (names map[string]string, known, counted bool) {
 	return now.protected(k.options.Limit, labelled, k.definition), known, counted
 }
 
-// definition returns the name that the CustomResourceDefinition of a kind has. It is empty for a kind of the core
-// group, and for a kind that the hub does not serve. For other built-in kinds, it is a name that no
+// definition returns the name that the CustomResourceDefinition of a kind has. The result is empty for a kind of the
+// core group, and for a kind that the hub does not serve. For other built-in kinds, the result is a name that no
 // CustomResourceDefinition has, such as deployments.apps.
 func (k *Keeper) definition(kind schema.GroupKind) string {
 	if kind.Group == "" {

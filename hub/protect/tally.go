@@ -57,8 +57,8 @@ func copies(b hubv1.BindingObject) int {
 	return n
 }
 
-// protected returns the content of the ConfigMap: a text for each protected name. definition returns the name of a
-// kind's CustomResourceDefinition, or an empty name if there is none to protect.
+// protected returns the content of the ConfigMap, which gives the reason for each protected name. definition returns
+// the name of a kind's CustomResourceDefinition, or an empty name if there is none to protect.
 func (t *tally) protected(limit int, labelled []hubv1.ObjectIdentity, definition func(schema.GroupKind) string) map[string]string {
 	out := map[string]string{}
 	note := func(name string, n int) {
@@ -95,8 +95,8 @@ func text(id hubv1.ObjectIdentity) string {
 	return id.GroupKind().String() + " " + name
 }
 
-// step rounds n down to a number of the series 1, 2, 5, 10, 20, 50 and so on that is below n, but not below limit. The
-// text in the ConfigMap then changes seldom.
+// step returns the largest number of the series 1, 2, 5, 10, 20, 50 and so on that is less than n, but at least limit.
+// Because this number seldom changes, the text in the ConfigMap seldom changes.
 func step(n, limit int) int {
 	out := limit
 	for scale := 1; scale < n; scale *= 10 {

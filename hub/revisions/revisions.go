@@ -75,7 +75,7 @@ func New(o Options) *Store {
 
 func secretName(digest string) string { return "revision-" + digest }
 
-// Ensure stores a part of a revision. If the part is already stored, Ensure only prevents its deletion.
+// Ensure stores a part of a revision. If the part is already stored, Ensure only delays its deletion by Sweep.
 func (s *Store) Ensure(ctx context.Context, p decide.Payload) error {
 	now := s.Clock.Now()
 	s.mu.Lock()

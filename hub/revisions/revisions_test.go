@@ -26,7 +26,7 @@ var config *rest.Config
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &config)) }
 
-// stored is a Store with a namespace of its own.
+// stored is a Store that keeps the contents of revisions in a namespace of its own.
 type stored struct {
 	*revisions.Store
 	t         *testing.T
@@ -79,7 +79,8 @@ func (s *stored) ensure(store *revisions.Store, p decide.Payload) {
 	}
 }
 
-// sweep runs a sweep, advances the clock by the time after which unnamed parts are deleted, and runs a second sweep.
+// sweep calls Sweep, calls the functions between, advances the clock by an hour, and calls Sweep again. Sweep deletes
+// contents of revisions that no binding has named for a minute.
 func (s *stored) sweep(store *revisions.Store, between ...func()) {
 	s.t.Helper()
 	for i := range 2 {
@@ -95,7 +96,8 @@ func (s *stored) sweep(store *revisions.Store, between ...func()) {
 	}
 }
 
-// has reports whether a part is stored. It reads with the Store of a new replica, whose cache is empty.
+// has reports whether the template of a revision is stored. It reads with the Store of a new replica, whose cache is
+// empty.
 func (s *stored) has(p decide.Payload) bool {
 	s.t.Helper()
 	_, err := s.another().Template(s.t.Context(), p.Digest)
@@ -105,7 +107,7 @@ func (s *stored) has(p decide.Payload) bool {
 	return err == nil
 }
 
-// name creates a binding that names a part.
+// name creates a binding with a revision that names this template.
 func (s *stored) name(p decide.Payload) {
 	s.t.Helper()
 	b := hubv1.NewBinding(client.ObjectKey{Namespace: s.namespace, Name: "binding-" + p.Digest}).(*hubv1.ResourceBinding)

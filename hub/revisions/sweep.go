@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// Lead deletes the parts of revisions that no binding names, until ctx ends. Only the leader runs it. It lists the
-// parts when it starts, and after a binding has stopped naming one.
+// Lead deletes each part of a revision that no binding names, until ctx ends. Only the leader runs Lead. Lead lists the
+// parts when it starts, and after a binding has stopped naming a part.
 func (s *Store) Lead(ctx context.Context) error {
 	s.dropped.Store(true)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
@@ -52,7 +52,8 @@ func (s *Store) hasUnnamed() bool {
 	return len(s.unnamed) > 0
 }
 
-// Sweep deletes the parts of revisions that no binding has named for unusedFor. The cache must have all bindings.
+// Sweep deletes each part of a revision that no binding has named for the time unusedFor. The cache must have all
+// bindings.
 func (s *Store) Sweep(ctx context.Context) error {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))

@@ -95,7 +95,7 @@ func TestAnObjectThatIsNotStoredKeepsItsCopies(t *testing.T) {
 	deleted := u.DeepCopy()
 	at := metav1.Now()
 	deleted.SetDeletionTimestamp(&at)
-	// The cache shows the removal time of the Secret, and the API server has already deleted the Secret.
+	// In the cache, the object is being deleted. The API server has already deleted its Secret.
 	objects.change(s.id, func() { objects.cached[s.id] = deleted; delete(objects.live, s.id) })
 	s.eventually("the decision says what is missing", func() error {
 		if c, _, _, _ := scheduler.Decision(s.id.BindingKey()); !strings.Contains(c.Message, "the hub has not stored it") {

@@ -373,8 +373,8 @@ func (s *scene) binding() *hubv1.ResourceBinding {
 	return b
 }
 
-// entries formats the entries of the binding: "eu" for a Present entry, and "-eu NotSelected Delete" for an Absent
-// entry with its reason and removal policy.
+// entries formats the items of the binding's spec.clusters: "eu" for an item that is not Absent, and "-eu NotSelected
+// Delete" for an Absent one with its reason and removal policy.
 func (s *scene) entries() []string {
 	b := s.binding()
 	if b == nil {
@@ -428,7 +428,8 @@ func (s *scene) within(patience time.Duration, what string, try func() error) {
 	}
 }
 
-// withdraws acts as the members: it confirms the Absent entries of these clusters, or of all clusters if none is given.
+// withdraws acts as the members: it confirms the withdrawals of the Absent items in the binding's spec.clusters. It
+// confirms them for these clusters, or for all clusters if none is given.
 func (s *scene) withdraws(clusters ...string) {
 	s.t.Helper()
 	s.eventually("the rows are written", func() error {

@@ -27,7 +27,8 @@ func (s *scene) bindings() []hubv1.ResourceBinding {
 	return list.Items
 }
 
-// counts returns the numbers of Present, held and Absent entries of all bindings.
+// counts counts the items in spec.clusters of all bindings: those that are Absent, those whose removal is held until a
+// user confirms it, and all others.
 func (s *scene) counts() (present, held, absent int) {
 	s.t.Helper()
 	for _, b := range s.bindings() {
@@ -55,7 +56,8 @@ func (s *scene) counting(what string, present, held, absent int) {
 	})
 }
 
-// neverAbsent fails the test when a binding of the scene gets an Absent entry, until the returned function is called.
+// neverAbsent fails the test when a cluster in spec.clusters of a binding of the scene becomes Absent. It watches until
+// the returned function is called.
 func (s *scene) neverAbsent() (off func()) {
 	s.t.Helper()
 	d, err := dynamic.NewForConfig(hubConfig)
@@ -94,7 +96,7 @@ func entriesIn(e apiwatch.Event) []string {
 	return out
 }
 
-// holds waits until the scheduler reports held removals of a placement.
+// holds waits until the scheduler reports that it holds removals of a placement until a user confirms them.
 func (s *scene) holds(placement string) *hubv1.RemovalHeld {
 	s.t.Helper()
 	var held *hubv1.RemovalHeld

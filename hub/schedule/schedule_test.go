@@ -99,8 +99,8 @@ func TestTheAPIServerIsNotAskedAboutAWithdrawalThatIsUnderWay(t *testing.T) {
 	first := asked()
 	objects.remove(s.id)
 	s.becomes("-eu ObjectDeleted Delete", "-sg ObjectDeleted Delete")
-	// The scheduler asks Live about a missing object only if its cached binding has no Absent entries yet. The reconcile
-	// that ends a withdrawal sees these entries, and so do all later reconciles.
+	// The scheduler asks Live about a missing object only if the cached binding has no Absent clusters in its spec yet.
+	// The reconcile that ends a withdrawal sees the Absent clusters, and so do all later reconciles.
 	s.withdraws("sg")
 	s.becomes("-eu ObjectDeleted Delete")
 	second := asked()

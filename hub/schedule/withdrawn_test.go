@@ -50,8 +50,8 @@ func TestWhichBindingAConfirmationCovers(t *testing.T) {
 	}
 }
 
-// A binding ends with three writes: the write of the Absent entries, the deletion of the binding, and the removal of
-// its finalizer. None of these writes contains rows.
+// A binding ends with three writes: the write of the Absent clusters into its spec, the deletion of the binding, and
+// the removal of its finalizer. None of these writes contains rows.
 func TestABindingEndsWhenItsMembersConfirmToThisProcess(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "confirmed", "eu", "sg")

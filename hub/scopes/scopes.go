@@ -122,7 +122,8 @@ func add[T, O any](out []O, items []T, as func(*T) O) []O {
 	return out
 }
 
-// EachBinding reads the ResourceBindings of a namespace in parts of this size. An empty namespace means all namespaces.
+// EachBinding reads the ResourceBindings of a namespace in pages of at most `part` bindings, and calls visit for each
+// binding. An empty namespace means all namespaces.
 func EachBinding(ctx context.Context, r client.Reader, namespace string, part int64, visit func(hubv1.BindingObject)) error {
 	var list hubv1.ResourceBindingList
 	for {
@@ -138,7 +139,8 @@ func EachBinding(ctx context.Context, r client.Reader, namespace string, part in
 	}
 }
 
-// EachClusterBinding reads the ClusterResourceBindings in parts of this size.
+// EachClusterBinding reads the ClusterResourceBindings in pages of at most `part` bindings, and calls visit for each
+// binding.
 func EachClusterBinding(ctx context.Context, r client.Reader, part int64, visit func(hubv1.BindingObject)) error {
 	var list hubv1.ClusterResourceBindingList
 	for {

@@ -23,7 +23,8 @@ var controllerManager = types.NamespacedName{Namespace: metav1.NamespaceSystem, 
 const workloadsFor = time.Minute
 
 // HubRunsWorkloads returns a function that returns the result of RunsWorkloads. The result is at most a minute old. If
-// the hub cannot be read, the result is true. Workloads are then refused, rather than run twice.
+// the hub cannot be read, the result is true. Workloads are then refused, because they might otherwise run both on the
+// hub and on members.
 func HubRunsWorkloads(ctx context.Context, r client.Reader) func() bool {
 	var mu sync.Mutex
 	var answer bool

@@ -61,7 +61,7 @@ func TestALeaderThatMayHaveLostItsLeadDoesNotWrite(t *testing.T) {
 			l := &Lead{now: func() time.Time { return clock }, lapsed: func() bool { return tt.lapsed }}
 			for _, r := range tt.renewals {
 				clock = begin.Add(r.at)
-				// The duration of the answer does not prolong the lead.
+				// A renewed Lease is valid from the sending of the request. A response that takes long does not prolong this time.
 				lease := l.Renewals(transport(func(*http.Request) (*http.Response, error) {
 					clock = clock.Add(time.Minute)
 					return &http.Response{StatusCode: r.status, Body: http.NoBody}, nil

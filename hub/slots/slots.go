@@ -9,7 +9,8 @@ import (
 	"sync"
 )
 
-// Slots are a limited number of slots. Waiting requests get slots in the order of their arrival.
+// Slots limits the number of concurrent requests: each running request occupies one slot. Waiting requests get slots in
+// the order of their arrival.
 type Slots struct {
 	all chan struct{}
 
@@ -17,10 +18,10 @@ type Slots struct {
 	shares map[Party]*share // shares of parties that have a slot or wait for one
 }
 
-// Party is a user, a namespace or a peer that makes requests. It may use some of the slots.
+// Party is a user, a namespace or a peer that makes requests.
 type Party struct {
 	Name string
-	// Most is the maximum number of the party's slots.
+	// Most is the maximum number of slots that the party's requests may occupy.
 	Most int
 }
 

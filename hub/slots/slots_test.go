@@ -40,7 +40,8 @@ func TestAPartyLeavesSlotsToOthers(t *testing.T) {
 			t.Error("a user got more than its share")
 		}
 
-		// A request that waits for the namespace takes no slot of other namespaces, and waits only until its context ends.
+		// A request that waits for a slot of the namespace shop must not occupy a slot of another namespace. It waits only
+		// until its context ends.
 		var waiting sync.WaitGroup
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 100 {

@@ -113,8 +113,8 @@ func (p *places) put(gk schema.GroupKind, resource schema.GroupVersionResource) 
 	p.found[gk] = place{resource: resource, at: time.Now()}
 }
 
-// isGone reports whether the response says that the object is missing. If the kind is missing, API servers also answer
-// 404. isGone returns false then.
+// isGone reports whether the response says that the object is missing. API servers also answer 404 if the kind is
+// missing; for such a response, isGone returns false.
 func isGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

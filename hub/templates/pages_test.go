@@ -12,8 +12,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Several readers request each object of a list with many pages as soon as its event arrives. Some objects are then
-// cached, others are packed.
+// Several readers request each object of a list with many pages as soon as its event arrives. At this time, the hub
+// still has some objects unpacked, and has compressed others.
 func TestObjectsOfALongListAreWhole(t *testing.T) {
 	t.Parallel()
 	const objects = 600

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// recentBytes is the maximum size of the cached objects of one generation, as JSON. They need about five times as much
-	// memory.
+	// recentBytes is the maximum size of the objects in one generation of the cache, as JSON. In memory, these objects
+	// need about five times as much.
 	recentBytes = 2 << 20
-	// recentFor is the minimum time for which an unused object stays cached. The maximum is twice as long. The resource of
-	// a kind is cached for the same time.
+	// recentFor is the minimum time for which an unused object stays cached. The maximum is twice as long. Type places
+	// caches the resource of a kind for the same time.
 	recentFor = 10 * time.Second
 )
 
 // recent caches unpacked objects. After a change, scheduling, the dispatch to each member and the report read the same
-// object one after the other. The cache has two generations. An object that is not used during a whole generation is
-// dropped.
+// object one after the other. The cache has a young and an old generation. An object that is used goes into the young
+// one. When a new generation begins, the young one becomes the old one, and the former old one is dropped.
 //
 // The key of a cached object is its record, which is the compressed object. Each version of an object has another
 // record, so that a key never changes its meaning.
@@ -66,7 +66,7 @@ func (c *recent) add(r *record, u *unstructured.Unstructured) {
 
 func (c *recent) next() { c.old, c.young, c.bytes = c.young, nil, 0 }
 
-// age drops the objects that were not used since the last call.
+// age begins a new generation. This drops the objects that were not used since the last call.
 func (c *recent) age() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -57,8 +57,8 @@ func (r *record) GetAnnotations() map[string]string {
 	return map[string]string{hubv1.BundleAnnotation: r.bundle.Annotation()}
 }
 
-// The compressor and the decompressor are safe for concurrent use. The window is small, because most objects fit into
-// it.
+// The compressor and the decompressor are safe for concurrent use. A small compression window is enough, because most
+// objects fit into it.
 var (
 	compressor = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false)))

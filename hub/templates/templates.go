@@ -137,7 +137,7 @@ func (s *Store) Start(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	s.stored.Start(ctx, secrets)
-	// Only in tests, a process has a second Store. It is not exported.
+	// Only in tests, a process has a second Store. The metrics of the second Store are not exported.
 	if err := metrics.Registry.Register(collector{s}); err == nil {
 		defer metrics.Registry.Unregister(collector{s})
 	}

@@ -80,9 +80,9 @@ func (t *Tracer) Deletion(object hubv1.ObjectIdentity, uid types.UID) Change {
 }
 
 // TargetChange returns the change of the hub object that a target carries out. A target is the decision of a binding
-// for one cluster. If the target withdraws the copy because the object was deleted, the change is the deletion.
-// Otherwise it is the newest change of the object. If the object with this UID is not known, or is being deleted, the
-// result is the zero Change. A withdrawal for another reason therefore never appears in the trace of the deletion.
+// for one cluster. If the target withdraws the copy because the object was deleted, the result is this deletion.
+// Otherwise the result is the newest change of the object, or the zero Change if the object with this UID is not known
+// or is being deleted. A withdrawal for another reason therefore never appears in the trace of the deletion.
 func (t *Tracer) TargetChange(object hubv1.ObjectIdentity, uid types.UID, target *hubv1.BindingTarget, template *unstructured.Unstructured) Change {
 	switch {
 	case t == nil:

@@ -62,7 +62,7 @@ type Process struct {
 	HubID string
 	// Version and Instance describe this replica.
 	Version, Instance string
-	// Proxy returns the proxy for connections to the endpoint. It is nil if no proxy is used.
+	// Proxy returns the proxy for connections to the endpoint. If the field is nil, no proxy is used.
 	Proxy  func(*http.Request) (*url.URL, error)
 	Logger logr.Logger
 }

@@ -61,7 +61,7 @@ func withoutMarks(manifest *unstructured.Unstructured) *unstructured.Unstructure
 	return out
 }
 
-// onVersion returns the manifest for a write at the given resourceVersion only. It shares everything except the
+// onVersion returns the manifest for a write at the given resourceVersion only. The result shares everything except the
 // metadata with the given manifest.
 func onVersion(manifest *unstructured.Unstructured, version string) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: maps.Clone(manifest.Object)}

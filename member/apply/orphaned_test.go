@@ -25,7 +25,7 @@ func (w *world) adopted() member.Outcome {
 	return w.apply(in, written)
 }
 
-// confirmed returns an intent for a copy whose row in the binding has the fields of the outcome.
+// confirmed returns the intent to apply a copy whose row in the binding has the fields of the outcome.
 func (w *world) confirmed(of member.Outcome, fields map[string]any, digest string) member.ApplyIntent {
 	in := w.intent(fields, digest)
 	in.Confirmed, in.ConfirmedUID, in.Adopted = of.Hash, of.UID, of.Adopted

@@ -91,7 +91,8 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 		out := a.done(in, live)
 		return plan{stop: &out}
 	}
-	// If the digests are equal, the manifest has dropped no field.
+	// If a later state of the hub has written the copy, the copy is left alone. This check is not necessary if the digests
+	// are equal, because that state has then written the same manifest.
 	if live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest {
 		if out := hubIsOlder(in.Source, live, whose); out != nil {
 			return stop(*out, live)
@@ -170,7 +171,7 @@ func deleteIt(t target) string {
 }
 
 // othersOrDeleting returns the outcome for an object of another hub, for the copy of another object, and for a copy
-// that is being deleted.
+// that is being deleted. For any other object, the result is nil.
 func (a *Applier) othersOrDeleting(t target, live *unstructured.Unstructured, whose standing) *member.Outcome {
 	var out member.Outcome
 	switch {
@@ -205,11 +206,11 @@ func (a *Applier) synced(in member.ApplyIntent, live *unstructured.Unstructured)
 	return hash == in.Confirmed
 }
 
-// drift returns the fields that other managers have changed since the last apply. A field without a manager either was
+// drift returns the fields that other managers have changed since the last apply. A field without a manager was either
 // removed from the copy or is new in the manifest. If the digest annotation shows that the copy was written from
-// another manifest, such a field counts as new. The values of a Secret are not compared with the hub's values: a user
-// who may write the Secret on one side could guess its values on the other side. Instead, if the content hash differs
-// from the recorded one, all values count as changed.
+// another manifest, drift treats such a field as new and does not return it. The values of a Secret are not compared
+// with the hub's values: a user who may write the Secret on one side could guess its values on the other side. Instead,
+// if the content hash differs from the recorded one, all values count as changed.
 func (a *Applier) drift(t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured) []member.FieldDrift {
 	if t.secret() {
 		found := drift(in, withoutValues(manifest), withoutValues(live))
@@ -229,7 +230,7 @@ func drift(in member.ApplyIntent, manifest, live *unstructured.Unstructured) []m
 		digest, manifest = in.Orphaned.Digest, withoutMarks(manifest)
 	}
 	found := slices.DeleteFunc(content.Drift(live, manifest), func(d member.FieldDrift) bool {
-		// Copies that an older version of the hub wrote lack the annotation.
+		// A copy that an older version of the hub has written lacks the source annotation. No other manager has removed it.
 		return strings.HasSuffix(d.Path, "."+hubv1.SourceAnnotation)
 	})
 	if digest == in.Digest {

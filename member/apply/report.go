@@ -94,8 +94,9 @@ func missing(t target) member.Outcome {
 	return refused(hubv1.ReasonMissing, member.RetrySlowly, "%s is not on the cluster, and apply.mode ReportOnly makes none", t)
 }
 
-// reported returns the outcome for the result of a comparison. covers is false if the object is unmanaged and has
-// fields that the manifest lacks. back is true for a copy that the hub orphaned on this cluster before.
+// reported returns the outcome of report. changes are the paths that a write would change. covers is false if the
+// object is unmanaged and has fields that the manifest lacks. back is true for a copy that the hub orphaned on this
+// cluster before.
 func reported(changes []string, covers, back bool, whose standing, in member.ApplyIntent, scaled []string) member.Outcome {
 	also := ""
 	switch {
@@ -185,7 +186,7 @@ func replacement(manifest, live *unstructured.Unstructured, left []string) ([]by
 	return json.Marshal(ops)
 }
 
-// identifying has the top-level fields of an object that are not its content.
+// identifying has the top-level fields of an object that do not belong to its content.
 var identifying = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "status": true}
 
 func pointerTo(name string) string {

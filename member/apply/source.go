@@ -13,8 +13,8 @@ func sourceOf(live *unstructured.Unstructured) source.Mark {
 	return source.ParseMark(live.GetAnnotations()[hubv1.SourceAnnotation])
 }
 
-// hubIsOlder returns the outcome for a copy that was written from a later state of the hub than the current one. This
-// happens after the hub was restored from a backup. For other copies it returns nil.
+// hubIsOlder returns the outcome for a copy that was written from a later state of the hub than the current one. Such
+// copies exist after the hub was restored from a backup. For any other copy, hubIsOlder returns nil.
 func hubIsOlder(hub source.State, live *unstructured.Unstructured, whose standing) *member.Outcome {
 	newer := member.Newer{Mark: sourceOf(live), SameObject: whose == ours}
 	if whose != ours && whose != oursOutdated || !hub.Newer(newer.Mark, newer.SameObject) {

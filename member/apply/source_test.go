@@ -11,7 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// hubAt returns the state of a hub with these epochs. Its mark has the generation and the last epoch.
+// hubAt returns the state of a hub with these epochs, the periods in which it writes to members. The mark, which the
+// hub writes into the source annotation of a copy, has the generation and the last epoch.
 func hubAt(t *testing.T, generation int64, epochs string) source.State {
 	t.Helper()
 	l, ok := source.ParseEpochs(epochs)
@@ -29,7 +30,7 @@ func (w *world) sized(size int64, from source.State) member.ApplyIntent {
 	return in
 }
 
-// holds fails the test unless the copy has this size and mark.
+// holds fails the test unless the copy has this size, and this mark as its source annotation.
 func (w *world) holds(size int64, mark string) {
 	w.Helper()
 	live := w.get()

@@ -119,7 +119,7 @@ func (a *Applier) previewNew(ctx context.Context, t target, in member.ApplyInten
 	return member.Preview{After: after}, false
 }
 
-// notShown returns the outcome if the object on the member is not the requested copy.
+// notShown returns the outcome if the object on the member is not the requested copy. Otherwise the result is nil.
 func (a *Applier) notShown(t target, live *unstructured.Unstructured, whose standing) *member.Outcome {
 	if whose == nobodys {
 		out := refused(hubv1.ReasonAlreadyExists, member.RetrySlowly, "%s exists on the cluster and is not Hanse's: it is not shown", t)

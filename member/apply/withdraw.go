@@ -18,8 +18,8 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Withdraw deletes or orphans the copy of one hub object. The outcome is Deleting until the cluster has confirmed that
-// the copy is gone.
+// Withdraw deletes or orphans the copy of one hub object. The outcome has the reason Deleting until the cluster has
+// confirmed that the copy is gone.
 func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member.Outcome {
 	if a.isHub {
 		return applied(hubv1.ReasonWithdrawn, "this cluster is the hub: the object is the template itself and was left alone")
@@ -279,8 +279,8 @@ func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstr
 }
 
 // withdrawUnserved returns the outcome for a copy of a kind that the cluster does not serve. If the
-// CustomResourceDefinition of the kind is gone, the copy counts as withdrawn. If the definition exists, the outcome is
-// unserved. It is also unserved for a built-in kind, which has no definition.
+// CustomResourceDefinition of the kind is gone, the copy counts as withdrawn. If the definition exists, or if the kind
+// is built-in and has no definition, the result is the argument unserved.
 func (a *Applier) withdrawUnserved(ctx context.Context, t target, unserved member.Outcome) member.Outcome {
 	if isBuiltIn(t.gvk.Group) {
 		return unserved

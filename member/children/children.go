@@ -4,9 +4,9 @@
 //   - It finds only workloads: pods, and the built-in kinds that create pods. It lists these kinds, because API servers
 //     cannot find children by their owner.
 //   - It lists only kinds that the member lets the hub list. It first asks the member for these rights, so that no
-//     request is refused. Notes name the other kinds.
-//   - The length of a list is limited; a note names a list that was cut. Lists are read page by page, and only names,
-//     states and UIDs are kept.
+//     request is refused. The Notes of the result name the other kinds.
+//   - The length of a list is limited. The Notes name each list that was cut. Lists are read page by page, and only
+//     names, states and UIDs are kept.
 //
 // It returns only the name, kind and state of a child. It does not find children in other namespaces, because users who
 // may read the hub object may have no right to read these namespaces. A cluster-scoped object therefore has no children
@@ -35,8 +35,8 @@ var (
 	jobs         = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	cronJobs     = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
 
-	// below maps a kind to the kinds that Kubernetes' controllers create for it. A custom controller may create objects
-	// of any kind in the map.
+	// below maps a built-in kind to the kinds of its children, which Kubernetes' controllers create. For an object of any
+	// other kind, the search looks for children of all kinds in workloads.
 	below = map[schema.GroupKind][]schema.GroupVersionResource{
 		{Kind: "Pod"}:                        nil,
 		{Group: "apps", Kind: "Deployment"}:  {replicaSets},
@@ -54,7 +54,8 @@ func apps(resource string) schema.GroupVersionResource {
 }
 
 const (
-	// mostChildren is the maximum number of children of all owners together. deepest is the maximum number of generations.
+	// mostChildren is the maximum number of children of all owners together. deepest is the maximum depth of the search:
+	// children, their children, and so on.
 	mostChildren = 1000
 	deepest      = 5
 )

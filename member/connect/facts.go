@@ -26,8 +26,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Limits of a response, because a hostile cluster may send one of any size. The kept facts fit into the status of a
-// MemberCluster.
+// These limits bound a response, because a hostile cluster may send one of any size. The kept facts fit into the status
+// of a MemberCluster.
 const (
 	factsTimeout = 30 * time.Second
 	nodesPerPage = 500
@@ -133,8 +133,8 @@ type node struct {
 	} `json:"status"`
 }
 
-// quantity is a resource.Quantity that is zero for a text longer than real nodes have. Parsing "1e2147483647" would
-// allocate memory for all its digits.
+// quantity is a resource.Quantity. It is zero if its text is longer than any text that a real node has. Parsing
+// "1e2147483647" would allocate memory for all its digits.
 type quantity struct{ resource.Quantity }
 
 var sensibleQuantity = regexp.MustCompile(`^[0-9]{1,20}(\.[0-9]{1,20})?([numkMGTPE]|[KMGTPE]i|[eE]\+?[0-9]{1,2})?$`)
@@ -238,7 +238,7 @@ func addResources(sum corev1.ResourceList, more map[string]quantity) {
 	}
 }
 
-// fitting returns the list with at most maxResources resources: cpu and memory, then the others in sorted order.
+// fitting returns the list with at most maxResources resources: first cpu and memory, then the others in sorted order.
 func fitting(list corev1.ResourceList) corev1.ResourceList {
 	names := slices.SortedFunc(maps.Keys(list), func(a, b corev1.ResourceName) int {
 		return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b))

@@ -83,7 +83,8 @@ func heapGrowth(f func()) (peak int64) {
 	}
 }
 
-// connected returns a line to a cluster on which the handler answers one path.
+// connected starts a cluster on which the handler answers one path. It returns the HTTP transport to this cluster, the
+// URL of its API server, and the Cluster.
 func connected(t *testing.T, path string, h http.HandlerFunc) (*line, string, *Cluster) {
 	t.Helper()
 	f := newFakeCluster(t)
@@ -347,7 +348,7 @@ func TestAClusterThatAnswersTooMuchIsNamedUntilItNoLongerDoes(t *testing.T) {
 	})
 }
 
-// forget moves the time of the last too large answer so far back that the line no longer reports it.
+// forget moves the time of the last answer that was too large so far back that the hub no longer reports this answer.
 func (l *line) forget(t *testing.T) {
 	t.Helper()
 	l.mu.Lock()

@@ -27,7 +27,8 @@ func settles(t *testing.T, before int) {
 	})
 }
 
-// readyLink returns a provider with one ready link, the record of Engage, and the Cluster of the link.
+// readyLink returns a provider with one ready link, which is the connection to a cluster. It also returns the record of
+// the calls of Engage, and the Cluster of the link.
 func readyLink(t *testing.T, kubeconfig []byte) (*Provider, *aware, *Cluster) {
 	t.Helper()
 	p := New(quick)
@@ -37,7 +38,8 @@ func readyLink(t *testing.T, kubeconfig []byte) (*Provider, *aware, *Cluster) {
 	return p, a, a.all()[0].cluster
 }
 
-// inUse returns the session that the link's clients use.
+// inUse returns the credentials and connections (session) that the link's clients use. It returns nil if the link has
+// no clients.
 func inUse(p *Provider) *session {
 	e := p.link("eu").currentEngagement()
 	if e == nil {

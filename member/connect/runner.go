@@ -166,9 +166,9 @@ func (r *runner) discard(s *session) {
 	}
 }
 
-// verdictOn judges the result of a probe. bad is false if the probe succeeded. lastHeard then becomes the present time.
-// After a failed probe, lastHeard becomes the time of the last event of another watch through the link, unless the
-// probe found another cluster at the address.
+// verdictOn judges the result of a probe. bad is false if the probe succeeded. verdictOn then sets lastHeard to the
+// present time. After a failed probe, it sets lastHeard to the time of the last event of another watch through the
+// link, unless the probe found another cluster at the address.
 func (r *runner) verdictOn(id string, err error, to member.Connection) (v verdict, bad bool) {
 	expected := cmp.Or(r.wanted.expectedID, r.facts.latest.ClusterID)
 	switch {

@@ -24,7 +24,8 @@ const (
 	peerTimeout    = 5 * time.Second   // timeout of a new connection, or of a ping
 	idleTimeout    = 3 * probeInterval // an unused connection is closed after this time
 	drainTime      = requestTimeout + peerTimeout
-	// largeFor is how long the state reports that an answer was too large. Discovery is read equally seldom.
+	// largeFor is how long the state reports that an answer was too large. It equals the pause between two regular reads
+	// of discovery, which may have the answer that is too large.
 	largeFor = looksSeldom
 )
 
@@ -217,7 +218,7 @@ func (l *line) tellOfLarge(tell func()) {
 	l.onLarger = tell
 }
 
-// lastDelivered returns the time of the last watch event. It is zero if no event has arrived.
+// lastDelivered returns the time of the last watch event. The result is zero if no event has arrived.
 func (l *line) lastDelivered() time.Time {
 	if at := l.delivered.Load(); at != 0 {
 		return time.Unix(0, at)

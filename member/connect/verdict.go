@@ -24,7 +24,7 @@ import (
 const maxQuoted = 200 // maximum bytes of a server's text in a message
 
 // verdict describes a failed probe. The same fault always gives the same text, without ports and times. Otherwise each
-// probe would write the status.
+// failed probe would change the status of the MemberCluster.
 type verdict struct {
 	reason, message string
 	atOnce          bool // one probe with this fault suffices to end the link

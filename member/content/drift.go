@@ -185,8 +185,8 @@ func keyElement(keys []string, item any, live []any) fieldpath.PathElement {
 	return fieldpath.PathElement{Key: &key}
 }
 
-// covers reports whether have contains everything in want. have may have more fields, because a server adds defaults
-// inside an atomic list.
+// covers reports whether the live value (have) contains everything in the value of the manifest (want). The live value
+// may have more fields, because a server adds defaults inside an atomic list.
 func covers(have, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:

@@ -65,7 +65,7 @@ type digest struct {
 	elements []element // path elements of the places that are being written
 }
 
-// digests are reused, because a hub hashes thousands of small objects a second.
+// digests is a pool of digests for reuse, because a hub hashes thousands of small objects a second.
 var digests = sync.Pool{New: func() any { return &digest{sum: sha256.New()} }}
 
 // largestKept limits the memory that a digest keeps after a large object.

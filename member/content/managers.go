@@ -91,7 +91,7 @@ func elementAt(step string, want, have any, at []owner) (pe fieldpath.PathElemen
 	return pe, false
 }
 
-// stepInto returns the value at a step of a pointer. It is nil if the step does not exist.
+// stepInto returns the value at a step of a pointer. The result is nil if the step does not exist.
 func stepInto(from any, step string) any {
 	switch from := from.(type) {
 	case map[string]any:
@@ -104,7 +104,7 @@ func stepInto(from any, step string) any {
 	return nil
 }
 
-// find returns the value at a path element. It is nil if the element does not exist.
+// find returns the value at a path element. The result is nil if the element does not exist.
 func find(from any, pe fieldpath.PathElement) any {
 	if pe.FieldName != nil {
 		m, _ := from.(map[string]any)

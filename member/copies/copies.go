@@ -4,7 +4,7 @@
 //   - It lists every kind that the member lets the hub list and write in all namespaces. It first asks the member for
 //     these rights, so that no request is refused.
 //   - It lists only the metadata of objects with the hub's label, page by page. It keeps only copies that the caller
-//     wants. The numbers of kinds, pages and copies are limited; notes name the omitted ones.
+//     wants. The numbers of kinds, pages and copies are limited. The Notes of the result name what is missing.
 //   - An object with the hub's labels and annotations is a copy only if the hub applied it for the hub object of the
 //     same kind and name, because operators and backup tools copy labels and annotations.
 package copies
@@ -59,13 +59,13 @@ type Lister struct{ options Options }
 // New returns a Lister.
 func New(o Options) *Lister { return &Lister{o} }
 
-// listing is the state of one call.
+// listing is the state of one call of Copies.
 type listing struct {
 	ctx  context.Context
 	most int
 	keep func(member.Copy) (bool, error)
 	out  member.Copies
-	// failed is the error that the caller's function keep returned. It ends the listing.
+	// failed is the error that the caller's function keep returned. After such an error, the listing ends.
 	failed error
 }
 

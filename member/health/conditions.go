@@ -19,7 +19,8 @@ type condition struct {
 	observed                      int64  // observedGeneration; -1 if the condition has none
 }
 
-// ConditionReady and ConditionNotReady are opposite types of conditions. Objects of Strimzi have one of the two.
+// ConditionReady and ConditionNotReady are opposite types of conditions. An object of the operator Strimzi has a
+// condition of one of these types.
 const (
 	ConditionReady    = "Ready"
 	ConditionNotReady = "NotReady"
@@ -169,8 +170,8 @@ func (s *conditionsSay) noteTrue(is role) {
 	s.sound = s.sound || is == roleWhole || is == rolePart
 }
 
-// end records that the object has run to completion. A condition that means Progressing then no longer affects its
-// health.
+// end records that the object has run to completion. A condition that means Progressing then no longer affects the
+// health of the object.
 func (s *conditionsSay) end() {
 	s.whole, s.sound = true, true
 	if s.verdict.Health == hubv1.HealthProgressing {

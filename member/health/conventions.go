@@ -114,7 +114,7 @@ func readColumn(c apiextensionsv1.CustomResourceColumnDefinition) (Column, bool)
 	return Column{}, false
 }
 
-// at returns the value at a path of nested fields. It is nil if the path does not exist.
+// at returns the value at a path of nested fields. The result is nil if the path does not exist.
 func at(object map[string]any, path []string) any {
 	var value any = object
 	for _, name := range path {

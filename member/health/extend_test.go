@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// extended adds the text to the vocabulary for the duration of the test.
+// extended adds this text to the vocabulary, which says what the statuses of each kind mean, until the test ends.
 func extended(t *testing.T, text string) {
 	t.Helper()
 	before := *words

@@ -35,7 +35,7 @@ func Finished(gk schema.GroupKind, projection []byte) (ended hubv1.Health, ok bo
 }
 
 // Essential returns the parts of a projection that a restarted hub needs: the fields from which Finished decides, and
-// the observed generation. It is nil if the projection has none of these parts.
+// the observed generation. The result is nil if the projection has none of these parts.
 func Essential(projection []byte) []byte {
 	type condition struct {
 		Type   string `json:"type"`

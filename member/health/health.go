@@ -4,10 +4,11 @@
 // Assess judges built-in kinds by kstatus. It judges custom resources by kstatus' generic rules and by conventions. Of
 // the following parts of the status, the one with the worst health decides:
 //
-//   - Conditions, by the conventions of the ecosystem. A condition with a generation below metadata.generation belongs
-//     to an older spec.
+//   - Conditions, by the usual meanings of their types. A condition with an observedGeneration below
+//     metadata.generation belongs to an older spec.
 //   - Words: phases, states and healths, and the printer columns that show an object's state.
-//   - Replicas: the count in the status compared with the spec, at the paths of the scale subresource.
+//   - Replicas: the number in the status is compared with the number in the spec, at the paths of the scale
+//     subresource.
 //
 // An object without a status is Progressing if its kind has a status, because its operator has not processed it yet. If
 // the package understands no part of the status, the object is Unknown, never Healthy. vocabulary.yaml has the known
@@ -35,7 +36,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Reasons of this package. All other reasons come from the status of the object.
+// These are the reasons that this package itself gives in a verdict. All other reasons come from the status of the
+// object.
 const (
 	ReasonTerminating           = "Terminating"
 	ReasonStatusMissing         = "StatusMissing"

@@ -140,7 +140,7 @@ func topLevel(kept map[string]any, of func(any) bool) []field {
 	return out
 }
 
-// fields returns the values for which of returns true, in the map and its nested maps.
+// fields appends to out each value v in m and in its nested maps for which of(v) is true, and returns out.
 func fields(m map[string]any, path string, out []field, of func(any) bool) []field {
 	for name, value := range m {
 		if reserved(name) {

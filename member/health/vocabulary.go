@@ -105,7 +105,8 @@ const stopped hubv1.Health = "Stopped"
 // Polarity is the good status of a condition type: True, False, or neither of them.
 type Polarity string
 
-// Polarities of conditions. Conditions with the polarity Neither have no worst status.
+// These are the polarities of conditions. If a condition has the polarity Neither, no status of it is better or worse
+// than another.
 const (
 	Neither       Polarity = "Neither"
 	GoodWhenTrue  Polarity = "GoodWhenTrue"
@@ -114,8 +115,8 @@ const (
 
 var polarities = []Polarity{Neither, GoodWhenTrue, GoodWhenFalse}
 
-// typeMeaning is the meaning of a condition type, with the position of the type in vocabulary.yaml. Conditions are
-// shown in this order.
+// typeMeaning is the meaning of a condition type. order is the position of the type in vocabulary.yaml. The conditions
+// of an object are read in this order, but failures first.
 type typeMeaning struct {
 	says    role
 	refuses bool

@@ -12,7 +12,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// longestPhase is the maximum length of a text that is read as a phase. A longer text is written for people.
+// longestPhase is the maximum length of a text that is read as a phase. A longer text is a message for people, and is
+// not judged.
 const longestPhase = 128
 
 // judgeWord returns the health that a phase means. The result is empty if the phase is not known. If the phase has

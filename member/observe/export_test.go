@@ -2,8 +2,9 @@ package observe
 
 import "time"
 
-// SetLinger changes how long a kind without holders is still watched. Call it before Observe.
+// SetLinger changes how long a kind is watched after no binding needs it any more. Call it before Observe.
 func (ob *Observer) SetLinger(d time.Duration) { ob.linger = d }
 
-// SetGather changes how long changed settings are collected before objects are read again. Call it before Observe.
+// SetGather changes how long the observer waits after a change of settings before it reads objects again. Call it
+// before Observe.
 func (ob *Observer) SetGather(d time.Duration) { ob.gather = d }

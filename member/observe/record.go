@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// The maximum lengths of the texts that are kept, because users of a member may write any text. A longer annotation is
-// ignored. A longer reason or message is cut.
+// These are the maximum lengths of the texts that are kept, because users of a member may write any text. A longer
+// annotation is ignored. A longer reason or message is cut.
 const (
 	longestOwner   = 1024
 	longestDigest  = 128
@@ -44,7 +44,7 @@ type record struct {
 	observed []byte
 }
 
-// marks are the values of the hub's annotations that most objects do not share.
+// marks are the values of the hub's annotations that differ between most objects.
 type marks struct {
 	ownerUID         types.UID
 	sourceGeneration int64
@@ -171,8 +171,8 @@ func (r *record) sameContent(other *record) bool {
 		r.digest == other.digest && r.hash == other.hash && a.paused.Equal(b.paused)
 }
 
-// equal reports whether two records have the same content, generation, health and status. The handler then need not be
-// called.
+// equal reports whether two records have the same content, generation, health and status. If they have, the handler
+// need not be called.
 func (r *record) equal(other *record) bool {
 	a, b := r.common.Value(), other.common.Value()
 	return r.sameContent(other) && r.generation == other.generation && r.observedGeneration == other.observedGeneration &&

@@ -19,8 +19,8 @@ const (
 	gather = time.Second
 	// mostReread is the maximum number of objects of a kind that are read individually within gather.
 	mostReread = 50
-	// relistEvery is the minimum time between two lists of a kind because of changed settings. Each list is a load for the
-	// member, and several placements may change one after the other.
+	// relistEvery is the minimum time between two lists of a kind that the observer makes because of changed settings.
+	// Each list is a load for the member, and several placements may change one after the other.
 	relistEvery = time.Minute
 )
 

@@ -65,8 +65,8 @@ func Shown(value any) string {
 	return string(raw)
 }
 
-// Literals returns all scalars of a JSON text, in the form of Shown. It also returns all keys, and all steps of JSON
-// pointers, each with a slash before it.
+// Literals returns all scalars of a JSON text, each in the form that Shown returns. It also returns all keys, and all
+// steps of JSON pointers, each with a slash before it.
 func Literals(raw []byte) sets.Set[string] {
 	out := sets.New[string]()
 	var collect func(any)

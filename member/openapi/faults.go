@@ -22,7 +22,7 @@ const (
 	isBoolean
 )
 
-// The limits of one check, because a member may publish any schema.
+// These limits bound the work of one check, because a member may publish any schema.
 const (
 	mostFaults = 64
 	mostSteps  = 1 << 20
@@ -123,8 +123,9 @@ func (c *checker) fault(message string, value any) {
 	c.faults = append(c.faults, Fault{Path: path.String(), Declared: declared.String(), Message: message, Value: Shown(value)})
 }
 
-// done reports whether the check can end, because it has reached a limit, or because an alternative has its first
-// fault. An alternative that was not checked completely because of a limit counts as matching.
+// done reports whether the check can end, because it has reached a limit. While an alternative is checked (one schema
+// of an anyOf, oneOf or not), the check can also end after the first fault. An alternative that was not checked
+// completely because of a limit counts as matching.
 func (c *checker) done() bool {
 	c.steps++
 	return c.steps > mostSteps || len(c.path) > mostLevels || len(c.faults) >= mostFaults || c.quiet > 0 && c.failed > 0

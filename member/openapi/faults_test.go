@@ -15,7 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/member/openapi"
 )
 
-// withSpec returns an OpenAPI document of the kind Gadget, whose field spec has the given schema.
+// withSpec returns an OpenAPI document of the kind Gadget, whose field spec has the given schema. others are further
+// named schemas.
 func withSpec(specification, others string) []byte {
 	if others != "" {
 		others = "," + others

@@ -15,7 +15,7 @@ type identity struct{ keys []key }
 // key is a key field of an item. fallback is its default as JSON, or empty if it has no default.
 type key struct{ name, fallback string }
 
-// identityOf returns the identity of a list's items. It is nil if the list may have duplicate items.
+// identityOf returns the identity of a list's items. The result is nil if the list may have duplicate items.
 func (p *parser) identityOf(e *element, depth int) *identity {
 	switch {
 	case e.ListType == "set":

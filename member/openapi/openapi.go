@@ -41,14 +41,15 @@ type rules struct {
 	identity *identity // identity of the entries of a list; nil if duplicates are allowed
 }
 
-// others are the schemas in allOf, anyOf, oneOf and not. A value must match all schemas in all, at least one in any,
-// exactly one in one, and must not match the schema in not.
+// others are the schemas in allOf (all), anyOf (any), oneOf (one) and not. A value must match all schemas in allOf, at
+// least one in anyOf and exactly one in oneOf. It must not match the schema in not.
 type others struct {
 	all, any, one []*Schema
 	not           *Schema
 }
 
-// bounds are the limits of a number, of a text, and of the size of a list or a map. They have the names of OpenAPI.
+// bounds are the limits of a number, of a text, and of the size of a list or a map. The fields have the same names as
+// in OpenAPI.
 type bounds struct {
 	Minimum          *float64 `json:"minimum,omitempty"`
 	Maximum          *float64 `json:"maximum,omitempty"`

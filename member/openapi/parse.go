@@ -16,7 +16,7 @@ import (
 // ErrNoSchema means that the OpenAPI document has no schema for the kind.
 var ErrNoSchema = errors.New("the document has no schema of the kind")
 
-// The limits of one kind's schema, because a member may publish any schema.
+// These limits bound the schema of one kind, because a member may publish any schema.
 const (
 	mostDepth   = 200
 	mostFields  = 50_000
@@ -326,7 +326,7 @@ func typesOf(e *element) types {
 	return 0
 }
 
-// enumOf returns the allowed values in the form of Shown.
+// enumOf returns the allowed values as JSON, in the same form as function Shown.
 func enumOf(values []json.RawMessage) []string {
 	var out []string
 	for _, raw := range values {

@@ -92,9 +92,9 @@ func (k *Kinds) unwatchable() bool {
 	return state.Reason == hubv1.ReasonForbidden
 }
 
-// again are the times after the event of a definition at which objects are queued again, while the member still lacks
-// their kind or a field. The API server serves a new kind shortly after the event of its definition, and publishes the
-// schema a little later.
+// again are times after an event of a definition. While the member still lacks the kind or a field, the hub queues
+// objects of the kind for another write at these times. The API server serves a new kind shortly after the event of its
+// definition, and publishes the schema a little later.
 var again = []time.Duration{time.Second, 2 * time.Second, 7 * time.Second}
 
 // definitionChanged is called for each event of the CustomResourceDefinition with this name. known is false if it was
@@ -113,9 +113,9 @@ func (k *Kinds) definitionChanged(name string, known, gone bool) {
 	}
 }
 
-// invalidate drops the cached answers about a kind, and queues the objects of the kind. known is false if the
-// definition was listed or added, and gone is true if it was deleted. If known is false and no object waits for the
-// kind, invalidate drops only the schema and queues nothing.
+// invalidate drops the cached answers about a kind, and queues the objects of the kind for another write. known is
+// false if the definition was listed or added, and gone is true if it was deleted. If known is false and no object
+// waits for the kind, invalidate drops only the schema and queues nothing.
 func (k *Kinds) invalidate(gvk schema.GroupVersionKind, kind *kind, known, gone bool) {
 	kind.invalidate()
 	if !known && !kind.troubled {
@@ -141,9 +141,9 @@ func (k *Kinds) invalidate(gvk schema.GroupVersionKind, kind *kind, known, gone 
 	}
 }
 
-// wake queues the objects of a kind at once. While the member lacks the kind or a field, it queues them again after
-// each of the pauses. A new event of the definition starts the pauses again. The objects are queued at most once a
-// second.
+// wake queues the objects of a kind for another write at once, by a call of OnChange. While the member lacks the kind
+// or a field, wake queues the objects again after each of the pauses in again. A new event of the definition starts the
+// pauses again. The objects are queued at most once a second.
 func (k *Kinds) wake(gvk schema.GroupVersionKind, kind *kind, nudge <-chan struct{}) {
 	pauses, changes := again, -1
 	for {
@@ -178,10 +178,10 @@ func (k *Kinds) pause(d time.Duration, nudge <-chan struct{}) bool {
 	return true
 }
 
-// due invalidates the answers about a kind. now is the present number of events, and changes is the number when the
-// objects were last queued. tell is true if the objects must be queued now. ended is true if no event has arrived
-// since, and either last is true or the definition was deleted. ended is also true if the kind is no longer cached. If
-// ended is true, due invalidates nothing.
+// due tells wake what to do next. now is the present number of events of the definition, and changes is the number at
+// the last call. tell is true if the objects must be queued now. ended is true if wake must stop. This is so if the
+// kind is no longer cached. It is also so if no event has arrived since the last call, and either last is true or the
+// definition was deleted. If ended is false, due also invalidates the cached answers about the kind.
 func (k *Kinds) due(gvk schema.GroupVersionKind, kind *kind, changes int, last bool) (now int, tell, ended bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -54,8 +54,8 @@ func (d *document) current() bool {
 	return !d.asked.IsZero() && d.invalidations == d.settled && time.Since(d.asked) < d.holds
 }
 
-// schemaOf returns the schema of a kind. It is nil if the member publishes no readable schema. A request is sent only
-// if there is no valid answer, and only one at a time for each kind.
+// schemaOf returns the schema of a kind. The result is nil if the member publishes no readable schema. A request is
+// sent only if there is no valid answer, and only one at a time for each kind.
 func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema {
 	k.mu.Lock()
 	d := &k.known(gvk).document

@@ -24,8 +24,8 @@ type listedResource struct {
 	Verbs      []string `json:"verbs"`
 }
 
-// eachResource calls visit with each resource of a group and version. It calls visit for none if the member does not
-// serve the version.
+// eachResource calls visit with each resource of a group and version. If the member does not serve the version, it does
+// not call visit.
 func (k *Kinds) eachResource(ctx context.Context, gv schema.GroupVersion, visit func(listedResource)) error {
 	path := "/apis/" + gv.String()
 	if gv.Group == "" {

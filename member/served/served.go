@@ -3,7 +3,7 @@
 //
 //   - The resource of a kind comes from the member's discovery.
 //   - The schema of a kind in use comes from the member's OpenAPI v3 document of its group and version. member/openapi
-//     converts it. Members that publish equal documents share it.
+//     parses it. Members that publish equal documents share one parsed schema.
 //   - While a custom kind is in use or expected, the metadata of the member's CustomResourceDefinitions is watched. A
 //     definition that is added, changed or deleted invalidates the answers about its kinds and queues the objects that
 //     wait for it. There is no polling.
@@ -99,12 +99,13 @@ const (
 	missingFor        = 2 * time.Second
 	missingForWatched = 5 * time.Minute
 	// stillDiscovered is how long discovery may still list a kind after its definition was deleted. No event reports the
-	// end of this time, so that such an answer is not cached.
+	// end of this time. During this time, an answer of discovery that lists the kind is therefore not cached.
 	stillDiscovered = 10 * time.Second
 )
 
-// NewForConfig returns a Kinds that sends its requests with the config requests. It watches definitions with the config
-// watches, which has no timeout. changed is Options.OnChange, and defined is Options.OnDefinition.
+// NewForConfig returns a Kinds. The argument requests is the config for its requests. The argument watches is the
+// config for the watch of definitions, and has no timeout. changed is Options.OnChange, and defined is
+// Options.OnDefinition.
 func NewForConfig(ctx context.Context, requests, watches *rest.Config, changed func(schema.GroupKind), defined func()) (*Kinds, error) {
 	http, err := rest.HTTPClientFor(requests)
 	if err != nil {
@@ -244,8 +245,8 @@ func (k *Kinds) Use(gvk schema.GroupVersionKind, used bool) {
 	k.watchDefinitions()
 }
 
-// Expect sets the kinds that bindings may use. OnDefinition is called for every definition in the groups of these
-// kinds.
+// Expect sets the kinds that bindings may use. OnDefinition is then called for each change of a definition in the
+// groups of these kinds.
 func (k *Kinds) Expect(kinds []schema.GroupKind) {
 	groups := sets.New[string]()
 	for _, gk := range kinds {
