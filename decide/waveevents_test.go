@@ -108,8 +108,8 @@ func (m *midway) silence(first bool) {
 	m.stale["us"] = row
 }
 
-// say makes all clusters report about the revisions of their targets. Clusters that are silent, sick or paused report
-// accordingly.
+// say makes each cluster report that it has the revision of its target and is healthy. A silent cluster keeps its last
+// row, a sick one reports Degraded, and a paused one keeps its revision.
 func (m *midway) say() {
 	before := m.binding.Status.DeepCopy()
 	m.report()
@@ -146,8 +146,8 @@ func (m *midway) goOn() {
 	}
 }
 
-// text returns the state as text, such as "Progressing second: ap1 eu2 us2 ux2". An Evicting cluster has the mark ~,
-// and an Absent cluster the mark -.
+// text returns the rollout's phase and wave, and the revision of each cluster, such as "Progressing second: ap1 eu2 us2
+// ux2". An Evicting cluster has the mark ~, and an Absent cluster the mark -.
 func (m *midway) text() string {
 	r := m.binding.Spec.Rollout
 	text := strings.TrimSpace(fmt.Sprintf("%s %s", r.Phase, r.Wave)) + ":"

@@ -62,8 +62,8 @@ func addVersion(cmd *cobra.Command, version *string) {
 	cmd.Flags().StringVar(version, "version", "", "version of the operator (default: the newest that the lab has)")
 }
 
-// operator returns the built components after it has checked that they contain this version of the operator. If the
-// version is empty, it sets the newest one.
+// operator returns the built components after it has checked that they contain this version of the operator. If
+// *version is empty, operator sets it to the newest version.
 func (p *places) operator(ctx context.Context, name string, version *string) (build.Built, error) {
 	if !slices.Contains(topology.Operators, name) {
 		return build.Built{}, fmt.Errorf("operator %q is unknown; known: %s", name, strings.Join(topology.Operators, ", "))

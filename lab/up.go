@@ -81,8 +81,8 @@ func addCommand(p *places) *cobra.Command {
 	return cmd
 }
 
-// up builds missing components, starts a supervisor if none runs, and requests the clusters. If up is interrupted, all
-// processes that it started end.
+// up builds missing components, starts a supervisor if none runs, and asks the supervisor to start the clusters of t.
+// If up is interrupted, all processes that it started end.
 func (p *places) up(ctx context.Context, t topology.Topology) error {
 	if err := t.Validate(); err != nil {
 		return err

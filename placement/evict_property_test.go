@@ -90,8 +90,8 @@ func TestEvictionOnlyMoves(t *testing.T) {
 	})
 }
 
-// takenAway returns the clusters from which a drain removes the object without a replacement. It counts only clusters
-// whose drain has TakesAway and that are not in Hold.
+// takenAway returns the clusters from which a drain removes the object without a replacement. TakesAway must permit
+// this for the drain, and the cluster must not be in in.Hold.
 func takenAway(in Input, d Decision) map[string]bool {
 	out := map[string]bool{}
 	for _, x := range d.Withdraw {

@@ -61,7 +61,8 @@ func parse(text string) document {
 	return doc
 }
 
-// fenceMark returns the backticks or tildes with which this line opens or closes a block of code.
+// fenceMark returns the backticks or tildes with which this line opens or closes a block of code. It returns an empty
+// text for any other line.
 func fenceMark(line string) string {
 	trimmed := strings.TrimLeft(line, " \t")
 	for _, char := range []string{"`", "~"} {

@@ -178,7 +178,7 @@ type entry struct {
 	content []byte
 }
 
-// withParents returns an entry, preceded by the folders above it.
+// withParents returns a file or folder of a layer, preceded by its parent folders.
 func withParents(e entry) []entry {
 	var entries []entry
 	for i, r := range e.name[1:] {

@@ -113,8 +113,8 @@ func kinds() *dashboard.DashboardBuilder {
 }
 
 func hub() *dashboard.DashboardBuilder {
-	// The metrics of Go and of controller-runtime are also served by other programs, so the query selects the instances
-	// that serve a metric of the hub.
+	// Other programs also serve the metrics of Go and of controller-runtime. With ofHub, a query selects only the
+	// instances that serve a metric of the hub.
 	const ofHub = " and on (job, instance) hanse_hub_leader"
 	return newDashboard("hub", "Hanse: hub", "The processes of the hub.").
 		WithRow(dashboard.NewRowBuilder("Processes")).

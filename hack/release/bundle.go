@@ -58,7 +58,7 @@ var annotations = map[string]string{
 	"operators.operatorframework.io.test.config.v1":            "tests/scorecard/",
 }
 
-// bundleOnly writes and validates the bundle alone.
+// bundleOnly writes and validates the OLM bundle, without the other files of a release.
 func bundleOnly(ctx context.Context, r *release) error {
 	when, err := r.commitTime(ctx)
 	if err != nil {

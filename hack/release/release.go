@@ -26,7 +26,8 @@ type release struct {
 // images returns the folder into which `make images` writes the OCI archives and SBOMs.
 func (r *release) images() string { return filepath.Join(r.root, "bin", "images") }
 
-// check does the quick checks of a release, before anything is built.
+// check does the quick checks of a release, before anything is built. It fails if the tree has changes that are not
+// committed, or if the changelog has no release notes.
 func check(ctx context.Context, r *release) error {
 	if !r.allowDirty {
 		changes, err := r.command(ctx, nil, "git", "status", "--porcelain")

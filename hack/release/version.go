@@ -8,7 +8,7 @@ import (
 )
 
 // Version is the version of a release. The git tag of a release has the form v0.1.0. Images, charts, the bundle and
-// binaries have the form 0.1.0.
+// binaries contain the version in the form 0.1.0.
 type Version struct{ semver semver.Version }
 
 // ParseVersion reads a tag such as v0.1.0 or v0.2.0-rc.1. It returns an error for a version with build metadata, which

@@ -26,20 +26,21 @@ const (
 // Fault is the way in which a proxy misbehaves until another fault is set.
 type Fault struct {
 	Mode Mode `json:"mode"`
-	// Wait is the delay of each request (delay), or the time between resets of all connections (reset).
+	// Wait is the delay of each request in the mode delay, or the time between resets of all connections in the mode
+	// reset.
 	Wait time.Duration `json:"wait,omitempty"`
-	// Requests is the number of requests between resets of all connections (reset).
+	// Requests is the number of requests between resets of all connections, in the mode reset.
 	Requests int `json:"requests,omitempty"`
-	// Percent is the share of requests that the proxy drops, or to which it responds with Code. The proxy selects these
-	// requests at random (modes drop and status).
+	// Percent is the share of requests that the proxy drops in the mode drop, or to which it responds with Code in the
+	// mode status. The proxy selects these requests at random.
 	Percent int `json:"percent,omitempty"`
-	// Code is the HTTP status of the proxy's own response (status).
+	// Code is the HTTP status of the proxy's own response, in the mode status.
 	Code int `json:"code,omitempty"`
-	// RetryAfter is the Retry-After header of this response in whole seconds. With 0, the response has no such header
-	// (status).
+	// RetryAfter is the Retry-After header of the proxy's own response in whole seconds, in the mode status. With 0, the
+	// response has no such header.
 	RetryAfter time.Duration `json:"retryAfter,omitempty"`
-	// Resource is the plural name of the resource whose lists hang, or plural.group. If it is empty, all lists hang
-	// (hang-list).
+	// Resource is the plural name of the resource whose lists hang, or plural.group, in the mode hang-list. If it is
+	// empty, all lists hang.
 	Resource string `json:"resource,omitempty"`
 }
 

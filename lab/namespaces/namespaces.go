@@ -191,7 +191,8 @@ func Enter(dir string) (Lab, error) {
 	return lab, forward()
 }
 
-// mount makes the mounts private. It mounts /proc for the new process ids, and empty folders over the hidden ones.
+// mount makes the mounts private. It mounts /proc for the new process ids, and an empty folder over each folder in
+// hidden.
 func mount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)

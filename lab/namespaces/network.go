@@ -22,7 +22,8 @@ type Node struct {
 	lab Lab
 }
 
-// Node returns the network namespace of a node in a slot. Open creates it.
+// Node returns the network namespace of a real node. slot is the third number of the node's IP addresses. Node.Open
+// creates the namespace.
 func (l Lab) Node(name string, slot int) Node { return Node{Name: name, Slot: slot, lab: l} }
 
 // Address returns the node's IPv4 address.

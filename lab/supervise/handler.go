@@ -48,8 +48,8 @@ func serve[T any](do func(context.Context, T) error) http.HandlerFunc {
 	}
 }
 
-// serveUp reports the progress of an up line by line. If the up fails and the supervisor has no processes, the
-// supervisor ends.
+// serveUp starts clusters, and reports the progress line by line. If the start fails and the supervisor has no
+// processes, the supervisor ends.
 func (s *Supervisor) serveUp(w http.ResponseWriter, r *http.Request) {
 	var request control.Up
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {

@@ -115,7 +115,7 @@ func (o *operator) differs(spec process.Spec) bool {
 	return p == nil || !reflect.DeepEqual(p.Spec, spec)
 }
 
-// begin starts or restarts the operator, and returns true if it then runs.
+// begin starts or restarts the operator. It returns true if the operator runs afterwards.
 func (o *operator) begin(spec process.Spec, kinds []string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -28,7 +28,7 @@ type State struct {
 
 	// Network is the number N of the lab's network. It is 0 if the lab has no real nodes.
 	Network int `json:"network,omitempty"`
-	// Slots are the network slots of the clusters with a real node, by name.
+	// Slots has the third number of the IP addresses of each real node, by the name of the cluster.
 	Slots map[string]int `json:"slots,omitempty"`
 }
 
@@ -79,7 +79,8 @@ func openLedger(dir string, own *namespaces.Lab) (*ledger, error) {
 	})
 }
 
-// slot returns the slot of a cluster with a real node. If the cluster has none, it records the first free slot.
+// slot returns the third number of the IP addresses of a cluster's real node. If the state has no number for the
+// cluster, slot records the first free number.
 func (l *ledger) slot(name string) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,7 +142,7 @@ func (l *ledger) port(purpose string) (int, error) {
 	return port, l.changeLocked(func(s *State) { s.Ports[purpose] = port })
 }
 
-// forget removes the ports and the slot of a cluster or an etcd from the state.
+// forget removes from the state the ports of a cluster or an etcd, and the number in State.Slots.
 func (l *ledger) forget(prefix string) error {
 	return l.change(func(s *State) {
 		delete(s.Slots, prefix)

@@ -1,8 +1,9 @@
 // Package supervise runs the supervisor, which is the parent of every process of a lab.
 //
-// A supervisor holds a lock in the lab's folder while it runs, so that a lab has only one. Its children end with it,
-// for any reason. It writes a state file, with which the next supervisor starts the same clusters at the same addresses
-// with the same data. It runs the fault proxies in its own process.
+// A supervisor holds a lock in the lab's folder while it runs, so that a lab has only one supervisor. When the
+// supervisor ends for any reason, its child processes end, too. The supervisor writes a state file, with which the next
+// supervisor starts the same clusters at the same addresses with the same data. The supervisor runs the fault proxies
+// in its own process.
 package supervise
 
 import (

@@ -94,7 +94,7 @@ func (n Nodes) MarshalJSON() ([]byte, error) {
 	return []byte(n.String()), nil
 }
 
-// Count returns the number of Node objects.
+// Count returns the number of Node objects. It returns 1 for Real.
 func (n Nodes) Count() int {
 	if n == Real {
 		return 1

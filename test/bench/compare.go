@@ -51,7 +51,7 @@ func compare(_ context.Context, args []string, out io.Writer) error {
 	return beside(out, runs)
 }
 
-// label returns the name of a run in the table.
+// label returns the name of a benchmark run in the table.
 func label(i int) string { return fmt.Sprintf("run %d", i+1) }
 
 func load(path string) (*Result, error) {
@@ -96,7 +96,7 @@ func lastRecorded(path, folder string) (string, error) {
 	return found, nil
 }
 
-// figure is one comparable number of a run.
+// figure is one number in the result of a benchmark run that can be compared with other runs.
 type figure struct {
 	name  string
 	value float64

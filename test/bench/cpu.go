@@ -21,9 +21,9 @@ const (
 	whoOthers = "others"
 )
 
-// cpuByRole returns the CPU time in seconds of each part of the run since its start, and of all other processes of the
-// machine since its boot. A process belongs to the run if it is this process, or if its command line contains the run's
-// folder.
+// cpuByRole returns the CPU time in seconds of each part of this benchmark since its start. It also returns the CPU
+// time of all other processes of the machine since its boot. A process belongs to the benchmark if it is this process,
+// or if its command line contains the folder dir.
 func cpuByRole(dir string) (map[string]float64, error) {
 	busy, err := machineBusy()
 	if err != nil {
@@ -63,8 +63,8 @@ func cpuByRole(dir string) (map[string]float64, error) {
 	return out, nil
 }
 
-// roleOf returns the role that a process with this command line has in the run in dir. The arguments in cmdline end
-// with NUL. The role is "" if the process does not belong to the run.
+// roleOf returns the part of the benchmark to which a process with this command line belongs. dir is the folder of the
+// benchmark. The arguments in cmdline end with NUL. The result is "" if the process does not belong to the benchmark.
 func roleOf(cmdline, dir string) string {
 	if !strings.Contains(cmdline, dir) {
 		return ""

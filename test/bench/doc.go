@@ -48,7 +48,8 @@
 // # Memory
 //
 // A template is a hub object in the memory of the hub. Templates are compressed, and are unpacked for some seconds
-// after each use. The figure is the lowest heap in use after three garbage collections, while no template is unpacked.
-// The heap is measured without objects, with all objects, and after a restart. Text in objects consists of random words
-// and numbers. With fewer than 2,000 objects, the variation of an empty heap is visible in the figures.
+// after each use. The profile memory measures the heap in use after each of three garbage collections, while no
+// template is unpacked, and reports the lowest value. The heap is measured without objects, with all objects, and after
+// a restart. Text in objects consists of random words and numbers. With fewer than 2,000 objects, the variation of an
+// empty heap is visible in the figures.
 package main

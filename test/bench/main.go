@@ -23,7 +23,8 @@ type profile struct {
 	about            string
 	objects, members int
 	leastMembers     int
-	// rounds is for throughput profiles. It is higher if a phase takes only seconds, because the rates then vary more.
+	// rounds is how often a throughput profile measures Hanse. The number is higher if a phase takes only seconds, because
+	// the rates then vary more.
 	rounds  int
 	measure func(*run, context.Context) error
 }

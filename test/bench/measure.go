@@ -324,7 +324,8 @@ func writesAndReads(byVerb map[string]float64) (writes, reads float64) {
 	return round(writes), round(reads)
 }
 
-// use returns the CPU time of each process between two readings. pairs is the number of object-clusters.
+// use returns the CPU time of each process between two readings, and the CPU time per copy. pairs is the number of
+// copies.
 func use(before, after counters, pairs int) CPU {
 	u := CPU{Seconds: perUnit(before.end.cpu, after.begin.cpu, 1)}
 	own := -u.Seconds[whoOthers]

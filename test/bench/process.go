@@ -45,13 +45,14 @@ func kibibytes(path string) (map[string]float64, error) {
 	return out, nil
 }
 
-// Machine describes the machine of a run.
+// Machine describes the machine on which a benchmark runs.
 type Machine struct {
 	CPU       string  `json:"cpu"`
 	Cores     int     `json:"cores"`
 	MemoryGiB float64 `json:"memoryGiB"`
 	OS        string  `json:"os"`
-	// LoadBefore is the load average of the minute before the run. It shows whether other processes used the machine.
+	// LoadBefore is the load average of the minute before the benchmark. It shows whether other processes used the
+	// machine.
 	LoadBefore float64 `json:"loadBefore"`
 }
 

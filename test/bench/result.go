@@ -49,10 +49,10 @@ type Timing struct {
 // CPU is the use of the machine's CPU from the start of a phase until etcd was quiet.
 type CPU struct {
 	Seconds map[string]float64 `json:"seconds"`
-	// Others is the share of the CPU time of all cores that processes outside the run used.
+	// Others is the share of the CPU time of all cores that processes outside the benchmark used.
 	Others float64 `json:"othersShare"`
-	// PerCopyMillis is the CPU time of all processes of the run per object-cluster. It includes the control planes and
-	// the benchmark itself.
+	// PerCopyMillis is the CPU time of all processes of the benchmark per object-cluster. It includes the control planes
+	// and the process that measures.
 	PerCopyMillis float64 `json:"perCopyMs"`
 }
 

@@ -65,7 +65,7 @@ func resize(raw []byte, members int) ([]byte, error) {
 	return yaml.Marshal(t)
 }
 
-// Versions has the versions of the programs in the run.
+// Versions has the versions of the programs that a benchmark uses.
 type Versions struct {
 	Hanse      string `json:"hanse"`
 	Kubernetes string `json:"kubernetes"`

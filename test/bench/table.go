@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// markdown returns the tables of the run in the form of docs/benchmarks.md.
+// markdown returns the tables of a benchmark's result in the form of docs/benchmarks.md.
 func (r *Result) markdown() string {
 	var b strings.Builder
 	m, v := r.Machine, r.Versions

@@ -38,8 +38,8 @@ const (
 	statusP50 = 0.6
 )
 
-// targets compares the run with the targets of its profile. Latencies of single objects have targets only for 3
-// members. With more members, the API servers on the machine slow each other down.
+// targets compares the figures of a benchmark run with the targets of its profile. Latencies of single objects have
+// targets only for 3 members. With more members, the API servers on the machine slow each other down.
 func (r *Result) targets() []target {
 	var out []target
 	for _, name := range phaseNames {

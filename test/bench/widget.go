@@ -68,7 +68,7 @@ func widget(namespace string, i int, s shape) *unstructured.Unstructured {
 	if files := (s.bytes - 1024) / fileBytes; files > 0 {
 		content := map[string]any{}
 		for f := range files {
-			// The name and the punctuation have the remaining 20 bytes.
+			// A file has fileBytes bytes. Its name and the punctuation around it take 20 of them.
 			content[fmt.Sprintf("part-%02d.conf", f)] = prose(random, fileBytes-20)
 		}
 		spec["files"] = content

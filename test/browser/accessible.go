@@ -56,7 +56,7 @@ type stop struct {
 	InView bool `json:"inView"`
 }
 
-// Scripts that return the elements which the key Tab must reach. An open page may replace its elements at any time, so
+// These scripts return the elements that the key Tab must reach. An open page may replace its elements at any time, so
 // that each element is identified by a key.
 const (
 	keyOf = `const key = (e) => e.tagName.toLowerCase() + " " + (e.id || e.getAttribute("href") || e.ariaLabel || e.name || e.textContent.trim().slice(0, 60));`

@@ -181,8 +181,9 @@ func costOf(t *testing.T, all []write) (c cost, took time.Duration) {
 }
 
 // TestWhatARolloutWrites changes all objects in three waves, and counts the writes of the hub process. It expects one
-// Secret for each changed input: the Secret stores the new hub object or the new override rules. For each batch, an
-// object may have one decision and one status. For the phase of each wave, it may have one more of both.
+// Secret for each changed input: the Secret stores the new hub object or the new override rules. For each batch of
+// clusters, the hub may write one decision and one status of an object. For the phase of each wave, it may write one
+// more decision and status.
 func TestWhatARolloutWrites(t *testing.T) {
 	apiserver.Needed(t)
 	ctrl.SetLogger(logr.Discard())

@@ -196,7 +196,8 @@ func readAudit(path string, until int64, user string) (used map[string]bool, ref
 		delete(pending, e.Verb+" "+path)
 		used[what] = true
 		if e.Verb == "watch" && strings.Contains(e.RequestURI, "sendInitialEvents=true") {
-			// This watch replaces a list. The hub lists if the API server has no streaming lists.
+			// A watch with initial events is counted also as a list, because the hub lists if an API server does not support
+			// such watches.
 			used["list "+e.ObjectRef.APIGroup+"/"+resource] = true
 		}
 		if e.Verb == "patch" && e.ResponseStatus.Code == 201 {

@@ -175,9 +175,9 @@ func TestADefinitionThatGoesAndComesBackIsNoticedAtOnce(t *testing.T) {
 	eventually(t, normal, func() error {
 		return rejectedFor(ctx, late, shanghai, hubv1.ReasonKindNotServed, "the cluster does not serve Widget.test.hanse.dev")
 	})
-	// The member is quiet after 6 s without a request: by then the hub has also repeated its discovery after the change of
-	// the CRD. The first retry interval of the Widget watch ends 9 s later, so a hub that polls would send a request by
-	// then.
+	// The test first waits until the member has got no request for 6 s, because the hub repeats its discovery after a
+	// change of the CRD. A hub that polls would send a request at most 9 s later, at the end of the first retry interval
+	// of the Widget watch.
 	eventually(t, 2*normal, func() error { return unasked(shanghai, "/apis/test.hanse.dev", 6*time.Second) })
 	asked, err := requestsFor(shanghai, "/apis/test.hanse.dev")
 	must(t, err)

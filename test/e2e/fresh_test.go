@@ -123,7 +123,7 @@ func sayAllReady(t *testing.T, w *unstructured.Unstructured) {
 	}
 }
 
-// The two values of said that a hub object may have in these tests.
+// These are the only two texts that said may return for a hub object in these tests.
 const (
 	known       = "9/9 replicas, Ready=True, hanse.dev/Healthy=True"
 	partlyKnown = "9/9 replicas, Ready=Unknown (PartiallyUnknown), hanse.dev/Healthy=Unknown (PartiallyUnknown)"
@@ -268,8 +268,8 @@ func regionsSay(ctx context.Context, p *hubv1.Placement, want ...string) error {
 	return nil
 }
 
-// asOf returns nil if earlier equals whether the placement has an oldestObservedTime, which is set while the status of
-// a cluster is outdated.
+// asOf checks the placement's oldestObservedTime, which Hanse sets while the status of a cluster is outdated. It
+// returns nil if earlier is true and the time is set, or if earlier is false and the time is not set.
 func asOf(ctx context.Context, p *hubv1.Placement, earlier bool) error {
 	var now hubv1.Placement
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {

@@ -120,8 +120,8 @@ func nothingHeld(ctx context.Context, p *hubv1.Placement, reason string) error {
 	return nil
 }
 
-// targetsAre returns nil if the binding's spec.clusters has all members with the state Present, and the removal from
-// each is held or not held, as wanted.
+// targetsAre returns nil if the binding's spec.clusters has all members with the state Present. If held is true, the
+// binding must also hold the removal from each member. If held is false, the binding must hold no removal.
 func targetsAre(ctx context.Context, obj *unstructured.Unstructured, held bool) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {

@@ -92,15 +92,14 @@ func hubWritesOf(t *testing.T, resource string, since time.Time) []string {
 	return out
 }
 
-// isEpoch returns true if the only write is that of the ConfigMap with the hub's epochs, see package source. The hub
-// adds an epoch before its first write to a member.
+// isEpoch returns true if the only write is that of the ConfigMap with the hub's epochs. An epoch is a period in which
+// the hub writes to members. The hub stores a new epoch before its first write after a start.
 func isEpoch(written []string) bool {
 	return len(written) == 1 && strings.HasSuffix(written[0], "/configmaps/"+hubv1.EpochsConfigMap)
 }
 
 // triesElsewhere returns the hub's requests to members for single objects outside a namespace. After a restart, the hub
-// tries a refused copy again: it begins an epoch, reads the object, and may find that another hub or user owns the
-// object.
+// tries to write a refused copy again. It reads the object, and may find that another hub or user owns it.
 func triesElsewhere(t *testing.T, ns string, since time.Time) []string {
 	t.Helper()
 	var out []string
@@ -121,7 +120,8 @@ func isApart(resource string) bool {
 }
 
 // beyondSights subtracts the regular updates of lastObservedTime from the number of writes of MemberClusters within a
-// time. For each MemberCluster, it allows one write in 30 s and one more.
+// time. For each MemberCluster, it allows one write in 30 s and one more. For any other resource, it returns writes
+// unchanged.
 func beyondSights(resource string, writes float64, within time.Duration) float64 {
 	if resource != "memberclusters.hanse.dev" {
 		return writes

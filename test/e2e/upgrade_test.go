@@ -209,7 +209,8 @@ func (o *testOperator) dropsAFieldInUse(t *testing.T, fop *hubv1.FederatedOperat
 	}
 }
 
-// fieldIsDeclared returns nil if want equals whether the member's Prometheus CRD has the field.
+// fieldIsDeclared checks whether the member's Prometheus CRD has the field fieldInUse. It returns nil if want is true
+// and the CRD has the field, or if want is false and the CRD lacks the field.
 func fieldIsDeclared(ctx context.Context, member string, want bool) error {
 	crd := &unstructured.Unstructured{}
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")

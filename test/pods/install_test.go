@@ -178,8 +178,8 @@ func hubIsUpgraded(t *testing.T) {
 	must(t, applied(t.Context()))
 }
 
-// uids returns the UIDs of the objects that an upgrade must not replace, by kind and name. These are definitions, hub
-// objects, policies, bindings and copies.
+// uids returns the UIDs of the objects that an upgrade must not replace, by kind and name. The objects are definitions,
+// hub objects, policies, bindings and copies.
 func uids(t *testing.T) map[string]types.UID {
 	t.Helper()
 	ctx := t.Context()

@@ -122,7 +122,8 @@ func newDocument(img Image) (*v2_3.Document, error) {
 	}, nil
 }
 
-// list collects packages. A module in the binaries of two platforms is one package with two relationships.
+// list collects the SPDX packages of a document and their relationships. A module in the binaries of two platforms is
+// one package with one relationship to each binary.
 type list struct {
 	packages      map[common.ElementID]*v2_3.Package
 	relationships []*v2_3.Relationship
