@@ -88,7 +88,8 @@ type Input struct {
 // Object is a live object at the API version at which the hub sends it to clusters. If clusters get different versions
 // or contents, Input.Objects has one Object for each of them.
 type Object struct {
-	// Content is the object as decoded from JSON. Its apiVersion is the version at which it is sent.
+	// Content is the object as decoded from JSON. The apiVersion in Content is the version at which the hub sends the
+	// object to the clusters.
 	Content *unstructured.Unstructured
 	// Clusters are the names of the clusters that hold the object. The list is empty for an object that only the hub
 	// holds.
@@ -112,7 +113,8 @@ type Finding struct {
 	Object *hubv1.ObjectIdentity `json:"object,omitempty"`
 	// Objects is the number of live objects that the change breaks or may break.
 	Objects int `json:"objects,omitempty"`
-	// Clusters are the names of all clusters that hold these objects or store this version, sorted.
+	// Clusters are the sorted names of all clusters that hold an object that Objects counts. For RuleStoredVersion,
+	// Clusters are the clusters whose definition lists Version in status.storedVersions.
 	Clusters []string `json:"clusters,omitempty"`
 	// Acknowledged is true if a user has permitted the change. Without this, the finding would block the new definition.
 	Acknowledged bool `json:"acknowledged,omitempty"`

@@ -24,7 +24,7 @@ func (e *DividedError) Error() string {
 	return fmt.Sprintf("%s: path %s is divided between clusters by the placement: remove it from the rule, and use spec.replicas.divide of the placement", e.Rule, e.Path)
 }
 
-// setDivided writes the numbers of the cluster's replicas into the manifest.
+// setDivided writes the Number of each item of divided to the Path of this item in the manifest.
 func setDivided(manifest map[string]any, divided []Divided) error {
 	for _, d := range divided {
 		path, message := parsePointer(d.Path)

@@ -9,11 +9,12 @@
 //     shows each step with examples that the tests run.
 //   - Settings of users can remove an object from a cluster: names, labels, annotations, NoExecute taints, an excluding
 //     rule of an override policy, the spread. Events of a cluster only keep new objects away: not ready, unschedulable,
-//     a NoSchedule taint, fewer nodes, a kind not served, a namespace no longer allowed. So an outage never moves or
-//     deletes anything.
-//   - A cluster that is unreachable for longer than its placement tolerates, or is drained, loses the object only if
-//     other clusters replace it. If too many clusters are unreachable, nothing moves, because the hub may be at fault.
-//     Decision.Evict names the cluster; the caller decides when its copy is removed.
+//     a NoSchedule taint, fewer nodes, a kind not served, a namespace no longer allowed. None of these events removes
+//     the object from a cluster.
+//   - A cluster that is unreachable for longer than the placement tolerates loses the object only if other clusters
+//     replace the cluster. The same applies to a drained cluster, unless the drain has evict: true. While too many
+//     clusters are unreachable at once, the decision replaces no further unreachable cluster, unless it is drained: the
+//     hub may be at fault. Decision.Evict names each replaced cluster; the caller decides when its copy is removed.
 //   - A cluster without a MemberCluster is neither kept nor withdrawn; the Decision names it.
 //   - An unreadable spec gives an error and no decision, so that a broken edit withdraws nothing.
 //   - Creation times are never compared: a placement restored from a backup gets the same objects as before.

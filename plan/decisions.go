@@ -59,7 +59,9 @@ type Pair struct {
 	Object Object
 	// Old is nil for an object that the hub does not have yet. It is also nil if DecideNext has made the decisions.
 	Old, New *decide.FleetObject
-	// Before and After are the decisions. Their bindings are nil if the object has no binding.
+	// Before is the outcome of the decision without the change, and After is the outcome with it. If DecideNext has made
+	// the decisions, Before has only the data that the binding records. The field Binding of an outcome is nil if the
+	// object has no binding.
 	Before, After decide.Outcome
 	// HeldBefore and Held are the clusters that hold a copy by the decision without the change and with it.
 	HeldBefore, Held     map[string]hubv1.BindingTarget

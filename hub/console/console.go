@@ -158,8 +158,9 @@ func pages() map[string]func(context.Context, *visit) (*page, error) {
 // anyOther is the pattern of all paths that have no page.
 const anyOther = "GET /"
 
-// policy is the Content-Security-Policy of each page. A page may use scripts, styles and requests of this origin only,
-// no inline scripts or styles, and no frame in a page of another origin.
+// policy is the Content-Security-Policy of each page. A page may load scripts and styles only from the console's
+// origin, and may send requests and forms only to this origin. Inline scripts and styles have no effect. No page can
+// show a page of the console in a frame.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 

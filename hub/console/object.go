@@ -36,8 +36,9 @@ type objectBody struct {
 	Now    time.Time
 	// Cluster is the only cluster that the page shows. It is empty if the page shows all clusters.
 	Cluster string
-	// Explanation says why each cluster gets the object or not. It is nil if there is no such decision, or if its inputs
-	// cannot be read. Fields has the author of each field; it is nil if the page shows all clusters.
+	// Explanation says why each cluster gets the object or not. It is nil if the object is deleted or has no binding. It
+	// is also nil if the console cannot read all data from which the hub decides. Fields has the author of each field; it
+	// is nil if the page shows all clusters.
 	Explanation *view.Explanation
 	Fields      *view.Fields
 	// Events are the object's events on the hub, and those on the members that answer requests for this page.

@@ -28,7 +28,7 @@ const (
 	// providerAgain is how long the console waits for the next attempt after it could not read the provider's discovery
 	// document.
 	providerAgain = 5 * time.Second
-	// largestAnswer is the maximum size of a response of the provider.
+	// largestAnswer is the maximum size, in bytes, of a response from the identity provider.
 	largestAnswer = 1 << 20
 )
 

@@ -77,8 +77,8 @@ type world struct {
 	kinds *kinds
 	// reviewing is called before each TokenReview, unless it is nil.
 	reviewing func(ctx context.Context, token string) error
-	// uncached reads the hub without a cache. epochs are the hub's epochs, which are periods in which one state of the hub
-	// has written to members.
+	// uncached reads the hub without a cache, and epochs has the lists of the hub's epochs that a test sets. For the
+	// meaning of an epoch, see package epochs.
 	uncached *reader
 	epochs   *fakeEpochs
 }

@@ -168,8 +168,8 @@ func TestAPlacementThatIsGoneWithdrawsNothing(t *testing.T) {
 	})
 	objects.remove(s.id)
 	s.becomes("-eu ObjectDeleted Orphan")
-	// An event is recorded after its decision. The reconcile that recorded the first event ended before the reconcile that
-	// made this change.
+	// The scheduler stores a decision before it records the event about this decision. A later reconcile of the object
+	// has written the binding, so the reconcile that records the event has ended.
 	if diff := cmp.Diff([]string{hubv1.ReasonPlacementGone}, heard.of(s.id.Namespace)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -361,8 +361,8 @@ func TestAKindThatTheHubWouldRunIsRefused(t *testing.T) {
 	}
 	s.edit(p, func() { p.Spec.HubExecution = hubv1.HubExecutionAllowed })
 	s.becomes("eu")
-	// An event is recorded after its decision. The reconcile that recorded the first event ended before the reconcile that
-	// made this change.
+	// The scheduler stores a decision before it records the event about this decision. A later reconcile of the object
+	// has written the binding, so the reconcile that records the event has ended.
 	if diff := cmp.Diff([]string{hubv1.ReasonHubWouldRun}, heard.of(s.id.Namespace)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

@@ -38,7 +38,10 @@ func (undecided) Undecided() bool { return true }
 // gone is true only if the object was deleted while its kind existed. The response must therefore come from the storage
 // of the kind. The CustomResourceDefinition must exist, must not be being deleted, and must not be younger than since,
 // a time at which the object existed. If a definition was deleted and created again, its objects are lost without a
-// user's wish. An object of a bundle is never gone. After it is removed from the bundle, it has a deletionTimestamp.
+// user's wish.
+//
+// For an object of a bundle, gone is always false. After the object is removed from the bundle, Live returns the object
+// with a deletionTimestamp.
 func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()

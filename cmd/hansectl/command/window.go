@@ -140,8 +140,11 @@ func (w *window) token(config *rest.Config) (string, error) {
 	return token, nil
 }
 
-// prove creates a proof of identity for a user without a token, and returns the text that replaces the token. why is
-// the reason why the user has no token. The command deletes the proof at its end.
+// prove returns the text that a user without a usable token sends to the hub instead of a token. At its first call,
+// prove creates a CertificateSigningRequest on the hub. The text names this CertificateSigningRequest, and is signed
+// with the private key that belongs to it. The method forget deletes the CertificateSigningRequest when the command
+// ends. why is the reason why no token can be used. The error contains why if the user may not create a
+// CertificateSigningRequest.
 func (h *hub) prove(ctx context.Context, c client.Client, why error) (string, error) {
 	if h.proof != nil {
 		return h.proof.Token()
