@@ -6,9 +6,10 @@
 // they are read. A list that may be long is read object by object. A response that exceeds one of its bounds fails with
 // a TooLargeError. A part of a response is never used as if it were the whole.
 //
-// The package estimates the memory of a response. It charges this amount to the budget of the server until the reader
-// has finished. If a response is larger than a usual page of a list, the part beyond that size is also charged to one
-// budget of the whole process. A response of usual size therefore never waits for another server.
+// The package estimates the memory of each response. It charges this amount to the budget of the server: the amount
+// counts as used until the reader has finished. If a response is larger than a usual page of a list, the part beyond
+// that size is also charged to one budget of the whole process. A response of usual size therefore never waits for
+// another server.
 package answer
 
 import (
@@ -76,21 +77,22 @@ const (
 	accountKey
 )
 
-// Streamed returns a context for requests whose responses are read object by object, without keeping an object. Such a
-// response may have up to this number of bytes. Its JSON values are not counted, and its memory is not charged.
+// Streamed returns a context for requests whose responses are read object by object, so that no object stays in memory.
+// bytes is the maximum size of such a response. Its JSON values are not counted, and its memory is not charged to a
+// budget.
 func Streamed(ctx context.Context, bytes int64) context.Context {
 	return Within(ctx, Bounds{Bytes: bytes})
 }
 
-// Within returns a context for requests whose responses have these bounds. If bounds.Values is 0, JSON values are not
-// counted, and no memory is charged.
+// Within returns a context for requests whose responses must not exceed the given bounds. If bounds.Values is 0, JSON
+// values are not counted, and no memory is charged to a budget.
 func Within(ctx context.Context, bounds Bounds) context.Context {
 	return context.WithValue(ctx, boundsKey, bounds)
 }
 
 // Keep returns a context for requests whose decoded responses the caller keeps in memory. The memory of these responses
-// is charged until the caller calls done. Without Keep, the charge ends when the body of a response is closed, which
-// clients do before they decode it.
+// is charged to the budgets until the caller calls done. Without Keep, the charge ends when the body of a response is
+// closed. Clients close the body before they decode it.
 func Keep(ctx context.Context) (kept context.Context, done func()) {
 	a := &account{}
 	return context.WithValue(ctx, accountKey, a), a.done

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Bound replaces the body of a response by one that unpacks gzip, fails when a bound is exceeded, and charges its
+// Bound replaces the body of a response. The new body unpacks gzip, fails when a bound is exceeded, and charges its
 // memory to share, the budget of the server. The transport of the request must not unpack the body itself. If watch is
 // true, the bounds apply to each event. A response that is not JSON is refused, because values of another format cannot
 // be counted.

@@ -59,8 +59,8 @@ type charge struct {
 	beyond bool // this charge may exceed the budget
 }
 
-// fits charges a further amount and returns true. It returns false if the budget has no room for the amount. If the
-// call has the turn to exceed the budget, fits charges nothing and returns true.
+// fits charges a further amount to the budget and returns true. It returns false if the budget has no room for the
+// amount. If the call may exceed the budget, fits charges nothing and returns true.
 func (c *charge) fits(more int64) bool {
 	if c.beyond {
 		return true
@@ -72,7 +72,7 @@ func (c *charge) fits(more int64) bool {
 	return true
 }
 
-// exceed waits until the call has the turn to exceed the budget. Only one call at a time has it.
+// exceed waits until the call may exceed the budget. Only one call at a time may do so.
 func (c *charge) exceed(ctx context.Context) error {
 	if c.beyond {
 		return nil
@@ -96,14 +96,15 @@ func (c *charge) giveBack() {
 }
 
 // account has the charges of all responses of one call, which is one request or all requests with one context of Keep.
-// A call that has the turn to exceed a budget may do so with all its responses, so that a call never waits for itself.
+// If a call may exceed a budget, all its responses may do so, so that a call never waits for itself.
 type account struct {
 	mu             sync.Mutex
 	share, process *charge // charges to the cluster's share and to the process; nil before the first response
 	ended          bool
 }
 
-// open sets the budgets of the account before the first response of this server.
+// open sets the budgets of the account: share, the budget of the server, and the budget of the process. It does nothing
+// if they are already set.
 func (a *account) open(share *Budget) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -112,8 +113,9 @@ func (a *account) open(share *Budget) {
 	}
 }
 
-// take charges one amount to the budget of the server, and another to the budget of the process. Every call takes its
-// turn for the server's budget before its turn for the process's budget, so that two calls never wait for each other.
+// take charges one amount to the budget of the server, and another to the budget of the process. It waits if a budget
+// has no room. Every call waits for the server's budget before it waits for the process's budget, so that two calls
+// never wait for each other.
 func (a *account) take(ctx context.Context, toShare, toProcess int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -145,7 +147,7 @@ func (a *account) closed(kept bool) {
 	}
 }
 
-// done ends all charges of the call.
+// done returns to the budgets all memory that the call has charged.
 func (a *account) done() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

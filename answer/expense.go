@@ -2,15 +2,16 @@ package answer
 
 import "context"
 
-// expense has the amounts that one response has charged to the account of its call so far.
+// expense has the amounts of memory that one response has charged to budgets so far. The account records all charges of
+// the same call, which can have several responses.
 type expense struct {
 	account            *account
 	kept               bool // the account is kept for further answers of the call
 	toShare, toProcess int64
 }
 
-// newExpense returns the expense of a response. If the context has an account (see Keep), the response is charged to
-// it. Otherwise the response has an account of its own.
+// newExpense returns the expense of a response, which has charged nothing yet. If the context is from Keep, all
+// requests with this context share one account. Otherwise the response has an account of its own.
 func newExpense(ctx context.Context, share *Budget) expense {
 	var e expense
 	if e.account, e.kept = ctx.Value(accountKey).(*account); !e.kept {
@@ -20,7 +21,7 @@ func newExpense(ctx context.Context, share *Budget) expense {
 	return e
 }
 
-// raise sets the cost of the response to a new value, and charges only the increase.
+// raise sets the estimated memory of the response to a higher value, and charges only the increase to the budgets.
 func (e *expense) raise(ctx context.Context, cost int64) error {
 	toShare, toProcess := max(0, cost-freeCost), max(0, cost-ordinaryCost)
 	if err := e.account.take(ctx, toShare-e.toShare, toProcess-e.toProcess); err != nil {

@@ -32,7 +32,7 @@ const (
 	// MostTotalBytes is the maximum size of all objects of a bundle as JSON, and of all its manifests as text: 16 MiB.
 	// Each YAML alias in a manifest counts with the size of the value for which it stands.
 	MostTotalBytes = 16 << 20
-	// MostDepth is the maximum depth of an object: of maps and lists that are inside each other. The object itself counts
+	// MostDepth is the maximum number of maps and lists that are inside each other in an object. The object itself counts
 	// as one.
 	MostDepth = 64
 )
@@ -58,7 +58,8 @@ type Input struct {
 // that this could not be found out, because the hub did not answer.
 type Namespaced func(schema.GroupKind) (namespaced, known bool, err error)
 
-// NamespacedOn returns a Namespaced that uses the discovery of the mapper's API server.
+// NamespacedOn returns a function that asks the mapper, which knows the kinds of one API server, whether a kind is
+// namespaced.
 func NamespacedOn(mapper meta.RESTMapper) Namespaced {
 	return func(gk schema.GroupKind) (namespaced, known bool, err error) {
 		mapping, err := mapper.RESTMapping(gk)

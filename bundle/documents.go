@@ -78,8 +78,8 @@ func (r *reader) configMap(c *corev1.ConfigMap) {
 	}
 }
 
-// value reads the documents in one value of a ConfigMap. Errors contain the number of a document, and empty documents
-// do not count.
+// value reads the documents in one value of a ConfigMap. Errors contain the number of the document, for which empty
+// documents are not counted.
 func (r *reader) value(where string, value []byte) {
 	if !utf8.Valid(value) {
 		r.problems.add(where, errors.New("the value is not UTF-8: store YAML or JSON there"))
@@ -148,7 +148,8 @@ func (r *reader) json(where string, text []byte) {
 	}
 }
 
-// yaml reads a YAML document with one object or one list of objects. It calls where only if the document is not empty.
+// yaml reads a YAML document with one object or one list of objects. The function where returns the position of the
+// document for errors. yaml calls it only if the document is not empty.
 func (r *reader) yaml(where func() string, document []byte) {
 	size, err := r.measure(document)
 	if errors.Is(err, io.EOF) {
@@ -172,8 +173,8 @@ func (r *reader) yaml(where func() string, document []byte) {
 	r.document(where(), value)
 }
 
-// count adds the size of a document to the bytes of the bundle. It returns false if the bundle is too large or the
-// reader has stopped before.
+// count adds the size of a document to the bytes of the bundle. It returns false if the bundle is now too large, or if
+// an earlier document already exceeded a limit.
 func (r *reader) count(size int) bool {
 	if r.bytes += size; !r.stopped && r.bytes > MostTotalBytes {
 		r.stop(errTotal)

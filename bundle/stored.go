@@ -125,8 +125,8 @@ func (s Stored) Template(secret metav1.Object) *unstructured.Unstructured {
 	return u
 }
 
-// Patch returns a merge patch for the Secret that stores an earlier state of the object. The patch changes the Secret
-// to this state. It fails if the Secret does not have this resourceVersion any more.
+// Patch returns a merge patch that stores s in the Secret that has an earlier state of the same object. The patch fails
+// if the Secret does not have this resourceVersion any more.
 func (s Stored) Patch(resourceVersion string) ([]byte, error) {
 	secret, err := s.Secret("")
 	if err != nil {

@@ -19,7 +19,8 @@ func Compress(text []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Decompress returns the text that Compress has compressed. It returns an error if the text has more than most bytes.
+// Decompress returns the text that Compress has compressed. It returns an error if the text is longer than the maximum,
+// which is the argument most in bytes.
 func Decompress(compressed []byte, most int) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {

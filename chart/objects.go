@@ -92,8 +92,8 @@ func readTemplate(where, text string) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// once returns an error if the chart contains an object twice. objects is a concatenation of sorted lists, so equal
-// objects are neighbours.
+// once returns an error if the chart contains an object twice. The argument objects has the definitions and then all
+// other objects, both sorted. Two equal objects are therefore neighbours.
 func once(objects []*unstructured.Unstructured, places map[*unstructured.Unstructured]string) error {
 	for i := 1; i < len(objects); i++ {
 		a, b := objects[i-1], objects[i]

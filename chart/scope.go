@@ -49,7 +49,7 @@ var clusterScoped = sets.New(
 	schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttachment"},
 	schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttributesClass"},
 	schema.GroupKind{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"},
-	// The scheme of the Kubernetes client does not have the API groups of the two kinds below.
+	// The scheme of the Kubernetes client does not have the API groups of CustomResourceDefinition and APIService.
 	schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"},
 	schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"},
 )

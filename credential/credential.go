@@ -169,9 +169,9 @@ func (c Credential) Life() time.Duration {
 	return c.Expires.Sub(c.Issued)
 }
 
-// RenewAt returns the time at which the hub must renew the credential: after two thirds of its lifetime, or up to a
-// twentieth of the lifetime earlier. The part of this twentieth depends on the name of the cluster, so that the
-// credentials of clusters that joined together are not all renewed together. RenewAt returns zero if the credential
+// RenewAt returns the time at which the hub must renew the credential. This is after two thirds of its lifetime, or
+// earlier by up to a twentieth of the lifetime. The name of the cluster determines how much earlier, so that
+// credentials of clusters that joined together are renewed at different times. RenewAt returns zero if the credential
 // does not expire.
 func (c Credential) RenewAt(cluster string) time.Time {
 	if c.Expires.IsZero() {

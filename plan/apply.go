@@ -105,7 +105,7 @@ func joined(a, b map[string]any) map[string]any {
 	return out
 }
 
-// at returns what o says about the field with this key.
+// at returns which fields below the given key of a map were set by previous applies.
 func (o owned) at(key string) owned {
 	out := owned{}
 	if m, ok := o.annotated.(map[string]any); ok {
@@ -115,7 +115,8 @@ func (o owned) at(key string) owned {
 	return out
 }
 
-// of returns what o says about an item of a list. place is the index of the item, for lists whose items have no names.
+// of returns which fields of an item of a list were set by previous applies. place is the index of the item, for lists
+// whose items have no names.
 func (o owned) of(element any, place int) owned {
 	out := owned{}
 	list, _ := o.annotated.([]any)

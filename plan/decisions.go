@@ -12,16 +12,18 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// Decisions are the final decisions on a fleet, with a change and without it. Make also renders the manifests that
-// follow from these decisions. The command simulate shows only the decisions.
+// Decisions are the final decisions on the clusters of each object, with a change of the hub's objects and without the
+// change. A plan also has the manifests that follow from these decisions. The command simulate shows only the
+// decisions.
 type Decisions struct {
 	before, after decide.Fleet                 // before is empty for DecideNext
 	was, is       *decide.Settlement           // was is nil for DecideNext
 	places        map[hubv1.ObjectIdentity]int // index in before of each object
 }
 
-// Decide makes the decisions on a fleet without a change and with it. The decisions with the change start from the
-// final state without the change. The difference therefore excludes work that the hub has to do anyway.
+// Decide makes the decisions for all objects of a fleet (objects, policies and clusters) without a change, and with it.
+// The decisions with the change start from the final state without the change. The difference therefore excludes work
+// that the hub has to do anyway.
 func Decide(ctx context.Context, before, after decide.Fleet, tellBefore, tellAfter func(decided, of int)) (*Decisions, error) {
 	was, err := before.Settle(ctx, tellBefore)
 	if err != nil {
@@ -38,8 +40,8 @@ func Decide(ctx context.Context, before, after decide.Fleet, tellBefore, tellAft
 	return d, nil
 }
 
-// DecideNext makes the next decisions on a fleet. In the result, the decisions before the change are those that the
-// bindings have recorded.
+// DecideNext makes the final decisions that the hub would reach without any change. The result compares them with the
+// decisions that the bindings have recorded. The recorded decisions count as the decisions before the change.
 func DecideNext(ctx context.Context, fleet decide.Fleet, tell func(decided, of int)) (*Decisions, error) {
 	is, err := fleet.Settle(ctx, tell)
 	if err != nil {
@@ -48,8 +50,8 @@ func DecideNext(ctx context.Context, fleet decide.Fleet, tell func(decided, of i
 	return &Decisions{after: fleet, is: is}, nil
 }
 
-// Clusters returns the clusters of the fleet without the change and with it. After DecideNext, before is nil, because
-// bindings do not record which clusters were unreachable.
+// Clusters returns the clusters without the change and with it. After DecideNext, before is nil, because bindings do
+// not record which clusters were unreachable.
 func (d *Decisions) Clusters() (before, after []*hubv1.MemberCluster) {
 	return d.before.Clusters, d.after.Clusters
 }
@@ -57,7 +59,8 @@ func (d *Decisions) Clusters() (before, after []*hubv1.MemberCluster) {
 // Pair is one object with two decisions: the one without the change and the one with it.
 type Pair struct {
 	Object Object
-	// Old is nil for an object that the hub does not have yet. It is also nil if DecideNext has made the decisions.
+	// Old is the object without the change, and New is the object with it. Old is nil if the hub does not have the object
+	// yet, or if DecideNext has made the decisions.
 	Old, New *decide.FleetObject
 	// Before is the outcome of the decision without the change, and After is the outcome with it. If DecideNext has made
 	// the decisions, Before has only the data that the binding records. The field Binding of an outcome is nil if the
@@ -70,7 +73,7 @@ type Pair struct {
 	before, after int // indexes of the object in both fleets
 }
 
-// Pairs returns all objects of the fleet with the change, sorted by namespace, kind and name.
+// Pairs returns all objects that exist with the change, sorted by namespace, kind and name.
 func (d *Decisions) Pairs() iter.Seq[Pair] {
 	order := make([]int, len(d.after.Objects))
 	for i := range order {

@@ -61,8 +61,8 @@ func guardRemoval(o Object, l decide.Loss) guard.Removal {
 	}
 }
 
-// scopes returns for each placement and each cluster its limit, and its number of copies before the removals. waiting
-// has the placements and MemberClusters whose removals the hub already holds.
+// scopes returns for each placement and each cluster the limit of the guard for removals, and the number of copies
+// before the removals. waiting has the placements and MemberClusters whose removals the hub already holds.
 func (m *maker) scopes() (placements, clusters map[string]guard.Scope, waiting map[string]bool) {
 	placements, clusters, waiting = map[string]guard.Scope{}, map[string]guard.Scope{}, map[string]bool{}
 	for _, p := range m.after.Placements {

@@ -24,7 +24,8 @@ func ThereAre(names []string) string {
 	return text
 }
 
-// FindCluster returns the index of a cluster of the fleet. Its error names clusters that the fleet has.
+// FindCluster returns the index of the named cluster in f.Clusters. If no cluster has the name, the error lists names
+// that exist.
 func FindCluster(f *decide.Fleet, name string) (int, error) {
 	i := slices.IndexFunc(f.Clusters, func(c *hubv1.MemberCluster) bool { return c.Name == name })
 	if i < 0 {
@@ -39,7 +40,8 @@ func FindCluster(f *decide.Fleet, name string) (int, error) {
 
 const silent = "not answer, for longer than anything waits for it"
 
-// LoseCluster changes a fleet so that the named cluster does not answer. It returns a description of this change.
+// LoseCluster marks the named cluster in the fleet as a cluster that does not answer. It returns a description of this
+// change.
 func LoseCluster(f *decide.Fleet, name string) (string, error) {
 	i, err := FindCluster(f, name)
 	if err != nil {
@@ -53,7 +55,8 @@ func LoseCluster(f *decide.Fleet, name string) (string, error) {
 	return fmt.Sprintf("cluster %s does %s", name, silent), nil
 }
 
-// LoseRegion changes a fleet so that no cluster of the named region answers. It returns a description of this change.
+// LoseRegion marks all clusters of the named region in the fleet as clusters that do not answer. It returns a
+// description of this change.
 func LoseRegion(f *decide.Fleet, region string) (string, error) {
 	var names, regions []string
 	for _, c := range f.Clusters {

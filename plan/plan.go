@@ -124,7 +124,8 @@ type Change struct {
 	// Waves are the waves of the placement's rollout in which the differences are applied, in order. Waves is empty if all
 	// clusters get the differences at once.
 	Waves []Wave `json:"waves,omitempty"`
-	// Restarts are objects whose pods start anew, because they read this ConfigMap or Secret.
+	// Restarts are the objects whose pods start anew because they read the changed object. It is empty unless the changed
+	// object is a ConfigMap or Secret.
 	Restarts []Object `json:"restarts,omitempty"`
 }
 

@@ -59,7 +59,7 @@ type RenderedRule struct {
 // String returns the rule as text: `OverridePolicy shop/a, rule "r"`.
 func (r RenderedRule) String() string { return fmt.Sprintf("%s, rule %q", r.Policy, r.Rule) }
 
-// SkippedRule is a rule that was skipped.
+// SkippedRule is a rule of an override policy that was skipped, because one of its test operations failed.
 type SkippedRule struct {
 	RenderedRule `json:",inline"`
 	// Path is the JSON pointer of the test that fails.

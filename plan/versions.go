@@ -28,7 +28,8 @@ type Version struct {
 	Facts string `json:"facts,omitempty"`
 }
 
-// VersionOfCluster returns the version of a MemberCluster.
+// VersionOfCluster returns the state of a MemberCluster as a Version. A stored plan compares Versions to find out
+// whether the object has changed since.
 func VersionOfCluster(c *hubv1.MemberCluster) Version {
 	facts := []any{
 		c.SelectableLabels(), c.Annotations, c.Status.Taints, c.IsAway(), c.DeletionTimestamp, c.Status.Version.Kubernetes,
@@ -39,13 +40,16 @@ func VersionOfCluster(c *hubv1.MemberCluster) Version {
 	return v
 }
 
-// VersionOfPlacement returns the version of a Placement or ClusterPlacement.
+// VersionOfPlacement returns the state of a Placement or ClusterPlacement as a Version. A stored plan compares Versions
+// to find out whether the object has changed since.
 func VersionOfPlacement(p hubv1.PlacementObject) Version { return hubVersion(ofPlacement(p), p) }
 
-// VersionOfOverrides returns the version of an OverridePolicy or ClusterOverridePolicy.
+// VersionOfOverrides returns the state of an OverridePolicy or ClusterOverridePolicy as a Version. A stored plan
+// compares Versions to find out whether the object has changed since.
 func VersionOfOverrides(p hubv1.OverridePolicyObject) Version { return hubVersion(ofOverrides(p), p) }
 
-// VersionOfBinding returns the version of a binding.
+// VersionOfBinding returns the state of a binding as a Version. A stored plan compares Versions to find out whether the
+// object has changed since.
 func VersionOfBinding(b hubv1.BindingObject) Version {
 	kind := "ResourceBinding"
 	if b.GetNamespace() == "" {
@@ -54,7 +58,8 @@ func VersionOfBinding(b hubv1.BindingObject) Version {
 	return hubVersion(Object{Group: hubv1.GroupVersion.Group, Kind: kind, Namespace: b.GetNamespace(), Name: b.GetName()}, b)
 }
 
-// VersionOf returns the version of any other object.
+// VersionOf returns the state of any other object as a Version. A stored plan compares Versions to find out whether the
+// object has changed since.
 func VersionOf(u *unstructured.Unstructured) Version {
 	v := versionOf(objectOf(hubv1.IdentityOf(u)), u)
 	v.APIVersion, v.Facts = u.GetAPIVersion(), digest(u.GetLabels())
@@ -88,8 +93,8 @@ func digest(of any) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// VersionsOf returns the versions of the clusters and policies of a fleet, and of the given objects and their bindings,
-// sorted by name.
+// VersionsOf returns the states of the clusters and policies of a fleet, and of the given objects and their bindings,
+// sorted by name. A stored plan compares these Versions to find out what has changed since.
 func VersionsOf(f decide.Fleet, objects []Object) []Version {
 	var out []Version
 	for _, c := range f.Clusters {
@@ -148,8 +153,8 @@ type Difference struct {
 	What   string `json:"what"`
 }
 
-// Moved returns the objects that have changed since the plan was made. then are the versions at that time, and now are
-// the current versions.
+// Moved returns the objects that have changed since the plan was made. The argument then has the states of the objects
+// at that time, and now has their current states.
 func Moved(then, now []Version) []Difference {
 	var out []Difference
 	at := map[Object]Version{}
@@ -183,6 +188,6 @@ func Moved(then, now []Version) []Difference {
 	return out
 }
 
-// factsOf maps the kind of an object to the text of Difference.What if only Version.Facts has changed. For a kind that
-// is not in the map, the text is "labels changed".
+// factsOf maps a kind to the text that tells what has changed in an object whose generation is still the same. For a
+// kind that is not in the map, the text is "labels changed".
 var factsOf = map[string]string{decide.MemberClusterKind: "labels, taints or facts changed"}

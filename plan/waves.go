@@ -39,8 +39,9 @@ func (m *maker) waves(p Pair, fields map[string][]Field) []Wave {
 	return out
 }
 
-// noteTemplate adds a note if an object was rolled back or undone. Its clusters then get the changed policies with an
-// older template of the object, but the plan shows the newest template.
+// noteTemplate adds a note to the plan if a rollback or an undo has given an object's clusters an older template (state
+// of the hub object). The clusters then get the changed policies with the older template, but the plan shows the newest
+// template.
 func (m *maker) noteTemplate(p Pair) {
 	if p.Old == nil || p.Old.Object != p.New.Object || p.Before.Binding == nil {
 		return

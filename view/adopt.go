@@ -26,7 +26,7 @@ type ClusterAdoption struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Write writes the table.
+// Write writes a table with one row for each cluster.
 func (a Adoption) Write(w io.Writer, _ time.Time) {
 	var rows [][]string
 	for _, c := range a.Clusters {

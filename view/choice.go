@@ -12,17 +12,17 @@ import (
 // Choice has the clusters that a replayed decision chooses. To replay a decision means that hansectl decides again, by
 // the rules of the hub, and writes nothing.
 type Choice struct {
-	// Clusters are the clusters of the fleet, sorted by name. The list is empty if the replay ended before it chose
-	// clusters, for example because the object follows no placement.
+	// Clusters are all clusters that hansectl examined to make the decision again, sorted by name. The list is empty if
+	// the decision ended before it chose clusters, for example because the object follows no placement.
 	Clusters []ExplainedCluster `json:"clusters,omitempty"`
-	// Missing are the clusters in the binding that have no MemberCluster. The decision leaves their entries in the binding
-	// as they are.
+	// Missing are the clusters in the binding that have no MemberCluster. The decision changes nothing for them in the
+	// binding.
 	Missing []string `json:"missing,omitempty"`
-	// Selected is the number of clusters that shall hold the object according to the replay.
+	// Selected is the number of clusters that shall hold the object according to the decision that hansectl has made.
 	Selected int `json:"selected"`
-	// Withdrawing is the number of clusters that would lose the object according to the replay.
+	// Withdrawing is the number of clusters that would lose the object according to the decision that hansectl has made.
 	Withdrawing int `json:"withdrawing,omitempty"`
-	// AffinityGroup is the name of the placement's affinity group from which the replay chose the clusters.
+	// AffinityGroup is the name of the placement's affinity group from which the decision chose the clusters.
 	AffinityGroup string       `json:"affinityGroup,omitempty"`
 	Spread        []SpreadStep `json:"spread,omitempty"`
 	Shortfalls    []string     `json:"shortfalls,omitempty"`
@@ -43,9 +43,9 @@ type ExplainedCluster struct {
 	Result  string `json:"result"`
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
-	// Held is true if the cluster held the object before the replay.
+	// Held is true if the cluster already held the object before the decision.
 	Held bool `json:"held"`
-	// Filters are the results of the filters, in the order in which the replay evaluated them.
+	// Filters are the results of the filters, in the order in which the decision evaluated them.
 	Filters []Filter `json:"filters,omitempty"`
 	// Score is the sum of Parts. A cluster that a filter rejects has no score.
 	Score int64       `json:"score"`
@@ -68,7 +68,7 @@ type ScorePart struct {
 	Note  string `json:"note,omitempty"`
 }
 
-// SpreadStep is one step in which the replay applied spec.spread of the placement, such as the choice of a cluster.
+// SpreadStep is one step in which a decision applied spec.spread of the placement, such as the choice of a cluster.
 type SpreadStep struct {
 	Action string `json:"action"`
 	// Cluster is the name of the cluster or of the affinity group that the step is about.

@@ -119,7 +119,7 @@ func (l ClusterList) Names() []string {
 	return names
 }
 
-// Write writes the table.
+// Write writes a table with one row for each cluster.
 func (l ClusterList) Write(w io.Writer, now time.Time) {
 	var rows [][]string
 	for _, c := range l.Clusters {

@@ -11,14 +11,15 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// Comparison compares a replayed decision with the decision that the hub has recorded.
+// Comparison compares the decision that the hub has recorded with a replay: hansectl makes the decision again and
+// writes nothing.
 type Comparison struct {
-	// Scheduled is the condition Scheduled that the replay would write, and Recorded is the condition Scheduled that the
-	// hub has written.
+	// Scheduled is the condition Scheduled according to the decision that hansectl has made again. Recorded is the
+	// condition Scheduled that the hub has written.
 	Scheduled Said  `json:"scheduled"`
 	Recorded  *Said `json:"recorded,omitempty"`
 	Same      bool  `json:"same"`
-	// Differences are the differences between the hub's binding and the binding that the replay would write.
+	// Differences tells how the binding would change if the hub carried out the decision that hansectl has made again.
 	Differences []string `json:"differences,omitempty"`
 
 	since metav1.Time // LastTransitionTime of Recorded
@@ -43,7 +44,7 @@ func comparisonOf(binding hubv1.BindingObject, replay decide.Replayed) Compariso
 	return c
 }
 
-// differences returns the changes that the replay would make to the targets of the binding.
+// differences returns the changes that a new decision would make to the targets of the binding.
 func differences(before, after *hubv1.BindingSpec) []string {
 	var out []string
 	if a, b := followedBy(before), followedBy(after); a != b {

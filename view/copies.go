@@ -73,7 +73,7 @@ func (c Copies) Names() []string {
 	return names
 }
 
-// Write writes the table.
+// Write writes a table with one row for each copy.
 func (c Copies) Write(w io.Writer, now time.Time) {
 	if len(c.Items) == 0 {
 		fmt.Fprintln(w, "No copies found")

@@ -57,7 +57,7 @@ func (d Diagnosis) Failed() int {
 	return n
 }
 
-// Write writes the table.
+// Write writes a table with one row for each check.
 func (d Diagnosis) Write(w io.Writer, _ time.Time) {
 	var rows [][]string
 	for _, c := range d.Checks {

@@ -60,7 +60,7 @@ func (e *Events) Sort() {
 	slices.SortStableFunc(e.Notes, func(a, b ClusterNote) int { return cmp.Compare(a.Cluster, b.Cluster) })
 }
 
-// Write writes the table.
+// Write writes a table with one row for each event.
 func (e *Events) Write(w io.Writer, now time.Time) {
 	if len(e.Items) == 0 {
 		_, _ = io.WriteString(w, "No events found\n")

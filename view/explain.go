@@ -14,10 +14,11 @@ import (
 	dividing "github.com/hanse-dev/hanse/replicas"
 )
 
-// Explanation is the output of the command explain: a replay of the scheduling decision for one object.
+// Explanation is the output of the command explain. It shows how the scheduling decision for one object comes about,
+// because hansectl makes this decision again.
 type Explanation struct {
 	Object Object `json:"object"`
-	// Placement is the placement that the object follows in the replay. It is null if the object follows no placement.
+	// Placement is the placement that the object follows. It is null if the object follows no placement.
 	Placement   *Followed     `json:"placement"`
 	NotFollowed []NotFollowed `json:"notFollowed,omitempty"`
 	Comparison
@@ -25,7 +26,7 @@ type Explanation struct {
 	Division *ExplainedDivision `json:"division,omitempty"`
 	// Rollout is the rollout of the object, from its binding. It is absent if the placement has no rollout.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
-	// Notes name the inputs of the replay that may differ from the inputs of the hub.
+	// Notes name the inputs of the decision that hansectl does not know, or that may differ from the hub's inputs.
 	Notes []string `json:"notes,omitempty"`
 	// Fields shows which policy or manager set each field on the requested cluster, if the user asked for fields.
 	Fields *Fields `json:"fields,omitempty"`
@@ -61,8 +62,9 @@ type ExplainedDivision struct {
 	Shares []Share `json:"shares"`
 }
 
-// Share is the number of replicas of one cluster, with the inputs from which the division computes this number. A null
-// Max or Room means that there is no limit.
+// Share is the number of replicas of one cluster, with the inputs from which the division of replicas computes this
+// number. Max is the largest number that the cluster may get, and Room is the number of replicas that fit on the
+// cluster. A null Max or Room means that there is no limit.
 type Share struct {
 	Cluster string `json:"cluster"`
 	Weight  int64  `json:"weight"`
@@ -75,8 +77,8 @@ type Share struct {
 	Share int64 `json:"share"`
 }
 
-// Explain describes a replayed decision. cluster is the cluster that the user has named. It is empty if the user asks
-// about all clusters.
+// Explain describes a decision that hansectl has made again. cluster is the cluster that the user has named. It is
+// empty if the user asks about all clusters.
 func Explain(in decide.Input, replay decide.Replayed, cluster string) Explanation {
 	e := Explanation{
 		Object: objectOf(hubv1.ObjectOf(in.Binding), in.Object.Template), cluster: cluster,

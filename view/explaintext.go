@@ -128,8 +128,9 @@ func (c Choice) unplaced() []string {
 	return out
 }
 
-// by returns the second part of the first line: the placement and the result of the replay. An example is " by
-// Placement shop/web (generation 4, priority 0), Scheduled since 11:58:02Z, replay: same result".
+// by returns the second part of the first line: the placement, and whether hansectl came to the same decision as the
+// hub (replay). An example is " by Placement shop/web (generation 4, priority 0), Scheduled since 11:58:02Z, replay:
+// same result".
 func (e Explanation) by() string {
 	text := ", no placement is followed"
 	if p := e.Placement; p != nil {
@@ -239,9 +240,9 @@ func (c ExplainedCluster) Passed() string {
 	return fmt.Sprintf("%d/%d", passed, len(c.Filters))
 }
 
-// Why returns why the cluster was selected or rejected. If no filter rejects the cluster, this is the decision's
-// reason. Otherwise Why returns the answers of the rejecting filters. The decision's reason then comes first if it is
-// Scheduled, or if no filter gave it.
+// Why returns why the cluster was selected or rejected. If all filters accept the cluster, this is the decision's
+// reason. Otherwise Why returns the answers of the filters that reject the cluster. It puts the decision's reason
+// before them if this reason is Scheduled, or if it is not the answer of a filter.
 func (c ExplainedCluster) Why() string {
 	var against []string
 	for _, f := range c.Filters {

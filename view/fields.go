@@ -32,7 +32,7 @@ type Fields struct {
 
 // FieldRow is one field of a copy: a field whose value differs from the hub object, or that members own.
 type FieldRow struct {
-	// Field is a JSON pointer.
+	// Field is the JSON pointer of the field in the object.
 	Field string `json:"field"`
 	// Value is the value as JSON, "(removed)", or "***" for a value of a Secret.
 	Value string `json:"value"`

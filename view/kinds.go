@@ -72,17 +72,20 @@ type VersionCount struct {
 // WantedClusters counts the clusters that shall hold an object of the kind, and the clusters that would hold one if
 // they served the kind.
 type WantedClusters struct {
-	// Count is the number of wanted clusters.
+	// Count is the number of clusters that shall hold an object of the kind, or that would hold one if they served the
+	// kind.
 	Count int `json:"count"`
-	// Serving is the number of wanted clusters that serve the kind.
+	// Serving is the number of clusters that shall hold an object of the kind and that serve the kind.
 	Serving int `json:"serving"`
-	// Unknown are the names of the wanted clusters that have not reported whether they serve the kind.
+	// Unknown are the names of the clusters that shall hold an object of the kind but have not reported whether they serve
+	// the kind.
 	Unknown []string `json:"unknown"`
 }
 
 // KindProblem is the reason why copies of a kind are not created or changed on clusters.
 type KindProblem struct {
-	// Reason is KindNotServed, VersionNotServed or NotOnHub.
+	// Reason is KindNotServed if clusters do not serve the kind. It is VersionNotServed if they serve it, but not at a
+	// needed version. It is NotOnHub if the hub does not serve the kind.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	// Clusters are the clusters with the problem. The list is empty for NotOnHub.
@@ -236,7 +239,8 @@ func (i *Inventory) AddBinding(b hubv1.BindingObject) {
 	}
 }
 
-// add counts one object. row is nil before the cluster's first report.
+// add adds one object to the counts of the cluster. row is the cluster's row in the binding. It is nil if the cluster
+// has not reported the object yet.
 func (c *KindCluster) add(row *hubv1.ClusterRow) {
 	c.Objects++
 	if row == nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Write writes the table.
+// Write writes a table with one row for each kind.
 func (k Kinds) Write(w io.Writer, _ time.Time) {
 	if len(k.Kinds) == 0 {
 		fmt.Fprintln(w, "No kind")

@@ -35,7 +35,7 @@ type ListedObject struct {
 	Object  map[string]any `json:"object"`
 }
 
-// clusterTable has the rows of one cluster.
+// clusterTable is the part of the printed table that comes from one cluster.
 type clusterTable struct {
 	cluster string
 	member.Listed

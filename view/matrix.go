@@ -127,7 +127,7 @@ type MatrixGatherer struct {
 	choices        [3]map[string]bool // placements, kinds, regions
 }
 
-// names assigns an index to each text.
+// names assigns an index to each text, so that a text that occurs several times is stored only once.
 type names struct {
 	all   []string
 	index map[string]int

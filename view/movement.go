@@ -15,8 +15,8 @@ type Movement struct {
 	After  []SimulatedTarget `json:"after"`
 	Gained []string          `json:"gained,omitempty"`
 	Lost   []string          `json:"lost,omitempty"`
-	// Away are the clusters of After that answered before the change and no longer answer after it. Their copies are lost,
-	// or run without the hub.
+	// Away are the clusters that shall hold the object after the change, and that answer before the change but not after
+	// it. Their copies are lost, or run without the hub.
 	Away []string `json:"away,omitempty"`
 	// RunningBefore and Running are the numbers of clusters that hold the object and answer, before and after the change.
 	RunningBefore int `json:"runningBefore"`

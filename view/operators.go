@@ -60,7 +60,7 @@ type OperatorSummary struct {
 	Ready    int32 `json:"ready"`
 	// Stored says whether the hub has stored the objects of the newest generation. It is True, False or Unknown.
 	Stored metav1.ConditionStatus `json:"stored"`
-	// Objects is the number of stored objects.
+	// Objects is the number of the operator's objects that the hub has stored.
 	Objects int32 `json:"objects"`
 	// Provides are the kinds that the operator defines, as Kind.group.
 	Provides []string    `json:"provides"`
@@ -159,7 +159,7 @@ func (g *OperatorGatherer) Operators() Operators {
 	return out
 }
 
-// Write writes the table, with the number of kinds.
+// Write writes a table with one row for each operator, and the number of kinds that the operator defines.
 func (o Operators) Write(w io.Writer, now time.Time) {
 	o.write(w, now, func(s OperatorSummary) string { return strconv.Itoa(len(s.Provides)) })
 	o.writeNotes(w)

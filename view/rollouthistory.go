@@ -29,14 +29,15 @@ type HistoryRevision struct {
 	// Generation is the generation of the hub object from which the revision was made.
 	Generation int64       `json:"generation,omitempty"`
 	FirstSeen  metav1.Time `json:"firstSeen"`
-	// Passed is true if the revision passed on all clusters.
+	// Passed is true if the revision was healthy on all clusters.
 	Passed bool `json:"passed"`
 	// Failed is true if the hub has recorded that this revision failed. It records only the last failures.
 	Failed bool `json:"failed,omitempty"`
-	// SupersededBy is the revision whose rollout began before this revision had failed or had passed on all clusters.
+	// SupersededBy is the revision whose rollout began before this revision had failed or had become healthy on all
+	// clusters.
 	SupersededBy int64 `json:"supersededBy,omitempty"`
-	// TemplateOf is the earlier revision whose template this revision has. It is 0 unless only policies changed after a
-	// rollback or an undo.
+	// TemplateOf is the earlier revision that was made from the same state of the hub object. It is 0 unless only policies
+	// changed after a rollback or an undo.
 	TemplateOf int64 `json:"templateOf,omitempty"`
 	// Clusters are the clusters that hold the revision.
 	Clusters []string `json:"clusters,omitempty"`

@@ -63,14 +63,14 @@ type TimelineCluster struct {
 type WaveClusterState string
 
 const (
-	// WaveClusterPassing means that all copies have the rollout's revision, and are healthy.
+	// WaveClusterPassing means that all copies on the cluster have the rollout's revision, and are healthy.
 	WaveClusterPassing WaveClusterState = "Passing"
-	// WaveClusterChanging means that a copy is not healthy yet, at the rollout's revision or at an older one. No copy is
-	// degraded.
+	// WaveClusterChanging means that a copy on the cluster is not healthy yet, at the rollout's revision or at an older
+	// one. No copy on the cluster is degraded.
 	WaveClusterChanging WaveClusterState = "Changing"
-	// WaveClusterWaiting means that all copies are healthy, some of them at an older revision.
+	// WaveClusterWaiting means that all copies on the cluster are healthy, some of them at an older revision.
 	WaveClusterWaiting WaveClusterState = "Waiting"
-	// WaveClusterDegraded means that a copy is degraded.
+	// WaveClusterDegraded means that a copy on the cluster is degraded.
 	WaveClusterDegraded WaveClusterState = "Degraded"
 	// WaveClusterUnknown means that the cluster does not answer. The other fields then show the state at the last
 	// observation, and Since is the time of this observation.

@@ -82,9 +82,9 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 	return row
 }
 
-// during changes a row while no hub runs. digest is the digest of the manifest that a hub would send now; it is empty
-// if it is not known. If the hub observed the copy until the hub stopped, LastObservedTime becomes the time of this
-// last observation. If Applied is True but the copy is not known to have this digest, Applied becomes Unknown.
+// during changes a row while no hub runs. digest is the digest of the manifest that a hub would send now, or empty if
+// this digest is not known. If the hub observed the copy until the hub stopped, LastObservedTime becomes the time of
+// this last observation. If Applied is True but the copy is not known to have this digest, Applied becomes Unknown.
 func (r *Row) during(silence *Silence, digest string) {
 	r.silent, r.mayBeLost = true, false
 	if r.unheard {

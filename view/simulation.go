@@ -16,7 +16,7 @@ import (
 // without them.
 type Simulation struct {
 	Summary SimulationSummary `json:"summary"`
-	// Changes are the simulated changes.
+	// Changes describes the simulated changes, one text for each change.
 	Changes []string `json:"changes,omitempty"`
 	// Objects are the objects whose placement, clusters or replicas change, sorted by name.
 	Objects []SimulatedObject `json:"objects"`

@@ -254,7 +254,8 @@ func (o *SimulatedObject) Problem() string {
 	return ""
 }
 
-// writeClusters writes the clusters with differences.
+// writeClusters writes a table of the clusters whose number of objects or replicas changes, and of the clusters that do
+// not answer and have objects.
 func (s Simulation) writeClusters(w io.Writer) {
 	var rows [][]string
 	for _, c := range s.Clusters {

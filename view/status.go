@@ -74,7 +74,8 @@ const (
 
 // StatusTo says where the hub writes the merged status.
 type StatusTo struct {
-	// Mode is OnObject, BindingOnly, or Pending before the hub's first report.
+	// Mode says where the hub writes the merged status: OnObject means the hub object and the binding, BindingOnly means
+	// only the binding. It is Pending before the hub's first report.
 	Mode    string `json:"mode"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`

@@ -100,10 +100,10 @@ func (s Status) Summed() []string {
 	return s.summary()
 }
 
-// RowText has the texts of a row's columns.
+// RowText has the state of an object on one cluster as texts, one for each column of a table.
 type RowText struct{ Generation, Revision, Ready, Health, AsOf, Why string }
 
-// TextOf returns the texts of a row.
+// TextOf returns the texts of r, which is the state of the object on one cluster.
 func (s Status) TextOf(r Row, now time.Time) RowText {
 	text := RowText{
 		Generation: r.generation(s.Object.Generation), Ready: r.ready(), Health: r.health(), AsOf: r.asOf(now),
@@ -349,7 +349,7 @@ func (s Status) onObject(wide bool) string {
 	return strings.TrimPrefix(text+" | "+leftOut+fields, " | ")
 }
 
-// rollout describes the progress of a change.
+// rollout describes the progress of the object's rollout. It returns an empty text if the object has no rollout.
 func (s Status) rollout(now time.Time) string {
 	if s.Rollout == nil {
 		return ""

@@ -52,7 +52,7 @@ type TreeCluster struct {
 	Reason   string            `json:"reason,omitempty"`
 	Message  string            `json:"message,omitempty"`
 	Children []member.Child    `json:"children,omitempty"`
-	// Refused is the reason why the hub does not show the children.
+	// Refused is the reason why the hub does not show the objects that controllers on the member created for the copy.
 	Refused *memberview.Reason `json:"refused,omitempty"`
 }
 

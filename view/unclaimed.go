@@ -28,7 +28,7 @@ type ClusterNote struct {
 	Note    string `json:"note"`
 }
 
-// Write writes the table.
+// Write writes a table with one row for each copy.
 func (u Unclaimed) Write(w io.Writer, now time.Time) {
 	if len(u.Copies) == 0 {
 		fmt.Fprintln(w, "No copy is unclaimed")
@@ -60,7 +60,7 @@ type PrunedCopy struct {
 	memberview.PrunedCopy
 }
 
-// Write writes the table.
+// Write writes a table with one row for each copy.
 func (p Pruned) Write(w io.Writer, _ time.Time) {
 	var rows [][]string
 	for _, c := range p.Copies {

@@ -130,7 +130,7 @@ func TestRegarding(t *testing.T) {
 	}
 }
 
-// bundled returns an object of a bundle, in the form that policies select.
+// bundled returns an object of a bundle, in the form with which the selectors of policies are compared.
 func bundled(namespace string, of hubv1.ObjectBundle) hubv1.SelectableObject {
 	return hubv1.Selectable(
 		hubv1.ObjectIdentity{Group: "example.com", Kind: "Thing", Namespace: namespace, Name: "x"},

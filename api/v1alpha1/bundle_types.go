@@ -88,9 +88,9 @@ type ClusterBundleList struct {
 // account may write on the hub.
 type BundleSpec struct {
 	// serviceAccountName is a ServiceAccount on the hub. It must have the right to get, create, update and delete each
-	// object of the bundle on the hub. The ServiceAccount of a Bundle is in the namespace of the Bundle. For the other
-	// kinds, it is in hanse-system. The author of the bundle needs the right to impersonate the ServiceAccount. Default
-	// "default".
+	// object of the bundle on the hub. The ServiceAccount of a Bundle is in the namespace of the Bundle. The
+	// ServiceAccount of a ClusterBundle or FederatedOperator is in hanse-system. The author of the bundle needs the right
+	// to impersonate the ServiceAccount. Default "default".
 	// +optional
 	// +kubebuilder:default=default
 	// +kubebuilder:validation:MinLength=1
@@ -106,8 +106,8 @@ type BundleSpec struct {
 	Manifests []runtime.RawExtension `json:"manifests,omitempty"`
 
 	// configMaps name ConfigMaps with further manifests. Each value of such a ConfigMap is YAML or JSON with one or more
-	// objects. The ConfigMaps of a Bundle are in the namespace of the Bundle. For the other kinds, they are in
-	// hanse-system. At most 16.
+	// objects. The ConfigMaps of a Bundle are in the namespace of the Bundle. The ConfigMaps of a ClusterBundle or
+	// FederatedOperator are in hanse-system. At most 16.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

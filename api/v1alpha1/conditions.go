@@ -110,8 +110,8 @@ const (
 // reconciles the kind of the object is not ready on the cluster.
 const ReasonOperatorNotReady = "OperatorNotReady"
 
-// Reasons of objects that other objects need. A needed object is named by a field of a placed object, and the field
-// references of the placement has the path of this field.
+// Reasons that concern needed objects. A needed object is one that a field of a placed object names, such as its
+// Secret. The field references of the placement has the path of this field.
 const (
 	ReasonReferenced        = "Referenced"        // the decision follows the objects that need the object
 	ReasonNotReferenced     = "NotReferenced"     // no object on the cluster needs the object any more
@@ -172,8 +172,8 @@ const (
 	ReasonSpreadUnsatisfied   = "SpreadUnsatisfied"  // the selected clusters cannot meet spread
 )
 
-// Reasons of failover and drain. Below, an entry is one of spec.clusters of a binding, a row one of status.clusters,
-// and a decision is status.decision.
+// Reasons of failover and drain. In the comments below, an entry is an item of spec.clusters of a binding, a row is an
+// item of its status.clusters, and a decision is its status.decision.
 const (
 	ReasonEvicted          = "Evicted"          // of an entry: the cluster did not answer, and other clusters replace it
 	ReasonDrained          = "Drained"          // of an entry: the cluster was drained, and other clusters replace it
@@ -185,8 +185,8 @@ const (
 	ReasonEvictionHeld     = "EvictionHeld"     // of a decision: the eviction waits for the rate limit, or for a probe
 )
 
-// Reasons of removals of copies that wait for the confirmation of a user. A decision is status.decision of a binding.
-// RemovalHeld is the condition of a placement or MemberCluster.
+// Reasons of removals of copies that wait for the confirmation of a user. In the comments below, a decision is
+// status.decision of a binding, and RemovalHeld is the condition of a placement or MemberCluster.
 const (
 	ReasonRemovalHeld      = "RemovalHeld"      // of a decision: the object stays until a user confirms its removal
 	ReasonTooManyRemovals  = "TooManyRemovals"  // of RemovalHeld: more copies would be deleted than a limit allows
@@ -270,8 +270,8 @@ const (
 	ReasonComplete            = "Complete"
 )
 
-// Reasons of divided replicas. A decision is status.decision of a binding, a row is one of its status.clusters, and
-// Scheduled and Accepted are conditions.
+// Reasons of divided replicas. In the comments below, a decision is status.decision of a binding, a row is an item of
+// its status.clusters, and Scheduled and Accepted are conditions.
 const (
 	ReasonDivisionRefused     = "DivisionRefused"     // of Scheduled and Accepted: the replicas cannot be divided
 	ReasonReplicasUnplaced    = "ReplicasUnplaced"    // of Scheduled: the clusters have no room for all replicas

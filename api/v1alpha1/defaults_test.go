@@ -107,7 +107,7 @@ statusAggregation: {mode: OnObject}
 	}
 }
 
-// From the first report on, columns of kubectl get must show a 0 instead of nothing.
+// When the hub has written a status for the first time, the columns of kubectl get must show a 0 for a missing count.
 func TestCountsOfAStatusDefaultToZero(t *testing.T) {
 	c := connect(t)
 	tests := map[string]struct {
@@ -156,7 +156,8 @@ func TestCountsOfAStatusDefaultToZero(t *testing.T) {
 	}
 }
 
-// kstatus treats an object without a status as ready.
+// The library kstatus treats an object without a status as ready. A new object therefore gets a default status, with
+// observedGeneration -1, from which kstatus concludes that the object is not ready yet.
 func TestAStatusSaysThatTheHubHasNotLooked(t *testing.T) {
 	c := connect(t)
 	for kind, spec := range map[string]string{
@@ -201,7 +202,8 @@ func TestNoEntryOfAListHasADefault(t *testing.T) {
 	}
 }
 
-// defaultsInLists returns the paths below lists that have a default. The type valueFrom belongs to Kubernetes.
+// defaultsInLists returns the paths of fields in items of lists that have a default. It skips the field valueFrom,
+// because Kubernetes defines the defaults in its type.
 func defaultsInLists(s apiextensionsv1.JSONSchemaProps, path string, inList bool) []string {
 	var out []string
 	if inList && s.Default != nil {

@@ -84,7 +84,7 @@ chart:
 	"an account with an empty name":           {spec: operatorSpec + `serviceAccountName: ""`, says: "spec.serviceAccountName in body should be at least 1 chars long"},
 }
 
-// ofRepository returns a spec with a chart of a repository, which has these further fields.
+// ofRepository returns a spec with a chart of a repository. The text fields is added to the fields of the repository.
 func ofRepository(fields string) string {
 	return "chart: {repository: {name: rotors, " + fields + "}, namespace: turbines}"
 }

@@ -102,11 +102,11 @@ func (s ResourceSelector) match(o SelectableObject) (Specificity, error) {
 	return MatchesKind, nil
 }
 
-// InScope reports whether a policy may select an object, by its namespace. A namespaced policy may select objects of
-// its own namespace, except objects of ClusterBundles. For a cluster-scoped policy, policyNamespace is empty, and
-// selected is its namespaceSelector. Such a policy may select cluster-scoped objects, and objects in the namespaces
-// that the namespaceSelector selects. A nil selector selects no namespace, and {} selects every namespace except kube-*
-// and hanse-system.
+// InScope reports whether a policy may select an object, judged by the object's namespace. A namespaced policy may
+// select objects of its own namespace, except objects of ClusterBundles. For a cluster-scoped policy, policyNamespace
+// is empty, and selected is its namespaceSelector. Such a policy may select cluster-scoped objects, and objects in the
+// namespaces that the namespaceSelector selects. A nil selector selects no namespace, and {} selects every namespace
+// except kube-* and hanse-system.
 func InScope(policyNamespace string, selected *metav1.LabelSelector, o SelectableObject) (bool, error) {
 	switch {
 	case policyNamespace != "":

@@ -248,7 +248,7 @@ type LeavePolicy struct {
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
 	// whenUnreachable sets what happens if the cluster does not answer. With Wait, the deletion of the MemberCluster waits
-	// without a limit, and the condition Ready has the reason. With Abandon, the hub leaves the copies on the cluster
+	// without a limit, and the condition Ready says why it waits. With Abandon, the hub leaves the copies on the cluster
 	// after timeoutSeconds. Default Wait.
 	// +optional
 	// +kubebuilder:default=Wait
@@ -291,7 +291,7 @@ type MemberClusterStatus struct {
 	Topology ClusterTopology `json:"topology,omitempty"`
 
 	// apiResources lists the kinds that placements select, each with the versions at which the cluster serves it. Unset:
-	// the hub has not read them yet. At most 500.
+	// the hub has not read the cluster's kinds yet. At most 500.
 	// +optional
 	// +listType=map
 	// +listMapKey=group
@@ -392,8 +392,9 @@ type TokenSecret struct {
 	UID string `json:"uid,omitempty"`
 }
 
-// DrainStatus counts the objects of a drained cluster. The drain is complete when all remaining objects are staying. No
-// object can move at present if all remaining objects are staying or blocked.
+// DrainStatus counts the objects of a drained cluster. An object is staying if its placement wants it on every cluster.
+// It is blocked if no other cluster can take it at present. The drain is complete when all remaining objects are
+// staying. No object can move at present if all remaining objects are staying or blocked.
 type DrainStatus struct {
 	// total is the number of objects on the cluster when the drain began. The difference of total and remaining is the
 	// number of objects that have left the cluster. Unset: an older version of the hub wrote this status.
@@ -401,7 +402,8 @@ type DrainStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Total int32 `json:"total,omitempty"`
 
-	// remaining is the number of objects that are on the cluster now. It includes moving, blocked and staying.
+	// remaining is the number of objects that are on the cluster now. It includes the objects that moving, blocked and
+	// staying count.
 	// +required
 	Remaining int32 `json:"remaining"`
 

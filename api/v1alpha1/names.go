@@ -45,9 +45,11 @@ const (
 	// the annotation works only once.
 	WithdrawAnnotation = Prefix + "withdraw"
 
-	// EpochsConfigMap is the ConfigMap in hanse-system that stores the list of the hub's epochs, see package source.
+	// EpochsConfigMap is the ConfigMap in hanse-system that stores the list of the hub's epochs. An epoch is a period of
+	// the hub's work, which SourceAnnotation on the copies names.
 	EpochsConfigMap = "hanse-epochs"
-	// EpochsKey is the key in the EpochsConfigMap. Its value has one epoch per line.
+	// EpochsKey is the key in the EpochsConfigMap. Its value has one epoch per line. An epoch is a period of the hub's
+	// work.
 	EpochsKey = "epochs"
 
 	// OnDemandLabel marks a namespace on a member. The hub created the namespace because a copy needed it.

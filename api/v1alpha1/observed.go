@@ -10,9 +10,9 @@ const (
 	// ObservedWithin is the maximum age of status.lastObservedTime of a MemberCluster while a hub runs and the cluster's
 	// watches deliver events. If the time is older, no hub observes the cluster now.
 	ObservedWithin = time.Minute
-	// OfferAbandonAfter is a limit for messages to users. If a cluster was not observed for this time, they suggest to
-	// abandon its copies, which means to leave them there. Most outages end sooner, and abandoned copies stay on the
-	// cluster for ever.
+	// OfferAbandonAfter is a limit for messages to users. If a cluster was not observed for this time, the messages
+	// suggest to abandon its copies, which means to leave them there. Most outages end sooner, and abandoned copies stay
+	// on the cluster for ever.
 	OfferAbandonAfter = time.Hour
 )
 

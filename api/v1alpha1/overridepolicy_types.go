@@ -84,7 +84,8 @@ const (
 	TierBaseline Tier = "Baseline"
 	// TierAdmin applies the policy after OverridePolicies, so that they cannot change the same fields.
 	TierAdmin Tier = "Admin"
-	// TierNamespaced is the tier of every OverridePolicy, between the other two. It is not a value of spec.tier.
+	// TierNamespaced is the tier of every OverridePolicy. It is applied after Baseline and before Admin. It is not a value
+	// of spec.tier.
 	TierNamespaced Tier = "Namespaced"
 )
 
@@ -114,8 +115,8 @@ type OverridePolicySpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
 
-	// rules are applied to the copies of the selected objects. If rules of this policy have equal rank, the later rule
-	// wins. 1 to 64, with unique names.
+	// rules are applied to the copies of the selected objects. If several rules of this policy set the same field and have
+	// equal rank (status.rules shows it), the later rule wins. 1 to 64, with unique names.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -209,9 +210,9 @@ type OverrideRule struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	MergePatch *apiextensionsv1.JSON `json:"mergePatch,omitempty"`
 
-	// patches are JSON patch operations (RFC 6902), applied in order. If an operation test fails for a cluster, the whole
-	// rule is skipped for this cluster, and the reason is reported. Tests that precede all other operations read the
-	// object as it was before this rule changed it. At most 64.
+	// patches are JSON patch operations (RFC 6902), applied in order. If an operation with op test fails for a cluster,
+	// the whole rule is skipped for this cluster, and the reason is reported. Tests that precede all other operations read
+	// the object as it was before this rule changed it. At most 64.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -385,7 +386,7 @@ type StringEdit struct {
 	MergePatch *apiextensionsv1.JSON `json:"mergePatch,omitempty"`
 
 	// patches are JSON patch operations (RFC 6902), applied in order. Their paths start at the root of the document. If an
-	// operation test fails for a cluster, the whole rule is skipped for this cluster. At most 64.
+	// operation with op test fails for a cluster, the whole rule is skipped for this cluster. At most 64.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -499,7 +500,8 @@ type EditOperation struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Value *apiextensionsv1.JSON `json:"value,omitempty"`
 
-	// expression in CEL computes the value. Its variables cluster and object are the same as in patches of a rule.
+	// expression in CEL computes the value. Its variables are cluster and object. cluster has the fields name, labels,
+	// region, zone, version, capacity and operators. object is the hub object before all overrides.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096

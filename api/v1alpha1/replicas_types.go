@@ -56,7 +56,7 @@ const (
 	DivideByCapacity DivideBy = "Capacity"
 	// DivideByPack fills one cluster with replicas before it uses the next one.
 	DivideByPack DivideBy = "Pack"
-	// DivideByKubeFed divides as KubeFed's ReplicaSchedulingPreference did.
+	// DivideByKubeFed divides by weights with the planner of KubeFed, as a ReplicaSchedulingPreference of KubeFed did.
 	DivideByKubeFed DivideBy = "KubeFed"
 )
 

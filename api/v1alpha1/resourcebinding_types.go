@@ -233,7 +233,8 @@ func (r *PlacementReference) Related() runtime.Object {
 	return &corev1.ObjectReference{APIVersion: GroupVersion.String(), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID}
 }
 
-// TargetState is the state that the decision wants on a cluster.
+// TargetState says what the hub's decision wants for a cluster: the cluster holds a copy, other clusters replace it, or
+// it loses its copy.
 // +kubebuilder:validation:Enum=Present;Evicting;Absent
 type TargetState string
 
@@ -248,7 +249,7 @@ const (
 	TargetAbsent TargetState = "Absent"
 )
 
-// BindingTarget is the entry of one cluster in a decision.
+// BindingTarget is the entry of one cluster in the decision which clusters shall hold an object.
 type BindingTarget struct {
 	// name of the MemberCluster.
 	// +required
@@ -308,7 +309,7 @@ type HeldRemoval struct {
 
 // Eviction says why other clusters replace a cluster, and which ones.
 type Eviction struct {
-	// reason is Evicted (the cluster did not answer) or Drained.
+	// reason is Evicted (the cluster did not answer) or Drained (a user drains the cluster).
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`

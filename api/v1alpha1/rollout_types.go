@@ -255,13 +255,14 @@ type BindingRollout struct {
 	// +optional
 	Failed int64 `json:"failed,omitempty"`
 
-	// rolledBack is the number of a revision that failed. It is set if only override rules have changed since the failure,
-	// and the hub object still has the content that failed. The clusters then get the newest override rules with an older
-	// content of the object.
+	// rolledBack is the number of a revision that failed. It is set if, since the failure, only override rules have
+	// changed: the hub object still has the content that failed. The clusters then get the newest override rules with an
+	// older content of the object. Unset: there is no such revision.
 	// +optional
 	RolledBack int64 `json:"rolledBack,omitempty"`
 
-	// undone is the value of the annotation hanse.dev/rollout-undo that this rollout follows or has followed.
+	// undone is the value of the annotation hanse.dev/rollout-undo that this rollout follows or has followed. The hub
+	// follows each value only once. Unset: the hub has followed no value, or a user has removed the annotation.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Undone string `json:"undone,omitempty"`
@@ -325,8 +326,8 @@ type PlacementRollout struct {
 	// +optional
 	Wave string `json:"wave,omitempty"`
 
-	// phase is the phase of the object in stopped. If stopped is unset, it is the phase of the object that is furthest
-	// behind.
+	// phase is the phase of the object that the field stopped names. If stopped is unset, it is the phase of the object
+	// that is furthest behind.
 	// +required
 	Phase RolloutPhase `json:"phase"`
 

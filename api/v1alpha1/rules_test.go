@@ -81,7 +81,8 @@ func create(t *testing.T, c client.Client, kind string, tc ruleCase) {
 	}
 }
 
-// Without a test case, a rule could refuse no object, or every object.
+// Each validation rule needs a test case that it refuses. Otherwise a rule that refuses no object, or every object,
+// would stay unnoticed.
 func TestEveryRuleOfTheCRDsHasACaseThatItRefuses(t *testing.T) {
 	var said []string
 	for _, cases := range creations {

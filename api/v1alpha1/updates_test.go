@@ -13,7 +13,8 @@ import (
 
 const typeStays = "connection.type cannot be changed: delete the MemberCluster (its objects stay) and join again"
 
-// updates has the validation rules that compare an object with its earlier state.
+// updates has test cases of validation rules that compare an object with its earlier state. says is the message of the
+// API server. It is empty if the update is accepted.
 var updates = map[string]struct {
 	kind, before, after, says string
 }{

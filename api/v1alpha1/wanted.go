@@ -59,8 +59,9 @@ type Want struct {
 	leaves bool // the cluster shall lose its copy
 }
 
-// Wanted returns the state of a hub object that the cluster of the entry t shall hold. This is the revision that the
-// entry names, or otherwise the newest generation. Every comparison of a copy with its hub object uses this function.
+// Wanted returns the state of a hub object that a cluster shall hold. t is the entry of the cluster in spec.clusters of
+// the binding. The state is the revision that t names, or otherwise the newest generation. Every comparison of a copy
+// with its hub object uses this function.
 func Wanted(t BindingTarget, o HubObject) Want {
 	w := Want{Generation: o.Generation, Revision: t.Revision, object: o, leaves: t.State == TargetAbsent}
 	for _, r := range o.Revisions {

@@ -18,8 +18,8 @@ type reply struct {
 	Rendered Rendered
 	// Error is the text of the error of the rendering. It is empty if there is no error.
 	Error string `json:",omitempty"`
-	// Sentinel names the error of the map sentinels that the error wraps: it is the key in this map. It is empty if the
-	// error wraps none of these errors.
+	// Sentinel is the key of an error in the map sentinels. It is set if the error of the rendering wraps this error, and
+	// otherwise empty.
 	Sentinel string `json:",omitempty"`
 }
 

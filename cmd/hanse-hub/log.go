@@ -18,8 +18,9 @@ func newLogger(o *ctrlzap.Options) logr.Logger {
 	})))
 }
 
-// lazyCore collects fields, and encodes them when the first line is logged. With zapcore.NewLazyWith, a second call of
-// With would encode the fields of the first call. A value that is passed to WithValues must not be changed afterwards.
+// lazyCore collects the fields of a logger, and encodes them when the first line is logged. With zapcore.NewLazyWith
+// instead, a second call of With would encode the fields of the first call. A value that is passed to WithValues must
+// not be changed afterwards, because it is encoded later.
 type lazyCore struct {
 	zapcore.Core // the logger without the fields
 	fields       []zapcore.Field

@@ -289,8 +289,8 @@ func TestEachAlertHasATestInWhichItFiresAndOneInWhichItDoesNot(t *testing.T) {
 	}
 }
 
-// reasonsAppearLater has metrics that an alert reads for one reason only. The absent() of these metrics selects no
-// reason, because the series for a reason appears with the first copy that has this reason.
+// reasonsAppearLater has metrics with the label reason, of which an alert reads one value only. The absent() of such a
+// metric does not select this value, because the series of a reason appears with the first copy that has this reason.
 var reasonsAppearLater = []string{"hanse_cluster_copies_by_reason"}
 
 // TestEachMetricOfAnAlertIsPairedWithAnAbsent requires an absent() in HanseMetricMissing or HanseHubDown for each

@@ -37,8 +37,8 @@ var asTheyAre = []string{
 }
 
 // byAnAdmin has the kinds that an administrator applies. OLM would overwrite the data that the hub writes into a
-// ConfigMap or a Secret. A bundle cannot contain the other kinds. A ClusterServiceVersion can contain webhooks, but OLM
-// gives them its own certificate and path, and the hub needs other ones.
+// ConfigMap or a Secret. An OLM bundle cannot contain the other kinds of this list. A ClusterServiceVersion can contain
+// webhooks, but OLM gives them its own certificate and path, and the hub needs other ones.
 var byAnAdmin = []string{
 	"ConfigMap", "FlowSchema", "Secret", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 	"ValidatingWebhookConfiguration",

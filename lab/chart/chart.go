@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The template actions that replace values in the manifests. They add the quotes themselves, so template removes the
-// quotes that the YAML encoder puts around them.
+// The template actions that replace values in the manifests. The actions add the quotes themselves, so the method
+// template removes the quotes that the YAML encoder puts around the actions.
 const (
 	namespaceAction = "{{ .Release.Namespace | quote }}"
 	imageAction     = "{{ .Values.image | quote }}"

@@ -35,15 +35,15 @@ const (
 	cgroups      = "/sys/fs/cgroup"
 )
 
-// hidden are folders of the machine over which the lab mounts empty ones, because containerd, kubelet and CNI use fixed
-// paths in them.
+// hidden are folders of the machine over which the lab mounts empty folders, because containerd, kubelet and CNI use
+// fixed paths in them.
 var hidden = []string{"/run", "/var/lib", "/var/log"}
 
 // Lab identifies the namespaces of a lab.
 type Lab struct {
 	// PID is the supervisor's process id outside of the namespaces.
 	PID int `json:"pid"`
-	// Number is the N of the lab's network. It is at least 200.
+	// Number is the N in the lab's network 10.N.0.0/16. It is at least 200.
 	Number int `json:"number"`
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-// StorePurpose is the prefix in the names of an etcd's ports. No cluster can have a name with this prefix, because it
-// contains a space.
+// StorePurpose is the prefix of the purposes for which an etcd gets its ports, such as "etcd hub/client". No cluster
+// can have a name with this prefix, because the prefix contains a space.
 const StorePurpose = "etcd "
 
 // Store is one etcd and its identity.

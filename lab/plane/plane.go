@@ -25,7 +25,8 @@ const (
 	PrometheusOperator = "prometheus-operator"
 )
 
-// Ports returns the TCP port for a purpose. The port of a purpose never changes.
+// Ports returns the TCP port for a purpose, such as "NAME/proxy" for the fault proxy of the cluster NAME. The port of a
+// purpose never changes.
 type Ports func(purpose string) (int, error)
 
 // Site has the addresses at which a cluster listens.

@@ -26,7 +26,7 @@ type State struct {
 	Topology topology.Topology `json:"topology"`
 	Ports    map[string]int    `json:"ports"`
 
-	// Network is the number N of the lab's network. It is 0 if the lab has no real nodes.
+	// Network is the N in the lab's network 10.N.0.0/16. It is 0 if the lab has no real nodes.
 	Network int `json:"network,omitempty"`
 	// Slots has the third number of the IP addresses of each real node, by the name of the cluster.
 	Slots map[string]int `json:"slots,omitempty"`
@@ -142,7 +142,8 @@ func (l *ledger) port(purpose string) (int, error) {
 	return port, l.changeLocked(func(s *State) { s.Ports[purpose] = port })
 }
 
-// forget removes from the state the ports of a cluster or an etcd, and the number in State.Slots.
+// forget removes the ports of a cluster or an etcd from the state, and for a cluster also its number in State.Slots.
+// prefix is the name of the cluster, or StorePurpose followed by the name of the etcd.
 func (l *ledger) forget(prefix string) error {
 	return l.change(func(s *State) {
 		delete(s.Slots, prefix)

@@ -34,9 +34,9 @@ const (
 	besideNamespace  = "beside"
 )
 
-// The scenarios. Each scenario with faults is compared with its scenario without faults, and with the scenario alone,
-// in which only the good members get objects. In alone, the good members may be faster than in calm, because the bad
-// members do not use the machine.
+// The scenarios. Each scenario with faults is compared with two others: its scenario without faults, and the scenario
+// alone, in which only the good members get objects. In the scenario calm, all members get objects and none has a
+// fault. The good members may be faster in alone than in calm, because the bad members do not use the machine.
 const (
 	calm      = "calm"
 	alone     = "alone"
@@ -65,8 +65,8 @@ type Isolation struct {
 	// Raw is the latency of direct writes to a good member, one for each of the user's writes. It shows the effect of
 	// the machine itself on latencies.
 	Raw Latency `json:"raw"`
-	// P99Ratio is the 99th percentile divided by that of the scenario without faults. P99OverAlone is the 99th
-	// percentile divided by that of the scenario alone.
+	// P99Ratio is the 99th percentile of Latency divided by that of the scenario without faults. P99OverAlone is the 99th
+	// percentile of Latency divided by that of the scenario alone, in which only the good members get objects.
 	P99Ratio     float64 `json:"p99Ratio"`
 	P99OverAlone float64 `json:"p99OverAlone"`
 	// RecoveredSeconds is the time from the end of the faults until every member had every object.

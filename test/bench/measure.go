@@ -217,7 +217,8 @@ func quantile(sorted []time.Duration, q float64) float64 {
 type Cost struct {
 	// HubWrites has the writes to the hub's etcd by resource, including the user's own writes.
 	HubWrites map[string]float64 `json:"hubWrites"`
-	// HubWritesBeyond excludes the user's own write of each object, Leases, Events and MemberClusters.
+	// HubWritesBeyond is the number of writes to the hub's etcd per object. It excludes the user's own write of the
+	// object, and writes of Leases, Events and MemberClusters.
 	HubWritesBeyond float64 `json:"hubWritesBeyond"`
 	Events          float64 `json:"events"`
 	// Leases has the heartbeat writes of the hub process and its API server in the whole phase, see isLease.
@@ -234,7 +235,7 @@ type Cost struct {
 	// MemberWrites is the sum of those MemberRequests that change data, MemberReads the sum of the others.
 	MemberWrites float64 `json:"memberWrites"`
 	MemberReads  float64 `json:"memberReads"`
-	// CPUMillis is the CPU time of the hub process per object-cluster, until etcd was quiet.
+	// CPUMillis is the CPU time of the hub process per copy, until etcd was quiet.
 	CPUMillis     float64 `json:"cpuMs"`
 	PeakRSSMiB    float64 `json:"peakRssMiB"`
 	SettledRSSMiB float64 `json:"settledRssMiB"`

@@ -28,8 +28,8 @@ type Heap struct {
 	RSSMiB          float64 `json:"rssMiB"`
 	RestartedRSSMiB float64 `json:"restartedRssMiB"`
 	RestartPeakMiB  float64 `json:"restartPeakRssMiB"`
-	// TemplatesJSONKiB and TemplatesHeldKiB are the hub's own counts: the size of all templates as JSON, and their size
-	// in memory. They are 0 if the hub has no such metric.
+	// TemplatesJSONKiB and TemplatesHeldKiB are the hub's own counts. A template is a hub object in the hub's memory. The
+	// counts are the size of all templates as JSON, and their size in memory. They are 0 if the hub has no such metric.
 	TemplatesJSONKiB float64 `json:"templatesJsonKiB"`
 	TemplatesHeldKiB float64 `json:"templatesHeldKiB"`
 }
@@ -152,8 +152,8 @@ func (s *setting) look(ctx context.Context, h *Heap) error {
 
 // live returns the lowest heap in use after several garbage collections, as counted by the Go runtime. Reading the
 // metrics allocates the memory that triggers the next collection. An idle process would collect only every two minutes.
-// The measurement starts when no template is unpacked, because unpacked templates are temporary and larger than the
-// rest of the heap.
+// The measurement starts when no template (a hub object in the hub's memory) is unpacked, because unpacked templates
+// are temporary and larger than the rest of the heap.
 func (s *setting) live(ctx context.Context) (float64, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("fewer than %d garbage collections of a hub at rest in %s", collections, phaseAtMost))
 	defer cancel()
@@ -190,7 +190,8 @@ func (s *setting) live(ctx context.Context) (float64, error) {
 	return round(least / 1024), nil
 }
 
-// packed waits until no template is unpacked in the hub process.
+// packed waits until the hub process has packed all templates again. A template is a hub object in the hub's memory,
+// which is compressed while it is packed.
 func (s *setting) packed(ctx context.Context) error {
 	for {
 		page, err := fleet.Page(ctx, s.process.Metrics)
@@ -217,9 +218,11 @@ type Added struct {
 	PerMemberRestarted float64 `json:"bytesPerMemberRestarted"`
 	// PerMemberNet excludes the memory for one more member without objects.
 	PerMemberNet float64 `json:"bytesPerMemberNet"`
-	// PerObject is the memory for an object with one member, including its template.
+	// PerObject is the memory for an object with one member. It includes the template, which is the hub object in the
+	// hub's memory.
 	PerObject float64 `json:"bytesPerObject"`
-	// TemplateJSON and TemplateHeld are the sizes of one template, as JSON and in memory.
+	// TemplateJSON and TemplateHeld are the sizes of one template, as JSON and in memory. A template is a hub object in
+	// the hub's memory.
 	TemplateJSON float64 `json:"templateJsonBytes"`
 	TemplateHeld float64 `json:"templateHeldBytes"`
 }

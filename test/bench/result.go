@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 )
 
-// The systems on which phases are measured.
+// The systems that the benchmark compares. Each phase is measured on one of them.
 const (
 	systemRaw   = "raw"   // the raw client loop, directly to the members
 	systemHub   = "hub"   // the user's writes to the hub while no hub process runs; the rates count objects, not copies
 	systemHanse = "hanse" // the user's writes to the hub, and the copies that Hanse makes
 )
 
-// Result is one run.
+// Result is the result of one run of the benchmark.
 type Result struct {
 	Date        string   `json:"date"`
 	Command     string   `json:"command"`
@@ -40,8 +40,8 @@ type Result struct {
 // Timing is the speed of a phase.
 type Timing struct {
 	Seconds float64 `json:"seconds"`
-	// Rate is the number of object-clusters per second. For the hub alone, it is the number of objects per second. It
-	// is zero for single changes.
+	// Rate is the number of copies per second. For the hub alone, it is the number of objects per second. It is zero for
+	// single changes.
 	Rate    float64 `json:"rate"`
 	Latency Latency `json:"latency"`
 }
@@ -51,30 +51,31 @@ type CPU struct {
 	Seconds map[string]float64 `json:"seconds"`
 	// Others is the share of the CPU time of all cores that processes outside the benchmark used.
 	Others float64 `json:"othersShare"`
-	// PerCopyMillis is the CPU time of all processes of the benchmark per object-cluster. It includes the control planes
-	// and the process that measures.
+	// PerCopyMillis is the CPU time of all processes of the benchmark per copy. It includes the control planes and the
+	// process that measures.
 	PerCopyMillis float64 `json:"perCopyMs"`
 }
 
-// Phase is the result of one step on one system.
+// Phase is the result of one step, such as the creation of all objects. The step was done by one system: by Hanse, by
+// the raw loop (direct writes to the members), or on the hub alone.
 type Phase struct {
 	System string `json:"system"`
 	Name   string `json:"name"`
 	Timing
-	// ShareOfRaw is the rate divided by that of the raw loop.
+	// ShareOfRaw is the rate divided by that of the raw loop, which writes directly to the members.
 	ShareOfRaw float64 `json:"shareOfRaw,omitempty"`
 	// UserSeconds is the time until the response to the last of the user's writes. SettledSeconds is the time until the
 	// last write to the hub's etcd.
 	UserSeconds    float64 `json:"userSeconds,omitempty"`
 	SettledSeconds float64 `json:"settledSeconds,omitempty"`
 	CPU            CPU     `json:"cpu"`
-	// Cost is missing for the raw loop, which sends nothing to the hub.
+	// Cost is missing for the raw loop, which writes directly to the members and sends nothing to the hub.
 	Cost *Cost `json:"cost,omitempty"`
 }
 
-// phase combines the results of a step on a system over all rounds, because machines and servers change their speed
-// during a run. It takes the mean of the times for a rate, and the mean of the values for all other figures. It returns
-// nil if the run has no result for the step.
+// phase returns the mean result of a step on a system over all rounds, because machines and servers change their speed
+// during a run. The rate is computed from the mean of the times per copy. Each other figure is the mean of its values.
+// It returns nil if the run has no result for the step.
 func (r *Result) phase(system, name string) *Phase {
 	var all []Phase
 	for _, p := range r.Phases {
@@ -113,7 +114,8 @@ func (r *Result) phase(system, name string) *Phase {
 	return out
 }
 
-// shareOfRaw returns the rate of a phase divided by the rate of the raw loop. It returns 0 if the raw loop has no rate.
+// shareOfRaw returns the rate of a phase divided by the rate of the raw loop, which writes directly to the members. It
+// returns 0 if the raw loop has no rate.
 func (r *Result) shareOfRaw(p *Phase) float64 {
 	raw := r.phase(systemRaw, p.Name)
 	if raw == nil {
@@ -122,8 +124,8 @@ func (r *Result) shareOfRaw(p *Phase) float64 {
 	return round(p.Rate / raw.Rate)
 }
 
-// shares returns the share of raw for each round. It compares a round with the passes of the raw loop before and after
-// it.
+// shares returns, for each round, the rate of Hanse divided by the rate of the raw loop (direct writes to the members).
+// It compares a round with the passes of the raw loop before and after the round.
 func (r *Result) shares(name string) []float64 {
 	var out []float64
 	var before, hanse float64
@@ -174,8 +176,8 @@ func (r *Result) derive() {
 	}
 }
 
-// p99Over returns the 99th percentile of i divided by that of the same step in another scenario. It returns 0 if the
-// run does not have that scenario.
+// p99Over returns the 99th percentile of the latency in i divided by that of the same step in another scenario. It
+// returns 0 if the run does not have the other scenario.
 func (r *Result) p99Over(scenario string, i Isolation) float64 {
 	for _, base := range r.Isolation {
 		if base.Scenario == scenario && base.Step == i.Step {

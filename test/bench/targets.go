@@ -21,7 +21,8 @@ func (t target) holds() bool {
 	return t.is <= t.limit
 }
 
-// leastShare is the smallest share of the raw loop's throughput that Hanse must reach, by profile and phase.
+// leastShare is the smallest share of the raw loop's throughput that Hanse must reach, by profile and phase. The raw
+// loop writes directly to the members.
 var leastShare = map[string]map[string]float64{
 	"small": {create: 0.35, update: 0.50, withdraw: 0.40},
 	"wide":  {create: 0.70, withdraw: 0.50},
@@ -82,8 +83,9 @@ func (r *Result) targets() []target {
 	return out
 }
 
-// memoryTargets compares the heaps with their targets. The memory of templates is the hub's own estimate. The
-// additional heap of large objects is measured, and must also be at most one half of the JSON.
+// memoryTargets compares the heaps with their targets. The memory of templates, which are the hub objects in the hub's
+// memory, is the hub's own estimate. The heap that larger objects add is measured. It must be at most half of the JSON
+// that they add.
 func (r *Result) memoryTargets() []target {
 	var out []target
 	for i, a := range r.Added {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// warm is the number of objects that each system writes before its first phase, in a separate namespace. warmNamespace
-	// is the namespace for Hanse.
+	// warm is the number of objects that each system (Hanse, the raw loop, the hub alone) writes before its first phase,
+	// in a separate namespace. warmNamespace is the namespace for Hanse.
 	warm          = 10
 	warmNamespace = "bench-warm"
 	// phaseAtMost is the maximum duration of a phase.
@@ -34,7 +34,8 @@ const (
 // phaseNames has the names of all phases, in the order in which Hanse runs them.
 var phaseNames = []string{create, update, override, status, singleCreate, singleStatus, withdraw}
 
-// step is one operation on every object. All systems run the steps in the same order.
+// step is one operation on every object, such as its creation. Hanse and the systems with which it is compared run the
+// steps in the same order.
 type step struct {
 	name  string
 	raw   operation // what the raw loop does on each member

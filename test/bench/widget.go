@@ -36,7 +36,7 @@ var (
 	overridden = shape{revision: 2, image: "registry.example.com/widgets/server:v1.5.0"}
 )
 
-// arrived reports whether a copy has this shape.
+// arrived reports whether a copy exists and has this shape. gone is true if the copy was deleted.
 func (s shape) arrived(copied *unstructured.Unstructured, gone bool) bool {
 	revision, _, _ := unstructured.NestedInt64(copied.Object, "spec", "revision")
 	image, _, _ := unstructured.NestedString(copied.Object, "spec", "image")

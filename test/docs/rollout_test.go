@@ -255,7 +255,8 @@ func (x *teller) happen() {
 	}
 }
 
-// reports returns the time at which a cluster reports its revision.
+// reports returns the time at which a cluster reports its revision. It returns false if the cluster has reported it
+// already, or does not answer.
 func (x *teller) reports(a *actor, t *rollout.Target) (time.Time, bool) {
 	return t.Since.Add(a.Takes.Duration), t.Holds != t.Row.Revision && !t.Row.Away
 }

@@ -34,8 +34,9 @@ type auditEvent struct {
 	Annotations    map[string]string
 }
 
-// provoked are requests for kinds without granted rights, which tests cause on purpose: a test places the first kind,
-// lists the second one, and names an object of the third one in a pod template.
+// provoked are requests that the API server refuses, because the hub has no rights on their kinds. Tests cause these
+// requests on purpose: a test places the first kind, lists the second one, and names an object of the third one in a
+// pod template.
 var provoked = []string{"list rbac.authorization.k8s.io/clusterroles", "list /persistentvolumeclaims", "list /serviceaccounts"}
 
 // account is a ServiceAccount that a chart creates, with the names of its roles and the clusters where it sends
@@ -113,8 +114,9 @@ func (r requests) write(file string) error {
 	return os.Rename(file+".partial", file)
 }
 
-// addShards adds the requests of all shards, which it reads from the files in a folder. It returns false if a file is
-// still empty, because the shard of this file has not ended.
+// addShards adds the requests of all shards, which it reads from the files in a folder. A shard is one of several
+// processes that each run a part of the suite. addShards returns false if a file is still empty, because the shard of
+// this file has not ended.
 func (r requests) addShards(folder string) (complete bool, err error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil {
@@ -161,9 +163,9 @@ func rulesOf(ctx context.Context, c *fleet.Cluster, names []string) ([]rbacv1.Po
 	return rules, nil
 }
 
-// readAudit returns the permissions that a user used in the first until bytes of an audit log, and the permissions that
-// the API server refused, both as "verb group/resource". A refusal is left out if the same request was granted later:
-// an API server that has just started does not have the roles yet.
+// readAudit returns the permissions that a user used, and the permissions that the API server refused, both as "verb
+// group/resource". It reads the audit log up to the byte offset until. A refusal is left out if the same request was
+// granted later: an API server that has just started does not have the roles yet.
 func readAudit(path string, until int64, user string) (used map[string]bool, refused []string, err error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -160,8 +160,9 @@ func TestADefinitionIsRemovedFromMembersOnlyWhenAsked(t *testing.T) {
 	must(t, unmarked(left))
 }
 
-// TestADefinitionThatATaintOrphanedComesBackWithIt also has a custom resource that a user of the member created. It is
-// deleted together with the CRD.
+// TestADefinitionThatATaintOrphanedComesBackWithIt taints a member, so that the hub leaves the copy of a CRD there.
+// When the taint is removed, the hub must manage this copy again. A custom resource that a user of the member created
+// must still exist.
 func TestADefinitionThatATaintOrphanedComesBackWithIt(t *testing.T) {
 	ctx := t.Context()
 	crd := trinketCRD()

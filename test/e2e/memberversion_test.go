@@ -19,7 +19,7 @@ import (
 
 var valveKind = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Valve"}
 
-// TestARestartOfAHubWithANewerVersionCutsNoMemberOff stops the hub and adds a version to the hub's definition. The hub
+// TestARestartOfAHubWithANewerVersionCutsNoMemberOff stops the hub and adds a version to a CRD on the hub. The hub
 // prefers this version, and members do not serve it. After its start, the hub writes nothing. Members still get
 // updates, new objects and deletions at the version that they serve. When a member starts to serve the new version, the
 // hub uses it there without a restart.
@@ -80,9 +80,9 @@ func TestARestartOfAHubWithANewerVersionCutsNoMemberOff(t *testing.T) {
 	}
 }
 
-// TestANewVersionOfTheHubIsTakenUpWhileTheHubRuns adds a version to the hub's definition. One member serves the
-// version, another one does not. The first member gets copies at the new version without a restart of the hub. The hub
-// writes neither the copy on the other member nor the binding's decision.
+// TestANewVersionOfTheHubIsTakenUpWhileTheHubRuns adds a version to a CRD on the hub. One member serves the version,
+// another one does not. The first member gets copies at the new version without a restart of the hub. The hub writes
+// neither the copy on the other member nor the binding's decision.
 func TestANewVersionOfTheHubIsTakenUpWhileTheHubRuns(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	serveValves(t, suite.Hub.Client, "v1")

@@ -219,8 +219,8 @@ func TestAnObjectGoesWhereItsKindIsServed(t *testing.T) {
 	t.Cleanup(func() { restoreCRD(t, singapore) })
 	eventually(t, normal, func() error { return serves(ctx, singapore, "") })
 	must(t, suite.Hub.Create(ctx, late))
-	// early counts objects that were decided before the hub's cache had the change. They keep singapore, like the first
-	// object.
+	// early counts objects for which the hub decided before it saw that singapore no longer serves Widgets. The decision
+	// for these objects includes singapore, like that for the first object.
 	early := 0
 	eventually(t, normal, func() error {
 		if decidedFor(ctx, late, []string{singapore, shanghai, frankfurt}, hubv1.ReasonScheduled) == nil {

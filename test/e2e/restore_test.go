@@ -81,7 +81,7 @@ func TestARestoredHubHoldsCopiesThatAreNewer(t *testing.T) {
 	pruner.says(1, []string{ns + "/made   Held", "see hansectl accept-restore"}, "prune", shanghai, "--yes")
 	must(t, replicasOn(ctx, shanghai, made, 3))
 
-	// The hub holds a withdrawal of a newer copy in the same way as an apply.
+	// The hub does not withdraw a copy that is newer than the backup, just as it does not overwrite such a copy.
 	must(t, suite.Hub.Delete(ctx, single))
 	eventually(t, normal, func() error { return rowIs(ctx, single, shanghai, metav1.ConditionFalse, hubv1.ReasonHubIsOlder) })
 	sameCopies(t, uids, memberUIDs(ctx, t, ns))

@@ -77,8 +77,8 @@ func TestTheHubIsUninstalled(t *testing.T) {
 }
 
 // TestEveryRuleOfTheChartsIsNeeded compares the requests of the whole suite with the roles of both charts, so it must
-// be the last test, and fails if it runs alone. If HANSE_REQUESTS is set, this process is one of several shards of the
-// suite.
+// be the last test, and fails if it runs alone. If HANSE_REQUESTS is set, this process is one of several shards, which
+// each run a part of the suite. The last shard compares the requests of all shards.
 func TestEveryRuleOfTheChartsIsNeeded(t *testing.T) {
 	shard := os.Getenv("HANSE_REQUESTS")
 	switch run := flag.Lookup("test.run").Value.String(); {

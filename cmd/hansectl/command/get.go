@@ -155,8 +155,8 @@ func (g *get) run(ctx context.Context, kind, name string) error {
 	return g.hub.noteMembers(nil, found.NotAsked)
 }
 
-// bindings returns the bindings of objects of the kind: of one object, of the objects in a namespace, or of all
-// objects.
+// bindings returns the bindings of objects of the kind in id: of one object if id has a name, of the objects in a
+// namespace, or of all objects.
 func (g *get) bindings(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) ([]hubv1.BindingObject, error) {
 	if id.Name != "" {
 		binding, err := g.hub.readPlaced(ctx, c, id, version)

@@ -185,7 +185,8 @@ var (
 // granting has the kinds that the hub may write on a member.
 type granting struct {
 	kinds []string
-	// chart is true if the chart created the rules. Otherwise hansectl created them.
+	// chart is true if the Helm chart hanse-member created the hub's rules on the member. It is false if hansectl created
+	// them.
 	chart bool
 }
 
@@ -261,8 +262,8 @@ func useForeign(w io.Writer, account *corev1.ServiceAccount, change bool) error 
 	return nil
 }
 
-// chartGrants returns the kinds that the hub may write, from the ClusterRole of the chart. It returns nil if this
-// ClusterRole does not exist.
+// chartGrants returns the kinds that the hub may write on the member, from the ClusterRole that the Helm chart
+// hanse-member created. It returns nil if this ClusterRole does not exist.
 func chartGrants(ctx context.Context, m *memberCluster) (*granting, error) {
 	role := &rbacv1.ClusterRole{}
 	err := m.Get(ctx, client.ObjectKey{Name: accountName}, role)

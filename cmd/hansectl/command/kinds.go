@@ -133,7 +133,8 @@ func (h *hub) kindOnHub(name string) (schema.GroupKind, error) {
 	return mapping.GroupVersionKind.GroupKind(), nil
 }
 
-// inventory reads the kinds in use. If the user has named a namespace, it reads only those of this namespace.
+// inventory reads the kinds in use: the kinds that bindings have or that placements select. If the user has named a
+// namespace, it reads only the bindings and placements for this namespace.
 func (h *hub) inventory(ctx context.Context, w *window) (*view.Inventory, *view.Silence, error) {
 	c, err := h.reader(w)
 	if err != nil {

@@ -92,7 +92,8 @@ type silenceWatch struct {
 }
 
 // see reports whether no hub runs. The argument "now" is the state of the Lease, and "at" is the time at which hansectl
-// read it. known is false if the Lease seems to have expired, but hansectl has not watched it for renewedWithin yet.
+// read it. known is false if the Lease seems to have expired, but hansectl has not watched it for 2 s yet
+// (renewedWithin).
 func (w *silenceWatch) see(now holder, at time.Time) (silent, known bool) {
 	switch {
 	case now.renewed.IsZero():

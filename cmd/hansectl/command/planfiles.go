@@ -19,7 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/inputs"
 )
 
-// fileKinds implements hubKinds for plan --from, where files replace the hub.
+// fileKinds tells which kinds and bundles the hub has, for plan --from. With this flag, hansectl reads files that
+// replace the hub.
 type fileKinds struct {
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	namespaced  map[schema.GroupKind]bool // the kinds of the objects in the files
@@ -44,8 +45,9 @@ func (k *fileKinds) definition(kind schema.GroupKind, known map[schema.GroupKind
 	return k.definitions[kind]
 }
 
-// locate implements hubKinds. If it is not known whether a kind is namespaced, locate puts the object into the
-// namespace that the user has named. If the user has named no namespace, the object counts as cluster-scoped.
+// locate sets the namespace of an object that has none. If it is not known whether a kind is namespaced, locate puts
+// the object into the namespace that the user has named. If the user has named no namespace, the object counts as
+// cluster-scoped.
 func (k *fileKinds) locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
 	kind := u.GroupVersionKind().GroupKind()
 	if u.GetNamespace() != "" || kind == (schema.GroupKind{Kind: "Namespace"}) || kind == inputs.DefinitionKind.GroupKind() {

@@ -38,7 +38,7 @@ type storedPlan struct {
 
 const planFormat = "hanse.dev/plan/1"
 
-// save stores a plan in a file, with the versions of the objects from which the plan was made. It replaces an existing
+// save stores a plan in a file, with the states of the objects from which the plan was made. It replaces an existing
 // file.
 func (p *planRun) save(made plan.Plan, s *snapshot) error {
 	text, err := json.MarshalIndent(storedPlan{
@@ -119,7 +119,7 @@ func readPlan(file string) (*storedPlan, error) {
 	return stored, nil
 }
 
-// versions returns the current versions of the objects from which a stored plan was made.
+// versions returns the current states of the objects from which a stored plan was made.
 func (p *planShow) versions(ctx context.Context, stored *storedPlan) ([]plan.Version, []string, error) {
 	r, err := newFleetReader(ctx, p.hub, &p.window, &progress{to: p.hub.streams.ErrOut, began: time.Now()})
 	if err != nil {
@@ -152,7 +152,8 @@ func (p *planShow) versions(ctx context.Context, stored *storedPlan) ([]plan.Ver
 	return now, r.notes, nil
 }
 
-// versionsOfBundles returns the versions of bundles.
+// versionsOfBundles returns the states of bundles. A stored plan compares them to find out whether a bundle has changed
+// since.
 func versionsOfBundles(bundles []hubv1.BundleObject) ([]plan.Version, error) {
 	var out []plan.Version
 	for _, b := range bundles {
@@ -167,13 +168,14 @@ func versionsOfBundles(bundles []hubv1.BundleObject) ([]plan.Version, error) {
 	return out, nil
 }
 
-// isRead reports whether hansectl lists all objects of the kind anyway. Objects of other kinds are read with one
-// request each.
+// isRead reports whether hansectl lists all objects of the kind in any case: MemberClusters, placements and override
+// policies. Objects of other kinds are read with one request each.
 func isRead(o plan.Object) bool {
 	return o.Group == hubv1.GroupVersion.Group && !slices.Contains([]string{"ResourceBinding", "ClusterResourceBinding", hubv1.BundleKind, hubv1.ClusterBundleKind, hubv1.FederatedOperatorKind}, o.Kind)
 }
 
-// version returns the current version of an object. It returns nil if the object does not exist any more.
+// version returns the current state of the object in the argument of, which has an earlier state. It returns nil if the
+// object does not exist any more.
 func (r *fleetReader) version(of plan.Version) (*plan.Version, error) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(of.APIVersion)

@@ -170,7 +170,8 @@ func (r *renderRun) readHub(ctx context.Context, in *plan.RenderInput, files *fl
 	return r.readAround(ctx, c, in, files, id.Namespace)
 }
 
-// readAround reads the clusters, the override policies and the labels of the namespace.
+// readAround reads, from the hub, what determines the manifests besides the object itself: the clusters, the override
+// policies, and the labels of the object's namespace.
 func (r *renderRun) readAround(ctx context.Context, c client.Client, in *plan.RenderInput, files *fleetFiles, namespace string) error {
 	var members hubv1.MemberClusterList
 	if err := c.List(ctx, &members); err != nil {

@@ -33,7 +33,8 @@ type asking struct {
 	named     string // kind and name of the placement, such as placement/web
 }
 
-// ask reads the placement that the argument names.
+// ask reads the placement that the argument names, for a command that controls its rollouts. A placement without a
+// rollout is an error.
 func (h *hub) ask(ctx context.Context, arg string) (*asking, error) {
 	c, _, err := h.connect()
 	if err != nil {
@@ -56,7 +57,7 @@ func (a *asking) annotate(ctx context.Context, change func(map[string]string)) e
 
 func (a *asking) says(format string, args ...any) { says(a.hub.streams.Out, a.named, format, args...) }
 
-// steering returns the placement with the bindings of its objects, for package rollout.
+// steering returns the placement with the bindings of the objects that follow it.
 func (a *asking) steering(ctx context.Context) (rollout.Steering, error) {
 	objects, err := followers(ctx, a.client, a.placement)
 	return rollout.Steering{Placement: a.placement, Named: a.named, Objects: objects}, err

@@ -54,8 +54,8 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 	return root
 }
 
-// forgetAfter makes every command delete the objects that it created on the hub, such as a proof of identity. It does
-// so also after an error.
+// forgetAfter makes every command delete the object that it created on the hub to identify the user: a
+// CertificateSigningRequest. It does so also after an error.
 func (h *hub) forgetAfter(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -21,13 +21,13 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// fleetChanges are the changes of the fleet that the user requests by flags of simulate.
+// fleetChanges are the simulated changes of clusters that the user requests by flags of simulate.
 type fleetChanges struct {
 	withoutClusters, withoutRegions, addClusters, setLabels []string
 }
 
-// applyTo makes the changes in the fleet, and returns one line of text for each change. An error names the flag and its
-// value.
+// applyTo makes the requested changes in the fleet, which has the objects, policies and clusters of the simulation. It
+// returns one line of text for each change. An error names the flag and its value.
 func (c fleetChanges) applyTo(ctx context.Context, f *decide.Fleet) ([]string, error) {
 	f.Clusters = slices.Clone(f.Clusters)
 	var said []string
@@ -97,8 +97,8 @@ func checkLabel(key, value string) error {
 	return nil
 }
 
-// addCluster adds simulated clusters to the fleet. text is the name of a file with MemberClusters, or the name of a
-// cluster with labels.
+// addCluster adds simulated clusters to the clusters of the simulation. text is the name of a file with MemberClusters,
+// or the name of a cluster with labels.
 func addCluster(ctx context.Context, f *decide.Fleet, text string) (string, error) {
 	var clusters []*hubv1.MemberCluster
 	if isFile(text) {

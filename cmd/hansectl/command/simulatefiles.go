@@ -155,8 +155,9 @@ func (f *fleetFiles) said() string {
 	return text + " of the files are"
 }
 
-// fleet returns a fleet that has only the objects of the files, and notes about what is not considered. namespace is
-// for policies and bundles without a namespace. Other objects without a namespace count as cluster-scoped.
+// fleet returns the inputs of the decisions (objects, policies and clusters) from the files alone. It also returns
+// notes about what the decisions do not consider. namespace is for policies and bundles without a namespace. Other
+// objects without a namespace count as cluster-scoped.
 func (f *fleetFiles) fleet(now time.Time, namespace string) (decide.Fleet, []string) {
 	fleet := decide.Fleet{Now: now, NamespaceLabels: map[string]map[string]string{}}
 	for _, c := range f.clusters {
@@ -253,16 +254,18 @@ type hubKinds interface {
 	// locate sets the namespace of an object that has none, if the kind of the object is namespaced. known has the
 	// CustomResourceDefinitions in the changed files.
 	locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
-	// complete adds to o the data that a decision needs and that is not part of the object, such as the path of the field
-	// with its replicas. known has the CustomResourceDefinitions that need not be read from the hub.
+	// complete adds to o the data that a decision needs but that the object does not contain, such as the path of the
+	// field with its replicas. known has the CustomResourceDefinitions that need not be read from the hub.
 	complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
 	// bundled returns the bundles of the hub, and the source that reads their objects.
 	bundled() ([]hubv1.BundleObject, inputs.Source)
-	// within reports whether the fleet contains the objects of a namespace.
+	// within reports whether hansectl has read the objects of a namespace. It is false for other namespaces if the user
+	// has named one.
 	within(namespace string) bool
 }
 
-// applyTo changes a fleet as the hub would after the files are applied.
+// applyTo changes a fleet, which has the objects, policies and clusters of a simulation, as the hub would after a user
+// has applied the files.
 func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
 	if len(f.bindings) > 0 {
 		return errBindings
@@ -313,8 +316,8 @@ func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
 	return f.applyBundles(fleet, kinds)
 }
 
-// policiesOver returns the override policies that exist after the files are applied. The argument "there" has the
-// policies of the hub.
+// policiesOver returns the override policies that exist after a user has applied the files. The argument "there" has
+// the policies of the hub.
 func (f *fleetFiles) policiesOver(there []hubv1.OverridePolicyObject) []hubv1.OverridePolicyObject {
 	out := slices.DeleteFunc(slices.Clone(there), func(p hubv1.OverridePolicyObject) bool {
 		return slices.ContainsFunc(f.overrides, func(o hubv1.OverridePolicyObject) bool { return overrides.RefOf(o) == overrides.RefOf(p) })
@@ -333,8 +336,8 @@ func (f *fleetFiles) written(kind string, o client.Object) *unstructured.Unstruc
 	return f.policies[id]
 }
 
-// appliedTo returns the hub object "there" after a file is applied to it. If the file changes nothing, it returns the
-// same pointer.
+// appliedTo returns the hub object "there" as it is after a user has applied the file. If the file changes nothing, it
+// returns the same pointer.
 func appliedTo[T client.Object](there T, file *unstructured.Unstructured) (T, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(there)
 	if err != nil {

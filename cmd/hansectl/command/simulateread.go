@@ -42,7 +42,7 @@ type fleetReader struct {
 	// without a CustomResourceDefinition.
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	runs        *bool // whether the hub runs workloads
-	// bundles are the bundles of the hub whose objects are in the fleet.
+	// bundles are the bundles of the hub whose objects are inputs of the decisions.
 	bundles []hubv1.BundleObject
 }
 
@@ -65,14 +65,15 @@ func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fl
 	return r, nil
 }
 
-// narrowed reports whether the fleet has only a part of the clusters. This is so if the user may not list clusters, and
-// the hub returned only those that concern the user's namespace.
+// narrowed reports whether only a part of the clusters was read. This is so if the user may not list clusters, and the
+// hub returned only those that concern the user's namespace.
 func (r *fleetReader) narrowed() bool {
 	c, ok := r.Client.(*memberview.Narrowed)
 	return ok && c.Partial()
 }
 
-// read reads the fleet. It reads the objects of all kinds that placements select, on the hub or in the files.
+// read reads the fleet: the clusters, the policies, and the objects of all kinds that placements select, on the hub or
+// in the files.
 func (r *fleetReader) read(files *fleetFiles, now time.Time) (decide.Fleet, error) {
 	fleet := decide.Fleet{Now: now}
 	if err := r.readAround(&fleet); err != nil {
@@ -109,8 +110,8 @@ func (r *fleetReader) readAround(fleet *decide.Fleet) error {
 	return err
 }
 
-// readBindings reads the bindings of the objects in the fleet. If a placement prefers clusters with few objects, it
-// also counts the objects of other namespaces on each cluster.
+// readBindings reads the bindings of the objects in the fleet, which has all inputs of the decisions. If a placement
+// prefers clusters with few objects, it also counts the objects of other namespaces on each cluster.
 func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
 	if r.namespace == "" {
 		return eachBinding(r.ctx, r.Client, func(b hubv1.BindingObject) { bindings[hubv1.ObjectOf(b)] = b })
@@ -193,8 +194,8 @@ func (r *fleetReader) kindsOf(groups map[string]bool, found map[schema.GroupKind
 	return nil
 }
 
-// readObjects adds the objects of a kind to the fleet. It reads only their metadata, unless whole is true or a
-// placement divides their replicas.
+// readObjects adds the objects of a kind to the fleet, which has all inputs of the decisions. It reads only their
+// metadata, unless r.whole is true or a placement divides their replicas.
 func (r *fleetReader) readObjects(fleet *decide.Fleet, kind schema.GroupKind, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
 	mapping, err := r.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {

@@ -19,7 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// snapshot is the input of package plan: the fleet before and after the changes that plan or simulate examines.
+// snapshot is the input of package plan: all objects, policies and clusters, before and after the changes that plan or
+// simulate examines.
 type snapshot struct {
 	before, after decide.Fleet
 	// changes describes the changes that the user requests by flags.
@@ -27,23 +28,25 @@ type snapshot struct {
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	namespace   string
 	notes       []string
-	// bundles are the versions of the hub's bundles, for a stored plan.
+	// bundles are the states of the hub's bundles. A stored plan compares them to find out whether a bundle has changed
+	// since.
 	bundles []plan.Version
 }
 
-// snapshotInput has the inputs of a snapshot.
+// snapshotInput says what a snapshot shall contain: the state of a hub, and the same state with changes.
 type snapshotInput struct {
 	// from has the files that replace the hub. It is nil if the command reads the hub.
 	from *fleetFiles
-	// files are applied to a copy of the fleet. After that, changes are made in this copy.
+	// files are the changed objects. hansectl applies them to a copy of the hub's state, and then makes the changes that
+	// flags request.
 	files   *fleetFiles
 	changes fleetChanges
 	// content is true if the content of copies is compared. Otherwise only their clusters are compared.
 	content bool
 }
 
-// snapshot reads the fleet from the hub, or from the files that replace the hub. It makes the changes in a copy of the
-// fleet.
+// snapshot reads the fleet (objects, policies and clusters) from the hub, or from the files that replace the hub. It
+// makes the changes in a copy of the fleet.
 func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, said *progress) (*snapshot, error) {
 	s := &snapshot{namespace: *h.flags.Namespace}
 	note, err := in.files.inNamespace(s.namespace)
@@ -73,8 +76,8 @@ func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, said *p
 	return s, nil
 }
 
-// fromHub reads the fleet from the hub, and applies the files. narrowed is true if the user sees only a part of the
-// clusters.
+// fromHub reads the objects, policies and clusters from the hub, and applies the files to a copy of them. narrowed is
+// true if the user sees only a part of the clusters.
 func (s *snapshot) fromHub(ctx context.Context, h *hub, w *window, in snapshotInput, said *progress) (narrowed bool, err error) {
 	r, err := newFleetReader(ctx, h, w, said)
 	if err != nil {
@@ -104,7 +107,8 @@ func (s *snapshot) fromHub(ctx context.Context, h *hub, w *window, in snapshotIn
 	return r.narrowed(), nil
 }
 
-// fromFiles reads the fleet from the files that replace the hub, and applies the changed files.
+// fromFiles reads the objects, policies and clusters from the files that replace the hub, and applies the changed files
+// to a copy of them.
 func (s *snapshot) fromFiles(in snapshotInput) error {
 	var notes []string
 	s.before, notes = in.from.fleet(time.Now(), s.namespace)

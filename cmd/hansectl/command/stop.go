@@ -23,8 +23,8 @@ import (
 const hubName = "hanse-hub"
 
 const (
-	// stopWithin is how long uninstall waits until the hub's pods have ended. It then waits for the same time until the
-	// Lease is free.
+	// stopWithin is the maximum time for which uninstall waits until the hub's pods have ended. After that, it waits up to
+	// the same time again until the Lease is free.
 	stopWithin = 2 * time.Minute
 	// freeFor is how long the Lease must be free before hansectl concludes that no hub runs. A standby replica tries every
 	// 2 s to take a free Lease.

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// atOnce is the number of concurrent patches.
+	// atOnce is the maximum number of patches that uninstall sends at the same time.
 	atOnce = 8
 	// passes is the maximum number of passes over the objects of a kind. One pass may not be enough, because an object may
 	// change between list and patch.

@@ -198,8 +198,8 @@ func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
 	if errors.Is(err, errTimeout) {
 		hint := "run it again to go on waiting"
 		if !u.abandon && mayBeLost {
-			// While no hub runs, the time of the last observation becomes old for every cluster. It then does not show that this
-			// cluster is lost.
+			// While no hub runs, the time of the last observation becomes old for every cluster. An old time then does not show
+			// that this cluster is lost.
 			if silence, err := u.hub.silence(ctx, hub); silence == nil && err == nil {
 				hint += ", or with --abandon to give up the copies on the member"
 			}

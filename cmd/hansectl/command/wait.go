@@ -23,7 +23,7 @@ type waiting struct {
 	timeout time.Duration
 }
 
-// These are the values of --for. aimCondition is the prefix of condition=TYPE.
+// These are the values of --for. aimCondition is only the beginning of a value: a condition type follows.
 const (
 	aimScheduled = "scheduled"
 	aimApplied   = "applied"

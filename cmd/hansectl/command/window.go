@@ -162,8 +162,8 @@ func (h *hub) prove(ctx context.Context, c client.Client, why error) (string, er
 	return proof.Token()
 }
 
-// forget deletes the CertificateSigningRequest of the proof. If the user may not delete it, the hub's cluster deletes
-// it after some time.
+// forget deletes the CertificateSigningRequest that hansectl created to identify the user. If the user may not delete
+// it, the hub's cluster deletes it after some time.
 func (h *hub) forget(ctx context.Context) {
 	if h.proof != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispensableWithin)

@@ -169,7 +169,7 @@ func TestBuildWritesAnArchiveAndItsContents(t *testing.T) {
 	})
 }
 
-// checkDockerfile fails unless the Dockerfile sets the same labels, user and entrypoint.
+// checkDockerfile fails the test unless the Dockerfile sets the labels, user and entrypoint of this image config.
 func checkDockerfile(t *testing.T, config v1.Config) {
 	t.Helper()
 	content, err := os.ReadFile("../../../../Dockerfile")
