@@ -80,7 +80,7 @@ type Input struct {
 	StoredVersions map[string][]string
 	// Objects are the live objects of the kind. Objects of other kinds are ignored.
 	Objects []Object
-	// Acknowledged are changes that a user permits. They do not block, although they would block otherwise. Entries for
+	// Acknowledged are changes of the definition that a user permits. They do not block the new definition. Entries for
 	// other definitions are ignored.
 	Acknowledged []hubv1.AcknowledgedChange
 }
@@ -100,8 +100,8 @@ type Object struct {
 type Finding struct {
 	// CRD is the name of the new definition, such as lamps.example.com.
 	CRD string `json:"crd"`
-	// Rule is the name of the rule for such changes: one of the constants Rule..., the name of a validation of crdify, or
-	// the name of a part of the schema.
+	// Rule names what the finding is about: one of the constants Rule..., the name of a validation of crdify (a library
+	// that compares CRDs), or the name of a part of the schema.
 	Rule string `json:"rule"`
 	// Path is the JSON pointer of the field in an object, with "*" for any index or key of a map, such as
 	// /spec/hours/*/start. If the finding is about another part of the definition, Path is a JSON pointer into the

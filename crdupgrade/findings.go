@@ -26,7 +26,8 @@ type collected struct {
 }
 
 // add adds a finding. If a finding with the same rule, path and version exists, add adds the objects to that finding.
-// objects are indexes in c.all. blocks is true if the change must block the new definition.
+// objects are indexes in c.all, the list of all checked objects. blocks is true if the change must block the new
+// definition.
 func (c *checker) add(f Finding, blocks bool, objects []int) *collected {
 	key := findingKey{f.Rule, f.Path, f.Version}
 	found := c.findings[key]

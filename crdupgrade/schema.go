@@ -93,7 +93,8 @@ func (w *schemaWalk) field(was, is *props, path string, uses []use) {
 }
 
 // keys compares the old and the new schema of the values of a map. own and ownIs are copies of was and is without their
-// properties. keys removes from own and ownIs what it has compared, so that it is not compared again.
+// properties. keys removes additionalProperties from own and ownIs if it has compared them, so that the caller does not
+// compare them again.
 func (w *schemaWalk) keys(was, is *props, path string, uses []use, own, ownIs *props) {
 	had, has := was.AdditionalProperties, is.AdditionalProperties
 	switch {

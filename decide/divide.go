@@ -12,8 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// nothingNew has the reasons of targets whose cluster may keep the object but must not get more of it, for example
-// because the cluster is drained. Such a cluster keeps its replicas, but gets no additional replicas.
+// nothingNew has the reasons for which a chosen cluster may keep the object but must get no additional replicas, for
+// example because the cluster is drained.
 var nothingNew = map[string]bool{
 	hubv1.ReasonClusterNotReady: true, hubv1.ReasonUnschedulable: true, hubv1.ReasonTaintNotTolerated: true,
 	hubv1.ReasonNamespaceNotAllowed: true, hubv1.ReasonKindNotServed: true, hubv1.ReasonVersionNotServed: true, hubv1.ReasonDraining: true,
@@ -28,7 +28,7 @@ func (in input) divide(p *Plan, d *placement.Decision, winner hubv1.PlacementObj
 	spec := winner.PlacementSpec()
 	p.Spec.Division = nil
 	for i := range p.Spec.Clusters {
-		// A cluster with the state Evicting keeps its share while the placement divides replicas.
+		// An entry with the state Evicting keeps its number of replicas while the placement divides replicas.
 		if e := &p.Spec.Clusters[i]; e.State != hubv1.TargetEvicting || !spec.Replicas.Divides() {
 			e.Replicas = nil
 		}
@@ -136,8 +136,8 @@ func (in input) share(cluster string, field replicas.Field) (held *int64, settle
 	return ptr.To(int64(*e.Replicas)), field.Fixed && in.Spec().ObjectRef.UID == in.Object.Template.GetUID()
 }
 
-// rejectZeroShares moves targets from d.Targets to d.Rejected if the plan has no entry for them, because their share is
-// 0.
+// rejectZeroShares moves chosen clusters from d.Targets to d.Rejected if the plan has no entry for them, because their
+// share of the replicas is 0.
 func rejectZeroShares(p *Plan, d *placement.Decision) {
 	d.Targets = slices.DeleteFunc(slices.Clone(d.Targets), func(t placement.Target) bool {
 		if p.Spec.Target(t.Cluster) != nil {

@@ -82,8 +82,8 @@ func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Dura
 	return "", 0
 }
 
-// evicted returns the next entry of spec.clusters for a cluster that the decision replaces by other clusters. The entry
-// has the state Evicting. When isReplaced returns true, the entry becomes Absent, so that the copy is removed.
+// evicted returns the new entry of spec.clusters for a cluster that the decision d replaces by other clusters. The
+// entry has the state Evicting. When isReplaced returns true, the entry becomes Absent, so that the copy is removed.
 func (in input) evicted(e hubv1.BindingTarget, d placement.Decision, whenUnselected hubv1.RemovalPolicy, spec *hubv1.PlacementSpec) hubv1.BindingTarget {
 	if e.State == hubv1.TargetEvicting {
 		if in.isReplaced(e, d, spec) {
@@ -99,10 +99,10 @@ func (in input) evicted(e hubv1.BindingTarget, d placement.Decision, whenUnselec
 }
 
 // isReplaced reports whether the copy on a cluster with the state Evicting may be removed. The cluster must be
-// reachable, and its row must show that it has the wanted copy or refuses this copy. The copies on the clusters that
-// replace it must be healthy and up to date. In addition, the decision d must keep at least one of the replacing
-// clusters, and the kept clusters must have all replicas. Only a drain with evict: true does not need these two
-// additional conditions.
+// reachable, and its row in the binding's status must show that the cluster has the wanted copy or refuses this copy.
+// The copies on the clusters that replace it must be healthy and up to date. In addition, the decision d must keep at
+// least one of the replacing clusters, and the kept clusters must have all replicas. Only a drain with evict: true does
+// not need these two additional conditions.
 func (in input) isReplaced(e hubv1.BindingTarget, d placement.Decision, spec *hubv1.PlacementSpec) bool {
 	m := in.Facts.Cluster(e.Name)
 	if m == nil || m.IsAway() || len(Awaited(in.Binding, e, in.hub())) > 0 {
@@ -211,7 +211,8 @@ func isHealthy(b hubv1.BindingObject, t hubv1.BindingTarget, digest string, o hu
 
 // addReplacements records in each entry with the state Evicting the clusters that replace its cluster. These are the
 // clusters that get the object now, or get more replicas than before. A recorded replacement that no longer holds the
-// object is removed. Clusters are only added to new evictions, and to evictions that lost a replacement.
+// object is removed from the record. New replacements are only recorded for new evictions, and for evictions that lost
+// a replacement.
 func (in input) addReplacements(p *Plan) {
 	var grown []hubv1.Replacement
 	for _, e := range p.Spec.Clusters {
@@ -250,8 +251,8 @@ func (in input) addReplacements(p *Plan) {
 	}
 }
 
-// grows reports whether a cluster gets the object now, or gets more replicas than before. The first result is the
-// record of the cluster as a replacement, for entries with the state Evicting.
+// grows reports whether a cluster gets the object now, or gets more replicas than before. The first result describes
+// this cluster as a replacement, as entries with the state Evicting record it.
 func (in input) grows(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
 	if e.State != hubv1.TargetPresent {
 		return hubv1.Replacement{}, false
@@ -264,8 +265,8 @@ func (in input) grows(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
 	return in.replacement(e.Name), more
 }
 
-// shareChanges reports whether the number of replicas of a cluster changes. The first result is the record of the
-// cluster as a replacement, for entries with the state Evicting.
+// shareChanges reports whether the number of replicas of a cluster changes. The first result describes this cluster as
+// a replacement, as entries with the state Evicting record it.
 func (in input) shareChanges(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
 	before := in.Spec().Target(e.Name)
 	other := before != nil && before.State == hubv1.TargetPresent && e.Replicas != nil && before.Replicas != nil && *e.Replicas != *before.Replicas

@@ -32,7 +32,8 @@ type Fleet struct {
 	// NamespaceLabels by namespace.
 	NamespaceLabels map[string]map[string]string
 	Objects         []FleetObject
-	// Elsewhere has, for each cluster, the number of objects that the hub sends there in addition to Objects.
+	// Elsewhere has, for each cluster, the number of objects that the hub sends there in addition to those in the field
+	// Objects.
 	Elsewhere map[string]int
 	Now       time.Time
 
@@ -45,7 +46,8 @@ type FleetObject struct {
 	Object *unstructured.Unstructured
 	// Binding is the binding of the object, or nil if the object has no binding.
 	Binding hubv1.BindingObject
-	// OtherVersions, ScalePath and HubRuns have the same meaning as the fields of these names in the struct Object.
+	// OtherVersions are the other API versions at which clusters may get the object. ScalePath is the path of the replicas
+	// in the scale subresource. HubRuns is true if controllers of the hub would act on the object.
 	OtherVersions []string
 	ScalePath     string
 	HubRuns       bool
@@ -56,9 +58,9 @@ type FleetObject struct {
 // Identity returns the kind, the namespace and the name of the object.
 func (o FleetObject) Identity() hubv1.ObjectIdentity { return hubv1.IdentityOf(o.Object) }
 
-// Settlement is the final state of a fleet, after all decisions.
+// Settlement is the result of Settle: the state of a fleet after Settle has simulated all decisions.
 type Settlement struct {
-	// Outcomes has the final state of each object of the fleet, in the order of Objects.
+	// Outcomes has the result for each object of the fleet, in the order of Fleet.Objects.
 	Outcomes []Outcome
 
 	fleet   Fleet
@@ -78,8 +80,9 @@ type Outcome struct {
 	Binding hubv1.BindingObject
 	// Scheduled is the condition Scheduled of the last decision.
 	Scheduled metav1.Condition
-	// Restless is true if Settle stopped after settleRounds, although the last round still changed the binding of this
-	// object or of an object that needs it.
+	// Restless is true if Settle stopped after the maximum number of decisions on this object (settleRounds), and the
+	// decision was not yet stable. The last decision still changed the binding of this object, or of an object that needs
+	// this object.
 	Restless bool
 	// Losses are the copies that clusters lost, in the order of the decisions.
 	Losses []Loss
@@ -211,8 +214,9 @@ func (s *Settlement) decideOn(i int) (changed bool) {
 	return true
 }
 
-// need updates neededBy after a change of the binding of the object with index i. It returns the indexes of the objects
-// that this object needed before the change or needs now. Settle must decide on these objects again.
+// need updates s.neededBy, the record of which objects need which, after a change of the binding of the object with
+// index i. It returns the indexes of the objects that this object needed before the change or needs now. Settle must
+// decide on these objects again.
 func (s *Settlement) need(i int, before, after hubv1.BindingObject) (moved []int) {
 	each := func(b hubv1.BindingObject, do func(hubv1.ObjectIdentity)) {
 		if b == nil {

@@ -26,8 +26,8 @@ type Input struct {
 	// there are no limits.
 	Limits *Limits
 	// Removals has, by cluster, the verdicts of package guard on removals of this object's copies. If a cluster is not in
-	// the map, the guard has not judged the removal yet. A nil map means that no guard runs. Then only a removal that the
-	// binding shows as held needs a verdict.
+	// the map, the guard has not judged the removal yet. A nil map means that no guard runs: a removal that the binding
+	// shows as held stays held, and every other removal is permitted.
 	Removals map[string]Verdict
 	// Referrers are the objects that need this object, for example a Deployment that needs this ConfigMap. If Referrers is
 	// nil, these objects are not known. An object that no placement selects then keeps its clusters.
@@ -60,7 +60,7 @@ func (i Input) Spec() *hubv1.BindingSpec {
 type Object struct {
 	ID    hubv1.ObjectIdentity
 	State State
-	// Problem says why the object is Unreadable or Undecided.
+	// Problem says why State is Unreadable or Undecided. It is empty for other states.
 	Problem string
 	// Template is the hub object, at the API version at which the hub reads it. It is set if State is Exists.
 	Template *unstructured.Unstructured
@@ -156,7 +156,8 @@ type Limits struct {
 	Untried map[string]bool
 	// FullDrains are the names of the drained clusters from which the maximum number of other objects is already moving.
 	FullDrains map[string]bool
-	// AnswersAwaited is how long decisions have waited for clusters to report whether they serve the kind.
+	// AnswersAwaited is how long decisions on objects of this kind have already waited for clusters to report whether they
+	// serve the kind. It is 0 if no decision waits.
 	AnswersAwaited time.Duration
 }
 
@@ -177,8 +178,9 @@ func kindOf(p hubv1.PlacementObject) string {
 // input is an Input, together with the state of one call of Decide.
 type input struct {
 	Input
-	// noRoom is true if follow runs a second time. The first run moved the object away from a drained cluster, but the
-	// other clusters had no room for all its replicas. The second run does not evict the object from drained clusters.
+	// noRoom is true if the method follow runs a second time for one decision. The first run moved the object away from a
+	// drained cluster, but the other clusters had no room for all its replicas. The second run does not evict the object
+	// from drained clusters.
 	noRoom bool
 	// replay records each step. If it is nil, no step is recorded.
 	replay *Replayed

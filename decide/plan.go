@@ -304,8 +304,8 @@ func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, 
 		return restored(e)
 	})
 	for _, t := range d.Targets {
-		// If a target with RemovalHeld has no entry, the entry was dropped because its copy was abandoned. The entry is not
-		// added again.
+		// A chosen cluster with the reason RemovalHeld already had an entry. If the entry is missing, it was dropped because
+		// the hub gave up the copy. The entry is not added again.
 		if p.Spec.Target(t.Cluster) == nil && t.Reason != hubv1.ReasonRemovalHeld {
 			p.Spec.Clusters = append(p.Spec.Clusters, present(t.Cluster))
 		}

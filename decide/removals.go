@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// MemberClusterKind is the Kind of an Owner that is a MemberCluster.
+// MemberClusterKind is the Kind of an Owner if a leaving MemberCluster, and not a placement, causes the removal.
 const MemberClusterKind = "MemberCluster"
 
 // Owner is the placement, or the leaving MemberCluster, that causes a removal.
@@ -45,8 +45,8 @@ type Removal struct {
 	Last bool
 	// Held is true if the copy stays until a user confirms the removal.
 	Held bool
-	// ShownSince is the time since which the binding's spec shows that the removal is held. It is nil if the spec shows no
-	// held removal with this reason.
+	// ShownSince is the time since which the binding's spec shows that this removal is held. It is nil if the spec does
+	// not show this yet.
 	ShownSince *metav1.Time
 }
 
@@ -102,7 +102,7 @@ func (in input) orphansAdopted(cluster string) bool {
 }
 
 // claimed returns the entry of a copy whose removal package guard must judge first, and the removal for the guard. The
-// entry stays as it was before. Only if the guard holds the removal, the entry shows this.
+// entry stays as it was before. But if the guard holds the removal until a user confirms it, the entry shows this.
 func (in input) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget, Removal) {
 	a, asks := after.Absent, OwnerOf(in.Spec().PlacementRef)
 	c := Removal{Cluster: before.Name, Reason: a.Reason, Owner: asks, Placement: asks}

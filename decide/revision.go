@@ -33,7 +33,7 @@ type Payload struct {
 	// Digest identifies the content. It is computed with a secret key, because the template may be a Secret whose values
 	// could be guessed from a plain digest.
 	Digest string
-	// Content is JSON, compressed by gzip.
+	// Content is the template, or the set of override rules, as JSON, compressed by gzip.
 	Content []byte
 }
 
@@ -62,7 +62,7 @@ type Rules struct {
 	Policies     []Policy `json:"policies,omitempty"`
 }
 
-// Policy is an override policy that selects the object.
+// Policy is an override policy of a revision, as the revision stores it. The policy selects the object of the revision.
 type Policy struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`

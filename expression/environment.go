@@ -178,7 +178,8 @@ type program struct {
 	err  error
 }
 
-// generation is the maximum number of expressions in the map new.
+// generation is the maximum number of expressions in the newer of the two maps in which programs caches compiled
+// expressions.
 const generation = 256
 
 func (p *programs) get(text string, read func(string) (*Expression, error)) (*Expression, error) {

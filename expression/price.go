@@ -68,8 +68,8 @@ var prices = map[string]func(args []ref.Val, most uint64) uint64{
 // text returns the price of a call that reads its first argument, a text, once.
 func text(a []ref.Val, _ uint64) uint64 { return 1 + length(a[0])/10 }
 
-// mostPrice is where a price stops to be counted if no limit is given. It is higher than the cost limit of any
-// Environment.
+// mostPrice is the price at which the counting of a price stops if no other limit is given. It is higher than the cost
+// limit of any Environment.
 const mostPrice = 1 << 24
 
 // comparison returns the price of comparing two values. A comparison stops at the end of the smaller value.

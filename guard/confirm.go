@@ -14,7 +14,7 @@ func Held(o metav1.Object) (held *hubv1.RemovalHeld, confirmed bool) {
 }
 
 // Confirm returns a function that sets an annotation of the placement or MemberCluster. The annotation tells the hub
-// that a user confirms these removals.
+// that a user confirms the removals in held.
 func Confirm(held *hubv1.RemovalHeld) func(annotations map[string]string) {
 	return func(annotations map[string]string) { annotations[hubv1.ConfirmRemovalAnnotation] = held.ID }
 }

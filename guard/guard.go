@@ -59,17 +59,18 @@ type Removal struct {
 type Scope struct {
 	Limit Limit
 	// Copies is the number of all copies in the scope, including those that are to be removed. Recent is the number of
-	// copies that were already removed in the time Window before now.
+	// copies that were removed within Window before now (one minute by default).
 	Copies, Recent int
 }
 
-// Breach is a reason for which all removals of a Set must wait. If they would exceed a limit, Placement or Cluster is
-// the name of the scope with this limit. If objects would lose their last copies, Placement and Cluster are empty.
+// Breach is a reason for which all removals that one placement or MemberCluster causes must wait. If they would exceed
+// a limit, Placement or Cluster is the name of the scope with this limit. If objects would lose their last copies,
+// Placement and Cluster are empty.
 type Breach struct {
 	Placement, Cluster string
-	// Removed is the number of copies of the scope that would be removed, plus those that were removed within Window.
-	// Copies is the number of all copies of the scope, and Limit is the number that may be removed. If objects would lose
-	// their last copies, Removed is the number of these objects.
+	// Removed is the number of copies of the scope that would be removed, plus those that were removed within Window (one
+	// minute by default). Copies is the number of all copies of the scope, and Limit is the number that may be removed. If
+	// objects would lose their last copies, Removed is the number of these objects.
 	Removed, Copies, Limit int
 }
 
@@ -85,8 +86,9 @@ func (b Breach) String() string {
 	return fmt.Sprintf("the last copies of %d objects", b.Removed)
 }
 
-// Judge returns the Sets whose removals must wait, each with the reasons. placements and clusters have the scopes by
-// name. For a placement or cluster without a Scope, Judge uses DefaultLimit and counts only the copies in removals.
+// Judge returns the Sets whose removals must wait, each with the reasons. A Set is the name of the placement or
+// MemberCluster that causes removals. placements and clusters have the limits and numbers of copies by name. For a
+// placement or cluster without a Scope, Judge uses DefaultLimit and counts only the copies in removals.
 func Judge(removals []Removal, placements, clusters map[string]Scope) map[string][]Breach {
 	placement := func(r Removal) string { return r.Placement }
 	cluster := func(r Removal) string { return r.Cluster }
@@ -192,15 +194,16 @@ func (r *Recent) Of(scope string, now time.Time) int {
 	return sum
 }
 
-// Shown describes the held removals of one Set, as status.removalHeld shows them to users.
+// Shown describes the held removals that one placement or MemberCluster causes, as status.removalHeld shows them to
+// users.
 type Shown struct {
 	Copies   int
 	Clusters []string
 	Causes   []string // reasons of the removals
 }
 
-// Covers reports whether a user's confirmation of s also holds for now, a later state of the same Set. This is so if
-// now has no cluster and no cause that s lacks, and at most a tenth more copies.
+// Covers reports whether a user's confirmation of the held removals s also applies to now, a later state of these
+// removals. This is so if now has no cluster and no cause that s lacks, and at most a tenth more copies.
 func (s Shown) Covers(now Shown) bool {
 	within := func(all, some []string) bool {
 		return !slices.ContainsFunc(some, func(name string) bool { return !slices.Contains(all, name) })

@@ -18,8 +18,8 @@ func cacheOptions(namespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			// The cache leaves out two types of Secrets. The hub reads Secrets with the contents of revisions directly from the
-			// API server. Package templates keeps the Secrets with objects of bundles.
+			// The cache leaves out two types of Secrets. The hub reads the Secrets with the contents of revisions directly from
+			// the API server. Package templates has its own store for the Secrets with objects of bundles.
 			&corev1.Secret{}: {
 				Namespaces: map[string]cache.Config{namespace: {}},
 				Field: fields.AndSelectors(

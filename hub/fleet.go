@@ -14,11 +14,12 @@ import (
 	"github.com/hanse-dev/hanse/member/connect"
 )
 
-// fleet has the members to which this replica is connected. Every controller uses it as its member.Fleet.
+// fleet has the members to which this replica is connected. Controllers use the fleet as their member.Fleet.
 type fleet struct {
 	links member.Links
 	maker memberMaker
-	// start starts the work for a member, without waiting for the network. This field is set before the links start.
+	// start starts the controllers' work for a member that has connected, without waiting for the network. This field is
+	// set before the links to members start.
 	start func(ctx context.Context, cluster string) error
 
 	mu      sync.RWMutex
@@ -49,14 +50,15 @@ func (f *fleet) connected(name string) (*memberCluster, error) {
 	return nil, fmt.Errorf("cluster %q: %w", name, member.ErrNotConnected)
 }
 
-// member returns a member even if its link is not ready. The result is nil if this replica has no link to the member.
+// member returns a connected member, even if its link is not ready now. The result is nil if this replica has no link
+// to the member.
 func (f *fleet) member(name string) *memberCluster {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.members[name]
 }
 
-// each calls visit for every member. visit must not block.
+// each calls visit for every connected member. visit must not block.
 func (f *fleet) each(visit func(*memberCluster)) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -92,12 +94,13 @@ func (f *fleet) resume(name string) {
 	}
 }
 
-// expect passes to every member the kinds that the hub may send.
+// expect tells every connected member which kinds the hub may send to it.
 func (f *fleet) expect(kinds []schema.GroupKind) {
 	f.each(func(m *memberCluster) { m.kinds.Expect(kinds) })
 }
 
-// reread makes members evaluate the status of an object again, after the object's status settings have changed.
+// reread makes members read an object's copy again and judge its status anew, after the status settings of the object's
+// placement have changed.
 func (f *fleet) reread(id hubv1.ObjectIdentity) {
 	f.each(func(m *memberCluster) { m.Reread(id) })
 }

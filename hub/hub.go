@@ -117,8 +117,8 @@ func (o *Options) securesMetrics() bool {
 	return o.MetricsSecure && o.MetricsAddress != "" && o.MetricsAddress != "0"
 }
 
-// Run runs the hub. It returns when ctx ends, or when this process stops being the leader or loses its members. The
-// process must then end, because a new process starts without outdated state.
+// Run runs the hub. It returns when ctx ends, when this process stops being the leader, or when it loses the Lease
+// under which it works on members. The process must then end, because a new process starts without outdated state.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	self, err := identity.Await(ctx, config, o.Namespace)
 	if err != nil || self.UID == "" {

@@ -73,7 +73,7 @@ func (m *memberCluster) Copies(ctx context.Context, most int, keep func(member.C
 	return m.Lister.Copies(ctx, most, keep)
 }
 
-// Restart restarts every watch at once, as after a new link.
+// Restart restarts every watch on the member at once, because the link to the member is new or ready again.
 func (m *memberCluster) Restart() {
 	m.Observer.Restart()
 	m.kinds.Restart()
@@ -83,17 +83,18 @@ func (m *memberCluster) Restart() {
 type memberMaker struct {
 	*process
 	*knowledge
-	// wanted returns the kinds that the hub may send to members. wanted and wakes are set before the links start.
+	// wanted returns the kinds that the hub may send to members. wanted and wakes are set before the links to members
+	// start.
 	wanted func() []schema.GroupKind
 	wakes  memberWakes
 }
 
 // memberWakes are functions that are called after changes on members. They must not block.
 type memberWakes struct {
-	// kind is called for a kind that a member has started or stopped serving, and for the kind of a watch whose state has
-	// changed.
+	// kind is called for a kind that a member has started or stopped serving, and for a kind whose watch on a member has
+	// failed or works again.
 	kind func(ctx context.Context, cluster string, gk schema.GroupKind)
-	// watch is called for the kind of a watch whose state has changed; fails is true if the watch fails now.
+	// watch is called if a watch of a kind on a member has failed or works again. fails is true if the watch fails now.
 	watch func(cluster string, gk schema.GroupKind, fails bool)
 	// copied is called for a copy that changed on a member.
 	copied func(cluster string, o member.Observation, c copyChange)

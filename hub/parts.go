@@ -33,7 +33,7 @@ import (
 	"github.com/hanse-dev/hanse/member/served"
 )
 
-// parts are the parts of the hub. Each part is built from parts above it.
+// parts has all parts of the hub. Each part is built from the parts above it.
 type parts struct {
 	*process
 	*knowledge

@@ -24,11 +24,11 @@ func (p *parts) connect(ctx context.Context) {
 	p.followDecisions()
 	p.followPages()
 
-	// The coordinator calls Wake when this replica has taken or released a member.
+	// The coordinator assigns members to replicas. It calls Wake when this replica has taken or released a member.
 	p.coordinator.OnChange(p.members.Wake)
-	// After a change of an object's settings for reading the status, members read the object's copy again. The hub leaves
-	// a copy alone if a later state of the hub has written it. When a new list of epochs begins (package epochs), the hub
-	// tries again to write such copies.
+	// After a change of an object's settings for reading the status, members read the object's copy again. After a restore
+	// from a backup, the hub leaves a copy alone if a later state of the hub has written it. When a new list of epochs
+	// begins (package epochs), the hub tries again to write such copies.
 	p.settings.OnChange(p.fleet.reread)
 	p.epochs.OnRestart(func() { go p.dispatcher.WakeOlder(ctx) })
 }
@@ -53,7 +53,8 @@ func last[T client.Object](c changes.Change[T]) T {
 	return c.After
 }
 
-// followPolicies wakes the parts that depend on the hub's own bindings, policies, clusters and namespaces.
+// followPolicies makes the parts react to changes of the hub's own bindings, policies, clusters and namespaces: it
+// registers a function for each change.
 func (p *parts) followPolicies() {
 	const lifetime = changes.Added | changes.Deleted
 
@@ -101,11 +102,11 @@ func (p *parts) followPolicies() {
 	namespaces.On(changes.Added, p.bundles.NamespaceAdded)
 }
 
-// followTemplates wakes the parts that depend on hub objects and their definitions. The scheduler, the policies, the
-// bundles and the protection register with the store themselves.
+// followTemplates makes the parts react to changes of hub objects and their definitions. The scheduler, the policies,
+// the bundles and the protection register with the store themselves.
 func (p *parts) followTemplates(ctx context.Context) {
-	// listed is false while the first list of the object's kind is delivered. The objects of this list have not changed,
-	// and thousands of them must not delay later changes.
+	// listed is false while the watch delivers the first list of the object's kind. The objects of this list have not
+	// changed, and thousands of them must not delay later changes.
 	listed := func(id hubv1.ObjectIdentity) bool {
 		state, _ := p.store.StateOf(id)
 		return state.Delivered
@@ -116,7 +117,8 @@ func (p *parts) followTemplates(ctx context.Context) {
 			p.reporter.WakeObject(id)
 		}
 	})
-	// A change of the status wakes no copy. Copies do not depend on it, and the hub itself writes it.
+	// If only the status of a hub object changes, no copy is written, because copies do not contain the status. Only the
+	// reporter is called.
 	p.store.OnStatus(func(id hubv1.ObjectIdentity) {
 		if listed(id) {
 			p.reporter.WakeObject(id)
@@ -144,7 +146,7 @@ func (p *parts) followTemplates(ctx context.Context) {
 	})
 }
 
-// followLinks wakes the parts that depend on the links to members.
+// followLinks makes the parts react when a link to a member becomes ready or fails.
 func (p *parts) followLinks(ctx context.Context) {
 	p.links.LookFor(p.scheduler.Wanted)
 	p.fleet.start = p.dispatcher.Engage
@@ -163,7 +165,7 @@ func (p *parts) followLinks(ctx context.Context) {
 	})
 }
 
-// followMembers wakes the parts that depend on copies, and on the kinds that members serve.
+// followMembers makes the parts react to changes of copies on members, and of the kinds that members serve.
 func (p *parts) followMembers() {
 	p.fleet.maker.wanted = p.scheduler.Wanted
 	p.fleet.maker.wakes = memberWakes{
@@ -188,8 +190,8 @@ func (p *parts) followMembers() {
 	}
 }
 
-// followDecisions wakes the parts that depend on the scheduler's decisions, on the wanted kinds, and on removals that
-// the hub holds until a user confirms them.
+// followDecisions makes the parts react to the scheduler's decisions, to changes of the wanted kinds, and to removals
+// that the hub holds until a user confirms them.
 func (p *parts) followDecisions() {
 	p.scheduler.OnDecision(p.reporter.WakeDecided)
 	p.scheduler.OnRemoval(p.policies.WakePlacement)
@@ -200,7 +202,8 @@ func (p *parts) followDecisions() {
 	})
 }
 
-// linkLog filters changes of links. Bindings depend only on the status and the reason of a link.
+// linkLog remembers the last status and reason of each link to a member. Bindings depend only on these two, so that
+// other changes of a link are ignored.
 type linkLog struct {
 	links member.Links
 

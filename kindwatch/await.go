@@ -13,7 +13,7 @@ import (
 const mostAwaited = 256
 
 // Await tells the Set that the API server has returned the object u as the answer to a write. The watch will deliver an
-// event with the same resourceVersion. The kind then uses u and need not decode the event. The stored object changes
+// event with the same resourceVersion. The Set then stores u and need not decode the event. The stored object changes
 // only when the event arrives.
 func (s *Set) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 	if k := s.part(gvk, u.GetNamespace()); k != nil && k.ahead(u) {

@@ -7,8 +7,8 @@ import (
 )
 
 // slots limits the number of lists that begin at the same time. A starting hub lists every kind of every member, and
-// each list has two pages of objects in memory. A list takes a slot when it begins. After the time hold, it loses the
-// slot and continues without it. A server that hangs therefore delays other lists only for that time.
+// each list has two pages of objects in memory. A list takes a slot when it begins. After the duration hold, the list
+// loses the slot and continues without a slot. A server that hangs therefore delays other lists only for this duration.
 type slots struct {
 	places chan struct{}
 	hold   time.Duration

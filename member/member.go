@@ -51,15 +51,15 @@ type Cluster interface {
 	Apply(ctx context.Context, in ApplyIntent) Outcome
 	// Withdraw deletes or orphans the copy of one hub object. Withdraw logs nothing.
 	Withdraw(ctx context.Context, in WithdrawIntent) Outcome
-	// Observe starts to watch objects of this kind for the given holder, which is a binding. A second call for the same
-	// holder changes nothing.
+	// Observe starts to watch objects of this kind on the cluster for a holder, which is the binding that needs them. A
+	// second call for the same holder changes nothing.
 	Observe(gvk schema.GroupVersionKind, holder types.NamespacedName)
-	// Forget ends the observation of the kind for the holder, which is a binding. The watch stops when no binding needs
-	// the kind.
+	// Forget ends the need of a holder, which is a binding, for the kind. The watch of the kind stops when no binding
+	// needs it.
 	Forget(gvk schema.GroupVersionKind, holder types.NamespacedName)
-	// Observation returns the last observed state of an object. synced is false until the kind's first list has been
-	// delivered, and while the cluster does not serve the kind. If synced is true, a missing observation means that the
-	// cluster holds no such object with the hub's label.
+	// Observation returns the last observed state of an object. found is false if there is none. synced is false until the
+	// kind's first list has been delivered, and while the cluster does not serve the kind. If synced is true and found is
+	// false, the cluster holds no such object with the hub's label.
 	Observation(gvk schema.GroupVersionKind, key types.NamespacedName) (o Observation, found, synced bool)
 	// Unwatched returns why the kind's watch fails, so that observations may be outdated. The result is nil while the
 	// watch works, while the kind is not observed, and while the cluster does not serve the kind.
@@ -68,7 +68,7 @@ type Cluster interface {
 
 // WatchFailure is the reason why the watch of a kind fails.
 type WatchFailure struct {
-	// Reason is a reason of package kindwatch, such as Forbidden. Message is the error of the last attempt.
+	// Reason says why the watch fails, such as Forbidden; see package kindwatch. Message is the error of the last attempt.
 	Reason, Message string
 	// Since is the time of the first failure since the watch last worked or the link came up.
 	Since time.Time
@@ -145,8 +145,8 @@ type ApplyIntent struct {
 	// KeepAway is true if the cluster held the copy before and must not get it again. If the copy is missing, Apply does
 	// not create it, and the outcome has the reason NotRecreated.
 	KeepAway bool
-	// Source is the state of the hub from which the manifest was rendered. Apply does not overwrite a copy from a later
-	// state of the hub. The outcome then has the reason HubIsOlder.
+	// Source is the state of the hub from which the manifest was rendered. After a restore from a backup, a copy may be
+	// from a later state of the hub. Apply does not overwrite such a copy, and the outcome has the reason HubIsOlder.
 	Source source.State
 	// NamespaceLabels are the pod-security labels of the hub's namespace. Apply sets them on a namespace that it
 	// creates on demand.
@@ -198,8 +198,8 @@ type WithdrawIntent struct {
 	// the cluster has both, it is the hub's copy, even if its annotation names an earlier hub object of the same name.
 	ConfirmedUID    types.UID
 	ConfirmedDigest string
-	// Source is the state of the hub in which the withdrawal was decided. A copy from a later state of the hub stays on
-	// the cluster. The outcome then has the reason HubIsOlder.
+	// Source is the state of the hub in which the withdrawal was decided. After a restore from a backup, a copy may be
+	// from a later state of the hub. Such a copy stays on the cluster, and the outcome has the reason HubIsOlder.
 	Source source.State
 
 	// Adopted is true if the hub had adopted the copy with ConfirmedUID.
@@ -242,16 +242,16 @@ type Outcome struct {
 	Reason, Message string
 
 	// CopyState is the state of the object on the member after the call. It is empty if the call has not seen the object.
-	// Adopted and Digest are set only if Applied is True. Digest is the digest of the intent. If Withdraw leaves an object
-	// that is not a copy, UID is the UID of that object, and the caller does not wait for its deletion.
+	// Its fields Adopted and Digest are set only if Applied is True. Digest is the digest of the intent. If Withdraw
+	// leaves an object that is not a copy, UID is the UID of that object, and the caller does not wait for its deletion.
 	CopyState
-	// Newer is set if Reason is HubIsOlder. It has the state of the hub from which the copy was written, and whether it
-	// was written for the same hub object.
+	// Newer is set if Reason is HubIsOlder: the hub was restored from a backup, and has written the copy in a later state
+	// than the current one. Newer has this later state, and whether the copy was written for the same hub object.
 	Newer Newer
-	// Orphaned is set if Reason is Withdrawn and the copy stays on the cluster. The caller of Withdraw sets the ClusterID
-	// in Orphaned.
+	// Orphaned is the orphaned copy. It is set if Reason is Withdrawn and the copy stays on the cluster. The caller of
+	// Withdraw sets the ClusterID in Orphaned.
 	Orphaned *hubv1.OrphanedCopy
-	// HubState is the state of the hub object from which the manifest was rendered. The caller of Apply sets it.
+	// HubState is the state of the hub object from which the manifest was rendered. The caller of Apply sets this field.
 	HubState
 
 	// Wrote is true if the call changed the member object.
@@ -271,8 +271,8 @@ type Outcome struct {
 // HubState identifies one state of a hub object.
 type HubState struct {
 	HubGeneration int64
-	// HubRevision is the number of the stored revision from which the manifest was rendered. It is 0 for the newest state
-	// of the hub object.
+	// HubRevision is the number of the stored revision from which the manifest was rendered. A revision is one state of a
+	// hub object and its override rules. HubRevision is 0 for the newest state.
 	HubRevision int64
 	// HubContent is a number that differs between contents of the hub object. It is comparable only within this
 	// process. The hub needs it because many kinds have no generation.
@@ -281,7 +281,8 @@ type HubState struct {
 	HubVersion string
 }
 
-// Newer describes a copy that the hub wrote from a later state than the caller of Apply or Withdraw has.
+// Newer describes a copy that a later state of the hub wrote than the current one. This is possible after a restore of
+// the hub from a backup. Mark is the later state.
 type Newer struct {
 	Mark       source.Mark
 	SameObject bool
@@ -316,7 +317,8 @@ type LinkState struct {
 	// LastHeard is the time of the last watch event from the cluster. It is updated with each probe. It is zero before the
 	// first event. Other responses do not change it, because they do not prove that watches deliver events.
 	LastHeard time.Time
-	// Facts are the last facts that were read. They are zero before the first read.
+	// Facts are the facts about the cluster, such as its version and nodes, from the last read. They are zero before the
+	// first read.
 	Facts Facts
 }
 

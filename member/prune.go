@@ -35,7 +35,7 @@ type Copy struct {
 // Copies is the result of Pruner.Copies.
 type Copies struct {
 	Copies []Copy
-	// Notes name the kinds and objects that are missing in the list, with the reason.
+	// Notes name the kinds and objects that could not be listed and are therefore missing in the result, with the reason.
 	Notes []string
 }
 
@@ -49,8 +49,8 @@ type PruneIntent struct {
 	// UID or version.
 	UID             types.UID
 	ResourceVersion string
-	// Source is the current state of the hub. Prune does not change a copy from a later state of the hub. The outcome then
-	// has the reason HubIsOlder.
+	// Source is the current state of the hub. After a restore from a backup, a copy may be from a later state of the hub.
+	// Prune does not change such a copy, and the outcome has the reason HubIsOlder.
 	Source source.State
 	// Policy decides whether the copy is deleted or orphaned. An adopted copy is always orphaned.
 	Policy hubv1.RemovalPolicy

@@ -34,16 +34,17 @@ type ViewIntent struct {
 
 // Preview is one object before and after the dry run of an apply.
 type Preview struct {
-	// Before is nil if there is no copy. After is nil if no dry run was possible.
+	// Before is the object on the member. It is nil if the object is missing, could not be read, or is the copy of another
+	// hub or of another hub object. After is the object that the dry run would write. It is nil if no dry run was
+	// possible.
 	Before, After *unstructured.Unstructured
-	// Unadopted is true if the object in Before is not managed by a hub. In this case After is the object with the
-	// changes of an adoption.
+	// Unadopted is true if no hub manages the object in Before. In this case After is the object as an adoption would
+	// change it.
 	Unadopted bool
 	// InSync is true if the content of the copy has the hash that the binding records, and the hub would send the same
 	// manifest again.
 	InSync bool
-	// Refused is the reason why the hub would not write the object in After now. It is nil if the hub would write the
-	// object.
+	// Refused is the reason why the hub would not make the previewed write now. It is nil if the hub would make the write.
 	Refused *Outcome
 }
 
@@ -56,7 +57,8 @@ type Owner struct {
 
 // Children has the objects that were found below the given owners.
 type Children struct {
-	// Of has the children of each owner, by the UID of the owner. It has no entry for an owner without children.
+	// Of has the children of each owner, by the UID of the owner. An owner is an object on the member whose children were
+	// requested. An owner without children has no entry.
 	Of map[types.UID][]Child
 	// Notes name the kinds that could not be read, with the reason.
 	Notes []string

@@ -10,9 +10,9 @@ import (
 )
 
 // Facts returns the version of an operator, and whether it is installed, for each cluster on which the operator is
-// placed. The operator is installed when each of its objects that Needs selects was applied on the cluster at least
-// once. wasInstalled has the clusters on which the operator was installed before. It remains installed there, even if a
-// new object of the operator is not applied yet.
+// placed. The operator is installed when each of its objects for which Needs is true, such as its workloads, was
+// applied on the cluster at least once. wasInstalled has the clusters on which the operator was installed before. The
+// operator counts as installed there, even if a new object of the operator is not applied yet.
 func Facts(name string, objects []Stored, wasInstalled map[string]bool) map[string]hubv1.OperatorFact {
 	needed, applied := 0, map[string]int{} // applied is the number of needed objects that were applied, by cluster
 	out := map[string]hubv1.OperatorFact{}

@@ -108,20 +108,21 @@ func CallsWaitFor(id hubv1.ObjectIdentity) bool {
 	return !CallsPods(id.GroupKind()) && isOfKubernetes(id.Group)
 }
 
-// isOfKubernetes reports whether a group belongs to Kubernetes: its name has no dot or ends with k8s.io.
+// isOfKubernetes reports whether a group belongs to Kubernetes: its name has no dot, or ends with ".k8s.io".
 func isOfKubernetes(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
 // IsPlaced reports whether the operator is placed on a cluster. objects are the operator's objects, with their state on
-// this cluster. At least one object that Needs selects must be placed there.
+// this cluster. At least one object for which Needs is true, such as a workload, must be placed there.
 func IsPlaced(objects []Object) bool {
 	return slices.ContainsFunc(objects, func(o Object) bool { return o.Placed && Needs(o.ObjectIdentity) })
 }
 
 // WaitsFor returns why an operator is not ready on a cluster. objects are the operator's objects, with their state on
-// this cluster. The text names one of the objects that Needs selects and that are not healthy, and counts the others.
-// It is empty if the operator is ready, or if Needs selects no object.
+// this cluster. Only objects for which Needs is true count, such as workloads and CustomResourceDefinitions. The text
+// names one of them that is not healthy, and counts the others. It is empty if the operator is ready, or if Needs is
+// true for none of the objects.
 func WaitsFor(objects []Object) string {
 	var waits []Object
 	for _, o := range objects {

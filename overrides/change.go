@@ -34,7 +34,8 @@ type action interface {
 	touches(path pointer) bool
 }
 
-// each calls f for the actions in the order of their application. It stops at the first error (fault) and returns it.
+// each calls f for the actions of the rule in the order of their application. It stops at the first error (fault) and
+// returns it.
 func (c *change) each(f func(action) *fault) *fault {
 	for i := range c.containers {
 		if bad := f(&c.containers[i]); bad != nil {

@@ -15,7 +15,7 @@ type claim struct {
 	claimant
 }
 
-// claimant is the rule that makes a claim.
+// claimant is the rule to which a claim belongs. A claim records what the rule does with the value at one path.
 type claimant struct {
 	rule  RuleRef
 	maybe bool // whether a test may still skip the rule
@@ -35,7 +35,8 @@ const (
 
 func (k claimKind) holds() bool { return k >= claimSet }
 
-// container reports whether a claim of this kind allows other rules to set fields below the path of the claim.
+// container reports whether other rules may set fields below the path of a claim of this kind. This is so if the claim
+// sets an object with any content, or edits the document in a string field.
 func (k claimKind) container() bool { return k == claimObject || k == claimText }
 
 // node has the claims on one path of the object. The nodes form a tree: each key of a path leads to a child. A map with
@@ -45,7 +46,7 @@ type node struct {
 	children map[string]*node
 }
 
-// claims collects the claims of rules of equal rank, to find policies that conflict.
+// claims collects what rules of equal rank do with each path of the object, to find policies that conflict.
 type claims struct {
 	root *node
 	claimant
@@ -110,8 +111,8 @@ func (c *claims) ordered(path pointer) {
 	c.root.at(path).add(claim{kind: claimOrdered, claimant: c.claimant})
 }
 
-// reshaped reports whether an earlier rule of the same policy may add containers to the list, or remove containers from
-// it.
+// reshaped reports whether an earlier rule of the same policy may add containers to the list of containers at this
+// path, or remove containers from it.
 func (c *claims) reshaped(list pointer) bool {
 	return slices.ContainsFunc(c.earlier, func(o *change) bool {
 		return o.some(func(a action) bool {
@@ -151,8 +152,9 @@ func (n *node) child(key string) *node {
 	return c
 }
 
-// add adds a claim to the node. A later claim of the same policy replaces an earlier one, unless a test may skip the
-// later rule. n.claims has all claims of one policy next to each other.
+// add adds a claim to the node. A later claim of the same policy replaces an earlier one of the same kind, unless a
+// test may skip the later rule. All claims that set or remove a value count as one kind here. n.claims has all claims
+// of one policy next to each other.
 func (n *node) add(c claim) {
 	if c.maybe {
 		n.claims = append(n.claims, c)

@@ -33,8 +33,9 @@ type Exclusion struct {
 }
 
 // ExclusionsOf returns the rules of the policies that exclude the object from clusters. The rank of the rules does not
-// matter. The error joins an *InvalidError for each policy that cannot be read, and for each such rule of a policy that
-// selects the object. It is not known from which clusters these policies and rules exclude the object.
+// matter. The error joins an *InvalidError for each policy whose selectors cannot be read, and for each excluding rule
+// that cannot be read in a policy that selects the object. It is not known from which clusters these policies and rules
+// exclude the object.
 func ExclusionsOf(policies []hubv1.OverridePolicyObject, object hubv1.SelectableObject) (Exclusions, error) {
 	excluding := slices.DeleteFunc(slices.Clone(policies), func(p hubv1.OverridePolicyObject) bool { return !Excludes(p) })
 	slices.SortFunc(excluding, func(a, b hubv1.OverridePolicyObject) int { return comparePolicies(RefOf(a), RefOf(b)) })
@@ -59,9 +60,9 @@ func ExclusionsOf(policies []hubv1.OverridePolicyObject, object hubv1.Selectable
 	return x, errors.Join(invalid...)
 }
 
-// Of returns a rule that excludes the object from the cluster. The rules are ordered by the name of the policy, and
-// then by their position in the policy. Of returns the first rule that is not Passing. If all are Passing, it returns
-// the first one. excluded is false if no rule excludes the object.
+// Of returns a rule that excludes the object from the cluster. Rules whose result changes only by an action of a user
+// come before the other rules (Passing). After that, the name of the policy decides, and then the position of the rule
+// in the policy. excluded is false if no rule excludes the object.
 func (x Exclusions) Of(cluster Cluster) (first Exclusion, excluded bool) {
 	if len(x.rules) == 0 {
 		return Exclusion{}, false
@@ -86,8 +87,8 @@ func (x Exclusions) Of(cluster Cluster) (first Exclusion, excluded bool) {
 	return first, excluded
 }
 
-// ReadsFacts reports whether a change of a cluster's version, capacity or operators may change the result of the method
-// Of.
+// ReadsFacts reports whether a change of a cluster's version, capacity or operators may change whether a rule excludes
+// the object from the cluster.
 func (x Exclusions) ReadsFacts() bool {
 	return slices.ContainsFunc(x.rules, func(r excludingRule) bool { return r.passing })
 }

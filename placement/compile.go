@@ -11,8 +11,8 @@ import (
 )
 
 // Compiled is a PlacementSpec with parsed selectors and expressions. It has only the fields that choose clusters. A
-// spec is compiled once, and concurrent decisions may share the result. Compiled caches the results of filters for
-// clusters that have a Revision.
+// spec is compiled once, and concurrent decisions may share the result. Compiled also caches the results of filters for
+// each cluster whose field Revision is set.
 type Compiled struct {
 	selection
 	scoring

@@ -150,7 +150,8 @@ type Rejection struct {
 // Shortfall is a requirement of the placement's spread that the decision does not meet.
 type Shortfall struct {
 	Message string
-	// Serious is true if the decision chose too few clusters or domains for this requirement.
+	// Serious is true if the decision chose too few clusters, or clusters in too few domains of a required constraint. It
+	// is false if the decision only violates a preferred constraint, or an upper bound of a constraint such as maxSkew.
 	Serious bool
 }
 

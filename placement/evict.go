@@ -106,7 +106,7 @@ func due(in *Input, c *Cluster) cause {
 }
 
 // stays returns why the object cannot leave a cluster that it should leave. The result is empty if the object can
-// leave. outage is the result of the function outage.
+// leave. outage is the reason why no object leaves unreachable clusters, or empty if objects may leave them.
 func stays(in *Input, c *contender, outage cause) cause {
 	if why := in.Hold[c.cluster.Name]; why != "" {
 		return cause{hubv1.ReasonEvictionHeld, why}
@@ -162,7 +162,8 @@ func (s *spread) evict(all []*contender) {
 		c.stays = cause{hubv1.ReasonNoReplacement, "no other cluster can replace it"}
 		c.evict = before.chosen[c]
 	}
-	// Clusters with evict == false would not be chosen anyway, so they need no replacement.
+	// The spread does not choose a cluster with evict == false, even if the object leaves no cluster. Such a cluster needs
+	// no replacement.
 	due = slices.DeleteFunc(due, func(c *contender) bool { return !c.evict })
 	defer func() { takeAway(due) }()
 	if s.makesUp(before, s.try(all)) {

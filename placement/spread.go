@@ -192,8 +192,8 @@ func messages(all []Shortfall) []string {
 	return out
 }
 
-// attempt chooses clusters of the pool, which is sorted by rank. It also chooses the kept clusters: after all clusters
-// of the pool that hold the object, and before new clusters.
+// attempt chooses clusters of the pool, which is sorted by rank. It also chooses the clusters in kept, which keep the
+// object for now (see Input.Keep): after all clusters of the pool that hold the object, and before new clusters.
 func (s *spread) attempt(pool []*contender, kept ...*contender) *attempt {
 	a := &attempt{spread: s, pool: pool}
 	for i, t := range s.constraints {
@@ -236,7 +236,7 @@ type attempt struct {
 	chosen  int
 }
 
-// keep chooses the kept clusters, even if constraints forbid it.
+// keep chooses the clusters that keep the object for now (see Input.Keep), even if constraints forbid it.
 func (a *attempt) keep(kept []*contender) {
 	for _, c := range kept {
 		c.chosen = true

@@ -27,7 +27,9 @@ type FilterTrace struct{ Filter, Reason, Message string }
 
 // Step is one step of the spread, which chooses among the clusters that pass the filters.
 type Step struct {
-	// Action is Group, Keep, Choose, Drop or Restore.
+	// Action is Group (an affinity group is chosen, or passed over), Choose (the cluster gets or keeps the object), Keep
+	// (the removal of the copy waits), Drop (the cluster loses the object), or Restore (the cluster keeps the object
+	// because the spread cannot be satisfied).
 	Action string
 	// Cluster is the cluster of the step. For the action Group, it is the name of the affinity group.
 	Cluster string

@@ -33,7 +33,7 @@ type Cluster struct {
 	Name string
 	// Weight is the weight of the cluster. Only the ways of dividing Weight and KubeFed read it.
 	Weight int64
-	// Min and Max limit the share. If Min is larger than Max, Max applies.
+	// Min and Max limit the number of replicas of the cluster. If Min is larger than Max, Max applies.
 	Min, Max int64
 	// Room is the number of replicas that fit on the cluster. Only the ways of dividing Capacity and Pack read it.
 	Room int64
@@ -45,7 +45,7 @@ type Cluster struct {
 
 // Division is the result of Divide.
 type Division struct {
-	// Shares has an entry for every cluster.
+	// Shares has the number of replicas of every cluster, by the name of the cluster.
 	Shares map[string]int64
 	// Rest is the number of replicas that no cluster gets, because no cluster has room for them.
 	Rest int64

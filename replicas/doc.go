@@ -9,8 +9,8 @@
 //     equal, the cluster names decide.
 //   - Replicas without room are reported, never placed.
 //
-// Users of KubeFed can choose KubeFed's own planner (kubefed.go) for the division. It does not guarantee these
-// properties.
+// Users of KubeFed can choose KubeFed's own planner (kubefed.go) for the division. This planner does not guarantee
+// exact shares, the fewest moved replicas, or that replicas without room are reported.
 //
 // Package decide selects the clusters, waits until a changed capacity is stable, and handles a share of 0 for a cluster
 // that does not hold the object. The capacity of a cluster is the allocatable amount of its nodes. Requests of other

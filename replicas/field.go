@@ -28,7 +28,7 @@ var (
 type Field struct {
 	// Path is the JSON pointer to the field.
 	Path string
-	// Total is the value of the field.
+	// Total is the value of the field in the hub object: the number that is divided.
 	Total int64
 	// Fixed is true if a member refuses to change the field after the object is created.
 	Fixed bool

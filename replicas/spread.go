@@ -39,9 +39,9 @@ func spread(open []slot, total int64) {
 	copy(open[len(heavy):], light)
 }
 
-// fill gives each slot the share level * weight, but no less than its lower limit and no more than its upper limit. It
-// finds the level at which the shares add up to the total. The total must lie between the sum of the lower limits and
-// the sum of the upper limits. Every slot whose limits differ must have a weight.
+// fill gives each slot, a cluster without a fixed share, the share level * weight, but no less than its lower limit and
+// no more than its upper limit. It finds the level at which the shares add up to the total. The total must lie between
+// the sum of the lower limits and the sum of the upper limits. Every slot whose limits differ must have a weight.
 func fill(open []slot, total int64) {
 	level, per := levelOf(open, total) // the level is the fraction level/per
 	left := total
@@ -61,8 +61,9 @@ func fill(open []slot, total int64) {
 	roundUp(open, left)
 }
 
-// roundUp gives one more replica to slots whose exact share is not a whole number, until left replicas are given. Slots
-// that would otherwise lose a current replica come first, and then slots with the largest remainders.
+// roundUp gives one more replica to each of some clusters (slots) whose exact share is not a whole number. It gives
+// left replicas in total. Clusters that would otherwise lose a current replica come first, and then clusters with the
+// largest remainders.
 func roundUp(open []slot, left int64) {
 	var due []*slot
 	for i := range open {
@@ -89,18 +90,19 @@ func first(a, b bool) int {
 	return 1
 }
 
-// edge is a level (see fill) at which the share of a slot leaves its lower limit or reaches its upper limit. The level
-// is the fraction at/weight.
+// edge is a level at which the share of a slot leaves its lower limit or reaches its upper limit. A share is level *
+// weight within these limits. The level is the fraction at/weight.
 type edge struct {
 	slot  *slot
 	at    int64
 	upper bool
 }
 
-// levelOf returns the level for fill, as the fraction level/per. While the level rises from 0, a slot first stays at
-// its lower limit, then grows with its weight, and then stays at its upper limit. Between two edges, the same slots
-// grow, so that the sum of the shares is a linear function of the level. No product exceeds 2^62, because levels and
-// weights are at most 2^31.
+// levelOf returns the level at which the shares of the clusters (slots) add up to the total, as the fraction level/per.
+// While the level rises from 0, the share of a slot first stays at its lower limit, then is level * weight, and then
+// stays at its upper limit. At an edge, a share leaves or reaches a limit. Between two edges, the same shares grow, so
+// that the sum of the shares is a linear function of the level. No product exceeds 2^62, because levels and weights are
+// at most 2^31.
 func levelOf(open []slot, total int64) (level, per int64) {
 	var edges []edge
 	standing, growing := int64(0), int64(0) // sum of the shares at a limit; total weight of the growing slots

@@ -15,9 +15,9 @@ type gate struct {
 	skipAway          bool
 }
 
-// doubt is the minimum wait before Step uses a state that a cluster reported before the decision to change it. Such a
-// state may belong to another revision. The wait begins with the decision, so that the cluster has time to report a
-// newer state.
+// doubt is the minimum wait before Step uses a cluster's report that is older than the decision to change the cluster.
+// Such a report may describe another revision. The wait begins with the decision, so that the cluster has time to send
+// a newer report.
 const doubt = time.Minute
 
 func newGate(p *hubv1.RolloutPolicy) gate {
@@ -142,7 +142,8 @@ func (s *step) changing(t *target) bool {
 	return !passed && !s.failing(t)
 }
 
-// moving reports whether at least one cluster still changes to the object's new revision (see changing).
+// moving reports whether at least one cluster is still changing: it has the revision that it shall get, and has neither
+// passed the healthGate nor failed yet.
 func (s *step) moving() bool {
 	if s.at == len(s.waves) {
 		return false

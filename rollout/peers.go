@@ -16,17 +16,19 @@ type Progress struct {
 	Object string
 	// Began is the time at which the object's last change began.
 	Began time.Time
-	// Passed is the number of waves that this change has passed.
+	// Passed is the number of waves that the object's last change has passed.
 	Passed int
-	// Moving is true if a cluster has got the new revision, and has neither passed the healthGate nor failed yet.
+	// Moving is true if a cluster of the object has got the revision that it shall get, and has neither passed the
+	// healthGate nor failed yet.
 	Moving bool
-	// Done is true if no change is in progress.
+	// Done is true if no change of the object is in progress.
 	Done bool
 	// Failed is true if the object's last change has failed, even if it was rolled back since then.
 	Failed bool
 	// Revision is the failed revision if Failed is true. Otherwise it is the revision that the clusters get.
 	Revision int64
-	// Since is the time at which the current state began. For a failed change, it is the time of the failure.
+	// Since is the time at which the current state of the rollout began. For a failed change, it is the time of the
+	// failure.
 	Since time.Time
 }
 
@@ -85,12 +87,12 @@ func NewPeers(all []Progress) Peers {
 	return Peers{all: p}
 }
 
-// Without returns the peers without the given object. The results share the progress of the objects.
+// Without returns the same peers without the object of this name. It does not copy the progress of the objects.
 func (p Peers) Without(object string) Peers { return Peers{all: p.all, object: object} }
 
-// LeastPassed returns the lowest number of waves that any peer has passed. It looks only at peers whose change is in
-// progress and began at or before the time until. The result is most if there is no such peer, or if the number is
-// larger than most.
+// LeastPassed returns the lowest number of waves that any peer, another object of the placement, has passed. It looks
+// only at peers whose change is in progress and began at or before the time until. The result is most if there is no
+// such peer, or if the number is larger than most.
 func (p Peers) LeastPassed(until time.Time, most int) int {
 	if p.all == nil {
 		return most
@@ -106,7 +108,7 @@ func (p Peers) LeastPassed(until time.Time, most int) int {
 	return min(low.passed, most)
 }
 
-// Moving returns the number of peers for which Progress.Moving is true.
+// Moving returns the number of peers, the other objects of the placement, for which Progress.Moving is true.
 func (p Peers) Moving() int {
 	if p.all == nil {
 		return 0
@@ -118,7 +120,8 @@ func (p Peers) Moving() int {
 	return n
 }
 
-// Failed returns the progress of the peer whose change failed first. failed is false if no peer has failed.
+// Failed returns the progress of the peer, another object of the placement, whose change failed first. failed is false
+// if no peer has failed.
 func (p Peers) Failed() (first Progress, failed bool) {
 	if p.all == nil {
 		return Progress{}, false

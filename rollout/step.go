@@ -44,7 +44,7 @@ type Row struct {
 	// Refused is true if the cluster cannot apply the copy until a user changes something.
 	Refused         bool
 	Reason, Message string
-	// Changed is the time of the last change of applied, health or reason.
+	// Changed is the time at which the report's applied, health or reason last changed.
 	Changed time.Time
 	// PassingSince is the time since which the copy is applied and healthy at its revision. It is zero if the copy is not
 	// applied and healthy.

@@ -11,7 +11,7 @@ import (
 // Verbs are the requests of users about the rollouts of a placement, parsed from the placement's annotations. A request
 // has a time, and applies only to changes that began at or before that time. Only Pause has no time.
 type Verbs struct {
-	// Pause is true if no further clusters may begin to change.
+	// Pause is true if a user has paused the rollouts: no further clusters may begin to change.
 	Pause bool
 	// Promote is the time at which a user requested that all clusters get the changes at once, and Reason is the user's
 	// reason. Both are zero if there is no such request.

@@ -178,7 +178,7 @@ func Emptied(c *hubv1.MemberCluster) {
 }
 
 // EvictedBy returns the entry of spec.clusters for the cluster eu with the state Evicting. by lists the clusters that
-// replace eu, each as "cluster" or "cluster/digest".
+// replace eu. Each item is "cluster", or "cluster/digest" with the digest of the copy that the cluster had before.
 func EvictedBy(reason string, by ...string) hubv1.BindingTarget {
 	e := hubv1.BindingTarget{Name: "eu", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{Reason: reason}}
 	for _, b := range by {
@@ -194,8 +194,9 @@ func Having(e hubv1.BindingTarget, replicas int32) hubv1.BindingTarget {
 	return e
 }
 
-// EntriesOf returns each entry of spec.clusters as a text. "eu=3" is a cluster with 3 replicas. "~eu Evicted by
-// sg/digest" is an entry with the state Evicting, and "-eu Evicted Delete" is an entry with the state Absent.
+// EntriesOf returns each entry of spec.clusters as a text. "eu=3" is a cluster with 3 replicas. "-eu Evicted Delete" is
+// an entry with the state Absent. "~eu Evicted by sg/digest" is an entry with the state Evicting: sg replaces eu, and
+// had a copy with this digest before.
 func EntriesOf(spec *hubv1.BindingSpec) []string {
 	var out []string
 	for _, e := range spec.Clusters {
@@ -263,7 +264,7 @@ func Dividing(by hubv1.DivideBy, change ...func(*hubv1.DividePolicy)) func(*hubv
 	}
 }
 
-// NoMoreThan sets the maximum share of each cluster.
+// NoMoreThan limits the number of replicas of each cluster to n.
 func NoMoreThan(n int32) func(*hubv1.DividePolicy) {
 	return func(w *hubv1.DividePolicy) { w.Limits = []hubv1.ReplicaLimit{{MaxReplicas: &n}} }
 }

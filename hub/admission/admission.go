@@ -153,7 +153,8 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 	return admission.Errored(http.StatusInternalServerError, fmt.Errorf("the policy could not be reviewed, try again: %w", err))
 }
 
-// parties returns the author and, for a namespaced policy, its namespace. Each has a share of the concurrent reviews.
+// parties returns the author and, for a namespaced policy, its namespace. For each party, the number of concurrent
+// reviews is limited.
 func parties(user, namespace string) []slots.Party {
 	author := slots.Party{Name: "user/" + user, Most: ofAuthor}
 	if namespace == "" {

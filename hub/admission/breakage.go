@@ -224,8 +224,8 @@ func (t *trial) warn(text string) {
 	}
 }
 
-// breaks records an error. An expression can produce any number of errors with the same text, so that each text is
-// recorded once.
+// breaks records an error that the reviewed policy causes. An expression can produce any number of errors with the same
+// text, so that each text is recorded once.
 func (t *trial) breaks(text string) {
 	if !slices.Contains(t.broken, text) {
 		t.broken = append(t.broken, text)
@@ -255,7 +255,8 @@ func (t *trial) object(ctx context.Context, o selectedObject) {
 	}
 }
 
-// targets returns the clusters that hold the object or will get it. If there are none, it returns all clusters.
+// targets returns the clusters that hold the object or will get it, by the decision in its binding. If there are none,
+// it returns all clusters.
 func (t *trial) targets(o selectedObject) []string {
 	var out []string
 	for _, target := range o.binding.BindingSpec().Clusters {
@@ -303,9 +304,9 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 	cluster := t.cluster(o, name)
 	result, err := prepared.Render(cluster, with, divided)
 	if conflict := (*overrides.ConflictError)(nil); errors.As(err, &conflict) {
-		// The conflict is only a warning, because another policy may be its cause, and because the statuses of bindings and
-		// policies show it. The object is rendered again with the reviewed policy alone, and this result must match the
-		// schema.
+		// Two override policies conflict. This is only a warning, because another policy than the reviewed one may be the
+		// cause, and because the statuses of bindings and policies show the conflict. The object is rendered again with the
+		// reviewed policy alone, and this result must match the schema.
 		t.warn(where + err.Error())
 		with, without = []hubv1.OverridePolicyObject{t.policy}, nil
 		result, err = prepared.Render(cluster, with, divided)
@@ -357,8 +358,9 @@ func (t *trial) unsafe(o selectedObject, where string, manifest *unstructured.Un
 	}
 }
 
-// failed records an error of rendering, if the reviewed policy causes it. If the policy overrides a number of replicas
-// that the hub divides among clusters, failed records only a warning.
+// failed records an error of rendering, if the reviewed policy causes it. without renders the object without this
+// policy. If the policy overrides a number of replicas that the hub divides among clusters, failed records only a
+// warning.
 func (t *trial) failed(where string, err error, without func() error) {
 	invalid, divided := (*overrides.InvalidError)(nil), (*overrides.DividedError)(nil)
 	switch {

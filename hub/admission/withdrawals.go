@@ -108,7 +108,7 @@ func (f *forecast) run(ctx context.Context) error {
 	return nil
 }
 
-// count adds a binding to the counts that the decisions and the guard use.
+// count adds a binding to the numbers of copies and objects, which the decisions and the limits of package guard need.
 func (f *forecast) count(b hubv1.BindingObject) {
 	owner := decide.OwnerOf(b.BindingSpec().PlacementRef).String()
 	for _, e := range b.BindingSpec().Clusters {
@@ -119,8 +119,9 @@ func (f *forecast) count(b hubv1.BindingObject) {
 	}
 }
 
-// concerns reports whether the edit may change the decision on the object of a binding. The policy must select the kind
-// of the object, or the present decision must come from this policy.
+// concerns reports whether the edit may change the decision on the object of a binding. If the policy may apply to the
+// binding's namespace, it returns true if the policy selects the kind of the object, or if the present decision comes
+// from this policy.
 func (f *forecast) concerns(b hubv1.BindingObject) bool {
 	if ns := f.policy.GetNamespace(); ns != "" && ns != b.GetNamespace() {
 		return false

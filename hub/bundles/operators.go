@@ -135,7 +135,7 @@ func invalidChart(err error) error {
 	return &refusal{reason, err.Error() + "; the stored objects stay"}
 }
 
-// provided returns the kinds of the CustomResourceDefinitions among the objects.
+// provided returns the kinds that the CustomResourceDefinitions among the objects define.
 func provided(objects []*unstructured.Unstructured) []string {
 	var kinds []string
 	for _, o := range objects {

@@ -50,7 +50,7 @@ func (c *Controller) allowed(ctx context.Context, b hubv1.BundleObject, changed 
 	return nil
 }
 
-// needed returns the rights that the account would need to write the object directly on the hub.
+// needed returns the rights that the bundle's ServiceAccount would need to write the object directly on the hub.
 func (c *Controller) needed(id hubv1.ObjectIdentity) ([]rights.Need, error) {
 	gk := id.GroupKind()
 	plural, _ := meta.UnsafeGuessKindToResource(gk.WithVersion("v1"))

@@ -132,7 +132,7 @@ func (c *Controller) home(b hubv1.BundleObject) string {
 	return c.Namespace
 }
 
-// change is a stored object to write.
+// change is one change of the stored objects: an object to create, to replace or to remove.
 type change struct {
 	bundle.Stored
 	// before is the stored object. It is nil if the object is not stored yet.
@@ -326,7 +326,8 @@ func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) er
 	return c.forget(ctx, of)
 }
 
-// forget deletes the Secrets of removed objects whose bindings were deleted.
+// forget deletes the Secrets of objects that were removed from their bundle, if the bindings of the objects are
+// deleted.
 func (c *Controller) forget(ctx context.Context, of hubv1.BundleReference) error {
 	for _, o := range c.stored(of) {
 		if o.GetDeletionTimestamp() == nil {

@@ -43,7 +43,7 @@ type Catalog struct {
 	kinds map[schema.GroupKind]*entry
 }
 
-// entry has the definition of one kind. Catalog.mu guards all its fields except reading.
+// entry has the cached CustomResourceDefinition of one kind. Catalog.mu guards all its fields except reading.
 type entry struct {
 	reading sync.Mutex // held by the caller that reads the definition
 
@@ -82,8 +82,8 @@ func (c *Catalog) Watch(ctx context.Context, informers cache.Cache) error {
 	return nil
 }
 
-// see handles the observed metadata of a definition. If the cached definition is older, see reads the definition again.
-// gone is true if the definition was deleted.
+// see handles an event of the watch, which has only the metadata of a CustomResourceDefinition. If the cached
+// definition is older, see reads the definition again. gone is true if the definition was deleted.
 func (c *Catalog) see(ctx context.Context, o any, gone bool) {
 	seen, ok := o.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -101,8 +101,8 @@ func (c *Catalog) see(ctx context.Context, o any, gone bool) {
 	}
 }
 
-// Known returns the cached definition. The result is nil if the kind has no definition, or if no caller has requested
-// the definition yet.
+// Known returns the cached CustomResourceDefinition of a kind. The result is nil if the kind has none, or if no caller
+// has requested it with Get yet.
 func (c *Catalog) Known(kind schema.GroupKind) *Definition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,9 +170,9 @@ func (c *Catalog) ScalePath(ctx context.Context, kind schema.GroupKind) string {
 	return d.ScalePath()
 }
 
-// Doubt is called if the API server does not behave as the definition with this resourceVersion says. If the cached
-// definition has this resourceVersion, the next Get reads the definition again. Doubt returns false if it was already
-// called for the cached definition.
+// Doubt is called if the API server does not behave as the CustomResourceDefinition with this resourceVersion says. If
+// the cached definition has this resourceVersion, the next Get reads the definition again. Doubt returns false if it
+// was already called for the cached definition.
 func (c *Catalog) Doubt(kind schema.GroupKind, resourceVersion string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

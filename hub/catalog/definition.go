@@ -60,8 +60,8 @@ func newDefinition(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, 
 	return d, nil
 }
 
-// Version returns the version with this name, or an error if the definition has no such version. For a nil definition,
-// it returns an empty Version.
+// Version returns the part of the definition for the version with this name, or an error if there is no such version.
+// For a nil definition, it returns an empty Version.
 func (d *Definition) Version(name string) (Version, error) {
 	if d == nil {
 		return Version{}, nil

@@ -62,8 +62,8 @@ type Options struct {
 	// Reader reads uncached, Client writes. If they are not set, SetupWithManager takes both from its manager.
 	Reader client.Reader
 	Client client.Client
-	// Secret with the certificate. The Secret must exist, because the right to create any Secret of the namespace would
-	// need a wider role.
+	// Secret is the Secret with the certificate. It must exist, because the right to create any Secret of the namespace
+	// would need a wider role.
 	Secret types.NamespacedName
 	// Configuration is the name of the ValidatingWebhookConfiguration. It is empty if the hub has no webhook.
 	Configuration string
@@ -148,7 +148,8 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// Look reads the Secret and the configuration once, and creates missing parts.
+// Look reads the Secret and the ValidatingWebhookConfiguration once, and adds the certificate, the CA and the path
+// where they are missing.
 func (k *Keeper) Look(ctx context.Context) error {
 	var secret corev1.Secret
 	if err := k.options.Reader.Get(ctx, k.options.Secret, &secret); err != nil {
@@ -210,8 +211,8 @@ func (k *Keeper) renew(secret *corev1.Secret) error {
 	return nil
 }
 
-// current returns the first CA of a bundle, which has signed the current certificate. The result is empty if this CA is
-// no longer valid.
+// current returns the first CA of a bundle, which has signed the current certificate. The result is empty if this CA
+// has expired or cannot be read.
 func (k *Keeper) current(bundle []byte) []byte {
 	block, _ := pem.Decode(bundle)
 	if block == nil {
@@ -224,7 +225,8 @@ func (k *Keeper) current(bundle []byte) []byte {
 	return pem.EncodeToMemory(block)
 }
 
-// inject writes the CA and the path into every webhook. It does nothing if there is no configuration.
+// inject writes the CA and the path into every webhook of the ValidatingWebhookConfiguration. It does nothing if there
+// is no configuration.
 func (k *Keeper) inject(ctx context.Context, data map[string][]byte) error {
 	if k.options.Configuration == "" {
 		return nil

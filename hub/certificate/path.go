@@ -18,8 +18,8 @@ import (
 // failed call. To get a new random part, remove this key from the Secret.
 const pathKey = "path"
 
-// hiding matches random parts that are long enough to be secret. API servers accept only small letters in the path of a
-// service.
+// hiding matches a random part of the webhook's path that is long enough to be secret. API servers accept only small
+// letters in the path of a service.
 var hiding = regexp.MustCompile(`^[0-9a-z]{26,128}$`)
 
 // sessionKey is the data key of the Secret for the random bytes with which the console encrypts its sessions. If a user

@@ -24,16 +24,17 @@ import (
 
 // Change is one event of an object.
 type Change[T client.Object] struct {
-	// Before and After are the states of the object. They are shared, and the caller must not change them. Before is nil
-	// for an added object. After is nil for a deleted object.
+	// Before and After are the object before and after the event. They are shared, and the caller must not change them.
+	// Before is nil for an added object. After is nil for a deleted object.
 	Before, After T
-	// Initial is true for an addition from the first list, which is not a change.
+	// Initial is true if the object is from the first list of a watch. Such an object existed before, so that the event is
+	// not a change.
 	Initial bool
 	// Parts are the changed parts of the object.
 	Parts Parts
 }
 
-// The types of changes, by kind.
+// These are the types of the changes of each kind.
 type (
 	Binding        = Change[hubv1.BindingObject]
 	Placement      = Change[hubv1.PlacementObject]
@@ -107,7 +108,8 @@ func (k *Kind[T]) On(parts Parts, f func(context.Context, Change[T])) {
 	k.asked = append(k.asked, asked[T]{parts, f})
 }
 
-// Listed reports whether the functions have received all objects of the first lists.
+// Listed reports whether the registered functions have received all objects that existed when the watch of the kind
+// began.
 func (k *Kind[T]) Listed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // Parts is a set of changed parts of an object.
 type Parts uint
 
-// The parts of objects.
+// These are the parts of an object that a change can affect.
 const (
 	// Added and Deleted are never combined with other parts.
 	Added Parts = 1 << iota
@@ -31,7 +31,7 @@ const (
 	Finalizers
 	// Labels means that the object's labels have changed.
 	Labels
-	// Settings means that a binding has recorded other settings from its placement than before.
+	// Settings means that the settings in a binding have changed, which the hub copies from the placement.
 	Settings
 	// Readiness means that the status or the reason of a cluster's condition Ready has changed.
 	Readiness

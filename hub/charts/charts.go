@@ -46,12 +46,13 @@ type Chart struct {
 // String implements fmt.Stringer.
 func (c Chart) String() string { return fmt.Sprintf("chart %s %s from %s", c.Name, c.Version, c.URL) }
 
-// archive returns a Chart with only the fields that identify the archive.
+// archive returns a Chart with only the fields that determine which archive is fetched.
 func (c Chart) archive() Chart {
 	return Chart{URL: c.URL, Name: c.Name, Version: c.Version, Digest: c.Digest}
 }
 
-// try returns a Chart with only the fields that decide whether an attempt to fetch the chart succeeds.
+// try returns a Chart without the field Known. The remaining fields decide whether an attempt to fetch the chart can
+// succeed.
 func (c Chart) try() Chart {
 	c.Known = ""
 	return c
@@ -94,7 +95,8 @@ type Fetcher struct {
 	reading sync.Mutex // held while an index is read
 }
 
-// tried has the state of the attempts to fetch the chart of one owner, which is a FederatedOperator.
+// tried has the state of the attempts to fetch the chart of one owner, which is a FederatedOperator, and the cached
+// archive.
 type tried struct {
 	chart   Chart
 	archive []byte

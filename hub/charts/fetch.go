@@ -237,7 +237,7 @@ func archiveIn(index []byte, name, version string) (string, error) {
 	return "", fmt.Errorf("it has no URL of chart %s in version %s", name, version)
 }
 
-// get returns the body of an answer.
+// get requests a URL and returns the body of the answer. It returns an error if the body has more than `most` bytes.
 func (t *fetching) get(ctx context.Context, from *url.URL, most int64) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from.String(), nil)
 	if err != nil {

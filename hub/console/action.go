@@ -12,8 +12,8 @@ const csrfField = "csrf"
 
 var errForm = errors.New("the form is not of your session: reload the page, and try again")
 
-// actions returns the functions that change objects, by the pattern of their path. Each function returns the path of
-// the page to show next.
+// actions returns the functions that change objects, each under the path to which browsers post its form. Each function
+// returns the path of the page to show next.
 func actions() map[string]func(context.Context, *visit) (next string, err error) {
 	return map[string]func(context.Context, *visit) (string, error){
 		"/rollouts/approve": approveWave,
@@ -26,7 +26,7 @@ func actions() map[string]func(context.Context, *visit) (next string, err error)
 	}
 }
 
-// sent reports whether a request has the CSRF token of the session.
+// sent reports whether the form of a request has the CSRF token of the session.
 func (s session) sent(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(r.PostFormValue(csrfField)), []byte(s.CSRF)) == 1
 }

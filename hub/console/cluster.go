@@ -11,7 +11,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// clusterBody is the body of the page of a cluster.
+// clusterBody has the data for the template of a cluster's page.
 type clusterBody struct {
 	Cluster    view.Cluster
 	Facts      []view.Line
@@ -27,7 +27,7 @@ type clusterBody struct {
 	Now       time.Time
 }
 
-// States returns the states of the copies on the cluster.
+// States returns the states in which at least one copy on the cluster is, the worst first.
 func (b clusterBody) States() []rollup.CopyState {
 	var out []rollup.CopyState
 	for _, s := range rollup.CopyStates() {

@@ -119,7 +119,8 @@ func (c *Console) Handler() (http.Handler, error) {
 		return nil, fmt.Errorf("reading the assets of the console: %w", err)
 	}
 	mux := http.NewServeMux()
-	// The pattern matches only files, because the server would list a folder.
+	// The pattern "GET /assets/{name}" matches only files. A pattern that also matches the folder would let the server
+	// list the folder's files.
 	mux.Handle("GET /assets/{name}", http.StripPrefix("/assets/", http.FileServerFS(files)))
 	mux.HandleFunc("GET /signin", c.showSignIn)
 	mux.HandleFunc("POST /signin", c.signIn)
@@ -177,7 +178,7 @@ func guarded(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		// This fails only for the recorder of a test.
+		// SetWriteDeadline fails only for the response recorder of a test.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin))
 		r.Body = http.MaxBytesReader(w, r.Body, largestForm)
 		next.ServeHTTP(w, r)

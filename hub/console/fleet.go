@@ -13,7 +13,7 @@ import (
 // mostProblems is the maximum number of listed problems of each kind.
 const mostProblems = 10
 
-// fleetBody is the body of the first page: regions with their clusters, and the current problems.
+// fleetBody has the data for the template of the first page: regions with their clusters, and the current problems.
 type fleetBody struct {
 	Regions  []regionOfClusters
 	Clusters int
@@ -24,16 +24,16 @@ type fleetBody struct {
 	Namespace string
 }
 
-// problems are problems of one kind, for the template.
+// problems has the data for the template "problems", which shows a title and the problems of one kind.
 type problems struct {
 	Title    string
 	Problems []view.Problem
 	Now      time.Time
-	// Namespace is the only namespace of the page, or empty.
+	// Namespace is the only namespace of the page. It is empty if the page shows all namespaces.
 	Namespace string
 }
 
-// Of returns the data for the template "problems".
+// Of returns the data with which the template "problems" shows the given problems below the title.
 func (b fleetBody) Of(title string, of []view.Problem) problems {
 	return problems{title, of, b.Now, b.Namespace}
 }

@@ -13,18 +13,20 @@ import (
 const (
 	// tellEvery is the interval at which the hub tells open pages that an object has changed.
 	tellEvery = 500 * time.Millisecond
-	// pagesPerSecond is the maximum number of open pages that the hub tells about changes in a second. A told page loads
-	// again. Without this limit, many open pages would read from the hub at the same time.
+	// pagesPerSecond is the maximum number of open pages that the hub tells about changes in a second. A page loads again
+	// when it is told. Without this limit, many open pages would read from the hub at the same time.
 	pagesPerSecond = 20
 	// beatEvery is the interval at which a page gets a heartbeat.
 	beatEvery = 15 * time.Second
-	// mostStreams limits the open streams, and mostStreamsPerUser those of one user.
+	// mostStreams is the maximum number of open connections on which the hub tells pages about changes. mostStreamsPerUser
+	// is the maximum for one user.
 	mostStreams        = 1000
 	mostStreamsPerUser = 100
-	// checkEvery is the interval at which the rights of a stream's user are checked.
+	// checkEvery is the interval at which the hub checks again whether the user of an open page may still see the objects
+	// on this page.
 	checkEvery = time.Minute
-	// justNow is how old a page is assumed to be when its stream begins. If an object has changed within this time, the
-	// page loads again, because it may not show the change.
+	// justNow is how old a page is assumed to be when it connects to the hub to be told about changes. If an object has
+	// changed within this time, the page loads again, because it may not show the change.
 	justNow = 15 * time.Second
 	// slowestReader is the timeout of one write to a browser.
 	slowestReader = 10 * time.Second

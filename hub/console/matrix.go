@@ -11,7 +11,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// matrixBody is the body of the page with a table of objects and clusters.
+// matrixBody has the data for the template of the page with a table of objects and clusters.
 type matrixBody struct {
 	view.Matrix
 	Query     view.MatrixQuery
@@ -44,13 +44,14 @@ func matrixPage(ctx context.Context, v *visit) (*page, error) {
 	return &page{Title: "Objects", Nav: "objects", template: "matrix", Scope: v.scope(), Body: body}, nil
 }
 
-// With returns the path of this page with changed parameters. An empty value removes its parameter.
+// With returns the path of this page, with the query parameters changed as the pairs of names and values say. An empty
+// value removes the parameter.
 func (b matrixBody) With(pairs ...string) string { return with("/objects", b.values, pairs...) }
 
 // States returns all states of copies.
 func (matrixBody) States() []rollup.CopyState { return rollup.CopyStates() }
 
-// Previous returns the number of the page that precedes the given page. It is empty for the first page.
+// Previous returns the number of the page that precedes the given page, as text. The text is empty for the first page.
 func (matrixBody) Previous(page int) string {
 	if page <= 1 {
 		return ""
@@ -58,7 +59,7 @@ func (matrixBody) Previous(page int) string {
 	return strconv.Itoa(page - 1)
 }
 
-// Next returns the number of the page that follows the given page. It is empty for the last page.
+// Next returns the number of the page that follows the given page, as text. The text is empty for the last page.
 func (matrixBody) Next(page, pages int) string {
 	if page >= pages {
 		return ""

@@ -29,16 +29,16 @@ import (
 // every is the value of a query parameter that selects all clusters with a copy of the object.
 const every = "*"
 
-// objectBody is the body of the page of an object.
+// objectBody has the data for the template of an object's page.
 type objectBody struct {
 	ID     hubv1.ObjectIdentity
 	Status view.Status
 	Now    time.Time
 	// Cluster is the only cluster that the page shows. It is empty if the page shows all clusters.
 	Cluster string
-	// Explanation says why each cluster gets the object or not. It is nil if the object is deleted or has no binding. It
-	// is also nil if the console cannot read all data from which the hub decides. Fields has the author of each field; it
-	// is nil if the page shows all clusters.
+	// Explanation says why each cluster gets the object or not. It is nil if the object is being deleted or has no
+	// binding. It is also nil if the console cannot read all data from which the hub decides. Fields says who has set each
+	// field of the copy on the page's only cluster; it is nil if the page shows all clusters.
 	Explanation *view.Explanation
 	Fields      *view.Fields
 	// Events are the object's events on the hub, and those on the members that answer requests for this page.
@@ -51,7 +51,7 @@ type objectBody struct {
 // rowsOnPage is the number of clusters on one page of an object.
 const rowsOnPage = 100
 
-// objectRow is the row of a cluster on the object's page.
+// objectRow is the row of one cluster in the table on an object's page.
 type objectRow struct {
 	view.Row
 	Text view.RowText
@@ -66,7 +66,7 @@ type rowsOfPage[T any] struct {
 	Previous, Next string
 }
 
-// pageOf returns one page of the rows. The query parameter has the number of the page.
+// pageOf returns one page of all rows. The value of the given query parameter is the number of this page.
 func pageOf[T any](b objectBody, parameter string, all []T) rowsOfPage[T] {
 	page, _ := strconv.Atoi(b.query.Get(parameter)) // any other text gives the first page
 	page = min(max(page, 1), max((len(all)+rowsOnPage-1)/rowsOnPage, 1))
@@ -105,16 +105,18 @@ func (b objectBody) Elsewhere() rowsOfPage[view.ExplainedCluster] {
 	return pageOf(b, "elsewhere", all)
 }
 
-// With returns the path of this page with changed parameters. An empty value removes its parameter.
+// With returns the path of this page, with the query parameters changed as the pairs of names and values say. An empty
+// value removes the parameter.
 func (b objectBody) With(pairs ...string) string { return with("/object", b.query, pairs...) }
 
-// onMembers are the parts of the page that come from members. The hub asks members only if the user requests these
-// parts.
+// onMembers has the parts of an object's page that the hub reads from members. The hub asks members only if the user
+// requests these parts.
 type onMembers struct {
 	Diff      *view.ClusterDiff
 	Tree      *view.TreeObject
 	TreeNotes []view.ClusterNote
-	// Asked is true if the page shows answers of a member. Such a page does not load again by itself.
+	// Asked is true if the page shows data that the hub has just requested from a member. Such a page does not load again
+	// by itself.
 	Asked bool
 }
 
@@ -272,8 +274,8 @@ func (r *objectReader) status(ctx context.Context) (view.Status, error) {
 	return status, nil
 }
 
-// inputs returns everything from which the hub decides which clusters get the object. It returns nil if there is no
-// such decision, or if something cannot be read.
+// inputs returns everything from which the hub decides which clusters get the object. It returns nil if the object has
+// no binding or is being deleted, or if something cannot be read.
 func (r *objectReader) inputs(ctx context.Context) (*decide.Input, error) {
 	if r.binding == nil || r.object == nil || r.unread || r.object.GetDeletionTimestamp() != nil {
 		return nil, nil
@@ -325,7 +327,8 @@ func (r *objectReader) hubEvents(ctx context.Context, to *view.Events) error {
 // mostEvents is the maximum number of events that are read for one object of the hub.
 const mostEvents = 200
 
-// holders returns the clusters that the binding names. If named is the name of a cluster, it returns only this cluster.
+// holders returns the clusters that the binding names. If named is a cluster's name instead of "*", it returns only
+// this cluster, or nothing if the binding does not name this cluster.
 func (r *objectReader) holders(named string) []string {
 	var out []string
 	for _, t := range r.binding.BindingSpec().Clusters {

@@ -24,21 +24,21 @@ import (
 const (
 	oidcPath     = "/signin/oidc"
 	callbackPath = "/signin/callback"
-	// oidcCookie is the cookie with the state of a sign-in while the user is at the provider.
+	// oidcCookie is the cookie with the state of a sign-in while the user is at the identity provider.
 	oidcCookie  = "__Host-hanse-oidc"
 	oidcPurpose = "hanse console sign-in v1"
-	// oidcLasts is how long a user may take at the provider.
+	// oidcLasts is how long a sign-in at the identity provider may take.
 	oidcLasts = 10 * time.Minute
-	// mostExchanges is the maximum number of concurrent requests to the provider.
+	// mostExchanges is the maximum number of concurrent requests to the identity provider.
 	mostExchanges = 8
-	// longestWord is the maximum length of a text from the provider in an error message.
+	// longestWord is the maximum length of a text from the identity provider in an error message.
 	longestWord = 300
 )
 
-// exchangeSlot limits the concurrent requests to the provider, for all users together.
+// exchangeSlot limits the concurrent requests to the identity provider, for all users together.
 var exchangeSlot = slots.Party{Name: "provider", Most: mostExchanges}
 
-// attempt is the state of a sign-in while the user is at the provider.
+// attempt is the state of a sign-in while the user is at the identity provider.
 type attempt struct {
 	State    string    `json:"s"`
 	Nonce    string    `json:"n"`
@@ -47,7 +47,7 @@ type attempt struct {
 	Until    time.Time `json:"e"`
 }
 
-// These errors are the reasons why the provider's answer does not begin a session.
+// These errors are the reasons why a sign-in at the identity provider does not begin a session.
 var (
 	errNotBegun   = errors.New("this browser has not begun the sign-in at this address, or it took longer than 10 minutes: sign in again")
 	errOtherState = errors.New("the answer of the identity provider is to another sign-in: sign in again")
@@ -57,7 +57,7 @@ var (
 	errProvider   = errors.New("the identity provider does not answer: try again, or sign in with a token")
 )
 
-// beginOIDC redirects the browser to the provider.
+// beginOIDC redirects the browser to the identity provider for the sign-in.
 func (c *Console) beginOIDC(w http.ResponseWriter, r *http.Request) {
 	next := localPath(r.URL.Query().Get("next"))
 	leave, ok := c.exchange(r.Context())
@@ -89,13 +89,14 @@ func (c *Console) beginOIDC(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, client.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), http.StatusSeeOther)
 }
 
-// attemptCookie returns the cookie with the state of a sign-in. It has SameSite=Lax, because the provider is another
-// site and redirects the browser back.
+// attemptCookie returns the cookie with the state of a sign-in. It has SameSite=Lax, because the identity provider is
+// another site and redirects the browser back.
 func attemptCookie(value string, seconds int) *http.Cookie {
 	return &http.Cookie{Name: oidcCookie, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode}
 }
 
-// endOIDC exchanges the provider's code for an ID token, and begins a session.
+// endOIDC handles the browser's return from the identity provider. It exchanges the authorization code from the
+// provider for an ID token, and begins a session.
 func (c *Console) endOIDC(w http.ResponseWriter, r *http.Request) {
 	a, err := c.attempt(r)
 	if err != nil {
@@ -142,7 +143,8 @@ func (c *Console) endOIDC(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// oidcFault returns the status code and the error that the user sees. Other details of err are only logged.
+// oidcFault returns the status code and the error message for a user whose sign-in at the identity provider failed.
+// Other details of err are only logged.
 func oidcFault(err error) (status int, shown error) {
 	for _, known := range []struct {
 		why    error
@@ -158,8 +160,8 @@ func oidcFault(err error) (status int, shown error) {
 	return http.StatusBadGateway, errNoAnswer
 }
 
-// attempt returns the sign-in that the browser has begun, from its cookie. It returns an error if the provider's answer
-// belongs to another sign-in.
+// attempt reads the state of the sign-in from the browser's cookie. It returns an error if the response of the identity
+// provider belongs to another sign-in.
 func (c *Console) attempt(r *http.Request) (attempt, error) {
 	sealed, err := r.Cookie(oidcCookie)
 	if err != nil {
@@ -179,15 +181,15 @@ func (c *Console) attempt(r *http.Request) (attempt, error) {
 	return a, nil
 }
 
-// exchange waits until a request may be sent to the provider, because the number of concurrent requests is limited. ok
-// is false if it waits too long. The caller calls leave after the request.
+// exchange waits until a request may be sent to the identity provider, because the number of concurrent requests is
+// limited. ok is false if it waits too long. The caller calls leave after the request.
 func (c *Console) exchange(ctx context.Context) (leave func(), ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, c.waitForSlot)
 	defer cancel()
 	return c.provider.slots.Take(ctx, exchangeSlot)
 }
 
-// idToken exchanges a code for an ID token, and verifies the ID token.
+// idToken exchanges the authorization code from the identity provider for an ID token, and verifies the ID token.
 func (c *Console) idToken(ctx context.Context, code string, a attempt) (string, error) {
 	client, verifier, err := c.provider.client(ctx)
 	if err != nil {
@@ -201,7 +203,7 @@ func (c *Console) idToken(ctx context.Context, code string, a attempt) (string, 
 		if refusal.Response.StatusCode >= http.StatusInternalServerError {
 			kind = errProvider
 		}
-		// The body of the answer is not logged, because it may contain a part of a token.
+		// The body of the identity provider's response is not logged, because it may contain a part of a token.
 		return "", fmt.Errorf("%w: %s: %.*q %.*q", kind, refusal.Response.Status, longestWord, refusal.ErrorCode, longestWord, refusal.ErrorDescription)
 	}
 	if err != nil {
@@ -218,8 +220,8 @@ func (c *Console) idToken(ctx context.Context, code string, a attempt) (string, 
 	return raw, nil
 }
 
-// sendOnward answers with a page that makes the browser load the next page. A browser sends cookies with
-// SameSite=Strict only if this site has caused the request. A redirect would count as caused by the provider.
+// sendOnward answers with a page that makes the browser load the next page. A redirect is not possible: the browser
+// would count it as caused by the identity provider, and would not send cookies with SameSite=Strict.
 func (c *Console) sendOnward(w http.ResponseWriter, r *http.Request, next string) {
 	p := &page{Title: "One moment", Onward: next, template: "onward", Body: next}
 	answer, err := p.render(&visit{Request: r, now: c.opts.Clock.Now()})

@@ -12,7 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// operatorsBody is the body of the page of operators: a row for each cluster, and a column for each operator.
+// operatorsBody has the data for the template of the page of operators: a row for each cluster, and a column for each
+// operator.
 type operatorsBody struct {
 	view.Operators
 	Rows []operatorRow
@@ -25,7 +26,8 @@ type operatorsBody struct {
 
 type operatorRow struct {
 	Cluster string
-	// Away is true if the cluster is unreachable. The cells then show the state at the time Observed.
+	// Away is true if the cluster is unreachable. The row then shows the state of the operators at the time in the field
+	// Observed.
 	Away     bool
 	Observed *metav1.Time
 	Cells    []operatorCell
@@ -36,7 +38,7 @@ type operatorCell struct {
 	On *view.OperatorOnCluster
 }
 
-// State returns the state of the cell for display.
+// State returns how the page shows the state of the operator on the cluster.
 func (c operatorCell) State() state {
 	switch {
 	case c.On == nil:
@@ -91,7 +93,7 @@ func operatorsPage(ctx context.Context, v *visit) (*page, error) {
 	return &page{Title: "Operators", Nav: "operators", template: "operators", Scope: everywhere, Body: body}, nil
 }
 
-// lacks reports whether an operator of the cluster is not ready, or not known to be ready.
+// lacks reports whether at least one operator of the row's cluster is not ready, or not known to be ready.
 func (r *operatorRow) lacks() bool {
 	return slices.ContainsFunc(r.Cells, func(c operatorCell) bool { return c.On != nil && (c.On.Away || !c.On.Ready) })
 }

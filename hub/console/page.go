@@ -49,7 +49,7 @@ type frame struct {
 	Links     []link
 }
 
-// link is an entry of the navigation.
+// link is a link in the navigation, which all pages share.
 type link struct{ Nav, Path, Title string }
 
 var links = []link{
@@ -181,7 +181,7 @@ func noPage(_ context.Context, v *visit) (*page, error) {
 
 var errUnreachable = errors.New("the hub's API server does not answer: reload the page in a few seconds")
 
-// fault is the body of an error page.
+// fault has the data for the template of an error page.
 type fault struct {
 	Status  string
 	Message string

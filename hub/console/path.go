@@ -96,10 +96,10 @@ func conditionsOf(all []metav1.Condition, now time.Time) []condition {
 	return out
 }
 
-// namespaceChoice is the body of the page on which a user enters a namespace.
+// namespaceChoice has the data for the template of the page on which a user enters a namespace.
 type namespaceChoice struct {
 	Path string
-	// Keep are the other query parameters of the requested page.
+	// Keep has all query parameters of the requested page except the namespace.
 	Keep []parameter
 }
 

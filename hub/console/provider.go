@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// providerAgain is how long the console waits for the next attempt after it could not read the provider's discovery
-	// document.
+	// providerAgain is the minimum time between a failed read of the identity provider's discovery document and the next
+	// read.
 	providerAgain = 5 * time.Second
 	// largestAnswer is the maximum size, in bytes, of a response from the identity provider.
 	largestAnswer = 1 << 20
@@ -37,11 +37,13 @@ type OIDC struct {
 	// Issuer is the provider's URL. If it is empty, users cannot sign in at a provider.
 	Issuer   string
 	ClientID string
-	// SecretFile has the secret of the client. It is empty for a public client. The file is read for each sign-in.
+	// SecretFile is the file with the secret of the console's OAuth client. It is empty for a public client. The file is
+	// read for each sign-in.
 	SecretFile string
-	// Scopes are the requested scopes. The scope openid is always added.
+	// Scopes are the OAuth scopes that the console requests. The scope openid is always added.
 	Scopes []string
-	// CAFile has the PEM certificates of the provider's CAs. Empty means the CAs of the system.
+	// CAFile is a file with the PEM certificates of the identity provider's CAs. If it is empty, the CAs of the system are
+	// used.
 	CAFile string
 	// ConsoleURL is the console's URL for browsers, such as https://hanse.example.com.
 	ConsoleURL string
@@ -85,8 +87,8 @@ type provider struct {
 	failedAt  time.Time
 }
 
-// newProvider returns the provider of the options. It is nil if no issuer is configured. It does not connect to the
-// provider.
+// newProvider returns the identity provider of the options. It is nil if no issuer is configured. newProvider does not
+// connect to the provider.
 func newProvider(o OIDC, proxy func(*http.Request) (*url.URL, error), clock clock.PassiveClock) (*provider, error) {
 	if err := o.Validate(); err != nil || o.Issuer == "" {
 		return nil, err
@@ -107,8 +109,8 @@ func newProvider(o OIDC, proxy func(*http.Request) (*url.URL, error), clock cloc
 	}
 	return &provider{OIDC: o, clock: clock, slots: slots.New(mostExchanges), http: &http.Client{
 		Transport: confined{transport}, Timeout: answer.Timeout,
-		// A secret or a code is sent only to the address in the discovery document of the provider. A redirect to another
-		// address is not followed.
+		// A client secret or an authorization code is sent only to the address in the identity provider's discovery document.
+		// A redirect to another address is not followed.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
@@ -131,7 +133,8 @@ func (c confined) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// client returns the console's OAuth client, and the verifier of ID tokens.
+// client returns the console's OAuth client, and the verifier of ID tokens. Both use the identity provider's discovery
+// document.
 func (p *provider) client(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVerifier, error) {
 	described, err := p.describe(ctx)
 	if err != nil {
@@ -165,8 +168,8 @@ func (p *provider) client(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVer
 	return client, described.Verifier(&oidc.Config{ClientID: p.ClientID, Now: p.clock.Now}), nil
 }
 
-// describe returns the discovery document of the provider. It reads the document only once. After a failed read, the
-// next read is possible after a pause of providerAgain; until then, describe returns the error.
+// describe returns the discovery document of the identity provider. It reads the document only once. After a failed
+// read, the next read is possible after a pause of providerAgain; until then, describe returns the error.
 func (p *provider) describe(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,7 +179,8 @@ func (p *provider) describe(ctx context.Context) (*oidc.Provider, error) {
 	if p.failed != nil && p.clock.Since(p.failedAt) < providerAgain {
 		return nil, p.failed
 	}
-	// All users share the document. The request therefore goes on if the browser that caused it closes its connection.
+	// All users share the identity provider's discovery document. Therefore the request for it goes on if the browser that
+	// caused the request closes its connection.
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.http), answer.Timeout)
 	defer cancel()
 	p.described, p.failed = oidc.NewProvider(ctx, p.Issuer)
@@ -184,7 +188,7 @@ func (p *provider) describe(ctx context.Context) (*oidc.Provider, error) {
 	return p.described, p.failed
 }
 
-// name returns the provider's name for pages.
+// name returns the name of the identity provider that pages show.
 func (p *provider) name() string {
 	u, err := url.Parse(p.Issuer)
 	if err != nil {

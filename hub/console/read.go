@@ -169,7 +169,8 @@ func (u *user) mayList(ctx context.Context, of scope) error {
 	return nil
 }
 
-// bindingsOf returns an empty list for the bindings of a scope, and the options with which to list them.
+// bindingsOf returns an empty list object for the bindings of a scope, and the options with which to list these
+// bindings.
 func bindingsOf(of scope) (client.ObjectList, []client.ListOption) {
 	switch of {
 	case inCluster:

@@ -87,10 +87,11 @@ func partOf(v *visit, n int) part {
 	return p
 }
 
-// First returns the number of the first row, counted from 1.
+// First returns the number of the first row of this part of the table, counted from 1. It is 0 if the table has no
+// rows.
 func (p part) First() int { return min(p.From+1, p.Of) }
 
-// rolloutsBody is the body of the page of all rollouts.
+// rolloutsBody has the data for the template of the page of all rollouts.
 type rolloutsBody struct {
 	Rollouts []rolloutRow
 	Part     part
@@ -209,7 +210,7 @@ func heldResource(o client.Object) authorizationv1.ResourceAttributes {
 	return authorizationv1.ResourceAttributes{Group: hubv1.GroupVersion.Group, Resource: "memberclusters", Name: o.GetName()}
 }
 
-// rolloutBody is the body of the page with the rollouts of one placement.
+// rolloutBody has the data for the template of the page with the rollouts of one placement.
 type rolloutBody struct {
 	view.RolloutTimeline
 	// Rows are the objects in this part of the table.
@@ -262,7 +263,7 @@ func (w waveOfPage) Asks() bool {
 	return w.Page.May.Approve && !w.Approved && len(w.Waiting()) > 0
 }
 
-// Named returns the first objects of the wave, at most mostNamed.
+// Named returns the first objects of the wave, at most mostNamed. The page names only these.
 func (w waveOfPage) Named() []view.RolloutObject {
 	return w.Objects[:min(mostNamed, len(w.Objects))]
 }
@@ -342,7 +343,7 @@ func (u *user) steeringRights(ctx context.Context, s rollout.Steering) (steering
 	return r, nil
 }
 
-// rolloutObjectBody is the body of the page with the rollout of one object.
+// rolloutObjectBody has the data for the template of the page with the rollout of one object.
 type rolloutObjectBody struct {
 	view.Rollout
 	History view.RolloutHistory

@@ -100,7 +100,7 @@ func (c *Console) unseal(purpose, sealed string, into any) error {
 	return nil
 }
 
-// begin sets the cookies of a new session.
+// begin encrypts a new session, and sets the cookies that have it.
 func (c *Console) begin(w http.ResponseWriter, r *http.Request, s session) error {
 	s.CSRF = rand.Text()
 	sealed, err := c.seal(sessionPurpose, s)

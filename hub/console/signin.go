@@ -21,7 +21,7 @@ import (
 // user is known only after the sign-in.
 var signInSlot = slots.Party{Name: "", Most: 2}
 
-// signInForm is the body of the sign-in page.
+// signInForm has the data for the template of the sign-in page.
 type signInForm struct {
 	// Next is the path of the page that the user requested.
 	Next string
@@ -99,7 +99,7 @@ func (c *Console) sendBusy(w http.ResponseWriter, r *http.Request, next string) 
 	c.failSignIn(w, r, http.StatusServiceUnavailable, next, errAdmitBusy)
 }
 
-// signIn begins a session if the hub's API server accepts the token.
+// signIn begins a session with the token in the sign-in form, if the hub's API server accepts this token.
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	next := localPath(r.PostFormValue("next"))
 	token := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(r.PostFormValue("token")), "Bearer "))

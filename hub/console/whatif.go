@@ -34,15 +34,15 @@ const (
 	mostMoved = 200
 )
 
-// whatIfBody is the body of the page: the form, and the result of the last submitted form.
+// whatIfBody has the data for the template of the what-if page: the form, and the result of the last submitted form.
 type whatIfBody struct {
 	Regions, Clusters []choice
 	Namespace, Policy string
-	// Fault says why there is no result.
+	// Fault says why the form has no result. It is empty if there is no fault.
 	Fault      string
 	Simulation *view.Simulation
-	// Moved are the changed objects to show, objects with a problem first. More is the number of changed objects that are
-	// not shown.
+	// Moved has the objects that the changes in the form affect, objects with a problem first. It has at most mostMoved
+	// objects, and More is the number of the others.
 	Moved []view.SimulatedObject
 	More  int
 	// Plan is the effect of the pasted policies as text.
@@ -188,7 +188,8 @@ func (b *whatIfBody) answer(ctx context.Context, v *visit) error {
 }
 
 // changed returns the fleet with the changes in the form, and a text for each change. The form may say that a cluster
-// or region is lost. Such a cluster is assumed to stay unreachable for longer than any placement waits.
+// or region is lost. Such a cluster is assumed to be unreachable for longer than any placement waits before it moves
+// copies to other clusters.
 func (v *visit) changed(ctx context.Context, before decide.Fleet, pasted []client.Object) (after decide.Fleet, changes []string, err error) {
 	after = before
 	for _, o := range pasted {
@@ -245,7 +246,7 @@ func (b *whatIfBody) plan(ctx context.Context, v *visit, before, after decide.Fl
 	return nil
 }
 
-// policyOf returns an empty policy of a kind. It is nil for other kinds.
+// policyOf returns an empty object of a placement or override policy kind. It is nil for any other kind.
 func policyOf(kind string) client.Object {
 	switch kind {
 	case "Placement":

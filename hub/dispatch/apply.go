@@ -22,8 +22,9 @@ import (
 // apply writes the copy if its content is not the wanted content. known is false if there is no outcome to report for
 // the row yet. In this case an event queues the binding again, or o has the time of the next try.
 func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
-	// The content number is read before the object. If the object changes between the two reads, the outcome has the
-	// number of the older content, and never a number whose content was not written.
+	// The content number changes with the content of the hub object. The number is read before the object. If the object
+	// changes between the two reads, the outcome has the number of the older content, and never a number whose content was
+	// not written.
 	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity)
 	template, ok := r.template()
 	if !ok {
@@ -200,8 +201,8 @@ func (r *run) look(gvk schema.GroupVersionKind) (seen observed) {
 	return seen
 }
 
-// compare compares the observed copy with the wanted copy. known is true if the result needs no request to the member.
-// drift is true if a client has changed the copy on the member.
+// compare compares the observed copy with the wanted copy. If known is true, o is the outcome, and no request to the
+// member is needed. drift is true if a client has changed the copy on the member.
 func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	seen := r.look(w.record.gvk)
 	// held is true if the copy had the wanted content when it was last confirmed.
@@ -239,8 +240,8 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 }
 
 // watchWait returns how long to wait until the watch shows the hub's own write. It is zero or less if the wait is over
-// or not needed. After the wait, the hub reads the copy with a request. The watch of a cluster that was restored from a
-// backup may never show the write.
+// or not needed. After the wait, the hub reads the copy with a request, because the watch may never show the write, for
+// example if the cluster was restored from a backup.
 func (r *run) watchWait(seen observed, w *wanted) time.Duration {
 	last := w.record.last
 	notBack := (!seen.found && !seen.synced) || (seen.found && hubv1.Older(seen.ResourceVersion, last.ResourceVersion))
@@ -337,8 +338,8 @@ func contested(over member.FieldDrift) string {
 	return fmt.Sprintf("field manager %s keeps changing %s; the hub restores the field every 30 s: stop that manager, or remove the field from the hub object", over.Manager, over.Path)
 }
 
-// done records an outcome. After a successful write, the next run of this binding knows the state of the copy. The
-// watch need not have shown the write.
+// done records an outcome. After a successful write, the next run of this binding knows the state of the copy, even if
+// the watch has not shown the write yet.
 func (r *run) done(rec record, o member.Outcome) member.Outcome {
 	if o.Applied == metav1.ConditionTrue {
 		rec.last, rec.confirmedAt = o, r.queue.opts.Clock.Now()

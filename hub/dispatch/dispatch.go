@@ -20,8 +20,8 @@
 //   - wake: events of copies; an event that only repeats the hub's own write wakes no key;
 //   - fights: fields of copies that another controller keeps changing back after the hub has corrected them.
 //
-// An unreachable member has no queue, and hub/report writes its rows. When the member is reachable again, all its keys
-// are queued.
+// An unreachable member has no queue, and hub/report writes its rows. When the member is reachable again, all bindings
+// that name it are queued.
 package dispatch
 
 import (
@@ -53,7 +53,7 @@ type Templates interface {
 	// Content returns a number that changes when any part of the hub object except its status changes. It is 0 if the hub
 	// has no such object.
 	Content(id hubv1.ObjectIdentity) uint64
-	// ListStored returns the objects of the selected bundles.
+	// ListStored returns the objects of the bundles that `which` selects.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
 	// Live reads a hub object from the API server, not from the cache. gone is true if the object was deleted. gone stays
 	// false if the kind itself was deleted, or was created again after `since`.
@@ -67,17 +67,17 @@ type Recorder interface {
 	Record(binding hubv1.BindingObject, cluster string, o member.Outcome)
 }
 
-// Epochs reads the epochs of the hub, see package source. The hub marks each copy with its current epoch, and keeps a
-// list of all its epochs. The epoch of a copy may be missing in this list (a foreign epoch). The hub then wrote the
-// copy and was later restored from an older backup.
+// Epochs reads the hub's list of epochs: periods in which the hub writes to members (package source). The hub marks
+// each copy with its current epoch. If the list lacks the epoch of a copy (a foreign epoch), the hub wrote the copy and
+// was later restored from an older backup.
 type Epochs interface {
-	// Current returns the cached epochs.
+	// Current returns the cached list of the hub's epochs (periods in which the hub writes to members).
 	Current() source.Epochs
-	// Confirm returns the epochs by an uncached read, because the cache may lack the given epoch. If an earlier uncached
-	// read did not find this epoch, Confirm may return the cached epochs.
+	// Confirm returns the hub's epochs (periods in which the hub writes to members) by an uncached read, because the cache
+	// may lack the given epoch. If an earlier uncached read did not find this epoch, Confirm may return the cached epochs.
 	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
-	// Use returns the epochs for a write to a member. If this process has not added its own epoch to the hub's list yet,
-	// Use adds it first.
+	// Use returns the hub's epochs (periods in which the hub writes to members) for a write to a member. If this process
+	// has not added its own epoch to the hub's list yet, Use adds it first.
 	Use(ctx context.Context) source.Epochs
 }
 
@@ -112,7 +112,9 @@ type Options struct {
 	// Misfits returns the values in a manifest that violate the schema of its kind on the hub. Default: it returns no
 	// values.
 	Misfits func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit
-	// Epochs reads the epochs of the hub. Default: copies are written without an epoch, and their epochs are not checked.
+	// Epochs reads the hub's epochs. A copy records the epoch (the period) in which the hub wrote it. After a restore of
+	// the hub, this shows copies that are newer than the hub. Default: copies are written without an epoch, and their
+	// epochs are not checked.
 	Epochs Epochs
 	// Workers is the number of workers for each member. Default 8.
 	Workers int
@@ -185,7 +187,7 @@ func (d *Dispatcher) Engage(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// Resume queues all keys of a member whose connection is Ready again.
+// Resume queues all bindings that name a member whose connection is Ready again.
 func (d *Dispatcher) Resume(ctx context.Context, cluster string) {
 	if q := d.queue(cluster); q != nil {
 		q.gate.resume()

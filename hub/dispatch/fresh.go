@@ -16,10 +16,10 @@ import (
 // freshBindings reads bindings from the API server. A binding whose copies are withdrawn is queued for all members at
 // once. The withdrawals on these members share one read.
 //
-// A withdrawal uses a shared read only if the generation of the read is at least the generation in the cache. The read
-// is therefore never older than the decision that the withdrawal carries out. A shared read is up to a second old, and
-// may miss a decision of that second. A separate read could miss such a decision, too, between the answer of the API
-// server and the answer of the member.
+// A withdrawal uses a shared read only if the generation of the read binding is at least the generation in the cache.
+// The read is therefore never older than the decision that the withdrawal carries out. A shared read is up to a second
+// old, and may miss a decision of the last second. A separate read has the same gap: the decision may change between
+// the answer of the API server and the answer of the member.
 type freshBindings struct {
 	reader client.Reader
 	clock  clock.PassiveClock
@@ -33,7 +33,7 @@ type freshRead struct {
 	begun time.Time
 	done  chan struct{}
 
-	// binding and err are the result. They are set before done is closed.
+	// binding and err are the result of the read. They are set before done is closed.
 	binding hubv1.BindingObject
 	err     error
 }

@@ -20,8 +20,9 @@ import (
 //   - Workers have fewer keys than the member's limit. The gate thus decides as late as possible which key comes next.
 //   - No worker has a key of a kind with a higher rank, see Rank.
 //
-// A worker that is about to call the member asks the gate again, see call. If the limit is zero (closed), because the
-// member fails all calls, the gate keeps the key. The worker then takes another key.
+// A worker also asks the gate just before it calls the member (method call). While the member's limit of concurrent
+// calls is zero (closed), because the member fails all calls, the gate takes the key back and keeps it. The worker then
+// takes another key.
 type gate struct {
 	workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
@@ -153,9 +154,9 @@ func (g *gate) call(ctx context.Context, c call, f func(context.Context) member.
 	return f(ctx), false
 }
 
-// enter reports whether the gate holds the key of a call, and why. While the limit is closed, the failures may concern
-// only one kind. A call for a kind that has not failed is therefore let through at once. If the member has asked for a
-// pause with 429, no call is let through.
+// enter reports whether the gate holds the key of a call, and why. While the limit of concurrent calls is zero
+// (closed), the failures may concern only one kind. A call for a kind that has not failed is therefore let through at
+// once. If the member has asked for a pause with 429, no call is let through.
 func (g *gate) enter(c call) (o member.Outcome, held bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -198,8 +199,8 @@ func (g *gate) leave(c call, o member.Outcome) (held bool) {
 	return c.namespace != "" && g.leaveNamespace(c, o, now)
 }
 
-// close sets the limit to zero after a failure. The gate then lets through only trials: single calls, with a pause
-// before each. If the limit is zero already, close starts another pause.
+// close sets the member's limit of concurrent calls to zero after a failure. The gate then lets through only trials:
+// single calls, with a pause before each. If the limit is zero already, close starts another pause.
 func (g *gate) close(o member.Outcome, now time.Time) {
 	if g.closed == nil {
 		g.closed = newHold()
@@ -211,7 +212,7 @@ func (g *gate) close(o member.Outcome, now time.Time) {
 	g.closed.last, g.closed.until = o, now.Add(jitter(max(pause, o.After)))
 }
 
-// reopen queues all keys that were held because the limit was closed.
+// reopen queues all keys that were held because the limit of concurrent calls was zero (closed).
 func (g *gate) reopen() {
 	if h := g.closed; h != nil {
 		g.closed = nil
@@ -243,7 +244,8 @@ func (g *gate) leaveNamespace(c call, o member.Outcome, now time.Time) (held boo
 	return true
 }
 
-// resume opens the gate, because the connection to the member is new or Ready again.
+// resume opens the gate, so that calls to the member are possible again. It is called when the connection to the member
+// is new or Ready again.
 func (g *gate) resume() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -257,8 +259,8 @@ func (g *gate) resume() {
 	g.changed.Broadcast()
 }
 
-// plan sets a timer for the next trial of a hold, which is a set of waiting keys. It does nothing if a timer is set or
-// a trial is running. done is the key whose call has just ended.
+// plan sets a timer for the next trial of a hold (a set of waiting keys). A trial is a call for one of the keys. plan
+// does nothing if a timer is set or a trial is running. done is the key whose call has just ended.
 func (g *gate) plan(h *hold, done types.NamespacedName) {
 	if h.trial == done {
 		h.trial = types.NamespacedName{}
@@ -273,8 +275,8 @@ func (g *gate) plan(h *hold, done types.NamespacedName) {
 	})
 }
 
-// try makes the next trial of a hold, which is a set of waiting keys. It chooses the key only now, so that a key that
-// was added after the timer was set may be tried first.
+// try makes the next trial of a hold: a call for one of a set of waiting keys. It chooses the key only now, so that a
+// key that was added after the timer was set may be tried first.
 func (g *gate) try(h *hold) {
 	h.timer = nil
 	if h.trial != (types.NamespacedName{}) {
@@ -300,8 +302,8 @@ func (g *gate) show() {
 	circuitOpen.WithLabelValues(g.cluster).Set(closed)
 }
 
-// heldMessage returns the message of the rows whose keys the gate holds. The message stays the same while the limit is
-// closed, because each new message would write the rows again.
+// heldMessage returns the message of the rows whose keys the gate holds. The message stays the same while the limit of
+// concurrent calls is zero, because each new message would write the rows again.
 func heldMessage(last member.Outcome) string {
 	if last.Reason == hubv1.ReasonThrottled {
 		return "all writes to the cluster wait until it accepts requests again: " + last.Message

@@ -11,7 +11,7 @@ import (
 type keysBy[K comparable] struct {
 	mu   sync.Mutex
 	keys map[K]sets.Set[types.NamespacedName]
-	// objects is the reverse of keys: the objects on which each key depends.
+	// objects has, for each key, the objects on which the key depends. It is the reverse of the field keys.
 	objects map[types.NamespacedName][]K
 }
 
@@ -51,7 +51,7 @@ func (k *keysBy[K]) keep(key types.NamespacedName, objects sets.Set[K]) {
 	}
 }
 
-// drop removes a key and its objects.
+// drop forgets a key, and on which objects it depends.
 func (k *keysBy[K]) drop(key types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -65,7 +65,7 @@ func (k *keysBy[K]) of(object K) []types.NamespacedName {
 	return k.keys[object].UnsortedList()
 }
 
-// take removes and returns the keys that depend on an object.
+// take returns the keys that depend on an object, and forgets these keys with all their objects.
 func (k *keysBy[K]) take(object K) []types.NamespacedName {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -76,7 +76,7 @@ func (k *keysBy[K]) take(object K) []types.NamespacedName {
 	return out
 }
 
-// remove removes a key and its objects. The caller holds k.mu.
+// remove forgets a key, and on which objects it depends. The caller holds k.mu.
 func (k *keysBy[K]) remove(key types.NamespacedName) {
 	for _, object := range k.objects[key] {
 		if k.keys[object].Delete(key); k.keys[object].Len() == 0 {

@@ -38,7 +38,7 @@ func newLimit(most int) limit {
 	return limit{most: float64(most), width: float64(most), failing: map[schema.GroupKind]bool{}}
 }
 
-// open raises the limit to at least one, and forgets all failures so far.
+// open raises the limit of concurrent calls to at least one, and forgets all failures so far.
 func (l *limit) open(now time.Time) {
 	l.failures, l.width, l.lowered = 0, max(1, l.width), now
 	clear(l.failing)

@@ -145,7 +145,7 @@ func (g *gated) Withdraw(ctx context.Context, in member.WithdrawIntent) (o membe
 	return o
 }
 
-// outcome returns an outcome without a call to the member.
+// outcome makes an outcome from its parts, for a run that makes no call to the member.
 func outcome(applied metav1.ConditionStatus, reason, format string, args ...any) member.Outcome {
 	return member.Outcome{Applied: applied, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

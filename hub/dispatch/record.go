@@ -19,9 +19,10 @@ import (
 // record has the state of one copy between two runs. It may be lost at any time, for example by a restart.
 type record struct {
 	gvk schema.GroupVersionKind
-	// last is the outcome of the last write, or of the confirmed withdrawal.
+	// last is the outcome of the last write of the copy, or of its confirmed withdrawal.
 	last member.Outcome
-	// confirmedAt is the time at which the member returned the outcome in last.
+	// confirmedAt is the time at which the member returned the outcome of the last write of the copy, or of its
+	// withdrawal.
 	confirmedAt time.Time
 	// withdrawn is the binding's instruction for the withdrawal that the member has confirmed. It is nil if no withdrawal
 	// was confirmed, or if the copy was written again since.
@@ -45,7 +46,8 @@ type records struct {
 	packed map[types.NamespacedName]*packed
 	// finished has the last states of copies, such as Jobs, that ran to completion and were then deleted on the member.
 	finished map[types.NamespacedName]*member.Observation
-	// awaited is the time at which a run first had to wait for the first list of a kind. It is zero after this list.
+	// awaited has, for each kind, the time at which a run first had to wait for the kind's first list. The time is zero
+	// after this list.
 	awaited map[schema.GroupVersionKind]time.Time
 }
 

@@ -59,8 +59,8 @@ func (r *run) wasThere(w *wanted) bool {
 	if w.record.last.Hash != "" {
 		return true
 	}
-	// A row with one of these two reasons may be older than the current decision. The row then shows a withdrawal by this
-	// hub. A newer row shows that another client deletes the copy.
+	// A row with the reason Deleting or FinalizersRemain may be older than the current decision. The row then shows a
+	// withdrawal by this hub. If the row is not older, it shows that another client deletes the copy.
 	row := r.binding.BindingStatus().Row(r.target.Name)
 	withdrawing := row.Reason == hubv1.ReasonDeleting || row.Reason == hubv1.ReasonFinalizersRemain
 	return !withdrawing || r.binding.BindingStatus().ObservedGeneration == r.binding.GetGeneration()

@@ -15,8 +15,9 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// render makes the manifest for this cluster at a version of the kind. If an override policy cannot be applied, render
-// returns no manifest but an outcome, so that the copy is not changed. An error means that a read of the hub failed.
+// render makes the manifest for this cluster at the given version of the object's kind. If an override policy cannot be
+// applied, render returns no manifest but an outcome, so that the copy is not changed. An error means that a read of
+// the hub failed.
 func (r *run) render(ctx context.Context, template *unstructured.Unstructured, version string) (*unstructured.Unstructured, *member.Outcome, error) {
 	template, refusal, err := r.hold(ctx, template)
 	if err != nil || refusal != nil {

@@ -16,8 +16,9 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// setSource sets r.source to the hub's epoch and the generation of the hub object. They are compared with the epoch and
-// the generation that a copy has recorded. template is nil if the hub object was deleted. No copy then counts as newer.
+// setSource sets r.source to the hub's epoch (the period in which the hub writes now) and the generation of the hub
+// object. They are compared with the epoch and the generation that a copy has recorded. template is nil if the hub
+// object was deleted. No copy then counts as newer.
 func (r *run) setSource(template metav1.Object) {
 	r.source.Epochs = r.queue.opts.Epochs.Current()
 	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
@@ -29,14 +30,15 @@ func (r *run) setSource(template metav1.Object) {
 	r.source.Accepted = template.GetAnnotations()[hubv1.AcceptSourceAnnotation]
 }
 
-// useEpoch stores in r.source the epoch that the next write records in the copy.
+// useEpoch stores in r.source the epoch that the next write records in the copy. An epoch is a period in which the hub
+// writes to members.
 func (r *run) useEpoch(ctx context.Context) {
 	r.source.Epochs = r.queue.opts.Epochs.Use(ctx)
 	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
 }
 
-// newer reports whether a later state of the hub wrote the copy, according to the cached epochs. This is possible if
-// the hub was restored from a backup.
+// newer reports whether a later state of the hub wrote the copy, according to the cached list of epochs (periods in
+// which the hub writes to members). This is possible if the hub was restored from a backup.
 func (r *run) newer(seen observed) bool { return r.source.Newer(seen.Source, true) }
 
 // confirmOlder checks an outcome with the reason HubIsOlder (the copy is newer than the hub) by uncached reads. Another
@@ -94,7 +96,7 @@ func (r *run) readObject(ctx context.Context) (metav1.Object, error) {
 	return fresh, nil
 }
 
-// noEpochs implements Epochs for a Dispatcher that was made without epochs.
+// noEpochs is the default of Options.Epochs. Copies then record no epoch (the period in which the hub wrote them).
 type noEpochs struct{}
 
 // Current implements Epochs.

@@ -40,8 +40,9 @@ const (
 	// same. If a backup is made in the middle of an epoch, later edits in this epoch are not recognised as newer.
 	lasts = 10 * time.Minute
 	// kept is the number of epochs in the list. keptWhileHeld is the number as long as the hub leaves a copy alone,
-	// because a later state of the hub has written the copy before a restore. If the epochs around the time of that write
-	// were dropped, the copy would count as old and be overwritten. A ConfigMap has room for about 40,000 epochs.
+	// because a later state of the hub wrote the copy before the hub was restored from a backup. If the epochs around the
+	// time of that write were dropped, the copy would count as old and be overwritten. A ConfigMap has room for about
+	// 40,000 epochs.
 	kept          = 1000
 	keptWhileHeld = 20000
 	// mostForeign is the maximum number of foreign epochs in memory: epochs in copies that the list of this hub lacks. The
@@ -55,13 +56,13 @@ type Options struct {
 	// Reader reads the ConfigMap uncached, Client writes it and lists bindings from the cache.
 	Reader client.Reader
 	Client client.Client
-	// ConfigMap with the list. The ConfigMap must exist, because the right to create any ConfigMap of the namespace would
-	// need a wider role.
+	// ConfigMap is the ConfigMap with the list of epochs. It must exist, because the right to create any ConfigMap of the
+	// namespace would need a wider role.
 	ConfigMap types.NamespacedName
 	Clock     clock.PassiveClock
 }
 
-// Keeper maintains the list. It runs in every replica.
+// Keeper maintains the list of epochs in the ConfigMap. It runs in every replica.
 type Keeper struct {
 	options   Options
 	restarted func()
@@ -82,7 +83,7 @@ type Keeper struct {
 	foreign map[source.Epoch]bool
 }
 
-// New returns a Keeper that has not read the list yet.
+// New returns a Keeper that has not read the list of epochs yet.
 func New(o Options) *Keeper {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -90,12 +91,12 @@ func New(o Options) *Keeper {
 	return &Keeper{options: o, restarted: func() {}, foreign: map[source.Epoch]bool{}}
 }
 
-// OnRestart registers a function that is called when a new list replaces the former list. The function lets the hub
-// write copies that it has left alone because a later state of the hub had written them. Call OnRestart before Start.
-// The function must not block.
+// OnRestart registers a function that is called when a new list of epochs replaces the former list. The function lets
+// the hub write copies that it has left alone, because a later state of the hub had written them before a restore from
+// a backup. Call OnRestart before Start. The function must not block.
 func (k *Keeper) OnRestart(f func()) { k.restarted = f }
 
-// Watch watches the ConfigMap.
+// Watch watches the ConfigMap with the list of epochs.
 func (k *Keeper) Watch(ctx context.Context, informers cache.Informers) error {
 	informer, err := informers.GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -116,14 +117,14 @@ func (k *Keeper) Watch(ctx context.Context, informers cache.Informers) error {
 	return nil
 }
 
-// read returns the list in the ConfigMap. If the list cannot be parsed, it returns an empty one, so that a new list
-// begins.
+// read returns the list of epochs in the ConfigMap. If the list cannot be parsed, it returns an empty one, so that a
+// new list begins.
 func read(c *corev1.ConfigMap) source.Epochs {
 	l, _ := source.ParseEpochs(c.Data[hubv1.EpochsKey])
 	return l
 }
 
-// Ready waits until the list has been read. The hub writes to no member before that.
+// Ready waits until the list of epochs has been read. The hub writes to no member before that.
 func (k *Keeper) Ready(ctx context.Context) {
 	for ctx.Err() == nil {
 		c, err := k.get(ctx)
@@ -153,7 +154,7 @@ func (k *Keeper) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	return c, nil
 }
 
-// take stores a list that was read.
+// take makes the given list of epochs the cached one.
 func (k *Keeper) take(l source.Epochs) {
 	k.mu.Lock()
 	before, knew := k.known.Last()
@@ -174,16 +175,16 @@ func (k *Keeper) take(l source.Epochs) {
 	}
 }
 
-// Current returns the epochs of the cached list.
+// Current returns the cached list of epochs, without a new epoch for this process.
 func (k *Keeper) Current() source.Epochs {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.known
 }
 
-// Use returns the epochs for a write to a member. The copy gets the newest epoch. If this epoch is from before the
-// start of the process, Use first adds another one. If this fails, the write uses the earlier epoch, and Look tries
-// again.
+// Use returns the list of epochs for a write to a member. The copy gets the newest epoch. If this epoch is from before
+// the start of the process, Use first adds another one. If Use cannot add it, the write uses the earlier epoch, and
+// Look tries again.
 func (k *Keeper) Use(ctx context.Context) source.Epochs {
 	if k.appends() {
 		k.beginning.Lock()
@@ -197,7 +198,8 @@ func (k *Keeper) Use(ctx context.Context) source.Epochs {
 	return k.Current()
 }
 
-// appends records a write to a member. It reports whether an epoch must be added before the write.
+// appends records that the process writes to a member now. It reports whether an epoch must be added to the list before
+// the write.
 func (k *Keeper) appends() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -205,8 +207,9 @@ func (k *Keeper) appends() bool {
 	return k.inherited && k.options.Clock.Since(k.failed) >= pace.LookEvery
 }
 
-// Confirm reads the list uncached, because the cache may lack an epoch that another replica has just added. If the list
-// lacks the epoch e, Confirm remembers e in the field foreign, and later calls for e return the cached list.
+// Confirm reads the list of epochs uncached, because the cache may lack an epoch that another replica has just added.
+// If the list lacks the epoch e, Confirm remembers e in the field foreign, and later calls for e return the cached
+// list.
 func (k *Keeper) Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error) {
 	k.mu.Lock()
 	known, before := k.known, k.foreign[e]
@@ -266,7 +269,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	return err
 }
 
-// Lead is called by each new leader. If the list is empty, it adds the first epoch.
+// Lead is called by each new leader. If the list of epochs is empty, it adds the first epoch.
 func (k *Keeper) Lead(ctx context.Context) error {
 	for ctx.Err() == nil && k.Current().Len() == 0 {
 		err := k.begin(ctx, nil)
@@ -315,7 +318,8 @@ func (k *Keeper) begin(ctx context.Context, after *source.Epoch) error {
 	return nil
 }
 
-// held reports whether the hub leaves a copy alone because a later state of the hub has written it.
+// held reports whether the hub leaves at least one copy alone, because a later state of the hub wrote the copy before
+// the hub was restored from a backup.
 func (k *Keeper) held(ctx context.Context) (bool, error) {
 	bindings, err := scopes.Bindings(ctx, k.options.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -326,7 +330,7 @@ func (k *Keeper) held(ctx context.Context) (bool, error) {
 	}), nil
 }
 
-// pause waits for a time. It returns false if ctx ended first.
+// pause waits for the duration d. It returns false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

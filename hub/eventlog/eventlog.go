@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/reference"
 )
 
-// recorder writes each recorded event also to the log. Logs are usually kept for longer than events.
+// recorder records events and also writes each event to the log. Logs are usually kept for longer than events.
 type recorder struct {
 	events.EventRecorder
 	scheme *runtime.Scheme

@@ -25,12 +25,12 @@ import (
 
 const (
 	awaitTells = 10 * time.Second
-	// awaitYes is how long the process repeats a request that the API server refuses. A server that has just started may
-	// not have read its roles and definitions yet.
+	// awaitYes is how long the process repeats a request that the hub's API server refuses. A server that has just started
+	// may not have read its roles and definitions yet.
 	awaitYes = 30 * time.Second
 )
 
-// Hub has the UID of the hub's cluster, and the key for digests of Secrets.
+// Hub has the UID of the hub's cluster, and the key for the HMAC digests of Secrets.
 type Hub struct {
 	UID types.UID // UID of its kube-system namespace
 	Key canonical.Key

@@ -30,7 +30,8 @@ type Source struct {
 	Chart      Charts
 }
 
-// SourceOn returns a Source that reads from the hub's API server.
+// SourceOn returns a Source that reads ConfigMaps and kinds from the hub's API server, and renders charts by the given
+// function.
 func SourceOn(ctx context.Context, c client.Client, charts Charts) Source {
 	return Source{Chart: charts, Namespaced: bundle.NamespacedOn(c.RESTMapper()), ConfigMap: func(key client.ObjectKey) (*corev1.ConfigMap, error) {
 		m := &corev1.ConfigMap{}

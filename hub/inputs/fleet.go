@@ -24,8 +24,8 @@ type Fleet struct {
 	Unless func(err error, consequence string) error
 }
 
-// Around reads the clusters, the policies and the labels of namespaces. If the clusters or the placements of the
-// namespace cannot be read, it returns an error.
+// Around reads the clusters, the policies and the labels of namespaces into fleet. If the clusters or the placements of
+// the namespace cannot be read, it returns an error.
 func (f Fleet) Around(ctx context.Context, fleet *decide.Fleet) error {
 	var members hubv1.MemberClusterList
 	if err := f.List(ctx, &members); err != nil {

@@ -1,6 +1,6 @@
 // Package inputs reads the inputs of a decision about one object from the hub's API server, with the rights of a user.
-// It computes objects of bundles from their manifests. hansectl and the console replay the decision with these inputs.
-// The hub itself reads the inputs from its cache.
+// It computes objects of bundles from their manifests. hansectl and the console use these inputs to compute the hub's
+// decision again. The hub itself reads the inputs from its cache.
 package inputs
 
 import (

@@ -48,8 +48,8 @@ func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
-// credentialOf describes the credentials in a kubeconfig. The result is zero for an invalid kubeconfig. The link to the
-// cluster then reports the error.
+// credentialOf describes the credentials in a kubeconfig. The result is zero for an invalid kubeconfig. The error is
+// then reported by the link, which is the hub's connection to the cluster.
 func credentialOf(kubeconfig []byte) credential.Credential {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil || config.Contexts[config.CurrentContext] == nil {

@@ -38,8 +38,8 @@ func (r *Reconciler) KeepTokens(of func(cluster string) (Tokens, error), recorde
 }
 
 // credentials does three things. It records the expiry of the credentials in use, revokes the token that these
-// credentials have replaced, and renews the credentials before they expire. It does nothing until the link to the
-// cluster has used credentials.
+// credentials have replaced, and renews the credentials before they expire. It does nothing until the link (the hub's
+// connection to the cluster) has used credentials.
 func (r *Reconciler) credentials(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled || run.state == nil || run.state.InUse.ID == "" {
 		return ctrl.Result{}, nil
@@ -81,7 +81,8 @@ func (r *Reconciler) revoke(cluster string, secret *hubv1.TokenSecret) func(cont
 }
 
 // renew requests a new token from the cluster if the token is due for renewal, or if a user has requested it. It writes
-// the new token into the Secret with the cluster's kubeconfig. The link to the cluster then uses this token.
+// the new token into the Secret with the cluster's kubeconfig. The hub's connection to the cluster then uses this
+// token.
 func (r *Reconciler) renew(ctx context.Context, run *run) (ctrl.Result, error) {
 	inUse := run.state.InUse
 	d := renewal{

@@ -36,7 +36,8 @@ type Readiness struct{ client.Reader }
 
 // Lead exports the metric until ctx ends. The manager calls Lead in the leading replica only.
 func (r Readiness) Lead(ctx context.Context) error {
-	// Only in tests, a process has a second hub. Its members are not exported.
+	// Register fails if the process has a second hub, which happens only in tests. The members of the second hub are then
+	// not exported.
 	if err := metrics.Registry.Register(r); err == nil {
 		defer metrics.Registry.Unregister(r)
 	}

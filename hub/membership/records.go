@@ -8,8 +8,8 @@ import (
 
 // record has data about one MemberCluster that is only in the memory of this replica, and not in the status.
 type record struct {
-	// refused is set if another MemberCluster represents the same cluster and therefore uses it. The hub then does not
-	// connect to the cluster again for this MemberCluster.
+	// refused is set if another MemberCluster represents the same cluster. The hub then does not connect to the cluster
+	// again for this MemberCluster.
 	refused refused
 	// capacityWritten and observedWritten are the times at which capacity and lastObservedTime were last written to the
 	// status.
@@ -17,20 +17,20 @@ type record struct {
 }
 
 // refused records that another MemberCluster represents the cluster of this MemberCluster's kubeconfig. The clusterID
-// of this cluster is not written to the status, where it could never change. This MemberCluster may get the kubeconfig
-// of another cluster later.
+// is not written to the status of this MemberCluster, because a clusterID in a status never changes. This MemberCluster
+// may get the kubeconfig of another cluster later.
 type refused struct {
 	clusterID  string
 	kubeconfig [sha256.Size]byte
 }
 
-// records has the record of each MemberCluster.
+// records has the data about each MemberCluster that is only in the memory of this replica.
 type records struct {
 	mu        sync.Mutex
 	byCluster map[string]record
 }
 
-// of returns the record of a MemberCluster. It returns an empty record if this replica has none.
+// of returns the data about a MemberCluster in this replica's memory. The result is empty if there is none.
 func (r *records) of(cluster string) record {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,18 +24,19 @@ var (
 type renewal struct {
 	cluster string
 	inUse   credential.Credential
-	// stored are the credentials in the Secret. They differ from inUse until the cluster has accepted them. refused is
-	// true if the cluster has refused the hub's credentials.
+	// stored are the credentials in the Secret. They differ from the credentials in use until the cluster has accepted
+	// them. refused is true if the cluster has refused the hub's credentials.
 	stored  credential.Credential
 	refused bool
-	// ours is true if hansectl created the Secret. Only then does the hub renew its credentials.
+	// ours is true if hansectl created the Secret with the kubeconfig. Only then does the hub renew the credentials in
+	// this Secret.
 	ours bool
-	// asked is true if a user has requested new credentials.
+	// asked is true if a user has requested new credentials for the cluster.
 	asked bool
 	now   time.Time
 }
 
-// due is the result of the decision. It says whether to renew the credentials now, and when to check them again.
+// due says whether to renew a cluster's credentials now, and when to check them again.
 type due struct {
 	renew bool
 	// soon is true if less than a third of the credentials' lifetime is left.
@@ -43,7 +44,7 @@ type due struct {
 	// cannot says why the hub cannot renew credentials that are due for renewal. It is empty if the hub can renew them, or
 	// if they are not due.
 	cannot string
-	// wait is the time until the next check. It is zero if no check is needed until something changes.
+	// wait is the time until the next check of the credentials. It is zero if no check is needed until something changes.
 	wait time.Duration
 }
 

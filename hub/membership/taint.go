@@ -33,8 +33,8 @@ func silent(c *hubv1.MemberCluster) bool {
 	return ready != nil && ready.Status != metav1.ConditionTrue && ready.Reason == hubv1.ReasonUnreachable
 }
 
-// tainted returns the new taints of a cluster, and the time until they must be checked again, or 0 if no check is
-// needed.
+// tainted returns the new taints of a cluster. wait is the time until they must be checked again; it is 0 if no check
+// is needed.
 func tainted(before []corev1.Taint, silent bool, now time.Time, grace time.Duration) (after []corev1.Taint, wait time.Duration) {
 	after = slices.DeleteFunc(slices.Clone(before), func(t corev1.Taint) bool { return t.Key == hubv1.UnreachableTaint && !silent })
 	if !silent {

@@ -27,7 +27,8 @@ type who struct {
 }
 
 // identify returns the user of a token by a TokenReview on the hub's API server. The token may be valid for the API
-// server, or only for the audience of this service. A user without a token sends a signed proof instead, see proof.go.
+// server, or only for the audience of this service. A user without a token sends a text that is signed with the key of
+// the user's CertificateSigningRequest instead, see proof.go.
 func (v *View) identify(ctx context.Context, token string) (who, error) {
 	if strings.HasPrefix(token, proofPrefix) {
 		return v.identifyByProof(ctx, token)
@@ -96,7 +97,7 @@ func roleIn(namespace string) string {
 type placed struct {
 	id      hubv1.ObjectIdentity
 	binding hubv1.BindingObject // shared with the cache
-	// resource is the kind's resource on the hub's API server.
+	// resource is the resource of the hub object's kind on the hub's API server.
 	resource schema.GroupVersionResource
 }
 

@@ -86,8 +86,8 @@ func (v *View) mayAdopt(ctx context.Context, q *question) (bool, error) {
 	})
 }
 
-// notShown returns the reason why a user does not see a member's object that Hanse does not manage. A user who may
-// adopt the object may see it. Any other user could create hub objects in order to read the objects of the same kind
+// notShown returns the reason why a user does not see a member's object that Hanse does not manage. Only a user who may
+// adopt the object may see it. Otherwise, a user could create hub objects in order to read the objects of the same kind
 // and name on every member.
 func notShown(q *question) *Reason {
 	return &Reason{Reason: hubv1.ReasonAlreadyExists, Message: fmt.Sprintf(

@@ -30,7 +30,7 @@ type question struct {
 	// namespace is the namespace of the requested objects. If it is empty, the request may be about every object that
 	// the user may get.
 	namespace string
-	// bounded is true if the user may view only objects of namespace.
+	// bounded is true if the user may view only objects of the namespace in the field namespace.
 	bounded bool
 	body    []byte
 	passed  bool
@@ -140,8 +140,8 @@ func peer(r *http.Request) string {
 	return host
 }
 
-// accounts returns the slots.Party of a ServiceAccount: its namespace, and the maximum number of concurrent requests of
-// all ServiceAccounts in this namespace. The result is nil for any other user.
+// accounts returns the limit of concurrent requests (a slots.Party) that all ServiceAccounts of one namespace share.
+// The result is nil if the user is not a ServiceAccount.
 func accounts(w who) []slots.Party {
 	namespace, _, err := serviceaccount.SplitUsername(w.name)
 	if err != nil {
@@ -273,8 +273,8 @@ func write(w http.ResponseWriter, code int, result any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	// While a client reads the answer, the request counts against limits. Therefore this deadline is shorter than the
-	// server's.
+	// Until the client has read the answer, the request counts against the limits of concurrent requests. Therefore this
+	// timeout is shorter than the server's timeout for writes.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin))
 	w.WriteHeader(code)
 	_, _ = w.Write(body) // the client may have closed the connection

@@ -73,7 +73,8 @@ func namespaceOf(id hubv1.ObjectIdentity) string {
 	return cmp.Or(id.Namespace, metav1.NamespaceDefault)
 }
 
-// each calls visit for every child, and for the children of each child.
+// each calls visit for every child, which is an object that a controller has made for a copy. It also visits the
+// children of each child, at all levels.
 func each(children []member.Child, visit func(member.Child)) {
 	for _, c := range children {
 		visit(c)
@@ -148,8 +149,8 @@ func (v *View) logs(ctx context.Context, q *question) (any, error) {
 	return answer, nil
 }
 
-// containers returns the logs to read. If only is set, these are the logs of the container with this name in each pod;
-// otherwise, the logs of all containers. If the copy itself is a pod and only is empty, the member chooses the pod's
+// containers returns the containers whose logs are to be read. If only is set, it returns the container with this name
+// in each pod; otherwise, all containers. If the copy itself is a pod and only is empty, the member chooses the pod's
 // only container. notes say which logs are left out, or why there are none.
 func (b *belongings) containers(only string) (out []member.LogIntent, notes []string) {
 	add := func(pod string, names []string) {

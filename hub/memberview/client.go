@@ -23,7 +23,7 @@ type Client struct {
 	// Base is the base URL of the requests: the hub itself, or the hub's Service through the proxy of the API server.
 	Base *url.URL
 	HTTP *http.Client
-	// Token is the user's bearer token, or a signed proof of the user's identity; see proof.go.
+	// Token is the user's bearer token, or a signed text that proves the user's identity instead, see proof.go.
 	Token string
 }
 
@@ -33,7 +33,7 @@ const largestView = 32 << 20
 const (
 	// mostTries is the maximum number of times that Ask sends a request if the hub answers with 429 Too Many Requests.
 	mostTries = 5
-	// longestPause is the maximum pause between two of these requests.
+	// longestPause is the maximum pause before Ask sends a request again that the hub has answered with 429.
 	longestPause = 30 * time.Second
 )
 

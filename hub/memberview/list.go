@@ -177,8 +177,8 @@ func (v *View) reader(ctx context.Context, q *question) (Member, error) {
 	return v.member(ctx, q, false, placed{id: hubv1.ObjectIdentity{Namespace: q.namespace}})
 }
 
-// unread returns the user's error for a list request that the member has refused or not answered. It leaves out the
-// text of the member.
+// unread returns the error that the user gets for a list request that the member has refused or not answered. The error
+// does not contain the text of the member.
 func (v *View) unread(cluster string, resource schema.GroupResource, err error) error {
 	failed := func(code int32, reason metav1.StatusReason, why string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -86,8 +86,9 @@ func MembersOf(fleet member.Fleet) func(cluster string) (Member, error) {
 	}
 }
 
-// Epochs returns the hub's epochs. An epoch is a period of time in which one state of the hub has written to members,
-// see package epochs.
+// Epochs returns the hub's epochs. An epoch is a period of the hub's writes to members. Each copy names the epoch of
+// its last write. After the hub was restored from a backup, the list of epochs shows which copies are newer than the
+// backup.
 type Epochs interface {
 	// Current returns the epochs as this process has last read them.
 	Current() source.Epochs
@@ -137,8 +138,8 @@ type View struct {
 
 const (
 	// mostRequests is the maximum number of concurrent requests, and mostPerMember the maximum about one member. mostTrees
-	// is the maximum number of requests that search children or list copies, because each of them sends many requests to
-	// the member. A request above a limit waits for up to waitForSlot.
+	// is the maximum number of requests that list copies, or search the objects that controllers made for copies. Each of
+	// these requests sends many requests to the member. A request above a limit waits for up to waitForSlot.
 	mostRequests  = 64
 	mostPerMember = 4
 	mostTrees     = 4

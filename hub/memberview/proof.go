@@ -27,23 +27,26 @@ import (
 // text for the hub with the private key. No signer handles CSRs with this signerName, so that no certificate is ever
 // issued.
 const (
-	// ProofSigner is the signerName of the CertificateSigningRequest of a proof.
+	// ProofSigner is the signerName of the CertificateSigningRequest with which a user without a token proves the
+	// identity.
 	ProofSigner = "hanse.dev/view"
-	// proofPrefix is the prefix of a header value that is a proof and not a token.
+	// proofPrefix is the prefix of a header value that has a signature instead of a bearer token. The signature proves
+	// that the user has created a CertificateSigningRequest.
 	proofPrefix = "csr."
-	// proofAge is the maximum age of a proof's CertificateSigningRequest. A creation time in the future is accepted up to
-	// the same difference, because clocks may differ.
+	// proofAge is the maximum age of the CertificateSigningRequest with which a user proves the identity. A creation time
+	// that is up to proofAge in the future is accepted, too, because clocks may differ.
 	proofAge = 15 * time.Minute
 )
 
-// claim names the CertificateSigningRequest that has the public key of a proof.
+// claim names the CertificateSigningRequest of the user who signed a request. This CertificateSigningRequest has the
+// public key that verifies the signature.
 type claim struct {
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid"`
 }
 
-// Proof makes the header value that a user sends instead of a token. The hub must have the CertificateSigningRequest of
-// the Proof.
+// Proof makes the header value that a user without a bearer token sends instead. This value is signed with the key of a
+// CertificateSigningRequest, which the user must have created on the hub.
 type Proof struct {
 	Request *certificatesv1.CertificateSigningRequest
 	key     ed25519.PrivateKey
@@ -84,8 +87,8 @@ func (p *Proof) Token() (string, error) {
 // purpose.
 func signed(payload []byte) []byte { return append([]byte(ProofSigner+"\n"), payload...) }
 
-// identifyByProof returns the author of the CertificateSigningRequest that a proof names, if the signature of the proof
-// is valid.
+// identifyByProof returns the author of the CertificateSigningRequest that the header value names, if the signature in
+// the header value is valid.
 func (v *View) identifyByProof(ctx context.Context, token string) (who, error) {
 	refused := func(why error) (who, error) {
 		return who{}, apierrors.NewUnauthorized("the hub does not know who you are: " + why.Error())

@@ -31,7 +31,7 @@ type Server struct {
 	listener    net.Listener
 	certificate tls.Certificate
 	advertised  string
-	// Handler must be set before Start.
+	// Handler handles the requests to the Server. It must be set before Start.
 	Handler http.Handler
 }
 

@@ -87,8 +87,8 @@ func needed(object placed, p hubv1.OverridePolicyObject) []authorizationv1.Resou
 	return out
 }
 
-// readable returns an error for a policy that is invalid for every object, so that the hub's API server or its webhook
-// would refuse it.
+// readable returns an error if a policy is invalid for every object. The hub's API server or its webhook would refuse
+// to store such a policy.
 func readable(policies []hubv1.OverridePolicyObject) error {
 	for _, p := range policies {
 		var faults []string

@@ -15,9 +15,9 @@ const (
 	// TokenHeader has the user's bearer token. The header Authorization does not work, because API servers remove it
 	// before they pass a request on to a Service.
 	TokenHeader = "Hanse-Token"
-	// Audience is the audience of tokens that are valid for this service only.
+	// Audience is the audience of tokens that are valid only for requests to the hub about members.
 	Audience = "hanse-hub"
-	// passedOn marks a request that another replica passed on.
+	// passedOn is the header of a request that another replica passed on.
 	passedOn = "Hanse-Passed-On"
 )
 
@@ -41,8 +41,8 @@ const (
 	Logs   = "logs"   // LogsRequest, LogsAnswer
 )
 
-// Facts is the name of a request for the clusters and policies that affect the objects of a namespace: FactsRequest,
-// FactsAnswer. To answer it, the hub sends no request to a member.
+// Facts is the name of a request for the clusters and policies that affect the objects of a namespace. Its body is a
+// FactsRequest, and its answer a FactsAnswer. To answer it, the hub sends no request to a member.
 const Facts = "facts"
 
 // namespaceParameter is the query parameter with the namespace of all requested objects. A user who may view only one
@@ -118,14 +118,15 @@ type DiffRequest struct {
 // DiffAnswer has the copy before and after the hub's next write. Both are without status, managedFields, and the hub's
 // labels and annotations.
 type DiffAnswer struct {
-	// Before is absent if the member has no copy. After is absent if the hub cannot compute it.
+	// Before is the copy as it is on the member; it is absent if the member has no such object, or if the user may not see
+	// it. After is the copy as the hub would write it next; it is absent if the hub cannot compute it.
 	Before map[string]any `json:"before,omitempty"`
 	After  map[string]any `json:"after,omitempty"`
-	// Unadopted is true if Before is an object that Hanse does not manage. After is then this object as the hub would
-	// write it after adoption. Only users with the verb adopt on the MemberCluster see an object that Hanse does not
-	// manage.
+	// Unadopted is true if the member's object in Before is not managed by Hanse. After is then this object as the hub
+	// would write it after adoption. Only users with the verb adopt on the MemberCluster see such an object.
 	Unadopted bool `json:"unadopted,omitempty"`
-	// Refused is the reason why the hub would not write After now. It is absent if the hub would write it.
+	// Refused is the reason why the hub would not write the copy as After shows it, or why After is absent. It is absent
+	// if the hub would write the copy.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
@@ -146,14 +147,14 @@ type AdoptAnswer struct {
 	UID types.UID `json:"uid,omitempty"`
 	// Changes are the paths of the fields that adoption would change, without their values. They are empty for a Secret.
 	Changes []string `json:"changes,omitempty"`
-	// Refused is the reason why the hub does not adopt the object.
+	// Refused is the reason why the hub does not adopt the object. It is absent if the hub does not refuse the adoption.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
 // AdoptState says whether a member's object can be adopted.
 type AdoptState string
 
-// These are the possible states of a member's object.
+// These states say whether a member's object can be adopted.
 const (
 	AdoptCopy     AdoptState = "Copy"      // the object already is the copy of the hub object
 	AdoptMissing  AdoptState = "Missing"   // the member has no such object
@@ -208,11 +209,11 @@ type ShownCopy struct {
 type UnclaimedCopy struct {
 	ShownCopy
 	Created metav1.Time `json:"created"`
-	// Removal says what Prune does with the copy. Delete deletes it. Orphan, for definitions, namespaces and adopted
-	// copies, leaves it without the hub's labels and annotations.
+	// Removal says what a PruneRequest does with the copy. Delete deletes it. Orphan leaves the object without the hub's
+	// labels and annotations; it is for CRDs, namespaces and adopted copies.
 	Removal hubv1.RemovalPolicy `json:"removal"`
-	// Newer is true if the hub wrote the copy after the backup from which the hub was restored. Prune does not remove such
-	// a copy until an administrator accepts the restored state.
+	// Newer is true if the hub wrote the copy after the backup from which the hub was restored. A PruneRequest does not
+	// remove such a copy until an administrator accepts the restored state.
 	Newer bool `json:"newer,omitempty"`
 }
 
@@ -221,22 +222,22 @@ type PruneRequest struct {
 	Copies []ShownCopy `json:"copies"`
 }
 
-// PruneAnswer has the outcomes in the order of the request.
+// PruneAnswer says what the hub did with each copy of a PruneRequest, in the order of the request.
 type PruneAnswer struct {
 	Copies []PrunedCopy `json:"copies"`
 }
 
-// PrunedCopy is what Prune did with one copy.
+// PrunedCopy says what the hub did with one copy of a PruneRequest.
 type PrunedCopy struct {
 	Object  Object       `json:"object"`
 	Outcome PruneOutcome `json:"outcome"`
 	Message string       `json:"message,omitempty"`
 }
 
-// PruneOutcome says in one word what Prune did with a copy.
+// PruneOutcome says in one word what the hub did with one copy of a PruneRequest.
 type PruneOutcome string
 
-// These are the possible outcomes for a copy.
+// These are the possible outcomes of a PruneRequest for one copy.
 const (
 	PruneRemoved  PruneOutcome = "Removed"
 	PruneDeleting PruneOutcome = "Deleting" // the deletion waits, for example for finalizers
@@ -281,7 +282,7 @@ type EventsAnswer struct {
 	More bool `json:"more,omitempty"`
 	// Notes name the kinds whose objects could not be read.
 	Notes []string `json:"notes,omitempty"`
-	// Refused is the reason why there are no events.
+	// Refused is the reason why there are no events, for example that the member has no copy. Otherwise it is absent.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
@@ -308,7 +309,7 @@ type LogsAnswer struct {
 	Logs []ContainerLog `json:"logs,omitempty"`
 	// Notes name the kinds whose objects could not be read, and say which logs are left out.
 	Notes []string `json:"notes,omitempty"`
-	// Refused is the reason why there are no logs.
+	// Refused is the reason why there are no logs, for example that the member has no copy. Otherwise it is absent.
 	Refused *Reason `json:"refused,omitempty"`
 }
 

@@ -23,14 +23,14 @@ const (
 	longestAsked = answer.LongestPause
 )
 
-// target is the receiver of the messages of a sink, as one generation of the sink's spec describes it.
+// target is the receiver of a sink's messages, with the URL and the keys from one generation of the sink's spec.
 type target struct {
 	generation int64
 	url, ca    string
 	keys       [][]byte
 }
 
-// outcome is the result of one delivery attempt.
+// outcome is the result of one attempt to deliver a message to the receiver of a sink.
 type outcome struct {
 	// generation is the generation of the sink's spec that the attempt has used.
 	generation int64
@@ -38,7 +38,8 @@ type outcome struct {
 	failure error
 	// refused is true if the receiver will never accept this message, but may accept others.
 	refused bool
-	// after is the pause that the receiver requests.
+	// after is the pause before the next attempt that the receiver requests by Retry-After. It is 0 if the receiver
+	// requests none.
 	after time.Duration
 }
 

@@ -13,8 +13,8 @@ const sinkKind = "NotificationSink"
 
 var urgency = map[hubv1.NotificationSeverity]int{hubv1.SeverityNormal: 0, hubv1.SeverityWarning: 1, hubv1.SeverityCritical: 2}
 
-// selects reports whether the filter of a sink selects a notice. A notice about the sink itself is always selected. A
-// new sink therefore gets a first message, which shows whether the receiver answers.
+// selects reports whether the filter of a sink selects a notice, which is an event of the hub. A notice about the sink
+// itself is always selected. A new sink therefore gets a first message, which shows whether the receiver answers.
 func selects(sink *hubv1.NotificationSink, n notice) bool {
 	if kindOf(n.regarding) == sinkKind+"."+hubv1.GroupVersion.Group && n.regarding.Name == sink.Name {
 		return true

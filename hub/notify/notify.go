@@ -143,8 +143,8 @@ func (n *Notifier) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 		Complete(reconcile.AsReconciler(n.Client, greeter{n.limits, n.Client, n.Recorder()}))
 }
 
-// greeter records the first event of each sink, and repeats it while the sink is not ready. Without the repetition,
-// there might be no event to send, and Ready would stay False after the receiver works again.
+// greeter records a first event about each sink, and repeats it while the sink is not ready. Without the repetition,
+// there might be no event to send, and the condition Ready would stay False after the receiver works again.
 type greeter struct {
 	limits
 	client client.Client
@@ -173,7 +173,7 @@ func (g greeter) Reconcile(ctx context.Context, sink *hubv1.NotificationSink) (c
 	return again, nil
 }
 
-// observe sets the status of a sink to which no message was sent with the current spec.
+// observe sets the condition Ready of a sink to Unknown, because no message was sent with the current spec yet.
 func (g greeter) observe(ctx context.Context, sink *hubv1.NotificationSink) error {
 	after := sink.DeepCopy()
 	after.Status.ObservedGeneration, after.Status.FailingReplica = sink.Generation, ""
@@ -347,7 +347,7 @@ func (n *Notifier) report(ctx context.Context) {
 	}
 }
 
-// write writes the status of one sink if a write is due.
+// write writes the status of the sink of the sender, if a write is due.
 func (n *Notifier) write(ctx context.Context, s *sender) error {
 	t, last := s.result()
 	var sink hubv1.NotificationSink

@@ -42,7 +42,7 @@ type tally struct {
 	// generation is the spec's generation at the last attempt. It is 0 before the first attempt.
 	generation int64
 	// failure is the error of the last attempt, or nil if it was successful. since is the time of the first failure after
-	// the last success. lost is the number of messages that were dropped since then.
+	// the last success. lost is the number of messages that were dropped since the first failure.
 	failure error
 	since   time.Time
 	lost    int64
@@ -167,7 +167,7 @@ func (s *sender) try(ctx context.Context, m *message) outcome {
 	return o
 }
 
-// note adds the outcome of an attempt to the tally.
+// note adds the outcome of a delivery attempt to the counts in the tally.
 func (s *sender) note(o outcome) {
 	now := time.Now()
 	s.mu.Lock()
@@ -194,7 +194,7 @@ func (s *sender) note(o outcome) {
 	notifications.WithLabelValues(s.name, "failed").Inc()
 }
 
-// drop adds a dropped message to the tally.
+// drop counts a message that is dropped because it is too old or the queue is full.
 func (s *sender) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +203,7 @@ func (s *sender) drop() {
 	notifications.WithLabelValues(s.name, "dropped").Inc()
 }
 
-// result returns the tally, and the time of the last write of the status.
+// result returns the counts of deliveries since the last write of the sink's status, and the time of this write.
 func (s *sender) result() (tally, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,8 @@ const (
 	mostKeys      = 2
 )
 
-// errKey does not quote the value, because the Secret may have been made for another purpose.
+// errKey is the error for an invalid signing key. It does not quote the key, because the Secret may have been made for
+// another purpose.
 var errKey = errors.New("it is not whsec_ and 24 to 64 bytes in base64, in one or two lines")
 
 // parseKeys parses signing keys, one on each line.

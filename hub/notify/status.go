@@ -18,8 +18,8 @@ import (
 // is counted anew.
 const failsFor = 2 * longestAsked
 
-// fold adds the tally of a replica to the status of a sink. It reports whether the status must be written now. last is
-// the time of the last write by this replica.
+// fold adds the results of a replica's deliveries (its tally) to the status of a sink. It reports whether the status
+// must be written now. last is the time of the last write by this replica.
 func fold(sink *hubv1.NotificationSink, t tally, replica string, last, now time.Time) (hubv1.NotificationSinkStatus, bool) {
 	was, out := sink.Status, *sink.Status.DeepCopy()
 	out.Delivered += t.delivered

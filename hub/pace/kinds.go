@@ -31,7 +31,7 @@ func (k *kind) isSlow(now time.Time, limit time.Duration) bool {
 	return k.took > limit || slices.ContainsFunc(k.began, func(began time.Time) bool { return now.Sub(began) > limit })
 }
 
-// KindTurn is the permission for one write to a hub object, until Done.
+// KindTurn is the permission for one write to a hub object. It ends with Done.
 type KindTurn struct {
 	pacer *Pacer
 	kind  *kind
@@ -75,7 +75,7 @@ func (p *Pacer) slowInFlight(now time.Time, limit time.Duration) int {
 	return n
 }
 
-// Done ends the turn.
+// Done ends the turn, which is the permission for one write.
 func (t *KindTurn) Done() {
 	now := t.pacer.clock.Now()
 	t.pacer.mu.Lock()

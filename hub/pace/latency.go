@@ -30,5 +30,6 @@ func (l *latency) mean() time.Duration {
 }
 
 // rises reports whether recent writes take more than twice as long as usual. On a machine that stays slow, the usual
-// duration rises too, and rises becomes false. Fewer writes in flight would not make such a machine faster.
+// duration rises too, and rises becomes false after some time. Fewer writes in flight would not make such a machine
+// faster.
 func (l *latency) rises() bool { return l.recent > 2*l.usual }

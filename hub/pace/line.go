@@ -11,8 +11,8 @@ type line struct {
 	callers  map[any]*caller
 	classes  [classes]*list.List // lists of *caller
 	reserved []*caller           // sorted by until; may have callers that already took their turn
-	// start has a number for the next turn of each class, and now is the number of the last turn. The class with the
-	// lowest number gets the next turn.
+	// start has a number for the next turn of each class. now is the number of the last turn. The class with the lowest
+	// number gets the next turn.
 	start [classes]float64
 	now   float64
 }

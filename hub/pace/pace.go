@@ -50,8 +50,8 @@ const (
 	classes
 )
 
-// weights are the shares of the turns that the classes get while every class has waiting writes. Rows then gets 6 % of
-// the turns, and Many 3 %.
+// weights are the shares of the turns that the classes get while every class has waiting writes. The class Rows then
+// gets 6 % of the turns, and Many 3 %.
 var weights = [classes]float64{Failure: 8, FirstDecision: 12, FirstResult: 6, MergedStatus: 3, Rows: 2, Many: 1}
 
 // Priority returns the priority of a class in a priority queue. It is 0 for FirstResult, positive for more urgent
@@ -169,7 +169,7 @@ func (p *Pacer) from(c Class) (n int) {
 	return n
 }
 
-// Done ends the turn. Further calls, and calls on nil, have no effect.
+// Done ends the turn, which is the permission for one write in flight. Further calls, and calls on nil, have no effect.
 func (t *Turn) Done() {
 	if t == nil {
 		return
@@ -182,8 +182,8 @@ func (t *Turn) Done() {
 	})
 }
 
-// Steer adapts the number of allowed writes in flight after each write of a binding's status. took is the duration of
-// this write.
+// Steer adapts the number of allowed writes in flight after each write of a binding's status. The number rises a
+// little, or becomes smaller if writes take much longer than usual. took is the duration of this write.
 func (p *Pacer) Steer(took time.Duration) {
 	defer p.grant(p.clock.Now())
 	p.mu.Lock()

@@ -137,7 +137,7 @@ func (o bundled) follows() bool {
 }
 
 // isCurrent reports whether the rows in the binding's status are about the object's current generation. It returns
-// false if one cluster has not reported this generation yet.
+// false if at least one cluster has not reported this generation yet.
 func (o bundled) isCurrent() bool {
 	spec, status := o.binding.BindingSpec(), o.binding.BindingStatus()
 	if status.ObservedGeneration != o.binding.GetGeneration() {

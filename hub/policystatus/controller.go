@@ -27,10 +27,11 @@ import (
 
 // Templates reads the hub objects, and the objects that the hub has stored for bundles, from memory.
 type Templates interface {
-	// Head returns only the namespace, name, UID, resourceVersion and labels of a hub object. The caller must not change
-	// the result, because it is shared.
+	// Head returns only the namespace, name, UID, resourceVersion and labels of a hub object, or false if there is no such
+	// object. The caller must not change the result, because it is shared.
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
-	// Get returns a hub object. The caller must not change it, because it is shared.
+	// Get returns a hub object, or false if there is no such object. The caller must not change the result, because it is
+	// shared.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
 	// ListStored returns the stored objects of the bundles for which the function `which` returns true.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
@@ -135,8 +136,8 @@ const (
 
 // updater computes the status of one policy, and writes it if it has changed.
 type updater interface {
-	// update returns the time after which it must be called again, because it has put off a write. It is zero if update
-	// has put off no write.
+	// update computes and writes the status of one policy. If update has put off the write, again is the time after which
+	// update must be called again; otherwise again is zero.
 	update(ctx context.Context, key types.NamespacedName) (again time.Duration, err error)
 }
 

@@ -26,7 +26,8 @@ type operatorMetrics struct{ client.Reader }
 
 // serve exports the metrics until ctx ends. The manager runs it in the leading replica only.
 func (m operatorMetrics) serve(ctx context.Context) error {
-	// Only in tests, a process has a second hub. Its operators are not exported.
+	// Register fails if the process has a second hub, which happens only in tests. The operators of the second hub are
+	// then not exported.
 	if err := metrics.Registry.Register(m); err == nil {
 		defer metrics.Registry.Unregister(m)
 	}

@@ -22,8 +22,8 @@ import (
 // placements writes the status of Placements and ClusterPlacements.
 type placements struct {
 	Options
-	// records has the record of each placement. After a restart it is empty, which does no harm. It needs no lock, because
-	// the controller has only one worker.
+	// records has, for each placement, the time of the last write of its status and the last events. After a restart the
+	// map is empty, which does no harm. It needs no lock, because the controller has only one worker.
 	records map[types.NamespacedName]*record
 }
 

@@ -85,8 +85,8 @@ func (c chapter) troubled(now *metav1.Condition) bool {
 	return now != nil && now.Status == metav1.ConditionFalse && (c.but == "" || now.Reason != c.but)
 }
 
-// may reports whether an event about the beginning of this kind of failure may be sent now. It returns false for a time
-// after the last such event. If it returns true, it records the event as sent.
+// may reports whether an event about the beginning of this kind of failure may be sent now. For some time after the
+// last such event, it returns false. If it returns true, it records the event as sent.
 func (m *record) may(what string, now time.Time) bool {
 	last := m.events[what]
 	if !last.at.IsZero() && now.Sub(last.at) < pace.RepeatAfter {

@@ -155,7 +155,8 @@ func (c *Controllers) kindChanged(gk schema.GroupKind) {
 	})
 }
 
-// wakeBundles queues all bundles for one of the two controllers: the one of bundles or the one of operators.
+// wakeBundles queues all bundles if `of` is the controller of bundles, and all operators if it is the controller of
+// operators.
 func (c *Controllers) wakeBundles(ctx context.Context, of *keeper) {
 	all, err := scopes.Bundles(ctx, c.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {

@@ -29,17 +29,17 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// Name is the name of the ConfigMap.
+// Name is the name of the ConfigMap with the protected namespaces and CustomResourceDefinitions.
 const Name = "hanse-protected"
 
-// gatherFor is how long changes are collected before one write.
+// gatherFor is how long changes are collected before one write of the ConfigMap.
 const gatherFor = time.Second
 
 // Templates has the hub objects.
 type Templates interface {
 	// Head returns a hub object's metadata with labels. It is shared and must not be changed.
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
-	// State returns the state of the watch of a kind. It returns false if the kind is not watched.
+	// State returns the state of the watch of a kind on the hub. It returns false if the kind is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
 	// OnChange and OnState register functions that are called after changes of objects and of kinds. Call them before
 	// the manager starts.
@@ -49,16 +49,17 @@ type Templates interface {
 
 // Options of a Keeper. All are required.
 type Options struct {
-	// Client writes the ConfigMap. APIReader reads it without a cache.
+	// Client writes the ConfigMap with the protected names. APIReader reads this ConfigMap without a cache.
 	Client    client.Client
 	APIReader client.Reader
 	Mapper    meta.RESTMapper
 	Templates Templates
-	// Namespace is the namespace of the ConfigMap.
+	// Namespace is the namespace of the ConfigMap with the protected names.
 	Namespace string
 	// Limit is the maximum number of copies of a namespace or definition that is not protected.
 	Limit int
-	// Counted reports whether BindingChanged has been called for every binding in the cache.
+	// Counted reports whether BindingChanged has been called for every binding in the cache. Until then, the numbers of
+	// copies are too low.
 	Counted func() bool
 }
 
@@ -115,8 +116,8 @@ func (k *Keeper) wake() {
 	}
 }
 
-// BindingChanged updates the counts of placed copies after a change of a binding. Every replica counts, whether or not
-// it leads.
+// BindingChanged updates the numbers of placed copies after a change of a binding. Every replica counts, whether or not
+// it is the leader.
 func (k *Keeper) BindingChanged(_ context.Context, c changes.Binding) {
 	k.mu.Lock()
 	changed := k.tally.count(c.Before, c.After)
@@ -126,8 +127,8 @@ func (k *Keeper) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// objectChanged records whether a changed object has the protection label. Every replica records this, whether or not
-// it leads.
+// objectChanged records whether a changed object has the label hanse.dev/deletion-protection. Every replica records
+// this, whether or not it is the leader.
 func (k *Keeper) objectChanged(id hubv1.ObjectIdentity) {
 	is := k.isLabelled(id)
 	k.mu.Lock()
@@ -148,7 +149,7 @@ func (k *Keeper) isLabelled(id hubv1.ObjectIdentity) bool {
 	return found && o.GetLabels()[hubv1.DeletionProtectionLabel] == "true"
 }
 
-// Reconcile writes the ConfigMap if its content has changed.
+// Reconcile writes the ConfigMap with the protected names if they have changed.
 func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, error) {
 	wanted, known, counted := k.wanted()
 	if !counted {
@@ -178,8 +179,8 @@ func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, err
 	return again, nil
 }
 
-// merged returns the content to write. known is false while the labels of some objects are not known. In this case
-// merged also keeps all entries that the ConfigMap has now.
+// merged returns the content to write. known is false while the labels of some objects are not known, so that a
+// protected name may be missing in wanted. In this case merged also keeps all entries that the ConfigMap has now.
 func merged(is, wanted map[string]string, known bool) map[string]string {
 	out := maps.Clone(wanted)
 	if !known {

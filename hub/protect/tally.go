@@ -10,7 +10,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// tally counts the placed copies by namespace and by kind.
+// tally has the numbers of placed copies, by namespace and by kind. A placed copy is one that a cluster has or shall
+// have.
 type tally struct {
 	namespaces map[string]int
 	kinds      map[schema.GroupKind]int
@@ -20,8 +21,8 @@ func newTally() *tally {
 	return &tally{namespaces: map[string]int{}, kinds: map[schema.GroupKind]int{}}
 }
 
-// count updates the sums after a change of a binding. before is nil for a new binding, and after is nil for a deleted
-// one. It reports whether a sum has changed.
+// count updates the numbers of placed copies after a change of a binding. before is nil for a new binding, and after is
+// nil for a deleted one. It reports whether a number has changed.
 func (t *tally) count(before, after hubv1.BindingObject) bool {
 	was, is := copies(before), copies(after)
 	if was == is {
@@ -57,8 +58,8 @@ func copies(b hubv1.BindingObject) int {
 	return n
 }
 
-// protected returns the content of the ConfigMap, which gives the reason for each protected name. definition returns
-// the name of a kind's CustomResourceDefinition, or an empty name if there is none to protect.
+// protected returns the content of the ConfigMap: the protected names, each with the reason. definition returns the
+// name of a kind's CustomResourceDefinition, or an empty name if there is none to protect.
 func (t *tally) protected(limit int, labelled []hubv1.ObjectIdentity, definition func(schema.GroupKind) string) map[string]string {
 	out := map[string]string{}
 	note := func(name string, n int) {

@@ -453,8 +453,8 @@ func mostFrequent(reasons map[string]int, most int) map[string]int {
 	return out
 }
 
-// firstPlacements returns the counts of existing placements, sorted by name, up to the limit, and one sum of all
-// others. Because the order is stable, the series of a placement has no gaps.
+// firstPlacements returns the counts of the existing placements that are first by name, up to the limit, and one sum
+// for all other placements. The order by name is stable, so that the series of a placement has no gaps.
 func (c *counts) firstPlacements() (map[types.NamespacedName]placementCount, map[types.NamespacedName]durationCount) {
 	shown := make(map[types.NamespacedName]placementCount, min(len(c.placements), mostPlacements+1))
 	durations := make(map[types.NamespacedName]durationCount, len(shown))

@@ -23,7 +23,7 @@ const (
 	EventHubIsOlder     = hubv1.ReasonHubIsOlder
 )
 
-// namedInEvents is how many clusters an event names.
+// namedInEvents is the maximum number of clusters that an event names.
 const namedInEvents = 3
 
 // event is one event on a hub object. If the state of the object changes on several clusters, there is one event for

@@ -143,7 +143,7 @@ func (r *Reporter) noteReadiness(c *hubv1.MemberCluster) {
 	}
 }
 
-// forgetReadiness removes the record of a deleted cluster.
+// forgetReadiness forgets since when a deleted cluster was not Ready.
 func (r *Reporter) forgetReadiness(cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,8 +185,8 @@ func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.Decision
 	return r.again > 0
 }
 
-// waitForGrace queues the binding for the time at which its delayed message may be written. The caller holds
-// r.reporter.mu.
+// waitForGrace queues the binding for the time at which its delayed message may be written. It queues nothing if no
+// message is delayed. The caller holds r.reporter.mu.
 func (r *run) waitForGrace(e *entry) {
 	if r.again == 0 {
 		e.waitingSince = time.Time{}

@@ -22,7 +22,7 @@ import (
 // merged is the status that this process last wrote to a hub object.
 type merged struct {
 	sent map[string]any // the applied status; nil if the server returned it unchanged
-	// resourceVersion and result are from the server's response.
+	// resourceVersion and result are from the server's response to the last write of the status.
 	resourceVersion string
 	result          map[string]any
 }
@@ -48,7 +48,7 @@ type refusal struct {
 	stays      bool        // whether the server also refuses to remove the earlier status
 }
 
-// isCurrent reports whether neither the object nor its schema has changed since the refusal.
+// isCurrent reports whether neither the object nor its schema has changed since the API server refused the status.
 func (f refusal) isCurrent(r *run) bool {
 	return f.generation != 0 && f.generation == r.template.GetGeneration() && f.definition == r.definition.resourceVersion
 }

@@ -41,7 +41,8 @@ type run struct {
 	writing
 }
 
-// known are fields of the binding's entry, copied so that the run reads them without the lock.
+// known are copies of some fields of the binding's entry (what this process knows about the binding). The run reads
+// them without the lock.
 type known struct {
 	outcomes map[string]member.Outcome
 	merged   merged
@@ -72,8 +73,8 @@ type part struct {
 type writing struct {
 	rows  []hubv1.ClusterRow // rows before they are shortened to fit into the binding
 	after hubv1.BindingStatus
-	// again is the time until the new decision is copied into the status. It is zero if no decision waits. waitingSince is
-	// the time since which the decision waits.
+	// again is the time until a new decision is copied into the binding's status. It is zero if no decision waits.
+	// waitingSince is the time since which the decision waits.
 	again        time.Duration
 	waitingSince time.Time
 	definition   definition // definition of the hub object's kind
@@ -122,9 +123,10 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 	return reconcile.Result{}, err
 }
 
-// turn returns a turn for the write of a binding's status, and the urgency class of the binding's changes. The turn is
-// nil if nothing may be written now. If left is positive, the binding must then be queued again after this time,
-// because further changes are still collected. If left is zero, the pacer queues the binding as soon as it has a turn.
+// turn returns a turn of the pacer (the permission for one write) to write a binding's status. It also returns the
+// urgency class of the binding's changes. The turn is nil if nothing may be written now. If left is positive, the
+// binding must then be queued again after this time, because further changes are still collected. If left is zero, the
+// pacer queues the binding as soon as it has a turn.
 func (r *Reporter) turn(key types.NamespacedName) (turn *pace.Turn, class pace.Class, left time.Duration) {
 	class, left = r.pending(key)
 	if left > 0 {
@@ -143,7 +145,8 @@ func (r *Reporter) pending(key types.NamespacedName) (c pace.Class, left time.Du
 	return pace.Many, 0
 }
 
-// try returns a turn of the pacer. If the turn is nil, the pacer queues the binding as soon as it has a turn.
+// try returns a turn of the pacer, which is the permission for one write. If the turn is nil, the pacer queues the
+// binding as soon as it has a turn.
 func (r *Reporter) try(key types.NamespacedName, c pace.Class) *pace.Turn {
 	turn := r.opts.Pacer.Try(c, key, func() {
 		r.mu.Lock()
@@ -353,7 +356,8 @@ func (r *run) tellPhases(e *entry, before *hubv1.BindingStatus) {
 	}
 }
 
-// end stores the results of the run in the binding's entry, for the next run.
+// end stores the results of the run in the binding's entry (what this process knows about the binding), for the next
+// run.
 func (r *run) end() {
 	e, unlock := r.entry()
 	defer unlock()
@@ -378,15 +382,16 @@ func (r *run) end() {
 	}
 }
 
-// keepWritten stores the written status of the hub object if the rows of the binding must still wait for a turn.
+// keepWritten stores in memory the status that was written to the hub object. It is called if the rows of the binding
+// must still wait for a turn of the pacer, which limits writes.
 func (r *run) keepWritten() {
 	e, unlock := r.entry()
 	defer unlock()
 	e.merged, e.refusal = r.merged, r.refusal
 }
 
-// entry locks the reporter. It returns the entry of the binding and a function that unlocks the reporter. For a deleted
-// binding, it returns a new entry that nobody stores.
+// entry locks the reporter. It returns the entry of the binding (what this process knows about it) and a function that
+// unlocks the reporter. For a deleted binding, it returns a new entry that nobody stores.
 func (r *run) entry() (*entry, func()) {
 	r.reporter.mu.Lock()
 	e := r.reporter.entries[r.key]

@@ -299,7 +299,8 @@ func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
 	r.wake(key, e, whenIdle, pace.MergedStatus)
 }
 
-// The caller of entry, wake, wakeAfter, queueWoken and enqueue holds r.mu.
+// entry returns what this process knows about a binding, and makes an empty entry if there is none. The caller of
+// entry, wake, wakeAfter, queueWoken and enqueue holds r.mu.
 func (r *Reporter) entry(key types.NamespacedName) *entry {
 	e := r.entries[key]
 	if e == nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
-// unshown has, for a metric, the time of a change of the hub object or its decision that the status does not show yet.
+// unshown has the time of the first change that the status does not show yet. This is a change of the hub object or of
+// the decision on it. A metric uses the time.
 type unshown struct {
 	content uint64    // content number of the hub object; 0 if not known
 	since   time.Time // when the hub saw the change; zero if the status shows all changes

@@ -21,11 +21,13 @@ const (
 	// whenIdle means that something has changed, and results are expected soon. The write waits for these results, but at
 	// most for longestWindow.
 	whenIdle urgency = iota
-	// result means that one of several expected results has arrived.
+	// result means that a cluster has reported its result, and results of other clusters are still expected. The write
+	// waits a little for them.
 	result
-	// lastResult means that the last expected result has arrived.
+	// lastResult means that the last expected result of a cluster has arrived, so that the write need not wait for
+	// results.
 	lastResult
-	// failure means that a copy has a new problem.
+	// failure means that a copy has a new problem. The write does not wait for further results.
 	failure
 )
 

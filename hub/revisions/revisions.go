@@ -1,8 +1,9 @@
-// Package revisions stores and reads the contents of revisions.
+// Package revisions stores and reads the contents of revisions. A revision is one state of a hub object and its
+// override rules. A rollout brings a revision to clusters, or goes back to one.
 //
-// A revision has two parts: a template, and a set of override rules. A part is a Secret in the hub's namespace, named
-// after the digest of its content. Many objects can share one part. Because a part may contain a user's Secret, only
-// the hub may read the Secrets of this namespace.
+// A revision has two parts: a template, which is the object, and a set of override rules. A part is a Secret in the
+// hub's namespace, named after the digest of its content. Many objects can share one part. Because a part may contain a
+// user's Secret, only the hub may read the Secrets of this namespace.
 //
 //   - Ensure is called before a binding names a part, so that a part that a binding names is always stored.
 //   - If a part is missing, the error is decide.ErrRevisionMissing. The hub never uses the newest state of the object
@@ -31,9 +32,10 @@ import (
 )
 
 const (
-	// unusedFor is the time after which a part of a revision is deleted if no binding names it.
+	// unusedFor is the time after which a part of a revision (its template or its override rules) is deleted if no binding
+	// names it.
 	unusedFor = time.Minute
-	// kept is the maximum number of parts of revisions in memory.
+	// kept is the maximum number of parts of revisions in memory. A part is a template or a set of override rules.
 	kept = 512
 
 	contentKey     = "content"
@@ -50,7 +52,7 @@ type Options struct {
 	Clock     clock.PassiveClock
 }
 
-// Store stores and reads the parts of revisions.
+// Store stores and reads the parts of revisions: templates, and sets of override rules.
 type Store struct {
 	Options
 	templates, rules *lru.Cache
@@ -59,9 +61,10 @@ type Store struct {
 	dropped atomic.Bool
 
 	mu sync.Mutex
-	// ensured has the digests for which Ensure was called in this process, each with the time of the last call.
+	// ensured has the digests of the parts for which Ensure was called in this process, each with the time of the last
+	// call.
 	ensured map[string]time.Time
-	// unnamed has the digests that no binding names, each with the time of the Sweep that first found this.
+	// unnamed has the digests of the parts that no binding names, each with the time of the Sweep that first found this.
 	unnamed map[string]time.Time
 }
 
@@ -75,7 +78,8 @@ func New(o Options) *Store {
 
 func secretName(digest string) string { return "revision-" + digest }
 
-// Ensure stores a part of a revision. If the part is already stored, Ensure only delays its deletion by Sweep.
+// Ensure stores a part of a revision (its template or its override rules). If the part is already stored, Ensure only
+// delays its deletion by Sweep.
 func (s *Store) Ensure(ctx context.Context, p decide.Payload) error {
 	now := s.Clock.Now()
 	s.mu.Lock()

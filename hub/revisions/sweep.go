@@ -83,7 +83,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// named returns the digests that bindings name.
+// named returns the digests of all parts of revisions that bindings name.
 func (s *Store) named(ctx context.Context) (map[string]bool, error) {
 	bindings, err := scopes.Bindings(ctx, s.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {

@@ -79,13 +79,13 @@ const (
 type part struct {
 	row   hubv1.ClusterRow
 	share *int32 // the target's share of the replicas; nil: not divided
-	// observed is the object in the target's report that the merger merges. A report is the part of a copy's status in its
-	// row.
+	// observed is the part of the copy's status that is merged now: the whole status as the row has it, or an object
+	// inside this status.
 	observed map[string]any
-	// lost says which values may be missing in observed. A report loses values if they do not fit into its size limit.
+	// lost says which values of the copy's status may be missing in the row, because they did not fit into the size limit.
 	lost health.Loss
-	// whole is the full report (the part of the status in the row). named has the values at the paths that the rules of
-	// the placement name.
+	// whole is all that the row has of the copy's status. named has the values at the paths that the rules of the
+	// placement name.
 	whole, named map[string]any
 }
 
@@ -174,8 +174,8 @@ func hasObserved(p part, generation int64) bool {
 		return false
 	}
 	switch p.row.Reason {
-	// A row has only one reason. Contested may stand in place of one of the other reasons here, so that it counts like
-	// them.
+	// A row has only one reason. The reason Contested may hide another reason of this list. Therefore a row with Contested
+	// does not count as observed.
 	case health.ReasonGenerationNotObserved, health.ReasonStatusMissing, hubv1.ReasonPending, hubv1.ReasonContested:
 		return false
 	}

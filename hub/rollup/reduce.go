@@ -94,11 +94,12 @@ func (p part) at(path string) (value any, ok bool) {
 	case string, bool, float64: // needs no conversion, unlike a map or a list
 		return value, true
 	}
-	// The value is known to be absent only if the cluster has no copy that could have a value.
+	// The value is known to be absent only if the cluster has no copy. Otherwise, the copy may have a value that the row
+	// does not have.
 	return nil, p.row.UID == "" && p.row.Observed == nil
 }
 
-// given returns the values, without the clusters that have none.
+// given returns the values of the clusters that have a value.
 func given(values []report) []any {
 	var out []any
 	for _, v := range values {

@@ -39,8 +39,9 @@ type Fact struct {
 	// copy. Synced is false until the watch has delivered its first list.
 	Observation *member.Observation
 	Synced      bool
-	// Unwatched is the error of the watch of the object's kind on the cluster, if the watch has failed for longer than the
-	// grace time. Observation may then be outdated. It is nil while the watch works.
+	// Unwatched is the error of the watch of the object's kind on the cluster. It is set only if the watch has failed for
+	// longer than the grace time, a duration of failures that the hub ignores. Observation may then be outdated. Unwatched
+	// is nil while the watch works.
 	Unwatched *member.WatchFailure
 
 	// Connected is false if the hub has no connection to the cluster. LinkReason and LinkMessage then say why. A cluster
@@ -48,8 +49,8 @@ type Fact struct {
 	Connected   bool
 	LinkReason  string
 	LinkMessage string
-	// InGrace is true if the connection has been down for less than the grace time. The row of the cluster then does not
-	// change.
+	// InGrace is true if the connection has been down for less than the grace time. So short an outage does not change the
+	// row of the cluster.
 	InGrace bool
 	// LastHeard is the time at which a watch of the cluster last delivered an event to this process. It is zero if no
 	// watch has delivered one.
@@ -59,7 +60,8 @@ type Fact struct {
 	IsHub bool
 }
 
-// away reports whether the connection to the cluster has been down for longer than the grace time.
+// away reports whether the cluster counts as unreachable, because its connection has been down for longer than the
+// grace time.
 func (f Fact) away() bool { return !f.Connected && !f.InGrace }
 
 // Input has all inputs for the status of one binding, except its previous status.

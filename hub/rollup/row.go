@@ -429,8 +429,8 @@ func bound(row *hubv1.ClusterRow) {
 	}
 }
 
-// whole returns an identifier unchanged. If it is too long or not valid UTF-8, it returns an empty text, because a cut
-// identifier would name something else.
+// whole returns an identifier unchanged. For an identifier that is too long or not valid UTF-8, it returns an empty
+// text, because a cut identifier would name something else.
 func whole(text string) string {
 	if len(text) > maxWhole || !utf8.ValidString(text) {
 		return ""

@@ -20,7 +20,7 @@ type workload struct {
 	ready, available string
 	unavailable      string // count of unavailable pods; empty if the kind has none
 	others           []string
-	// perNode is true for a kind without spec.replicas.
+	// perNode is true for a kind that runs one pod for each node and has no spec.replicas, such as DaemonSet.
 	perNode bool
 	// zeros are the counts that the status of the kind shows even if they are 0.
 	zeros []string
@@ -91,7 +91,7 @@ func (w *workload) compared() []string {
 }
 
 // workloadCount returns the merged value of one count. It leaves out a count of 0, unless the status of the kind shows
-// zeros.
+// this count even if it is 0.
 func (m *merger) workloadCount(name string) (any, outcome) {
 	if m.mayLack(name, health.LostNumbers) {
 		return nil, omitted
@@ -107,8 +107,8 @@ func (m *merger) workloadCount(name string) (any, outcome) {
 // count of all clusters. If replicas are divided among clusters, or for a DaemonSet, a merged count is the sum.
 //
 // While a reachable cluster has not completed its rollout, the method hold makes sure that the merged counts do not
-// look complete. Otherwise, clusters with additional replicas or with terminating pods could make up for the missing
-// ones.
+// look complete. Otherwise, additional or terminating pods on other clusters could make up for the missing pods of this
+// cluster.
 func (m *merger) workloadCounts() map[string]int64 {
 	w := m.schema.workload
 	sums := w.perNode || slices.ContainsFunc(m.parts, func(p part) bool { return p.share != nil })
@@ -137,9 +137,9 @@ func (m *merger) workloadCounts() map[string]int64 {
 	return folded
 }
 
-// countsOf returns the counts of one cluster, scaled to its number of replicas by the hub object. The cluster may run
-// another number, because of an override or an autoscaler. If its rollout is complete, the scaled counts look complete,
-// too.
+// countsOf returns the counts of one cluster, scaled to the number of replicas that the hub object wants there. An
+// override or an autoscaler may let the cluster run another number of replicas. If the cluster has completed its
+// rollout, the scaled counts look complete, too.
 func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 	w := m.schema.workload
 	counts = map[string]int64{}

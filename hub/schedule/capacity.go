@@ -22,8 +22,8 @@ const mostCapacities = 10_000
 
 // capacities has the capacity of each cluster that decisions use. A node that disappears for a short time must move no
 // replicas. A new capacity is therefore used only after it has differed from the used one by more than a tenth for
-// capacityHolds. The first capacity after the hub's start is used at once, but counts as unsettled for the time
-// capacityHolds.
+// capacityHolds. The first capacity after the hub's start is used at once. For the time capacityHolds, it counts as not
+// settled: it may soon change again, and alone moves no replicas.
 type capacities struct {
 	mu    sync.Mutex
 	known map[types.UID]*capacity
@@ -74,7 +74,7 @@ func (c *capacities) of(m *hubv1.MemberCluster, now time.Time) (b decide.Capacit
 }
 
 // report records the capacity that a cluster reports at time now. It returns how long the capacity must still stay the
-// same until it counts as settled. The result is 0 if it is settled.
+// same until decisions rely on it (it is then settled). The result is 0 if it is settled.
 func (k *capacity) report(says corev1.ResourceList, now time.Time) time.Duration {
 	same := alike(k.believed, says)
 	switch {

@@ -10,9 +10,9 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// confirm decides a second time with uncached inputs if the plan p withdraws a copy. If both decisions are equal, it
-// returns p. If the decisions differ or a read fails, it returns a plan without withdrawals, and the object is decided
-// again later. The returned input belongs to the returned plan.
+// confirm decides a second time with uncached inputs if the plan p withdraws a copy. If both decisions are equal, or p
+// withdraws no copy, it returns p. If the decisions differ or a read fails, it returns a plan without withdrawals, and
+// the object is decided again later. The returned input belongs to the returned plan.
 func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan) (decide.Input, decide.Plan) {
 	if !p.Withdraws {
 		return in, p

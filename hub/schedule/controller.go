@@ -105,11 +105,11 @@ type Options struct {
 	Failover Failover
 	// Guard limits how many copies are deleted at once.
 	Guard Guard
-	// Revisions stores the contents of revisions, so that a rollout can change the clusters in waves. Default: a change
-	// goes to all clusters at once.
+	// Revisions stores the contents of revisions (earlier templates and override rules), so that a rollout can change the
+	// clusters in waves. Default: a change goes to all clusters at once.
 	Revisions Revisions
-	// Key signs the digests of revisions. DeniedMetadataPrefixes are the prefixes of the labels and annotations that are
-	// never copied to members.
+	// Key signs the digests of revisions (earlier templates and override rules). DeniedMetadataPrefixes are the prefixes
+	// of the labels and annotations that are never copied to members.
 	Key                    canonical.Key
 	DeniedMetadataPrefixes []string
 	// Pacer gives the turns for writes to the hub's API server. Default: the Scheduler makes its own Pacer.
@@ -261,9 +261,9 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	return ctrl.Result{RequeueAfter: p.Again}, nil
 }
 
-// carryOut writes the plan to the binding. Before that, it makes sure that the decisions on objects that this object
-// needs are written. wrote is true if the binding's spec was written. The error is an *unseenError if new clusters wait
-// for a needed object that is not in the cache yet.
+// carryOut writes the plan to the binding. Before that, it makes sure that the decisions on the objects that this
+// object needs, such as a Secret, are written. wrote is true if the binding's spec was written. The error is an
+// *unseenError if new clusters wait for a needed object that is not in the cache yet.
 func (s *Scheduler) carryOut(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {
 	act, releases := s.record, in.Binding != nil && (in.Binding.GetDeletionTimestamp() != nil || p.Remove)
 	if releases {

@@ -189,7 +189,7 @@ func evictedText(p decide.Plan) string {
 	return strings.Join(parts, "; ")
 }
 
-// takers returns a text such as "b, c and 2 more replace it".
+// takers returns a text about the clusters that replace an evicted cluster, such as "b, c and 2 more replace it".
 func takers(replacements []hubv1.Replacement) string {
 	const named = 3
 	var names []string

@@ -20,10 +20,10 @@ type gone struct {
 	copies  withdrawals
 }
 
-// deletedObjects has the objects that an uncached read has shown as deleted, or as being deleted. An object with the
-// same UID never returns. The steps after the decision to delete its copies therefore need no further read. The
-// decision itself never uses this record, and always reads the API server. A hub that is restored from a backup has
-// objects with old UIDs again. An object that the watch shows again is therefore removed from the record.
+// deletedObjects has the objects that an uncached read has shown as deleted, or as being deleted. The steps after the
+// decision to delete their copies therefore need no further read. The decision itself never uses this record, and
+// always reads the API server. A deleted object returns with the same UID only if the hub is restored from a backup. An
+// object that the watch shows again is therefore removed from the record.
 type deletedObjects struct {
 	clock clock.PassiveClock
 

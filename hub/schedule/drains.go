@@ -27,7 +27,7 @@ type drains struct {
 	others   map[types.NamespacedName][]other // entries that are Evicting or Absent, by binding
 }
 
-// other is one cluster of a binding whose state is Evicting or Absent, not Present.
+// other is a cluster that a binding names with the state Evicting or Absent, not Present.
 type other struct {
 	cluster string
 	moving  bool // whether its replacements are not ready yet
@@ -59,7 +59,7 @@ func (d *drains) of(cluster string) *drain {
 	return c
 }
 
-// room returns how many more objects may begin to move away from the cluster.
+// room returns how many more objects may begin to move away from the drained cluster now.
 func (c *drain) room() int { return c.roomFor(c.most) }
 
 func (c *drain) roomFor(most int) int {
@@ -72,7 +72,8 @@ func (c *drain) roomFor(most int) int {
 	return n
 }
 
-// next removes as many objects from the waiting ones as may begin to move, and returns them.
+// next returns those waiting objects that may begin to move away from the cluster now. It removes them from the waiting
+// objects.
 func (c *drain) next() []key {
 	n := max(0, min(c.room(), len(c.waiting)))
 	out := c.waiting[:n:n]
@@ -122,8 +123,9 @@ func (d *drains) ask(cluster string, id key, most, objects int) bool {
 	return false
 }
 
-// decided is called after a decision. It takes back the grant from the method ask if the decision has not used it, and
-// queues waiting objects. If the move was written, the grant stays until the binding in the cache shows the move.
+// decided is called after a decision. If ask has granted the object a move that the decision does not use, decided
+// takes the grant back. It also queues waiting objects that may move now. If the move was written, the grant stays
+// until the binding in the cache shows the move.
 func (d *drains) decided(id key, claims decide.Claims, written bool) {
 	var woken []key
 	binding := id.BindingKey()
@@ -246,7 +248,7 @@ func (d *drains) evictedFrom(cluster string, shown *hubv1.DrainStatus) int32 {
 	return n
 }
 
-// remains are the objects that cannot move away from a cluster, sorted.
+// remains are the objects that stay on a drained cluster, because they cannot move away. Both lists are sorted.
 type remains struct{ blocked, staying []key }
 
 // left returns the numbers for the status of a drain, and the objects that cannot move away from the cluster.

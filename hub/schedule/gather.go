@@ -113,8 +113,8 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 	return o, nil
 }
 
-// unlisted is called for an object that is not in memory. known is false without an error if the watch has listed the
-// kind, so that the object may be deleted. If the watch has failed, unlisted sets the State, and known is true. The
+// unlisted is called for an object that is not in memory. If the watch has listed the kind, known is false without an
+// error: the object has probably been deleted. If the watch has failed, unlisted sets the State, and known is true. The
 // error is errNotListed if the kind is not listed yet.
 func (s *Scheduler) unlisted(o *decide.Object) (known bool, err error) {
 	state, watched := s.Templates.StateOf(o.ID)
@@ -131,8 +131,8 @@ func (s *Scheduler) unlisted(o *decide.Object) (known bool, err error) {
 	return true, nil
 }
 
-// missing sets the State of an object of a bundle that is not in memory to Undecided. Only an object whose stored
-// Secret has a removal time counts as deleted.
+// missing sets the State of an object of a bundle that is not in memory to Undecided. The hub stores each object of a
+// bundle in a Secret. Only an object whose Secret has a removal time counts as deleted.
 func (s *Scheduler) missing(o decide.Object, bundle *hubv1.BundleReference) (decide.Object, error) {
 	if !s.Templates.StoredState().Synced {
 		return o, errNotListed

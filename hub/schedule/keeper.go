@@ -23,9 +23,9 @@ import (
 // After a change of a CustomResourceDefinition, the hub also waits for this time, until discovery shows the change.
 const lookEvery = time.Second
 
-// keeper does the periodic work of the leader. It releases removals that the guard (package guard, the limit for
-// deletions) allows, and reports held removals and drains. It also queues objects whose rollouts waited for other
-// objects.
+// keeper does the periodic work of the leader. It lets decisions carry out the removals that the guard (package guard,
+// the limit for deletions) allows. It reports the state of drains, and the removals that wait for a user's
+// confirmation. It also queues objects whose rollouts waited for other objects.
 type keeper struct{ *Scheduler }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -155,7 +155,8 @@ func (s *Scheduler) ownerObject(ctx context.Context, o decide.Owner) client.Obje
 	return into
 }
 
-// withHeldRemovals returns the placements and MemberClusters whose status has held removals.
+// withHeldRemovals returns the placements and MemberClusters whose status shows held removals: removals that wait for a
+// user's confirmation.
 func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 	var out []decide.Owner
 	placements, err := scopes.Placements(ctx, s.Client, client.UnsafeDisableDeepCopy)
@@ -179,7 +180,8 @@ func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 	return out
 }
 
-// ownerReader implements the interface counts with reads from the cache.
+// ownerReader reads from the cache what the guard (package guard, the limit for deletions) needs: the numbers of
+// copies, the limits and the held removals. It implements the interface counts.
 type ownerReader struct {
 	*Scheduler
 	ctx context.Context

@@ -76,7 +76,7 @@ func (p *pending) end(id key, decided bool) {
 }
 
 // until reports whether an object was queued at or before the given time, and no decision has been made on it since. It
-// leaves out an object whose decision has failed for longestQuiet.
+// leaves out an object whose decision has failed again and again for longestQuiet (30 s).
 func (p *pending) until(then time.Time) bool {
 	now := p.clock.Now()
 	p.mu.Lock()

@@ -139,10 +139,12 @@ func (s *Scheduler) storePayloads(ctx context.Context, p decide.Plan) error {
 	return nil
 }
 
-// errNoTurn means that the pacer allows no write now. The pacer queues the object again as soon as it has a turn.
+// errNoTurn means that the pacer, which limits the writes to the hub's API server, allows no write now. The pacer
+// queues the object again as soon as it may be written.
 var errNoTurn = errors.New("the write waits for its turn")
 
-// turn takes a turn of the pacer for the write of a decision. If the pacer has no turn now, the error is errNoTurn.
+// turn takes a turn of the pacer, which is the permission for one write, to write a decision. If the pacer has no turn
+// now, the error is errNoTurn.
 func (s *Scheduler) turn(in decide.Input) (*pace.Turn, error) {
 	id, class := in.Object.ID, pace.Many
 	if in.Binding == nil || s.removals.pending.single(id) {
@@ -178,8 +180,8 @@ func movesOf(before, after *hubv1.BindingSpec) (m moves) {
 	return m
 }
 
-// takesAway reports whether the decision removes copies from clusters. Such a decision is written without a turn, so
-// that load cannot delay it.
+// takesAway reports whether the decision removes copies from clusters. Such a decision is written at once, without a
+// turn of the pacer (the limit for writes), so that load cannot delay it.
 func (m moves) takesAway() bool { return len(m.from)+len(m.evicting) > 0 }
 
 func (m moves) none() bool { return len(m.to)+len(m.from)+len(m.evicting) == 0 }

@@ -49,9 +49,9 @@ type ask struct {
 	former  bool // spec is of a binding that a user deleted and the hub has not made again yet
 }
 
-// see records the references of a changed binding. c.After is nil if the binding was deleted. exists reports whether
-// the hub still has the object of the deleted binding. If so, the needed objects stay on the clusters of the deleted
-// binding until the object is decided again. see returns the needed objects whose decision may change.
+// see records which objects the object of a changed binding needs. c.After is nil if the binding was deleted. exists
+// reports whether the hub still has the object of the deleted binding. If so, the needed objects stay on the clusters
+// of the deleted binding until the object is decided again. see returns the needed objects whose decision may change.
 func (r *references) see(c changes.Binding, exists func() bool) []key {
 	b := cmp.Or(c.After, c.Before)
 	if len(b.BindingSpec().References) == 0 && (c.Before == nil || len(c.Before.BindingSpec().References) == 0) {
@@ -66,8 +66,8 @@ func (r *references) see(c changes.Binding, exists func() bool) []key {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// Before this change, the binding may not have had the references. Then only the asks (decisions that wait) recorded
-	// that the object needs other objects.
+	// If the binding did not name the needed objects before this change, only the asks (decisions that wait) recorded that
+	// the object needs them.
 	followed := r.forgetAsks(id, func(needed key, a *ask) bool {
 		return c.After == nil || a.former || decide.Needs(c.After, needed) && slices.Equal(clustersOf(a.spec), clustersOf(c.After.BindingSpec()))
 	})
@@ -123,8 +123,8 @@ func (r *references) needing(kind schema.GroupKind) []key {
 	return out.UnsortedList()
 }
 
-// plans returns unwritten decisions on objects that need the object with this id. The decision on this object must
-// cover the clusters of these decisions. The map key is the object that needs it.
+// plans returns unwritten decisions on objects that need the object with this id. The decision on the object id must
+// cover the clusters of these decisions. A key of the map is an object that needs the object id.
 func (r *references) plans(id key) map[key]*hubv1.BindingSpec {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,8 +160,9 @@ func (r *references) setAsk(needed, by key, a *ask) {
 }
 
 // answer is called when the decision on an object is written. followed has the referrers (the objects that need it)
-// whose clusters the decision covers. answer returns those referrers that have waited for the decision. If the object
-// does not exist, these referrers may ask again: an object that is created later must follow them, too.
+// whose clusters the decision covers. answer returns those referrers that have waited for the decision. If the needed
+// object does not exist, answer also forgets that they have waited. They can then wait again when a user creates the
+// needed object.
 func (r *references) answer(id key, exists bool, followed []decide.Referrer) (waited []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -281,15 +282,15 @@ func (s *Scheduler) liveReferrers(ctx context.Context, id key) ([]decide.Referre
 	return out, nil
 }
 
-// errBehind means that the decision on a needed object must be written first. The object that needs it is queued again
-// after that.
+// errBehind means that the decision on a needed object must be written first. When it is written, the object that needs
+// the needed object is queued again.
 var errBehind = errors.New("the decision on a needed object comes first")
 
 // unseenError means that a needed object exists on the hub, but is not in the cache yet. The waiting object is decided
 // again when the needed object arrives in the cache.
 type unseenError struct {
 	object key
-	// waited is how long the decision has waited so far.
+	// waited is how long the decision has already waited for the needed object.
 	waited time.Duration
 }
 
@@ -307,10 +308,10 @@ func (e *unseenError) again() time.Duration {
 }
 
 const (
-	// showWaitAfter is how long the decision waits before the condition Scheduled shows the wait. Most needed objects
-	// arrive earlier.
+	// showWaitAfter is how long a decision waits for a needed object before the condition Scheduled shows the wait. Most
+	// needed objects arrive earlier.
 	showWaitAfter = 5 * time.Second
-	// longestWait is how long the decision waits at most for a needed object. After that, the decision is written without
+	// longestWait is how long a decision waits at most for a needed object. After that, the decision is written without
 	// the needed object, because an object that the cache refuses never arrives.
 	longestWait = pace.LongestRetry
 )

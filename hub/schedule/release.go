@@ -65,7 +65,8 @@ func isEnding(spec *hubv1.BindingSpec) bool {
 }
 
 // goesNext reports whether the object or its namespace is being deleted or is gone on the API server, although the
-// cache still has the object. The next event of the object queues it again.
+// cache still has the object. If so, the binding keeps its finalizer for now, and the next event of the object queues
+// the object again.
 func (s *Scheduler) goesNext(ctx context.Context, in decide.Input) (bool, error) {
 	if in.Object.State != decide.Exists {
 		return false, nil

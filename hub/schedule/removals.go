@@ -194,7 +194,8 @@ func waiting(all map[string]*removal) int {
 	return n
 }
 
-// look judges the waiting removals if it is time for that, and releases removals that a user has confirmed.
+// look judges the waiting removals if it is time for that. It also lets removals be carried out that a user has
+// confirmed.
 func (r *removals) look(c counts) verdicts {
 	now := r.clock.Now()
 	r.mu.Lock()
@@ -380,8 +381,8 @@ func (g *gathered) sum() guard.Shown {
 	return guard.Shown{Copies: len(g.removals), Clusters: slices.Sorted(maps.Keys(g.clusters)), Causes: slices.Sorted(maps.Keys(g.causes))}
 }
 
-// confirm updates the sets of held removals. It ends empty sets, and releases the removals of confirmed sets. A set may
-// be held for days. Its removals are therefore examined only after a change.
+// confirm updates the sets of held removals. It ends empty sets, and allows the removals of the sets that a user has
+// confirmed. A set may be held for days. Its removals are therefore examined only after a change.
 func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 	for o, set := range r.sets {
 		if _, confirms := c.shown(o); !set.confirmed && set.ID != "" && confirms == set.ID {

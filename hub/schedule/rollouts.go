@@ -25,8 +25,8 @@ type Revisions interface {
 	Template(ctx context.Context, digest string) (*unstructured.Unstructured, error)
 }
 
-// rollouts has the progress of the rollouts of all objects. It is shared, because the rollouts of objects with the same
-// placement wait for each other.
+// rollouts has the progress of the rollouts of all objects. All decisions share it, because the rollouts of objects
+// with the same placement wait for each other.
 type rollouts struct {
 	mu sync.Mutex
 	// version increases with each change of a rollout.
@@ -210,8 +210,8 @@ func (s *Scheduler) stagedBy(p hubv1.OverridePolicyObject) []key {
 	return out
 }
 
-// rowsOfRollout returns the rows for which the binding's rollout waits. It copies only the fields that matter to the
-// rollout. It returns nil if the rollout waits for no row.
+// rowsOfRollout returns the rows of all clusters while the binding's rollout is in progress, because its next step
+// depends on them. It copies only the fields that matter to the rollout. It returns nil if no rollout is in progress.
 func rowsOfRollout(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	rollout := b.BindingSpec().Rollout
 	if rollout == nil || rollout.Phase == hubv1.RolloutComplete || rollout.Phase == hubv1.RolloutRolledBack {

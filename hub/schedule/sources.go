@@ -76,9 +76,9 @@ func moved(c changes.Binding) bool {
 		!maps.Equal(rowsOfRollout(c.Before), rowsOfRollout(c.After)) || !maps.Equal(rowsOfFormer(c.Before), rowsOfFormer(c.After))
 }
 
-// rowsOfFormer returns the rows that may end a former reference. A former reference is a needed object that the hub
-// object does not need any more, but a copy may still need. rowsOfFormer copies only the fields that matter. It returns
-// nil if the binding has no former reference.
+// rowsOfFormer returns the rows of all clusters while the binding has a former reference: a needed object that the hub
+// object does not need any more, but a copy may still need. Some rows may end the former reference. rowsOfFormer copies
+// only the fields that matter. It returns nil if the binding has no former reference.
 func rowsOfFormer(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	if !slices.ContainsFunc(b.BindingSpec().References, func(r hubv1.BindingReference) bool { return r.Former }) {
 		return nil
@@ -171,8 +171,9 @@ func (s *Scheduler) addUncounted(q queue, keys ...key) {
 	}
 }
 
-// rowsOfEviction returns the rows that may end an eviction. It copies only the fields that matter. It returns nil if no
-// cluster of the binding has the state Evicting.
+// rowsOfEviction returns the rows of all clusters while a cluster of the binding has the state Evicting, because some
+// rows may end the eviction. It copies only the fields that matter. The value for the empty name has
+// status.observedGeneration. rowsOfEviction returns nil if no cluster has the state Evicting.
 func rowsOfEviction(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	if !slices.ContainsFunc(b.BindingSpec().Clusters, func(e hubv1.BindingTarget) bool { return e.State == hubv1.TargetEvicting }) {
 		return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // Withdrawn records that every cluster from which the binding withdraws a copy has confirmed the withdrawal. hub/report
-// calls Withdrawn before it writes the rows. news is false if this was recorded before.
+// calls Withdrawn before it writes the binding's rows. news is false if the confirmations were recorded before.
 func (s *Scheduler) Withdrawn(b hubv1.BindingObject) (news bool) {
 	if !s.gone.copies.note(b) {
 		return false

@@ -222,7 +222,7 @@ func (c *Coordinator) fence(ctx context.Context, l *coordinationv1.Lease, member
 	return nil
 }
 
-// remove deletes a Lease, if the Lease has not changed since the decision.
+// remove deletes a Lease, if the Lease has not changed since this replica decided to delete it.
 func (c *Coordinator) remove(ctx context.Context, l *coordinationv1.Lease) error {
 	if l == nil {
 		return nil

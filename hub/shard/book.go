@@ -51,8 +51,9 @@ func (b *book) get(name string) *coordinationv1.Lease {
 	return b.leases[name].lease.DeepCopy()
 }
 
-// read returns the replicas that have a Lease (peers), the expired peer Leases, and the holder of each member's fence.
-// next is the time until the next Lease expires.
+// read returns the replicas that have a Lease (peers), and the expired Leases of replicas. It also returns the holder
+// of each member's fence, which is the Lease that names the replica that works on the member. next is the time until
+// the next Lease expires.
 func (b *book) read() (peers []peer, lapsed []*coordinationv1.Lease, fences map[string]string, next time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -31,15 +31,17 @@ type view struct {
 type step int
 
 const (
-	// hold means that this replica has the fence of the member and starts to work on the member.
+	// hold means that this replica starts to work on the member, because the member's fence (a Lease) names this replica.
 	hold step = iota
-	// take means that this replica writes its name into the fence of the member, to take the member.
+	// take means that this replica writes its name into the member's fence (a Lease), to take the member.
 	take
-	// drop means that this replica stops the work on the member, because it does not have the fence any more.
+	// drop means that this replica stops the work on the member, because the member's fence (a Lease) does not name this
+	// replica any more.
 	drop
-	// release means that this replica stops the work on the member, and then removes its name from the fence.
+	// release means that this replica stops the work on the member, and then removes its name from the member's fence (a
+	// Lease).
 	release
-	// forget means that the member no longer exists, and this replica deletes the fence.
+	// forget means that the member no longer exists, and this replica deletes the member's fence (a Lease).
 	forget
 )
 
@@ -74,8 +76,9 @@ func decide(v view) []action {
 	return out
 }
 
-// about returns the action for an existing member. any is false if there is nothing to do. owner is the term of the
-// replica to which the member belongs. owner is empty if no replica is live.
+// about returns the action for an existing member. any is false if there is nothing to do. owner is the ID of the term
+// of the replica to which the member belongs. A term lasts from the creation of the replica's Lease until the Lease
+// expires. owner is empty if no replica is live.
 func about(v view, member, owner string) (s step, any bool) {
 	holder, fenced := v.fences[member]
 	ours := fenced && holder == v.self
@@ -90,15 +93,16 @@ func about(v view, member, owner string) (s step, any bool) {
 	return take, owner == v.self && void(holder, v.peers)
 }
 
-// void reports whether no replica works under a fence that names this holder. This is so if the holder is empty,
-// because the fence was released, or if the peer Lease of the holder was deleted. An expired peer Lease is not enough,
-// because its holder could still renew it. The expired Lease must be deleted first.
+// void reports whether no replica works on a member whose fence (a Lease) names this holder. This is so if the holder
+// is empty, because the fence was released, or if the peer Lease of the holder was deleted. An expired peer Lease is
+// not enough, because its holder could still renew it. The expired Lease must be deleted first.
 func void(holder string, peers []peer) bool {
 	return holder == "" || !slices.ContainsFunc(peers, func(p peer) bool { return p.id == holder })
 }
 
-// liveSeats returns the identities of the live replicas, and the term of each. If a replica has two terms, the term
-// whose name is last in alphabetical order counts.
+// liveSeats returns the identities of the live replicas. It also returns the ID of the term of each. A term lasts from
+// the creation of the replica's Lease until the Lease expires. If a replica has two terms, the term whose name is last
+// in alphabetical order counts.
 func liveSeats(peers []peer) (seats []string, terms map[string]string) {
 	terms = map[string]string{}
 	for _, p := range peers {

@@ -2,7 +2,8 @@ package shard
 
 import "sync"
 
-// writesAtATime is the maximum number of concurrent requests for fences and for expired Leases of other replicas.
+// writesAtATime is the maximum number of concurrent requests for fences (the Leases of members) and for expired Leases
+// of other replicas.
 const writesAtATime = 16
 
 // leaseWrites are the running writes of Leases. Each write has its own goroutine, and each Lease has at most one write

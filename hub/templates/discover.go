@@ -39,8 +39,8 @@ func (s *Store) resource(ctx context.Context, gk schema.GroupKind) (schema.Group
 	return schema.GroupVersionResource{}, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: names}
 }
 
-// Kinds returns the kinds of a group that can be templates, because they can be listed and watched. It sends a new
-// discovery request.
+// Kinds returns the kinds of a group whose objects can be templates, which are objects that the hub copies to members.
+// Such a kind can be listed and watched. Kinds sends a new discovery request.
 func (s *Store) Kinds(ctx context.Context, group string) ([]schema.GroupKind, error) {
 	if group == hubv1.GroupVersion.Group {
 		return nil, nil

@@ -88,8 +88,8 @@ func (s *Store) read(ctx context.Context, resource schema.GroupVersionResource, 
 	return obj, false, nil
 }
 
-// places caches the resources of kinds for recentFor. If many objects are deleted together, one discovery request is
-// enough.
+// places caches the resources of kinds for the time recentFor. If many objects are deleted together, one discovery
+// request is then enough.
 type places struct {
 	mu    sync.Mutex
 	found map[schema.GroupKind]place

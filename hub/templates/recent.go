@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// recentBytes is the maximum size of the objects in one generation of the cache, as JSON. In memory, these objects
-	// need about five times as much.
+	// recentBytes is the maximum size of the objects in one of the two generations of the cache (young and old), as JSON.
+	// In memory, these objects need about five times as much.
 	recentBytes = 2 << 20
 	// recentFor is the minimum time for which an unused object stays cached. The maximum is twice as long. Type places
 	// caches the resource of a kind for the same time.
@@ -66,14 +66,14 @@ func (c *recent) add(r *record, u *unstructured.Unstructured) {
 
 func (c *recent) next() { c.old, c.young, c.bytes = c.young, nil, 0 }
 
-// age begins a new generation. This drops the objects that were not used since the last call.
+// age begins a new generation of the cache. This drops the objects that were not used since the last call of age.
 func (c *recent) age() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.next()
 }
 
-// size returns the number of objects.
+// size returns the number of objects in the cache.
 func (c *recent) size() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// record is a template in memory: compressed JSON, and the values that are read most often. A record never changes.
+// record is a template (a hub object, or an object of a bundle) in memory: its compressed JSON, and the values that are
+// read most often. A record never changes.
 type record struct {
 	*metav1.ObjectMeta // always nil: only the values below can be read
 	namespace, name    string

@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// A stored template is an object of a bundle in a Secret, see bundle.Stored. hub/bundles writes these Secrets.
+// A stored template is an object of a bundle in a Secret, see bundle.Stored. Package hub/bundles writes these Secrets.
 
 // secrets is the kind Secret.
 var secrets = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}

@@ -36,7 +36,7 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// Store has the templates. It runs in every replica.
+// Store has the templates: the hub objects of the wanted kinds, and the objects of bundles. It runs in every replica.
 type Store struct {
 	definitions client.Reader
 	discovery   discovery.DiscoveryInterface
@@ -121,7 +121,8 @@ func (s *Store) OnChange(f func(hubv1.ObjectIdentity)) { s.onChange = append(s.o
 // Start.
 func (s *Store) OnStatus(f func(hubv1.ObjectIdentity)) { s.onStatus = append(s.onStatus, f) }
 
-// OnState registers a function that is called when the State of a kind changes. Call OnState before Start.
+// OnState registers a function that is called when the state of a kind's watch on the hub changes, see State. Call
+// OnState before Start.
 func (s *Store) OnState(f func(schema.GroupKind)) { s.onState = append(s.onState, f) }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable. It returns false, because every replica renders from
@@ -208,8 +209,8 @@ func (s *Store) Retry(ctx context.Context, groups sets.Set[string]) {
 	}
 }
 
-// Get returns a template. It is shared and must not be changed. If Get returns false, the object is not in memory, but
-// it may exist on the API server; see Live.
+// Get returns a template, which is a hub object or an object of a bundle. The template is shared and must not be
+// changed. If Get returns false, the object is not in memory, but it may exist on the API server; see Live.
 func (s *Store) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
 	r, ok := s.record(id)
 	if !ok {
@@ -228,8 +229,9 @@ func (s *Store) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 	return r, true
 }
 
-// Content returns a number that changes when any part of a template except its status changes. The numbers of different
-// processes cannot be compared. The number is 0 if there is no such template.
+// Content returns a number that changes when any part of a template except its status changes. A template is a hub
+// object or an object of a bundle. The numbers of different processes cannot be compared. The number is 0 if there is
+// no such template.
 func (s *Store) Content(id hubv1.ObjectIdentity) uint64 {
 	r, ok := s.record(id)
 	if !ok {
@@ -256,7 +258,7 @@ func (s *Store) keep(u *unstructured.Unstructured) (metav1.Object, error) {
 	return r, nil
 }
 
-// List returns the objects of a kind, in any order.
+// List returns the identities of the templates of a kind, in any order.
 func (s *Store) List(gk schema.GroupKind) []hubv1.ObjectIdentity {
 	objects := s.watches.List(unversioned(gk))
 	ids := make([]hubv1.ObjectIdentity, 0, len(objects))

@@ -131,7 +131,7 @@ func (c Change) Log(log logr.Logger) logr.Logger {
 	return log.WithValues("trace_id", c.trace.String())
 }
 
-// Step is one finished step in the handling of a change, such as the decision or a write to one cluster.
+// Step is one finished step of the hub after a change of an object, such as the decision or a write to one cluster.
 type Step struct {
 	Name         string
 	Began, Ended time.Time

@@ -1,5 +1,5 @@
-// Package tracing makes the spans of changes. One trace follows a change of a hub object from the user's write to the
-// members and back. The spans are sent to an OTLP endpoint.
+// Package tracing makes OpenTelemetry spans of changes. One trace follows a change of a hub object from the user's
+// write to the members and back. The spans are sent to an OTLP endpoint.
 //
 // Queues contain only keys, and several replicas work on one change. The hub therefore cannot pass a trace context from
 // part to part. Instead, each part computes the trace ID from the UID and the generation of the hub object (change.go).

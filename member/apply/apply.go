@@ -123,9 +123,9 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 		return a.report(ctx, t, in, manifest)
 	}
 	// A write without a read creates the copy if it is missing. In three cases the copy must therefore be read first.
-	// First, some fields are left to the member, and their live values are needed. Second, a deleted copy must not be
-	// created again (KeepAway). Third, the copy was adopted, and a newly created copy must not get the annotation of an
-	// adopted copy.
+	// First, the placement leaves some fields to the member (MemberOwned), and their live values are needed. Second, a
+	// deleted copy must not be created again (KeepAway). Third, the hub had adopted the copy, and a newly created copy
+	// must not get the annotation of an adopted copy.
 	if in.Observed != "" && len(in.MemberOwned) == 0 && !in.KeepAway && !in.Adopted {
 		if out, settled := a.applyUnread(ctx, t, in, manifest); settled {
 			return out
@@ -169,7 +169,7 @@ func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyInte
 	return out, true
 }
 
-// noVersion is a resourceVersion that no object has, because revision 1 of etcd is the empty store. An apply with this
+// noVersion is a resourceVersion that no object has, because etcd's revision 1 is the empty store. An apply with this
 // version creates a missing object, and fails with a conflict if the object exists.
 const noVersion = "1"
 

@@ -62,8 +62,8 @@ func statusOf(err error) metav1.Status {
 	return metav1.Status{}
 }
 
-// duplicateEntries is a part of the error message that server-side apply returns for a list with two entries of one
-// key. The API server accepts such a list in a create without server-side apply.
+// duplicateEntries is a part of the error message that server-side apply returns for a list in which two entries have
+// the same key. The API server accepts such a list in a create without server-side apply.
 const duplicateEntries = "duplicate entries for key"
 
 var (
@@ -123,7 +123,7 @@ func tooLarge(err error) error {
 }
 
 // cause returns why there was no response. It leaves out ports and times. Otherwise the message would differ at each
-// attempt, and the row in the binding would be written each time.
+// attempt, and each attempt would write the message into the binding again.
 func cause(err error) string {
 	var timeout interface{ Timeout() bool }
 	var op *net.OpError
@@ -160,7 +160,7 @@ func byCode(err error, status metav1.Status, t target) member.Outcome {
 	return refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s", t.invalid(status))
 }
 
-// later sets the time of the next try to the delay that the server has asked for.
+// later sets the pause before the next try to the pause that the server has asked for.
 func later(out member.Outcome, err error) member.Outcome {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	out.Retry, out.After = member.RetryAfter, min(time.Duration(max(seconds, 1))*time.Second, answer.LongestPause)

@@ -51,7 +51,8 @@ func (a *Applier) definitionKept(ctx context.Context, live *unstructured.Unstruc
 	return kept(live, "there are objects of %s (%s): delete them, and the hub deletes the definition", gvk.GroupKind(), some)
 }
 
-// kept returns the outcome for a CustomResourceDefinition that stays on the cluster for now.
+// kept returns the outcome for a CustomResourceDefinition that the hub does not delete now. The outcome asks for a
+// retry. format and args are the reason.
 func kept(live *unstructured.Unstructured, format string, args ...any) *member.Outcome {
 	out := seen(refused(hubv1.ReasonDefinitionKept, member.RetrySoon, "the definition stays on the cluster, because "+format, args...), live)
 	return &out

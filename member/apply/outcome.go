@@ -9,7 +9,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// longestMessage is the maximum length of the message of a row, in characters.
+// longestMessage is the maximum length of the message in a row of a binding, in characters.
 const longestMessage = 256
 
 func applied(reason, format string, args ...any) member.Outcome {
@@ -22,7 +22,7 @@ func refused(reason string, retry member.Retry, format string, args ...any) memb
 	}
 }
 
-// seen adds the UID, version and generation of the live object to the outcome.
+// seen adds the UID, resourceVersion and generation of the live object to the outcome.
 func seen(out member.Outcome, live *unstructured.Unstructured) member.Outcome {
 	out.UID, out.ResourceVersion, out.Generation = live.GetUID(), live.GetResourceVersion(), live.GetGeneration()
 	return out

@@ -26,11 +26,11 @@ const (
 	oursOutdated                 // the copy of an earlier hub object of the same name
 )
 
-// standing compares the hub's label and owner annotation of a live object with a hub object. The label and the
-// annotation alone are no proof, because operators copy them to the children of an object. The managedFields must also
-// show an apply by the hub. If the annotation or the managedFields entry is missing, the object is still the hub's copy
-// if two conditions hold: it has the UID that the binding records for the copy, and it has the label or the
-// managedFields entry.
+// standing tells whether a live object is a copy of this hub object, of another object or hub, or unmanaged. It
+// compares the hub's label and owner annotation. Both alone do not prove that the hub wrote the object, because
+// operators copy them to the children of an object. The managedFields must also show an apply by the hub. If the
+// annotation or the managedFields entry is missing, the object is still the hub's copy if two conditions hold: it has
+// the UID that the binding records for the copy, and it has the label or the managedFields entry.
 func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectIdentity, ownerUID, confirmed types.UID) standing {
 	label := live.GetLabels()[hubv1.HubLabel]
 	id, uid, err := hubv1.ParseOwner(live.GetAnnotations()[hubv1.OwnerAnnotation])
@@ -91,8 +91,9 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 		out := a.done(in, live)
 		return plan{stop: &out}
 	}
-	// If a later state of the hub has written the copy, the copy is left alone. This check is not necessary if the digests
-	// are equal, because that state has then written the same manifest.
+	// After a restore from a backup, a later state of the hub than the current one may have written the copy. Such a copy
+	// is left alone. If the digests are equal, the later state has written the same manifest, and this check is not
+	// necessary.
 	if live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest {
 		if out := hubIsOlder(in.Source, live, whose); out != nil {
 			return stop(*out, live)
@@ -104,8 +105,8 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 	p := plan{force: in.FieldConflict != hubv1.FieldConflictReport, drift: a.drift(t, in, manifest, live)}
 	p.adopted = isAdopted(live) || back && in.Orphaned.Adopted || in.Adopted && live.GetUID() == in.ConfirmedUID
 	if !p.force && len(p.drift) > 0 {
-		// The outcome asks for a retry. The other manager may change the value back, but it still owns the field, so that no
-		// event tells the hub that the conflict is over.
+		// The outcome asks for a retry. The other manager may change the value back but still own the field. The hub then
+		// gets no event that the conflict is over.
 		out := refused(hubv1.ReasonFieldConflict, member.RetrySlowly, "%s", t.conflictText(p.drift))
 		out.Drifted = p.drift
 		return stop(out, live)

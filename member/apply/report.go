@@ -201,7 +201,8 @@ func merged(under, over map[string]string) map[string]string {
 }
 
 // leave returns the manifest for a write to an existing object. The manifest gets the resourceVersion that was read,
-// and loses the fields that are left to the member. scaled are the fields that an autoscaler on the member sets.
+// and loses the fields that the placement leaves to the member. scaled are the fields that an autoscaler on the member
+// sets.
 func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (sent *unstructured.Unstructured, scaled []string) {
 	for _, pointer := range content.Autoscaled(live) {
 		if _, ok, _ := unstructured.NestedFieldNoCopy(manifest.Object, hubv1.PointerKeys(pointer)...); ok {

@@ -105,8 +105,8 @@ func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.Withdraw
 	return a.takeAway(ctx, t, in, live, policy, why)
 }
 
-// takeAway deletes or orphans the copy that was read, as policy says. why is the reason for a policy that differs from
-// the requested one.
+// takeAway deletes or orphans the copy that was read, as policy says. why is empty, or the reason why policy differs
+// from the policy in the intent.
 func (a *Applier) takeAway(ctx context.Context, t target, in member.WithdrawIntent, live *unstructured.Unstructured, policy hubv1.RemovalPolicy, why string,
 ) (out member.Outcome, again bool) {
 	var err error
@@ -142,9 +142,9 @@ func (a *Applier) takeAway(ctx context.Context, t target, in member.WithdrawInte
 	return removed(ctx, t, live.GetUID(), left), false
 }
 
-// leftAlone returns the outcome for an object that is not the copy to withdraw, and therefore stays. If the object has
-// the hub's label, the watch goes on delivering it. The outcome therefore has its UID, so that the caller does not wait
-// for its deletion.
+// leftAlone returns the outcome for an object that is not the copy to withdraw, and therefore stays. If this object has
+// the hub's label, the hub's watch still shows it. The outcome has the object's UID, so that the caller does not wait
+// until the object is deleted.
 func leftAlone(t target, live *unstructured.Unstructured, whose standing) member.Outcome {
 	why := ""
 	if whose == nobodys && live.GetLabels()[hubv1.HubLabel] != "" {
@@ -199,7 +199,7 @@ func (a *Applier) remove(
 	}
 	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
-	// The dynamic client cannot be used here, because it drops the response.
+	// The dynamic client cannot be used here, because it does not return the body of the response.
 	result := a.requests.Delete().AbsPath(pathOf(t.resource.GroupVersion())).
 		NamespaceIfScoped(t.key.Namespace, t.key.Namespace != "").Resource(t.resource.Resource).Name(t.key.Name).
 		Body(&metav1.DeleteOptions{

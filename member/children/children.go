@@ -36,7 +36,7 @@ var (
 	cronJobs     = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
 
 	// below maps a built-in kind to the kinds of its children, which Kubernetes' controllers create. For an object of any
-	// other kind, the search looks for children of all kinds in workloads.
+	// other kind, the search looks for children of each kind in the list workloads.
 	below = map[schema.GroupKind][]schema.GroupVersionResource{
 		{Kind: "Pod"}:                        nil,
 		{Group: "apps", Kind: "Deployment"}:  {replicaSets},

@@ -18,7 +18,8 @@ const (
 	pageSize = 100
 	// mostPages is the maximum number of pages that are read of one kind and namespace.
 	mostPages = 20
-	// mostListed is the maximum number of kept objects, whatever page size the server uses.
+	// mostListed is the maximum number of objects that are kept of one kind and namespace, whatever page size the server
+	// uses.
 	mostListed = pageSize * mostPages
 )
 

@@ -15,8 +15,8 @@ type Cluster struct {
 	// Requests is for single reads and writes: every request ends within 10 seconds, and the size of its response is
 	// limited.
 	Requests *rest.Config
-	// Watches is for watches and paged lists. It has no timeout: the caller must set a deadline for each list, and a
-	// deadline without events for each watch.
+	// Watches is for watches and paged lists. It has no timeout. The caller must set a deadline for each list, and must
+	// end a watch that has delivered no event for too long.
 	Watches *rest.Config
 	// ID is the UID of the cluster's kube-system namespace.
 	ID string

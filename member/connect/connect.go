@@ -36,9 +36,10 @@ const probeInterval = 10 * time.Second
 
 // Options of a Provider.
 type Options struct {
-	// ProbeInterval is the time between two probes of a link that is ready. Default 10 s.
+	// ProbeInterval is the time between two probes of a link that is ready. A link is the connection to one member. A
+	// probe checks that the member's watches deliver events. Default 10 s.
 	ProbeInterval time.Duration
-	// ProbeTimeout is how long a probe waits for an event from its watch. Default 5 s.
+	// ProbeTimeout is how long a probe of a member waits for an event from its watch. Default 5 s.
 	ProbeTimeout time.Duration
 	// FactsInterval is the time between two reads of the cluster's version and nodes. Default 60 s.
 	FactsInterval time.Duration
@@ -48,13 +49,13 @@ type Options struct {
 	// Proxy returns the proxy for connections to members. Default: no proxy, not even from the environment, because a
 	// proxy sees the names of members.
 	Proxy func(*http.Request) (*url.URL, error)
-	// Logger gets one line for each change of a link. Default none.
+	// Logger gets one line for each change in the state of a link, which is the connection to one member. Default: no log.
 	Logger logr.Logger
 
 	kinds func() []schema.GroupKind // the argument of Provider.LookFor
 }
 
-// Provider keeps one link per member cluster.
+// Provider keeps one link, which is a connection, for each member cluster.
 type Provider struct {
 	options   Options
 	listeners []func(cluster string)
@@ -64,7 +65,8 @@ type Provider struct {
 	engage Engage
 	ended  bool
 	links  map[string]*link
-	// ending has links that were removed, but whose goroutine still runs. A new link of the same name waits for it.
+	// ending has links that were removed, but whose goroutine still runs. A new link of the same name starts after this
+	// goroutine has returned.
 	ending  map[string]*link
 	running sync.WaitGroup
 }
@@ -72,7 +74,7 @@ type Provider struct {
 var _ member.Links = &Provider{}
 
 // Engage is called with a connected cluster. The cluster may be used until ctx ends. Engage must not wait for the
-// network, because the goroutine of the link calls it.
+// network, because the goroutine of the cluster's link calls it and would be blocked.
 type Engage func(ctx context.Context, name string, c *Cluster) error
 
 // New returns a provider without links.
@@ -89,8 +91,8 @@ func defaultTo(d *time.Duration, value time.Duration) {
 	}
 }
 
-// LookFor sets the function kinds, which returns the kinds to discover on each cluster. kinds returns nil while these
-// kinds are not known. The caller calls Look when they are known. LookFor must be called before Ensure.
+// LookFor sets the function kinds, which returns the kinds to look for in the discovery of each cluster. kinds returns
+// nil while these kinds are not known. The caller calls Look when they are known. LookFor must be called before Ensure.
 func (p *Provider) LookFor(kinds func() []schema.GroupKind) { p.options.kinds = kinds }
 
 // OnChange registers a function. The provider calls it when a field of a cluster's State other than LastHeard has

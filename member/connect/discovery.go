@@ -15,7 +15,8 @@ var looksAgain = []time.Duration{0, time.Second, 3 * time.Second}
 
 const looksSeldom = 10 * time.Minute
 
-// Look schedules discovery on every cluster, because the wanted kinds have changed.
+// Look makes the hub read the served kinds of every cluster again, because the kinds that the hub looks for have
+// changed.
 func (p *Provider) Look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -24,8 +25,8 @@ func (p *Provider) Look() {
 	}
 }
 
-// LookAgain schedules discovery on a cluster at once and again within seconds, because one of its
-// CustomResourceDefinitions changed.
+// LookAgain makes the hub read the served kinds of a cluster at once and again within seconds, because one of the
+// cluster's CustomResourceDefinitions has changed.
 func (p *Provider) LookAgain(cluster string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +59,8 @@ func (d *discovery) soon(times int) {
 	slices.SortFunc(d.looks, time.Time.Compare)
 }
 
-// next returns the time of the next read. planned is false if no read is scheduled, or while a read is running.
+// next returns the time of the next read of the served kinds. planned is false if no read is scheduled, or while a read
+// is running.
 func (d *discovery) next() (at time.Time, planned bool) {
 	if d.looking || len(d.looks) == 0 {
 		return time.Time{}, false
@@ -66,13 +68,13 @@ func (d *discovery) next() (at time.Time, planned bool) {
 	return d.looks[0], true
 }
 
-// begin removes all reads that are due, because the read that begins now replaces them.
+// begin removes all scheduled reads of the served kinds that are due, because the read that begins now replaces them.
 func (d *discovery) begin() {
 	now := time.Now()
 	d.looks = slices.DeleteFunc(d.looks, func(t time.Time) bool { return !t.After(now) })
 }
 
-// end schedules the next read after the pause, unless a read is already scheduled.
+// end schedules the next read of the served kinds after the pause, unless a read is already scheduled.
 func (d *discovery) end(pause time.Duration) {
 	d.looking = false
 	if len(d.looks) == 0 {
@@ -80,7 +82,8 @@ func (d *discovery) end(pause time.Duration) {
 	}
 }
 
-// readServed starts discovery if it is due. A cluster whose discovery fails stays ready.
+// readServed starts a read of the kinds that the cluster serves, if the read is due. A cluster whose discovery fails
+// stays ready.
 func (r *runner) readServed(ctx context.Context) {
 	at, planned := r.served.next()
 	if !r.ready || !planned || r.link.options.kinds == nil || time.Now().Before(at) {

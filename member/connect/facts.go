@@ -41,8 +41,9 @@ const (
 	maxNames     = 4096 // names of resources while nodes are read; further names are ignored
 )
 
-// readFacts reads the facts of the cluster. known are the facts from the last read. If a part of the facts cannot be
-// read, the result keeps the known values of this part, and readFacts also returns an error.
+// readFacts reads the facts of the cluster, such as its version and the capacity of its nodes. known are the facts from
+// the last read. If a part of the facts cannot be read, the result keeps the known values of this part, and readFacts
+// also returns an error.
 func readFacts(ctx context.Context, l *line, server string, known member.Facts) (member.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
@@ -90,8 +91,8 @@ func readNodes(ctx context.Context, l *line, server string) (member.Facts, error
 	return member.Facts{}, fmt.Errorf("reading the nodes: %w", err)
 }
 
-// readNodePage adds the nodes of one page to sum. It decodes one node at a time, because a server may send a larger
-// page than requested.
+// readNodePage adds the nodes of one page to the totals in sum. It decodes one node at a time, because a server may
+// send a larger page than requested. next is the token of the next page.
 func readNodePage(ctx context.Context, l *line, url string, sum *nodeSum) (next string, err error) {
 	body, err := ask(answer.Streamed(ctx, maxNodeBytes), requestClient(l), url)
 	if err != nil {
@@ -152,7 +153,7 @@ func (q *quantity) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// nodeSum adds up nodes, one by one.
+// nodeSum has the totals of a cluster's nodes. It gets the nodes one by one.
 type nodeSum struct {
 	nodes                 hubv1.NodeSummary
 	region                string
@@ -165,7 +166,7 @@ func newNodeSum() *nodeSum {
 	return &nodeSum{capacity: corev1.ResourceList{}, allocatable: corev1.ResourceList{}}
 }
 
-// read adds a node from its JSON.
+// read adds a node to the totals. raw is the JSON of the node.
 func (s *nodeSum) read(raw []byte) error {
 	var n node
 	if err := utiljson.Unmarshal(raw, &n); err != nil {

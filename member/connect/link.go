@@ -22,7 +22,8 @@ type link struct {
 	done    chan struct{} // closed when run has returned
 	orders
 
-	// The provider's mutex guards the fields before and cancel, which are set before run.
+	// before is the former link of this name, whose goroutine must end first. cancel ends this link. The provider's mutex
+	// guards both, and both are set before run.
 	before *link
 	cancel context.CancelFunc
 
@@ -67,7 +68,8 @@ func (l *link) setState(s member.LinkState) {
 	}
 }
 
-// countReconnect increments a metric if the link has become ready again. The caller holds l.mu.
+// countReconnect increments a metric if the link was ready before, failed, and is ready again now. The caller holds
+// l.mu.
 func (l *link) countReconnect(before member.LinkState) {
 	switch is := l.state.Ready == metav1.ConditionTrue; {
 	case is && l.lost && !l.removed:

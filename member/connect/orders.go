@@ -21,7 +21,7 @@ func (w want) equal(other want) bool {
 	return w.to == other.to && w.expectedID == other.expectedID
 }
 
-// orders has the requests of other goroutines to the goroutine of a link.
+// orders has what other goroutines want from the goroutine of a link, such as another connection.
 type orders struct {
 	wake chan struct{} // has one token if there is a new request
 

@@ -16,7 +16,7 @@ const (
 	beforeIsInUse = "; until then the kubeconfig before it stays in use"
 )
 
-// report sets the link's state from the runner's state.
+// report sets the state of the link, which controllers read, from the results of the attempts in the runner.
 func (r *runner) report() {
 	ready, creds := r.readiness(), r.credentials()
 	tooLarge, inUse := "", credential.Credential{}

@@ -19,7 +19,8 @@ type judgement struct {
 	reason, message string
 }
 
-// attempts counts consecutive failures, and has the time of the next attempt.
+// attempts counts consecutive failed attempts to connect to the cluster or to probe it, and has the time of the next
+// attempt.
 type attempts struct {
 	failures int
 	last     verdict // the verdict on the last failed attempt
@@ -106,7 +107,7 @@ func (r *runner) step(ctx context.Context) time.Duration {
 	return r.untilDue()
 }
 
-// pending reports whether the newest kubeconfig is valid but not yet in use.
+// pending reports whether the newest kubeconfig is valid, but the link does not use it yet.
 func (r *runner) pending() bool {
 	return r.wanted.fault == nil && (r.inUse == nil || r.inUse.to != r.wanted.to)
 }
@@ -288,8 +289,8 @@ func (r *runner) succeeded() {
 	}
 }
 
-// judgeCredentials sets the judgement on the credentials. If the cluster has not checked them, the last judgement
-// stays.
+// judgeCredentials sets the judgement on the credentials: accepted or refused. If the cluster has not checked the
+// credentials, the last judgement stays.
 func (w *wanted) judgeCredentials(v verdict) {
 	switch v.credentials {
 	case metav1.ConditionTrue:

@@ -24,8 +24,8 @@ const (
 	peerTimeout    = 5 * time.Second   // timeout of a new connection, or of a ping
 	idleTimeout    = 3 * probeInterval // an unused connection is closed after this time
 	drainTime      = requestTimeout + peerTimeout
-	// largeFor is how long the state reports that an answer was too large. It equals the pause between two regular reads
-	// of discovery, which may have the answer that is too large.
+	// largeFor is how long the link's state reports that an answer was too large. It equals the pause between two regular
+	// reads of discovery. If the answer of discovery is the one that is too large, the report therefore stays.
 	largeFor = looksSeldom
 )
 
@@ -37,8 +37,8 @@ var (
 // proxyFunc returns the proxy for a request; nil means a direct connection.
 type proxyFunc func(*http.Request) (*url.URL, error)
 
-// pool has the network connections of one member.Connection. client-go's cache of transports is not used, because it is
-// global: a pool must end, with all its connections, when its link or its credentials end.
+// pool has the network connections to one member with one set of credentials. client-go's cache of transports is not
+// used, because it is global: a pool must end, with all its connections, when its link or its credentials end.
 type pool struct {
 	// Watches have separate connections, so that a slowly read list does not delay writes.
 	requests, watches *http.Transport
@@ -202,7 +202,8 @@ func (l *line) tooLarge(what string, err error) {
 	}
 }
 
-// lastTooLarge names a response that exceeded a limit within the last largeFor. The result is empty if there was none.
+// lastTooLarge returns a text about a response that exceeded a limit within the last ten minutes (largeFor). The result
+// is empty if there was none.
 func (l *line) lastTooLarge() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -238,8 +239,8 @@ func (l *line) probeTransport() http.RoundTripper { return &lineTransport{line: 
 type lineTransport struct {
 	line    *line
 	watches bool
-	// counts is true if an event of this watch sets line.delivered. It is false for the watch of a probe. The event of
-	// that watch may come from another cluster, and only the judgement of the probe shows this.
+	// counts is true if an event of this watch sets line.delivered. It is false for the watch of a probe: its event may
+	// come from another cluster at the same address, and the probe must first compare the cluster's ID.
 	counts bool
 }
 

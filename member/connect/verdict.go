@@ -29,7 +29,8 @@ type verdict struct {
 	reason, message string
 	atOnce          bool // one probe with this fault suffices to end the link
 	answered        bool // the cluster sent a response
-	// credentials is True if the cluster accepted them, False if it refused them, and empty if it did not check them.
+	// credentials is True if the cluster accepted the hub's credentials, False if it refused them, and empty if it did not
+	// check them.
 	credentials metav1.ConditionStatus
 	retryAfter  time.Duration
 }
@@ -138,8 +139,8 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &timeout) && timeout.Timeout())
 }
 
-// rootCause returns the innermost text of an error. It leaves out the URL, which the message names elsewhere, and the
-// local port, which differs each time.
+// rootCause returns the text of the innermost error in err. It leaves out the URL, which the message names elsewhere,
+// and the local port, which differs each time.
 func rootCause(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) {

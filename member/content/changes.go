@@ -51,7 +51,8 @@ func (c *changes) maps(path string, before, after map[string]any) {
 	}
 }
 
-// values compares the values at one path. both is false if only one of the states has the path.
+// values compares the values at one path of two states of an object. both is false if only one of the states has the
+// path.
 func (c *changes) values(path string, before, after any, both bool) {
 	if both {
 		switch b := before.(type) {

@@ -50,7 +50,7 @@ func readEntry(item any) (e entry, ok bool) {
 	return e, ok
 }
 
-// isOurs reports whether the entry records the applies of the hub.
+// isOurs reports whether this managedFields entry records the applies of the hub.
 func (e entry) isOurs() bool {
 	return e.manager == hubv1.FieldManager && e.operation == string(metav1.ManagedFieldsOperationApply) && e.subresource == ""
 }
@@ -72,10 +72,11 @@ func oursRaw(obj *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// ours returns the paths that the hub applied, or nil.
+// ours returns the paths of the fields that the hub applied, from the hub's managedFields entry. The result is nil if
+// there is no such entry.
 func ours(obj *unstructured.Unstructured) *fieldpath.Set { return pathsOf(oursRaw(obj)) }
 
-// paths returns the fields of an entry, or nil if it is unreadable.
+// paths returns the fields of a managedFields entry. The result is nil if the entry cannot be parsed.
 func (e entry) paths() *fieldpath.Set { return pathsOf(e.fields) }
 
 func pathsOf(fields map[string]any) *fieldpath.Set {

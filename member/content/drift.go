@@ -56,7 +56,8 @@ type owner struct {
 	set  *fieldpath.Set // paths that the manager owns; nil if there are none
 }
 
-// below returns the managers that own fields below a path element. Each of them has only its fields below this element.
+// below returns the managers that own fields below a path element. Each returned manager has only its fields below this
+// element.
 func below(at []owner, pe fieldpath.PathElement) []owner {
 	out := make([]owner, 0, len(at))
 	for _, o := range at {
@@ -69,7 +70,7 @@ func below(at []owner, pe fieldpath.PathElement) []owner {
 
 func field(name string) fieldpath.PathElement { return fieldpath.PathElement{FieldName: &name} }
 
-// drifts collects the fields that differ.
+// drifts collects the fields whose live value differs from the manifest, because another client has changed them.
 type drifts struct{ found []member.FieldDrift }
 
 func (d *drifts) full() bool { return len(d.found) >= mostDrifts }
@@ -215,7 +216,7 @@ func covers(have, want any) bool {
 	return sameJSON(have, want)
 }
 
-// report records a difference, unless the hub owns the field.
+// report records that a field differs from the manifest, unless the hub owns the field.
 func (d *drifts) report(path fieldpath.Path, pe fieldpath.PathElement, at []owner) {
 	manager := UnknownManager
 	for _, o := range at {

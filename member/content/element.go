@@ -62,12 +62,14 @@ func appendElements(to []element, fields map[string]any) (all []element, ok bool
 	return to, true
 }
 
-// kinds are the prefixes of path elements, in the order of fieldpath: fields, keys, values and indices.
+// kinds are the first letters of path elements in fieldsV1, in the order of package fieldpath: f for fields, k for
+// keys, v for values and i for indices.
 const kinds = "fkvi"
 
 func isKnown(raw string) bool { return strings.IndexByte(kinds, raw[0]) >= 0 }
 
-// hasElements reports whether a map of fieldsV1 has a path element, or an entry that cannot be parsed.
+// hasElements reports whether a map of fieldsV1 has a path element, or an entry that cannot be parsed. If it has
+// neither, the manager owns no field below the path of the map.
 func hasElements(fields map[string]any) bool {
 	for raw := range fields {
 		if raw != "." && (len(raw) < 2 || raw[1] != ':' || isKnown(raw)) {

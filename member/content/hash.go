@@ -23,8 +23,8 @@ import (
 //
 // The hash of a Secret is an HMAC with the key. Without a key, a reader of the binding's rows could guess the values.
 //
-// Rows store hashes. If the algorithm changed, every copy would be applied again. Hash is called for each event of a
-// member, so that it must be fast.
+// The rows of bindings store these hashes. If the algorithm changed, every copy would be applied again. Hash is called
+// for each event of a member, so that it must be fast.
 func Hash(key canonical.Key, obj *unstructured.Unstructured) (text string, isOurs bool) {
 	fields := oursRaw(obj)
 	if fields == nil {

@@ -39,7 +39,8 @@ func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string)
 	}
 }
 
-// prune removes a field, and then the maps around it that are empty. Otherwise the hub would own an empty map.
+// prune removes a field from a manifest, and then the maps around the field that have become empty. Otherwise the hub
+// would own an empty map.
 func prune(from map[string]any, steps []string) {
 	if _, there := lookup(from, steps); !there {
 		return
@@ -110,7 +111,7 @@ func atomicAbove(live *unstructured.Unstructured, steps []string) bool {
 	return false
 }
 
-// kept returns the part of a live value whose paths are in the set.
+// kept returns the parts of a live value whose paths are in the set.
 func kept(value any, set *fieldpath.Set) (any, bool) {
 	if set == nil || set.Empty() {
 		return nil, false

@@ -164,14 +164,14 @@ func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) c
 	return say
 }
 
-// noteTrue records that a condition with this role is True.
+// noteTrue records that a condition with this role has the status True.
 func (s *conditionsSay) noteTrue(is role) {
 	s.whole = s.whole || is == roleWhole
 	s.sound = s.sound || is == roleWhole || is == rolePart
 }
 
-// end records that the object has run to completion. A condition that means Progressing then no longer affects the
-// health of the object.
+// end records that the object has run to completion. If a condition means Progressing, it no longer affects the health
+// of the object.
 func (s *conditionsSay) end() {
 	s.whole, s.sound = true, true
 	if s.verdict.Health == hubv1.HealthProgressing {
@@ -194,9 +194,9 @@ func (r reader) counting(conditions []condition) func(condition) bool {
 	}
 }
 
-// outdated reports whether a condition that affects the health belongs to an older generation. The other conditions may
-// then belong to the older spec, too. If neither the status nor the conditions that affect the health have a
-// generation, outdated looks at the generations of the other conditions instead.
+// outdated reports whether a condition that affects the health belongs to an older generation of the object. The other
+// conditions may then belong to the older spec, too. If neither the status nor the conditions that affect the health
+// have an observedGeneration, outdated looks at the other conditions instead.
 func outdated(obj *unstructured.Unstructured, conditions []condition, generation int64, counts func(condition) bool) (v Verdict, old bool) {
 	dated := ownObservedGeneration(obj) >= 0 || slices.ContainsFunc(conditions, func(c condition) bool { return c.observed >= 0 && counts(c) })
 	for _, c := range conditions {

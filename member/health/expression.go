@@ -11,7 +11,7 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// Reasons of a verdict that an Expression gives.
+// These are the reasons of a verdict that the Expression of a placement gives.
 const (
 	ReasonByExpression     = "HealthExpression"
 	ReasonExpressionFailed = "HealthExpressionFailed"
@@ -20,15 +20,16 @@ const (
 // Settings are the part of a placement that affects the health and the status of its objects. A Settings is shared and
 // never changed. A nil pointer means that the placement sets nothing.
 type Settings struct {
-	// Expression judges the object instead of the conventions. It is nil if the placement has no expression.
+	// Expression is the healthExpression of the placement. It judges the objects instead of the rules for their kind. It
+	// is nil if the placement has no expression.
 	Expression *Expression
 	// Paths are JSON pointers to the status fields that the placement merges by its reducers, such as Sum.
 	Paths []string
 }
 
-// Assess judges an object by the expression of its placement. Without an expression it uses the conventions of its
-// kind, which tell how to read the status. An expression never judges a Secret, because its result could reveal the
-// values.
+// Assess judges the health of an object by the expression of its placement. Without an expression it uses the
+// conventions c, which tell how to read the status of the object's kind. An expression never judges a Secret, because
+// its result could reveal the values.
 func (s *Settings) Assess(obj *unstructured.Unstructured, c Conventions) Verdict {
 	if s == nil || obj == nil || hubv1.IsSecret(obj.GroupVersionKind().GroupKind()) {
 		return assess(obj, c, nil)
@@ -44,7 +45,7 @@ func (s *Settings) Project(status map[string]any) []byte {
 	return Project(status, s.Paths...)
 }
 
-// And returns a copy of the settings with one more path.
+// And returns a copy of the settings with one more path in Paths.
 func (s *Settings) And(path string) *Settings {
 	if s == nil {
 		return &Settings{Paths: []string{path}}
@@ -105,7 +106,8 @@ func (e *Expression) judge(obj *unstructured.Unstructured, generation int64, c C
 
 const notAVerdict = "the result is neither a bool, nor one of Healthy, Progressing, Degraded and Unknown, nor a map with such a health and a message"
 
-// fromWord returns the verdict for the word that an expression returned. A word that is no health gives Unknown.
+// fromWord returns the verdict for the word that an expression returned. A word that is not the name of a health, such
+// as Healthy, gives Unknown.
 func fromWord(word, message string) Verdict {
 	h := hubv1.Health(word)
 	switch h {

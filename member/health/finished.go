@@ -10,8 +10,8 @@ import (
 )
 
 // Finished reports whether an object has run to completion, and whether it is then Healthy or Degraded. The projection
-// is the result of Project. Finished supports batch Jobs, Tekton's runs and Argo's Workflows. For every other kind it
-// returns false.
+// is the part of the object's status that Project returns. Finished supports batch Jobs, Tekton's runs and Argo's
+// Workflows. For every other kind it returns false.
 func Finished(gk schema.GroupKind, projection []byte) (ended hubv1.Health, ok bool) {
 	var status map[string]any
 	if len(projection) == 0 || json.Unmarshal(projection, &status) != nil {
@@ -35,7 +35,8 @@ func Finished(gk schema.GroupKind, projection []byte) (ended hubv1.Health, ok bo
 }
 
 // Essential returns the parts of a projection that a restarted hub needs: the fields from which Finished decides, and
-// the observed generation. The result is nil if the projection has none of these parts.
+// the observed generation. A projection is the part of a status that the hub keeps. The result is nil if the projection
+// has none of these parts.
 func Essential(projection []byte) []byte {
 	type condition struct {
 		Type   string `json:"type"`

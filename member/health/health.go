@@ -54,8 +54,8 @@ const (
 	maxReason  = 64
 )
 
-// Verdict is the health of one object. Reason and Message are empty if the object is Healthy, unless the object is
-// paused and its status belongs to an older generation.
+// Verdict is the health of one object. Reason and Message are empty for a Healthy object, except for a paused object
+// whose status belongs to an older generation.
 type Verdict struct {
 	Health  hubv1.Health
 	Reason  string

@@ -17,17 +17,19 @@ const (
 	maxNamed      = 256 // bytes of JSON of one value in Named
 )
 
-// Project returns the parts of a status that rows and the status of the hub object need, as canonical JSON of at most
-// 512 bytes. It keeps conditions without their messages, whole numbers, booleans and short strings, at the top level
-// and in nested maps. Of a list whose items have names, it keeps the names and the values that can be merged. If such a
-// list is too large, its value is null. It drops fields with a meaning in one cluster only (PerCluster). It also drops
-// times, because each heartbeat would change the row. It keeps the times of an expiry or a failure.
+// Project returns the parts of a status that the rows of bindings and the status of the hub object need, as canonical
+// JSON of at most 512 bytes. It keeps conditions without their messages, whole numbers, booleans and short strings, at
+// the top level and in nested maps. Of a list whose items have names, it keeps the names and the values that can be
+// merged. If such a list is too large, its value is null. It drops fields with a meaning in one cluster only
+// (PerCluster). It also drops times, because each heartbeat would change the row. It keeps the times of an expiry or a
+// failure.
 //
-// paths are JSON pointers, such as /status/storage/used. The values there are kept unchanged, see Projection.Named.
+// paths are JSON pointers, such as /status/storage/used. The values at these paths are kept unchanged, see
+// Projection.Named.
 //
-// If a projection is too large, it loses values in this order: strings (the longest first), nested maps and lists, the
-// reasons of conditions, booleans, numbers, conditions and named values. The projection records the last step that was
-// necessary. The result is nil if nothing is left.
+// If the result (the projection) is too large, it loses values in this order: strings (the longest first), nested maps
+// and lists, the reasons of conditions, booleans, numbers, conditions and named values. The projection records the last
+// step that was necessary. The result is nil if nothing is left.
 func Project(status map[string]any, paths ...string) []byte {
 	kept := scalars(status, 0)
 	addNamed(kept, status, paths)
@@ -59,7 +61,8 @@ func conditionType(c any) string {
 	return kind
 }
 
-// scalars returns the values of a map that a projection keeps, including values in nested maps.
+// scalars returns the values of a map that a projection (the kept part of a status) contains, including values in
+// nested maps.
 func scalars(m map[string]any, depth int) map[string]any {
 	out := map[string]any{}
 	for name, value := range m {
@@ -201,8 +204,9 @@ func ticks(name, value string) bool {
 	return !IsExpiry(name) && !IsFailureTime(name)
 }
 
-// addNamed adds the values at the paths to the projection, each under its JSON pointer below the status. A missing
-// value is null. A value that is too large is left out, which does not count as a Loss.
+// addNamed adds the values at the paths to the projection, which is the kept part of a status. Each value is stored
+// under its JSON pointer below the status. A missing value is null. A value that is too large is left out, and Loss
+// does not record this.
 func addNamed(kept, status map[string]any, paths []string) {
 	for _, path := range paths {
 		pointer, ok := strings.CutPrefix(path, "/status/")

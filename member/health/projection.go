@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Loss is the last group of values that a projection has lost because of its size limit. It has also lost all groups
-// with a smaller constant.
+// Loss is the last group of values that a projection has lost because of its size limit. A projection is the part of a
+// status that the hub keeps. It has also lost all groups with a smaller constant.
 type Loss int
 
-// The constants are in the order in which a projection loses the groups.
+// The constants are in the order in which a projection loses the groups of values.
 const (
 	LostNothing Loss = iota
 	LostStrings
@@ -25,10 +25,11 @@ const (
 // lossField is the name of the field in a projection that records its Loss. No status has a field of this name.
 const lossField = "~"
 
-// reserved reports whether a projection uses the name for its own fields.
+// reserved reports whether a projection (the kept part of a status) uses the name for its own fields. Fields of the
+// status with this name are not kept.
 func reserved(name string) bool { return name == lossField || strings.HasPrefix(name, "/") }
 
-// Projection is the parsed result of Project.
+// Projection is the parsed result of Project: the part of a status that the hub keeps.
 type Projection struct {
 	// Fields are the kept fields of the status.
 	Fields map[string]any

@@ -22,8 +22,8 @@ func byReplicas(object map[string]any, scale Scale) (v Verdict, judged bool) {
 			return fewer(has, wanted, "there"), true
 		}
 		judged = counted && has == wanted
-		// A field other than spec.replicas may be the number of shards or partitions, each of which has several replicas. The
-		// number of ready replicas is then not compared with this field.
+		// If the replicas in the spec come from another field than spec.replicas, they may be shards or partitions, each of
+		// which has several replicas. The number of ready replicas is then not compared with this field.
 		ok = len(scale.Spec) == 2 && scale.Spec[1] == specReplicas[1]
 	}
 	if !ok {

@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// loss removes one value from a projection and returns the number of bytes of JSON that this saves.
+// loss removes one value from a projection, which is the kept part of a status. It returns the number of bytes of JSON
+// that this saves.
 type loss func() (saved int)
 
 // losses has the functions that find the values of each group, in the order of the Loss constants, from LostStrings on.
 var losses = []func(map[string]any) []loss{ofStrings, ofNested, ofReasons, ofBooleans, ofNumbers, ofConditions, ofNamed}
 
-// shrink returns the projection as JSON of at most maxProjection bytes, with its Loss. It returns nil if nothing is
-// left.
+// shrink returns the projection as JSON of at most maxProjection bytes. It removes values until the JSON is small
+// enough, and records the last removed group as the Loss. It returns nil if nothing is left.
 func shrink(kept map[string]any) []byte {
 	data := encode(kept)
 	size := len(data)
@@ -156,8 +157,8 @@ func fields(m map[string]any, path string, out []field, of func(any) bool) []fie
 	return out
 }
 
-// inOrder returns the losses of the fields: the largest value first, and of equally large values the one whose path
-// sorts last.
+// inOrder returns the functions that remove the fields: the largest value first, and of equally large values the one
+// whose path sorts last.
 func inOrder(found []field) []loss {
 	slices.SortFunc(found, func(a, b field) int { return cmp.Or(cmp.Compare(b.size, a.size), strings.Compare(b.path, a.path)) })
 	out := make([]loss, 0, len(found))

@@ -98,8 +98,8 @@ const (
 // roles are the valid values of the field `says` in vocabulary.yaml.
 var roles = []role{roleFailure, roleWhole, rolePart, roleUnderway, roleAttempt, roleEnded, roleNotice, roleNothing}
 
-// stopped is the meaning of a word for an object that does not run. Such an object is healthy only if its spec stops
-// it.
+// stopped is the meaning of a word for an object that does not run. Such an object is healthy only if its spec says
+// that it shall not run.
 const stopped hubv1.Health = "Stopped"
 
 // Polarity is the good status of a condition type: True, False, or neither of them.
@@ -115,8 +115,8 @@ const (
 
 var polarities = []Polarity{Neither, GoodWhenTrue, GoodWhenFalse}
 
-// typeMeaning is the meaning of a condition type. order is the position of the type in vocabulary.yaml. The conditions
-// of an object are read in this order, but failures first.
+// typeMeaning is what a condition type tells about an object. order is the position of the type in vocabulary.yaml. The
+// conditions of an object are read in this order, but those that report failures first.
 type typeMeaning struct {
 	says    role
 	refuses bool
@@ -243,7 +243,8 @@ func WordsOf(gk schema.GroupKind, field string) [][]string {
 	return nil
 }
 
-// meanings returns the health of each word that the kind defines, by the name of the status field.
+// meanings returns what the words in a kind's status mean. For each status field for which the kind defines words, it
+// has the health of each word.
 func (v *vocabulary) meanings(gk schema.GroupKind) map[string]map[string]hubv1.Health {
 	var out map[string]map[string]hubv1.Health
 	for _, k := range slices.Backward(v.Kinds) { // backward, so that the first meaning in the vocabulary has precedence

@@ -16,9 +16,10 @@ import (
 // not judged.
 const longestPhase = 128
 
-// judgeWord returns the health that a phase means. The result is empty if the phase is not known. If the phase has
-// several words, a word of failure at any position means Degraded. Otherwise only the first word is read, and only if
-// it means progress.
+// judgeWord returns the health that a phase means. The result is empty if the phase is not known. If vocabulary.yaml
+// lacks the phase, a part such as "failed" or "error" means Degraded. Otherwise, if the phase has several words and the
+// first one means Progressing, the result is Progressing. paused is true if the spec stops the object: a phase such as
+// Stopped then means Healthy.
 func judgeWord(text string, paused bool) hubv1.Health {
 	word := letters(text)
 	says := wordSays(word)
@@ -67,7 +68,7 @@ type said struct {
 	// guessed is true if the field was chosen only because its name resembles the name of a phase. If vocabulary.yaml
 	// lacks the word in such a field, the field is ignored.
 	guessed bool
-	// means are the words that the kind defines for the field.
+	// means are the words that the kind of the object defines for this field, each with the health that it means.
 	means map[string]hubv1.Health
 }
 

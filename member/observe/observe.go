@@ -40,7 +40,7 @@ type Options struct {
 	Cluster string
 	// Client sends the lists and watches. It must have no timeout.
 	Client dynamic.Interface
-	// Resolve returns the resource of a kind; see kindwatch.Options.
+	// Resolve returns the resource of a kind on the member; see kindwatch.Options.
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
 	// Conventions returns how to read the status of a kind. It must answer from memory. If the field is nil, every kind
 	// has empty conventions.
@@ -167,7 +167,7 @@ func (ob *Observer) end(gvk schema.GroupVersionKind) {
 	}
 }
 
-// use records that the watch of a kind has started or ended. The caller holds the lock.
+// use counts the watch of a kind that has started or ended, and calls OnUse. The caller holds the lock.
 func (ob *Observer) use(gvk schema.GroupVersionKind, used bool) {
 	more := 1
 	if !used {
@@ -182,8 +182,8 @@ func (ob *Observer) use(gvk schema.GroupVersionKind, used bool) {
 	}
 }
 
-// Await announces the object from the response to a write. The watch event with the same version then need not be
-// decoded.
+// Await tells the watch of the kind about the object from the response to a write. The watch event with the same
+// version then need not be decoded.
 func (ob *Observer) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 	ob.watches.Await(gvk, u)
 }
@@ -213,7 +213,7 @@ func (ob *Observer) Unwatched(gvk schema.GroupVersionKind) *member.WatchFailure 
 	return &member.WatchFailure{Reason: state.Reason, Message: state.Message, Since: state.Since}
 }
 
-// Each calls visit with every observation of the kinds whose first list is complete.
+// Each calls visit with every observation of a copy on the member. It skips kinds whose first list is not complete.
 func (ob *Observer) Each(visit func(member.Observation)) {
 	ob.mu.Lock()
 	kinds := slices.Concat(slices.Collect(maps.Keys(ob.holders)), slices.Collect(maps.Keys(ob.ending)))
@@ -249,7 +249,8 @@ func (ob *Observer) Retry(gk schema.GroupKind) {
 	}
 }
 
-// changed is called for each event, and calls the handler if the observation has changed.
+// changed is called for each event of a watched object. If the observation of the object has changed, it calls the
+// handler.
 func (ob *Observer) changed(_ schema.GroupVersionKind, old, latest metav1.Object) {
 	before, _ := old.(*record)
 	after, _ := latest.(*record)

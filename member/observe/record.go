@@ -44,7 +44,7 @@ type record struct {
 	observed []byte
 }
 
-// marks are the values of the hub's annotations that differ between most objects.
+// marks are the values of those annotations of the hub that differ between most copies.
 type marks struct {
 	ownerUID         types.UID
 	sourceGeneration int64
@@ -95,7 +95,7 @@ func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions heal
 	r.hash, _ = content.Hash(key, u)
 	v := settings.Assess(u, conventions)
 	c.health, c.reason, r.message = v.Health, member.Line(v.Reason, longestReason), member.Line(v.Message, longestMessage)
-	// Even without a status, Project must record that requested values are missing.
+	// Even without a status, Project must record that the values at the paths of the settings are missing.
 	if status, ok := u.Object["status"].(map[string]any); ok || settings != nil {
 		projected := settings
 		if c.gvk.GroupKind() == definitionKind {
@@ -164,14 +164,14 @@ func (r *record) observation() member.Observation {
 	return o
 }
 
-// sameContent reports whether two records have the same content. Their health and status may differ.
+// sameContent reports whether two records have the same content of the copy. Their health and status may differ.
 func (r *record) sameContent(other *record) bool {
 	a, b := r.common.Value(), other.common.Value()
 	return r.uid == other.uid && a.deleting == b.deleting && a.owner == b.owner && r.ownerUID == other.ownerUID &&
 		r.digest == other.digest && r.hash == other.hash && a.paused.Equal(b.paused)
 }
 
-// equal reports whether two records have the same content, generation, health and status. If they have, the handler
+// equal reports whether two records have the same content, generation, health and status. If so, the handler of changes
 // need not be called.
 func (r *record) equal(other *record) bool {
 	a, b := r.common.Value(), other.common.Value()

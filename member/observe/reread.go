@@ -15,19 +15,21 @@ import (
 
 const (
 	// gather is how long the observer collects objects before it reads them again together. The collection is useful
-	// because one changed placement changes the settings of all its objects.
+	// because one changed placement changes the status settings of all its objects. These settings tell how to judge and
+	// keep a status.
 	gather = time.Second
 	// mostReread is the maximum number of objects of a kind that are read individually within gather.
 	mostReread = 50
-	// relistEvery is the minimum time between two lists of a kind that the observer makes because of changed settings.
-	// Each list is a load for the member, and several placements may change one after the other.
+	// relistEvery is the minimum time between two lists of a kind that the observer makes because placements changed their
+	// status settings. Each list is a load for the member, and several placements may change one after the other.
 	relistEvery = time.Minute
 )
 
-// rereads are the objects of one kind to read again, because their settings have changed. They must be read from the
-// member, because the hub keeps only an observation of each object. Up to mostReread objects are read one by one.
-// Namespaces with few objects come first, so that a tenant with many objects does not delay the others. If there are
-// more objects, the whole kind is listed instead: at once the first time, and then at most once in relistEvery.
+// rereads are the objects of one kind to read again, because the status settings of their placement have changed. They
+// must be read from the member, because the hub keeps only an observation of each object. Up to mostReread objects are
+// read one by one. Namespaces with few objects come first, so that a tenant with many objects does not delay the
+// others. If there are more objects, the whole kind is listed instead: at once the first time, and then at most once in
+// relistEvery.
 type rereads struct {
 	objects map[types.NamespacedName]struct{}
 	running bool // whether the next round is scheduled or running
@@ -35,7 +37,8 @@ type rereads struct {
 	listed  time.Time
 }
 
-// Reread reads an object from the member again if its settings have changed since the last read.
+// Reread reads an object from the member again if the status settings of its placement have changed since the last
+// read. These settings tell how to judge the object and what to keep of its status.
 func (ob *Observer) Reread(id hubv1.ObjectIdentity) {
 	for _, gvk := range ob.watched(id.GroupKind()) {
 		object, _ := ob.watches.Get(gvk, kindwatch.Key(id.Namespace, id.Name))

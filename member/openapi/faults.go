@@ -78,7 +78,7 @@ func (s *Schema) at(step string) (*Schema, bool) {
 	return s.field(step)
 }
 
-// everywhere has the fields that objects of all kinds have. They are not checked.
+// everywhere has the top-level fields that the check of an object skips, because objects of all kinds have them.
 var everywhere = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "status": true}
 
 // checker checks one object against a schema, and collects the faults.
@@ -131,7 +131,7 @@ func (c *checker) done() bool {
 	return c.steps > mostSteps || len(c.path) > mostLevels || len(c.faults) >= mostFaults || c.quiet > 0 && c.failed > 0
 }
 
-// whole checks an object, except the fields in everywhere.
+// whole checks an object, except its apiVersion, kind, metadata and status.
 func (c *checker) whole(s *Schema, object map[string]any) {
 	c.object(s, object, true)
 	if s.rules != nil {
@@ -204,7 +204,8 @@ func (c *checker) bounds(b *bounds, value any) {
 	}
 }
 
-// object checks the fields of a map. If whole is true, it skips the fields in everywhere.
+// object checks the fields of a map. If whole is true, the map is a whole object, and object skips its apiVersion,
+// kind, metadata and status.
 func (c *checker) object(s *Schema, object map[string]any, whole bool) {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if whole && everywhere[name] {

@@ -31,7 +31,8 @@ func (p *parser) identityOf(e *element, depth int) *identity {
 	return id
 }
 
-// defaults returns the default values of an element's fields, as JSON, by field name.
+// defaults returns the default values of the fields of a list's items, as JSON, by field name. e is the schema of the
+// items.
 func (p *parser) defaults(e *element, depth int) map[string]string {
 	switch {
 	case e == nil || depth > mostDepth:
@@ -66,7 +67,7 @@ func (p *parser) namedDefaults(name string, depth int) map[string]string {
 	return p.fallbacks[name]
 }
 
-// fault returns the message for a duplicate entry.
+// fault returns the message for an item whose identity another item of the list has, too.
 func (i *identity) fault() string {
 	if len(i.keys) == 0 {
 		return "must differ from the entries before it"
@@ -78,8 +79,8 @@ func (i *identity) fault() string {
 	return "must have another " + strings.Join(names, " or ") + " than the entries before it"
 }
 
-// of returns the identity of an item. value is the scalar that identifies it, or nil if several values do. ok is false
-// if the item lacks a key.
+// of returns the text that identifies an item in its list. value is the scalar that identifies the item, or nil if
+// several values do. ok is false if the item lacks a key.
 func (i *identity) of(entry any) (id string, value any, ok bool) {
 	if len(i.keys) == 0 {
 		raw, err := json.Marshal(entry)

@@ -22,7 +22,8 @@ import (
 // are stored once, and a schema may contain itself. A parsed Schema never changes.
 type Schema struct {
 	types types // allowed types; 0 allows every type
-	// open is true if the value may have undeclared fields. If values is set, undeclared fields must match it.
+	// open is true if the value may have undeclared fields. values is the schema of these fields. If values is nil,
+	// undeclared fields may have any value.
 	open   bool
 	names  []string  // names of the fields, sorted
 	parts  []*Schema // schemas of the fields, in the order of names

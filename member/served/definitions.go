@@ -115,7 +115,7 @@ func (k *Kinds) definitionChanged(name string, known, gone bool) {
 
 // invalidate drops the cached answers about a kind, and queues the objects of the kind for another write. known is
 // false if the definition was listed or added, and gone is true if it was deleted. If known is false and no object
-// waits for the kind, invalidate drops only the schema and queues nothing.
+// waits for a change of the definition, invalidate drops only the schema and queues nothing.
 func (k *Kinds) invalidate(gvk schema.GroupVersionKind, kind *kind, known, gone bool) {
 	kind.invalidate()
 	if !known && !kind.troubled {

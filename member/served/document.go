@@ -21,8 +21,8 @@ import (
 const (
 	// schemaFor is the maximum age of a cached schema. After that, it is fetched again even without an event.
 	schemaFor = 10 * time.Minute
-	// trustedFor applies if a manifest has a field that the cached schema lacks. A schema older than this is then fetched
-	// again, unless the hub watches the definition of the kind.
+	// trustedFor is the maximum age of a cached schema that lacks a field of a manifest. An older schema is fetched again,
+	// unless the hub watches the definition of the kind.
 	trustedFor = 10 * time.Second
 	// publishLag is how long an API server may take to publish the schema of a new definition. An answer without a schema
 	// is valid for the same time.
@@ -44,8 +44,8 @@ type document struct {
 	etag   string
 	asked  time.Time     // the time of the last answer; zero before the first one
 	holds  time.Duration // how long the answer is valid
-	// invalidations counts the events after which the schema must be fetched again. settled is its value at the last
-	// request.
+	// invalidations counts the events after which the schema must be fetched again. settled is the value of invalidations
+	// at the last request. If both differ, the last answer is no longer valid.
 	invalidations, settled int
 }
 

@@ -145,8 +145,8 @@ func (k *Kinds) askedAnew(ctx context.Context, gvk schema.GroupVersionKind, with
 	return k.schemaOf(ctx, gvk)
 }
 
-// LearnFrom invalidates the cached answers that the outcome of a write contradicts. It returns the outcome, with
-// another time of the next try if necessary.
+// LearnFrom invalidates the cached answers that the outcome of a write contradicts. It returns the outcome, if
+// necessary with another time for the next attempt.
 func (k *Kinds) LearnFrom(gvk schema.GroupVersionKind, o member.Outcome) member.Outcome {
 	switch {
 	// The cached schema may be older than the definition. With the new schema, the next outcome can name the override rule

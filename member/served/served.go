@@ -64,13 +64,14 @@ type kind struct {
 	resource  *Resource // nil until the resource was found
 	hasStatus bool      // as of the last time when the resource was found
 	missing   time.Time // the time when the member answered that it does not serve the kind
-	// changes is the number of events that have invalidated the answers. The answer to a request that was sent before the
-	// last event is not kept.
+	// changes is the number of events that have made the cached answers invalid. If a request was sent before the last
+	// event, its answer is not cached.
 	changes int
 	// troubled is true if objects of the kind may wait for a change of its definition, because the member lacks the kind
 	// or a field, or the schema forbids a value.
 	troubled bool
-	// nudge ends the current pause of wake. It is nil if wake does not run for this kind.
+	// nudge is a channel. A value on it makes wake stop waiting and queue the objects of the kind for another write. nudge
+	// is nil if wake does not run for this kind.
 	nudge chan struct{}
 	// went is the time at which the definition was deleted. It is zero if another event of the definition has come since.
 	// While the resource of the kind is not known, the deletion of any definition of its group sets went.
@@ -188,7 +189,7 @@ func (k *Kinds) isMissing(gvk schema.GroupVersionKind) bool {
 	return known != nil && !known.missing.IsZero() && time.Since(known.missing) < holds
 }
 
-// The limits of a discovery response for one group and version.
+// These limits bound a discovery response for one group and version.
 const (
 	longestDiscovery = 16 << 20
 	mostResources    = 10_000
