@@ -25,7 +25,7 @@ type shelves struct {
 	dynamic.NamespaceableResourceInterface
 	objects, bytes int
 	began, end     chan struct{} // if set, a list sends on began, and waits for end
-	limited        bool          // true: an answer has at most most objects
+	limited        bool          // true: an answer has at most the number of objects in most
 	most           int64
 	refuse         error // error of each page after the first
 

@@ -40,8 +40,9 @@ func Decide(ctx context.Context, before, after decide.Fleet, tellBefore, tellAft
 	return d, nil
 }
 
-// DecideNext makes the final decisions that the hub would reach without any change. The result compares them with the
-// decisions that the bindings have recorded. The recorded decisions count as the decisions before the change.
+// DecideNext makes the final decisions that the hub would reach if the objects, policies and clusters of the fleet stay
+// as they are. The result compares these decisions with the decisions that the bindings have recorded. The methods
+// of the result present the recorded decisions as made without a change, and the final decisions as made with it.
 func DecideNext(ctx context.Context, fleet decide.Fleet, tell func(decided, of int)) (*Decisions, error) {
 	is, err := fleet.Settle(ctx, tell)
 	if err != nil {

@@ -70,16 +70,16 @@ type DividePolicy struct {
 	// +kubebuilder:default=Weight
 	By DivideBy `json:"by,omitempty"`
 
-	// weights sets the weights of clusters. The first entry that selects a cluster has its weight. A cluster that no entry
-	// selects has weight 0. Unset: every cluster has the same weight. 1 to 64 entries.
+	// weights sets the weights of clusters. The first entry that selects a cluster sets the weight of this cluster. A
+	// cluster that no entry selects has weight 0. Unset: every cluster has the same weight. 1 to 64 entries.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Weights []ReplicaWeight `json:"weights,omitempty"`
 
-	// limits sets the minimum and maximum shares of clusters. The first entry that selects a cluster has its limits. At
-	// most 64 entries.
+	// limits sets the minimum and maximum shares of clusters. The first entry that selects a cluster sets the limits of
+	// this cluster. At most 64 entries.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64

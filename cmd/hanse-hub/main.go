@@ -61,11 +61,6 @@ func run() error {
 		"Address at which users with a token view copies on members, over TLS; 0 turns it off.")
 	flag.StringVar(&o.ViewHost, "view-advertise-host", "",
 		"Host or IP address at which other replicas reach --view-bind-address, if that flag has only a port.")
-	flag.StringVar(&o.ConsoleAddress, "console-bind-address", "0",
-		"Address of the pages for browsers; 0 turns them off.")
-	flag.BoolVar(&o.ConsoleSecure, "console-secure", true,
-		"Serve --console-bind-address over TLS. Without it, serve on a loopback address, or behind a proxy "+
-			"that does.")
 	scopes := consoleFlags(&o)
 	flag.StringVar(&o.WebhookAddress, "webhook-bind-address", "0",
 		"Address of the webhook that reviews policies; 0 turns it off.")
@@ -85,28 +80,10 @@ func run() error {
 			o.Repositories, err = charts.ParseRepositories(list(text))
 			return err
 		})
-	grace := flag.Duration("failover-grace", time.Minute,
-		"How long a member may not answer before the hub taints it hanse.dev/unreachable:NoExecute, "+
-			"and how long a new leader moves no objects from members that do not answer.")
-	flag.IntVar(&o.Failover.PerSecond, "failover-evictions-per-second", 10,
-		"Maximum number of objects per second that the hub moves from members that do not answer.")
-	flag.IntVar(&o.Failover.MostAway, "failover-max-away-percent", placement.DefaultMostAway,
-		"If more than this percentage of the members do not answer, the hub moves no objects from them.")
+	limitFlags(&o)
 	proxied := flag.Bool("proxy-from-environment", false,
 		"Connect to members, repositories of charts, the identity provider and the hub's API server through "+
 			"the proxy that HTTPS_PROXY and NO_PROXY name; else without one.")
-	flag.IntVar(&o.ProtectedCopies, "protected-copies", 5,
-		"A namespace or CustomResourceDefinition with more than this number of copies is listed in the ConfigMap "+
-			"hanse-protected, by which the API server protects it from deletion; a negative number protects none.")
-	flag.IntVar(&o.Guard.Limit.Copies, "removal-limit-copies", guard.DefaultLimit.Copies,
-		"Number of copies that decisions may delete at once from a member, or of a placement without removalLimit, "+
-			"even if the number exceeds --removal-limit-percent.")
-	flag.IntVar(&o.Guard.Limit.Percent, "removal-limit-percent", guard.DefaultLimit.Percent,
-		"Percentage of the copies of a member, or of a placement without removalLimit, that decisions may delete "+
-			"at once. The larger of the two limits applies; a user must confirm more deletions.")
-	flag.DurationVar(&o.Guard.Window, "removal-window", guard.Window,
-		"For how long a deleted copy counts towards the removal limits, "+
-			"and for how long a new leader deletes no copies without a confirmation.")
 	vocabulary := flag.String("status-vocabulary", "",
 		"Meaning of conditions and values in the statuses of further kinds, as YAML or JSON (docs/status.md).")
 	flag.StringVar(&o.Tracing.Endpoint, "otlp-endpoint", "",
@@ -128,14 +105,8 @@ func run() error {
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
-	o.Failover.Grace = *grace
-	if f := o.Failover; f.Grace <= 0 || f.PerSecond < 1 || f.MostAway < 1 || f.MostAway > 100 {
-		return fmt.Errorf("reading the flags: --failover-grace and --failover-evictions-per-second are above 0, "+
-			"--failover-max-away-percent is 1 to 100: have %s, %d and %d", f.Grace, f.PerSecond, f.MostAway)
-	}
-	if l := o.Guard.Limit; l.Copies < 0 || l.Percent < 0 || l.Percent > 100 || o.Guard.Window <= 0 {
-		return fmt.Errorf("reading the flags: --removal-limit-copies is 0 or more, --removal-limit-percent is 0 to 100, "+
-			"--removal-window is above 0: have %d, %d and %s", l.Copies, l.Percent, o.Guard.Window)
+	if err := checkLimits(&o); err != nil {
+		return err
 	}
 	o.DeniedMetadataPrefixes, o.WebhookNames = list(denied), list(webhookNames)
 	if len(o.WebhookNames) == 0 {
@@ -159,9 +130,50 @@ func run() error {
 	return hub.Run(signals.SetupSignalHandler(), config, o)
 }
 
-// consoleFlags adds the flags for the sign-in to the console at an identity provider. It returns a pointer to the value
-// of --console-oidc-scopes.
+// limitFlags adds the flags that limit how many copies the hub moves or deletes at once.
+func limitFlags(o *hub.Options) {
+	flag.DurationVar(&o.Failover.Grace, "failover-grace", time.Minute,
+		"How long a member may not answer before the hub taints it hanse.dev/unreachable:NoExecute, "+
+			"and how long a new leader moves no objects from members that do not answer.")
+	flag.IntVar(&o.Failover.PerSecond, "failover-evictions-per-second", 10,
+		"Maximum number of objects per second that the hub moves from members that do not answer.")
+	flag.IntVar(&o.Failover.MostAway, "failover-max-away-percent", placement.DefaultMostAway,
+		"If more than this percentage of the members do not answer, the hub moves no objects from them.")
+	flag.IntVar(&o.ProtectedCopies, "protected-copies", 5,
+		"A namespace or CustomResourceDefinition with more than this number of copies is listed in the ConfigMap "+
+			"hanse-protected, by which the API server protects it from deletion; a negative number protects none.")
+	flag.IntVar(&o.Guard.Limit.Copies, "removal-limit-copies", guard.DefaultLimit.Copies,
+		"Number of copies that decisions may delete at once from a member, or of a placement without removalLimit, "+
+			"even if the number exceeds --removal-limit-percent.")
+	flag.IntVar(&o.Guard.Limit.Percent, "removal-limit-percent", guard.DefaultLimit.Percent,
+		"Percentage of the copies of a member, or of a placement without removalLimit, that decisions may delete "+
+			"at once. The larger of the two limits applies; a user must confirm more deletions.")
+	flag.DurationVar(&o.Guard.Window, "removal-window", guard.Window,
+		"For how long a deleted copy counts towards the removal limits, "+
+			"and for how long a new leader deletes no copies without a confirmation.")
+}
+
+// checkLimits returns an error if a flag of limitFlags has a value that is out of range.
+func checkLimits(o *hub.Options) error {
+	if f := o.Failover; f.Grace <= 0 || f.PerSecond < 1 || f.MostAway < 1 || f.MostAway > 100 {
+		return fmt.Errorf("reading the flags: --failover-grace and --failover-evictions-per-second are above 0, "+
+			"--failover-max-away-percent is 1 to 100: have %s, %d and %d", f.Grace, f.PerSecond, f.MostAway)
+	}
+	if l := o.Guard.Limit; l.Copies < 0 || l.Percent < 0 || l.Percent > 100 || o.Guard.Window <= 0 {
+		return fmt.Errorf("reading the flags: --removal-limit-copies is 0 or more, --removal-limit-percent is 0 to 100, "+
+			"--removal-window is above 0: have %d, %d and %s", l.Copies, l.Percent, o.Guard.Window)
+	}
+	return nil
+}
+
+// consoleFlags adds the flags of the console, and of the sign-in to it at an identity provider. It returns a pointer to
+// the value of --console-oidc-scopes.
 func consoleFlags(o *hub.Options) *string {
+	flag.StringVar(&o.ConsoleAddress, "console-bind-address", "0",
+		"Address of the pages for browsers; 0 turns them off.")
+	flag.BoolVar(&o.ConsoleSecure, "console-secure", true,
+		"Serve --console-bind-address over TLS. Without it, serve on a loopback address, or behind a proxy "+
+			"that does.")
 	p := &o.ConsoleOIDC
 	flag.StringVar(&p.ConsoleURL, "console-url", "",
 		"Address of the pages for browsers as their users know it, such as https://hanse.example.com; "+

@@ -29,8 +29,9 @@ type readCopy struct {
 	row      *hubv1.ClusterRow // nil if the binding of the ConfigMap or Secret has no row for the cluster
 }
 
-// restartPaths returns the paths of the pod templates that get a digest. The paths come from the revision that the
-// binding names for the cluster. If it names no revision, they come from the placement.
+// restartPaths returns the paths of the pod templates that get a digest of the ConfigMaps and Secrets their pods read.
+// A new digest restarts the pods. The paths come from the revision that the binding names for the cluster. If the
+// binding names no revision, the paths come from the placement.
 func (r *run) restartPaths() []string {
 	if r.revised != nil {
 		return r.revised.RestartPaths

@@ -22,7 +22,8 @@ type renderings struct {
 	of map[versioned]*rendering
 }
 
-// versioned is a template together with the version of its kind that clusters get.
+// versioned is the key of a rendering in renderings.of. template is a hub object, or an object of a bundle. version is
+// the API version at which a cluster gets the copy.
 type versioned struct {
 	template weak.Pointer[unstructured.Unstructured]
 	version  string

@@ -44,7 +44,9 @@ func Await(ctx context.Context, config *rest.Config, namespace string) (Hub, err
 	return await(ctx, config, namespace, awaitYes)
 }
 
-// await implements Await. yes is how long the server may refuse before await returns an error.
+// await implements Await. yes is how long the API server may answer 401, 403 or 404 before await returns the error. An
+// API server that does not serve the kind MemberCluster is treated like an answer 404. Any other error, such as a lost
+// connection, restarts this time.
 func await(ctx context.Context, config *rest.Config, namespace string, yes time.Duration) (f Hub, err error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = answer.Timeout

@@ -17,8 +17,10 @@
 //
 // The width is the number of writes that may be in flight. Apart from responses 429, it depends only on the duration of
 // writes of binding statuses. The hub makes many of them, and no webhook or conversion of a user can slow them down.
-// Some writes need no turn, so that load cannot delay them: writes of Leases and finalizers, removals, and the few
-// writes for each cluster or process.
+//
+// Some writes need no turn, so that load cannot delay them. They include writes of Leases, decisions that remove
+// copies, and the deletion of a binding with the removal of its finalizer. Writes for a member cluster, a bundle or a
+// hub process need no turn either, because they are few.
 package pace
 
 import (

@@ -231,9 +231,9 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	}
 }
 
-// catchUp reads the binding from the cache if its watch event has not reached the Reporter yet. The outcome of the
-// attempt is then stored with the right decision. tried is the binding that the attempt has used. catchUp returns false
-// if the binding was deleted.
+// catchUp is called before the outcome of a write to a member is stored. tried is the version of the binding for which
+// the hub has written. If the Reporter has only seen an earlier version, catchUp reads the binding from the cache. The
+// outcome is then not stored under an earlier decision. catchUp returns false if the binding was deleted.
 func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	key := client.ObjectKeyFromObject(tried)
 	r.mu.Lock()

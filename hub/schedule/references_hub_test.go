@@ -32,7 +32,7 @@ func (s *scene) namesTLS() {
 	objects.set(s.id, u)
 }
 
-// tls creates the Secret tls in the namespace of the scene, and returns the scene of the Secret.
+// tls creates the Secret tls in the namespace of the scene. It returns a second scene, whose object is this Secret.
 func (s *scene) tls() *scene {
 	out := &scene{t: s.t, id: key{Kind: "Secret", Namespace: s.id.Namespace, Name: "tls"}}
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "Opaque"}}

@@ -27,8 +27,8 @@ func (s *scene) bindings() []hubv1.ResourceBinding {
 	return list.Items
 }
 
-// counts counts the items in spec.clusters of all bindings: those that are Absent, those whose removal is held until a
-// user confirms it, and all others.
+// counts returns three numbers of items in spec.clusters of all bindings. absent counts the items that are Absent. held
+// counts the items whose removal waits for a user's confirmation, and present counts all others.
 func (s *scene) counts() (present, held, absent int) {
 	s.t.Helper()
 	for _, b := range s.bindings() {

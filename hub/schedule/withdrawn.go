@@ -33,7 +33,8 @@ type withdrawal struct {
 	generation int64
 }
 
-// note records that all withdrawals of a binding are confirmed. It returns false if this was recorded before.
+// note records that the members have confirmed all withdrawals of a binding: none of its clusters has a copy any more.
+// It returns false if this was recorded before.
 func (w *withdrawals) note(b hubv1.BindingObject) (news bool) {
 	if w.cover(b) {
 		return false

@@ -12,7 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-// DeployedOperator runs prometheus-operator as the process of a pod on kwok.
+// DeployedOperator runs prometheus-operator for a pod on a node of kwok. kwok runs no containers, so the lab starts the
+// operator as an ordinary process.
 type DeployedOperator struct {
 	// HealthURL is the URL at which a healthy process responds with status 200.
 	HealthURL string

@@ -74,8 +74,8 @@ func (n *node) end() {
 	_ = os.RemoveAll(n.State)
 }
 
-// shims returns the ids of the containerd-shim processes, which are the parents of the containers. They do not end with
-// containerd.
+// shims returns the process ids of the node's containerd-shim processes, which are the parents of its containers. A
+// shim process keeps running after containerd was killed.
 func (n *node) shims() []string {
 	var pids []string
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid

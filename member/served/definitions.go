@@ -178,10 +178,11 @@ func (k *Kinds) pause(d time.Duration, nudge <-chan struct{}) bool {
 	return true
 }
 
-// due tells wake what to do next. now is the present number of events of the definition, and changes is the number at
-// the last call. tell is true if the objects must be queued now. ended is true if wake must stop. This is so if the
-// kind is no longer cached. It is also so if no event has arrived since the last call, and either last is true or the
-// definition was deleted. If ended is false, due also invalidates the cached answers about the kind.
+// due decides the next step of wake, which queues the objects of the kind for another write. now is the present number
+// of events of the kind's CustomResourceDefinition. changes is the number at the last call. tell is true if wake must
+// queue the objects now. last is true if wake has no pause left. ended is true if wake must stop. wake stops if the
+// kind is no longer cached. wake also stops if no event has arrived since the last call, and either last is true or the
+// CustomResourceDefinition was deleted. If ended is false, due also invalidates the cached answers about the kind.
 func (k *Kinds) due(gvk schema.GroupVersionKind, kind *kind, changes int, last bool) (now int, tell, ended bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
