@@ -144,8 +144,9 @@ func textsParsed(t *rapid.T, u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// If two policies do not conflict, the result does not depend on their names. The test draws rules that change
-// workloads: images, env, args and all other changes of a rule.
+// If two policies do not conflict, the result does not depend on their names. drawWorkloadRule draws the rules of both
+// policies. A rule sets one or more of these fields: images, args, env, resources, labels, edits, mergePatch and
+// patches.
 func TestNamesOfPoliciesForWorkloadsWithoutConflictChangeNothing(t *testing.T) {
 	agreed := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -128,7 +128,8 @@ type renderer struct {
 	excluded overrides.Exclusions
 	matching []hubv1.OverridePolicyObject
 	err      error // the error for all clusters
-	// byVersion caches the object by the version at which clusters get it.
+	// byVersion caches the object, ready for rendering. The key is the API version at which a cluster gets the object,
+	// such as v1.
 	byVersion map[string]*overrides.Prepared
 }
 

@@ -305,8 +305,8 @@ type ObjectRevision struct {
 	// +optional
 	Passed bool `json:"passed,omitempty"`
 
-	// supersededBy is the number of the next revision, if the change to the next revision began before this revision had
-	// failed, or had passed on all clusters. Unset: there is no such revision.
+	// supersededBy is the number of a later revision. The change to that revision began when this revision had neither
+	// failed nor passed on all clusters. Unset: there is no such revision.
 	// +optional
 	SupersededBy int64 `json:"supersededBy,omitempty"`
 

@@ -175,7 +175,8 @@ func (k *Keeper) take(l source.Epochs) {
 	}
 }
 
-// Current returns the cached list of epochs, without a new epoch for this process.
+// Current returns the cached list of epochs (periods in which the hub writes to members). Unlike Use, Current adds no
+// epoch to the list.
 func (k *Keeper) Current() source.Epochs {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -174,8 +174,8 @@ func (w *world) applied(o *unstructured.Unstructured, cluster string, health hub
 	w.t.Helper()
 	key := w.id(o.GetName()).BindingKey()
 	b := w.known(o.GetName(), 1)
-	// The binding's reconcile reads the observation and the outcome, so that both are stored before the binding is
-	// woken.
+	// A reconcile of the binding reads the observation and the outcome. show stores the observation first, because
+	// Record stores the outcome and may already queue the binding.
 	w.show(o, cluster, health, observed)
 	w.reporter.Record(b, cluster, w.outcome(o))
 	w.reporter.Wake(key, cluster)

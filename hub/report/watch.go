@@ -91,9 +91,10 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	delete(r.entries, key)
 }
 
-// unlinkedChanged queues the bindings of a cluster to which the hub has no connection, because their rows show a
-// condition of the MemberCluster. If there is a connection, WakeCluster queues the bindings when the connection
-// changes.
+// unlinkedChanged queues the bindings of a cluster to which the hub has no connection (link), because their rows show
+// the condition Ready of the MemberCluster. It does nothing for a cluster that has a link, even if the link is down.
+// For such a cluster, package hub calls WakeCluster when the link becomes ready, goes down, or is down for another
+// reason.
 func (r *Reporter) unlinkedChanged(cluster string) {
 	if _, linked := r.opts.Links.State(cluster); !linked {
 		r.WakeCluster(cluster)

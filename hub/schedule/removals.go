@@ -228,8 +228,9 @@ func (r *removals) moves(o decide.Owner) {
 	r.moved[o] = true
 }
 
-// isTime reports whether the waiting removals can be judged now. No removal must have arrived for some time, and all
-// objects that were queued before must be decided.
+// isTime reports whether the guard can judge the waiting removals now. Quiet must have passed since the last removal
+// and since the start of the lead, or longestQuiet since the first waiting removal. The hub must also have decided on
+// all objects that were queued at least Quiet/2 ago, and no later than Quiet/2 after the last removal.
 func (r *removals) isTime(now time.Time) bool {
 	last := r.parked
 	if last.Before(r.began) {

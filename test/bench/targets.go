@@ -28,10 +28,14 @@ var leastShare = map[string]map[string]float64{
 	"wide":  {create: 0.70, withdraw: 0.50},
 }
 
-// The limits for the CPU time per copy, and for latencies when all objects are written at once. The limits are
-// multiples of the raw loop's values for one copy and for all copies. On the reference machine, the limits equal 2 ms,
-// 2 s, 4 s and 1.5 s. On that machine, the raw loop made 595 copies per second on two cores. All processes together
-// needed 3.4 ms of CPU time per copy, and 2.5 s for the 1,500 copies of the profile small.
+// The limits for the CPU time of the hub process per copy, and for latencies when all objects are written at once. The
+// limits are multiples of values of the raw loop, which writes the copies directly to the members. ownCPU multiplies
+// the CPU time that all processes together need for one copy. The other constants multiply the time in which the raw
+// loop creates all copies.
+//
+// On the two cores of the reference machine, the raw loop made 595 copies per second. All processes together needed
+// 3.4 ms of CPU time for a copy. The raw loop needed 2.5 s for the 1,500 copies of the profile small. Therefore the
+// limits on this machine are 2 ms, 2 s, 4 s and 1.5 s.
 const (
 	ownCPU    = 0.6
 	createP50 = 0.8
