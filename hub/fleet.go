@@ -18,8 +18,8 @@ import (
 type fleet struct {
 	links member.Links
 	maker memberMaker
-	// start starts the controllers' work for a member that has connected, without waiting for the network. This field is
-	// set before the links to members start.
+	// start starts the controllers' work for a member that has connected, without waiting for the network. The field start
+	// is set before the hub connects to members.
 	start func(ctx context.Context, cluster string) error
 
 	mu      sync.RWMutex
@@ -50,8 +50,8 @@ func (f *fleet) connected(name string) (*memberCluster, error) {
 	return nil, fmt.Errorf("cluster %q: %w", name, member.ErrNotConnected)
 }
 
-// member returns a connected member, even if its link is not ready now. The result is nil if this replica has no link
-// to the member.
+// member returns a connected member, even if its connection is not ready now. The result is nil if this replica has no
+// connection to the member.
 func (f *fleet) member(name string) *memberCluster {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -68,7 +68,7 @@ func (f *fleet) each(visit func(*memberCluster)) {
 }
 
 // engage registers a member that has connected, and returns at once, so that a hanging member does not delay other
-// members. The member is removed when ctx ends, unless a new link has replaced it.
+// members. The member is removed when ctx ends, unless a new connection has replaced this one.
 func (f *fleet) engage(ctx context.Context, name string, link *connect.Cluster) error {
 	m, err := f.maker.newMember(ctx, name, link)
 	if err != nil {

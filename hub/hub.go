@@ -54,7 +54,7 @@ type Options struct {
 	Version string
 	// Identity distinguishes replicas, such as the pod's UID. The default is a random identity. See shard.Options.
 	Identity string
-	// HealthAddress and MetricsAddress are host:port. "0" turns a page off.
+	// HealthAddress and MetricsAddress are the host:port of the health probes and of the metrics. "0" turns them off.
 	HealthAddress, MetricsAddress string
 	// MetricsSecure serves metrics over TLS, and only to clients that may get the path /metrics. The TLS certificate is
 	// for MetricsName, and its CA is in the Secret WebhookSecret.

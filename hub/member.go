@@ -23,7 +23,8 @@ import (
 	"github.com/hanse-dev/hanse/member/tokens"
 )
 
-// memberCluster is the member.Cluster of one link. It has all parts that write to the member and watch it.
+// memberCluster implements member.Cluster for one connection to a member. It has all parts that write to the member and
+// watch it.
 type memberCluster struct {
 	*apply.Applier
 	*observe.Observer
@@ -73,7 +74,7 @@ func (m *memberCluster) Copies(ctx context.Context, most int, keep func(member.C
 	return m.Lister.Copies(ctx, most, keep)
 }
 
-// Restart restarts every watch on the member at once, because the link to the member is new or ready again.
+// Restart restarts every watch on the member at once, because the connection to the member is new or ready again.
 func (m *memberCluster) Restart() {
 	m.Observer.Restart()
 	m.kinds.Restart()
@@ -83,8 +84,8 @@ func (m *memberCluster) Restart() {
 type memberMaker struct {
 	*process
 	*knowledge
-	// wanted returns the kinds that the hub may send to members. wanted and wakes are set before the links to members
-	// start.
+	// wanted returns the kinds that the hub may send to members. wanted and wakes are set before the hub connects to
+	// members.
 	wanted func() []schema.GroupKind
 	wakes  memberWakes
 }

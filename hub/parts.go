@@ -211,7 +211,7 @@ func (p *parts) add(ctx context.Context) error {
 	return nil
 }
 
-// work connects to the members in this replica's shard, until ctx ends.
+// work connects to the members that this replica serves (its shard), until ctx ends.
 func (p *parts) work(ctx context.Context) error {
 	p.changes.Bindings.Await(ctx) // wait for the placements' health settings
 	p.epochs.Ready(ctx)

@@ -30,8 +30,8 @@ import (
 	"github.com/hanse-dev/hanse/member/connect"
 )
 
-// process has the parts of one replica that all others need: its manager, its shard of the members, and its links to
-// members.
+// process has the parts of one replica that all others need: its manager, its shard (the set of members that it
+// serves), and its connections to these members.
 type process struct {
 	options     Options
 	hub         identity.Hub

@@ -146,7 +146,7 @@ func (p *parts) followTemplates(ctx context.Context) {
 	})
 }
 
-// followLinks makes the parts react when a link to a member becomes ready or fails.
+// followLinks makes the parts react when the connection to a member becomes ready or fails.
 func (p *parts) followLinks(ctx context.Context) {
 	p.links.LookFor(p.scheduler.Wanted)
 	p.fleet.start = p.dispatcher.Engage
@@ -202,8 +202,8 @@ func (p *parts) followDecisions() {
 	})
 }
 
-// linkLog remembers the last status and reason of each link to a member. Bindings depend only on these two, so that
-// other changes of a link are ignored.
+// linkLog remembers the last status and reason of each link, which is the hub's connection to a member. Bindings depend
+// only on the status and the reason, so that other changes of a link are ignored.
 type linkLog struct {
 	links member.Links
 
@@ -211,8 +211,8 @@ type linkLog struct {
 	last map[string]string
 }
 
-// moved reports whether the link became ready, went down, or has another reason for being down than at the last call.
-// ready reports whether the link is ready now.
+// moved reports whether the link (the hub's connection to the member) has become ready, has gone down, or has another
+// reason for being down than at the last call. ready reports whether the link is ready now.
 func (l *linkLog) moved(cluster string) (moved, ready bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

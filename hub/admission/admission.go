@@ -54,7 +54,7 @@ const Path = "/validate-policies"
 const (
 	// reviewWithin is the timeout of a review. The API server waits for 10 s.
 	reviewWithin = 8 * time.Second
-	// renderWithin is the part of reviewWithin in which objects are rendered.
+	// renderWithin is the part of reviewWithin (the timeout of a review) in which objects are rendered.
 	renderWithin = reviewWithin / 2
 	// atOnce is the number of concurrent reviews: at most ofAuthor of one author, and at most ofNamespace of policies of
 	// one namespace. Further reviews wait.
@@ -208,7 +208,7 @@ func read(req admission.Request) (policy client.Object, unchanged bool, err erro
 	if err := json.Unmarshal(content, policy); err != nil {
 		return nil, false, fmt.Errorf("reading the %s: %w", req.Kind.Kind, err)
 	}
-	// A new object may lack its namespace and its name. The request has them.
+	// A policy that is created may lack its namespace and its name. The admission request has both.
 	policy.SetNamespace(req.Namespace)
 	if policy.GetName() == "" {
 		policy.SetName(req.Name)

@@ -178,7 +178,7 @@ func speaksOf(selectors []hubv1.ResourceSelector, gk schema.GroupKind) bool {
 }
 
 // run renders the selected objects. It appends errors to t.broken and warnings to t.warnings. It ends early if it has
-// found enough errors, or after the time renderWithin.
+// found enough errors, or after renderWithin, which is half of a review's timeout.
 func (t *trial) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renderWithin)
 	defer cancel()

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// forecastWithin is the part of reviewWithin for a forecast, which computes the copies that an edit of a policy would
-	// delete. The wait for other forecasts is included.
+	// forecastWithin is the part of reviewWithin (the timeout of a review) for a forecast, which computes the copies that
+	// an edit of a policy would delete. The wait for other forecasts is included.
 	forecastWithin = reviewWithin / 8
 	// mostBindings limits forecasts: if the hub has this number of bindings or more, there is no forecast.
 	mostBindings = 50_000
@@ -62,7 +62,8 @@ type forecast struct {
 
 	// copies is the current number of copies of each placement. objects is the current number of objects on each cluster.
 	copies, objects map[string]int
-	// before and after are caches for the decisions without the edit and with the edit.
+	// before and after cache compiled placements and converted clusters: before for decisions without the edit of the
+	// policy, after for decisions with the edit.
 	before, after decide.Memo
 
 	// removals are the copies that the edit would delete, as input of package guard, which judges whether these are too
@@ -159,7 +160,7 @@ func (f *forecast) selects(o hubv1.SelectableObject) bool {
 	return err == nil && matched != hubv1.MatchesNot
 }
 
-// object adds the copies of one object that the edit would delete.
+// object adds to the forecast those copies of one object that the edit of the policy would delete.
 func (f *forecast) object(b hubv1.BindingObject, factsBefore, factsAfter decide.Facts) {
 	head, ok := f.reviewer.options.Templates.Head(hubv1.ObjectOf(b))
 	if !ok || head.GetDeletionTimestamp() != nil {
@@ -184,7 +185,7 @@ func (f *forecast) object(b hubv1.BindingObject, factsBefore, factsAfter decide.
 	if len(removals) == 0 {
 		return
 	}
-	// Only objects that the policy selects are named, because the author may read them.
+	// The warning names only an object that the policy selects, because the author of the policy may read such an object.
 	if f.losers++; f.first == "" && selected {
 		f.first = o.String()
 	}
@@ -193,7 +194,8 @@ func (f *forecast) object(b hubv1.BindingObject, factsBefore, factsAfter decide.
 	}
 }
 
-// edited returns the facts after the edit, with the edited policy instead of its former state.
+// edited returns the facts (the inputs of a decision) after the edit. They have the edited policy instead of its former
+// state.
 func (f *forecast) edited(facts decide.Facts) decide.Facts {
 	switch p := f.policy.(type) {
 	case hubv1.PlacementObject:
@@ -211,8 +213,8 @@ func replaced[P client.Object](all []P, by P) []P {
 	return append(out, by)
 }
 
-// add adds the removal of one copy. It also adds the placement and the cluster of the copy, with their limits, for the
-// guard.
+// add records the removal of one copy. It also records the placement and the cluster of the copy, with their limits, as
+// input of package guard.
 func (f *forecast) add(object string, r decide.Removal, facts decide.Facts) {
 	limit, placement := f.reviewer.options.RemovalLimit, r.Placement.String()
 	if _, known := f.placements[placement]; !known {

@@ -54,7 +54,7 @@ type Templates interface {
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
 	// State returns the state of the watch of a kind. It returns false if the kind is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
-	// StoredState returns the state of the watch of the stored objects.
+	// StoredState returns the state of the watch of the Secrets in which the hub stores the objects of bundles.
 	StoredState() kindwatch.State
 	// List returns the objects of a kind.
 	List(gk schema.GroupKind) []hubv1.ObjectIdentity
@@ -78,8 +78,8 @@ type Options struct {
 	Mapper    meta.RESTMapper
 	Templates Templates
 	Events    events.EventRecorder
-	// Namespace is the namespace of the stored objects. Bundles without a namespace have their ConfigMaps and
-	// ServiceAccounts there, too.
+	// Namespace is the namespace of the Secrets in which the hub stores the objects of bundles. Bundles without a
+	// namespace have their ConfigMaps and ServiceAccounts there, too.
 	Namespace string
 	// Charts fetches the charts of operators.
 	Charts *charts.Fetcher
@@ -254,7 +254,8 @@ func readsConfigMaps(b hubv1.BundleObject) bool {
 }
 
 // report writes the condition Stored, and the chart and kinds of an operator, if they changed. An edit of a user causes
-// at most one such write. The write therefore does not wait for a turn of hub/pace, which limits the writes of the hub.
+// at most one such write. The write therefore needs no turn (the permission for one write) from package hub/pace, which
+// limits the writes of the hub.
 func (c *Controller) report(ctx context.Context, b hubv1.BundleObject, stored metav1.Condition, has content) error {
 	before := b.DeepCopyObject().(hubv1.BundleObject)
 	was := meta.FindStatusCondition(before.BundleStatus().Conditions, hubv1.ConditionStored)

@@ -334,7 +334,7 @@ func (c *Controller) forget(ctx context.Context, of hubv1.BundleReference) error
 			continue
 		}
 		id := hubv1.IdentityOf(o)
-		// The read is uncached, because a new binding may not be in the cache yet.
+		// The read of the binding is uncached, because a new binding may not be in the cache yet.
 		switch err := c.APIReader.Get(ctx, id.BindingKey(), hubv1.NewBinding(id.BindingKey())); {
 		case err == nil:
 			continue // wait for the binding: its deletion event wakes the bundle

@@ -30,11 +30,11 @@ type Change[T client.Object] struct {
 	// Initial is true if the object is from the first list of a watch. Such an object existed before, so that the event is
 	// not a change.
 	Initial bool
-	// Parts are the changed parts of the object.
+	// Parts says which parts of the object have changed in this event, such as the spec or the labels.
 	Parts Parts
 }
 
-// These are the types of the changes of each kind.
+// These are the types of a change, one for each kind that the handlers watch.
 type (
 	Binding        = Change[hubv1.BindingObject]
 	Placement      = Change[hubv1.PlacementObject]

@@ -71,7 +71,7 @@ func (f *TryError) Error() string {
 	return fmt.Sprintf("fetching %s fails since %s: %v", f.Chart, f.Since.UTC().Format(time.RFC3339), f.Cause)
 }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause of the failed attempt to fetch the chart.
 func (f *TryError) Unwrap() error { return f.Cause }
 
 // Options of a Fetcher. Proxy and Clock are optional.

@@ -16,7 +16,7 @@ const (
 	// pagesPerSecond is the maximum number of open pages that the hub tells about changes in a second. A page loads again
 	// when it is told. Without this limit, many open pages would read from the hub at the same time.
 	pagesPerSecond = 20
-	// beatEvery is the interval at which a page gets a heartbeat.
+	// beatEvery is the interval at which the hub sends a heartbeat to each open page.
 	beatEvery = 15 * time.Second
 	// mostStreams is the maximum number of open connections on which the hub tells pages about changes. mostStreamsPerUser
 	// is the maximum for one user.

@@ -29,8 +29,8 @@ const (
 	// heldPath is the path of the list of held removals. The hub holds a removal of too many copies until a user confirms
 	// it.
 	heldPath = "/rollouts#held"
-	// mostHeld is the maximum number of held removals that the page shows with a form to confirm. Each form needs an
-	// access review.
+	// mostHeld is the maximum number of held removals that the page shows with a form to confirm. The hub holds a removal
+	// of too many copies until a user confirms it. Each form needs an access review.
 	mostHeld = 50
 	// mostNamed is the maximum number of objects that the page names in a wave. The table below the waves has all objects.
 	mostNamed = 5
@@ -181,8 +181,8 @@ func rolloutsPage(ctx context.Context, v *visit) (*page, error) {
 	return &page{Title: "Rollouts", Nav: "rollouts", template: "rollouts", Scope: v.scope(), Body: &body}, nil
 }
 
-// hold adds the objects with a held removal of copies to the page. It also finds whether the user may confirm each
-// removal.
+// hold adds the objects with a held removal of copies (which waits for a user's confirmation) to the page. It also
+// finds whether the user may confirm each removal.
 func (b *rolloutsBody) hold(ctx context.Context, v *visit, holding []client.Object) error {
 	b.MoreHeld = max(0, len(holding)-mostHeld)
 	for _, o := range holding[:len(holding)-b.MoreHeld] {
@@ -202,7 +202,8 @@ func (b *rolloutsBody) hold(ctx context.Context, v *visit, holding []client.Obje
 	return nil
 }
 
-// heldResource returns the resource attributes of an object with a held removal, for an access review.
+// heldResource returns the resource attributes of an object with a held removal (which waits for a user's
+// confirmation), for an access review.
 func heldResource(o client.Object) authorizationv1.ResourceAttributes {
 	if p, ok := o.(hubv1.PlacementObject); ok {
 		return resourceOf(p)

@@ -143,7 +143,8 @@ type wanted struct {
 	wait bool
 }
 
-// lastConfirmed describes the copy at the time when it last had the wanted content.
+// lastConfirmed describes the copy at the time when it last had the content that the hub wanted then. The data comes
+// from the last successful write by this process, or from the cluster's row.
 type lastConfirmed struct {
 	confirmed, confirmedDigest string // content hash and digest of the confirmed copy
 	confirmedUID               types.UID
@@ -205,7 +206,7 @@ func (r *run) look(gvk schema.GroupVersionKind) (seen observed) {
 // member is needed. drift is true if a client has changed the copy on the member.
 func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	seen := r.look(w.record.gvk)
-	// held is true if the copy had the wanted content when it was last confirmed.
+	// held is true if the copy had the wanted content when the member last confirmed the copy.
 	held := w.confirmed != "" && w.confirmedDigest == w.digest
 	switch wait := r.watchWait(seen, w); {
 	case wait > 0:

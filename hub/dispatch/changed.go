@@ -19,8 +19,8 @@ type keyChanges struct {
 	since map[types.NamespacedName]time.Time
 }
 
-// note records the time of a change of these bindings. If the member does not have an earlier change of a binding yet,
-// the time of the earlier change stays.
+// note records the time of a change on the hub for these bindings. If the member does not have an earlier change of a
+// binding yet, the time of the earlier change stays.
 func (c *keyChanges) note(at time.Time, keys ...due) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +34,7 @@ func (c *keyChanges) note(at time.Time, keys ...due) {
 	}
 }
 
-// take removes and returns the time of a key's change. It is zero if the key has no change.
+// take removes and returns the recorded time of the change of a binding. It returns zero if no time is recorded.
 func (c *keyChanges) take(key types.NamespacedName) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,8 +43,9 @@ func (c *keyChanges) take(key types.NamespacedName) time.Time {
 	return since
 }
 
-// addChanged queues keys after a change on the hub, and records the time of the change. It records no time for keys
-// with a low priority. Their content has not changed, and they are only compared again, for example after a restart.
+// addChanged queues bindings after a change on the hub, and records the time of the change. It records no time for
+// bindings with a low priority. Their content has not changed, and they are only compared again, for example after a
+// restart.
 func (q *queue) addChanged(priority int, keys ...due) {
 	if priority == normalPriority {
 		q.changes.note(q.gate.clock.Now(), keys...)
@@ -52,8 +53,9 @@ func (q *queue) addChanged(priority int, keys ...due) {
 	q.gate.add(keys...)
 }
 
-// begin takes the recorded time of the change out of the queue, before the run reads its inputs. If the hub object
-// changes later, the time of the later change is recorded anew.
+// begin stores the recorded time of the binding's change in the run, and removes it from the queue's record. It is
+// called before the run reads its inputs. If the hub object changes later, the time of the later change is recorded
+// anew.
 func (r *run) begin() { r.changed = r.queue.changes.take(r.key) }
 
 // measure records in the metrics how long a change took to reach the member, if the member has the change now. If the
@@ -77,7 +79,8 @@ func (r *run) measure(o member.Outcome) {
 	r.changed = time.Time{}
 }
 
-// keepChange records the time of the change again if this pass has not brought the change to the member.
+// keepChange records the time of the change again if this run (one pass over one binding and one cluster) has not
+// brought the change to the member.
 func (r *run) keepChange() {
 	if !r.changed.IsZero() {
 		r.queue.changes.note(r.changed, due{key: r.key})

@@ -1,13 +1,13 @@
 // Package dispatch carries out each binding's decision on the members. It renders the manifest, applies or withdraws
 // the copy through package member, and reports the outcome. It makes no decision and writes nothing to the hub.
 //
-// Every member has its own queue and its own workers, from Engage until the connection to the member ends. A slow, hung
-// or throttling member therefore delays only its own rows. A key of the queue is the name of a binding. Keys carry no
-// other data, because each run of a worker reads all its inputs again.
+// Every member has its own queue and its own workers, from the call of Engage until the connection to the member ends.
+// A slow, hung or throttling member therefore delays only its own rows. A key of the queue is the name of a binding.
+// Keys carry no other data, because each run of a worker reads all its inputs again.
 //
-// Keys that are due together are processed in the order of their kinds: Namespaces, CustomResourceDefinitions, RBAC,
-// ConfigMaps and Secrets, then all others. Withdrawals are processed in the opposite order. A key that has changed is
-// processed before keys that are only compared again, for example after a restart.
+// Keys (names of bindings) that are due together are processed in the order of their kinds: Namespaces,
+// CustomResourceDefinitions, RBAC, ConfigMaps and Secrets, then all others. Withdrawals are processed in the opposite
+// order. A key that has changed is processed before keys that are only compared again, for example after a restart.
 //
 // Each mechanism has its own file:
 //   - order: priorities of keys, and ranks of kinds;
@@ -239,7 +239,7 @@ func (d *Dispatcher) Observed(cluster string, binding types.NamespacedName, seen
 	}
 }
 
-// queue returns the queue of a member. It is nil if the member is not engaged.
+// queue returns the queue of a member. It is nil if Engage was not called for the member, or if its queue has ended.
 func (d *Dispatcher) queue(cluster string) *queue {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

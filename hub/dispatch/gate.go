@@ -40,7 +40,7 @@ type gate struct {
 	namespaces map[string]*hold             // namespaces that cannot hold objects now
 }
 
-// call is one call to the member for a key.
+// call is one call to the member, for the binding that a key names.
 type call struct {
 	key  types.NamespacedName
 	kind schema.GroupKind
@@ -154,9 +154,9 @@ func (g *gate) call(ctx context.Context, c call, f func(context.Context) member.
 	return f(ctx), false
 }
 
-// enter reports whether the gate holds the key of a call, and why. While the limit of concurrent calls is zero
-// (closed), the failures may concern only one kind. A call for a kind that has not failed is therefore let through at
-// once. If the member has asked for a pause with 429, no call is let through.
+// enter reports whether the gate holds the key of a call for a later try, and why. While the limit of concurrent calls
+// is zero (closed), the failures may concern only one kind. A call for a kind that has not failed is therefore let
+// through at once. If the member has asked for a pause with 429, no call is let through.
 func (g *gate) enter(c call) (o member.Outcome, held bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -292,7 +292,7 @@ func (g *gate) try(h *hold) {
 	}
 }
 
-// show sets the metrics of the gate.
+// show sets the metrics about the limit of concurrent calls to the member: its value, and whether it is zero (closed).
 func (g *gate) show() {
 	inFlightLimit.WithLabelValues(g.cluster).Set(float64(int(g.limit.width)))
 	closed := 0.0
@@ -302,8 +302,9 @@ func (g *gate) show() {
 	circuitOpen.WithLabelValues(g.cluster).Set(closed)
 }
 
-// heldMessage returns the message of the rows whose keys the gate holds. The message stays the same while the limit of
-// concurrent calls is zero, because each new message would write the rows again.
+// heldMessage returns the message of the rows whose copies the gate does not write now, because calls to the member
+// fail. The message stays the same while the limit of concurrent calls is zero, because each new message would write
+// the rows again.
 func heldMessage(last member.Outcome) string {
 	if last.Reason == hubv1.ReasonThrottled {
 		return "all writes to the cluster wait until it accepts requests again: " + last.Message

@@ -59,7 +59,7 @@ func (d *Dispatcher) Adopt(
 	r.useEpoch(ctx)
 	in.Source, in.Adoption, in.Adopting = r.source, adoption, uid
 	o := r.cluster.Apply(ctx, in)
-	// The key is queued so that its row is updated without waiting for the watch.
+	// The binding is queued so that its row for this cluster is updated without waiting for the watch.
 	r.queue.gate.add(due{r.key, normalPriority + classFor(r.binding, r.target)})
 	return o, nil
 }

@@ -58,14 +58,15 @@ func (k *keysBy[K]) drop(key types.NamespacedName) {
 	k.remove(key)
 }
 
-// of returns the keys that depend on an object.
+// of returns the keys of the copies that depend on an object.
 func (k *keysBy[K]) of(object K) []types.NamespacedName {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.keys[object].UnsortedList()
 }
 
-// take returns the keys that depend on an object, and forgets these keys with all their objects.
+// take returns the keys of the copies that depend on an object. It forgets these keys, and on which objects they
+// depend.
 func (k *keysBy[K]) take(object K) []types.NamespacedName {
 	k.mu.Lock()
 	defer k.mu.Unlock()

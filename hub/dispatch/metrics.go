@@ -44,7 +44,8 @@ var Metrics = []prometheus.Collector{inFlight, inFlightLimit, circuitOpen, clust
 
 func init() { metrics.Registry.MustRegister(Metrics...) }
 
-// openGates has the gates of the engaged members. Each scrape of the metrics reads the lengths of their queues.
+// openGates has the gate (the workqueue) of each member to which the hub writes. Each scrape of the metrics reads the
+// lengths of these workqueues.
 type openGates struct {
 	mu sync.Mutex
 	of map[string]*gate

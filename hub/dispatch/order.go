@@ -52,8 +52,8 @@ func classFor(b hubv1.BindingObject, t *hubv1.BindingTarget) int {
 	return r
 }
 
-// classOf returns the class of a key. The priority of the key is the sum of normalPriority or lowPriority and this
-// class.
+// classOf returns the class of a key from its priority. The class is the rank of the key's kind, or the negative rank
+// for a withdrawal. The priority is the sum of the class and of normalPriority or lowPriority.
 func classOf(priority int) int {
 	if priority < lowPriority/2 {
 		return priority - lowPriority
@@ -61,7 +61,7 @@ func classOf(priority int) int {
 	return priority - normalPriority
 }
 
-// due is a key with its priority in the queue.
+// due is a key (the name of a binding) with its priority in the queue.
 type due struct {
 	key      types.NamespacedName
 	priority int

@@ -17,7 +17,8 @@ import (
 // controllerName is the same for all members, so that they share metrics.
 const controllerName = "dispatch"
 
-// queue is the controller of one member. It has the member's keys, workers and records. A key is the name of a binding.
+// queue is the controller of one member. It has the member's keys and workers, and a record (the last known state) of
+// each copy. A key is the name of a binding.
 type queue struct {
 	cluster    string
 	opts       Options
@@ -90,8 +91,8 @@ func (q *queue) observed(key types.NamespacedName, seen member.Observation) {
 	}
 }
 
-// end records that the work on a key has ended. It then handles the event that arrived during the work, if there was
-// one.
+// end is called when a worker has finished a key. If the copy has changed on the member meanwhile, end then handles the
+// last event of this change.
 func (q *queue) end(key types.NamespacedName) {
 	if seen := q.filter.end(key); seen != nil {
 		q.observed(key, *seen)

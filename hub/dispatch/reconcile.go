@@ -121,7 +121,7 @@ type manifestParts struct {
 	source source.State
 }
 
-// gated is a member's client. Each call passes the gate of the member's queue first.
+// gated is a member's client. Each call first passes the gate, which limits the concurrent calls to the member.
 type gated struct {
 	member.Cluster
 	run *run

@@ -38,7 +38,7 @@ func (r record) wrote(seen member.Observation) bool {
 		last.UID == seen.UID && last.Hash == seen.Hash && last.Digest == seen.Digest && !seen.Deleting
 }
 
-// records has the records of one member, by binding.
+// records has the record (the last known state) of each copy on one member, by binding.
 type records struct {
 	clock clock.PassiveClock
 
@@ -58,7 +58,8 @@ func newRecords(c clock.PassiveClock) *records {
 	}
 }
 
-// get returns the record of a binding. It is empty if the binding has no record.
+// get returns the record of a binding: the last known state of its copy on the member. It is empty if the binding has
+// no record.
 func (r *records) get(key types.NamespacedName) record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,14 +79,15 @@ func (r *records) forget(key types.NamespacedName) {
 	delete(r.finished, key)
 }
 
-// keys returns the bindings with a record.
+// keys returns the bindings for which the last known state of a copy is recorded.
 func (r *records) keys() []types.NamespacedName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Keys(r.packed))
 }
 
-// rank returns the rank of a binding's kind. It is 0 if the binding has no record.
+// rank returns the rank of a binding's kind, which determines its place among keys that are due together. It is 0 if no
+// state of the binding's copy is recorded.
 func (r *records) rank(key types.NamespacedName) int { return Rank(r.get(key).gvk.GroupKind()) }
 
 // setFinished keeps the last state of a copy that ran to completion.
@@ -123,7 +125,8 @@ func (r *records) listed(gvk schema.GroupVersionKind) {
 	r.awaited[gvk] = time.Time{}
 }
 
-// packed is a record in a compact form. The hub keeps one for each copy on each member.
+// packed is a record (the last known state of a copy) in a compact form. The hub keeps one for each copy on each
+// member.
 type packed struct {
 	common                        unique.Handle[common]
 	uid                           types.UID
@@ -137,7 +140,8 @@ type packed struct {
 	withdrawn                     *hubv1.Absence
 }
 
-// common is the part of a record that is equal for many copies. They share one instance of it.
+// common is the part of a record (the last known state of a copy) that is equal for many copies. They share one
+// instance of this part.
 type common struct {
 	gvk             schema.GroupVersionKind
 	applied         metav1.ConditionStatus
@@ -149,8 +153,8 @@ type common struct {
 	hubVersion      string
 }
 
-// pack converts a record to its compact form. It drops the fields Wrote, Drifted and Newer of the last outcome, because
-// they describe only one call.
+// pack converts a record (the last known state of a copy) to its compact form. It drops the fields Wrote, Drifted and
+// Newer of the last outcome, because they describe only one call.
 func (r record) pack() *packed {
 	o := r.last
 	return &packed{
@@ -164,7 +168,8 @@ func (r record) pack() *packed {
 	}
 }
 
-// unpack is the inverse of pack. It returns an empty record for nil.
+// unpack converts the compact form of a record (the last known state of a copy) back to the record. It returns an empty
+// record for nil.
 func (p *packed) unpack() record {
 	if p == nil {
 		return record{}

@@ -17,7 +17,7 @@ import (
 // also the longest wait for the first list of a kind.
 const calm = pace.FirstSlowRetry
 
-// retries computes the time until a key is tried again, from the outcome of a run.
+// retries computes the time until a binding is processed again, from the outcome of the last attempt.
 type retries struct {
 	soon, slowly workqueue.TypedRateLimiter[types.NamespacedName]
 }
@@ -29,8 +29,8 @@ func newRetries() retries {
 	}
 }
 
-// after returns the time until a key is tried again. The time varies randomly by up to a fifth. Otherwise all keys of a
-// member that becomes reachable again would be due at once.
+// after returns the time until a binding (named by key) is processed again. The time varies randomly by up to a fifth.
+// Otherwise all bindings would be due at once when a member becomes reachable again.
 func (r retries) after(key types.NamespacedName, o member.Outcome) reconcile.Result {
 	var wait time.Duration
 	switch o.Retry {

@@ -2,15 +2,15 @@
 // and a random part. Each copy names the epoch in which it was written. If the hub is restored from an older backup,
 // the list therefore shows which copies were written after the backup; see package source.
 //
-// The list is in one ConfigMap, which all replicas share and watch. An epoch is used only after it is in the ConfigMap.
-// A process adds an epoch before its first write to a member, unless another replica has added one since the process
-// started. A process also adds an epoch when the newest one is ten minutes old and the process has written to a member
-// since. A restored hub therefore writes with a new epoch. The new epoch may have the sequence number of an epoch that
-// the restore has lost, but its random part differs. The list causes at most six writes an hour, one write for each
-// start, and no write while the hub writes to no member.
+// The list of epochs is in one ConfigMap, which all replicas share and watch. An epoch is used only after it is in the
+// ConfigMap. A process adds an epoch before its first write to a member, unless another replica has added one since the
+// process started. A process also adds an epoch when the newest one is ten minutes old and the process has written to a
+// member since. A restored hub therefore writes with a new epoch. The new epoch may have the sequence number of an
+// epoch that the restore has lost, but its random part differs. The list causes at most six writes an hour, one write
+// for each start, and no write while the hub writes to no member.
 //
-// While the ConfigMap does not exist, copies are written without an epoch. When a deleted ConfigMap is created again, a
-// new list begins, and no earlier copy is treated as newer than the hub.
+// While the ConfigMap with the list of epochs does not exist, copies are written without an epoch. When a deleted
+// ConfigMap is created again, a new list begins, and no earlier copy is treated as newer than the hub.
 package epochs
 
 import (
@@ -36,13 +36,14 @@ import (
 )
 
 const (
-	// lasts is the minimum duration of one epoch, unless a start of the hub ends it. All edits within an epoch look the
-	// same. If a backup is made in the middle of an epoch, later edits in this epoch are not recognised as newer.
+	// lasts is the minimum duration of one epoch (a period in which the hub writes to members), unless a start of the hub
+	// ends the epoch. All edits within an epoch look the same. If a backup is made in the middle of an epoch, later edits
+	// in this epoch are not recognised as newer than the backup.
 	lasts = 10 * time.Minute
-	// kept is the number of epochs in the list. keptWhileHeld is the number as long as the hub leaves a copy alone,
-	// because a later state of the hub wrote the copy before the hub was restored from a backup. If the epochs around the
-	// time of that write were dropped, the copy would count as old and be overwritten. A ConfigMap has room for about
-	// 40,000 epochs.
+	// kept is the number of epochs (periods of the hub's writes) in the list. keptWhileHeld is the number as long as the
+	// hub leaves a copy alone, because a later state of the hub wrote the copy before the hub was restored from a backup.
+	// If the epochs around the time of that write were dropped, the copy would count as old and be overwritten. A
+	// ConfigMap has room for about 40,000 epochs.
 	kept          = 1000
 	keptWhileHeld = 20000
 	// mostForeign is the maximum number of foreign epochs in memory: epochs in copies that the list of this hub lacks. The
@@ -56,34 +57,37 @@ type Options struct {
 	// Reader reads the ConfigMap uncached, Client writes it and lists bindings from the cache.
 	Reader client.Reader
 	Client client.Client
-	// ConfigMap is the ConfigMap with the list of epochs. It must exist, because the right to create any ConfigMap of the
-	// namespace would need a wider role.
+	// ConfigMap is the ConfigMap with the list of epochs (periods in which the hub writes to members). It must exist,
+	// because the right to create any ConfigMap of the namespace would need a wider role.
 	ConfigMap types.NamespacedName
 	Clock     clock.PassiveClock
 }
 
-// Keeper maintains the list of epochs in the ConfigMap. It runs in every replica.
+// Keeper maintains the list of epochs (periods in which the hub writes to members) in the ConfigMap. It runs in every
+// replica.
 type Keeper struct {
 	options   Options
 	restarted func()
 
 	mu    sync.Mutex
 	known source.Epochs
-	// since is the time at which the process first saw the newest epoch. wrote is true if the process has written to a
-	// member since. inherited is true if the newest epoch was already in the list when this process first read the list.
+	// since is the time at which the process first saw the newest epoch (a period of the hub's writes). wrote is true if
+	// the process has written to a member since then. inherited is true if the newest epoch was already in the list when
+	// this process first read the list.
 	since     time.Time
 	wrote     bool
 	inherited bool
 	read      bool // whether the list of epochs has been read
 	failed    time.Time
-	// beginning is held by a call of Use that adds an epoch, so that concurrent calls add only one.
+	// beginning is locked while Use adds an epoch (a period of the hub's writes) to the list, so that concurrent calls of
+	// Use add only one epoch.
 	beginning sync.Mutex
-	// foreign has the epochs that copies name, but that an uncached read of the list did not find. The map is cleared when
-	// a new list begins, and when it has mostForeign entries.
+	// foreign has the epochs (periods of the hub's writes) that copies name, but that an uncached read of the list did not
+	// find. The map is cleared when a new list begins, and when it has mostForeign entries.
 	foreign map[source.Epoch]bool
 }
 
-// New returns a Keeper that has not read the list of epochs yet.
+// New returns a Keeper that has not read the list of epochs (periods in which the hub writes to members) yet.
 func New(o Options) *Keeper {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -91,12 +95,12 @@ func New(o Options) *Keeper {
 	return &Keeper{options: o, restarted: func() {}, foreign: map[source.Epoch]bool{}}
 }
 
-// OnRestart registers a function that is called when a new list of epochs replaces the former list. The function lets
-// the hub write copies that it has left alone, because a later state of the hub had written them before a restore from
-// a backup. Call OnRestart before Start. The function must not block.
+// OnRestart registers a function that is called when a new list of epochs (periods of the hub's writes) replaces the
+// former list. The function lets the hub write copies that it has left alone, because a later state of the hub had
+// written them before a restore from a backup. Call OnRestart before Start. The function must not block.
 func (k *Keeper) OnRestart(f func()) { k.restarted = f }
 
-// Watch watches the ConfigMap with the list of epochs.
+// Watch watches the ConfigMap with the list of epochs (periods in which the hub writes to members).
 func (k *Keeper) Watch(ctx context.Context, informers cache.Informers) error {
 	informer, err := informers.GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -117,14 +121,15 @@ func (k *Keeper) Watch(ctx context.Context, informers cache.Informers) error {
 	return nil
 }
 
-// read returns the list of epochs in the ConfigMap. If the list cannot be parsed, it returns an empty one, so that a
-// new list begins.
+// read returns the list of epochs (periods of the hub's writes) in the ConfigMap. If the list cannot be parsed, read
+// returns an empty list, so that a new list begins.
 func read(c *corev1.ConfigMap) source.Epochs {
 	l, _ := source.ParseEpochs(c.Data[hubv1.EpochsKey])
 	return l
 }
 
-// Ready waits until the list of epochs has been read. The hub writes to no member before that.
+// Ready waits until the list of epochs (periods in which the hub writes to members) has been read. The hub writes to no
+// member before that.
 func (k *Keeper) Ready(ctx context.Context) {
 	for ctx.Err() == nil {
 		c, err := k.get(ctx)
@@ -141,7 +146,7 @@ func (k *Keeper) Ready(ctx context.Context) {
 	}
 }
 
-// get reads the ConfigMap uncached. The result is nil if the ConfigMap does not exist.
+// get reads the ConfigMap with the list of epochs uncached. The result is nil if the ConfigMap does not exist.
 func (k *Keeper) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	c := &corev1.ConfigMap{}
 	err := k.options.Reader.Get(ctx, k.options.ConfigMap, c)
@@ -154,7 +159,7 @@ func (k *Keeper) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	return c, nil
 }
 
-// take makes the given list of epochs the cached one.
+// take makes the given list of epochs (periods in which the hub writes to members) the cached list.
 func (k *Keeper) take(l source.Epochs) {
 	k.mu.Lock()
 	before, knew := k.known.Last()
@@ -183,9 +188,9 @@ func (k *Keeper) Current() source.Epochs {
 	return k.known
 }
 
-// Use returns the list of epochs for a write to a member. The copy gets the newest epoch. If this epoch is from before
-// the start of the process, Use first adds another one. If Use cannot add it, the write uses the earlier epoch, and
-// Look tries again.
+// Use returns the list of epochs (periods of the hub's writes) for a write to a member. The copy gets the newest epoch.
+// If this epoch is from before the start of the process, Use first adds another epoch. If Use cannot add it, the write
+// uses the earlier epoch, and Look tries again.
 func (k *Keeper) Use(ctx context.Context) source.Epochs {
 	if k.appends() {
 		k.beginning.Lock()
@@ -199,8 +204,8 @@ func (k *Keeper) Use(ctx context.Context) source.Epochs {
 	return k.Current()
 }
 
-// appends records that the process writes to a member now. It reports whether an epoch must be added to the list before
-// the write.
+// appends records that the process writes to a member now. It reports whether an epoch (a period of the hub's writes)
+// must be added to the list before the write.
 func (k *Keeper) appends() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -208,9 +213,9 @@ func (k *Keeper) appends() bool {
 	return k.inherited && k.options.Clock.Since(k.failed) >= pace.LookEvery
 }
 
-// Confirm reads the list of epochs uncached, because the cache may lack an epoch that another replica has just added.
-// If the list lacks the epoch e, Confirm remembers e in the field foreign, and later calls for e return the cached
-// list.
+// Confirm reads the list of epochs (periods of the hub's writes) uncached, because the cache may lack an epoch that
+// another replica has just added. If the list lacks the epoch e, Confirm remembers e in the field foreign, and later
+// calls for e return the cached list.
 func (k *Keeper) Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error) {
 	k.mu.Lock()
 	known, before := k.known, k.foreign[e]
@@ -251,8 +256,8 @@ func (k *Keeper) Start(ctx context.Context) error {
 	return nil
 }
 
-// Look adds an epoch if the process has written to a member in the newest epoch, and this epoch is ten minutes old or
-// is from before the start of the process.
+// Look adds an epoch (a period of the hub's writes) to the list, if the process has written to a member in the newest
+// epoch, and this epoch is ten minutes old or is from before the start of the process.
 func (k *Keeper) Look(ctx context.Context) error {
 	k.mu.Lock()
 	last, _ := k.known.Last()
@@ -270,7 +275,8 @@ func (k *Keeper) Look(ctx context.Context) error {
 	return err
 }
 
-// Lead is called by each new leader. If the list of epochs is empty, it adds the first epoch.
+// Lead is called by each new leader. If the list of epochs (periods of the hub's writes) is empty, Lead adds the first
+// epoch.
 func (k *Keeper) Lead(ctx context.Context) error {
 	for ctx.Err() == nil && k.Current().Len() == 0 {
 		err := k.begin(ctx, nil)
@@ -285,8 +291,8 @@ func (k *Keeper) Lead(ctx context.Context) error {
 	return nil
 }
 
-// begin adds an epoch to the list. If the argument after is set and is no longer the newest epoch, another replica has
-// added an epoch, and begin adds none.
+// begin adds an epoch (a period of the hub's writes) to the list. If the argument after is set and is no longer the
+// newest epoch, another replica has added an epoch, and begin adds none.
 func (k *Keeper) begin(ctx context.Context, after *source.Epoch) error {
 	c, err := k.get(ctx)
 	if err != nil || c == nil {

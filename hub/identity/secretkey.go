@@ -18,7 +18,8 @@ const (
 	// secretName is the name of the Secret with the key for the digests and hashes of Secrets. The chart's role contains
 	// the same name.
 	secretName = "hanse-secret-key"
-	// secretKey is the data key of that Secret. secretKeyBytes is the size of its value.
+	// secretKey is the data key of the Secret with the key for the digests of Secrets. secretKeyBytes is the size of the
+	// value in bytes.
 	secretKey      = "key"
 	secretKeyBytes = 32
 )
@@ -30,7 +31,8 @@ func readSecretKey(ctx context.Context, hub kubernetes.Interface, namespace stri
 	found, err := secrets.Get(ctx, secretName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		// Server-side apply is used because a role can restrict it to an object of this name. If another replica has created
-		// the Secret meanwhile, this apply conflicts, because the manager and the value differ.
+		// the Secret meanwhile, this apply gets a conflict: the other replica has another field manager, and has set another
+		// value.
 		fresh := make([]byte, secretKeyBytes)
 		_, _ = rand.Read(fresh) // rand.Read never returns an error
 		apply := applycorev1.Secret(secretName, namespace).WithType("hanse.dev/secret-key").WithImmutable(true).WithData(map[string][]byte{secretKey: fresh})

@@ -35,7 +35,7 @@ func (r *Reconciler) setLastObserved(_ context.Context, run *run) (ctrl.Result, 
 	if !due {
 		wait = dueAt.Sub(now)
 	}
-	// The random part spreads the writes of clusters that joined together.
+	// The random part of the wait spreads the status writes of clusters that joined at the same time.
 	return ctrl.Result{RequeueAfter: min(max(wait, time.Second), observedEvery) + rand.N(observedEvery/8)}, nil
 }
 

@@ -52,7 +52,8 @@ import (
 // serves.
 type Links interface {
 	member.Links
-	// Holds reports whether the cluster is in this replica's shard. For any other cluster, Ensure does nothing.
+	// Holds reports whether the cluster is in this replica's shard, which is the set of clusters that this replica serves.
+	// For any other cluster, Ensure does nothing.
 	Holds(cluster string) bool
 }
 
@@ -109,15 +110,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Wake queues a cluster, because its link (the hub's connection to it) has changed, or because it is new in this
-// replica's shard. Before the controller runs, Wake does nothing: the controller queues every cluster when it starts.
+// Wake queues a cluster, because its link (the hub's connection to it) has changed, or because this replica has begun
+// to serve the cluster. Before the controller runs, Wake does nothing: the controller queues every cluster when it
+// starts.
 func (r *Reconciler) Wake(cluster string) {
 	if queue := r.queue.Load(); queue != nil {
 		(*queue).Add(request(cluster))
 	}
 }
 
-// IsHub reports whether a MemberCluster is the hub's own cluster. The cluster may be in another replica's shard.
+// IsHub reports whether a MemberCluster is the hub's own cluster. Another replica may serve this cluster.
 func (r *Reconciler) IsHub(cluster string) bool {
 	var c hubv1.MemberCluster
 	return r.client.Get(context.Background(), types.NamespacedName{Name: cluster}, &c) == nil && c.Spec.Hub && c.Status.ClusterID == r.hubID
@@ -153,13 +155,13 @@ func (r *Reconciler) requestsFor(ctx context.Context, concerned func(*hubv1.Memb
 type run struct {
 	cluster, before *hubv1.MemberCluster // before is the object as last read or written
 
-	// kubeconfig and stored are set by the step readKubeconfig. kubeconfig is nil if the Secret has none; the cluster then
-	// has no link. stored describes the credentials in the kubeconfig.
+	// kubeconfig and stored are set by the step readKubeconfig. kubeconfig is nil if the Secret has none; the hub then has
+	// no connection to the cluster. stored describes the credentials in the kubeconfig.
 	kubeconfig []byte
 	stored     credential.Credential
 	secret     *corev1.Secret // nil if there is no Secret
-	// settled is true if an earlier step has set the condition Ready, or if the cluster has left this replica's shard.
-	// Later steps then do not read the state of the link to the cluster.
+	// settled is true if an earlier step has set the condition Ready, or if the cluster has left this replica's shard (the
+	// set of clusters that the replica serves). Later steps then do not read the state of the connection to the cluster.
 	settled bool
 	// state is the state of the link (the connection to the cluster). The step observe sets it. It is nil if there is no
 	// link.

@@ -24,8 +24,8 @@ const longestMessage = 4096
 func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 	c.Status.ObservedGeneration = c.Generation
 	// Before the end of the first connection attempt, the state of the link (the hub's connection) is not known. The
-	// conditions then usually stay as they were before the restart of the hub. They are set only if there is no Ready yet,
-	// or if it says that the Secret was missing.
+	// conditions then usually stay as they were before the restart of the hub. They are set only if there is no condition
+	// Ready yet, or if the condition Ready has the reason SecretMissing.
 	before := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	if state.Ready != metav1.ConditionUnknown || before == nil || before.Reason == hubv1.ReasonSecretMissing {
 		message := state.Message

@@ -113,8 +113,8 @@ func (u *Unclaimed) count(ctx context.Context) error {
 }
 
 // isCopy reports whether the object is a copy that the hub has applied and that is not being deleted. The hub's label
-// is not enough, because some operators pass the labels and annotations of a copy on to other objects. Such an object
-// is not the one that the hub's annotation on it names.
+// is not enough, because some operators pass the labels and annotations of a copy on to other objects. The hub's
+// annotation on such an object names the copy, and not the object itself.
 func isCopy(o member.Observation) bool {
 	own := hubv1.ObjectIdentity{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
 	return o.Owner == own && o.Hash != "" && !o.Deleting

@@ -90,10 +90,10 @@ func MembersOf(fleet member.Fleet) func(cluster string) (Member, error) {
 // its last write. After the hub was restored from a backup, the list of epochs shows which copies are newer than the
 // backup.
 type Epochs interface {
-	// Current returns the epochs as this process has last read them.
+	// Current returns the hub's epochs (periods in which the hub writes to members) as this process has last read them.
 	Current() source.Epochs
-	// Confirm returns the epochs from an uncached read. If an earlier uncached read already found that e is not an epoch
-	// of this hub, Confirm may return the epochs from that read.
+	// Confirm returns the hub's epochs (periods in which the hub writes to members) from an uncached read. If an earlier
+	// uncached read already found that e is not an epoch of this hub, Confirm may return the epochs from that read.
 	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
 }
 

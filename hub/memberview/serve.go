@@ -82,7 +82,7 @@ func HolderOf(annotations map[string]string) Holder {
 func (s *Server) Start(ctx context.Context) error {
 	server := &http.Server{
 		Handler: s.Handler, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{s.certificate}},
-		// The empty map turns HTTP/2 off, so that a connection has one request at a time.
+		// The empty map in TLSNextProto turns HTTP/2 off, so that a connection has one request at a time.
 		TLSNextProto:   map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		MaxHeaderBytes: 64 << 10, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: answerWithin, WriteTimeout: 2 * answerWithin, IdleTimeout: 90 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },

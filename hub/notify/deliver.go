@@ -23,7 +23,8 @@ const (
 	longestAsked = answer.LongestPause
 )
 
-// target is the receiver of a sink's messages, with the URL and the keys from one generation of the sink's spec.
+// target is the receiver of a sink's messages, with the URL and the signing keys from one generation of the sink's
+// spec.
 type target struct {
 	generation int64
 	url, ca    string

@@ -68,7 +68,7 @@ type sender struct {
 	mu      sync.Mutex
 	tally   tally
 	sending bool // true: one message is being sent and is not in the queue
-	// reported is the time of the last write to the status.
+	// reported is the time of the last write to the status of the sink.
 	reported time.Time
 }
 

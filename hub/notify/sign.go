@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The format of signing keys, from the Standard Webhooks specification.
+// These constants describe the format of signing keys, from the Standard Webhooks specification.
 const (
 	keyPrefix     = "whsec_"
 	leastKeyBytes = 24

@@ -18,9 +18,9 @@
 // The width is the number of writes that may be in flight. Apart from responses 429, it depends only on the duration of
 // writes of binding statuses. The hub makes many of them, and no webhook or conversion of a user can slow them down.
 //
-// Some writes need no turn, so that load cannot delay them. They include writes of Leases, decisions that remove
-// copies, and the deletion of a binding with the removal of its finalizer. Writes for a member cluster, a bundle or a
-// hub process need no turn either, because they are few.
+// Some writes need no turn (the permission for one write), so that load cannot delay them. They include writes of
+// Leases, decisions that remove copies, and the deletion of a binding with the removal of its finalizer. Writes for a
+// member cluster, a bundle or a hub process need no turn either, because they are few.
 package pace
 
 import (
@@ -52,8 +52,8 @@ const (
 	classes
 )
 
-// weights are the shares of the turns that the classes get while every class has waiting writes. The class Rows then
-// gets 6 % of the turns, and Many 3 %.
+// weights are the shares of the turns (permissions for one write) that the classes get while every class has waiting
+// writes. The class Rows then gets 6 % of the turns, and Many 3 %.
 var weights = [classes]float64{Failure: 8, FirstDecision: 12, FirstResult: 6, MergedStatus: 3, Rows: 2, Many: 1}
 
 // Priority returns the priority of a class in a priority queue. It is 0 for FirstResult, positive for more urgent
@@ -64,15 +64,15 @@ const (
 	// widest is the maximum number of writes in flight. It is the number of workers of hub/report and hub/schedule
 	// together.
 	widest = 8
-	// reservedFor is how long a turn is reserved for a woken caller. If the caller has not taken the turn by then, another
-	// caller gets it.
+	// reservedFor is how long a turn (the permission for one write) is reserved for a woken caller. If the caller has not
+	// taken the turn by then, another caller gets it.
 	reservedFor = time.Second
 	// AskAgain is how long a waiting caller waits before it calls Try again. It is a safeguard in case that the call of
 	// wake had no effect.
 	AskAgain = AnswerWithin
 )
 
-// Pacer gives turns to the writers of one process. It is safe for concurrent use.
+// Pacer gives turns (permissions for one write) to the writers of one process. It is safe for concurrent use.
 type Pacer struct {
 	clock clock.PassiveClock
 
@@ -101,9 +101,9 @@ type Turn struct {
 	once  sync.Once
 }
 
-// Try returns a turn for a write of a class, or nil. key identifies the caller. A caller that gets nil waits. When a
-// turn becomes free, the Pacer reserves it for the caller and calls wake, which must queue the caller for another Try.
-// A caller that is not woken calls Try again after AskAgain.
+// Try returns a turn (the permission for one write of a class), or nil. key identifies the caller. A caller that gets
+// nil waits. When a turn becomes free, the Pacer reserves it for the caller and calls wake, which must queue the caller
+// for another Try. A caller that is not woken calls Try again after AskAgain.
 func (p *Pacer) Try(c Class, key any, wake func()) *Turn {
 	now := p.clock.Now()
 	p.mu.Lock()
@@ -123,7 +123,7 @@ func (p *Pacer) Try(c Class, key any, wake func()) *Turn {
 	return nil
 }
 
-// grant reserves the free turns for waiting callers, and wakes these callers.
+// grant reserves the free turns (permissions for one write) for waiting callers, and wakes these callers.
 func (p *Pacer) grant(now time.Time) {
 	p.mu.Lock()
 	for _, c := range p.line.lapsed(now) {

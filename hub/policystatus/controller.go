@@ -49,8 +49,9 @@ type Templates interface {
 
 // Removals has the held removals. The hub holds a removal of too many copies until a user confirms it.
 type Removals interface {
-	// Removal returns the held removals of a placement, and the condition RemovalHeld for its status. If the returned
-	// condition is nil, the condition in the status does not change. was has the held removals in the current status.
+	// Removal returns the held removals (which wait for a user's confirmation) of a placement, and the condition
+	// RemovalHeld for its status. If the returned condition is nil, the condition in the status does not change. was has
+	// the held removals in the current status.
 	Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition)
 }
 
@@ -65,7 +66,7 @@ type Options struct {
 	// ScalePath returns the path of the replicas field that a kind's scale subresource uses. Messages suggest this path to
 	// users. If the function is nil, messages suggest no path.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
-	// Removals has the held removals of copies. If it is nil, no removal is held.
+	// Removals has the held removals of copies, which wait for a user's confirmation. If it is nil, no removal is held.
 	Removals Removals
 	// Events sends events about placements.
 	Events events.EventRecorder

@@ -73,7 +73,7 @@ type Keeper struct {
 	labelled sets.Set[hubv1.ObjectIdentity] // objects that had the protection label at their last change
 	queue    workqueue.TypedRateLimitingInterface[string]
 
-	// Only Reconcile uses last and lookNow.
+	// Only the method Reconcile uses the fields last and lookNow.
 	last    map[string]string // the content of the ConfigMap at its last read or write
 	lookNow time.Time         // time of the next read of the ConfigMap
 }

@@ -202,7 +202,8 @@ func (c *counts) add(b hubv1.BindingObject, n int) {
 		row := &b.BindingStatus().Clusters[i]
 		rows[row.Name] = row
 	}
-	// hub/policystatus counts the rollouts of a placement by the same condition.
+	// hub/policystatus uses the same condition when it counts the rollouts of a placement: the binding has a rollout and
+	// is not being deleted.
 	if spec.Rollout != nil && b.GetDeletionTimestamp() == nil {
 		increase(c.rollouts, spec.Rollout.Phase, n)
 	}

@@ -73,7 +73,8 @@ type drifts struct {
 	field   member.FieldDrift
 }
 
-// adopt copies the content of the cached binding into the entry. It returns true if the decision has changed.
+// adopt copies the content of the cached binding into the entry, which has what this process knows about the binding.
+// It returns true if the decision has changed.
 func (e *entry) adopt(b hubv1.BindingObject) bool {
 	spec := b.BindingSpec()
 	if e.uid == b.GetUID() && e.generation >= b.GetGeneration() {

@@ -91,7 +91,8 @@ func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, k
 	if failure := cluster.Unwatched(gvk); r.onlyTheKindFails(t.Name, failure) {
 		f.Unwatched = failure
 	}
-	// The object of that name on the cluster may be no copy of this hub object. It is then ignored.
+	// The cluster may have an object with the kind and name of the copy that is no copy of this hub object. Such an object
+	// is ignored.
 	if found && o.Owner == r.id {
 		if hubv1.IsSecret(r.id.GroupKind()) {
 			o.HealthMessage, o.Observed = "", nil
@@ -128,7 +129,7 @@ func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known b
 		f.InGrace = r.reporter.inGrace(name)
 		return f, state.Ready == metav1.ConditionFalse, nil
 	}
-	// The hub has no connection to the cluster. Either it refuses to connect, or the MemberCluster was deleted.
+	// The hub has no connection to the cluster. Either the hub refuses to connect, or the MemberCluster was deleted.
 	var c hubv1.MemberCluster
 	if err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Name: name}, &c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return f, false, fmt.Errorf("reading MemberCluster %s: %w", name, err)

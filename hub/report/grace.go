@@ -49,7 +49,8 @@ func (r *Reporter) WakeCluster(cluster string) {
 }
 
 // WakeKind queues the bindings of a kind that name a cluster, because the state of the cluster's watch of this kind has
-// changed. If the watch fails, WakeKind queues the bindings again after the grace time.
+// changed. If the watch fails, WakeKind queues the bindings again after the grace time, during which the rows ignore a
+// failure.
 func (r *Reporter) WakeKind(cluster string, kind schema.GroupKind, fails bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,8 +64,9 @@ func (r *Reporter) WakeKind(cluster string, kind schema.GroupKind, fails bool) {
 	}
 }
 
-// wakeKindLater queues the bindings of a kind after the grace time. If the connection to the cluster has delivered no
-// event since the watch failed, wakeKindLater waits until an event has arrived.
+// wakeKindLater queues the bindings of a kind after the grace time, during which the rows ignore a failed watch. If the
+// connection to the cluster has delivered no event since the watch failed, wakeKindLater waits until an event has
+// arrived.
 func (r *Reporter) wakeKindLater(cluster string, kind schema.GroupKind, failed time.Time) {
 	time.AfterFunc(r.opts.Grace, func() {
 		if state, linked := r.opts.Links.State(cluster); linked && state.Ready == metav1.ConditionTrue && state.LastHeard.Before(failed) {
@@ -77,7 +79,7 @@ func (r *Reporter) wakeKindLater(cluster string, kind schema.GroupKind, failed t
 
 // onlyTheKindFails reports whether the watch of one kind has failed for longer than the grace time, although other
 // watches of the cluster deliver events. If no watch has delivered an event since the failure, the whole cluster may be
-// unreachable. The result is then false, because the state of the link will show that.
+// unreachable. The result is then false, because the state of the connection will show the outage.
 func (r *run) onlyTheKindFails(cluster string, failure *member.WatchFailure) bool {
 	if failure == nil || r.now.Sub(failure.Since) < r.reporter.opts.Grace {
 		return false
@@ -86,7 +88,7 @@ func (r *run) onlyTheKindFails(cluster string, failure *member.WatchFailure) boo
 	return linked && !state.LastHeard.Before(failure.Since)
 }
 
-// lose records that the link to a cluster is down now. The caller holds r.mu.
+// lose records that the connection to a cluster is down now, and drops the cluster's outcomes. The caller holds r.mu.
 func (r *Reporter) lose(cluster string) {
 	if _, known := r.lost[cluster]; !known {
 		r.away[cluster], r.lost[cluster] = true, r.opts.Clock.Now()
@@ -101,7 +103,8 @@ func (r *Reporter) forgetOutcomes(cluster string) {
 	}
 }
 
-// graceEnded queues the bindings of a cluster if the link to the cluster has been down for the whole grace time.
+// graceEnded queues the bindings of a cluster if the connection to the cluster has been down for the whole grace time.
+// Until then, the rows of the cluster do not change.
 func (r *Reporter) graceEnded(cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +113,8 @@ func (r *Reporter) graceEnded(cluster string) {
 	}
 }
 
-// inGrace reports whether the link to the cluster has been down for less than the grace time.
+// inGrace reports whether the connection to the cluster has been down for less than the grace time. During this time,
+// the rows of the cluster do not change.
 func (r *Reporter) inGrace(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,8 +154,8 @@ func (r *Reporter) forgetReadiness(cluster string) {
 	delete(r.unready, cluster)
 }
 
-// graceLeft returns how long the grace time still lasts for clusters that are not Ready, or were not Ready a short time
-// ago.
+// graceLeft returns how long the grace time (during which rows ignore an outage) still lasts for clusters that are not
+// Ready, or were not Ready a short time ago.
 func (r *Reporter) graceLeft() (left time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

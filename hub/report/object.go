@@ -27,9 +27,9 @@ type merged struct {
 	result          map[string]any
 }
 
-// seen returns m without the data that is not needed any more. resourceVersion is that of the cached object. If the
-// cached object is at least as new as the server's response, it has the written status, and seen drops m.result.
-// m.result stays if the server has changed the status that was sent.
+// seen returns m without the data that is not needed any more. resourceVersion is that of the cached hub object. If the
+// cached object is at least as new as the server's response to the last write, the cached object has the written
+// status. seen then drops m.result, unless the server has changed the status that was sent.
 func (m merged) seen(resourceVersion string) merged {
 	if m.sent == nil && !hubv1.Older(resourceVersion, m.resourceVersion) {
 		m.result = nil
@@ -179,7 +179,7 @@ func (r *run) writeObject(ctx context.Context) error {
 }
 
 // merge merges the statuses in the rows, writes the result to the hub object, and returns the next condition
-// StatusWritten. The returned verdict is nil if the condition stays as it is.
+// StatusWritten. It returns nil if the condition stays as it is.
 func (r *run) merge(ctx context.Context) (*verdict, error) {
 	for _, against := range reservations {
 		if v := against(r); v != nil {
@@ -223,8 +223,8 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 	return v, nil
 }
 
-// alreadyRefused returns the earlier verdict if the merged status equals the status that the server has refused.
-// Otherwise it returns nil.
+// alreadyRefused returns the condition StatusWritten of the earlier refusal, if the merged status equals the status
+// that the server has refused. Otherwise it returns nil.
 func (r *run) alreadyRefused(rules rollup.Rules) *verdict {
 	if !r.refusal.isCurrent(r) {
 		return nil
@@ -277,8 +277,8 @@ func (r *run) current() *unstructured.Unstructured {
 // writes are in flight.
 var errKindIsSlow = errors.New("writes to this kind are slow, and one is in flight")
 
-// apply writes the status if it differs from the status of the hub object. The verdict is nil if the hub object has the
-// status now.
+// apply writes the status if it differs from the status of the hub object. It returns the next condition StatusWritten,
+// or nil if the hub object has the status now.
 func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error) {
 	current := r.current().Object["status"].(map[string]any)
 	if equality.Semantic.DeepEqual(current, status) || (len(current) == 0 && len(status) == 0) ||
@@ -321,7 +321,8 @@ func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error
 	return nil, nil
 }
 
-// refused handles a failed write. It returns a verdict if a retry cannot succeed, and an error if a retry may succeed.
+// refused handles a failed write. If a retry cannot succeed, it returns the next condition StatusWritten. If a retry
+// may succeed, it returns an error.
 func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	switch {
 	case apierrors.IsNotFound(err):

@@ -49,7 +49,7 @@ type known struct {
 	refusal  refusal
 }
 
-// gathered are the inputs of the run. The method gather reads them.
+// gathered are the inputs of one reconcile of a binding. The method gather reads them.
 type gathered struct {
 	template *unstructured.Unstructured // nil if the cache does not have the hub object
 	content  uint64                     // content number of the template
@@ -69,7 +69,7 @@ type part struct {
 	othersDue bool // whether another replica will soon write a row
 }
 
-// writing has the results of the methods report, writeObject and writeBinding.
+// writing has the results of the steps of one reconcile that write: the methods report, writeObject and writeBinding.
 type writing struct {
 	rows  []hubv1.ClusterRow // rows before they are shortened to fit into the binding
 	after hubv1.BindingStatus

@@ -82,13 +82,12 @@ type Options struct {
 	// rows are not written. news is false if Withdrawn was called for this decision before. Default: the rows are written.
 	Withdrawn func(hubv1.BindingObject) (news bool)
 	Events    events.EventRecorder
-	// Pacer gives the turns for writes to the hub. Default: New makes a Pacer.
+	// Pacer gives the turns (permissions for one write) for writes to the hub. Default: New makes a Pacer.
 	Pacer *pace.Pacer
-	// Holds reports whether a cluster is in the shard of this replica, so that this replica writes its rows. Default: this
-	// is the only replica.
+	// Holds reports whether this replica serves a cluster, and therefore writes the rows of the cluster. Default: this is
+	// the only replica.
 	Holds func(cluster string) bool
-	// IsHub reports whether a cluster in the shard of another replica is the hub itself. Default: no such cluster is the
-	// hub.
+	// IsHub reports whether a cluster that another replica serves is the hub itself. Default: no such cluster is the hub.
 	IsHub func(cluster string) bool
 	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager. Default: it has neither.
 	HubRunsWorkloads func() bool
@@ -316,13 +315,15 @@ func (r *Reporter) wake(key types.NamespacedName, e *entry, u urgency, c pace.Cl
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wake(now, u, c) })
 }
 
-// wakeAfter opens the window of a binding as wake does, but the caller sets the duration of the window.
+// wakeAfter opens the window of a binding, in which its changes are collected for one write. Unlike for wake, the
+// caller sets the duration of the window.
 func (r *Reporter) wakeAfter(key types.NamespacedName, e *entry, after time.Duration, c pace.Class) {
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wakeAt(now, now.Add(after), c) })
 }
 
 func (r *Reporter) queueWoken(key types.NamespacedName, e *entry, wake func(now time.Time) bool) {
-	// The binding may be deleted already. In this case the Reporter has no entry for it, and nothing is queued.
+	// The binding may be deleted already. In this case the Reporter has no data about it in r.entries, and nothing is
+	// queued.
 	now := r.opts.Clock.Now()
 	if r.entries[key] == e && wake(now) {
 		r.enqueue(key, e.window.class, e.window.due.Sub(now))

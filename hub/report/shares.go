@@ -62,7 +62,7 @@ func (r *run) share(ctx context.Context) (part bool, err error) {
 	return false, nil
 }
 
-// gatherElsewhere records two facts about a cluster in another replica's shard: whether that replica will soon write a
+// gatherElsewhere records two facts about a cluster that another replica serves: whether that replica will soon write a
 // new row, and whether the cluster is the hub itself.
 func (r *run) gatherElsewhere(t hubv1.BindingTarget) {
 	row := r.binding.BindingStatus().Row(t.Name)
@@ -106,7 +106,7 @@ func (r *run) mayWrite(before *hubv1.BindingStatus) bool {
 	})
 }
 
-// own returns the rows of clusters in this replica's shard.
+// own returns the rows of the clusters that this replica serves.
 func (r *run) own(rows []hubv1.ClusterRow) []hubv1.ClusterRow {
 	if len(r.elsewhere) == 0 {
 		return rows

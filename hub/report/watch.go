@@ -77,8 +77,8 @@ func (r *Reporter) settingsChanged(b hubv1.BindingObject) {
 	r.wake(key, r.entry(key), whenIdle, pace.Many)
 }
 
-// bindingGone drops the entry of a deleted binding. If a new binding of the same name exists, the entry belongs to the
-// new binding and stays.
+// bindingGone drops what this process knows about a deleted binding. If a new binding of the same name exists, the data
+// belongs to the new binding and stays.
 func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	key := client.ObjectKeyFromObject(b)
 	r.mu.Lock()

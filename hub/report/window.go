@@ -37,8 +37,8 @@ type window struct {
 	opened time.Time // when the first unwritten change came; zero if there is none
 	due    time.Time
 	class  pace.Class // class of the most urgent change since the window was opened
-	// urgent is true after a change that must not wait for further results. results is the time of the first result since
-	// the window opened, or zero.
+	// urgent is true after a change that must not wait for further results of clusters. results is the time of the first
+	// such result since the first unwritten change, or zero.
 	urgent  bool
 	results time.Time
 
@@ -48,9 +48,9 @@ type window struct {
 
 func (w *window) open() bool { return !w.opened.IsZero() }
 
-// wake opens the window for a change, or moves the end of the window. It returns true if the window is new, ends
-// earlier, or has a more urgent class. Clusters report one after the other. Each further result therefore makes the
-// window end later, but at most longestWindow after the first result.
+// wake opens the window, in which changes of a binding are collected for one write, or moves the end of the window. It
+// returns true if the window is new, ends earlier, or has a more urgent class. Clusters report one after the other.
+// Each further result therefore makes the window end later, but at most longestWindow after the first result.
 func (w *window) wake(now time.Time, u urgency, c pace.Class) bool {
 	due := now.Add(w.wait(now, u))
 	switch {
@@ -70,7 +70,8 @@ func (w *window) wake(now time.Time, u urgency, c pace.Class) bool {
 	return w.wakeAt(now, due, c)
 }
 
-// wakeAt opens the window as wake does, but the caller sets the end of the window (due).
+// wakeAt opens the window, in which changes of a binding are collected for one write. Unlike for wake, the caller sets
+// the end of the window (due).
 func (w *window) wakeAt(now, due time.Time, c pace.Class) bool {
 	if !w.open() {
 		w.opened, w.due, w.class = now, due, c
@@ -103,7 +104,8 @@ func (w *window) wait(now time.Time, u urgency) time.Duration {
 	return longestWindow
 }
 
-// shut closes the window and returns how long it was open.
+// shut closes the window, in which changes of a binding are collected for one write. It returns how long the window was
+// open.
 func (w *window) shut(now time.Time) time.Duration {
 	if !w.open() {
 		return 0

@@ -111,8 +111,8 @@ func (s *Store) ensure(ctx context.Context, p decide.Payload, now time.Time) err
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	// The patch changes the resourceVersion. The Sweep of another leader, which deletes a part at the resourceVersion that
-	// it has read, then does not delete the part.
+	// The patch changes the resourceVersion of the Secret. The Sweep of another leader deletes a Secret only at the
+	// resourceVersion that it has read, and therefore does not delete this Secret.
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, usedAnnotation, used)
 	return s.Client.Patch(ctx, secret, client.RawPatch("application/merge-patch+json", []byte(patch)))
 }

@@ -111,7 +111,7 @@ type merger struct {
 	leftOut []string // fields below the object that were left out
 }
 
-// place is the object in the status that a merger merges.
+// place is the object whose fields a merger merges: the whole status, or an object inside the status.
 type place struct {
 	path   string         // path below the status, such as "/storage"; empty: the status
 	node   *node          // schema of the object
@@ -174,8 +174,8 @@ func hasObserved(p part, generation int64) bool {
 		return false
 	}
 	switch p.row.Reason {
-	// A row has only one reason. The reason Contested may hide another reason of this list. Therefore a row with Contested
-	// does not count as observed.
+	// A row has only one reason. The reason Contested may hide one of the other reasons below. Therefore a row with
+	// Contested does not count as observed.
 	case health.ReasonGenerationNotObserved, health.ReasonStatusMissing, hubv1.ReasonPending, hubv1.ReasonContested:
 		return false
 	}

@@ -49,8 +49,8 @@ type Fact struct {
 	Connected   bool
 	LinkReason  string
 	LinkMessage string
-	// InGrace is true if the connection has been down for less than the grace time. So short an outage does not change the
-	// row of the cluster.
+	// InGrace is true if the connection has been down for less than the grace time. An outage that is so short does not
+	// change the row of the cluster.
 	InGrace bool
 	// LastHeard is the time at which a watch of the cluster last delivered an event to this process. It is zero if no
 	// watch has delivered one.
@@ -61,7 +61,7 @@ type Fact struct {
 }
 
 // away reports whether the cluster counts as unreachable, because its connection has been down for longer than the
-// grace time.
+// grace time (for which the hub ignores an outage).
 func (f Fact) away() bool { return !f.Connected && !f.InGrace }
 
 // Input has all inputs for the status of one binding, except its previous status.

@@ -112,7 +112,8 @@ type Options struct {
 	// of the labels and annotations that are never copied to members.
 	Key                    canonical.Key
 	DeniedMetadataPrefixes []string
-	// Pacer gives the turns for writes to the hub's API server. Default: the Scheduler makes its own Pacer.
+	// Pacer gives the turns (permissions for one write) for writes to the hub's API server. Default: the Scheduler makes
+	// its own Pacer.
 	Pacer *pace.Pacer
 	// Tracer makes the spans of decisions. Default: no spans are made.
 	Tracer *tracing.Tracer
@@ -202,8 +203,8 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 			return fmt.Errorf("watching for the schedule controller: %w", err)
 		}
 	}
-	// This function is registered before the function that queues the object. Clusters are then asked early whether they
-	// serve a new kind.
+	// The function wants.objectChanged is registered before the function that queues the object. If the kind of the object
+	// is new, clusters are then asked early whether they serve the kind.
 	s.Templates.OnChange(s.wants.objectChanged)
 	s.Templates.OnChange(func(id key) {
 		s.noteChange(id)

@@ -24,7 +24,7 @@ func init() { metrics.Registry.MustRegister(Metrics...) }
 // runs.
 var heartbeat = key{Group: hubv1.GroupVersion.Group, Kind: "Heartbeat"}
 
-// topPriority is higher than the priorities of all objects.
+// topPriority is the priority of a heartbeat in the queue. It is higher than the priorities of all objects.
 const topPriority = 1000
 
 // beatEvery is the number of rounds of the keeper (one each second) between two heartbeats.

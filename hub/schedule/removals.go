@@ -25,10 +25,11 @@ type Guard struct {
 	// Limit is the maximum of removals on one cluster, over all placements. It is also the maximum for a placement that
 	// sets no limit. Default guard.DefaultLimit.
 	Limit guard.Limit
-	// Window is how long a past removal counts against the limits. For the same time, a new leader carries out no removal
-	// that a user has not confirmed. Default guard.Window.
+	// Window is how long a past removal counts against the limits for removals. For the same time, a new leader carries
+	// out no removal that a user has not confirmed. Default guard.Window.
 	Window time.Duration
-	// Quiet is how long no new removal must arrive before the guard judges the waiting removals. Default 2 s.
+	// Quiet is how long no new removal must arrive before the guard (package guard, the limit for deletions) judges the
+	// waiting removals. Default 2 s.
 	Quiet time.Duration
 }
 
@@ -40,8 +41,8 @@ func (g Guard) WithDefaults() Guard {
 	return g
 }
 
-// longestQuiet is the longest time for which removals wait for the guard's verdict, while further removals arrive or
-// the decision on an object fails.
+// longestQuiet is the longest time for which removals wait for the verdict of the guard (package guard, the limit for
+// deletions). They wait while further removals arrive, or while the decision on an object fails.
 const longestQuiet = 30 * time.Second
 
 // removals has the decided removals of copies that are not carried out yet. It is only in memory. A new leader finds
@@ -63,7 +64,8 @@ type removals struct {
 	recent  guard.Recent
 }
 
-// removalTimes has the times that determine when the guard judges the waiting removals.
+// removalTimes has the times that determine when the guard (package guard, the limit for deletions) judges the waiting
+// removals.
 type removalTimes struct {
 	began   time.Time // start of the lead; zero if this process does not lead
 	first   time.Time // when the first waiting removal arrived
@@ -94,22 +96,25 @@ type heldSet struct {
 	confirmed       bool   // whether the removals of the set are released
 }
 
-// ending tells how an owner's last set of held removals ended: confirmed or cancelled. id is the ID of the set.
+// ending tells how the last set of held removals (which wait for a user's confirmation) of a placement or MemberCluster
+// ended: confirmed or cancelled. id is the ID of the set.
 type ending struct{ id, reason, message string }
 
-// counts is where the guard gets the numbers of copies of placements and clusters, and the held removals of their
-// owners.
+// counts is where the guard (package guard, the limit for deletions) gets the numbers of copies of placements and
+// clusters, and the removals that wait for a user's confirmation.
 type counts interface {
-	// copiesOf returns the number of copies of a placement, and its limit. copiesOn returns the number of copies on a
-	// cluster.
+	// copiesOf returns the number of copies of a placement, and its limit for deletions. copiesOn returns the number of
+	// copies on a cluster.
 	copiesOf(placement decide.Owner) (int, guard.Limit)
 	copiesOn(cluster string) int
-	// shown returns the held removals in the status of an owner, which is a placement or MemberCluster. confirms is the ID
-	// of the set that a user has confirmed in the owner's annotation.
+	// shown returns the held removals (which wait for a user's confirmation) in the status of an owner, which is a
+	// placement or MemberCluster. confirms is the ID of the set of removals that a user has confirmed in the owner's
+	// annotation.
 	shown(o decide.Owner) (held *hubv1.RemovalHeld, confirms string)
 }
 
-// verdicts has the results of one call of look, in which the guard may judge all waiting removals.
+// verdicts has the results of one call of the method look, in which the guard (package guard, the limit for deletions)
+// may judge all waiting removals.
 type verdicts struct {
 	held, released []key
 	news           []news
@@ -228,9 +233,10 @@ func (r *removals) moves(o decide.Owner) {
 	r.moved[o] = true
 }
 
-// isTime reports whether the guard can judge the waiting removals now. Quiet must have passed since the last removal
-// and since the start of the lead, or longestQuiet since the first waiting removal. The hub must also have decided on
-// all objects that were queued at least Quiet/2 ago, and no later than Quiet/2 after the last removal.
+// isTime reports whether the guard (package guard, the limit for deletions) can judge the waiting removals now. Quiet
+// must have passed since the last removal and since this process became the leader, or longestQuiet since the first
+// waiting removal. The hub must also have decided on all objects that were queued at least Quiet/2 ago, and no later
+// than Quiet/2 after the last removal.
 func (r *removals) isTime(now time.Time) bool {
 	last := r.parked
 	if last.Before(r.began) {
@@ -301,8 +307,8 @@ func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 	})
 }
 
-// isHeld reports whether removals of the owner wait for a user's confirmation. This process or an earlier leader may
-// have held them.
+// isHeld reports whether removals of the owner (a placement or MemberCluster) wait for a user's confirmation. This
+// process or an earlier leader may have held them.
 func (r *removals) isHeld(c counts, o decide.Owner) bool {
 	if set := r.sets[o]; set != nil {
 		return !set.confirmed
@@ -310,8 +316,8 @@ func (r *removals) isHeld(c counts, o decide.Owner) bool {
 	return r.shown(c, o) != nil
 }
 
-// shown returns the held removals in the status of an owner. It returns nil if this process has already ended this set
-// of removals, because the status is then outdated.
+// shown returns the held removals in the status of an owner (a placement or MemberCluster). It returns nil if this
+// process has already ended this set of removals, because the status is then outdated.
 func (r *removals) shown(c counts, o decide.Owner) *hubv1.RemovalHeld {
 	shown, _ := c.shown(o)
 	if shown != nil && shown.ID == r.ended[o].id {
@@ -358,7 +364,8 @@ func whyHeld(breaches []guard.Breach) (reason, message string) {
 	return reason, strings.Join(parts, "; ")
 }
 
-// gathered has the contents of one set of held removals: their objects, clusters and messages. confirm collects them.
+// gathered has the contents of one set of held removals (which wait for a user's confirmation): their objects, clusters
+// and messages. The method confirm collects them.
 type gathered struct {
 	objects  []key
 	removals []*removal
@@ -382,8 +389,9 @@ func (g *gathered) sum() guard.Shown {
 	return guard.Shown{Copies: len(g.removals), Clusters: slices.Sorted(maps.Keys(g.clusters)), Causes: slices.Sorted(maps.Keys(g.causes))}
 }
 
-// confirm updates the sets of held removals. It ends empty sets, and allows the removals of the sets that a user has
-// confirmed. A set may be held for days. Its removals are therefore examined only after a change.
+// confirm updates the sets of held removals, which wait for a user's confirmation. It ends empty sets, and allows the
+// removals of the sets that a user has confirmed. A set may be held for days. Its removals are therefore examined only
+// after a change.
 func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 	for o, set := range r.sets {
 		if _, confirms := c.shown(o); !set.confirmed && set.ID != "" && confirms == set.ID {
@@ -436,8 +444,9 @@ func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 	}
 }
 
-// refresh updates the numbers and reasons of a set that users see. It returns true if the set got a new ID. It ignores
-// small changes, because each visible change writes the status of the owner.
+// refresh updates the numbers and reasons of a set of held removals that users see. It returns true if the set got a
+// new ID. It ignores small changes, because each visible change writes the status of the placement or MemberCluster
+// that causes the removals.
 func (s *heldSet) refresh(g *gathered, now time.Time) (renewed bool) {
 	is := g.sum()
 	shown := guard.Shown{Copies: int(s.Copies), Clusters: s.Clusters}
@@ -493,7 +502,7 @@ func (s *heldSet) text(o decide.Owner) string {
 		hubv1.ConfirmRemovalAnnotation + ": " + s.ID + ")")
 }
 
-// end deletes a set of held removals that has no removals any more.
+// end deletes a set of held removals (which wait for a user's confirmation) that has no removals any more.
 func (r *removals) end(o decide.Owner, set *heldSet, out *verdicts) {
 	delete(r.sets, o)
 	e := ending{id: set.ID, reason: hubv1.ReasonRemovalCancelled, message: "the copies are wanted again: cancelled removal " + set.ID}
@@ -509,8 +518,9 @@ func (r *removals) end(o decide.Owner, set *heldSet, out *verdicts) {
 	r.moves(o)
 }
 
-// status returns the held removals of an owner, and the condition RemovalHeld. Both are nil if this process has held no
-// removals of the owner. known is false until this process knows whether removals of the owner are held.
+// status returns the held removals (which wait for a user's confirmation) of an owner, and the condition RemovalHeld.
+// Both are nil if this process has held no removals of the owner. known is false until this process knows whether
+// removals of the owner are held.
 func (r *removals) status(o decide.Owner) (held *hubv1.RemovalHeld, c *metav1.Condition, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

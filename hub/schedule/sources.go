@@ -154,8 +154,8 @@ func (s *Scheduler) addBehind(q queue, keys ...key) {
 	s.addUncounted(q, keys...)
 }
 
-// addUncounted queues objects at low priority. Unlike addBehind, it does not make the guard wait for the decisions on
-// these objects before it judges removals.
+// addUncounted queues objects at low priority. Unlike addBehind, it does not make the guard (package guard, the limit
+// for deletions) wait for the decisions on these objects before the guard judges removals.
 func (s *Scheduler) addUncounted(q queue, keys ...key) {
 	ranked := map[int][]key{}
 	for _, k := range keys {
@@ -165,7 +165,7 @@ func (s *Scheduler) addUncounted(q queue, keys ...key) {
 		}
 		ranked[rank] = append(ranked[rank], k)
 	}
-	// The keys of the highest rank are added first, because a worker takes the first key at once.
+	// The objects whose kinds have the highest rank are queued first, because a worker takes the first object at once.
 	for _, rank := range slices.Backward(slices.Sorted(maps.Keys(ranked))) {
 		q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority + rank)}, ranked[rank]...)
 	}
@@ -337,7 +337,7 @@ func (s *Scheduler) bound(ctx context.Context) []key {
 func (s *Scheduler) boundOf(ctx context.Context, which func(key) bool) []key {
 	bindings, err := scopes.Bindings(ctx, s.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {
-		// Once synced, the cache answers from memory. It fails only when the process ends.
+		// After the first list, the cache answers from memory. A read fails only when the process ends.
 		ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
 		return nil
 	}

@@ -28,8 +28,8 @@ func (l *Links) Ensure(cluster string, kubeconfig []byte, expectedID string) {
 	l.coordinator.IfHeld(cluster, func() { l.Links.Ensure(cluster, kubeconfig, expectedID) })
 }
 
-// Confirmed reports whether this replica has probed a cluster in its shard. For a cluster in the shard of another
-// replica it returns true, because this replica can only read the cluster's status.
+// Confirmed reports whether this replica has probed a cluster in its shard (the clusters that it serves). For a cluster
+// in the shard of another replica it returns true, because this replica can only read the cluster's status.
 func (l *Links) Confirmed(cluster string) bool {
 	if !l.Holds(cluster) {
 		return true

@@ -33,8 +33,8 @@ func (t *term) validLocked() bool {
 	return !t.over
 }
 
-// renew records a renewal that was sent at the time sent. It returns false if the response came after the term had
-// expired.
+// renew records that a renewal of the peer Lease was sent at the time sent. It returns false if the response came after
+// the Lease had expired.
 func (t *term) renew(sent time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -115,8 +115,8 @@ func (r *record) unpack() *unstructured.Unstructured {
 	return u
 }
 
-// Approximate sizes in memory, in bytes: an entry of a map from strings to interface values at the usual load, a map of
-// up to eight labels, and the two string headers of a label.
+// These are approximate sizes in memory, in bytes: an entry of a map from strings to interface values at the usual
+// load, a map of up to eight labels, and the two string headers of a label.
 const (
 	placeInKind = 64
 	placeLabels = 320

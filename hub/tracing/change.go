@@ -20,9 +20,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Names of spans. A trace has a span SpanChange for the change; its parent is the span in the user's annotation, if
-// there is one. The children of SpanChange are SpanDecide, a SpanDispatch for each cluster, and SpanReport. SpanRender
-// and SpanWrite are children of SpanDispatch.
+// These are the names of spans. A trace has a span SpanChange for the change; its parent is the span in the user's
+// annotation, if there is one. The children of SpanChange are SpanDecide, a SpanDispatch for each cluster, and
+// SpanReport. SpanRender and SpanWrite are children of SpanDispatch.
 const (
 	SpanChange   = "change"
 	SpanDecide   = "decide"
@@ -114,7 +114,7 @@ func parse(text string) trace.SpanContext {
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
 }
 
-// maxParent is the maximum length of a traceparent. Version 00 has 55 characters.
+// maxParent is the maximum length of a traceparent. A traceparent of version 00 has 55 characters.
 const maxParent = 128
 
 // ID returns the ID of the change.
