@@ -120,8 +120,8 @@ func (in input) isReplaced(e hubv1.BindingTarget, d placement.Decision, spec *hu
 }
 
 // keptBy returns the entries of the binding that have the state Present and whose clusters the decision d keeps. It
-// also returns the entries of clusters without a MemberCluster. It leaves out entries whose removal waits for package
-// guard, because these copies may be removed soon.
+// also returns the entries of clusters without a MemberCluster. It leaves out entries whose removal still waits for the
+// permission of package guard, which holds large removals. These copies may be removed soon.
 func (in input) keptBy(d placement.Decision) (kept []hubv1.BindingTarget) {
 	names := slices.Clone(d.Missing)
 	for _, t := range d.Targets {

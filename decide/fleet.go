@@ -40,7 +40,8 @@ type Fleet struct {
 	lost []string // clusters that are unreachable for longer than any placement tolerates
 }
 
-// FleetObject is one object of a fleet.
+// FleetObject is one object of a fleet. A fleet has many objects, and the policies and clusters that determine the
+// decisions about them.
 type FleetObject struct {
 	// Object is the hub object, at the API version at which the hub reads it. It is not being deleted.
 	Object *unstructured.Unstructured
@@ -78,13 +79,13 @@ type Outcome struct {
 	// Binding is the binding of the object after the last decision, or nil if the object has no binding. Settle does not
 	// change the parts of the binding's status that no decision reads.
 	Binding hubv1.BindingObject
-	// Scheduled is the condition Scheduled of the last decision.
+	// Scheduled is the condition Scheduled that the last simulated decision on the object would write to the binding.
 	Scheduled metav1.Condition
 	// Restless is true if Settle stopped after the maximum number of decisions on this object (settleRounds), and the
 	// decision was not yet stable. The last decision still changed the binding of this object, or of an object that needs
 	// this object.
 	Restless bool
-	// Losses are the copies that clusters lost, in the order of the decisions.
+	// Losses are the copies of the object that clusters lost by the simulated decisions, in the order of the decisions.
 	Losses []Loss
 }
 
@@ -115,7 +116,8 @@ func (f Fleet) Settle(ctx context.Context, tell func(decided, of int)) (*Settlem
 	return f.settle(ctx, tell)
 }
 
-// From returns the fleet f with the bindings that the settlement s has computed for the same objects.
+// From returns the fleet f with the bindings that the settlement s has computed for the same objects. A settlement is
+// the state of a fleet after all decisions were simulated.
 func (f Fleet) From(s *Settlement) Fleet {
 	places := make(map[hubv1.ObjectIdentity]int, len(s.Outcomes))
 	for i, o := range s.fleet.Objects {

@@ -25,9 +25,10 @@ type Input struct {
 	// Limits are the limits of the hub on evictions, drains and waits, as they apply to this object. If Limits is nil,
 	// there are no limits.
 	Limits *Limits
-	// Removals has, by cluster, the verdicts of package guard on removals of this object's copies. If a cluster is not in
-	// the map, the guard has not judged the removal yet. A nil map means that no guard runs: a removal that the binding
-	// shows as held stays held, and every other removal is permitted.
+	// Removals has, by cluster, the verdicts of package guard on removals of this object's copies. Package guard holds
+	// large removals until a user confirms them. If a cluster is not in the map, the guard has not judged the removal yet.
+	// A nil map means that no guard runs: a removal that the binding shows as held stays held, and every other removal is
+	// permitted.
 	Removals map[string]Verdict
 	// Referrers are the objects that need this object, for example a Deployment that needs this ConfigMap. If Referrers is
 	// nil, these objects are not known. An object that no placement selects then keeps its clusters.
@@ -100,7 +101,7 @@ const (
 // Facts has the policies and clusters that determine the decisions on the objects of one namespace. All these decisions
 // share one Facts.
 type Facts struct {
-	// Placements are the placements of the namespace, and the cluster-scoped ones.
+	// Placements are the placements of the namespace, and all ClusterPlacements.
 	Placements []hubv1.PlacementObject
 	Clusters   []*hubv1.MemberCluster
 	// Overrides are the override policies of the namespace, and the cluster-scoped ones. If an object has no rollout, only
@@ -182,7 +183,7 @@ type input struct {
 	// drained cluster, but the other clusters had no room for all its replicas. The second run does not evict the object
 	// from drained clusters.
 	noRoom bool
-	// replay records each step. If it is nil, no step is recorded.
+	// replay records each step of the decision. If it is nil, no step is recorded.
 	replay *Replayed
 }
 

@@ -50,9 +50,9 @@ type Plan struct {
 
 // Status is the part of a binding's status that comes from the decision. Other parts come from the clusters.
 type Status struct {
-	// Scheduled is the condition Scheduled, without a time.
+	// Scheduled is the condition Scheduled that the decision writes to the binding, without a time.
 	Scheduled metav1.Condition
-	// Decision says why clusters were chosen or rejected. It is nil if there is nothing to say.
+	// Decision says why the decision chose or rejected clusters. It is nil if there is nothing to say.
 	Decision *hubv1.DecisionStatus
 	// OtherPlacements are the placements that also select the object, but that the object does not follow.
 	OtherPlacements []string
@@ -74,7 +74,8 @@ type Claims struct {
 	Blocked map[string]string
 	// Answers says whether the decision waits for clusters to report the kinds that they serve.
 	Answers Answers
-	// Removals are the copies that the hub deletes as soon as package guard permits it.
+	// Removals are the copies that the hub deletes as soon as package guard permits it. Package guard holds large removals
+	// until a user confirms them.
 	Removals []Removal
 	// Rollout is the progress of the object's rollout. It is an input of the rollouts of other objects with the same
 	// placement. It is nil if the object has no rollout.
@@ -277,7 +278,8 @@ func (in input) unrevised(err error, answers Answers) Plan {
 }
 
 // entered returns a plan with the entries of spec.clusters that the decision d requires. would is the decision that
-// package placement makes if package guard permits all removals.
+// package placement makes if package guard permits all removals. Package guard holds large removals until a user
+// confirms them.
 func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) Plan {
 	targets, evict, withdrawn := map[string]bool{}, map[string]bool{}, map[string]placement.Rejection{}
 	for _, t := range d.Targets {
@@ -317,15 +319,16 @@ func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, 
 // clusterChoice is a choice of clusters that respects the limits of the hub.
 type clusterChoice struct {
 	decision placement.Decision
-	// unguarded is the decision that package placement makes if package guard permits all removals.
+	// unguarded is the decision that package placement makes if package guard permits all removals. Package guard holds
+	// large removals until a user confirms them.
 	unguarded placement.Decision
 	claims    Claims
 	again     time.Duration // time until a limit may allow more; 0 if an event will tell
 }
 
-// chooseClusters asks package placement for the clusters of the object. If the limits of the hub forbid an eviction, or
-// package guard has not permitted a removal, chooseClusters asks again and keeps the copies concerned. It returns an
-// error if the override rules that exclude clusters cannot be read.
+// chooseClusters asks package placement for the clusters of the object. The limits of the hub may forbid an eviction,
+// or package guard, which holds large removals, may not have permitted a removal yet. chooseClusters then asks again
+// and keeps the copies concerned. It returns an error if the override rules that exclude clusters cannot be read.
 func (in input) chooseClusters(by *placement.Compiled, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) (out clusterChoice, err error) {
 	held := heldBy(in.Spec())
 	ask := placement.Input{

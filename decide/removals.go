@@ -34,7 +34,8 @@ func OwnerOf(ref *hubv1.PlacementReference) Owner {
 	return Owner{ref.Kind, ref.Namespace, ref.Name}
 }
 
-// Removal describes the removal of a copy that the hub deletes as soon as package guard permits it.
+// Removal describes the removal of a copy that the hub deletes as soon as package guard permits it. Package guard holds
+// large removals until a user confirms them.
 type Removal struct {
 	Cluster, Reason, Message string
 	// Owner is the placement or the leaving MemberCluster that causes the removal. Placement is the placement that the
@@ -50,19 +51,20 @@ type Removal struct {
 	ShownSince *metav1.Time
 }
 
-// Verdict is the judgement of package guard on a removal. The zero value means that the guard has not judged the
-// removal yet.
+// Verdict is the judgement of package guard on a removal. Package guard holds large removals until a user confirms
+// them. The zero value means that the guard has not judged the removal yet.
 type Verdict struct {
 	// Reason is the reason of the removal that was judged. The verdict does not apply to a removal for another reason.
 	Reason   string
 	Released bool
-	// HeldSince is the time since which the guard holds the removal until a user confirms it. It is nil if the removal is
-	// not held.
+	// HeldSince is the time since which package guard holds the removal until a user confirms it. It is nil if the removal
+	// is not held.
 	HeldSince *metav1.Time
 }
 
-// verdictOn returns the guard's verdict on the removal of the copy on a cluster for this reason. If no guard runs, a
-// removal that the binding shows as held stays held, and every other removal is permitted.
+// verdictOn returns the verdict of package guard on the removal of the copy on a cluster for this reason. Package guard
+// holds large removals until a user confirms them. If no guard runs, a removal that the binding shows as held stays
+// held, and every other removal is permitted.
 func (in input) verdictOn(cluster, reason string) Verdict {
 	if in.Removals != nil {
 		if v := in.Removals[cluster]; v.Reason == reason {
@@ -101,8 +103,9 @@ func (in input) orphansAdopted(cluster string) bool {
 	return followed == nil || followed.PlacementSpec().Deletion.Adopted != hubv1.RemovalDelete
 }
 
-// claimed returns the entry of a copy whose removal package guard must judge first, and the removal for the guard. The
-// entry stays as it was before. But if the guard holds the removal until a user confirms it, the entry shows this.
+// claimed returns the entry of a copy whose removal package guard must judge first, and the removal as an input for
+// package guard. The entry stays as it was before. But if the guard holds the removal until a user confirms it, the
+// entry shows this.
 func (in input) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget, Removal) {
 	a, asks := after.Absent, OwnerOf(in.Spec().PlacementRef)
 	c := Removal{Cluster: before.Name, Reason: a.Reason, Owner: asks, Placement: asks}
@@ -150,7 +153,7 @@ func (p *Plan) claimFor(by hubv1.PlacementObject, would placement.Decision) {
 }
 
 // unreleased returns the clusters on which the decision d would delete the copy, although package guard has not
-// permitted this removal yet.
+// permitted this removal yet. Package guard holds large removals until a user confirms them.
 func (in input) unreleased(d placement.Decision, whenUnselected hubv1.RemovalPolicy) map[string]bool {
 	var out map[string]bool
 	for _, r := range d.Withdraw {

@@ -19,7 +19,7 @@ type Replayed struct {
 	Input    *placement.Input
 	Decision placement.Decision
 	Trace    placement.Trace
-	// Division is the division of replicas. It is nil if no replicas were divided.
+	// Division is the division of the object's replicas in this decision. It is nil if no replicas were divided.
 	Division *ReplayedDivision
 	// Spec is the spec of the binding that the decision would write.
 	Spec hubv1.BindingSpec

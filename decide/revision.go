@@ -22,18 +22,20 @@ import (
 // names in the Secret also need space.
 const MostPayload = 1000 << 10
 
-// ErrPayloadTooLarge means that a part of a revision is too large for a Secret.
+// ErrPayloadTooLarge means that a part of a revision is too large for a Secret. A revision is one state of a hub object
+// and its override rules.
 var ErrPayloadTooLarge = errors.New("the revision is too large to be stored")
 
-// ErrRevisionMissing means that a part of a revision is no longer stored.
+// ErrRevisionMissing means that a part of a revision is no longer stored. A revision is one state of a hub object and
+// its override rules.
 var ErrRevisionMissing = errors.New("this part of the revision is not stored any more")
 
-// Payload is a part of a revision: a template, or a set of override rules.
+// Payload is a part of a revision: a template, which is one state of a hub object, or a set of override rules.
 type Payload struct {
-	// Digest identifies the content. It is computed with a secret key, because the template may be a Secret whose values
-	// could be guessed from a plain digest.
+	// Digest identifies the content. It is computed with a secret key, because the template (the hub object) may be a
+	// Secret whose values could be guessed from a plain digest.
 	Digest string
-	// Content is the template, or the set of override rules, as JSON, compressed by gzip.
+	// Content is the template (the hub object), or the set of override rules, as JSON, compressed by gzip.
 	Content []byte
 }
 
@@ -41,7 +43,7 @@ type Payload struct {
 type Inputs struct {
 	// Template is the hub object without the fields that are never copied to members.
 	Template *unstructured.Unstructured
-	// Rules are the override rules, and the settings of the placement that change copies.
+	// Rules are the override rules that select the object, and the settings of its placement that change copies.
 	Rules Rules
 }
 
@@ -106,14 +108,14 @@ func InputsOf(
 	return in, nil
 }
 
-// Digests returns the digests of the template and of the override rules. The digests do not depend on the number that
-// the hub divides among clusters, nor on the API version at which the hub reads the object.
+// Digests returns the digests of the template (the hub object) and of the override rules. The digests do not depend on
+// the number that the hub divides among clusters, nor on the API version at which the hub reads the object.
 func (i Inputs) Digests(key canonical.Key, division *hubv1.Division) (template, rules string) {
 	return TemplateDigest(key, i.Template, division), digest(key, i.Rules)
 }
 
-// TemplateDigest returns a digest of a template, from which the fields that are never copied to members were already
-// removed. The digest ignores apiVersion, and the field that the hub divides among clusters.
+// TemplateDigest returns a digest of a template: a hub object from which the fields that are never copied to members
+// were already removed. The digest ignores apiVersion, and the field that the hub divides among clusters.
 func TemplateDigest(key canonical.Key, template *unstructured.Unstructured, division *hubv1.Division) string {
 	counted := maps.Clone(template.Object)
 	delete(counted, "apiVersion")
@@ -128,8 +130,8 @@ func digest(key canonical.Key, content any) string {
 	return hex.EncodeToString(key.Sum(sum[:])[:16])
 }
 
-// Pack returns a part of a revision in its stored form. content is this part. The error is ErrPayloadTooLarge if the
-// stored form is too large.
+// Pack returns a part of a revision in its stored form. content is this part: a template (one state of the hub object)
+// or a set of override rules. The error is ErrPayloadTooLarge if the stored form is too large.
 func Pack(digest string, content any) (Payload, error) {
 	out, err := canonical.Compress(canonical.Bytes(content))
 	if err != nil {
@@ -153,7 +155,7 @@ func unpack(content []byte) ([]byte, error) {
 	return text, nil
 }
 
-// ReadTemplate returns the template in a Payload.
+// ReadTemplate returns the template, which is one state of a hub object, in a Payload.
 func ReadTemplate(content []byte) (*unstructured.Unstructured, error) {
 	text, err := unpack(content)
 	if err != nil {

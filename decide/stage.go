@@ -70,7 +70,7 @@ func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 	return nil
 }
 
-// unstage removes the revisions from the binding's spec, so that all clusters get the newest state.
+// unstage removes the revisions from the binding's spec, so that all clusters get the newest state of the hub object.
 func unstage(spec *hubv1.BindingSpec) {
 	spec.Revisions, spec.Rollout = nil, nil
 	for i := range spec.Clusters {
@@ -78,8 +78,8 @@ func unstage(spec *hubv1.BindingSpec) {
 	}
 }
 
-// payloads returns the template and the override rules of the current revision, each only if it is not stored yet. Each
-// one is already stored if a revision in the binding has the same digest.
+// payloads returns the template (the hub object) and the override rules of the current revision, each only if it is not
+// stored yet. Each one is already stored if a revision in the binding has the same digest.
 func (in input) payloads(inputs Inputs, live hubv1.ObjectRevision) (out []Payload, err error) {
 	template, rules := false, false
 	for _, r := range in.Spec().Revisions {
@@ -138,8 +138,8 @@ func (in input) isTemplate(cluster string) bool {
 }
 
 // keeps reports whether a cluster must keep the revision that it has now. This is the case if the removal of its copy
-// waits for package guard, if the cluster is cordoned or has no MemberCluster, or if the placement suspends writes to
-// the cluster.
+// waits for package guard, which holds large removals. It is also the case if the cluster is cordoned or has no
+// MemberCluster, or if the placement suspends writes to the cluster.
 func (in input) keeps(e hubv1.BindingTarget, p *Plan) bool {
 	m := in.Facts.Cluster(e.Name)
 	if e.Removal != nil || m == nil || m.Spec.Unschedulable {

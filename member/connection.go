@@ -23,7 +23,7 @@ type Connection struct {
 // Credentials authenticate the hub to a member: a token, a client certificate, or both.
 type Credentials struct {
 	Token string
-	// Certificate and Key are PEM. Either both are set or none.
+	// Certificate and Key are the hub's client certificate and its private key, in PEM. Either both are set or none.
 	Certificate, Key string
 }
 

@@ -47,7 +47,8 @@ func (e *ObjectError) Error() string {
 	return fmt.Sprintf("the cluster answered with a %s of more than %d characters", e.Field, e.Most)
 }
 
-// These limits of Facts make sure that facts fit into a MemberCluster's status.
+// These are limits of Facts, the data about a cluster such as its version and nodes. Within these limits, the facts fit
+// into the status of a MemberCluster.
 const (
 	maxVersion  = 64 // size of Kubernetes' version, in bytes
 	maxZones    = 64

@@ -29,14 +29,15 @@ var ErrNotConnected = errors.New("member cluster not connected")
 
 // Fleet gives access to connected member clusters. It never waits for the network.
 type Fleet interface {
-	// Get returns the cluster. It returns ErrNotConnected while the cluster's link is down.
+	// Get returns the member with this name. It returns ErrNotConnected while the hub has no working connection to the
+	// member.
 	Get(cluster string) (Cluster, error)
 }
 
 // Cluster is one connected member. Methods with a context send requests to the cluster and return within its request
 // timeout. The other methods answer from memory.
 type Cluster interface {
-	// Name returns the name of the MemberCluster.
+	// Name returns the name of the MemberCluster that describes this member.
 	Name() string
 	// IsHub reports whether this member is the hub's own cluster, to which the hub writes no copies.
 	IsHub() bool
@@ -47,7 +48,7 @@ type Cluster interface {
 	// Misfits returns the values of a manifest that violate the cluster's schema of the kind. The result is empty if the
 	// cluster publishes no readable schema.
 	Misfits(ctx context.Context, manifest *unstructured.Unstructured) []Misfit
-	// Apply writes one object to the cluster. The outcome has the reason if it cannot. Apply logs nothing.
+	// Apply writes one object to the cluster. If it cannot, the outcome has the reason. Apply logs nothing.
 	Apply(ctx context.Context, in ApplyIntent) Outcome
 	// Withdraw deletes or orphans the copy of one hub object. Withdraw logs nothing.
 	Withdraw(ctx context.Context, in WithdrawIntent) Outcome
@@ -70,13 +71,13 @@ type Cluster interface {
 type WatchFailure struct {
 	// Reason says why the watch fails, such as Forbidden; see package kindwatch. Message is the error of the last attempt.
 	Reason, Message string
-	// Since is the time of the first failure since the watch last worked or the link came up.
+	// Since is the time of the first failure after the watch last worked, or after the hub last connected to the cluster.
 	Since time.Time
 }
 
 // Misfit is a value in a manifest that violates a schema.
 type Misfit struct {
-	// Path is the JSON pointer of the value.
+	// Path is the JSON pointer of the value that violates the schema.
 	Path string
 	// Declared is Path with "*" for each step that the schema does not name: an index, or a key of a map.
 	Declared string
@@ -254,7 +255,7 @@ type Outcome struct {
 	// HubState is the state of the hub object from which the manifest was rendered. The caller of Apply sets this field.
 	HubState
 
-	// Wrote is true if the call changed the member object.
+	// Wrote is true if the call of Apply or Withdraw changed the object on the member.
 	Wrote bool
 	// Drifted has up to 3 fields that other managers changed on the member, with these managers. The outcome's Reason
 	// says whether Apply has restored them.
@@ -322,7 +323,7 @@ type LinkState struct {
 	Facts Facts
 }
 
-// Facts are read from a cluster's version, nodes and discovery.
+// Facts are data about a cluster. The hub reads them from the cluster's version, nodes and discovery.
 type Facts struct {
 	ClusterID  string // UID of the namespace kube-system
 	Kubernetes string // version, such as v1.36.3
@@ -338,14 +339,15 @@ type Facts struct {
 	Served map[schema.GroupKind][]string
 }
 
-// Links manages the links to all clusters. No method waits for the network.
+// Links manages the links to all clusters. A link is the connection of the hub to one cluster. No method waits for the
+// network.
 type Links interface {
 	// Ensure creates or updates the link of a cluster. kubeconfig is the content of the cluster's Secret. A call with
 	// equal arguments changes nothing. With a new token or certificate, the existing clients and caches stay. With a new
 	// address, the link connects to it before the old connection ends. expectedID is status.clusterID, or empty while it
 	// is not known. If the cluster has another ID, the link gets the reason IdentityChanged.
 	Ensure(cluster string, kubeconfig []byte, expectedID string)
-	// Remove ends the link and removes its state.
+	// Remove ends the link of a cluster, which is the hub's connection, and removes the state of the link.
 	Remove(cluster string)
 	// State returns the state of a cluster's link. It returns false if the cluster has no link.
 	State(cluster string) (LinkState, bool)

@@ -52,6 +52,7 @@ type PruneIntent struct {
 	// Source is the current state of the hub. After a restore from a backup, a copy may be from a later state of the hub.
 	// Prune does not change such a copy, and the outcome has the reason HubIsOlder.
 	Source source.State
-	// Policy decides whether the copy is deleted or orphaned. An adopted copy is always orphaned.
+	// Policy decides whether the copy is deleted, or orphaned (left without the hub's labels and annotations). An adopted
+	// copy is always orphaned.
 	Policy hubv1.RemovalPolicy
 }

@@ -33,12 +33,12 @@ type ListIntent struct {
 	Resource string
 	// Namespace is empty for objects in all namespaces and for cluster-scoped objects.
 	Namespace string
-	// Name selects one object. If it is empty, all objects are listed.
+	// Name selects one object. If it is empty, all objects of the kind are listed.
 	Name          string
 	LabelSelector string
 	// Whole requests whole objects instead of rows of a table.
 	Whole bool
-	// Most is the maximum number of objects in the result.
+	// Most is the maximum number of objects that are returned.
 	Most int
 }
 
@@ -47,7 +47,7 @@ type Listed struct {
 	Columns []Column         `json:"columns,omitempty"`
 	Rows    []ListedRow      `json:"rows,omitempty"`
 	Objects []map[string]any `json:"objects,omitempty"`
-	// More is true if the member has more objects.
+	// More is true if the member has more objects of the kind than were returned.
 	More bool `json:"more,omitempty"`
 }
 
@@ -69,14 +69,14 @@ type ListedRow struct {
 // Involved is an object whose events are requested.
 type Involved struct {
 	Group, Kind, Name string
-	// UID is empty if the UID of the object does not matter.
+	// UID is the UID of the object whose events are requested. It is empty if the UID does not matter.
 	UID types.UID
 }
 
 // Events are the events of a member about some objects.
 type Events struct {
 	Items []Event
-	// More is true if the member has more events.
+	// More is true if the member has more events about these objects than were returned.
 	More bool
 }
 
@@ -95,18 +95,18 @@ type Event struct {
 // LogIntent selects a part of one container's log.
 type LogIntent struct {
 	Namespace, Pod, Container string
-	// Lines is the maximum number of lines in the result.
+	// Lines is the maximum number of lines of the log that are returned.
 	Lines int64
-	// Since is the time of the earliest line in the result. Zero means no limit.
+	// Since is the time of the earliest line of the log that is returned. Zero means no limit.
 	Since metav1.Time
-	// Bytes is the maximum size of the result.
+	// Bytes is the maximum size of the part of the log that is returned.
 	Bytes int64
 }
 
 // Log is the last part of a container's log. Each line begins with its time.
 type Log struct {
 	Text string
-	// Cut is true if the log exceeded the maximum size.
+	// Cut is true if the returned log has the maximum size, so that a part of the requested lines may be missing.
 	Cut bool
 }
 

@@ -16,7 +16,8 @@ import (
 type Viewer interface {
 	// View reads the copy of a hub object. refusal is not nil if there is no copy to show, and has the reason.
 	View(ctx context.Context, in ViewIntent) (live *unstructured.Unstructured, refusal *Outcome)
-	// Preview makes Apply's request as a dry run, whatever in.Mode is, and returns its result.
+	// Preview makes the request of the method Apply as a dry run, whatever in.Mode is, and returns the object before and
+	// after it.
 	Preview(ctx context.Context, in ApplyIntent) Preview
 	// Children returns the objects that controllers have created for copies, down to pods. It finds them by their
 	// ownerReferences.
@@ -60,7 +61,7 @@ type Children struct {
 	// Of has the children of each owner, by the UID of the owner. An owner is an object on the member whose children were
 	// requested. An owner without children has no entry.
 	Of map[types.UID][]Child
-	// Notes name the kinds that could not be read, with the reason.
+	// Notes name the kinds whose objects could not be searched for children, with the reason.
 	Notes []string
 }
 
@@ -70,7 +71,7 @@ type Child struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Health is empty for a pod, for which only State is set.
+	// Health is the health of the child. It is empty for a pod, for which only State is set.
 	Health hubv1.Health `json:"health,omitempty"`
 	// State describes a pod or a workload in a short text, such as "Running 2/2".
 	State    string  `json:"state,omitempty"`

@@ -6,8 +6,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Divided is a number that the division of replicas has computed for the cluster. It replaces the number in the
-// template, and no rule may change it.
+// Divided is a number that the division of replicas has computed for one cluster. It replaces the number in the hub
+// object, and no rule may change it.
 type Divided struct {
 	Path   string // a JSON pointer without indexes of lists
 	Number int64

@@ -6,7 +6,7 @@ type SkippedRule struct {
 	// Path is the JSON pointer of the value that was tested. If the test is about a document in a string field, Path is
 	// the path of this field, and Reason has the path in the document.
 	Path string
-	// Reason describes the failed test.
+	// Reason describes why the test of the rule failed.
 	Reason string
 }
 

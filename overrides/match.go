@@ -13,9 +13,9 @@ type Cluster struct {
 	Name string
 	// Labels are MemberCluster.SelectableLabels.
 	Labels map[string]string
-	// Version is the version of Kubernetes, such as v1.36.0. It is empty if the version is not known.
+	// Version is the Kubernetes version of the cluster, such as v1.36.0. It is empty if the version is not known.
 	Version string
-	// Capacity is the capacity of all nodes together.
+	// Capacity is the capacity of all nodes of the cluster together.
 	Capacity corev1.ResourceList
 	// Operators are the operators on the cluster. They must be nil for an object that belongs to an operator. A rule could
 	// read the version of the operator and change its image, and each such change would trigger the next one.

@@ -109,7 +109,7 @@ func index(step string) (int, bool) {
 	return i, err == nil && i <= maxIndex
 }
 
-// These are the reasons why overrides must not change or read a path.
+// These are the reasons why override rules must not change or read the value at a path.
 const (
 	whyIdentity = "is the identity of the object, which cannot be overridden: drop it from the rule"
 	whyStatus   = "belongs to the controllers in the member: drop it from the rule"

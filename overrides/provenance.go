@@ -12,14 +12,14 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// FieldOrigin names the author of a field that differs from the template. If the values are secret, as in a Secret, the
-// caller must show only the path and the authors, and not the values in Value and Shadowed.
+// FieldOrigin names the author of a field that differs from the template, which is the hub object. If the values are
+// secret, as in a Secret, the caller must show only the path and the authors, and not the values in Value and Shadowed.
 type FieldOrigin struct {
-	// Path is the full JSON pointer of a scalar, or of an empty object or list.
+	// Path is the full JSON pointer of the field: of a scalar, or of an empty object or list.
 	Path string
 	FieldValue
-	// Shadowed are the earlier values of the field, the latest one first. If the template has the field, its value comes
-	// last.
+	// Shadowed are the earlier values of the field, the latest one first. If the template (the hub object) has the field,
+	// its value comes last.
 	Shadowed []FieldValue
 }
 
@@ -32,14 +32,15 @@ type FieldValue struct {
 	Removed bool
 }
 
-// Author is the author of a value. The zero value is the template.
+// Author is the author of a value: a rule, the division of replicas, or the template. The zero value is the template,
+// which is the hub object.
 type Author struct {
 	Rule     RuleRef
 	Rank     string // rank of the rule
 	Division bool   // true: the division of replicas set the value, see Divided
 }
 
-// String returns the author as text: the rule, "template" or "division of replicas".
+// String returns the author as text: the rule, "template" (the hub object) or "division of replicas".
 func (a Author) String() string {
 	switch {
 	case a.Division:
@@ -51,7 +52,7 @@ func (a Author) String() string {
 }
 
 // Explain renders the object in the same way as Render, and also returns the author of each field that differs from the
-// template. Explain is slower, because it compares the object before and after each rule.
+// template (the hub object). Explain is slower, because it compares the object before and after each rule.
 func (p *Prepared) Explain(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided) (Result, error) {
 	seen := &recorder{said: map[string][]FieldValue{}}
 	result, err := p.render(cluster, policies, divided, seen)
@@ -111,7 +112,8 @@ func (r *recorder) add(by Author, before, after, set map[string]any) {
 	}
 }
 
-// fields returns the fields whose values differ between the template and the final manifest, with their authors.
+// fields returns the fields whose values differ between the template (the hub object) and the final manifest, with
+// their authors.
 func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 	before, after := leavesOf(template), leavesOf(manifest)
 	paths := maps.Clone(before)

@@ -15,14 +15,15 @@ import (
 
 // Result of Render.
 type Result struct {
-	// Manifest is the object for the cluster. Callers must not change it, because it shares content with the template.
-	// Clusters whose objects do not differ share one manifest.
+	// Manifest is the object for one cluster. Callers must not change it, because it shares content with the template (the
+	// hub object). Clusters whose objects do not differ share one manifest.
 	Manifest *unstructured.Unstructured
-	// Applied are the rules that were applied, the lowest rank first.
+	// Applied are the override rules that were applied to the object, the lowest rank first.
 	Applied []RuleRef
-	// Skipped are the rules that were skipped because one of their tests failed, the lowest rank first.
+	// Skipped are the override rules that were skipped because one of their test operations failed, the lowest rank first.
 	Skipped []SkippedRule
-	// Fields are the authors of the fields that differ from the template, sorted by path. Only Explain sets Fields.
+	// Fields are the authors of the fields that differ from the template (the hub object), sorted by path. Only Explain
+	// sets Fields.
 	Fields []FieldOrigin
 }
 
@@ -35,7 +36,7 @@ type rankedRule struct {
 	change   *change
 }
 
-// Prepared is a template without the data that must not be copied to members. All clusters share it.
+// Prepared is a template: a hub object without the data that must not be copied to members. All clusters share it.
 type Prepared struct{ manifest *unstructured.Unstructured }
 
 // Prepare prepares a hub object as a template. It removes labels and annotations whose keys begin with one of the
@@ -52,7 +53,8 @@ func Prepare(template *unstructured.Unstructured, deniedMetadataPrefixes []strin
 	return &Prepared{manifest: &unstructured.Unstructured{Object: withoutGenerated(stripped)}}, nil
 }
 
-// Manifest returns the prepared template. It is shared, and the caller must not change it.
+// Manifest returns the template: the hub object without the data that must not be copied to members. It is shared, and
+// the caller must not change it.
 func (p *Prepared) Manifest() *unstructured.Unstructured { return p.manifest }
 
 // AtVersion returns the object at another API version of its kind. It converts like an API server without a conversion

@@ -29,8 +29,8 @@ var (
 	}
 )
 
-// strip returns the part of the template that may be copied to members. The result shares everything except metadata
-// with the template.
+// strip returns the part of the template (the hub object) that may be copied to members. The result shares everything
+// except metadata with the template.
 func strip(template *unstructured.Unstructured, denied []string) (map[string]any, *InvalidError) {
 	if template == nil {
 		return nil, &InvalidError{Message: "is missing"}

@@ -61,7 +61,8 @@ func encodeStrings(u *unstructured.Unstructured) {
 	delete(u.Object, "stringData")
 }
 
-// owned tells which fields of an object's value were set by previous applies. Other clients have set all other fields.
+// owned tells which fields of an object, or of a value in it, were set by previous applies. Other clients have set all
+// other fields.
 type owned struct {
 	annotated any            // the value in the annotation of kubectl apply; nil if it is missing
 	fields    map[string]any // the fields of a server-side apply below the value; nil if there are none

@@ -21,8 +21,9 @@ type edit struct {
 	clusters  map[string]bool
 }
 
-// editOf finds the override policies and clusters that differ before and after the change. It compares pointers: an
-// unchanged policy or cluster has the same pointer in both fleets.
+// editOf finds the override policies and clusters that differ between two fleets. A fleet has all objects, policies and
+// clusters at one time: here, before the change and after it. editOf compares pointers: an unchanged policy or cluster
+// has the same pointer in both fleets.
 func editOf(before, after decide.Fleet) edit {
 	e := edit{clusters: map[string]bool{}}
 	for _, p := range before.Overrides {

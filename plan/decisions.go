@@ -229,8 +229,9 @@ func (d *Decisions) Notes() []string {
 	return out
 }
 
-// Underway returns the number of objects whose clusters or replicas will change even without the change, because the
-// hub has not carried out earlier decisions. It returns 0 if no object of the fleet has a binding.
+// Underway returns the number of objects whose clusters or replicas will change even without the change that the plan
+// examines. The hub has not carried out earlier decisions on these objects yet. Underway returns 0 if no object has a
+// binding.
 func (d *Decisions) Underway() int {
 	n, bound := 0, false
 	for i, o := range d.before.Objects {

@@ -17,7 +17,8 @@ import (
 type Field struct {
 	// Path is a JSON pointer to the field. For a removed list item, it has the index that the item had before the change.
 	Path string `json:"path"`
-	// Before and After are the values of the field. A value is nil if the field does not exist.
+	// Before and After are the values of the field before and after the change. A value is nil if the field does not
+	// exist.
 	Before any `json:"before,omitempty"`
 	After  any `json:"after,omitempty"`
 }

@@ -12,19 +12,20 @@ import (
 // Guard is the verdict of package guard on the removals of a plan: the guard holds large removals until a user confirms
 // them. The verdict does not count removals that the hub has carried out recently.
 type Guard struct {
-	// Judged is the number of removals that the guard judges. It does not judge copies that stay on the member as orphans,
-	// or copies that other clusters replace.
+	// Judged is the number of removals that package guard judges. It does not judge copies that stay on the member as
+	// orphans, or copies that other clusters replace.
 	Judged int `json:"judged"`
-	// Held are the removals that a user would have to confirm, grouped by their cause.
+	// Held are the removals of copies that a user would have to confirm, grouped by their cause.
 	Held []HeldSet `json:"held,omitempty"`
 }
 
-// HeldSet contains the removals that the guard holds and that one placement or one MemberCluster causes.
+// HeldSet contains the removals that package guard holds until a user confirms them, and that one placement or one
+// MemberCluster causes.
 type HeldSet struct {
 	// Owner is the kind and name of the placement or MemberCluster that causes the removals, such as "Placement shop/web".
 	Owner  string `json:"owner"`
 	Copies int    `json:"copies"`
-	// Limits are the limits of the guard that the held removals exceed, as texts.
+	// Limits are the limits of package guard that the held removals exceed, as texts.
 	Limits []string `json:"limits"`
 }
 
@@ -54,15 +55,16 @@ func (m *maker) judge() {
 	}
 }
 
-// guardRemoval converts the loss of a copy into the type that the guard judges.
+// guardRemoval converts the loss of a copy into the type of removals that package guard judges.
 func guardRemoval(o Object, l decide.Loss) guard.Removal {
 	return guard.Removal{
 		Set: l.Removal.Owner.String(), Object: o.Identity().String(), Placement: l.Removal.Placement.String(), Cluster: l.Cluster, Last: l.Removal.Last,
 	}
 }
 
-// scopes returns for each placement and each cluster the limit of the guard for removals, and the number of copies
-// before the removals. waiting has the placements and MemberClusters whose removals the hub already holds.
+// scopes returns for each placement and each cluster the limit of package guard for removals, and the number of copies
+// before the removals. Package guard holds removals above the limit until a user confirms them. waiting has the
+// placements and MemberClusters whose removals the hub already holds.
 func (m *maker) scopes() (placements, clusters map[string]guard.Scope, waiting map[string]bool) {
 	placements, clusters, waiting = map[string]guard.Scope{}, map[string]guard.Scope{}, map[string]bool{}
 	for _, p := range m.after.Placements {
@@ -93,8 +95,8 @@ func (m *maker) scopes() (placements, clusters map[string]guard.Scope, waiting m
 	return placements, clusters, waiting
 }
 
-// addCopy adds 1 to the copies of the placement or cluster of this name. It ignores a name that is not in the map; the
-// guard uses its default limit for this name.
+// addCopy adds 1 to the number of copies of the placement or cluster with this name. It ignores a name that is not in
+// the map: package guard uses its default limit for this name.
 func addCopy(scopes map[string]guard.Scope, name string) {
 	if s, known := scopes[name]; known {
 		s.Copies++

@@ -17,13 +17,14 @@ import (
 // namespaces, kinds and names.
 type Plan struct {
 	Summary Summary `json:"summary"`
-	// Removals are the copies that clusters lose. Copies of objects that move to other clusters are included.
+	// Removals are the copies that clusters lose by the change. Copies of objects that move to other clusters are
+	// included.
 	Removals []Removal `json:"removals,omitempty"`
 	// Moves are objects that leave some clusters and get other clusters, or whose replicas move to other clusters.
 	Moves []Move `json:"moves,omitempty"`
 	// Creations are the new copies of objects that do not move.
 	Creations []Creation `json:"creations,omitempty"`
-	// Changes are the changes of copies that stay.
+	// Changes are the changes of copies that stay on their clusters.
 	Changes []Change `json:"changes,omitempty"`
 	Guard   Guard    `json:"guard"`
 	// Refusals are the objects of the change that admission would refuse.
@@ -33,7 +34,7 @@ type Plan struct {
 	// NotAsked are the clusters that are unreachable, or that did not answer the dry run. They get the change when they
 	// answer again.
 	NotAsked []NotAsked `json:"notAsked,omitempty"`
-	// Live has the members' answers to a dry run. It is nil if no member was asked.
+	// Live has the answers of members to dry runs of the planned writes. It is nil if no member was asked.
 	Live *Live `json:"live,omitempty"`
 	// Notes are remarks on the plan, such as the inputs that were not available.
 	Notes []string `json:"notes,omitempty"`
@@ -49,7 +50,8 @@ type Summary struct {
 	Changed int `json:"changed"`
 	// Moved counts objects.
 	Moved int `json:"moved"`
-	// Held counts the copies whose removal the guard would hold.
+	// Held counts the removed copies that package guard would hold. Package guard holds large removals until a user
+	// confirms them.
 	Held     int `json:"held"`
 	Refused  int `json:"refused"`
 	Problems int `json:"problems"`
@@ -84,7 +86,7 @@ type Removal struct {
 	Message  string   `json:"message,omitempty"`
 	// Policy determines whether the copies are deleted, or stay without the hub's labels and annotations.
 	Policy hubv1.RemovalPolicy `json:"policy,omitempty"`
-	// Last is true if no cluster holds the object afterwards.
+	// Last is true if no cluster holds the object after the removal.
 	Last bool `json:"last,omitempty"`
 }
 
@@ -108,7 +110,7 @@ type Share struct {
 type Creation struct {
 	Object   Object   `json:"object"`
 	Clusters []string `json:"clusters"`
-	// Shares are the numbers of replicas on the new clusters, if the replicas are divided.
+	// Shares are the numbers of the object's replicas on the new clusters, if the replicas are divided among clusters.
 	Shares []Share `json:"shares,omitempty"`
 	// New is true if the object does not exist on the hub yet.
 	New bool `json:"new,omitempty"`
@@ -117,7 +119,8 @@ type Creation struct {
 // Change contains the changes in the copies of one object.
 type Change struct {
 	Object Object `json:"object"`
-	// Shares are the changed numbers of replicas on clusters. It is empty if the object moves.
+	// Shares are the changed numbers of an object's replicas on clusters. It is empty if the object moves to other
+	// clusters.
 	Shares []Share `json:"shares,omitempty"`
 	// Groups are groups of clusters on which the copies change in the same way, the largest group first.
 	Groups []Group `json:"groups,omitempty"`
@@ -133,7 +136,7 @@ type Change struct {
 type Wave struct {
 	Name     string   `json:"name"`
 	Clusters []string `json:"clusters"`
-	// Approval is true if a user must approve the wave.
+	// Approval is true if the wave waits until a user approves it.
 	Approval bool `json:"approval,omitempty"`
 }
 
@@ -167,7 +170,7 @@ type NotAsked struct {
 
 // Live has the answers of members to dry runs of the copies.
 type Live struct {
-	// Asked is the number of copies in the dry run.
+	// Asked is the number of copies for which members were asked to make a dry run.
 	Asked   int      `json:"asked"`
 	Changes []Change `json:"changes,omitempty"`
 	// Refused are copies that the hub or the member would refuse to write. It also has objects for which no dry run is
@@ -180,8 +183,9 @@ type Options struct {
 	// DeniedMetadataPrefixes are prefixes of labels and annotations that the hub never copies to members, in addition to
 	// the built-in prefixes.
 	DeniedMetadataPrefixes []string
-	// RemovalLimit is the guard's limit for removals from one cluster. It is also the limit for removals by one placement
-	// that sets no limit itself. The zero value means guard.DefaultLimit.
+	// RemovalLimit is the limit of package guard for removals from one cluster. Package guard holds removals above the
+	// limit until a user confirms them. RemovalLimit is also the limit for removals by one placement that sets no limit
+	// itself. The zero value means guard.DefaultLimit.
 	RemovalLimit guard.Limit
 	// Fits returns why an object does not match the definition of its kind. If Fits is nil, objects are not checked
 	// against definitions.
@@ -191,8 +195,9 @@ type Options struct {
 	Tell func(decided, of int)
 }
 
-// Make returns the plan for a change. before is the current fleet, and after is the fleet with the change. A policy,
-// cluster or object that the change leaves as it is must have the same pointer in both fleets.
+// Make returns the plan for a change. before is the current fleet (all objects, policies and clusters), and after is
+// the fleet with the change. A policy, cluster or object that the change leaves as it is must have the same pointer in
+// both fleets.
 func Make(ctx context.Context, before, after decide.Fleet, o Options) (Plan, error) {
 	if o.Tell == nil {
 		o.Tell = func(int, int) {}
@@ -271,7 +276,8 @@ func (m *maker) remove(p Pair) {
 	}
 }
 
-// unplaced adds a problem to the plan if the decision with the change fails for a new reason.
+// unplaced adds a problem to the plan if the hub cannot place the object after the change, for a reason that did not
+// exist before the change.
 func (m *maker) unplaced(p Pair) {
 	c := p.After.Scheduled
 	if p.New.Removed || c.Reason == "" || c.Reason == hubv1.ReasonScheduled || c.Status == "True" || c.Reason == p.Before.Scheduled.Reason {

@@ -62,7 +62,7 @@ func (r RenderedRule) String() string { return fmt.Sprintf("%s, rule %q", r.Poli
 // SkippedRule is a rule of an override policy that was skipped, because one of its test operations failed.
 type SkippedRule struct {
 	RenderedRule `json:",inline"`
-	// Path is the JSON pointer of the test that fails.
+	// Path is the JSON pointer of the field that the failed test operation compares.
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
 }

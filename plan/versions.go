@@ -94,7 +94,8 @@ func digest(of any) string {
 }
 
 // VersionsOf returns the states of the clusters and policies of a fleet, and of the given objects and their bindings,
-// sorted by name. A stored plan compares these Versions to find out what has changed since.
+// sorted by name. A fleet has all objects, policies and clusters. A stored plan compares these Versions to find out
+// what has changed since.
 func VersionsOf(f decide.Fleet, objects []Object) []Version {
 	var out []Version
 	for _, c := range f.Clusters {

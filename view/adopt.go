@@ -22,7 +22,7 @@ type Adoption struct {
 type ClusterAdoption struct {
 	Cluster string `json:"cluster"`
 	memberview.AdoptAnswer
-	// Error says why the cluster did not answer. It is empty if the cluster answered.
+	// Error says why the cluster did not answer the request of the command adopt. It is empty if the cluster answered.
 	Error string `json:"error,omitempty"`
 }
 

@@ -43,18 +43,20 @@ type ExplainedCluster struct {
 	Result  string `json:"result"`
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
-	// Held is true if the cluster already held the object before the decision.
+	// Held is true if the cluster held the object before hansectl made the decision again.
 	Held bool `json:"held"`
-	// Filters are the results of the filters, in the order in which the decision evaluated them.
+	// Filters are the results of the filters for this cluster, in the order in which the decision evaluated them. A filter
+	// is a condition that a cluster must meet to get the object.
 	Filters []Filter `json:"filters,omitempty"`
-	// Score is the sum of Parts. A cluster that a filter rejects has no score.
+	// Score is the score of the cluster, the sum of Parts. A cluster that a filter rejects has no score.
 	Score int64       `json:"score"`
 	Parts []ScorePart `json:"parts,omitempty"`
 	// Replicas is the number of replicas on this cluster, if the placement divides the replicas among clusters.
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
-// Filter is the result of one filter. It has no reason if the cluster passes the filter.
+// Filter is the result of one filter for a cluster. A filter is a condition that a cluster must meet to get the object.
+// There is no reason if the cluster passes the filter.
 type Filter struct {
 	Filter  string `json:"filter"`
 	Reason  string `json:"reason,omitempty"`

@@ -17,9 +17,9 @@ import (
 // Copies are the live copies of hub objects of one kind.
 type Copies struct {
 	Items []MemberCopy `json:"items"`
-	// NotAsked are the clusters that did not answer, each with the reason.
+	// NotAsked are the clusters whose copies could not be read because the cluster did not answer, each with the reason.
 	NotAsked []ClusterNote `json:"notAsked,omitempty"`
-	// More is the number of objects of the kind that are not shown.
+	// More is the number of hub objects whose copies are not shown.
 	More int `json:"more,omitempty"`
 }
 
@@ -27,11 +27,12 @@ type Copies struct {
 type MemberCopy struct {
 	Cluster string            `json:"cluster"`
 	ID      memberview.Object `json:"id"`
-	// Health and the numbers of replicas are the last values that the hub received.
+	// Health and the numbers of replicas are the last values of the copy that the hub received.
 	Health   hubv1.Health `json:"health,omitempty"`
 	Ready    *int64       `json:"ready,omitempty"`
 	Replicas *int64       `json:"replicas,omitempty"`
-	// Away is true while the hub does not observe the cluster. Health and the numbers may then be out of date.
+	// Away is true while the hub does not observe the cluster. The health and the numbers of replicas of the copy may then
+	// be out of date.
 	Away bool `json:"away,omitempty"`
 	// Object is the current copy on the cluster. If the hub returned no copy, it is absent, and Refused has the reason.
 	Object  map[string]any     `json:"object,omitempty"`

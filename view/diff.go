@@ -20,7 +20,7 @@ import (
 type Diff struct {
 	Object   memberview.Object `json:"object"`
 	Clusters []ClusterDiff     `json:"clusters"`
-	// Colours turns on colours for terminals.
+	// Colours turns on colours in the printed differences, for terminals.
 	Colours bool `json:"-"`
 }
 
@@ -31,18 +31,20 @@ type ClusterDiff struct {
 	// Unadopted is true if Hanse does not manage the object on the cluster. The difference shows what adoption would
 	// change.
 	Unadopted bool `json:"unadopted,omitempty"`
-	// Diff is a unified diff. It is empty if nothing differs.
+	// Diff is a unified diff of the copy on the cluster and the copy that the hub would write. It is empty if nothing
+	// differs.
 	Diff string `json:"diff,omitempty"`
 	// Refused is the reason why the hub does not write the copy now. It is nil if the hub would write it.
 	Refused *memberview.Reason `json:"refused,omitempty"`
-	// Error is the reason why the copy could not be compared. It is empty if the copy was compared.
+	// Error is the reason why the copy on the cluster could not be compared with the copy that the hub would write. It is
+	// empty if they were compared.
 	Error string `json:"error,omitempty"`
 }
 
 // contextLines is the number of unchanged lines that a diff shows before and after each change.
 const contextLines = 3
 
-// DiffOf compares the copy on a cluster with the copy that the hub would write. answer has both states. If err is not
+// DiffOf compares the copy on a cluster with the copy that the hub would write. answer has both copies. If err is not
 // nil, the result has only the error.
 func DiffOf(cluster string, id hubv1.ObjectIdentity, answer memberview.DiffAnswer, err error) ClusterDiff {
 	out := ClusterDiff{Cluster: cluster, Unadopted: answer.Unadopted, Refused: answer.Refused}

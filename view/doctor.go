@@ -22,7 +22,7 @@ import (
 type Finding string
 
 const (
-	// FindingOK means that no action is needed.
+	// FindingOK means that the check found no problem, and no action is needed.
 	FindingOK Finding = "OK"
 	// FindingWarning means that the checked part of Hanse may not work, will stop working soon, or is turned off.
 	FindingWarning Finding = "Warning"

@@ -17,7 +17,7 @@ import (
 // Events are the events about an object, its copies and the children of the copies, the oldest first.
 type Events struct {
 	Items []ClusterEvent `json:"items"`
-	// NotAsked are the clusters that did not answer, each with the reason.
+	// NotAsked are the clusters whose events could not be read because the cluster did not answer, each with the reason.
 	NotAsked []ClusterNote `json:"notAsked,omitempty"`
 	// Notes say for which clusters events are missing, and why.
 	Notes []ClusterNote `json:"notes,omitempty"`
@@ -25,7 +25,7 @@ type Events struct {
 
 // ClusterEvent is an event of one cluster.
 type ClusterEvent struct {
-	// Cluster is empty for an event of the hub.
+	// Cluster is the name of the cluster that has the event. It is empty for an event of the hub.
 	Cluster string `json:"cluster,omitempty"`
 	member.Event
 }

@@ -57,7 +57,7 @@ type ExplainedDivision struct {
 	Path  string         `json:"path"`
 	By    hubv1.DivideBy `json:"by"`
 	Total int64          `json:"total"`
-	// Rest is the number of replicas for which no cluster has room.
+	// Rest is the number of the object's replicas for which no cluster has room.
 	Rest   int64   `json:"rest"`
 	Shares []Share `json:"shares"`
 }
@@ -72,7 +72,7 @@ type Share struct {
 	Max     *int64 `json:"max"`
 	Room    *int64 `json:"room"`
 	Held    *int64 `json:"held"`
-	// Fixed is true if the division must not change the cluster's number of replicas.
+	// Fixed is true if the division of replicas must not change the cluster's number of replicas.
 	Fixed bool  `json:"fixed,omitempty"`
 	Share int64 `json:"share"`
 }

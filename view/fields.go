@@ -24,7 +24,7 @@ type Fields struct {
 	// Digest compares two digests of the manifest: the one in the annotation of the copy, and the one that the hub last
 	// confirmed.
 	Digest string `json:"digest,omitempty"`
-	// Note is the reason why the copy could not be read. It is empty if the copy was read.
+	// Note is the reason why the copy on the cluster could not be read. It is empty if the copy was read.
 	Note string `json:"note,omitempty"`
 	// Error is the reason why the hub cannot render the object. It is empty if the object was rendered.
 	Error string `json:"error,omitempty"`
@@ -32,7 +32,7 @@ type Fields struct {
 
 // FieldRow is one field of a copy: a field whose value differs from the hub object, or that members own.
 type FieldRow struct {
-	// Field is the JSON pointer of the field in the object.
+	// Field is the JSON pointer of the field in the copy.
 	Field string `json:"field"`
 	// Value is the value as JSON, "(removed)", or "***" for a value of a Secret.
 	Value string `json:"value"`

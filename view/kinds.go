@@ -26,7 +26,7 @@ type Kinds struct {
 type KindSummary struct {
 	Group string `json:"group,omitempty"`
 	Kind  string `json:"kind"`
-	// Objects is the number of objects with a binding.
+	// Objects is the number of objects of the kind that have a binding.
 	Objects int `json:"objects"`
 	// BundledObjects is the number of objects of the kind that have a binding and belong to a bundle.
 	BundledObjects int `json:"bundledObjects"`
@@ -48,11 +48,11 @@ type KindSummary struct {
 type Serving string
 
 const (
-	// ServingYes means that the server serves the kind at one version at least.
+	// ServingYes means that the API server serves the kind at one version at least.
 	ServingYes Serving = "Served"
-	// ServingNo means that the server does not serve the kind.
+	// ServingNo means that the API server does not serve the kind.
 	ServingNo Serving = "NotServed"
-	// ServingUnknown means that it is not known yet whether the server serves the kind.
+	// ServingUnknown means that it is not known yet whether the API server serves the kind.
 	ServingUnknown Serving = "Unknown"
 )
 
@@ -88,7 +88,8 @@ type KindProblem struct {
 	// needed version. It is NotOnHub if the hub does not serve the kind.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Clusters are the clusters with the problem. The list is empty for NotOnHub.
+	// Clusters are the clusters on which copies of the kind are not created or changed. The list is empty if the reason is
+	// NotOnHub.
 	Clusters []string `json:"clusters,omitempty"`
 }
 
@@ -105,7 +106,7 @@ type KindClusters struct {
 type KindCluster struct {
 	Cluster string  `json:"cluster"`
 	Serving Serving `json:"serving"`
-	// Versions are the versions that the cluster serves, its preferred version first.
+	// Versions are the versions at which the cluster serves the kind, its preferred version first.
 	Versions []string `json:"versions,omitempty"`
 	// Wanted is true if the cluster shall hold an object of the kind, or if it would hold an object but does not serve the
 	// kind.
@@ -126,7 +127,7 @@ type KindCluster struct {
 // HubKinds are the kinds that the API server of the hub serves.
 type HubKinds struct {
 	Kinds map[schema.GroupKind]HubKind
-	// Unread are the groups that could not be read. All is true if no group could be read.
+	// Unread are the API groups whose kinds could not be read. All is true if no group could be read.
 	Unread map[string]bool
 	All    bool
 }

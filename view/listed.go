@@ -18,7 +18,8 @@ import (
 // Listed are the objects of one kind on several clusters.
 type Listed struct {
 	Items []ListedObject `json:"items"`
-	// NotAsked are the clusters that did not answer, each with the reason.
+	// NotAsked are the clusters whose objects could not be listed because the cluster did not answer, each with the
+	// reason.
 	NotAsked []ClusterNote `json:"notAsked,omitempty"`
 	// Notes are notes about clusters that have more objects than the list shows, or that do not serve the kind.
 	Notes []ClusterNote `json:"notes,omitempty"`

@@ -43,15 +43,15 @@ func (c CopyCounts) worst() rollup.CopyState {
 
 // MatrixQuery selects the displayed part of a matrix. An empty field selects everything.
 type MatrixQuery struct {
-	// Placement is a name such as "Placement shop/web" or "ClusterPlacement fleet".
+	// Placement selects objects that follow this placement, such as "Placement shop/web" or "ClusterPlacement fleet".
 	Placement string
-	// Kind is a kind with its group, such as "Deployment.apps".
+	// Kind selects objects of this kind, with its group, such as "Deployment.apps".
 	Kind string
-	// Text is a part of the object's name.
+	// Text selects objects whose names contain this text.
 	Text string
 	// Region and Cluster select the columns of the matrix. They also select the objects that have a copy in these columns.
 	Region, Cluster string
-	// State selects objects that have a copy in this state.
+	// State selects objects that have a copy in this state, such as Degraded.
 	State rollup.CopyState
 	// WorstFirst sorts the objects by the worst state of their copies. Otherwise the objects are sorted by name.
 	WorstFirst bool
@@ -60,9 +60,9 @@ type MatrixQuery struct {
 }
 
 const (
-	// MatrixObjects is the number of objects on one page.
+	// MatrixObjects is the number of objects (rows) on one page of the matrix.
 	MatrixObjects = 50
-	// MatrixClusters is the number of clusters on one page.
+	// MatrixClusters is the number of clusters (columns) on one page of the matrix.
 	MatrixClusters = 100
 	// mostMatrixCells and mostMatrixRows are the maximum numbers of cells and rows in memory. A cell takes 16 bytes.
 	mostMatrixCells = 1 << 20
@@ -74,7 +74,7 @@ const (
 
 // Matrix is a table with objects as rows and clusters as columns.
 type Matrix struct {
-	// Clusters and Objects are the columns and rows of the shown page.
+	// Clusters and Objects are the columns and rows of the page of the matrix that is shown.
 	Clusters []MatrixColumn
 	Objects  []MatrixRow
 	// AllObjects and AllClusters are the numbers of objects and clusters on all pages. Copies has the numbers of copies of
@@ -84,7 +84,7 @@ type Matrix struct {
 	// Page is the shown page of objects, from 1 to Pages. Columns is the shown page of clusters, from 1 to ColumnPages.
 	Page, Pages, Columns, ColumnPages int
 	MatrixChoices
-	// More is the number of selected objects that are left out because of the size limit.
+	// More is the number of selected objects that are left out because the matrix has a maximum size.
 	More int
 }
 

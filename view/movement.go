@@ -10,7 +10,7 @@ import (
 
 // Movement describes how an object and its replicas move among clusters.
 type Movement struct {
-	// Before and After are the clusters that shall hold the object, sorted by name.
+	// Before and After are the clusters that shall hold the object before and after a simulated change, sorted by name.
 	Before []SimulatedTarget `json:"before"`
 	After  []SimulatedTarget `json:"after"`
 	Gained []string          `json:"gained,omitempty"`
@@ -58,7 +58,8 @@ func shareOf(n *int32) int64 {
 	return int64(*n)
 }
 
-// nowhere reports whether the change takes the object's last cluster that answers.
+// nowhere reports whether the change leaves the object on no cluster that answers, although such a cluster held the
+// object before.
 func (m *Movement) nowhere() bool { return m.Running == 0 && m.RunningBefore > 0 }
 
 func targetsOf(held map[string]hubv1.BindingTarget) []SimulatedTarget {

@@ -16,9 +16,10 @@ import (
 
 // Objects is the output of the command status for a namespace or a placement: one line per object.
 type Objects struct {
-	// Placement is nil if the objects do not belong to one placement.
+	// Placement is the placement whose objects are shown. It is nil if the command was not asked for the objects of one
+	// placement.
 	Placement *PlacementSummary `json:"placement,omitempty"`
-	// Bundle is nil if the objects do not belong to one bundle.
+	// Bundle is the bundle whose objects are shown. It is nil if the command was not asked for the objects of one bundle.
 	Bundle  *BundleSummary  `json:"bundle,omitempty"`
 	Objects []ObjectSummary `json:"objects"`
 }

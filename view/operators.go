@@ -33,7 +33,7 @@ type Operators struct {
 type KindWithoutOperator struct {
 	// Kind is Kind.group.
 	Kind string `json:"kind"`
-	// Objects is the number of objects that clusters hold, or shall hold.
+	// Objects is the number of objects of the kind that clusters hold, or shall hold.
 	Objects int `json:"objects"`
 }
 
@@ -58,7 +58,8 @@ type OperatorSummary struct {
 	// ready.
 	Clusters int32 `json:"clusters"`
 	Ready    int32 `json:"ready"`
-	// Stored says whether the hub has stored the objects of the newest generation. It is True, False or Unknown.
+	// Stored says whether the hub has stored the operator's objects of the newest generation. It is True, False or
+	// Unknown.
 	Stored metav1.ConditionStatus `json:"stored"`
 	// Objects is the number of the operator's objects that the hub has stored.
 	Objects int32 `json:"objects"`
@@ -269,7 +270,8 @@ type OperatorOnCluster struct {
 	// separated by commas. It is empty if no workload has a version.
 	Version string `json:"version,omitempty"`
 	Ready   bool   `json:"ready"`
-	// Away is true while the hub does not observe the cluster. The other fields are then the last known values.
+	// Away is true while the hub does not observe the cluster. The state of the operator on the cluster is then the last
+	// known state.
 	Away bool `json:"away,omitempty"`
 	// Objects is the number of the operator's objects that the cluster shall hold. Applied is the number of their copies
 	// that have the wanted content.

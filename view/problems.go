@@ -18,14 +18,14 @@ import (
 
 // Problems is the output of the command problems.
 type Problems struct {
-	// Objects and Copies count the examined objects and copies.
+	// Objects and Copies are the numbers of objects and copies that the command has examined.
 	Objects int `json:"objects"`
 	Copies  int `json:"copies"`
 	// OfClusters, OfPolicies and OfObjects are conditions that need a user's action.
 	OfClusters []Problem `json:"clusterProblems"`
 	OfPolicies []Problem `json:"policyProblems"`
 	OfObjects  []Problem `json:"objectProblems"`
-	// Clusters are the clusters whose copies have been out of date for the longest time.
+	// Clusters are the clusters whose copies have differed from the wanted state for the longest time.
 	Clusters  []SlowCluster    `json:"slowestClusters"`
 	Drift     []DriftedCopy    `json:"oldestDrift"`
 	Contested []ContestedField `json:"mostContestedFields"`
@@ -67,7 +67,8 @@ type DriftedCopy struct {
 
 // ContestedField is a field that another field manager changes repeatedly.
 type ContestedField struct {
-	// Field is empty if another client repeatedly deletes the copy, or its Hanse labels and annotations.
+	// Field is the field that another field manager changes. It is empty if another client repeatedly deletes the copy, or
+	// its Hanse labels and annotations.
 	Field   string `json:"field,omitempty"`
 	Manager string `json:"manager,omitempty"`
 	Copies  int    `json:"copies"`

@@ -65,7 +65,8 @@ func (r Renderings) Write(w io.Writer, _ time.Time) {
 	}
 }
 
-// made returns the sources of a manifest's fields as text, such as
+// made returns the sources of a manifest's fields as text. The sources are the division of replicas and the rules of
+// override policies. An example:
 //
 //	5 at /spec/replicas by the division; OverridePolicy shop/a, rule "r"; skipped OverridePolicy shop/b, rule "s": /spec/paused ...
 func made(c plan.Rendering) string {

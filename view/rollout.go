@@ -30,11 +30,12 @@ const (
 type Rollout struct {
 	Object    Object `json:"object"`
 	Placement string `json:"placement,omitempty"`
-	// Result is Running, Done or Failed. Progress describes the result in one line.
+	// Result is the result of the object's rollout: Running, Done or Failed. Progress describes the result in one line.
 	Result   RolloutResult        `json:"result"`
 	Progress string               `json:"progress"`
 	Rollout  hubv1.BindingRollout `json:"rollout"`
-	// Waves is absent if the user may not read the placement or the clusters.
+	// Waves are the waves of the rollout, with the counts of their clusters. It is absent if the user may not read the
+	// placement or the clusters.
 	Waves    []RolloutWave    `json:"waves,omitempty"`
 	Clusters []RolloutCluster `json:"clusters,omitempty"`
 
@@ -53,11 +54,11 @@ type RolloutWave struct {
 // RolloutCluster is the state of the rollout on one cluster.
 type RolloutCluster struct {
 	Cluster string `json:"cluster"`
-	// Wave is empty if it is not known.
+	// Wave is the wave to which the cluster belongs. It is empty if the wave is not known.
 	Wave string `json:"wave,omitempty"`
-	// Revision is the revision that the cluster shall hold.
+	// Revision is the number of the revision of the object that the cluster shall hold.
 	Revision int64 `json:"revision"`
-	// Holds is the revision that the cluster last reported as applied.
+	// Holds is the number of the revision of the object that the cluster last reported as applied.
 	Holds  int64        `json:"holds,omitempty"`
 	Health hubv1.Health `json:"health"`
 	// Away is true while the hub does not observe the cluster. The row then has the last known values.

@@ -16,8 +16,8 @@ import (
 type RolloutHistory struct {
 	Object    Object `json:"object"`
 	Placement string `json:"placement,omitempty"`
-	// Revision is the revision that the clusters get. Newest is the latest revision of the hub object. They differ after a
-	// rollback or an undo.
+	// Revision is the number of the revision that the clusters get. Newest is the latest revision of the hub object. They
+	// differ after a rollback or an undo.
 	Revision  int64             `json:"revision"`
 	Newest    int64             `json:"newest"`
 	Revisions []HistoryRevision `json:"revisions"`
@@ -31,7 +31,7 @@ type HistoryRevision struct {
 	FirstSeen  metav1.Time `json:"firstSeen"`
 	// Passed is true if the revision was healthy on all clusters.
 	Passed bool `json:"passed"`
-	// Failed is true if the hub has recorded that this revision failed. It records only the last failures.
+	// Failed is true if the hub has recorded that this revision failed. The hub records only the last failures.
 	Failed bool `json:"failed,omitempty"`
 	// SupersededBy is the revision whose rollout began before this revision had failed or had become healthy on all
 	// clusters.
@@ -80,7 +80,8 @@ func (h RolloutHistory) Write(w io.Writer, _ time.Time) {
 	table(w, []string{"REVISION", "GENERATION", "FIRST SEEN", "PASSED", "WHERE", "NOTE"}, rows)
 }
 
-// Note describes how the rollout of the revision ended, and which revision has the same template.
+// Note describes how the rollout of the revision ended, and which revision has the same template, which is the state of
+// the hub object.
 func (r HistoryRevision) Note() string {
 	var notes []string
 	if r.Failed {

@@ -16,7 +16,8 @@ type PlacementRollout struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Result is Running, Done or Failed. Progress describes the result in one line.
+	// Result is the result of the placement's rollouts together: Running, Done or Failed. Progress describes the result in
+	// one line.
 	Result   RolloutResult           `json:"result"`
 	Progress string                  `json:"progress"`
 	Rollout  *hubv1.PlacementRollout `json:"rollout,omitempty"`
@@ -29,7 +30,7 @@ type PlacementRollout struct {
 // RolloutObject is an object whose rollout is not complete.
 type RolloutObject struct {
 	Object string `json:"object"`
-	// Rollout is absent until the object has a revision.
+	// Rollout is the state of the object's rollout. It is absent until the hub has stored a revision of the object.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
 	// Updated is the number of clusters with the newest revision. Desired is the number of clusters that shall hold the
 	// object.

@@ -42,7 +42,7 @@ type TimelineWave struct {
 	// Objects are the objects in the wave now, the most urgent phase first. Of objects with the same phase, the one that
 	// waits longest is the first.
 	Objects []RolloutObject `json:"objects,omitempty"`
-	// Approved is true if a user has approved the wave for all changes in progress.
+	// Approved is true if a user has approved the wave for all changes that are in progress.
 	Approved bool `json:"approved,omitempty"`
 	// OnClusters are the clusters of the wave that shall hold objects. It is absent if the user may not read the clusters.
 	OnClusters []TimelineCluster `json:"onClusters,omitempty"`

@@ -18,7 +18,8 @@ type Row struct {
 	State   hubv1.TargetState `json:"state"`
 	// Generation is the generation of the hub object that the cluster holds.
 	Generation int64 `json:"generation,omitempty"`
-	// Revision is the revision that the cluster holds. It is absent if the placement has no rollout.
+	// Revision is the number of the object's revision that the cluster holds. It is absent if the placement has no
+	// rollout.
 	Revision int64 `json:"revision,omitempty"`
 	Report
 	// Away is true while the hub does not observe the cluster. The row then has the last known state.

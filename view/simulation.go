@@ -16,11 +16,11 @@ import (
 // without them.
 type Simulation struct {
 	Summary SimulationSummary `json:"summary"`
-	// Changes describes the simulated changes, one text for each change.
+	// Changes describes the changes that are simulated, one text for each change.
 	Changes []string `json:"changes,omitempty"`
 	// Objects are the objects whose placement, clusters or replicas change, sorted by name.
 	Objects []SimulatedObject `json:"objects"`
-	// Clusters are the clusters that exist before or after the changes, sorted by name.
+	// Clusters are the clusters that exist before or after the simulated changes, sorted by name.
 	Clusters []SimulatedCluster `json:"clusters"`
 	// Notes name inputs that the simulation does not know.
 	Notes []string `json:"notes,omitempty"`
@@ -32,13 +32,14 @@ type Simulation struct {
 type SimulationSummary struct {
 	Objects int `json:"objects"`
 	Changed int `json:"changed"`
-	// Nowhere is the number of objects that lose their last reachable cluster.
+	// Nowhere is the number of objects that lose their last reachable cluster by the simulated changes.
 	Nowhere int `json:"nowhere"`
 	// TooFew is the number of changed objects that still run, but on fewer clusters than the placement requests.
 	TooFew int `json:"tooFew"`
 	// ReplicasMoved is the number of replicas that move to another cluster.
 	ReplicasMoved int64 `json:"replicasMoved"`
-	// ReplicasWithoutRoom is the additional number of replicas for which no cluster has room after the changes.
+	// ReplicasWithoutRoom is the number of replicas for which no cluster has room after the simulated changes, in addition
+	// to those before the changes.
 	ReplicasWithoutRoom int64 `json:"replicasWithoutRoom"`
 	// CopiesAway is the number of copies on clusters that become unreachable. ReplicasAway is the number of replicas of
 	// these copies. It counts only objects whose replicas are divided among clusters.
@@ -54,7 +55,8 @@ type SimulatedObject struct {
 	Placement       string `json:"placement"`
 	PlacementBefore string `json:"placementBefore,omitempty"`
 	Movement
-	// NoRoomBefore and NoRoom are the numbers of replicas for which no cluster has room.
+	// NoRoomBefore and NoRoom are the numbers of the object's replicas for which no cluster has room, before and after the
+	// simulated changes.
 	NoRoomBefore int64 `json:"noRoomBefore,omitempty"`
 	NoRoom       int64 `json:"noRoom,omitempty"`
 
@@ -66,7 +68,7 @@ type SimulatedObject struct {
 type SimulatedCluster struct {
 	Cluster string `json:"cluster"`
 	Region  string `json:"region,omitempty"`
-	// Away is true if the cluster does not answer after the changes.
+	// Away is true if the cluster does not answer after the simulated changes.
 	Away           bool  `json:"away,omitempty"`
 	ObjectsBefore  int   `json:"objectsBefore"`
 	Objects        int   `json:"objects"`

@@ -6,15 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Skew is the distance between two versions of Hanse.
+// Skew tells how far two versions of Hanse, those of hansectl and the hub, are apart.
 type Skew string
 
 const (
-	// SkewSupported means that the versions are at most one minor version apart.
+	// SkewSupported means that the versions of hansectl and the hub are at most one minor version apart.
 	SkewSupported Skew = "Supported"
-	// SkewTooWide means that the versions are further apart.
+	// SkewTooWide means that the versions of hansectl and the hub are more than one minor version apart.
 	SkewTooWide Skew = "TooWide"
-	// SkewUnknown means that one of the versions is not a release, so that the versions cannot be compared.
+	// SkewUnknown means that the version of hansectl or the hub is not a release, so that the versions cannot be compared.
 	SkewUnknown Skew = "Unknown"
 )
 

@@ -16,7 +16,7 @@ import (
 // Status is the output of the command status for one object.
 type Status struct {
 	Object Object `json:"object"`
-	// Silence is absent while a hub runs, and for users who may not read the hub's Lease.
+	// Silence says since when no hub runs. It is absent while a hub runs, and for users who may not read the hub's Lease.
 	Silence *Silence `json:"silence,omitempty"`
 	// NotFederated says why there is no binding. If it is set, Federated is empty.
 	NotFederated *NotFederated `json:"notFederated,omitempty"`
@@ -37,18 +37,19 @@ type Federated struct {
 	Replicas   *Replicas             `json:"replicas,omitempty"`
 	Conditions []metav1.Condition    `json:"conditions,omitempty"`
 	Clusters   []Row                 `json:"clusters,omitempty"`
-	// Unplaced is absent if every cluster that the placement selects gets the object.
+	// Unplaced has the selected clusters that do not get the object. It is absent if every cluster that the placement
+	// selects gets the object.
 	Unplaced *Unplaced `json:"unplaced,omitempty"`
 	Regions  []Region  `json:"regions,omitempty"`
 	OnObject *OnObject `json:"onObject,omitempty"`
-	// Rollout is absent if the placement has no rollout.
+	// Rollout is the state of the object's rollout. It is absent if the placement has no rollout.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
 	Waiting []Wait                `json:"waiting,omitempty"`
 }
 
 // Silence means that no hub renews its Lease. The displayed state is then the last state that a hub has written.
 type Silence struct {
-	// Since is when the Lease was last renewed. It is absent if the Lease was never renewed.
+	// Since is the time at which a hub last renewed its Lease. It is absent if the Lease was never renewed.
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
@@ -59,7 +60,7 @@ type Object struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
 	Generation int64  `json:"generation,omitempty"`
-	// State is Present, Deleting (it has a deletionTimestamp) or Deleted.
+	// State says whether the hub object exists: Present, Deleting (it has a deletionTimestamp) or Deleted.
 	State string `json:"state"`
 	// Bundle is the bundle that contains the object, such as "Bundle shop/web". It is empty for an object of the hub.
 	Bundle string `json:"bundle,omitempty"`
@@ -79,7 +80,7 @@ type StatusTo struct {
 	Mode    string `json:"mode"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// LeftOut are status fields that cannot be merged.
+	// LeftOut are status fields that the hub leaves out of the merged status, because their values cannot be merged.
 	LeftOut []string `json:"leftOut,omitempty"`
 }
 
@@ -90,14 +91,15 @@ type Replicas struct {
 	Total          int64 `json:"total"`
 }
 
-// Region has the sums over the clusters of one region.
+// Region counts the copies of the object in one region, and has the sums of their replicas.
 type Region struct {
 	Region  string `json:"region"` // empty for clusters without a region
 	Applied int    `json:"applied"`
 	Healthy int    `json:"healthy"`
 	Unknown int    `json:"unknown"`
 	Total   int    `json:"total"`
-	// Replicas and ReadyReplicas are the last known numbers. They are absent if no copy has them.
+	// Replicas and ReadyReplicas are the last known sums over the copies of the object. They are absent if no copy has
+	// them.
 	Replicas      *int64 `json:"replicas,omitempty"`
 	ReadyReplicas *int64 `json:"readyReplicas,omitempty"`
 }
@@ -115,7 +117,7 @@ type OnObject struct {
 type Wait struct {
 	Cluster string `json:"cluster"`
 	Reason  string `json:"reason,omitempty"`
-	// Withdrawing is true if the object is to be removed from the cluster.
+	// Withdrawing is true if the copy of the object is to be removed from the cluster.
 	Withdrawing bool `json:"withdrawing,omitempty"`
 	// Replaced is true if other clusters replace this cluster. The copy on this cluster is removed when the copies on the
 	// other clusters are healthy.
@@ -130,12 +132,13 @@ type Wait struct {
 // StatusInput has the inputs of a Status.
 type StatusInput struct {
 	ID hubv1.ObjectIdentity
-	// Object is nil if it was deleted. Binding is nil if the object has no binding.
+	// Object is the hub object, or nil if it was deleted. Binding is the binding of the object, or nil if the object has
+	// no binding.
 	Object  *unstructured.Unstructured
 	Binding hubv1.BindingObject
 	Members []hubv1.MemberCluster
-	// Silence is nil while a hub runs. If no hub runs, Digests has by cluster the digest of the manifest that a hub would
-	// send now, if the digest is known.
+	// Silence says since when no hub runs. It is nil while a hub runs. If no hub runs, Digests has by cluster the digest
+	// of the manifest that a hub would send now, if the digest is known.
 	Silence *Silence
 	Digests map[string]string
 	// Blind is true if the user may not read the hub's Lease. A cluster then counts as live only if it was observed

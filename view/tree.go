@@ -18,10 +18,10 @@ type Tree struct {
 	// Placement or Bundle is the root of the tree. One of them is nil.
 	Placement *PlacementName `json:"placement,omitempty"`
 	Bundle    *PlacementName `json:"bundle,omitempty"`
-	// Objects are the displayed objects. Total is the number of all objects.
+	// Objects are the displayed objects of the tree. Total is the number of all objects of the placement or bundle.
 	Objects []TreeObject `json:"objects"`
 	Total   int          `json:"total"`
-	// Notes name the data that could not be read, by cluster.
+	// Notes name the data that could not be read from members, by cluster.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -45,7 +45,8 @@ type TreeObject struct {
 // TreeCluster is the copy of an object on one cluster.
 type TreeCluster struct {
 	Cluster string `json:"cluster"`
-	// State is the state of the cluster in the binding: Present, Absent or Evicting.
+	// State is what the binding wants for the cluster: Present (it shall hold a copy), Absent (it must lose its copy) or
+	// Evicting (other clusters replace it).
 	State    hubv1.TargetState `json:"state"`
 	Applied  string            `json:"applied,omitempty"`
 	Health   hubv1.Health      `json:"health,omitempty"`

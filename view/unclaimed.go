@@ -12,7 +12,8 @@ import (
 // Unclaimed is the output of the command unclaimed.
 type Unclaimed struct {
 	Copies []UnclaimedCopy `json:"copies"`
-	// Notes name the kinds that are not listed, with the reason.
+	// Notes name the kinds whose unclaimed copies could not be listed, with the reason. An unclaimed copy is one for which
+	// the hub has no binding.
 	Notes []ClusterNote `json:"notes,omitempty"`
 }
 

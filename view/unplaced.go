@@ -20,7 +20,7 @@ type Unplaced struct {
 // UnplacedCluster is a selected cluster without the object.
 type UnplacedCluster struct {
 	Cluster string `json:"cluster"`
-	// Reason is the reason of the decision, such as TaintNotTolerated.
+	// Reason is the reason why the decision did not choose the cluster, such as TaintNotTolerated.
 	Reason string `json:"reason"`
 }
 

@@ -46,7 +46,8 @@ func Ensure(ctx context.Context, source, cache string, progress io.Writer, names
 	return built, nil
 }
 
-// complete reports whether assemble has finished. assemble creates the folder bin last.
+// complete reports whether the build of the components has finished. The function assemble creates the folder bin as
+// its last step.
 func complete(b Built) bool {
 	_, err := os.Stat(b.Bin())
 	return err == nil

@@ -149,7 +149,7 @@ func Versions(bin, operator string) ([]string, error) {
 	return versions, nil
 }
 
-// Built is a complete cache entry.
+// Built is a complete entry of the build cache: a folder with compiled components of the lab.
 type Built struct{ dir string }
 
 // Bin returns the folder with all programs. envtest can use it as KUBEBUILDER_ASSETS.

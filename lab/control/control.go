@@ -1,7 +1,7 @@
 // Package control is the interface between the lab's commands and the supervisor of a running lab.
 //
-// It uses HTTP over a unix socket in the lab's folder. The socket is opened through /proc/self/fd, because the path of
-// the folder may be longer than a socket address can be.
+// The commands and the supervisor of a lab use HTTP over a unix socket in the lab's folder. The socket is opened
+// through /proc/self/fd, because the path of the folder may be longer than a socket address can be.
 package control
 
 import (
@@ -23,7 +23,7 @@ import (
 // ErrNotRunning means that no supervisor answers in the lab's folder.
 var ErrNotRunning = errors.New("no lab is running")
 
-// Paths of the control API.
+// The HTTP paths of the control API, by which commands send requests to the supervisor of a lab.
 const (
 	StatusPath = "/status"
 	UpPath     = "/up"

@@ -11,7 +11,7 @@ import (
 // Mode is a kind of fault.
 type Mode string
 
-// The modes, in the order of the help text.
+// The kinds of faults (modes), in the order of the help text.
 const (
 	None      Mode = "none"
 	Delay     Mode = "delay"
@@ -29,7 +29,7 @@ type Fault struct {
 	// Wait is the delay of each request in the mode delay, or the time between resets of all connections in the mode
 	// reset.
 	Wait time.Duration `json:"wait,omitempty"`
-	// Requests is the number of requests between resets of all connections, in the mode reset.
+	// Requests is the number of requests after which the proxy resets all connections, again and again, in the mode reset.
 	Requests int `json:"requests,omitempty"`
 	// Percent is the share of requests that the proxy drops in the mode drop, or to which it responds with Code in the
 	// mode status. The proxy selects these requests at random.

@@ -1,7 +1,7 @@
 // Package kube is a minimal Kubernetes client for the lab.
 //
-// It uses only the standard library. The usual client library would be larger than the lab itself, and would have to
-// match the lab's version of Kubernetes.
+// Package kube uses only the standard library. The usual client library would be larger than the lab itself, and would
+// have to match the lab's version of Kubernetes.
 package kube
 
 import (

@@ -63,9 +63,9 @@ const podNetwork = `{
 
 // Node is the folder and the identity of a cluster's real node.
 type Node struct {
-	// Name is the name of the Node object.
+	// Name is the name of the real node's Node object in the cluster.
 	Name string
-	// Dir is the folder of its files.
+	// Dir is the folder of the real node's files.
 	Dir string
 	// Socket is the socket of containerd. Its folder is visible only in the lab's mount namespace.
 	Socket string

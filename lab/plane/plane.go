@@ -1,6 +1,6 @@
 // Package plane prepares the folder of a cluster and the command lines of its components.
 //
-// It decides which commands to run, and writes the files that the commands need. It starts no process.
+// Package plane decides which commands to run, and writes the files that the commands need. It starts no process.
 package plane
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-// The names of the components on the command line.
+// These are the names of the components of a cluster, such as etcd, as users write them on the command line.
 const (
 	Etcd               = "etcd"
 	APIServer          = "kube-apiserver"

@@ -59,7 +59,7 @@ func (s *Starter) start(cmd *exec.Cmd) error {
 // State is the state of a process.
 type State string
 
-// The states of a process.
+// These are the states of a child process.
 const (
 	Running State = "running"
 	Paused  State = "paused"

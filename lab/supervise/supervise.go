@@ -44,10 +44,11 @@ type Supervisor struct {
 	own     *namespaces.Lab // the namespaces of a lab with real nodes, or nil
 	quit    context.CancelFunc
 
-	// turn serialises changes to the set of processes. It may be held for minutes.
+	// turn is the lock for changes to the set of processes: only one request at a time may start or stop processes. It may
+	// be held for minutes.
 	turn sync.Mutex
 
-	// mu guards the following fields. It is held only for short times.
+	// mu guards the fields below it. It is held only for short times.
 	mu       sync.Mutex
 	bin      string
 	stages   []string

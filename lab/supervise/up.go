@@ -17,7 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/lab/topology"
 )
 
-// The names of the two etcds. The hub has a separate etcd, so that its writes can be counted.
+// These are the names of the two etcds of a lab. The hub has a separate etcd, so that the writes of the hub can be
+// counted.
 const (
 	hubStore    = "hub"
 	memberStore = "members"

@@ -1,6 +1,7 @@
 // Package topology reads the file with the clusters of a lab.
 //
-// It checks whether a topology is valid. Equal input gives equal results, and only Load reads a file.
+// Package topology checks whether a topology, which describes the clusters of a lab, is valid. Equal input gives equal
+// results, and only Load reads a file.
 package topology
 
 import (
@@ -25,14 +26,14 @@ var Operators = []string{PrometheusOperator}
 
 // Topology is the content of a topology file.
 type Topology struct {
-	// Clusters are the control planes of the lab. At most one of them is a hub.
+	// Clusters are the Kubernetes clusters of the lab. At most one of them is a hub.
 	Clusters []Cluster `json:"clusters"`
 }
 
 // Cluster is one Kubernetes control plane.
 type Cluster struct {
-	// Name is a DNS label of at most 30 characters. It is also the name of the folder and the prefix in etcd and of node
-	// names.
+	// Name is a DNS label of at most 30 characters. It is also the name of the cluster's folder, and a prefix of the
+	// cluster's keys in etcd and of the names of its nodes.
 	Name string `json:"name"`
 	// Hub is true for the hub, which has a separate etcd.
 	Hub bool `json:"hub,omitempty"`
@@ -45,10 +46,11 @@ type Cluster struct {
 	// Controllers is true if the cluster runs kube-controller-manager and kube-scheduler, so that pods become Ready. Such
 	// a cluster also runs kwok, unless its node is real.
 	Controllers bool `json:"controllers,omitempty"`
-	// Operators start when their CRDs are established. They require Controllers.
+	// Operators are the operators that the lab starts in this cluster as soon as their CRDs are established. They require
+	// Controllers.
 	Operators []string `json:"operators,omitempty"`
-	// DeployedOperators run only while the cluster has a pod of their Deployment, and make this pod Ready. They require
-	// Controllers and nodes of kwok.
+	// DeployedOperators are the operators that run only while the cluster has a pod of their Deployment. They make this
+	// pod Ready. They require Controllers and nodes of kwok.
 	DeployedOperators []string `json:"deployedOperators,omitempty"`
 }
 

@@ -1,14 +1,14 @@
 // Package apply writes one object to one member cluster, or removes it, and returns the outcome.
 //
-// It reads the object before a change, checks that it belongs to this hub, and makes the change conditional on the
-// version that was read. If no copy is known on the member, it creates the object without a read, and the server
+// Package apply reads the object before a change, checks that it belongs to this hub, and makes the change conditional
+// on the version that was read. If no copy is known on the member, it creates the object without a read, and the server
 // refuses the create if the object exists. If a watch has delivered all data that a read would return, it deletes the
 // copy without a read. The delete then requires the version that the watch has delivered. The package never changes an
 // object of another hub. It changes an object that no hub manages only if the caller asks to adopt it. Each failure is
 // an Outcome with a reason and a time to retry. The package writes no log.
 //
-// The caller decides the content of the object, whether it may be removed, and how often the hub restores a field that
-// another manager changes.
+// The caller of package apply decides the content of the object, whether it may be removed, and how often the hub
+// restores a field that another manager changes.
 package apply
 
 import (

@@ -60,7 +60,7 @@ func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectId
 type plan struct {
 	stop  *member.Outcome // if set: the outcome to return without a write
 	force bool
-	// ifSame is true if the object may be adopted only if the manifest would change nothing.
+	// ifSame is true if the object may be adopted, but only if the manifest would change nothing in it.
 	ifSame bool
 	drift  []member.FieldDrift
 	// adopted is true if the object was on the member before the hub adopted it.

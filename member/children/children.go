@@ -8,9 +8,9 @@
 //   - The length of a list is limited. The Notes name each list that was cut. Lists are read page by page, and only
 //     names, states and UIDs are kept.
 //
-// It returns only the name, kind and state of a child. It does not find children in other namespaces, because users who
-// may read the hub object may have no right to read these namespaces. A cluster-scoped object therefore has no children
-// here.
+// Package children returns only the name, kind and state of a child. It does not find children in other namespaces,
+// because users who may read the hub object may have no right to read these namespaces. For a cluster-scoped object,
+// the package therefore finds no children.
 package children
 
 import (

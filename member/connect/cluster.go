@@ -38,7 +38,7 @@ func requestConfig(l *line, server string) *rest.Config {
 func watchConfig(l *line, server string) *rest.Config {
 	return &rest.Config{
 		Host: server, Transport: l.watchTransport(), UserAgent: userAgent, QPS: -1,
-		// The transport accepts no format besides JSON.
+		// The HTTP transport to the member accepts only JSON, and no other format of objects.
 		ContentConfig: rest.ContentConfig{AcceptContentTypes: asJSON, ContentType: asJSON},
 	}
 }

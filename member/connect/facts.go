@@ -26,8 +26,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// These limits bound a response, because a hostile cluster may send one of any size. The kept facts fit into the status
-// of a MemberCluster.
+// These limits bound a response, because a hostile cluster may send one of any size. The facts that the hub keeps about
+// a cluster, such as its version and nodes, therefore fit into the status of a MemberCluster.
 const (
 	factsTimeout = 30 * time.Second
 	nodesPerPage = 500
@@ -116,7 +116,7 @@ func listError(l *line, what string, err error) error {
 	return fmt.Errorf("%w: %s", errStrange, printable(err.Error()))
 }
 
-// node has the fields of a node that facts need.
+// node has the fields of a Node from which the hub computes facts about a cluster, such as its capacity and region.
 type node struct {
 	Metadata struct {
 		Labels map[string]string `json:"labels"`
@@ -199,8 +199,8 @@ func (s *nodeSum) add(n *node) {
 	}
 }
 
-// facts returns the facts of all nodes that were read. The region is set only if all nodes have the same one. The
-// capacity is an empty list, not nil, if there are no nodes.
+// facts returns the facts about a cluster, such as its capacity and zones, that follow from all nodes that were read.
+// The region is set only if all nodes have the same one. The capacity is an empty list, not nil, if there are no nodes.
 func (s *nodeSum) facts() member.Facts {
 	f := member.Facts{Nodes: s.nodes, Zones: s.zones, Capacity: fitting(s.capacity), Allocatable: fitting(s.allocatable)}
 	if !s.regions {

@@ -123,7 +123,7 @@ func (l *link) run(ctx context.Context, engage Engage) {
 	}
 }
 
-// wait returns true when the next step is due, and false when ctx has ended.
+// wait returns true when the link has work to do, such as a probe of the cluster. It returns false when ctx has ended.
 func (r *runner) wait(ctx context.Context, due <-chan time.Time) bool {
 	for {
 		select {

@@ -16,7 +16,8 @@ const (
 	beforeIsInUse = "; until then the kubeconfig before it stays in use"
 )
 
-// report sets the state of the link, which controllers read, from the results of the attempts in the runner.
+// report sets the state of the link, which controllers read. The state follows from the results of the attempts to
+// connect to the cluster and to probe it.
 func (r *runner) report() {
 	ready, creds := r.readiness(), r.credentials()
 	tooLarge, inUse := "", credential.Credential{}

@@ -160,7 +160,8 @@ func (r *runner) tryCandidate(ctx, attempt context.Context) {
 	}
 }
 
-// discard closes the connections of a session, unless the session in use shares them.
+// discard closes the connections of a session, unless the session in use shares them. A session is a set of credentials
+// with its network connections.
 func (r *runner) discard(s *session) {
 	if r.inUse == nil || r.inUse.pool != s.pool {
 		s.pool.close()

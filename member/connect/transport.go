@@ -227,7 +227,8 @@ func (l *line) lastDelivered() time.Time {
 	return time.Time{}
 }
 
-// close makes every later request of the line's clients fail.
+// close makes every later request of the clients of this line fail. A line is the HTTP transport of a cluster's
+// clients.
 func (l *line) close() { l.session.Store(nil) }
 
 func (l *line) requestTransport() http.RoundTripper { return &lineTransport{line: l} }
@@ -239,8 +240,9 @@ func (l *line) probeTransport() http.RoundTripper { return &lineTransport{line: 
 type lineTransport struct {
 	line    *line
 	watches bool
-	// counts is true if an event of this watch sets line.delivered. It is false for the watch of a probe: its event may
-	// come from another cluster at the same address, and the probe must first compare the cluster's ID.
+	// counts is true if an event of this watch sets line.delivered, which is the time of the cluster's last watch event.
+	// It is false for the watch of a probe: its event may come from another cluster at the same address, and the probe
+	// must first compare the cluster's ID.
 	counts bool
 }
 
@@ -280,8 +282,8 @@ func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// heardBody is the body of a response. It records on its line when an event of a watch arrives, and when the response
-// exceeds a limit.
+// heardBody is the body of a response. It records in the line, which is the HTTP transport of the cluster's clients,
+// when an event of a watch arrives, and when the response exceeds a limit.
 type heardBody struct {
 	io.ReadCloser
 	line     *line

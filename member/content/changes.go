@@ -14,7 +14,7 @@ import (
 )
 
 // Changes returns the paths at which two states of one object differ, sorted, such as .spec.replicas. It ignores the
-// status, server-side metadata, and the hub's own marks.
+// status, server-side metadata, and the hub's own labels and annotations.
 func Changes(before, after *unstructured.Unstructured) []string {
 	c := &changes{}
 	c.maps("", counted(before), counted(after))

@@ -1,8 +1,8 @@
 // Package content finds which fields of an object on a member the hub owns, and whether another client has changed
 // them.
 //
-// It does no I/O. managedFields names the owner of each field, so that no schema is needed. An entry of managedFields
-// that cannot be parsed is treated as missing.
+// Package content does no I/O. managedFields names the owner of each field, so that no schema is needed. An entry of
+// managedFields that cannot be parsed is treated as missing.
 package content
 
 import (

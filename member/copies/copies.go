@@ -30,7 +30,8 @@ import (
 
 const (
 	pageSize = 250
-	// mostPages is the maximum number of pages of one kind. mostKinds is the maximum number of kinds.
+	// mostPages is the maximum number of pages that are read of one kind. mostKinds is the maximum number of kinds that
+	// are listed.
 	mostPages = 200
 	mostKinds = 500
 	mostNotes = 20
@@ -49,7 +50,7 @@ type Options struct {
 	// Groups returns the API groups that the member serves. Kinds returns the kinds of a group that can be listed.
 	Groups func(context.Context) ([]string, error)
 	Kinds  func(ctx context.Context, group string) ([]Kind, error)
-	// HubUID is the value of the hub's label.
+	// HubUID is the value of the label hanse.dev/hub on the copies of this hub.
 	HubUID types.UID
 }
 

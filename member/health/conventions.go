@@ -23,7 +23,7 @@ type Conventions struct {
 // Scale has the paths of the fields with the wanted and the existing replicas, as the names of nested fields.
 type Scale struct {
 	Spec, Status []string
-	// Selector is the path of the label selector. It is empty if the definition has none.
+	// Selector is the path of the label selector in the object. It is empty if the CustomResourceDefinition has none.
 	Selector []string
 }
 

@@ -10,7 +10,7 @@ import (
 // status that the hub keeps. It has also lost all groups with a smaller constant.
 type Loss int
 
-// The constants are in the order in which a projection loses the groups of values.
+// The constants are in the order in which a projection, which is the kept part of a status, loses the groups of values.
 const (
 	LostNothing Loss = iota
 	LostStrings
@@ -31,13 +31,13 @@ func reserved(name string) bool { return name == lossField || strings.HasPrefix(
 
 // Projection is the parsed result of Project: the part of a status that the hub keeps.
 type Projection struct {
-	// Fields are the kept fields of the status.
+	// Fields are the fields of a status that the hub keeps.
 	Fields map[string]any
 	// Named has the values at the paths that were given to Project, by their JSON pointers below the status, such as
 	// "/storage/used". A nil value means that the status has no such field. If a path has no entry, its value was too
 	// large or lost, or was not requested.
 	Named map[string]any
-	// Lost tells which groups of values are missing because of the size limit.
+	// Lost tells which groups of values the hub did not keep, because the kept part of the status has a maximum size.
 	Lost Loss
 }
 

@@ -11,7 +11,9 @@ import (
 // that this saves.
 type loss func() (saved int)
 
-// losses has the functions that find the values of each group, in the order of the Loss constants, from LostStrings on.
+// A projection is the kept part of a status. If a projection is too large, it loses one group of values after the
+// other. losses has one function for each group, which finds the values of the group. The order is that of the Loss
+// constants, from LostStrings on.
 var losses = []func(map[string]any) []loss{ofStrings, ofNested, ofReasons, ofBooleans, ofNumbers, ofConditions, ofNamed}
 
 // shrink returns the projection as JSON of at most maxProjection bytes. It removes values until the JSON is small
@@ -67,13 +69,14 @@ func (f field) lose() int {
 	return f.size
 }
 
-// ofStrings removes strings, the longest first. It removes no string from conditions.
+// ofStrings returns functions that each remove one string from a projection (the kept part of a status), the longest
+// string first. No function removes a string from a condition.
 func ofStrings(kept map[string]any) []loss {
 	return inOrder(fields(kept, "", nil, func(v any) bool { _, ok := v.(string); return ok }))
 }
 
-// ofNested removes nested maps and lists, the largest first. A list that was too large, and whose value is therefore
-// null, goes last.
+// ofNested returns functions that each remove one nested map or list from a projection (the kept part of a status), the
+// largest first. A list that was too large, and whose value is therefore null, goes last.
 func ofNested(kept map[string]any) []loss {
 	return inOrder(slices.DeleteFunc(topLevel(kept, func(v any) bool {
 		switch v.(type) {
@@ -92,7 +95,8 @@ func ofNumbers(kept map[string]any) []loss {
 	return inOrder(topLevel(kept, func(v any) bool { _, ok := v.(int64); return ok }))
 }
 
-// ofReasons removes the reasons of conditions, the longest first.
+// ofReasons returns functions that each remove the reason of one condition from a projection (the kept part of a
+// status), the longest reason first.
 func ofReasons(kept map[string]any) []loss {
 	var out []field
 	list, _ := kept["conditions"].([]any)
@@ -105,7 +109,8 @@ func ofReasons(kept map[string]any) []loss {
 	return inOrder(out)
 }
 
-// ofConditions removes conditions, from the last to the first.
+// ofConditions returns functions that each remove one condition from a projection (the kept part of a status), from the
+// last condition to the first.
 func ofConditions(kept map[string]any) []loss {
 	list, _ := kept["conditions"].([]any)
 	var out []loss
@@ -120,7 +125,8 @@ func ofConditions(kept map[string]any) []loss {
 	return out
 }
 
-// ofNamed removes named values, the largest first.
+// ofNamed returns functions that each remove one named value from a projection (the kept part of a status), the largest
+// first. A named value is at a path that a placement names.
 func ofNamed(kept map[string]any) []loss {
 	var out []field
 	for name, value := range kept {

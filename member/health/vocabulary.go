@@ -52,7 +52,7 @@ type kindWords struct {
 	Source string                               `json:"source,omitempty"`
 }
 
-// healths are the valid keys of Means, from best to worst.
+// healths are the health values for which vocabulary.yaml may list words, from best to worst.
 var healths = []hubv1.Health{hubv1.HealthHealthy, hubv1.HealthProgressing, hubv1.HealthDegraded}
 
 // ranked returns the words of a field, from best to worst. It returns nil if the kind defines no words for the field.
@@ -124,7 +124,7 @@ type typeMeaning struct {
 	order   int
 }
 
-// words is the vocabulary in use.
+// words is the vocabulary in use: it says what words in a status, such as Ready or Failed, mean.
 var words = mustRead(vocabularyText)
 
 // mustRead parses the built-in text. It panics on an error. This cannot happen in a released program, because the text

@@ -49,7 +49,7 @@ type Options struct {
 	// same pointer until the settings change. It must not block, because it is called for every event. The field Settings
 	// may be nil.
 	Settings func(hubv1.ObjectIdentity) *health.Settings
-	// HubUID is the value of the hub's label.
+	// HubUID is the value of the label hanse.dev/hub on the copies of this hub.
 	HubUID types.UID
 	// Key is the HMAC key for the content hashes of Secrets.
 	Key canonical.Key

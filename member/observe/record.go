@@ -44,7 +44,7 @@ type record struct {
 	observed []byte
 }
 
-// marks are the values of those annotations of the hub that differ between most copies.
+// marks are the values of the annotations that the hub sets on copies, as far as they differ between most copies.
 type marks struct {
 	ownerUID         types.UID
 	sourceGeneration int64
@@ -63,7 +63,7 @@ type common struct {
 	epoch  source.Epoch
 	health hubv1.Health
 	reason string
-	// settings are the status settings with which the health and the status were computed.
+	// settings are the settings of the placement with which the health and the kept part of the status were computed.
 	settings *health.Settings
 }
 

@@ -85,8 +85,8 @@ func (ob *Observer) reread(gvk schema.GroupVersionKind, object types.NamespacedN
 	}
 }
 
-// rereadRound reads the objects that were collected. It lists the kind instead if there are too many objects or if a
-// read failed.
+// rereadRound reads from the member again the objects of one kind that were collected in r. It lists the kind instead
+// if there are too many objects or if a read failed.
 func (ob *Observer) rereadRound(gvk schema.GroupVersionKind, r *rereads) {
 	ob.mu.Lock()
 	due := slices.Collect(maps.Keys(r.objects))

@@ -10,7 +10,7 @@ import (
 
 // Fault is a value in an object that violates the schema.
 type Fault struct {
-	// Path is the JSON pointer of the value, or of the missing field.
+	// Path is the JSON pointer of the value that violates the schema, or of the missing field.
 	Path string
 	// Declared is the path with "*" for each step that the schema does not name: an index, or a key of a map.
 	Declared string

@@ -117,7 +117,7 @@ func find(raw []byte, gvk schema.GroupVersionKind) (all map[string]json.RawMessa
 	return nil, "", fmt.Errorf("%w %s", ErrNoSchema, gvk)
 }
 
-// parser parses the named schemas that one kind needs, each of them once.
+// parser parses the named schemas of an OpenAPI document that one kind needs, each schema once.
 type parser struct {
 	components map[string]json.RawMessage
 	named      map[string]*component
@@ -194,8 +194,8 @@ func componentName(reference string) string {
 	return strings.TrimPrefix(reference, "#/components/schemas/")
 }
 
-// refers reports whether the element is only a reference in allOf. API servers write a reference in this form if it has
-// a default or a description.
+// refers reports whether the element, which is an OpenAPI schema, is only a reference in allOf. API servers write a
+// reference in this form if it has a default or a description.
 func (e *element) refers() bool {
 	return len(e.AllOf) == 1 && len(e.AnyOf)+len(e.OneOf) == 0 && e.Type == nil && e.Properties == nil && e.Additional == nil &&
 		e.Items == nil && !e.Either
@@ -234,7 +234,8 @@ func (p *parser) object(s *Schema, e *element, depth int, alternative bool) {
 	}
 }
 
-// rulesOf returns the rules of an element. It returns nil if the element has no rules. Equal rules are stored once.
+// rulesOf returns the rules of an OpenAPI schema (element): the requirements on a value beyond its type and fields. It
+// returns nil if the element has no rules. Equal rules are stored once.
 func (p *parser) rulesOf(e *element, depth int) *rules {
 	var r rules
 	for _, name := range e.Required {

@@ -80,21 +80,22 @@ func (m *mark) GetUID() types.UID { return m.uid }
 // GetResourceVersion implements metav1.Object.
 func (m *mark) GetResourceVersion() string { return m.version }
 
-// Watched reports whether a new definition of this group would cause an event.
+// Watched reports whether a new CustomResourceDefinition of this API group would cause a watch event. If it returns
+// false, the watch does not work, or the group belongs to Kubernetes itself.
 func (k *Kinds) Watched(group string) bool {
 	state, ok := k.definitions.State(definition)
 	return ok && state.Synced && state.Reason == "" && !isBuiltIn(group)
 }
 
-// unwatchable reports whether the member forbids the hub to watch definitions.
+// unwatchable reports whether the member forbids the hub to watch CustomResourceDefinitions.
 func (k *Kinds) unwatchable() bool {
 	state, _ := k.definitions.State(definition)
 	return state.Reason == hubv1.ReasonForbidden
 }
 
-// again are times after an event of a definition. While the member still lacks the kind or a field, the hub queues
-// objects of the kind for another write at these times. The API server serves a new kind shortly after the event of its
-// definition, and publishes the schema a little later.
+// again are times after a watch event of a CustomResourceDefinition. While the member still lacks the kind or a field,
+// the hub queues objects of the kind for another write at these times. The API server serves a new kind shortly after
+// the event of its definition, and publishes the schema a little later.
 var again = []time.Duration{time.Second, 2 * time.Second, 7 * time.Second}
 
 // definitionChanged is called for each event of the CustomResourceDefinition with this name. known is false if it was

@@ -49,7 +49,7 @@ type document struct {
 	invalidations, settled int
 }
 
-// current reports whether the last answer is still valid.
+// current reports whether the member's last answer about the schema is still valid.
 func (d *document) current() bool {
 	return !d.asked.IsZero() && d.invalidations == d.settled && time.Since(d.asked) < d.holds
 }

@@ -35,14 +35,15 @@ import (
 // Options has the clients and callbacks of a Kinds. All fields are required.
 type Options struct {
 	Discovery discovery.DiscoveryInterface
-	// HTTP has the member's credentials and limits the size of responses.
+	// HTTP is a client with the hub's credentials for the member. It limits the size of responses.
 	HTTP *http.Client
 	// Definitions reads CustomResourceDefinitions, see MetadataOnly. It must have no timeout.
 	Definitions dynamic.Interface
 	// OnChange is called for a kind in use, if the member may have started or stopped serving it, or may serve it with
 	// other fields. It must not block.
 	OnChange func(schema.GroupKind)
-	// OnDefinition is called when a definition of an expected group was added, changed or deleted. It must not block.
+	// OnDefinition is called when a CustomResourceDefinition was added, changed or deleted, if its API group is one of
+	// those that the last call of Expect has set. It must not block.
 	OnDefinition func()
 }
 
@@ -76,7 +77,8 @@ type kind struct {
 	// went is the time at which the definition was deleted. It is zero if another event of the definition has come since.
 	// While the resource of the kind is not known, the deletion of any definition of its group sets went.
 	went time.Time
-	// changed is the time when the definition was last added or changed. It is zero if no event has reported that.
+	// changed is the time when the CustomResourceDefinition of the kind was last added or changed. It is zero if no watch
+	// event has reported that.
 	changed time.Time
 
 	document document
@@ -246,8 +248,8 @@ func (k *Kinds) Use(gvk schema.GroupVersionKind, used bool) {
 	k.watchDefinitions()
 }
 
-// Expect sets the kinds that bindings may use. OnDefinition is then called for each change of a definition in the
-// groups of these kinds.
+// Expect sets the kinds that bindings may use. OnDefinition is then called for each change of a
+// CustomResourceDefinition in the API groups of these kinds.
 func (k *Kinds) Expect(kinds []schema.GroupKind) {
 	groups := sets.New[string]()
 	for _, gk := range kinds {

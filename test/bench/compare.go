@@ -16,7 +16,7 @@ import (
 	"text/tabwriter"
 )
 
-// recorded is the folder with the recorded runs.
+// recorded is the folder with the recorded runs of the benchmark.
 var recorded = filepath.Join("test", "bench", "recorded")
 
 // compare prints runs side by side: either the named files, or the last run beside the last recorded run of the same

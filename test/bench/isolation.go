@@ -69,7 +69,8 @@ type Isolation struct {
 	// percentile of Latency divided by that of the scenario alone, in which only the good members get objects.
 	P99Ratio     float64 `json:"p99Ratio"`
 	P99OverAlone float64 `json:"p99OverAlone"`
-	// RecoveredSeconds is the time from the end of the faults until every member had every object.
+	// RecoveredSeconds is the time from the end of the members' faults until every member had every object of the
+	// scenario.
 	RecoveredSeconds float64 `json:"recoveredSeconds,omitempty"`
 }
 

@@ -25,7 +25,7 @@ type counters struct {
 	reasons        map[string]float64 // writes by kind and reason, as counted by the hub process
 }
 
-// usage has the CPU time in seconds, by process, that was used until the time at.
+// usage has the CPU time in seconds that each process had used at one time. The field at has this time.
 type usage struct {
 	at  time.Time
 	cpu map[string]float64
@@ -223,19 +223,20 @@ type Cost struct {
 	Events          float64 `json:"events"`
 	// Leases has the heartbeat writes of the hub process and its API server in the whole phase, see isLease.
 	Leases float64 `json:"leasesInAll"`
-	// EtcdPuts and EtcdBytes are counted by etcd. They include the user's own write, Leases and Events.
+	// EtcdPuts is the number of writes to the hub's etcd, and EtcdBytes is the number of bytes in these writes, as etcd
+	// counts them. Both include the user's own write, Leases and Events.
 	EtcdPuts  float64 `json:"etcdPuts"`
 	EtcdBytes float64 `json:"etcdBytes"`
 	// EtcdBytesBeyond is EtcdBytes minus the bytes that the same writes of the user cause while no hub process runs.
 	EtcdBytesBeyond float64 `json:"etcdBytesBeyond"`
-	// ByReason has the hub process's own counts of its writes.
+	// ByReason has the numbers of the hub process's writes by their reason, as the process itself counts them.
 	ByReason       map[string]float64 `json:"hubWritesByReason"`
 	HubRequests    map[string]float64 `json:"hubRequests"`
 	MemberRequests map[string]float64 `json:"memberRequests"`
 	// MemberWrites is the sum of those MemberRequests that change data, MemberReads the sum of the others.
 	MemberWrites float64 `json:"memberWrites"`
 	MemberReads  float64 `json:"memberReads"`
-	// CPUMillis is the CPU time of the hub process per copy, until etcd was quiet.
+	// CPUMillis is the CPU time of the hub process per copy, from the start of a phase until the hub's etcd was quiet.
 	CPUMillis     float64 `json:"cpuMs"`
 	PeakRSSMiB    float64 `json:"peakRssMiB"`
 	SettledRSSMiB float64 `json:"settledRssMiB"`

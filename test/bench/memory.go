@@ -127,7 +127,7 @@ func (s *setting) reportAll(ctx context.Context) error {
 	return err
 }
 
-// look measures the memory of the process with all objects in place.
+// look measures the memory of the hub process with all objects in place.
 func (s *setting) look(ctx context.Context, h *Heap) error {
 	var err error
 	if h.LiveKiB, err = s.live(ctx); err != nil {
@@ -216,7 +216,7 @@ type Added struct {
 	// for restarted processes.
 	PerMember          float64 `json:"bytesPerMember"`
 	PerMemberRestarted float64 `json:"bytesPerMemberRestarted"`
-	// PerMemberNet excludes the memory for one more member without objects.
+	// PerMemberNet is PerMember without the memory that one more member needs when the hub has no objects.
 	PerMemberNet float64 `json:"bytesPerMemberNet"`
 	// PerObject is the memory for an object with one member. It includes the template, which is the hub object in the
 	// hub's memory.

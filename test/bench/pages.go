@@ -36,14 +36,15 @@ const (
 // one object.
 var consolePages = []string{"/", "/objects", "/object?group=" + widgets.Group + "&kind=" + widgetKind.Kind + "&namespace=" + inPlaceNamespace + "&name=" + widgetName(0)}
 
-// connections reuses its connections to the console, as a browser does.
+// connections is an HTTP transport that reuses its connections to the console, as a browser does.
 var connections = &http.Transport{MaxIdleConnsPerHost: openPages}
 
 // Pages is the result of the profile pages: how fast the console shows pages, and the cost of open pages.
 type Pages struct {
 	// FirstPaints has, for each path of a page, the time until a browser paints the page. The hub is idle meanwhile.
 	FirstPaints map[string]Latency `json:"firstPaints"`
-	// Closed is measured without an open page, and Open with OpenPages open pages.
+	// Closed has the latencies of single creates without an open page of the console, and Open has those with OpenPages
+	// open pages.
 	Closed    Beside `json:"closed"`
 	Open      Beside `json:"open"`
 	OpenPages int    `json:"openPages"`

@@ -144,8 +144,8 @@ func (s *setting) hubAlone(ctx context.Context) error {
 	})
 }
 
-// directly measures those steps that can be done directly on clusters. Before, it writes a few objects to warm up
-// connections and schemas.
+// directly measures the steps of the benchmark that can be done directly on clusters, without Hanse. Before the
+// measurement, it writes a few objects to warm up connections and schemas.
 func (s *setting) directly(ctx context.Context, system, namespace string, workers int, of func(step) (operation, []dynamic.Interface)) error {
 	for _, step := range steps {
 		if do, clusters := of(step); do != nil {

@@ -24,15 +24,15 @@ type Restart struct {
 	MemberReads  float64            `json:"memberReads"`
 	CPUSeconds   float64            `json:"cpuSeconds"`
 	PeakRSSMiB   float64            `json:"peakRssMiB"`
-	// NewObject is the result of a second restart, during which the user creates an object.
+	// NewObject has the latency of an object that the user creates during a second restart of the hub process.
 	NewObject *NewObject `json:"newObject,omitempty"`
 }
 
 // NewObject is the result for an object that the user creates while a hub process compares the existing copies.
 type NewObject struct {
-	// Seconds is the time from the user's request to the copy on the last member.
+	// Seconds is the time from the user's request to create the object to the copy on the last member.
 	Seconds float64 `json:"seconds"`
-	// SinceStart is the age of the hub process when the request was sent.
+	// SinceStart is the age of the hub process when the user's request was sent.
 	SinceStart float64 `json:"sinceStartSeconds"`
 	// LookedAtBefore is the share of all copies that the process had compared when the request was sent. LookedAtAfter
 	// is the share when the last copy arrived. A share of 1 means that the comparison was complete.

@@ -37,7 +37,7 @@ type Result struct {
 	Error      string      `json:"error,omitempty"` // the reason why later phases are missing
 }
 
-// Timing is the speed of a phase.
+// Timing is the speed of a phase. A phase is one step of the benchmark, such as the creation of all objects.
 type Timing struct {
 	Seconds float64 `json:"seconds"`
 	// Rate is the number of copies per second. For the hub alone, it is the number of objects per second. It is zero for

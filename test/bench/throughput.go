@@ -199,7 +199,8 @@ type done struct {
 	begin, user time.Time
 }
 
-// phase measures from the start of do until nothing is written to the hub's etcd any more.
+// phase measures the duration and the costs of one step of the benchmark. It measures from the start of do until
+// nothing is written to the hub's etcd any more.
 func (s *setting) phase(ctx context.Context, name string, n units, do func(context.Context) (done, error)) (Phase, error) {
 	p := Phase{System: systemHanse, Name: name}
 	if err := s.collectGarbage(ctx); err != nil {

@@ -109,7 +109,7 @@ func (h *hub) servedNow() (*metav1.APIResourceList, error) {
 	return client.ServerResourcesForGroupVersion(hubv1.GroupVersion.String())
 }
 
-// checkHub checks whether a hub runs, by its Lease, and compares its version and clock with those of hansectl.
+// checkHub checks whether a hub runs, by its Lease, and compares the hub's version and clock with those of hansectl.
 func (h *hub) checkHub(ctx context.Context, c client.Client) []view.Check {
 	silence, err := h.silence(ctx, c)
 	lead, readErr := readHolder(ctx, c)

@@ -8,7 +8,7 @@ import "errors"
 // ExitError is the result of a command whose exit code has a special meaning.
 type ExitError struct {
 	Code int
-	// Err is nil if the command has already printed the whole result.
+	// Err is the error that is printed. It is nil if the command has already printed the whole result.
 	Err error
 }
 

@@ -27,7 +27,7 @@ import (
 
 // storedPlan is a plan in a file.
 type storedPlan struct {
-	// Format is the version of the file's format.
+	// Format is the version of the format in which the file stores the plan.
 	Format string      `json:"format"`
 	Made   metav1.Time `json:"made"`
 	// Namespace is the namespace to which the plan is limited. It is empty if the plan covers all namespaces.

@@ -17,9 +17,9 @@ const (
 
 // risk is a right that makes its holder an administrator of the cluster if the right is granted in all namespaces.
 type risk struct {
-	// what is the resource in the syntax of --grant, such as "secrets" or "apps/deployments".
+	// what is the resource that the right is about, in the syntax of --grant, such as "secrets" or "apps/deployments".
 	what string
-	// verbs are the dangerous verbs. A rule with one of these verbs on the resource contains the right.
+	// verbs are the dangerous verbs on the resource. A rule with one of these verbs on the resource contains the right.
 	verbs []string
 	why   string
 }

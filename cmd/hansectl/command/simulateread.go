@@ -42,7 +42,7 @@ type fleetReader struct {
 	// without a CustomResourceDefinition.
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	runs        *bool // whether the hub runs workloads
-	// bundles are the bundles of the hub whose objects are inputs of the decisions.
+	// bundles are the bundles of the hub whose objects are inputs of the scheduling decisions.
 	bundles []hubv1.BundleObject
 }
 

@@ -41,7 +41,8 @@ type snapshotInput struct {
 	// flags request.
 	files   *fleetFiles
 	changes fleetChanges
-	// content is true if the content of copies is compared. Otherwise only their clusters are compared.
+	// content is true if the content of copies is compared before and after the change. Otherwise only the clusters of the
+	// copies are compared.
 	content bool
 }
 

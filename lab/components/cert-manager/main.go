@@ -1,7 +1,7 @@
 // Command cert-manager is the controller, the webhook and the cainjector of cert-manager in one binary.
 //
-// It runs the program by whose name it is called: bin/ has a symbolic link for each program. With one binary, the
-// common packages are compiled and linked only once. The programs are unchanged.
+// Command cert-manager runs the program by whose name it is called: bin/ has a symbolic link for each program. With one
+// binary, the common packages are compiled and linked only once. The programs are unchanged.
 package main
 
 import (

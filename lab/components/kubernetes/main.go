@@ -1,8 +1,8 @@
 // Command kubernetes is etcd, the Kubernetes control plane, kubelet, kube-proxy and kubectl in one binary.
 //
-// It runs the program by whose name it is called: bin/ has a symbolic link for each program. Linking once takes a fifth
-// of the time and disk space of five binaries, and the processes of all clusters share one text segment. The programs
-// are unchanged.
+// Command kubernetes runs the program by whose name it is called: bin/ has a symbolic link for each program. Linking
+// once takes a fifth of the time and disk space of five binaries, and the processes of all clusters share one text
+// segment. The programs are unchanged.
 package main
 
 import (
