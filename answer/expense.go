@@ -10,8 +10,9 @@ type expense struct {
 	toShare, toProcess int64
 }
 
-// newExpense returns the expense of a response, which has charged nothing yet. If the context is from Keep, all
-// requests with this context share one account. Otherwise the response has an account of its own.
+// newExpense returns the expense of a response, which has charged no memory yet. An account records the memory that a
+// call has charged to budgets. If the context is from Keep, all requests with this context share one account. Otherwise
+// the response has an account of its own.
 func newExpense(ctx context.Context, share *Budget) expense {
 	var e expense
 	if e.account, e.kept = ctx.Value(accountKey).(*account); !e.kept {

@@ -76,8 +76,9 @@ type Epochs interface {
 	// Confirm returns the hub's epochs (periods in which the hub writes to members) by an uncached read, because the cache
 	// may lack the given epoch. If an earlier uncached read did not find this epoch, Confirm may return the cached epochs.
 	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
-	// Use returns the hub's epochs (periods in which the hub writes to members) for a write to a member. If this process
-	// has not added its own epoch to the hub's list yet, Use adds it first.
+	// Use returns the hub's list of epochs. The caller marks the copy that it writes with the newest epoch, so that a hub
+	// that is restored from a backup recognises later copies. Use adds an epoch to the list first if this hub process has
+	// written to no member since its start.
 	Use(ctx context.Context) source.Epochs
 }
 

@@ -173,7 +173,7 @@ func (r *run) stored(of hubv1.BundleReference, counts func(hubv1.ObjectIdentity)
 	})
 }
 
-// objectHere returns an object of a bundle in the state that this cluster's watches show.
+// objectHere returns an object of a bundle in the state that the watches of the run's cluster show.
 func (r *run) objectHere(ctx context.Context, id hubv1.ObjectIdentity) (operator.Object, error) {
 	o := operator.Object{ObjectIdentity: id}
 	b := hubv1.NewBinding(id.BindingKey())

@@ -174,9 +174,9 @@ func (m *merger) knowsWords(name string) bool {
 	return m.path == "" && health.WordsOf(m.schema.kind, name) != nil
 }
 
-// phase returns the worst word of the field in all copies. It leaves the field out if the hub does not know the rank
-// (from best to worst) of all words. A copy without a word, an outdated copy, and a copy on an unreachable cluster
-// count as the word Unknown. If Unknown is not a word of the field, the field is left out.
+// phase merges a field whose values are words with a rank from best to worst, such as phase: Ready. It returns the worst
+// value of all copies. If a copy has no value, lacks the wanted content, or is on an unreachable cluster, its value
+// counts as Unknown. The field is left out if the hub does not know all ranks, or if Unknown is not one of the values.
 func (m *merger) phase(name string, n *node) (any, outcome) {
 	kind := m.schema.kind
 	if m.path != "" {

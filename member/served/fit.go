@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// publishWithin is how long Fit waits for the schema of a new definition. Without a schema, the server would silently
-	// drop unknown fields.
+	// publishWithin is how long Fit waits until the member publishes the schema of a new CustomResourceDefinition. Without
+	// the schema, Fit cannot find unknown fields, and the member's API server would silently drop them.
 	publishWithin = 3 * time.Second
 	publishPoll   = 250 * time.Millisecond
 )

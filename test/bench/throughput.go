@@ -42,8 +42,8 @@ type step struct {
 	user  operation // what the user does on the hub; nil: the user does not write every object
 	after shape     // shape of all copies after the step
 	gone  bool      // no copies exist after the step
-	// hanse measures the step on the hub. If it is nil, the user writes every object, and the step ends when all copies
-	// have the new shape.
+	// hanse runs and measures the step on the hub. If it is nil, the benchmark writes every object on the hub by user, and
+	// the step ends when all copies have the shape in after.
 	hanse func(*setting, context.Context, *watcher) (Phase, error)
 }
 
