@@ -235,8 +235,8 @@ func (s validationSet) compare(was, is *props) []change {
 }
 
 // clearHarmless removes from both schemas the parts whose change cannot make a stored object invalid, such as
-// descriptions. It also removes all CEL rules from was, and those that was has from is. Only new CEL rules remain in
-// is, because crdify does not compare CEL rules.
+// descriptions. was is the schema before the change, and is the schema after it. clearHarmless also removes all CEL
+// rules, except the rules that only the schema after the change has, because crdify does not compare CEL rules.
 func clearHarmless(was, is *props) {
 	for _, s := range []*props{was, is} {
 		s.ID, s.Schema, s.Title, s.Description, s.Example, s.ExternalDocs = "", "", "", "", nil, nil
