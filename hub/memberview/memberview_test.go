@@ -168,8 +168,8 @@ func TestValuesOfSecretsAreNotShown(t *testing.T) {
 		t.Error(diff)
 	}
 	var compared memberview.DiffAnswer
-	// The diff shows the Secret on the member and the Secret that the hub would write. Each key that both Secrets have looks
-	// changed, even if its values are equal. Otherwise a user could find the member's value by guessing.
+	// The diff shows the Secret on the member and the Secret that the hub would write. Each key that both Secrets have
+	// looks changed, even if its values are equal. Otherwise a user could find the member's value by guessing.
 	must(t, w.ask(token, here, memberview.Diff, memberview.DiffRequest{Object: object}, &compared))
 	state := func(value string, data map[string]any) map[string]any {
 		metadata := map[string]any{"name": "password", "annotations": map[string]any{"team": value, "kubectl.kubernetes.io/last-applied-configuration": value}}

@@ -174,9 +174,9 @@ func (m *merger) knowsWords(name string) bool {
 	return m.path == "" && health.WordsOf(m.schema.kind, name) != nil
 }
 
-// phase merges a field whose values are words with a rank from best to worst, such as phase: Ready. It returns the worst
-// value of all copies. If a copy has no value, lacks the wanted content, or is on an unreachable cluster, its value
-// counts as Unknown. The field is left out if the hub does not know all ranks, or if Unknown is not one of the values.
+// phase merges a field whose values are words with a rank from best to worst, such as phase: Ready. It returns the
+// worst value of all copies. If a copy has no value, lacks the wanted content, or is on an unreachable cluster, its
+// value counts as Unknown. The field is left out if the hub does not know all ranks, or if the field cannot be Unknown.
 func (m *merger) phase(name string, n *node) (any, outcome) {
 	kind := m.schema.kind
 	if m.path != "" {

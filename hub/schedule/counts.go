@@ -100,8 +100,8 @@ func (c *copyCounts) copiesOf(placement decide.Owner) int {
 // CountWhen before the manager starts.
 func (s *Scheduler) CountWhen(told func(context.Context) bool) { s.counts.await = told }
 
-// count is called after a change of a binding. It updates the number of objects of each cluster, the number of copies of
-// each placement, and the objects that are moving away from drained clusters.
+// count is called after a change of a binding. It updates the number of objects of each cluster, the number of copies
+// of each placement, and the objects that are moving away from drained clusters.
 func (s *Scheduler) count(c changes.Binding) {
 	key := client.ObjectKeyFromObject(cmp.Or(c.After, c.Before))
 	s.counts.count(key, c.After)
