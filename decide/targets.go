@@ -174,8 +174,8 @@ func evictingOf(spec *hubv1.BindingSpec) map[string]bool {
 
 func byName(a, b hubv1.BindingTarget) int { return cmp.Compare(a.Name, b.Name) }
 
-// Forgotten returns the copies that nobody removes any more, because the binding of the object is deleted, each as
-// "cluster: reason".
+// Forgotten returns the copies that stay on their clusters because the hub deletes the binding of the object. Each copy
+// is a text of the form "cluster: reason".
 func Forgotten(i Input, p Plan) []string {
 	in, left := input{Input: i}, p.LeftBehind
 	if in.Object.State == Deleted {

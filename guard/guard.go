@@ -58,8 +58,8 @@ type Removal struct {
 // Scope is a placement or a cluster, with its limit for removals and its number of copies.
 type Scope struct {
 	Limit Limit
-	// Copies is the number of all copies in the scope, including those that are to be removed. Recent is the number of
-	// copies that were removed within Window before now (one minute by default).
+	// Copies is the number of all copies in the scope. It includes the copies that shall be removed. Recent is the number
+	// of copies that were removed within Window before now (one minute by default).
 	Copies, Recent int
 }
 
@@ -68,9 +68,9 @@ type Scope struct {
 // Placement and Cluster are empty.
 type Breach struct {
 	Placement, Cluster string
-	// Removed is the number of copies of the scope that would be removed, plus those that were removed within Window (one
-	// minute by default). Copies is the number of all copies of the scope, and Limit is the number that may be removed. If
-	// objects would lose their last copies, Removed is the number of these objects.
+	// Removed is the sum of two numbers: the copies of the scope that would be removed, and the copies that were removed
+	// within Window (one minute by default). Copies is the number of all copies of the scope. Limit is the number of
+	// copies that may be removed. If objects would lose their last copies, Removed is the number of these objects.
 	Removed, Copies, Limit int
 }
 

@@ -189,7 +189,7 @@ type Rebalance string
 const (
 	// RebalanceNever moves no object from a cluster that may still hold the object.
 	RebalanceNever Rebalance = "Never"
-	// RebalanceAlways chooses the best clusters at every decision. Among equally good clusters, it prefers those that hold
-	// the object.
+	// RebalanceAlways chooses the best clusters at every decision. Among equally good clusters, a cluster that holds the
+	// object is preferred.
 	RebalanceAlways Rebalance = "Always"
 )

@@ -14,9 +14,9 @@
 // Deletions are not reviewed, except those of FederatedOperators. Changes that leave the spec unchanged are not
 // reviewed either.
 //
-// Any client that reaches the port and knows the path can read the answer to a review. An answer therefore shows no
-// value of an object and no key of a map, except those that the policy itself contains, and names in the schema. For a
-// Secret, it shows only names in the schema.
+// Any client that reaches the port and knows the path can read the answer to a review. An answer therefore shows only
+// names in the schema, and values and map keys that the policy itself contains. It shows no other value or map key of
+// an object. If the object is a Secret, the answer shows only names in the schema.
 //
 // The controllers repeat most checks: they report an invalid policy in its status, and do not send a broken manifest
 // (hub/policystatus, hub/dispatch). The rights of the author cannot be checked later, because the author is not stored.

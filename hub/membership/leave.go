@@ -21,7 +21,7 @@ import (
 const TargetIndex = "spec.clusters.name"
 
 const (
-	lookAgain    = 2 * time.Second // pause between two counts of the bindings that name the cluster
+	lookAgain    = 2 * time.Second // pause before the hub looks again at a leaving cluster
 	pageSize     = 500
 	leaveDefault = 600 // default timeout of leaving, in seconds
 )

@@ -65,8 +65,8 @@ func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fl
 	return r, nil
 }
 
-// narrowed reports whether only a part of the clusters was read. This is so if the user may not list clusters, and the
-// hub returned only those that concern the user's namespace.
+// narrowed reports whether only a part of the clusters was read. The hub returns a part to a user who may not list
+// MemberClusters: the clusters that concern the user's namespace.
 func (r *fleetReader) narrowed() bool {
 	c, ok := r.Client.(*memberview.Narrowed)
 	return ok && c.Partial()
@@ -147,7 +147,8 @@ func (r *fleetReader) unlessForbidden(err error, so string) error {
 	return said
 }
 
-// kinds returns the kinds whose objects are to be read: those that placements select, and those that have bindings.
+// kinds returns the kinds whose objects are to be read. Placements select these kinds, or bindings exist for their
+// objects.
 func (r *fleetReader) kinds(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) ([]schema.GroupKind, error) {
 	found, groups := inputs.SelectedKinds(r.placements)
 	for id, b := range bindings {
