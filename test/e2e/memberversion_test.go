@@ -50,7 +50,7 @@ func TestARestartOfAHubWithANewerVersionCutsNoMemberOff(t *testing.T) {
 	must(t, err)
 	for resource, n := range after {
 		if more := beyondSights(resource, n-before[resource], time.Since(since)); more > 0 && !isApart(resource) {
-			t.Errorf("a restart with a newer version on the hub wrote %s %v times there", resource, more)
+			t.Errorf("a restart with a newer version on the hub wrote %s %v times there: %v", resource, more, hubWritesOf(t, resource, since))
 		}
 	}
 	unwritten(t, bindings, valveBindings(t, ns))
