@@ -90,6 +90,10 @@ func newKnowledge(ctx context.Context, p *process) (*knowledge, error) {
 	if err != nil {
 		return nil, err
 	}
+	runWorkloads, err := scopes.HubRunsWorkloads(ctx, p.mgr.GetAPIReader())
+	if err != nil {
+		return nil, err
+	}
 	return &knowledge{
 		changes: changes.NewFeed(), store: store, kinds: kinds, settings: report.NewStatusSettings(),
 		definitions: catalog.New(p.mgr.GetAPIReader(), p.mgr.GetRESTMapper()),
@@ -97,7 +101,7 @@ func newKnowledge(ctx context.Context, p *process) (*knowledge, error) {
 			Reader: p.mgr.GetAPIReader(), Client: p.mgr.GetClient(),
 			ConfigMap: types.NamespacedName{Namespace: p.options.Namespace, Name: hubv1.EpochsConfigMap},
 		}),
-		runWorkloads: scopes.HubRunsWorkloads(ctx, p.mgr.GetAPIReader()),
+		runWorkloads: runWorkloads,
 	}, nil
 }
 

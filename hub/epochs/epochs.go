@@ -168,9 +168,10 @@ func (k *Keeper) take(l source.Epochs) {
 	if last != before {
 		k.since, k.wrote, k.inherited = k.options.Clock.Now(), false, !k.read
 	}
-	k.read = true
 	first, some := l.First()
-	restarted := knew && some && first.Sequence > before.Sequence
+	// The former list is empty if the ConfigMap was deleted and is created again now.
+	restarted := k.read && some && (!knew || first.Sequence > before.Sequence)
+	k.read = true
 	if restarted {
 		clear(k.foreign)
 	}

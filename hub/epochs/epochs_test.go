@@ -271,6 +271,24 @@ func TestARestoredHubFindsForeignWhatItForgot(t *testing.T) {
 	}
 }
 
+func TestAListThatIsDeletedAndCreatedAgainIsANewList(t *testing.T) {
+	w := newWorld(t)
+	w.leader()
+	k := w.replica()
+	told := 0
+	k.OnRestart(func() { told++ })
+	w.store(source.Epochs{}) // the replica sees the deletion before it sees the new list
+	k.Ready(t.Context())
+	if told != 0 {
+		t.Errorf("told %d times of a list without epochs", told)
+	}
+	w.leader()
+	k.Ready(t.Context())
+	if told != 1 {
+		t.Errorf("told %d times of the new list, want once", told)
+	}
+}
+
 func TestTheFirstEpochStaysWhileACopyIsHeld(t *testing.T) {
 	full := source.Epochs{}
 	for range 1000 {

@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
@@ -22,8 +23,9 @@ type acceptance struct {
 	scalePath        func(schema.GroupKind) string // path of the replicas in the kind's scale subresource, for messages
 }
 
-// condition returns the condition Accepted. known is false until the hub has tried to list each selected kind once.
-// While known is false, the caller does not use the condition.
+// condition returns the condition Accepted. It names the first error in the order of the spec. known is false until the
+// hub has tried to list all kinds before the first error, or, without an error, has listed all kinds. While known is
+// false, the caller does not use the condition. Thus a restart of the hub does not change the condition.
 func (a acceptance) condition() (c metav1.Condition, known bool) {
 	spec := a.policy.PlacementSpec()
 	if err := plan.CheckPlacement(a.policy); err != nil {
@@ -45,6 +47,8 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 		}
 		state, watched := a.kinds(gk)
 		switch {
+		case isUntried(state, watched):
+			return metav1.Condition{}, false
 		case state.Reason == hubv1.ReasonKindNotServed:
 			return notAccepted(hubv1.ReasonKindNotServed, "resourceSelectors[%d]: %s", i, notServed(gk)), true
 		case state.Reason == hubv1.ReasonForbidden:
@@ -57,31 +61,41 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 		if replicas.NeedsPath(gk, &spec.Replicas) {
 			return notAccepted(hubv1.ReasonDivisionRefused, "resourceSelectors[%d]: %s", i, replicas.CheckKind(gk, spec, a.scalePath(gk))), true
 		}
-		known = known && watched && state.Synced
+		known = known && state.Synced
 	}
-	if c, ok := a.unreadableReference(); ok {
-		return c, true
+	refused, tried := a.unreadableReference()
+	if refused != nil {
+		return *refused, true
 	}
-	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, known
+	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, known && tried
 }
 
-// unreadableReference returns the condition for a kind in spec.references that the hub cannot read. The result is false
-// if there is no such kind. It does not check the kinds to which a pod template may refer, because most objects need
-// only some of them. The status of a binding shows which needed objects are missing.
-func (a acceptance) unreadableReference() (metav1.Condition, bool) {
+// unreadableReference returns the condition for the first kind in spec.references that the hub cannot read, or nil if
+// there is no such kind. tried is false if the hub has not tried to list one of the kinds before. unreadableReference
+// does not check the kinds to which a pod template may refer, because most objects need only some of them. The status
+// of a binding shows which needed objects are missing.
+func (a acceptance) unreadableReference() (refused *metav1.Condition, tried bool) {
 	for i, r := range a.policy.PlacementSpec().References {
-		if r.Kind == "" {
+		if r.Kind == "" || r.APIGroup == hubv1.GroupVersion.Group {
 			continue
 		}
 		gk := schema.GroupKind{Group: r.APIGroup, Kind: r.Kind}
-		switch state, _ := a.kinds(gk); state.Reason {
-		case hubv1.ReasonKindNotServed:
-			return notAccepted(hubv1.ReasonKindNotServed, "references[%d]: %s", i, notServed(gk)), true
-		case hubv1.ReasonForbidden:
-			return notAccepted(hubv1.ReasonNotFederated, "references[%d]: the hub may not list and watch %s; grant it in the chart's value federatedKinds", i, gk), true
+		state, watched := a.kinds(gk)
+		switch {
+		case isUntried(state, watched):
+			return nil, false
+		case state.Reason == hubv1.ReasonKindNotServed:
+			return ptr.To(notAccepted(hubv1.ReasonKindNotServed, "references[%d]: %s", i, notServed(gk))), true
+		case state.Reason == hubv1.ReasonForbidden:
+			return ptr.To(notAccepted(hubv1.ReasonNotFederated, "references[%d]: the hub may not list and watch %s; grant it in the chart's value federatedKinds", i, gk)), true
 		}
 	}
-	return metav1.Condition{}, false
+	return nil, true
+}
+
+// isUntried reports whether the hub has not tried to list a kind yet.
+func isUntried(state kindwatch.State, watched bool) bool {
+	return !watched || !state.Synced && state.Reason == ""
 }
 
 // notServed returns a message for a kind that the hub does not serve. The message says what a user can do. In the core

@@ -1,6 +1,7 @@
 package policystatus
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -191,8 +192,8 @@ func TestAcceptance(t *testing.T) {
 			want: metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, wantOK: true,
 		},
 		"before the first list nothing is known": {
-			spec: hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{prometheus}},
-			want: metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, wantOK: false,
+			spec:   hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{prometheus}},
+			wantOK: false,
 		},
 		"a kind that the hub does not serve": {
 			spec:  hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{prometheus}},
@@ -227,7 +228,7 @@ func TestAcceptance(t *testing.T) {
 		},
 		"Bundles and a kind that is not listed yet": {
 			spec: hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: "hanse.dev", Kind: "Bundle"}, prometheus}}, namespace: "shop",
-			want: metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, wantOK: false,
+			wantOK: false,
 		},
 		"ClusterBundles by a Placement": {
 			spec: hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: "hanse.dev", Kind: "ClusterBundle"}}}, namespace: "shop",
@@ -293,6 +294,68 @@ func TestAcceptance(t *testing.T) {
 			got, ok := a.condition()
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(metav1.Condition{}, "Type", "Message")); diff != "" || ok != tc.wantOK {
 				t.Errorf("known %v, want %v; %s\nmessage: %s", ok, tc.wantOK, diff, got.Message)
+			}
+		})
+	}
+}
+
+// TestAcceptanceWhileTheHubStarts uses a placement with several errors, whose kinds the hub lists one after another.
+// The condition must not change in between.
+func TestAcceptanceWhileTheHubStarts(t *testing.T) {
+	lamp, bulb, issuer := schema.GroupKind{Group: "example.com", Kind: "Lamp"}, schema.GroupKind{Group: "example.com", Kind: "Bulb"}, schema.GroupKind{Group: "example.com", Kind: "Issuer"}
+	synced, notServed, down := kindwatch.State{Synced: true}, kindwatch.State{Reason: hubv1.ReasonKindNotServed}, kindwatch.State{Reason: hubv1.ReasonServerError}
+	spec := hubv1.PlacementSpec{
+		ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: lamp.Group, Kind: lamp.Kind}, {APIGroup: bulb.Group, Kind: bulb.Kind}},
+		References:        []hubv1.ReferenceRule{{APIGroup: issuer.Group, Kind: issuer.Kind, Path: "/spec/issuer"}},
+		Clusters:          hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}},
+	}
+	tests := map[string]struct {
+		states map[schema.GroupKind]kindwatch.State
+		want   string // start of the message; empty for a condition that is not known or has no error
+		known  bool
+	}{
+		"only the second kind has an error, and the first is not listed yet": {
+			states: map[schema.GroupKind]kindwatch.State{lamp: {}, bulb: notServed, issuer: synced},
+		},
+		"the first kind is not watched yet": {
+			states: map[schema.GroupKind]kindwatch.State{bulb: notServed, issuer: synced},
+		},
+		"the first kind is listed": {
+			states: map[schema.GroupKind]kindwatch.State{lamp: synced, bulb: notServed, issuer: synced},
+			want:   "resourceSelectors[1]", known: true,
+		},
+		"both kinds have an error": {
+			states: map[schema.GroupKind]kindwatch.State{lamp: notServed, bulb: notServed, issuer: notServed},
+			want:   "resourceSelectors[0]", known: true,
+		},
+		"the API server fails to list the first kind": {
+			states: map[schema.GroupKind]kindwatch.State{lamp: down, bulb: notServed, issuer: synced},
+			want:   "resourceSelectors[1]", known: true,
+		},
+		"the kind of a reference is not listed yet": {
+			states: map[schema.GroupKind]kindwatch.State{lamp: synced, bulb: synced, issuer: {}},
+		},
+		"the kind of a reference is not served": {
+			states: map[schema.GroupKind]kindwatch.State{lamp: synced, bulb: synced, issuer: notServed},
+			want:   "references[0]", known: true,
+		},
+		"all kinds are listed": {
+			states: map[schema.GroupKind]kindwatch.State{lamp: synced, bulb: synced, issuer: synced}, known: true,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := acceptance{
+				policy:  &hubv1.Placement{Spec: spec},
+				watches: func(schema.GroupKind, string) bool { return true },
+				kinds: func(gk schema.GroupKind) (kindwatch.State, bool) {
+					state, watched := tc.states[gk]
+					return state, watched
+				},
+			}
+			got, known := a.condition()
+			if known != tc.known || known && (got.Status == metav1.ConditionTrue) != (tc.want == "") || !strings.HasPrefix(got.Message, tc.want) {
+				t.Errorf("known %v, %s %q, want known %v, %q", known, got.Status, got.Message, tc.known, tc.want)
 			}
 		})
 	}

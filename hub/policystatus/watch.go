@@ -16,11 +16,10 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// PlacementChanged queues a new or changed placement. It does not queue a deleted placement, because it has no status.
+// PlacementChanged queues a new, changed or deleted placement. For a deleted placement, the controller removes its
+// record of the placement from memory.
 func (c *Controllers) PlacementChanged(_ context.Context, change changes.Placement) {
-	if change.After != nil {
-		c.placements.wake(client.ObjectKeyFromObject(change.After))
-	}
+	c.placements.wake(client.ObjectKeyFromObject(cmp.Or(change.After, change.Before)))
 }
 
 // OverridePolicyChanged queues a new or changed override policy. It does not queue a deleted policy, because it has no

@@ -23,25 +23,28 @@ var controllerManager = types.NamespacedName{Namespace: metav1.NamespaceSystem, 
 const workloadsFor = time.Minute
 
 // HubRunsWorkloads returns a function that returns the result of RunsWorkloads. The result is at most a minute old. If
-// the hub cannot be read, the result is true. Workloads are then refused, because they might otherwise run both on the
-// hub and on members.
-func HubRunsWorkloads(ctx context.Context, r client.Reader) func() bool {
+// a later read of the hub fails, the function returns the former result, and logs the error. If the first read fails,
+// HubRunsWorkloads returns the error, because a guess would either refuse workloads or run them on the hub too.
+func HubRunsWorkloads(ctx context.Context, r client.Reader) (func() bool, error) {
+	runs, err := RunsWorkloads(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	var mu sync.Mutex
-	var answer bool
-	var asked time.Time
+	read := time.Now()
 	return func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		if time.Since(asked) > workloadsFor {
-			var err error
-			if answer, err = RunsWorkloads(ctx, r); err != nil {
-				ctrl.LoggerFrom(ctx).Info("Assuming that the hub runs workloads", "reason", err.Error())
-				answer = true
+		if time.Since(read) > workloadsFor {
+			read = time.Now()
+			if now, err := RunsWorkloads(ctx, r); err == nil {
+				runs = now
+			} else if ctx.Err() == nil {
+				ctrl.LoggerFrom(ctx).Error(err, "Finding out whether the hub runs workloads", "assumed", runs)
 			}
-			asked = time.Now()
 		}
-		return answer
-	}
+		return runs
+	}, nil
 }
 
 // RunsWorkloads reports whether the hub would itself run the objects that are placed on members, because it has nodes,
