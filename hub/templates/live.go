@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,9 +131,7 @@ func (s *Store) kindStays(ctx context.Context, r schema.GroupResource, since tim
 	if builtIn(r.Group) {
 		return nil
 	}
-	definition := &metav1.PartialObjectMetadata{}
-	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	err := s.definitions.Get(ctx, client.ObjectKey{Name: r.String()}, definition)
+	definition, err := s.definitions.get(ctx, r.String())
 	switch {
 	case isGone(err):
 		return undecided{fmt.Sprintf("no CustomResourceDefinition %s defines the kind", r)}
@@ -143,6 +143,33 @@ func (s *Store) kindStays(ctx context.Context, r schema.GroupResource, since tim
 		return undecided{fmt.Sprintf("the CustomResourceDefinition %s was deleted and created again at %s, so its objects were deleted with it: create them again", r, definition.CreationTimestamp.UTC().Format(time.RFC3339))}
 	}
 	return nil
+}
+
+// definitions reads the metadata of CustomResourceDefinitions, uncached. Concurrent calls for one definition share a read,
+// because many objects of a kind may be deleted at once, and the API server decodes the whole definition for each read.
+// It may have a megabyte. No call shares a read that began before the call.
+type definitions struct {
+	reader  client.Reader
+	flight  singleflight.Group
+	reading *semaphore.Weighted // taken during a read
+}
+
+func newDefinitions(r client.Reader) *definitions {
+	return &definitions{reader: r, reading: semaphore.NewWeighted(1)}
+}
+
+func (d *definitions) get(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	read, err, _ := d.flight.Do(name, func() (any, error) {
+		definition := &metav1.PartialObjectMetadata{}
+		if err := d.reading.Acquire(ctx, 1); err != nil {
+			return definition, err
+		}
+		defer d.reading.Release(1)
+		d.flight.Forget(name) // the read begins now: later calls wait for the next read
+		definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		return definition, d.reader.Get(ctx, client.ObjectKey{Name: name}, definition)
+	})
+	return read.(*metav1.PartialObjectMetadata), err
 }
 
 // builtIn reports whether the API server itself serves the group. It uses the list of groups in the client library. A

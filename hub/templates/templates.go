@@ -38,7 +38,7 @@ import (
 
 // Store has the templates: the hub objects of the wanted kinds, and the objects of bundles. It runs in every replica.
 type Store struct {
-	definitions client.Reader
+	definitions *definitions
 	discovery   discovery.DiscoveryInterface
 	requests    dynamic.Interface
 	watches     *kindwatch.Set
@@ -82,7 +82,7 @@ func New(cfg *rest.Config, apiReader client.Reader, own string, namespaces map[s
 	if err != nil {
 		return nil, fmt.Errorf("making the client that watches templates: %w", err)
 	}
-	s := &Store{definitions: apiReader, discovery: d, requests: requests, namespace: own}
+	s := &Store{definitions: newDefinitions(apiReader), discovery: d, requests: requests, namespace: own}
 	s.stored = kindwatch.New(kindwatch.Options{
 		Client: watching,
 		Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) {
