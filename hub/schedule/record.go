@@ -66,14 +66,14 @@ func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (
 		controllerutil.AddFinalizer(b, hubv1.WithdrawFinalizer)
 		annotate(b, decide.WhenDeletedAnnotation, policyToRemember(in, p))
 		annotate(b, hubv1.SettingsAnnotation, settingsToRemember(in, p))
-		if err := s.storePayloads(ctx, p); err != nil {
-			return b, err
-		}
 		turn, err := s.turn(in)
 		if err != nil {
 			return b, err
 		}
 		defer turn.Done()
+		if err := s.storePayloads(ctx, p); err != nil {
+			return b, err
+		}
 		if err := s.Client.Create(ctx, b); err != nil {
 			return b, err
 		}
@@ -93,9 +93,6 @@ func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (
 	if equality.Semantic.DeepEqual(in.Binding, after) {
 		return in.Binding, nil
 	}
-	if err := s.storePayloads(ctx, p); err != nil {
-		return after, err
-	}
 	moves := movesOf(in.Spec(), p.Spec)
 	if !moves.takesAway() {
 		turn, err := s.turn(in)
@@ -103,6 +100,9 @@ func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (
 			return after, err
 		}
 		defer turn.Done()
+	}
+	if err := s.storePayloads(ctx, p); err != nil {
+		return after, err
 	}
 	if err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(in.Binding, client.MergeFromWithOptimisticLock{})); err != nil {
 		return after, err
@@ -129,7 +129,7 @@ func (s *Scheduler) logMoves(log logr.Logger, in decide.Input, m moves) {
 }
 
 // storePayloads stores the new contents of revisions. It must run before the write of the binding that names these
-// revisions.
+// revisions, and in the same turn of the pacer.
 func (s *Scheduler) storePayloads(ctx context.Context, p decide.Plan) error {
 	for _, payload := range p.Payloads {
 		if err := s.Revisions.Ensure(ctx, payload); err != nil {

@@ -145,9 +145,9 @@ func (s *Store) kindStays(ctx context.Context, r schema.GroupResource, since tim
 	return nil
 }
 
-// definitions reads the metadata of CustomResourceDefinitions, uncached. Concurrent calls for one definition share a read,
-// because many objects of a kind may be deleted at once, and the API server decodes the whole definition for each read.
-// It may have a megabyte. No call shares a read that began before the call.
+// definitions reads the metadata of CustomResourceDefinitions, uncached. Concurrent calls for one definition share a
+// read, because many objects of a kind may be deleted at once, and the API server decodes the whole definition for each
+// read. A definition may have a megabyte. No call shares a read that began before the call.
 type definitions struct {
 	reader  client.Reader
 	flight  singleflight.Group
