@@ -19,8 +19,8 @@ const (
 	MostArchiveBytes = 4 << 20
 	// MostUnpackedBytes is the maximum size of the unpacked archive, including the archives of subcharts: 32 MiB.
 	MostUnpackedBytes = 32 << 20
-	// MostTemplateBytes is the maximum size of one template: 2 MiB. It also limits how deep the actions of a template can
-	// be nested, which needs stack.
+	// MostTemplateBytes is the maximum size of one template: 2 MiB. A small template cannot nest its actions deeply.
+	// Deeply nested actions would fill the stack of the process that renders them.
 	MostTemplateBytes = 2 << 20
 	// MostFiles is the maximum number of files and folders in an archive, including the archives of subcharts.
 	MostFiles = 2000
