@@ -191,7 +191,8 @@ func (w *world) record(cluster string, o member.Outcome) {
 	w.reporter.Record(w.known("web", b.Generation), cluster, o)
 }
 
-// known waits until the reporter's cache has the binding of an object at this generation, and returns it.
+// known waits until the reporter's cache has an object's binding with at least this generation of the binding, and
+// returns the binding.
 func (w *world) known(name string, generation int64) *hubv1.ResourceBinding {
 	w.t.Helper()
 	key := w.id(name).BindingKey()

@@ -125,8 +125,8 @@ func ofConditions(kept map[string]any) []loss {
 	return out
 }
 
-// ofNamed returns functions that each remove one named value from a projection (the kept part of a status), the largest
-// first. A named value is at a path that a placement names.
+// ofNamed returns one function for each named value in a projection (the kept part of a status). A named value is at a
+// path that a placement names. The function removes the value. The function for the largest value is the first.
 func ofNamed(kept map[string]any) []loss {
 	var out []field
 	for name, value := range kept {
