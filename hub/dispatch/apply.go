@@ -205,6 +205,7 @@ func (r *run) look(gvk schema.GroupVersionKind) (seen observed) {
 // compare compares the observed copy with the wanted copy. If known is true, o is the outcome, and no request to the
 // member is needed. drift is true if a client has changed the copy on the member.
 func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
+	listWait := r.queue.records.listWait(w.record.gvk) // before look, because the list may arrive in between
 	seen := r.look(w.record.gvk)
 	// held is true if the copy had the wanted content when the member last confirmed the copy.
 	held := w.confirmed != "" && w.confirmedDigest == w.digest
@@ -225,11 +226,9 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 		o.Adopted = w.adopted
 		return r.done(w.record, o), true, false
 	}
-	if unlisted := !seen.found && !seen.synced; unlisted && held {
-		if wait := r.queue.records.listWait(w.record.gvk); wait > 0 {
-			w.wait = true // an earlier process confirmed the copy, so the next run waits for the list
-			return member.Outcome{Retry: member.RetryAfter, After: wait}, false, false
-		}
+	if unlisted := !seen.found && !seen.synced; unlisted && held && listWait > 0 {
+		w.wait = true // an earlier process confirmed the copy, so the next run waits for the list
+		return member.Outcome{Retry: member.RetryAfter, After: listWait}, false, false
 	}
 	if r.asConfirmed(seen, w) && seen.Digest == w.confirmedDigest {
 		w.observed = seen.ResourceVersion

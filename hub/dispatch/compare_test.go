@@ -27,6 +27,7 @@ type fakeCluster struct {
 	holders map[schema.GroupVersionKind]bool
 	answer  member.Outcome
 	applies int
+	looked  func() // called after each look at the watch, unless nil
 }
 
 func (c *fakeCluster) IsHub() bool { return false }
@@ -40,6 +41,9 @@ func (c *fakeCluster) Misfits(context.Context, *unstructured.Unstructured) []mem
 }
 
 func (c *fakeCluster) Observation(schema.GroupVersionKind, types.NamespacedName) (o member.Observation, found, synced bool) {
+	if c.looked != nil {
+		defer c.looked()
+	}
 	if c.seen == nil {
 		return member.Observation{}, false, c.synced
 	}
@@ -158,6 +162,17 @@ func TestTheListOfAKindIsAwaitedOnceForAllItsCopies(t *testing.T) {
 	got = append(got, r.listWait(kind), r.listWait(another))
 	if want := []time.Duration{calm, time.Second, calm}; !slices.Equal(got, want) {
 		t.Errorf("awaited for %v, want %v", got, want)
+	}
+}
+
+// The list arrives after the run has looked at the watch, and the run of another copy sees the list first.
+func TestAListThatArrivesDuringARunCausesNoRead(t *testing.T) {
+	c := &fakeCluster{}
+	r := newRun(c, 0)
+	c.looked = func() { r.queue.records.listed(kind) }
+	w := &wanted{digest: "d", record: record{gvk: kind}, lastConfirmed: lastConfirmed{confirmed: "h", confirmedDigest: "d"}}
+	if o, known, _ := r.compare(w); known || !w.wait || o.After != calm {
+		t.Errorf("known %t, waits %t: %+v", known, w.wait, o)
 	}
 }
 

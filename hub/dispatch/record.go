@@ -46,8 +46,8 @@ type records struct {
 	packed map[types.NamespacedName]*packed
 	// finished has the last states of copies, such as Jobs, that ran to completion and were then deleted on the member.
 	finished map[types.NamespacedName]*member.Observation
-	// awaited has, for each kind, the time at which a run first had to wait for the kind's first list. The time is zero
-	// after this list.
+	// awaited has, for each kind, the time at which a run first compared a copy of the kind. The time is zero after the
+	// first list of the kind.
 	awaited map[schema.GroupVersionKind]time.Time
 }
 
@@ -106,7 +106,8 @@ func (r *records) getFinished(key types.NamespacedName) *member.Observation {
 }
 
 // listWait returns the remaining time to wait for the first list of a kind. It is zero or less when the wait is over.
-// After the wait, each copy is read with a request, and the member's answer tells why the kind cannot be listed.
+// The wait begins with the first call for the kind. After the wait, each copy is read with a request, and the member's
+// answer tells why the kind cannot be listed.
 func (r *records) listWait(gvk schema.GroupVersionKind) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
