@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// longestContinue is the maximum length of the token with which the next page of a list is requested, in bytes.
+// longestContinue is the maximum length, in bytes, of the token with which the next page of a list is requested.
 const longestContinue = 8 << 10
 
 var errNoList = errors.New("the answer is not a list")

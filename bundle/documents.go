@@ -78,8 +78,8 @@ func (r *reader) configMap(c *corev1.ConfigMap) {
 	}
 }
 
-// value reads the documents in one value of a ConfigMap. Errors contain the number of the document, for which empty
-// documents are not counted.
+// value reads the documents in one value of a ConfigMap. Errors contain the number of the document. Empty documents
+// have no number.
 func (r *reader) value(where string, value []byte) {
 	if !utf8.Valid(value) {
 		r.problems.add(where, errors.New("the value is not UTF-8: store YAML or JSON there"))

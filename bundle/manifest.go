@@ -2,9 +2,9 @@ package bundle
 
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-// Manifest returns the objects of a text with YAML or JSON documents, in their order. A manifest must have the same
-// form as for Read. Unlike Read, Manifest accepts Secrets, and does not check namespaces or whether two objects have
-// the same name.
+// Manifest reads a text with YAML or JSON documents, and returns the objects in the order of the text. A manifest must
+// have the same form as for Read. Unlike Read, Manifest accepts Secrets, and does not check namespaces or whether two
+// objects have the same name.
 //
 // where describes the text in error messages.
 func Manifest(where, text string) ([]*unstructured.Unstructured, error) {

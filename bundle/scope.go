@@ -95,7 +95,7 @@ func (s scopes) place(object *unstructured.Unstructured) error {
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
 // of reports whether a kind is namespaced. If the hub does not serve the kind, the CustomResourceDefinitions in the
-// bundle decide. A Bundle cannot contain CustomResourceDefinitions, so that for a Bundle only the hub decides. known is
+// bundle decide. A Bundle cannot contain CustomResourceDefinitions, so for a Bundle only the hub decides. known is
 // false if neither the hub nor the bundle defines the kind. If the hub has not answered, the error wraps ErrScope.
 func (s scopes) of(gk schema.GroupKind) (namespaced, known bool, err error) {
 	if gk == namespaceKind {

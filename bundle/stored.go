@@ -25,8 +25,8 @@ const (
 
 var errNotManifest = errors.New("it is not a stored manifest")
 
-// mostStored is the maximum size of a stored manifest as JSON when it is decompressed, in bytes. No API server accepts
-// an object of that size.
+// mostStored is the maximum size, in bytes, of a stored manifest's JSON after decompression. No API server accepts an
+// object of that size.
 const mostStored = 16 << 20
 
 // Stored is an object of a bundle as the hub stores it: in a Secret in hanse-system. The identity of the object

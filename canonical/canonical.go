@@ -6,7 +6,7 @@ package canonical
 
 import "encoding/json"
 
-// Bytes returns the JSON of a value of an unstructured object, with sorted keys.
+// Bytes returns a value of an unstructured object as JSON with sorted keys.
 func Bytes(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil { // no JSON decoder creates such a value

@@ -40,7 +40,7 @@ type unpacking struct {
 }
 
 // unpack returns the files of an archive. It also unpacks the archives of subcharts, each into a folder inside the
-// folder charts. Otherwise helm would unpack them, without a common limit.
+// folder charts. Otherwise helm would unpack these archives, and no limit would apply to all archives together.
 func unpack(text []byte) ([]*archive.BufferedFile, error) {
 	u := &unpacking{names: map[string]bool{}, bytes: MostUnpackedBytes, entries: MostFiles}
 	if err := u.archive("", text, MostSubchartDepth); err != nil {

@@ -1,7 +1,7 @@
 // Package chart renders Helm charts into Kubernetes objects. It uses helm as a library.
 //
-// The package installs nothing. A template can read the archive, the values and the capabilities of Input, and nothing
-// else: no cluster, no network, no other file and no environment variable.
+// The package installs nothing. A template can read only the archive, the values and the capabilities of Input. It can
+// read no cluster, no network, no other file and no environment variable.
 //   - The template function lookup returns nothing, like helm without a cluster. Rendered.Lookups names the templates
 //     that use lookup.
 //   - The template function getHostByName returns an empty text. The functions env and expandenv do not exist.

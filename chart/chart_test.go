@@ -20,7 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/chart/charttest"
 )
 
-// files are the files of a chart, by their paths in its folder.
+// files maps the path of each file in the folder of a chart to the content of the file.
 type files map[string]string
 
 const chartYAML = "apiVersion: v2\nname: app\nversion: 1.2.3\nappVersion: v9\n"

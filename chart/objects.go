@@ -160,8 +160,8 @@ func (r rendering) equal(other rendering) error {
 	return nil
 }
 
-// firstDifference returns the path of the first field in which the values a and b differ, in the order of keys. It
-// returns false if they are equal.
+// firstDifference returns the path of the first field in which the values a and b differ. It compares the fields of a
+// map in the order of their keys. It returns false if a and b are equal.
 func firstDifference(path string, a, b any) (string, bool) {
 	switch x := a.(type) {
 	case map[string]any:

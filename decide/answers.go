@@ -19,8 +19,8 @@ const (
 type Answers int
 
 const (
-	// AnswersIrrelevant: the decision depends on no such report, because it is neither the first choice of clusters nor
-	// the first division of replicas.
+	// AnswersIrrelevant: the decision does not wait for reports, because it is neither a first choice of clusters nor a
+	// first division of replicas.
 	AnswersIrrelevant Answers = iota
 	// AnswersComplete: every selected cluster has reported whether it serves the object's kind.
 	AnswersComplete

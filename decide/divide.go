@@ -12,8 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// nothingNew has the reasons for which a chosen cluster may keep the object but must get no additional replicas, for
-// example because the cluster is drained.
+// nothingNew has the reasons for which a chosen cluster may keep the object but must get no additional replicas. An
+// example is that the cluster is drained.
 var nothingNew = map[string]bool{
 	hubv1.ReasonClusterNotReady: true, hubv1.ReasonUnschedulable: true, hubv1.ReasonTaintNotTolerated: true,
 	hubv1.ReasonNamespaceNotAllowed: true, hubv1.ReasonKindNotServed: true, hubv1.ReasonVersionNotServed: true, hubv1.ReasonDraining: true,

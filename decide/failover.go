@@ -251,8 +251,8 @@ func (in input) addReplacements(p *Plan) {
 	}
 }
 
-// grows reports whether a cluster gets the object now, or gets more replicas than before. The first result describes
-// this cluster as a replacement, as entries with the state Evicting record it.
+// grows reports whether a cluster gets the object now, or gets more replicas than before. The first result is a
+// Replacement that names this cluster. Entries with the state Evicting list such Replacements.
 func (in input) grows(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
 	if e.State != hubv1.TargetPresent {
 		return hubv1.Replacement{}, false
@@ -265,8 +265,8 @@ func (in input) grows(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
 	return in.replacement(e.Name), more
 }
 
-// shareChanges reports whether the number of replicas of a cluster changes. The first result describes this cluster as
-// a replacement, as entries with the state Evicting record it.
+// shareChanges reports whether the number of replicas of a cluster changes. The first result is a Replacement that
+// names this cluster. Entries with the state Evicting list such Replacements.
 func (in input) shareChanges(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
 	before := in.Spec().Target(e.Name)
 	other := before != nil && before.State == hubv1.TargetPresent && e.Replicas != nil && before.Replicas != nil && *e.Replicas != *before.Replicas

@@ -216,9 +216,8 @@ func (s *Settlement) decideOn(i int) (changed bool) {
 	return true
 }
 
-// need updates s.neededBy, the record of which objects need which, after a change of the binding of the object with
-// index i. It returns the indexes of the objects that this object needed before the change or needs now. Settle must
-// decide on these objects again.
+// need updates s.neededBy after the binding of the object with index i has changed. It returns the indexes of the
+// objects that this object needed before the change or needs now. Settle must decide on these objects again.
 func (s *Settlement) need(i int, before, after hubv1.BindingObject) (moved []int) {
 	each := func(b hubv1.BindingObject, do func(hubv1.ObjectIdentity)) {
 		if b == nil {
@@ -242,8 +241,8 @@ func (s *Settlement) need(i int, before, after hubv1.BindingObject) (moved []int
 	return moved
 }
 
-// count updates s.objects, the number of objects on each cluster, after the binding before was replaced by the binding
-// after.
+// count updates s.objects, the number of objects on each cluster, after a change of a binding. before is the old
+// binding, and after is the new one.
 func (s *Settlement) count(before, after hubv1.BindingObject) {
 	add := func(b hubv1.BindingObject, n int) {
 		if b == nil {

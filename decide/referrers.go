@@ -12,8 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// Referrer is an object that needs the object of the decision on its clusters, for example a Deployment that needs a
-// ConfigMap.
+// Referrer is an object that needs the object of the decision on the clusters of the Referrer. An example is a
+// Deployment that needs a ConfigMap.
 type Referrer struct {
 	ID hubv1.ObjectIdentity
 	// Spec is the spec of the referrer's binding.

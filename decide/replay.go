@@ -10,7 +10,7 @@ import (
 
 // Replayed is a decision with its steps.
 type Replayed struct {
-	// Choice is the placement that the object follows, with the other placements that select the object. It is empty if no
+	// Choice has the placement that the object follows, and the other placements that select the object. It is empty if no
 	// placement selects the object.
 	Choice  placement.Choice
 	Invalid []placement.InvalidPlacement

@@ -54,7 +54,7 @@ type HeldRules struct {
 	Objects []hubv1.OverridePolicyObject
 }
 
-// Rules are the override rules of a revision, with the settings of the placement that change copies. Override rules
+// Rules are the override rules of a revision, and those settings of the placement that change copies. Override rules
 // that exclude clusters are not included, because rollouts do not delay exclusions.
 type Rules struct {
 	MemberOwnedFields []string            `json:"memberOwnedFields,omitempty"`
@@ -109,7 +109,8 @@ func InputsOf(
 }
 
 // Digests returns the digests of the template (the hub object) and of the override rules. The digests do not depend on
-// the number that the hub divides among clusters, nor on the API version at which the hub reads the object.
+// the number that the hub divides among clusters, such as spec.replicas. They also do not depend on the API version at
+// which the hub reads the object.
 func (i Inputs) Digests(key canonical.Key, division *hubv1.Division) (template, rules string) {
 	return TemplateDigest(key, i.Template, division), digest(key, i.Rules)
 }
@@ -155,7 +156,7 @@ func unpack(content []byte) ([]byte, error) {
 	return text, nil
 }
 
-// ReadTemplate returns the template, which is one state of a hub object, in a Payload.
+// ReadTemplate returns the template from the content of a Payload. A template is one state of a hub object.
 func ReadTemplate(content []byte) (*unstructured.Unstructured, error) {
 	text, err := unpack(content)
 	if err != nil {

@@ -17,8 +17,8 @@ func condition(status metav1.ConditionStatus, reason, message string) metav1.Con
 	return metav1.Condition{Type: hubv1.ConditionScheduled, Status: status, Reason: reason, Message: message}
 }
 
-// inWords maps the reason for which clusters are rejected to words such as "tainted". A message has these words after
-// the number of clusters, as in "2 tainted".
+// inWords maps rejection reasons to words such as "tainted". A message has these words after the number of clusters, as
+// in "2 tainted".
 var inWords = map[string]string{
 	hubv1.ReasonNotSelected:         "not selected",
 	hubv1.ReasonExcluded:            "excluded",

@@ -191,7 +191,8 @@ type waveEvent struct {
 	begin    func(*midway)
 	// end ends the event. It is nil if the event does not end.
 	end func(*midway)
-	// says is a part of the message 15 minutes later, in phase "moving".
+	// says is a part of the message that the rollout has 15 minutes after the event, if the event happens in the phase
+	// "moving".
 	says string
 	// want has a line for each phase, with four states. They are the state after the event, the state when the other
 	// clusters have reported and users have approved, the state 15 minutes later, and the state after the end of the

@@ -24,8 +24,8 @@
 //   - One evaluation costs at most the limit of its Environment, in cost units of CEL. An evaluation of 20,000 units
 //     takes some milliseconds. For expensive functions, the cost is computed from the arguments before the call:
 //     comparisons, sets, regular expressions, replace, join, format and lists.range. CEL itself would count the cost
-//     after the call, and compare lists and maps by their length alone. A Budget limits the total cost of several
-//     evaluations.
+//     after the call. It would count comparisons of lists and maps only by their length. A Budget limits the total cost
+//     of several evaluations.
 //   - A result has at most MaxResultBytes and MaxResultDepth levels.
 //   - An evaluation never panics. A failure is an *EvaluationError, whose Reason contains no part of the values.
 //   - A macro visits a map in the order of its keys, so that the result is the same at each evaluation.

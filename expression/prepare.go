@@ -46,8 +46,8 @@ type preparation struct {
 }
 
 // prepare changes a parsed expression before its types are checked, in two ways. Every macro visits maps in the order
-// of their keys. And the items of a list or map may have several types, as in JSON, which Kubernetes allows only with
-// dyn(). prepare returns an error for an expression that would take too long to compile.
+// of their keys. And the items of a list or map may have several types, as in JSON. Kubernetes allows several types
+// only with dyn(). prepare returns an error for an expression that would take too long to compile.
 func prepare(parsed *ast.AST) error {
 	p := &preparation{factory: ast.NewExprFactory(), source: parsed.SourceInfo(), results: map[int64]bool{}}
 	var all []ast.Expr

@@ -18,8 +18,8 @@ import (
 type fleet struct {
 	links member.Links
 	maker memberMaker
-	// start starts the controllers' work for a member that has connected, without waiting for the network. The field start
-	// is set before the hub connects to members.
+	// start starts the controllers' work for a member that has connected. It does not wait for the network. The field
+	// start is set before the hub connects to members.
 	start func(ctx context.Context, cluster string) error
 
 	mu      sync.RWMutex

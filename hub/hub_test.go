@@ -44,7 +44,8 @@ func TestMembersComeAndGo(t *testing.T) {
 		Spec: hubv1.PlacementSpec{
 			ResourceSelectors: []hubv1.ResourceSelector{{Kind: "ConfigMap"}},
 			Clusters:          hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}},
-			// A leaving member keeps its copies, without the hub's labels. Later joins adopt them.
+			// A leaving member keeps its copies, without the hub's labels. When the member joins again, the hub adopts these
+			// copies.
 			Apply: hubv1.ApplyPolicy{Adoption: hubv1.AdoptionAlways},
 		},
 	})

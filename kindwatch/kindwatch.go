@@ -41,7 +41,7 @@ type Options struct {
 	// LabelSelector selects the objects that are stored. If it is empty, all objects are stored.
 	LabelSelector string
 	// Transform reduces an object to the part that is stored. The part must have the object's namespace, name, UID and
-	// resourceVersion. Transform returns an error to refuse an object; the part that was stored before then stays. If
+	// resourceVersion. Transform returns an error to refuse an object. In this case, the previously stored part stays. If
 	// Transform is nil, the whole object is stored.
 	Transform func(*unstructured.Unstructured) (metav1.Object, error)
 	// Handler is called for changes of objects, one at a time for each kind and watched namespace. old is nil for a new

@@ -25,9 +25,9 @@ const (
 	mostObjects = 100_000 // objects of a kind
 )
 
-// firstList lists the objects of the kind. It first waits for a slot (see slots), because only a few lists of all kinds
-// may begin at the same time. If the last attempt failed, it does not wait, because the pauses after failures already
-// spread the lists over time. If a server hangs, each of its kinds therefore takes a slot only once.
+// firstList lists the objects of the kind. It first waits for a slot (see slots), because only a few kinds may begin a
+// list at the same time. If the last attempt failed, it does not wait, because the pauses after failures already spread
+// the lists over time. If a server hangs, each of its kinds therefore takes a slot only once.
 func (k *kind) firstList(ctx context.Context) error {
 	if k.failures == 0 {
 		end, err := lists.take(ctx)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// unread is the object of a watch event, of which only the identity and the resourceVersion are decoded. If the kind
-// already has this version of the object, the rest is never decoded.
+// unread is the object of a watch event. Only the identity and the resourceVersion of the object are decoded. If the
+// kind already has this version of the object, the rest is never decoded.
 type unread struct {
 	data  []byte
 	whole *unstructured.Unstructured // set instead of data, if the client has decoded the object

@@ -55,8 +55,8 @@ type Cluster interface {
 	// Observe starts to watch objects of this kind on the cluster for a holder, which is the binding that needs them. A
 	// second call for the same holder changes nothing.
 	Observe(gvk schema.GroupVersionKind, holder types.NamespacedName)
-	// Forget ends the need of a holder, which is a binding, for the kind. The watch of the kind stops when no binding
-	// needs it.
+	// Forget records that a holder, which is a binding, no longer needs the kind. The watch of the kind stops when no
+	// binding needs it.
 	Forget(gvk schema.GroupVersionKind, holder types.NamespacedName)
 	// Observation returns the last observed state of an object. found is false if there is none. synced is false until the
 	// kind's first list has been delivered, and while the cluster does not serve the kind. If synced is true and found is
@@ -160,9 +160,9 @@ type ApplyIntent struct {
 type Known struct {
 	// Confirmed is the content hash in the row of the binding. It is empty if the binding has no row for the cluster.
 	Confirmed string
-	// Observed is the resourceVersion of the copy in the last watch event, or empty. It is set only if this event showed
-	// the copy with the content hash Confirmed, neither paused nor being deleted. If it is set, Apply may write on the
-	// condition that the copy still has this version, without a read.
+	// Observed is the resourceVersion of the copy in the last watch event, or empty. It is set only if the copy in this
+	// event has the content hash Confirmed, is not paused and is not being deleted. If it is set, Apply may write without
+	// a read, on the condition that the copy still has this version.
 	Observed string
 	// Unknown is true if the hub knows of no object of this name on the cluster. Apply then creates the object without a
 	// read, and reads it only if it exists.

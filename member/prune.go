@@ -11,7 +11,7 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// Pruner removes copies that no binding claims from a connected member, for users.
+// Pruner removes, for users, the copies on a connected member that no binding claims.
 type Pruner interface {
 	// Copies lists copies of every kind that the hub may write on the member. It returns the copies for which keep returns
 	// true. The argument most is the maximum number of returned copies. If keep returns an error, Copies returns this

@@ -9,7 +9,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Stored is an object of an operator that the hub has stored, with its binding.
+// Stored is an object that the hub has stored for an operator, with the binding of the object.
 type Stored struct {
 	hubv1.ObjectIdentity
 	// Binding is the binding of the object. It is nil if the object has no binding.
@@ -24,7 +24,7 @@ type Cluster struct {
 }
 
 // Clusters returns the clusters on which an operator is placed, sorted by name. objects are the objects of the
-// operator, whose bindings tell this.
+// operator. Their bindings name the clusters.
 func Clusters(objects []Stored) []Cluster {
 	on := map[string][]Object{}
 	for _, o := range objects {

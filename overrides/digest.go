@@ -45,10 +45,10 @@ func without(object map[string]any, path []string) map[string]any {
 	return out
 }
 
-// Digest returns the first half of the SHA-256, in hex, of the manifest as sorted JSON and of the salt. It identifies
-// the content of a manifest. The salt contains settings that change how the manifest is applied, so that a change of
-// these settings changes the digest. The digest of a Secret is keyed, because its values could be guessed from a plain
-// digest.
+// Digest returns, in hex, the first half of a SHA-256. The SHA-256 is computed from the manifest as sorted JSON and
+// from the salt. The digest identifies the content of a manifest. The salt contains settings that change how the
+// manifest is applied, so that a change of these settings changes the digest. The digest of a Secret is keyed, because
+// its values could be guessed from a plain digest.
 func Digest(key canonical.Key, manifest *unstructured.Unstructured, salt ...string) string {
 	h := sha256.New()
 	h.Write(append(canonical.Bytes(manifest.Object), '\n')) // for compatibility: older digests include the newline

@@ -28,9 +28,9 @@
 //
 // This package implements RFC 6902 (JSON patch) and RFC 7386 (merge patch) on decoded values. The library
 // evanphx/json-patch works on bytes: every object would be encoded, patched and decoded for every cluster. That costs
-// several times as much as the deep copy. That library limits only growth by copy operations, accepts indexes such as
-// "+1", and does not distinguish a list from a map. The detection of conflicts needs this distinction. Tests compare
-// the results with that library: where both accept a patch, the results must be equal.
+// several times as much as the deep copy that this package makes. The library limits only growth by copy operations,
+// accepts indexes such as "+1", and does not distinguish a list from a map. The detection of conflicts needs this
+// distinction. Tests compare the results with that library: where both accept a patch, the results must be equal.
 //
 // Other packages determine which clusters get the object (placement), who may write a policy (admission), and whether a
 // member's schema accepts the result (member).

@@ -9,7 +9,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// FuzzDecide searches for an input on which Decide panics, with the generator of the property tests.
+// FuzzDecide uses the generator of the property tests to search for an input on which Decide panics.
 func FuzzDecide(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
 		in := genInput(t)

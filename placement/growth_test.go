@@ -13,7 +13,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// fleet returns n clusters in ten regions of three zones each, of three providers.
+// fleet returns n clusters of three providers. The clusters are in ten regions, and each region has three zones.
 func fleet(n int) []Cluster {
 	out := make([]Cluster, n)
 	for i := range out {
@@ -32,7 +32,8 @@ func fleet(n int) []Cluster {
 	return out
 }
 
-// spreading returns a placement that spreads over half of n clusters, by three constraints and preferences.
+// spreading returns a placement that spreads over half of n clusters. It has three constraints, two preferences and a
+// score.
 func spreading(tb testing.TB, n int) *Compiled {
 	tb.Helper()
 	return compiled(tb, every(), &hubv1.SpreadPolicy{

@@ -58,8 +58,8 @@ func (a *attempt) lacksDomains() bool {
 	return false
 }
 
-// tree groups the clusters that may be chosen (candidates) by their domains. Each constraint has one level of the tree,
-// in order.
+// tree groups the clusters that may be chosen (candidates) by their domains. The tree has one level for each
+// constraint, in the order of the constraints.
 type tree struct {
 	*attempt
 	rules  rules

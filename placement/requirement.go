@@ -53,7 +53,8 @@ func failing(rs []requirement, set map[string]string) string {
 	return ""
 }
 
-// requirement is one line of a label selector. The values keep the order in which a user wrote them, for messages.
+// requirement is one line of a label selector. The values keep the order in which a user wrote them, because messages
+// show the values.
 type requirement struct {
 	metav1.LabelSelectorRequirement
 	selector labels.Selector

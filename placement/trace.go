@@ -7,8 +7,8 @@ type Trace struct {
 	// Clusters are sorted by name. Each has the results of all filters in the order of evaluation.
 	Clusters []ClusterTrace
 	// Steps are the steps of the spread, in order. A Drop step names a cluster that loses the object. A Restore step names
-	// a cluster that keeps the object because the spread cannot be satisfied; the clusters that earlier steps chose then
-	// do not count.
+	// a cluster that keeps the object because the spread cannot be satisfied. In this case, the clusters that earlier
+	// steps chose do not count.
 	Steps []Step
 }
 

@@ -276,8 +276,8 @@ func (m *maker) remove(p Pair) {
 	}
 }
 
-// unplaced adds a problem to the plan if the hub cannot place the object after the change, for a reason that did not
-// exist before the change.
+// unplaced adds a problem to the plan if the hub cannot place the object after the change. It adds no problem if the
+// reason is the same as before the change.
 func (m *maker) unplaced(p Pair) {
 	c := p.After.Scheduled
 	if p.New.Removed || c.Reason == "" || c.Reason == hubv1.ReasonScheduled || c.Status == "True" || c.Reason == p.Before.Scheduled.Reason {

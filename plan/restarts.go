@@ -40,8 +40,9 @@ func isContent(f Field) bool {
 	return strings.HasPrefix(f.Path, "/data") || strings.HasPrefix(f.Path, "/binaryData") || strings.HasPrefix(f.Path, "/stringData")
 }
 
-// restartPaths returns the paths of the pod templates whose pods restart, from the placement that the binding follows.
-// If that placement is missing, it returns the paths that the binding has recorded.
+// restartPaths returns the paths of the pod templates whose pods restart when a ConfigMap or Secret changes. It reads
+// the paths from the placement that the binding follows. If that placement is missing, it returns the paths that the
+// binding has recorded.
 func (m *maker) restartPaths(b hubv1.BindingObject) []string {
 	if placement := (decide.Facts{Placements: m.after.Placements}).Placement(b.BindingSpec().PlacementRef); placement != nil {
 		return placement.PlacementSpec().RestartPaths()

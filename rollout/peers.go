@@ -18,8 +18,8 @@ type Progress struct {
 	Began time.Time
 	// Passed is the number of waves that the object's last change has passed.
 	Passed int
-	// Moving is true if a cluster of the object has got the revision that it shall get, and has neither passed the
-	// healthGate nor failed yet.
+	// Moving is true if a cluster has got the revision that it shall get, and has neither passed the healthGate nor failed
+	// yet.
 	Moving bool
 	// Done is true if no change of the object is in progress.
 	Done bool

@@ -271,8 +271,8 @@ func (s *step) limit(w int) int {
 	return max(1, scaled)
 }
 
-// blocked returns why no cluster of the current wave may begin to change now, as a phase of the rollout and a message.
-// The phase is empty if clusters may begin.
+// blocked returns a phase of the rollout and a message if no cluster of the current wave may begin to change now. The
+// message has the reason. The phase is empty if clusters may begin.
 func (s *step) blocked() (hubv1.RolloutPhase, string) {
 	w, peers := s.waves[s.at], s.in.Peers
 	if s.in.Verbs.Pause {
@@ -368,8 +368,8 @@ func (s *step) rollBack() {
 	s.say(hubv1.RolloutRollingBack, join(message, s.pausedByMember(0, len(s.waves)-1)))
 }
 
-// moveBack returns clusters of the wave with index w to the earlier revision, as many at a time as the wave allows. The
-// result is true if no cluster of the wave waits for its turn any more.
+// moveBack moves clusters of the wave with index w back to the earlier revision, as many at a time as the wave allows.
+// The result is true if no cluster of the wave waits for its turn any more.
 func (s *step) moveBack(w int) bool {
 	free := s.limit(w)
 	for t := range s.members(w) {

@@ -155,9 +155,10 @@ func (l Epochs) Append(random string, start int64, most int) Epochs {
 	return Epochs{all[max(0, len(all)-most):]}
 }
 
-// Restart returns a list that has only one epoch, with a sequence after all known epochs. All earlier epochs are then
-// older than the list, so that the hub may overwrite copies with their marks. start is the current time in seconds
-// since 1970. A hub adds far less than one epoch a second, so that no state of the hub has used this sequence before.
+// Restart returns a list that has only one epoch. The sequence of this epoch is higher than that of all known epochs.
+// All earlier epochs are then older than the list, so that the hub may overwrite copies that have marks of these
+// epochs. start is the current time in seconds since 1970. A hub adds far less than one epoch a second, so that no
+// state of the hub has used this sequence before.
 func (l Epochs) Restart(random string, start int64) Epochs {
 	if last, ok := l.Last(); ok {
 		start = max(start, last.Sequence+1)
@@ -189,8 +190,8 @@ type State struct {
 	// Mark is the mark that the hub writes to the copy.
 	Mark   Mark
 	Epochs Epochs
-	// Accepted lists marks, separated by commas. The hub may overwrite copies with these marks although they are newer.
-	// Accepted is the value of AcceptSourceAnnotation of the hub object.
+	// Accepted lists marks, separated by commas. The hub may overwrite a copy that has one of these marks, although the
+	// copy is newer. Accepted is the value of AcceptSourceAnnotation of the hub object.
 	Accepted string
 }
 

@@ -434,7 +434,7 @@ func (i *Inventory) Of(kind schema.GroupKind, silence *Silence, now time.Time) K
 // ErrNoSuchKind means that no kind in use has the name.
 var ErrNoSuchKind = errors.New("no binding or placement has this kind")
 
-// Find returns the kind in use that the user has named by its kind or plural, with or without the group.
+// Find returns the kind in use that has the given name. The name is the kind or its plural, with or without the group.
 func (i *Inventory) Find(name string) (schema.GroupKind, error) {
 	var found []schema.GroupKind
 	var names []string

@@ -42,7 +42,7 @@ type clusterTable struct {
 	member.Listed
 }
 
-// NewListed returns an empty list of a kind, of one namespace or of several.
+// NewListed returns an empty list of a kind. namespaces is true if the list may have objects of several namespaces.
 func NewListed(kind schema.GroupKind, namespaces bool) *Listed {
 	return &Listed{Items: []ListedObject{}, kind: kind, namespaces: namespaces}
 }

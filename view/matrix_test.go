@@ -76,7 +76,7 @@ func TestEveryCopyStateHasAWord(t *testing.T) {
 	}
 }
 
-// matrixFleet returns the clusters a-1 and a-2 of region a, and b-1 of region b, which is unreachable.
+// matrixFleet returns the clusters a-1 and a-2 of region a, and b-1 of region b. Cluster b-1 is unreachable.
 func matrixFleet() []hubv1.MemberCluster {
 	var out []hubv1.MemberCluster
 	for _, name := range []string{"a-1", "a-2", "b-1"} {

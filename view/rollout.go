@@ -34,8 +34,8 @@ type Rollout struct {
 	Result   RolloutResult        `json:"result"`
 	Progress string               `json:"progress"`
 	Rollout  hubv1.BindingRollout `json:"rollout"`
-	// Waves are the waves of the rollout, with the counts of their clusters. It is absent if the user may not read the
-	// placement or the clusters.
+	// Waves are the waves of the rollout, with the counts of their clusters. The list is absent if the user may not read
+	// the placement or the clusters.
 	Waves    []RolloutWave    `json:"waves,omitempty"`
 	Clusters []RolloutCluster `json:"clusters,omitempty"`
 

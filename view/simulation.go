@@ -38,8 +38,8 @@ type SimulationSummary struct {
 	TooFew int `json:"tooFew"`
 	// ReplicasMoved is the number of replicas that move to another cluster.
 	ReplicasMoved int64 `json:"replicasMoved"`
-	// ReplicasWithoutRoom is the number of replicas for which no cluster has room after the simulated changes, in addition
-	// to those before the changes.
+	// ReplicasWithoutRoom is the number of replicas for which no cluster has room after the simulated changes. It does not
+	// include replicas for which no cluster had room before.
 	ReplicasWithoutRoom int64 `json:"replicasWithoutRoom"`
 	// CopiesAway is the number of copies on clusters that become unreachable. ReplicasAway is the number of replicas of
 	// these copies. It counts only objects whose replicas are divided among clusters.

@@ -130,7 +130,7 @@ func TestRegarding(t *testing.T) {
 	}
 }
 
-// bundled returns an object of a bundle, in the form with which the selectors of policies are compared.
+// bundled returns the SelectableObject of a bundle's object. The selectors of policies are compared with it.
 func bundled(namespace string, of hubv1.ObjectBundle) hubv1.SelectableObject {
 	return hubv1.Selectable(
 		hubv1.ObjectIdentity{Group: "example.com", Kind: "Thing", Namespace: namespace, Name: "x"},

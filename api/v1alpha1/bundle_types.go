@@ -277,9 +277,9 @@ func (r ObjectReference) IsOfOperator() bool {
 	return r.Bundle != nil && r.Bundle.Kind == FederatedOperatorKind
 }
 
-// BundleOf returns the bundle that contains the object, as its BundleAnnotation describes it. It returns nil for an
-// object that exists on the hub's API server. Only objects in the hub's memory may have a BundleAnnotation: the hub
-// removes this annotation from objects that it reads from the API server.
+// BundleOf returns the bundle that contains the object. It reads the bundle from the BundleAnnotation of the object. It
+// returns nil for an object that exists on the hub's API server. Only objects in the hub's memory may have a
+// BundleAnnotation: the hub removes this annotation from objects that it reads from the API server.
 func BundleOf(o metav1.Object) *ObjectBundle {
 	value, ok := o.GetAnnotations()[BundleAnnotation]
 	if !ok {

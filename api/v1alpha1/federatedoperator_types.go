@@ -5,10 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// FederatedOperator installs an operator on members: a program that reconciles custom resources. It has the objects of
-// a Helm chart or of manifests, like a ClusterBundle. The hub does not create these objects on its own API server. A
-// ClusterPlacement that selects the FederatedOperator sends them to clusters. The hub creates custom resources of the
-// operator's kinds on such a cluster only after the operator is ready there.
+// FederatedOperator installs an operator on members. An operator is a program that reconciles custom resources. Like a
+// ClusterBundle, a FederatedOperator has the objects of a Helm chart or of manifests. The hub does not create these
+// objects on its own API server. A ClusterPlacement that selects the FederatedOperator sends them to clusters. The hub
+// creates custom resources of the operator's kinds on such a cluster only after the operator is ready there.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -59,9 +59,9 @@ func ParseOwner(value string) (ObjectIdentity, types.UID, error) {
 	return ObjectIdentity{Group: p[0], Kind: p[1], Namespace: p[2], Name: p[3]}, types.UID(p[4]), nil
 }
 
-// BindingName returns the name of this object's binding. It joins three parts with hyphens: the object's name, cut to
-// 200 characters; its kind in lower case; and 10 hex digits of the SHA-256 of the identity. The binding is in the
-// object's namespace, or cluster-scoped like the object.
+// BindingName returns the name of this object's binding. It joins three parts with hyphens: the object's name, its kind
+// in lower case, and 10 hex digits of the SHA-256 of the identity. The name is cut to 200 characters. The binding is in
+// the object's namespace, or cluster-scoped like the object.
 func (o ObjectIdentity) BindingName() string {
 	sum := o.sum()
 	kind := strings.ToLower(o.Kind)

@@ -25,7 +25,7 @@ var (
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &hubConfig)) }
 
-// connect returns a client without types, as kubectl is. It refuses a field that the CRDs do not have, because a
+// connect returns a client without Go types, like kubectl. It refuses a field that the CRDs do not have, because a
 // mistake in a test case must not look like an accepted object.
 func connect(t *testing.T) client.Client {
 	t.Helper()
@@ -58,7 +58,7 @@ func object(t *testing.T, kind, name, spec string) *unstructured.Unstructured {
 	return obj
 }
 
-// wantRefusal fails the test unless the API server refused the object as invalid, with these words.
+// wantRefusal fails the test unless the API server refused the object as invalid and the error contains words.
 func wantRefusal(t *testing.T, err error, words string) {
 	t.Helper()
 	if !apierrors.IsInvalid(err) {

@@ -520,7 +520,7 @@ const (
 	HealthUnknown Health = "Unknown"
 )
 
-// Limits of texts that the hub receives from a member, in bytes.
+// These are the maximum lengths, in bytes, of texts that the hub receives from a member.
 const (
 	// MaxNameLength limits the names of objects and namespaces.
 	MaxNameLength = 253

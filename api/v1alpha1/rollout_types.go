@@ -140,8 +140,8 @@ const (
 
 // RolloutGate sets when a cluster of a wave has passed, and when it has failed.
 type RolloutGate struct {
-	// timeoutSeconds is how long a cluster may take until it is healthy, from the time at which the hub decided to change
-	// it. After this time, the cluster has failed. 30 to 604800, default 900.
+	// timeoutSeconds is how long a cluster may take to become healthy after the hub has decided to change its copy. After
+	// this time, the cluster has failed. 30 to 604800, default 900.
 	// +optional
 	// +kubebuilder:default=900
 	// +kubebuilder:validation:Minimum=30
@@ -371,7 +371,7 @@ type RolloutObjects struct {
 
 // RolloutStop is an object whose failure stops the rollouts of its placement.
 type RolloutStop struct {
-	// object whose change failed, as kind namespace/name.
+	// object whose change failed, such as "Deployment shop/web".
 	// +required
 	// +kubebuilder:validation:MaxLength=400
 	Object string `json:"object"`

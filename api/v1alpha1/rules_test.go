@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ruleCase is a spec, with the message of the API server. The message is empty if the spec is accepted.
+// ruleCase has a spec, and the message with which the API server refuses the spec. The message is empty if the API
+// server accepts the spec.
 type ruleCase struct {
 	name string // name of the object; empty: "x"
 	spec string

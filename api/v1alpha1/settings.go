@@ -8,8 +8,8 @@ import (
 )
 
 // SettingsAnnotation of a binding has settings of the placement that the object follows. If the placement is deleted,
-// the copies stay, and the hub still needs these settings. They are apply, deletion, statusAggregation, and the
-// references with restart OnChange, without values that are defaults.
+// the copies stay, and the hub still needs these settings. The settings are apply, deletion, statusAggregation, and the
+// references with restart OnChange. Values that are defaults are left out.
 const SettingsAnnotation = Prefix + "settings"
 
 // Settings returns the value of SettingsAnnotation for a placement. It is empty if all settings are defaults. Two
@@ -64,8 +64,8 @@ func unset[T ~string](v *T, standard T) {
 	}
 }
 
-// LastSettings returns the settings in the SettingsAnnotation of a binding, in the form of a spec. If the annotation
-// cannot be parsed, the spec forbids writes to members and to the status of the hub object.
+// LastSettings returns the settings in the SettingsAnnotation of a binding as a PlacementSpec. If the annotation cannot
+// be parsed, the spec forbids writes to members and to the status of the hub object.
 func LastSettings(b BindingObject) PlacementSpec {
 	var s PlacementSpec
 	text := b.GetAnnotations()[SettingsAnnotation]

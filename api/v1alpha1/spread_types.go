@@ -47,7 +47,7 @@ type SpreadPolicy struct {
 	AffinityGroups []AffinityGroup `json:"affinityGroups,omitempty"`
 
 	// rebalance sets whether objects move to better clusters. Always chooses the best clusters at every decision, even if
-	// the object must move. Never moves no object from a cluster that may still hold it. Default Never.
+	// the object must move. With Never, no object moves from a cluster that may still hold it. Default Never.
 	// +optional
 	// +kubebuilder:default=Never
 	Rebalance Rebalance `json:"rebalance,omitempty"`

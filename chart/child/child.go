@@ -13,10 +13,10 @@
 //   - One child runs at a time, because each may take MostMemory beside the memory of the program.
 //
 // A container in which a program uses this package needs memory for the program and for one child. A child needs
-// MostMemory, and the memory that it has before it renders. For a child of the hub, this is 125 MiB of writable
-// addresses, of which 9 MiB are in use. If the container has too little memory, the kernel may end the program and not
-// the child. The program also holds the result as JSON, at most MostReplyBytes, and the objects that it decodes from
-// this JSON.
+// MostMemory, and the memory that it has before it renders. Before a child of the hub renders, it has 125 MiB of
+// writable addresses, of which 9 MiB are in use. If the container has too little memory, the kernel may end the program
+// and not the child. The program also holds the result as JSON, at most MostReplyBytes, and the objects that it decodes
+// from this JSON.
 package child
 
 import (
@@ -43,8 +43,8 @@ const (
 	// MostCPU is the maximum CPU time of a child: 20 s. Unlike a limit of real time, it does not depend on the load of the
 	// machine. It ends an endless loop earlier than chart.MostTime.
 	MostCPU = 20 * time.Second
-	// MostStack is the maximum size of the stack of a goroutine in a child: 32 MiB. Helm lets templates include each other
-	// 1000 times, which needs less.
+	// MostStack is the maximum size of the stack of a goroutine in a child: 32 MiB. Helm allows 1000 nested includes of
+	// templates. These need a smaller stack.
 	MostStack = 32 << 20
 	// MostReplyBytes is the maximum size of the result of a child as JSON: 32 MiB.
 	MostReplyBytes = 2 * chart.MostRenderedBytes

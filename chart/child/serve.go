@@ -23,10 +23,10 @@ type reply struct {
 	Sentinel string `json:",omitempty"`
 }
 
-// sentinels are the errors that callers compare with errors.Is, by the names that a reply has for them.
+// sentinels are the errors that callers compare with errors.Is. The keys are the names of the errors in a reply.
 var sentinels = map[string]error{"NonDeterministic": chart.ErrNonDeterministic, "Time": chart.ErrTime, "CPU": ErrCPU, "Process": ErrProcess}
 
-// replyError is the error of a rendering in a child, as the parent returns it.
+// replyError is the error that the parent returns if the reply of a child has an error.
 type replyError struct {
 	text     string
 	sentinel error

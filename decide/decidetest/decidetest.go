@@ -16,7 +16,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Now is the time of the decisions, and Object identifies the hub object, in all test cases.
+// Now is the time of the decisions in all test cases. Object identifies the hub object in all test cases.
 var (
 	Now    = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	Object = hubv1.ObjectIdentity{Group: "example.com", Kind: "Widget", Namespace: "shop", Name: "web"}

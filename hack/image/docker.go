@@ -15,7 +15,7 @@ import (
 )
 
 // WriteDocker writes the image of one platform, such as linux/amd64, in the format of docker save. Docker can read an
-// archive with an index only if it stores its images in containerd.
+// archive with an index only if Docker stores its images in containerd.
 func WriteDocker(w io.Writer, archive, platform string) (err error) {
 	folder, err := os.MkdirTemp("", "hanse-image-")
 	if err != nil {
@@ -35,7 +35,7 @@ func WriteDocker(w io.Writer, archive, platform string) (err error) {
 	return nil
 }
 
-// find returns the name of the image and the image for one platform, from a layout that writeArchive wrote.
+// find reads a layout that writeArchive wrote. It returns the name of the image, and the image for one platform.
 func find(folder, platform string) (name.Tag, v1.Image, error) {
 	outer, err := layout.ImageIndexFromPath(folder)
 	if err != nil {

@@ -25,7 +25,7 @@ var ofEveryProcess = map[string][]string{
 // ofEveryScrape has the labels that Prometheus adds.
 var ofEveryScrape = []string{"job", "instance"}
 
-// selector is one metric in a query, with the labels that the query reads of it.
+// selector is one metric in a query, with the labels of the metric that the query uses.
 type selector struct {
 	metric string
 	labels []string

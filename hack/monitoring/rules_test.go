@@ -289,8 +289,9 @@ func TestEachAlertHasATestInWhichItFiresAndOneInWhichItDoesNot(t *testing.T) {
 	}
 }
 
-// reasonsAppearLater has metrics with the label reason, of which an alert reads one value only. The absent() of such a
-// metric does not select this value, because the series of a reason appears with the first copy that has this reason.
+// reasonsAppearLater has metrics with the label reason. An alert reads only one value of this label. The absent() of
+// such a metric does not select this value. The series of a reason appears only with the first copy that has this
+// reason.
 var reasonsAppearLater = []string{"hanse_cluster_copies_by_reason"}
 
 // TestEachMetricOfAnAlertIsPairedWithAnAbsent requires an absent() in HanseMetricMissing or HanseHubDown for each

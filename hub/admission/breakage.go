@@ -255,8 +255,8 @@ func (t *trial) object(ctx context.Context, o selectedObject) {
 	}
 }
 
-// targets returns the clusters that hold the object or will get it, by the decision in its binding. If there are none,
-// it returns all clusters.
+// targets returns the clusters to which a rule of the policy applies. It considers only the clusters that, according to
+// the object's binding, hold the object or will get it. If there are no such clusters, it considers all clusters.
 func (t *trial) targets(o selectedObject) []string {
 	var out []string
 	for _, target := range o.binding.BindingSpec().Clusters {

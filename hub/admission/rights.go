@@ -17,7 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/rights"
 )
 
-// author is the user who changes a policy, as the API server sends it.
+// author has the data that the API server sends about the user who changes a policy.
 type author authenticationv1.UserInfo
 
 const (

@@ -62,13 +62,12 @@ type forecast struct {
 
 	// copies is the current number of copies of each placement. objects is the current number of objects on each cluster.
 	copies, objects map[string]int
-	// before and after cache compiled placements and converted clusters: before for decisions without the edit of the
-	// policy, after for decisions with the edit.
+	// before and after cache compiled placements and converted clusters. Decisions without the edit of the policy use
+	// before, and decisions with the edit use after.
 	before, after decide.Memo
 
-	// removals are the copies that the edit would delete, as input of package guard, which judges whether these are too
-	// many. placements and clusters have the number of present copies of each affected placement and cluster, and its
-	// limit.
+	// removals are the copies that the edit would delete. Package guard judges whether there are too many removals.
+	// placements and clusters have the limit and the number of present copies of each affected placement and cluster.
 	removals             []guard.Removal
 	placements, clusters map[string]guard.Scope
 	losers               int    // objects that lose a copy

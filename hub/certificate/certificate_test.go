@@ -78,7 +78,7 @@ func (w *world) config() *admissionregistrationv1.ValidatingWebhookConfiguration
 	return &config
 }
 
-// trusts fails the test unless the certificate is valid for the name now, by the CA of every webhook.
+// trusts fails the test unless the CA of every webhook verifies the certificate for this name and the current time.
 func (w *world) trusts(c *x509.Certificate, name string) {
 	w.Helper()
 	for _, webhook := range w.config().Webhooks {

@@ -43,7 +43,7 @@ const (
 	AllowedNamespaces
 	// Region means that the region of a cluster has changed.
 	Region
-	// Verbs means that the rollout annotations of a placement have changed, with which users request actions.
+	// Verbs means that the rollout annotations of a placement have changed. With these annotations, users request actions.
 	Verbs
 )
 

@@ -158,7 +158,7 @@ func (t *fetching) ofRegistry(ctx context.Context) ([]byte, error) {
 	return content.FetchAll(ctx, repository.Blobs(), layer)
 }
 
-// layer returns the descriptor of the archive, from the manifest of the version's tag.
+// layer reads the manifest of the version's tag, and returns the descriptor of the archive.
 func (t *fetching) layer(ctx context.Context, repository *remote.Repository) (ocispec.Descriptor, error) {
 	tag := strings.ReplaceAll(t.chart.Version, "+", "_") // a tag cannot have a +: helm push also writes _
 	described, body, err := repository.FetchReference(ctx, tag)

@@ -21,13 +21,13 @@ type clusterBody struct {
 	// Drained is a text with the progress of a drain. It is empty if the cluster is not drained, or if the user may not
 	// see the drain.
 	Drained string
-	// Objects has the numbers of copies on the cluster that the user may see, by state.
+	// Objects has, for each state, the number of the cluster's copies. It counts only copies that the user may see.
 	Objects   view.CopyCounts
 	Namespace string
 	Now       time.Time
 }
 
-// States returns the states in which at least one copy on the cluster is, the worst first.
+// States returns the states that at least one of the counted copies has, the worst first.
 func (b clusterBody) States() []rollup.CopyState {
 	var out []rollup.CopyState
 	for _, s := range rollup.CopyStates() {

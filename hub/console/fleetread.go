@@ -31,8 +31,8 @@ const (
 
 var errManyObjects = fmt.Errorf("the console simulates at most %d objects of %d MiB together: choose a namespace, or use hansectl simulate", mostSimulated, largestFleet>>20)
 
-// fleetReader reads everything from which the hub decides which clusters get an object, with the rights of a user. If
-// the user may not read something, it adds a note to the page.
+// fleetReader reads, with the rights of a user, everything from which the hub decides which clusters get an object. If
+// the user may not read something, fleetReader adds a note to the page.
 type fleetReader struct {
 	*user
 	namespace   string // empty for all namespaces

@@ -310,7 +310,8 @@ func TestAnObjectPageLeadsFromRedToWhy(t *testing.T) {
 	unplaced.hides(t, "hidden-value")
 }
 
-// bundled creates the binding of a Widget, a kind that the hub does not serve, as an object of a bundle on a cluster.
+// bundled creates the binding of a Widget that a bundle contains. The binding places the Widget on a cluster. The hub
+// does not serve Widgets.
 func (w *world) bundled(name string, of hubv1.BundleReference, cluster string) (page string) {
 	w.Helper()
 	id := hubv1.ObjectIdentity{Group: "other.dev", Kind: "Widget", Namespace: w.ns, Name: name}

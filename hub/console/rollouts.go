@@ -202,8 +202,8 @@ func (b *rolloutsBody) hold(ctx context.Context, v *visit, holding []client.Obje
 	return nil
 }
 
-// heldResource returns the resource attributes of an object with a held removal (which waits for a user's
-// confirmation), for an access review.
+// heldResource returns an object's resource attributes for an access review. The object has a held removal, which waits
+// for a user's confirmation.
 func heldResource(o client.Object) authorizationv1.ResourceAttributes {
 	if p, ok := o.(hubv1.PlacementObject); ok {
 		return resourceOf(p)

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// followed is a stream of events that a browser has opened, after its first event. If the console has refused the
-// stream, it has the refusal.
+// followed is a stream of events that a browser has opened. The browser has read the first event. If the console has
+// refused the stream, followed has the refusal.
 type followed struct {
 	status     int
 	retryAfter string

@@ -240,8 +240,8 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 }
 
 // watchWait returns how long to wait until the watch shows the hub's own write. It is zero or less if the wait is over
-// or not needed. After the wait, the hub reads the copy with a request, because the watch may never show the write, for
-// example if the cluster was restored from a backup.
+// or not needed. After the wait, the hub reads the copy with a request. The watch may never show the write, for example
+// if the cluster was restored from a backup.
 func (r *run) watchWait(seen observed, w *wanted) time.Duration {
 	last := w.record.last
 	notBack := (!seen.found && !seen.synced) || (seen.found && hubv1.Older(seen.ResourceVersion, last.ResourceVersion))
@@ -376,7 +376,8 @@ func orDefault[T ~string](v, unset T) T {
 	return v
 }
 
-// podSecurity returns the Pod Security labels of a hub namespace, for a namespace that the hub creates on a member.
+// podSecurity returns the Pod Security labels of a hub namespace. A namespace that the hub creates on a member gets
+// these labels.
 func podSecurity(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)
 	maps.DeleteFunc(out, func(k, _ string) bool { return !strings.HasPrefix(k, "pod-security.kubernetes.io/") })

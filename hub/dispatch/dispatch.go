@@ -260,7 +260,8 @@ func (d *Dispatcher) wakeTargets(b hubv1.BindingObject, priority int, which func
 	}
 }
 
-// wakeWhere queues the matching bindings, for one cluster or for all their clusters.
+// wakeWhere queues the bindings for which match returns true. It queues them for the clusters in only, or for all their
+// clusters if only is empty.
 func (d *Dispatcher) wakeWhere(ctx context.Context, priority int, match func(hubv1.BindingObject) bool, only ...string) {
 	bindings, err := scopes.Bindings(ctx, d.opts.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// measured returns the number of observations of a histogram, or the value of another metric, for a label value. It is
-// -1 if the metric has no such series.
+// measured returns the value of a gauge with this label value. For a histogram, it returns the number of observations.
+// It returns -1 if the metric has no such series.
 func measured(t *testing.T, name, label string) int {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

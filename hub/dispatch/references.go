@@ -84,8 +84,8 @@ func (r *run) notHereYet(ctx context.Context, id hubv1.ObjectIdentity) (string, 
 	return "it is on its way", nil
 }
 
-// failed returns why the last write of a copy failed, from its row. It is empty if the row shows no failed write. other
-// is true if the cluster has an object of this name that the hub does not manage.
+// failed reads the row of a copy, and returns why the last write of the copy failed. why is empty if the row shows no
+// failed write. other is true if the cluster has an object of this name that the hub does not manage.
 func failed(row *hubv1.ClusterRow) (other bool, why string) {
 	switch {
 	case row == nil || row.Applied != metav1.ConditionFalse:

@@ -17,7 +17,7 @@ import (
 // also the longest wait for the first list of a kind.
 const calm = pace.FirstSlowRetry
 
-// retries computes the time until a binding is processed again, from the outcome of the last attempt.
+// retries computes, from the outcome of the last attempt, the time until a binding is processed again.
 type retries struct {
 	soon, slowly workqueue.TypedRateLimiter[types.NamespacedName]
 }

@@ -39,8 +39,8 @@ func (f fakeEpochs) Confirm(context.Context, source.Epoch) (source.Epochs, error
 
 func (f fakeEpochs) Use(context.Context) source.Epochs { return f.cached }
 
-// uncached is a client that reads the hub object from the API server, with this generation and accept-source
-// annotation.
+// uncached simulates a client that reads from the API server. Its Get returns a hub object with this generation and
+// accept-source annotation.
 type uncached struct {
 	client.Client
 	generation int64

@@ -40,9 +40,9 @@ const (
 	// ends the epoch. All edits within an epoch look the same. If a backup is made in the middle of an epoch, later edits
 	// in this epoch are not recognised as newer than the backup.
 	lasts = 10 * time.Minute
-	// kept is the number of epochs (periods of the hub's writes) in the list. keptWhileHeld is the number as long as the
-	// hub leaves a copy alone, because a later state of the hub wrote the copy before the hub was restored from a backup.
-	// If the epochs around the time of that write were dropped, the copy would count as old and be overwritten. A
+	// kept is the number of epochs (periods of the hub's writes) in the list. keptWhileHeld is the number while the hub
+	// leaves at least one copy unchanged after a restore from a backup. The hub wrote such a copy after the backup was
+	// made. If the epochs around the time of that write were dropped, the copy would count as old and be overwritten. A
 	// ConfigMap has room for about 40,000 epochs.
 	kept          = 1000
 	keptWhileHeld = 20000
@@ -96,8 +96,8 @@ func New(o Options) *Keeper {
 }
 
 // OnRestart registers a function that is called when a new list of epochs (periods of the hub's writes) replaces the
-// former list. The function lets the hub write copies that it has left alone, because a later state of the hub had
-// written them before a restore from a backup. Call OnRestart before Start. The function must not block.
+// former list. The function lets the hub write copies that it left unchanged after a restore from a backup. The hub
+// wrote these copies after the backup was made. Call OnRestart before Start. The function must not block.
 func (k *Keeper) OnRestart(f func()) { k.restarted = f }
 
 // Watch watches the ConfigMap with the list of epochs (periods in which the hub writes to members).
@@ -326,8 +326,8 @@ func (k *Keeper) begin(ctx context.Context, after *source.Epoch) error {
 	return nil
 }
 
-// held reports whether the hub leaves at least one copy alone, because a later state of the hub wrote the copy before
-// the hub was restored from a backup.
+// held reports whether the hub leaves at least one copy unchanged after a restore from a backup. The hub wrote such a
+// copy after the backup was made.
 func (k *Keeper) held(ctx context.Context) (bool, error) {
 	bindings, err := scopes.Bindings(ctx, k.options.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {

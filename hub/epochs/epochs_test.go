@@ -67,8 +67,8 @@ func (w *world) replica() *epochs.Keeper {
 	return k
 }
 
-// leader returns the Keeper of a hub process that has just started, and that has called Use, as before a write to a
-// member.
+// leader returns the Keeper of a hub process that has just started. The process has called Use, which the hub calls
+// before a write to a member.
 func (w *world) leader() *epochs.Keeper {
 	w.Helper()
 	k := w.replica()

@@ -67,8 +67,8 @@ func OtherVersions(ctx context.Context, c client.Client, object *unstructured.Un
 	return OthersOf(d, gvk.Version), err
 }
 
-// OthersOf returns the versions of d at which clusters may get an object that the hub reads at the given version,
-// without this version. If d is nil, the result is nil.
+// OthersOf returns the other versions of d at which clusters may get an object that the hub reads at the given version.
+// If d is nil, the result is nil.
 func OthersOf(d *apiextensionsv1.CustomResourceDefinition, version string) []string {
 	if d == nil {
 		return nil

@@ -57,8 +57,8 @@ func (f Fleet) Around(ctx context.Context, fleet *decide.Fleet) error {
 }
 
 // Overrides reads the cluster-scoped override policies. If namespaced is true, it also reads the policies of the
-// namespace, or of all namespaces if namespace is empty. It passes each error to unless, with the consequence of the
-// missing list.
+// namespace, or of all namespaces if namespace is empty. It passes each error to the function unless, with a text about
+// the consequence of the missing list.
 func Overrides(ctx context.Context, r client.Reader, namespaced bool, namespace string, unless func(err error, consequence string) error) ([]hubv1.OverridePolicyObject, error) {
 	var out []hubv1.OverridePolicyObject
 	var everywhere hubv1.ClusterOverridePolicyList

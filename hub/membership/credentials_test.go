@@ -87,7 +87,7 @@ func (i *fakeIssuer) saw() (issued int, revoked []string) {
 	return i.issued, slices.Clone(i.revoked)
 }
 
-// tokenOf returns a token like an API server's, without a signature.
+// tokenOf returns a token in the form that API servers use, without a valid signature.
 func tokenOf(secret, uid string, issued time.Time, life time.Duration) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil,
 		`{"iat":%d,"exp":%d,"kubernetes.io":{"namespace":"hanse-system","serviceaccount":{"name":"hanse"},"secret":{"name":%q,"uid":%q}}}`,

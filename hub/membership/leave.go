@@ -148,8 +148,8 @@ func (l *left) addAll(list client.ObjectList, cluster string) error {
 }
 
 // sayWhatIsLeft adds the objects that delay the deletion to the message of the condition Ready. If the cluster answers,
-// it sets the reason Leaving; otherwise the reason does not change. After a long outage, the message says how to give
-// up the objects on the cluster.
+// sayWhatIsLeft also sets the reason Leaving; otherwise the reason does not change. After a long outage, the message
+// says how to give up the objects on the cluster.
 func sayWhatIsLeft(c *hubv1.MemberCluster, l left, now time.Time) {
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	objects := fmt.Sprintf("%d objects are left, such as %s", l.count, l.example)

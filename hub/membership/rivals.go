@@ -79,7 +79,8 @@ func (r *Reconciler) refuse(run *run, holder string) {
 
 // holderOf returns the name of another MemberCluster that represents the cluster instead of self. It is empty if there
 // is none. A MemberCluster with the ID in its status has precedence, because it may have objects on the cluster. Among
-// several with the ID, the oldest one has precedence; at the same age, the first by name.
+// several MemberClusters with the ID, the oldest one has precedence. If several are equally old, the first by name has
+// precedence.
 func holderOf(ctx context.Context, reader client.Reader, self *hubv1.MemberCluster, id string) (string, error) {
 	var list hubv1.MemberClusterList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

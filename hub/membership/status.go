@@ -70,8 +70,8 @@ func served(kinds map[schema.GroupKind][]string) []hubv1.ServedKind {
 
 // pinned returns the topology of a cluster. The labels of the MemberCluster take precedence over values from nodes. A
 // value from nodes never changes once it is set, even if nodes are removed. If the nodes now have another value, moved
-// says so and says what to do; otherwise moved is empty. An unknown region is set as soon as all nodes have the same
-// region.
+// is a message with both values and the label that changes the topology. Otherwise moved is empty. An unknown region is
+// set as soon as all nodes have the same region.
 func pinned(before hubv1.ClusterTopology, labels map[string]string, facts member.Facts) (after hubv1.ClusterTopology, moved string) {
 	after = before
 	var news []string

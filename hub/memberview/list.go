@@ -171,8 +171,7 @@ func (v *View) demand(ctx context.Context, user who, right authorizationv1.Resou
 	return err
 }
 
-// reader returns the member for a request that is not about a hub object, after it has waited until the request may be
-// sent.
+// reader waits until a request that is not about a hub object may be sent. It then returns the member for the request.
 func (v *View) reader(ctx context.Context, q *question) (Member, error) {
 	return v.member(ctx, q, false, placed{id: hubv1.ObjectIdentity{Namespace: q.namespace}})
 }

@@ -30,8 +30,8 @@ const (
 	// workWithin is the timeout of all requests to the member for one request of a user. The time that is left until
 	// answerWithin is for sending the answer.
 	workWithin = 15 * time.Second
-	// mostReviews is the maximum number of access reviews for one request, by which the hub finds the kinds that the user
-	// may list. Beyond this number, the user counts as a user without the right.
+	// mostReviews is the maximum number of access reviews for one request. By these reviews, the hub finds the kinds that
+	// the user may list. Beyond this number, the user counts as a user without the right.
 	mostReviews = 200
 )
 

@@ -118,8 +118,8 @@ type DiffRequest struct {
 // DiffAnswer has the copy before and after the hub's next write. Both are without status, managedFields, and the hub's
 // labels and annotations.
 type DiffAnswer struct {
-	// Before is the copy as it is on the member; it is absent if the member has no such object, or if the user may not see
-	// it. After is the copy as the hub would write it next; it is absent if the hub cannot compute it.
+	// Before is the copy as it is on the member. It is absent if the member has no such object, or if the user may not see
+	// it. After is the copy as the hub would write it next. It is absent if the hub cannot compute it.
 	Before map[string]any `json:"before,omitempty"`
 	After  map[string]any `json:"after,omitempty"`
 	// Unadopted is true if the member's object in Before is not managed by Hanse. After is then this object as the hub
@@ -297,7 +297,7 @@ type LogsRequest struct {
 	Since []LogSince `json:"since,omitempty"`
 }
 
-// LogSince is the time from which one container's log is read, in whole seconds.
+// LogSince has the time from which one container's log is read. The time is in whole seconds.
 type LogSince struct {
 	Pod       string      `json:"pod"`
 	Container string      `json:"container,omitempty"`

@@ -1,4 +1,5 @@
-// Package notify sends the events that the hub records to the receivers of NotificationSinks, as signed CloudEvents.
+// Package notify makes signed CloudEvents from the Events that the hub records. It sends them to the receivers of
+// NotificationSinks.
 //
 //   - The Recorder sends exactly the events that it records, so that a notification and its Event never differ. It
 //     never waits: if the queue is full, the notification is dropped and counted.

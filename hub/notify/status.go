@@ -70,7 +70,7 @@ func counted(n int64, one, more string) string {
 	return fmt.Sprintf("%d notifications %s", n, more)
 }
 
-// stored returns a time as an API server stores it, in seconds.
+// stored truncates a time to whole seconds, because API servers store times without fractions of a second.
 func stored(t time.Time) *metav1.Time { return &metav1.Time{Time: t.Truncate(time.Second)} }
 
 // isBefore reports whether t is before other. It returns false if other is nil.

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// slowFactor defines a slow kind: a write of an object of this kind takes more than slowFactor times as long as a
+	// slowFactor defines a slow kind. A write of an object of a slow kind takes more than slowFactor times as long as a
 	// write of a binding's status.
 	slowFactor = 10
 	// slowWrites is the maximum number of writes in flight for all slow kinds together. It is half of the number of

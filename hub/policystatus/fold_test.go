@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// binding returns a binding whose conditions Applied and Healthy have the given statuses, on the given clusters.
+// binding returns a binding with the given clusters. Its conditions Applied and Healthy have the given statuses.
 func binding(name string, applied, healthy metav1.ConditionStatus, clusters ...string) *hubv1.ResourceBinding {
 	b := &hubv1.ResourceBinding{}
 	b.Namespace, b.Name, b.Generation = "monitoring", name, 1

@@ -20,8 +20,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/changes"
 )
 
-// series returns the series with the given names as "labels: value", without the prefix hanse_. Without names it
-// returns all series.
+// series returns the series of the metrics with the given names, as "name labels: value". All names are without the
+// prefix hanse_. If no name is given, it returns all series.
 func series(t *testing.T, c prom.Collector, names ...string) []string {
 	t.Helper()
 	registry := prom.NewPedanticRegistry()

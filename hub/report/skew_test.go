@@ -13,7 +13,7 @@ import (
 
 // TestAnOlderReplicaDoesNotFightOverFieldsThatItDoesNotKnow simulates a newer replica: it writes the row of cluster b,
 // with fields that the reporter's version does not have. The reporter leads, and has cluster a in its shard. The test
-// changes a CRD, so that it cannot run in parallel with other tests.
+// changes a CRD, so it cannot run in parallel with other tests.
 func TestAnOlderReplicaDoesNotFightOverFieldsThatItDoesNotKnow(t *testing.T) {
 	w := newWorld(t, "Widget")
 	err := apiserver.AddNewerField(t.Context(), hubConfig, "resourcebindings.hanse.dev", []string{"status"}, []string{"status", "clusters", "items"})

@@ -38,8 +38,8 @@ type Need struct {
 // asksAtOnce is the maximum number of concurrent reviews.
 const asksAtOnce = 8
 
-// Missing returns a text about the rights that a user lacks, in the order of needs. The verbs of one resource are
-// together, such as "create, delete deployments.apps in namespace shop: the reason".
+// Missing returns texts about the rights that a user lacks, in the order of needs. The verbs of one resource are in one
+// text, such as "create, delete deployments.apps in namespace shop: the reason".
 func Missing(ctx context.Context, c client.Writer, user authenticationv1.UserInfo, needs []Need) ([]string, error) {
 	lacks := make([]bool, len(needs))
 	asking, ctx := errgroup.WithContext(ctx)

@@ -167,7 +167,7 @@ func findOrOpposite(status map[string]any, kind string) map[string]any {
 }
 
 // fold merges one condition type of all clusters; the result is the worst status. If it is not known which status is
-// good, no status is the worst. Then all clusters must have the same status; otherwise the result is Unknown.
+// good, the result is the status that all clusters have. If their statuses differ, the result is Unknown.
 func (m *merger) fold(kind string) folded {
 	p := m.polarityOf(kind)
 	all := make([]said, 0, len(m.parts))

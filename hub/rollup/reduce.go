@@ -44,8 +44,8 @@ var reducers = map[hubv1.Reducer]reducer{
 	hubv1.ReducerJoin:   join,
 }
 
-// reduce merges a field with the reducer that the placement's rule names. The field is left out as long as the value of
-// any cluster is not known.
+// reduce merges a field with the reducer that the placement's rule names. The field is left out while the value of at
+// least one cluster is not known.
 func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 	reduce := m.rules.reducers[path]
 	if reduce == nil {

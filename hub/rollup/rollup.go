@@ -32,8 +32,9 @@ import (
 
 // Fact is the current state of one cluster, with its copy of the object.
 type Fact struct {
-	// Outcome is the result of the last write, check or removal of the copy by hub/dispatch, for the current content of
-	// the binding and the hub object. It is nil if this process has no such result since it last connected to the cluster.
+	// Outcome is the result of the last write, check or removal of the copy by hub/dispatch. The result belongs to the
+	// current content of the binding and of the hub object. It is nil if this process has no such result since it last
+	// connected to the cluster.
 	Outcome *member.Outcome
 	// Observation is the last state of the copy that the cluster's watch has shown. It is nil if the watch has shown no
 	// copy. Synced is false until the watch has delivered its first list.

@@ -203,7 +203,7 @@ func template(t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	}
 }
 
-// withdrawing returns the row of a connected cluster that must remove its copy, from the result of the removal.
+// withdrawing computes, from the result of the removal, the row of a connected cluster that must remove its copy.
 func withdrawing(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.ClusterRow {
 	o := f.Outcome
 	if o.Reason == hubv1.ReasonWithdrawn && !stillThere(t, f) {
@@ -231,8 +231,8 @@ func dueMessage(t hubv1.BindingTarget) string {
 	return fmt.Sprintf("the withdrawal (%s) is pending: %s", t.Absent.Policy, t.Absent.Reason)
 }
 
-// holding returns the row of a connected cluster that shall have a copy, from the result of the last write and from the
-// watch.
+// holding computes, from the result of the last write and from the watch, the row of a connected cluster that shall
+// have a copy.
 func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input) hubv1.ClusterRow {
 	row := kept(previous, t)
 	o := f.Outcome
@@ -345,8 +345,8 @@ func carriedOn(row, previous *hubv1.ClusterRow) (reason, message string, ok bool
 	return hubv1.ReasonPending, notShown, true
 }
 
-// explain gives an applied row the reason and message of its health, unless the row has a more important reason. It
-// also does so for a healthy copy with an older generation, for example if writes to this copy are paused.
+// explain gives an applied row the reason and message of its health, unless the row has a more important reason. A
+// healthy copy has such a reason only if its spec pauses it and its status is not of the newest generation.
 func explain(row *hubv1.ClusterRow, reason, message string) {
 	speaks := row.Health != hubv1.HealthHealthy || reason == health.ReasonGenerationNotObserved
 	switch {

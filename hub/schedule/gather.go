@@ -155,8 +155,8 @@ func isUndecided(err error) bool {
 	return errors.As(err, &u) && u.Undecided()
 }
 
-// knownSince returns a time at which the object of the binding existed. This is the creation of the binding or, if
-// later, of the object.
+// knownSince returns a time at which the object of the binding existed. It is the creation time of the binding, or the
+// creation time of the object if that is later.
 func knownSince(b hubv1.BindingObject) time.Time {
 	since := b.GetCreationTimestamp().Time
 	if back, err := time.Parse(time.RFC3339, b.GetAnnotations()[objectSinceAnnotation]); err == nil && back.After(since) {

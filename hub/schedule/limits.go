@@ -17,8 +17,8 @@ import (
 type Failover struct {
 	// Grace is how long a new leader waits before it evicts objects from unreachable clusters. Default 60 s.
 	Grace time.Duration
-	// PerSecond is the maximum number of objects that are evicted in a second. After a pause, as many may be evicted at
-	// once. Default 10.
+	// PerSecond is the maximum number of objects that are evicted in a second. After a pause, this number of objects may
+	// be evicted at once. Default 10.
 	PerSecond int
 	// MostAway is the maximum percentage of unreachable clusters. If more clusters are unreachable, no objects move away
 	// from them. Default placement.DefaultMostAway.

@@ -52,7 +52,8 @@ func TestEvictionsHaveARate(t *testing.T) {
 	}
 }
 
-// Both decisions use the same limits, by which only one of the two objects may leave the cluster now.
+// The test decides on two objects with the same limits. By these limits, only one of the two objects may leave the
+// cluster now.
 func TestAnObjectIsDecidedOnAnewIfAnotherTookItsPlace(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

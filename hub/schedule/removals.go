@@ -135,8 +135,8 @@ func (r *removals) begin() {
 	r.began = r.clock.Now()
 }
 
-// of returns what the guard (package guard, the limit for deletions) has decided on the removals of an object, by
-// cluster.
+// of returns, for each cluster, the decision of the guard on the removal of an object. The guard (package guard) limits
+// deletions.
 func (r *removals) of(id key) map[string]decide.Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()

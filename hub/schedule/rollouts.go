@@ -45,7 +45,8 @@ type placementRollouts struct {
 	moved   bool
 }
 
-// peers returns the progress of all objects of a placement, for a rollout that may have to wait for the others.
+// peers returns the progress of all objects of a placement, for the rollout of one object, which may have to wait for
+// the other objects.
 func (r *rollouts) peers(o decide.Owner) rollout.Peers {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -76,8 +76,8 @@ func moved(c changes.Binding) bool {
 		!maps.Equal(rowsOfRollout(c.Before), rowsOfRollout(c.After)) || !maps.Equal(rowsOfFormer(c.Before), rowsOfFormer(c.After))
 }
 
-// rowsOfFormer returns the rows of all clusters while the binding has a former reference: a needed object that the hub
-// object does not need any more, but a copy may still need. Some rows may end the former reference. rowsOfFormer copies
+// rowsOfFormer returns the rows of all clusters while the binding has a former reference: an object that the hub object
+// does not need any more, but that a copy may still need. Some rows may end the former reference. rowsOfFormer copies
 // only the fields that matter. It returns nil if the binding has no former reference.
 func rowsOfFormer(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	if !slices.ContainsFunc(b.BindingSpec().References, func(r hubv1.BindingReference) bool { return r.Former }) {

@@ -27,9 +27,9 @@ import (
 // group every pace.LookEvery.
 const everyKind = "*"
 
-// wants computes the wanted kinds, for which the hub watches its own objects. These are the kinds that placements
-// select, the kinds of objects of bundles, and the kinds of objects with bindings. The last ones count because their
-// placement may be deleted. Every replica computes the wanted kinds.
+// wants computes the wanted kinds: the kinds of the hub's own objects that the hub watches. These are the kinds that
+// placements select, the kinds of objects of bundles, and the kinds of objects with bindings. The kinds of objects with
+// bindings count because their placement may be deleted. Every replica computes the wanted kinds.
 type wants struct {
 	client     client.Reader
 	cache      cache.Cache // set before Start

@@ -66,8 +66,9 @@ func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Ti
 	return s.read(ctx, resource, id, since)
 }
 
-// read reads an object of a known resource, with the results of Live. If the API server does not serve the resource any
-// more, it returns an error: a missing object proves a deletion only if the kind still exists.
+// read reads an object of a known resource. Its results have the same meaning as those of Live. If the API server does
+// not serve the resource any more, it returns an error: a missing object proves a deletion only if the kind still
+// exists.
 func (s *Store) read(ctx context.Context, resource schema.GroupVersionResource, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
 	obj, err = s.requests.Resource(resource).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 	switch {

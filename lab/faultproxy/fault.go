@@ -29,17 +29,17 @@ type Fault struct {
 	// Wait is the delay of each request in the mode delay, or the time between resets of all connections in the mode
 	// reset.
 	Wait time.Duration `json:"wait,omitempty"`
-	// Requests is the number of requests after which the proxy resets all connections, again and again, in the mode reset.
+	// Requests is a number N for the mode reset: at every Nth request, the proxy resets all connections.
 	Requests int `json:"requests,omitempty"`
 	// Percent is the share of requests that the proxy drops in the mode drop, or to which it responds with Code in the
 	// mode status. The proxy selects these requests at random.
 	Percent int `json:"percent,omitempty"`
-	// Code is the HTTP status of the proxy's own response, in the mode status.
+	// Code is the HTTP status of the proxy's own response in the mode status.
 	Code int `json:"code,omitempty"`
-	// RetryAfter is the Retry-After header of the proxy's own response in whole seconds, in the mode status. With 0, the
-	// response has no such header.
+	// RetryAfter is the Retry-After header of the proxy's own response in the mode status. The header has whole seconds.
+	// With 0, the response has no such header.
 	RetryAfter time.Duration `json:"retryAfter,omitempty"`
-	// Resource is the plural name of the resource whose lists hang, or plural.group, in the mode hang-list. If it is
+	// Resource is the resource whose lists hang in the mode hang-list. It is the plural name, or plural.group. If it is
 	// empty, all lists hang.
 	Resource string `json:"resource,omitempty"`
 }

@@ -28,7 +28,7 @@ type State struct {
 
 	// Network is the N in the lab's network 10.N.0.0/16. It is 0 if the lab has no real nodes.
 	Network int `json:"network,omitempty"`
-	// Slots has the third number of the IP addresses of each real node, by the name of the cluster.
+	// Slots maps the name of each cluster with a real node to the third number of the node's IP addresses.
 	Slots map[string]int `json:"slots,omitempty"`
 }
 

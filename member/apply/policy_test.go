@@ -26,7 +26,7 @@ import (
 const theAccount = "system:serviceaccount:hanse-system:hanse"
 
 // policed returns a world whose Applier has all rights on the member, so that only the admission policy of the member
-// chart restricts it. hub is a client with the same rights, as an attacker who controls the hub has them.
+// chart restricts it. hub is a client with the same rights. It stands for an attacker who controls the hub.
 func policed(t *testing.T, values map[string]any) (w *world, hub dynamic.Interface) {
 	t.Helper()
 	w = newWorld(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// report returns the outcome that Apply would have, without a write. The outcome asks for a retry after some time,
+// report returns the outcome that Apply would return, but writes nothing. The outcome asks for a retry after some time,
 // because the hub does not watch objects that it does not manage.
 func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) member.Outcome {
 	if t.secret() {

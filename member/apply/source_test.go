@@ -23,7 +23,8 @@ func hubAt(t *testing.T, generation int64, epochs string) source.State {
 	return source.State{Mark: source.Mark{Generation: generation, Epoch: last}, Epochs: l}
 }
 
-// sized returns the intent to apply a widget with the size, from this state of the hub. Each size has its own digest.
+// sized returns the intent to apply a widget of this size. from is the state of the hub from which the widget was
+// rendered. Each size has its own digest.
 func (w *world) sized(size int64, from source.State) member.ApplyIntent {
 	in := w.intent(map[string]any{"size": size}, "d"+string(rune('0'+size)))
 	in.Source = from

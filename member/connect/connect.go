@@ -2,9 +2,9 @@
 // provides a client configuration for each connected cluster. It reads the address and credentials of a cluster from
 // its kubeconfig into a member.Connection, and uses nothing else to reach the cluster.
 //
-// Every link is a state machine in its own goroutine. Its context ends with the provider, not with the call that has
-// created the link. Links share no queue and no connection, and hold no lock during I/O. A cluster that hangs therefore
-// does not delay others.
+// Every link is a state machine in its own goroutine. The context of a link ends with the provider, not with the call
+// that has created the link. Links share no queue and no connection, and hold no lock during I/O. A cluster that hangs
+// therefore does not delay others.
 //
 //   - A link is ready if a watch on it delivers events. A successful request is not enough.
 //   - A single failed probe does not end a link, but two in a row do. One failure suffices if the connection or the

@@ -72,8 +72,8 @@ func oursRaw(obj *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// ours returns the paths of the fields that the hub applied, from the hub's managedFields entry. The result is nil if
-// there is no such entry.
+// ours returns the paths in the hub's managedFields entry. These are the fields that the hub applied. The result is nil
+// if there is no such entry.
 func ours(obj *unstructured.Unstructured) *fieldpath.Set { return pathsOf(oursRaw(obj)) }
 
 // paths returns the fields of a managedFields entry. The result is nil if the entry cannot be parsed.

@@ -49,7 +49,7 @@ func Drift(live, manifest *unstructured.Unstructured) []member.FieldDrift {
 	return d.found
 }
 
-// owner is a manager, with the fields below the current path that it owns.
+// owner is a manager, with the fields that it owns below the current path.
 type owner struct {
 	name string
 	ours bool

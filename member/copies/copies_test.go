@@ -96,7 +96,7 @@ func grants(group, resource string) any {
 	return map[string]any{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": []any{"get", "list", "patch"}}
 }
 
-// copied returns the metadata of a copy, in the form of a list of metadata.
+// copied returns the metadata of a copy, as an item of a metadata list.
 func copied(name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}}
 	o.SetNamespace("shop")

@@ -19,7 +19,7 @@ type Rules struct{ rules []any }
 
 var selfReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectrulesreviews"}
 
-// In requests the hub's rights in a namespace from the member, by a SelfSubjectRulesReview.
+// In asks the member, with a SelfSubjectRulesReview, for the hub's rights in a namespace.
 func In(ctx context.Context, client dynamic.Interface, namespace string) (Rules, error) {
 	review := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": selfReviews.GroupVersion().String(), "kind": "SelfSubjectRulesReview", "spec": map[string]any{"namespace": namespace},

@@ -20,7 +20,8 @@ type Conventions struct {
 	Columns []Column
 }
 
-// Scale has the paths of the fields with the wanted and the existing replicas, as the names of nested fields.
+// Scale has the paths of the fields with the wanted replicas (Spec) and the existing replicas (Status). A path is a
+// list of the names of nested fields.
 type Scale struct {
 	Spec, Status []string
 	// Selector is the path of the label selector in the object. It is empty if the CustomResourceDefinition has none.

@@ -17,12 +17,12 @@ const (
 	maxNamed      = 256 // bytes of JSON of one value in Named
 )
 
-// Project returns the parts of a status that the rows of bindings and the status of the hub object need, as canonical
-// JSON of at most 512 bytes. It keeps conditions without their messages, whole numbers, booleans and short strings, at
-// the top level and in nested maps. Of a list whose items have names, it keeps the names and the values that can be
-// merged. If such a list is too large, its value is null. It drops fields with a meaning in one cluster only
-// (PerCluster). It also drops times, because each heartbeat would change the row. It keeps the times of an expiry or a
-// failure.
+// Project returns the parts of a status that the rows of bindings and the status of the hub object need. The result is
+// canonical JSON of at most 512 bytes. Project keeps whole numbers, booleans, short strings, and conditions (without
+// their messages) at the top level and in nested maps. Of a list whose items have names, it keeps the names and the
+// values that can be merged. If such a list is too large, its value is null. It drops fields with a meaning in one
+// cluster only (PerCluster). It also drops times, because each heartbeat would change the row. It keeps the times of an
+// expiry or a failure.
 //
 // paths are JSON pointers, such as /status/storage/used. The values at these paths are kept unchanged, see
 // Projection.Named.
@@ -196,7 +196,7 @@ func summary(name string, value any) any {
 	return nil
 }
 
-// ticks reports whether the value is a time, except a time of an expiry or a failure, which is kept.
+// ticks reports whether the value is a time that Project drops. Project keeps the time of an expiry or a failure.
 func ticks(name, value string) bool {
 	if _, err := time.Parse(time.RFC3339, value); err != nil {
 		return false

@@ -177,8 +177,8 @@ func TestProjectionIsBoundedAndStable(t *testing.T) {
 		if err := json.Unmarshal(first, &again); err != nil {
 			t.Fatal(err)
 		}
-		// encoding/json decodes numbers beyond 2^53 as fractions, which a second projection drops; it must drop nothing
-		// else.
+		// encoding/json decodes numbers beyond 2^53 as float64. A second projection drops such numbers, so the test removes
+		// them first.
 		for name, v := range again {
 			if f, ok := v.(float64); ok && math.Abs(f) >= 1<<53 {
 				delete(again, name)

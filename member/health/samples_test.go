@@ -7,7 +7,8 @@ import (
 	"github.com/hanse-dev/hanse/test/operators"
 )
 
-// Each sample has the verdict that an operator of the software would give, from the status and the definition alone.
+// Assess must give each sample the health that an experienced user of the operator would give. It uses only the sample
+// and the definition of its kind.
 func TestSamplesOfOperators(t *testing.T) {
 	for _, s := range operators.Samples(t) {
 		t.Run(s.Operator+"/"+s.Name, func(t *testing.T) {

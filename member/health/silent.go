@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// silent are kinds with a status subresource that no controller writes by default, by group. Objects of these kinds
-// hold configuration. Such an object is Healthy as soon as it exists.
+// silent has, for each API group, the kinds with a status subresource that no controller writes by default. Objects of
+// these kinds hold configuration. Such an object is Healthy as soon as it exists.
 var silent = map[string][]string{ // a nil list means all kinds of the group
 	"networking.istio.io":   nil,
 	"security.istio.io":     nil,

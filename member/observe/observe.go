@@ -2,7 +2,7 @@
 //
 // A kind is watched as long as at least one binding needs copies of it. The watch selects objects with the hub's label.
 // When an object arrives, it is judged and hashed, and only the observation is kept. The size of an observation does
-// not depend on the spec. Users of the member can write these objects, so that the size of an object is limited, and
+// not depend on the spec. Because users of the member can write these objects, the size of an object is limited, and
 // invalid content causes no error.
 //
 // The label only selects objects for the watch. Packages content and apply decide whether an object is a copy of this

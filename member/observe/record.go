@@ -44,7 +44,7 @@ type record struct {
 	observed []byte
 }
 
-// marks are the values of the annotations that the hub sets on copies, as far as they differ between most copies.
+// marks has the values of the annotations that the hub sets on copies and that differ between most copies.
 type marks struct {
 	ownerUID         types.UID
 	sourceGeneration int64

@@ -93,8 +93,8 @@ func (k *Kinds) unwatchable() bool {
 	return state.Reason == hubv1.ReasonForbidden
 }
 
-// again are times after a watch event of a CustomResourceDefinition. While the member still lacks the kind or a field,
-// the hub queues objects of the kind for another write at these times. The API server serves a new kind shortly after
+// again are pauses after a watch event of a CustomResourceDefinition. While the member still lacks the kind or a field,
+// the hub queues objects of the kind for another write after each pause. The API server serves a new kind shortly after
 // the event of its definition, and publishes the schema a little later.
 var again = []time.Duration{time.Second, 2 * time.Second, 7 * time.Second}
 
@@ -142,8 +142,8 @@ func (k *Kinds) invalidate(gvk schema.GroupVersionKind, kind *kind, known, gone 
 	}
 }
 
-// wake queues the objects of a kind for another write at once, by a call of OnChange. While the member lacks the kind
-// or a field, wake queues the objects again after each of the pauses in again. A new event of the definition starts the
+// wake calls OnChange at once, to queue the objects of a kind for another write. While the member lacks the kind or a
+// field, wake calls OnChange again after each pause in the variable again. A new event of the definition starts the
 // pauses again. The objects are queued at most once a second.
 func (k *Kinds) wake(gvk schema.GroupVersionKind, kind *kind, nudge <-chan struct{}) {
 	pauses, changes := again, -1

@@ -35,8 +35,8 @@ const (
 )
 
 // The scenarios. Each scenario with faults is compared with two others: its scenario without faults, and the scenario
-// alone, in which only the good members get objects. In the scenario calm, all members get objects and none has a
-// fault. The good members may be faster in alone than in calm, because the bad members do not use the machine.
+// "alone". In "alone", only the good members get objects. In "calm", all members get objects and none has a fault. The
+// good members may be faster in "alone" than in "calm", because the bad members do not use the machine.
 const (
 	calm      = "calm"
 	alone     = "alone"
@@ -66,7 +66,7 @@ type Isolation struct {
 	// the machine itself on latencies.
 	Raw Latency `json:"raw"`
 	// P99Ratio is the 99th percentile of Latency divided by that of the scenario without faults. P99OverAlone is the 99th
-	// percentile of Latency divided by that of the scenario alone, in which only the good members get objects.
+	// percentile of Latency divided by that of the scenario "alone", in which only the good members get objects.
 	P99Ratio     float64 `json:"p99Ratio"`
 	P99OverAlone float64 `json:"p99OverAlone"`
 	// RecoveredSeconds is the time from the end of the members' faults until every member had every object of the

@@ -77,8 +77,8 @@ func machine() (Machine, error) {
 	return m, nil
 }
 
-// cpuModel returns the first "model name" in /proc/cpuinfo. It returns otherwise if there is none, as on some
-// architectures.
+// cpuModel returns the first "model name" in /proc/cpuinfo. If cpuinfo has no such line, as on some architectures,
+// cpuModel returns the argument otherwise.
 func cpuModel(cpuinfo, otherwise string) string {
 	for line := range strings.Lines(cpuinfo) {
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {

@@ -114,8 +114,8 @@ func (r *Result) named() bool {
 	return r.Objects == p.objects && r.Members == p.members
 }
 
-// isSmall reports whether the run is of the profile small, in the size of that profile. Only such a run has targets for
-// the latencies when all objects are written at once.
+// isSmall reports whether the run is of the profile small, and has the size that this profile defines. Only such a run
+// has targets for the latencies when all objects are written at once.
 func (r *Result) isSmall() bool { return r.Profile == "small" && r.named() }
 
 // scaledTargets returns the targets of one phase of Hanse that are multiples of the raw loop's time to create all

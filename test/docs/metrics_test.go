@@ -267,8 +267,8 @@ func fill(t *testing.T, c prom.Collector, set func(labels ...string)) {
 	}
 }
 
-// placeEverywhere counts objects of every kind on every member, with more reasons and placements than the metrics have
-// values for.
+// placeEverywhere counts objects of every kind on every member. It uses more reasons and placements than the labels of
+// the metrics have values for.
 func placeEverywhere(t *testing.T, c *report.Copies) {
 	t.Helper()
 	ctx := t.Context()

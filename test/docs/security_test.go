@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestEveryClaimHasItsTest checks that each test named in the threat model and in the promises about upgrades exists,
-// with its package and function.
+// TestEveryClaimHasItsTest checks the tests that the threat model and the promises about upgrades name. The package and
+// the function of each test must exist.
 func TestEveryClaimHasItsTest(t *testing.T) {
 	root := filepath.Join("..", "..")
 	tests := testsBelow(t, root)

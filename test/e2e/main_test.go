@@ -34,7 +34,7 @@ const (
 	frankfurt = "eu-fra-1"
 )
 
-// policed is the member that has the admission policy of the chart, which limits the hub's account, in all tests.
+// policed is the member that has the chart's admission policy in all tests. The policy limits the hub's account.
 const policed = singapore
 
 var members = []string{singapore, shanghai, frankfurt} // sorted by name, like the rows of a binding

@@ -114,8 +114,8 @@ func midWaveWrites(t *testing.T, w *unstructured.Unstructured, begin time.Time, 
 	return writes
 }
 
-// pauseCopy sets the annotation hanse.dev/pause of a copy to a time, or removes it with null, as an administrator of
-// the member would.
+// pauseCopy acts as an administrator of the member: it sets the annotation hanse.dev/pause of a copy. until is a time
+// as a JSON string, or null to remove the annotation.
 func pauseCopy(t *testing.T, member string, w *unstructured.Unstructured, until string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())

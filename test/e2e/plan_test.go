@@ -218,8 +218,8 @@ func foretold(p plan.Plan) []string {
 	return slices.Sorted(slices.Values(out))
 }
 
-// wrote returns nil if the hub made exactly these writes to the Widgets of a namespace on the members, after the time
-// from.
+// wrote returns nil if want lists exactly the writes that the hub made to the Widgets of a namespace on the members
+// since `from`.
 func wrote(t *testing.T, ns string, from time.Time, want []string) error {
 	t.Helper()
 	var got []string

@@ -63,8 +63,8 @@ func scheduledSays(ctx context.Context, object *unstructured.Unstructured, text 
 	return fmt.Errorf("the conditions are %+v", b.BindingStatus().Conditions)
 }
 
-// TestWhatAPodTemplateNamesGoesAheadOfIt places only Deployments. The hub must also send the ConfigMaps and Secrets
-// that their pod templates reference, before the Deployments.
+// TestWhatAPodTemplateNamesGoesAheadOfIt places only Deployments. Before the Deployments, the hub must send the
+// ConfigMaps and Secrets that their pod templates reference.
 func TestWhatAPodTemplateNamesGoesAheadOfIt(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)

@@ -173,7 +173,8 @@ func fillAggregated(t *testing.T, name string) {
 
 // serveViews makes the hub's process reachable through the Service hanse-hub-view, which hansectl uses to read copies
 // on members. The API server forwards requests only to addresses of pods, and never to loopback. The test therefore
-// creates a pod without a kubelet, with another address of this machine that forwards to the process.
+// creates a pod that no kubelet runs. The pod has another address of this machine, and a listener at this address
+// forwards to the process.
 func serveViews(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()

@@ -92,7 +92,7 @@ func theHubIsKilledInWaves(t *testing.T) {
 	}
 }
 
-// writeTimes returns the times at which the hub wrote an object, from a member's audit log, after the time from.
+// writeTimes reads a member's audit log, and returns the times at which the hub wrote an object after the time from.
 func writeTimes(t *testing.T, path, object string, from time.Time) []time.Time {
 	t.Helper()
 	var out []time.Time

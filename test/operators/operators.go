@@ -1,9 +1,9 @@
 // Package operators has sample objects of widely used operators, and the definitions of their kinds. Each sample is in
 // a state that its operator reports. The package is for tests.
 //
-// We wrote the samples, with the verdict of an experienced user of the operator. The definitions come from pinned
-// releases of the operators' Go modules. A sample that violates its definition is an error, so that no sample has an
-// invented field.
+// We wrote the samples. Each sample has a verdict, which is its health in the opinion of an experienced user of the
+// operator. The definitions come from pinned releases of the operators' Go modules. A sample that violates its
+// definition is an error, so that no sample has an invented field.
 package operators
 
 import (

@@ -262,8 +262,8 @@ func useForeign(w io.Writer, account *corev1.ServiceAccount, change bool) error 
 	return nil
 }
 
-// chartGrants returns the kinds that the hub may write on the member, from the ClusterRole that the Helm chart
-// hanse-member created. It returns nil if this ClusterRole does not exist.
+// chartGrants returns the kinds that the hub may write on the member. It reads the kinds from the ClusterRole that the
+// Helm chart hanse-member created. It returns nil if this ClusterRole does not exist.
 func chartGrants(ctx context.Context, m *memberCluster) (*granting, error) {
 	role := &rbacv1.ClusterRole{}
 	err := m.Get(ctx, client.ObjectKey{Name: accountName}, role)

@@ -90,7 +90,7 @@ func (r *fleetReader) readBundles(fleet *decide.Fleet, bindings map[hubv1.Object
 	return nil
 }
 
-// bundledObject returns an object of a bundle with its binding, as an input of the decisions.
+// bundledObject returns an object of a bundle, together with the binding of the object, as an input of the decisions.
 func bundledObject(u *unstructured.Unstructured, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) decide.FleetObject {
 	o := decide.FleetObject{Object: u}
 	if b := bindings[o.Identity()]; b != nil && inBundle(b) != "" {

@@ -132,8 +132,8 @@ func (f *fleetFiles) hintNamespace(err error, named, home string) error {
 
 func isClusterScoped[P interface{ GetNamespace() string }](p P) bool { return p.GetNamespace() == "" }
 
-// source returns the file that contains the object. It also finds a policy that has no namespace in its file, by the
-// namespace that the command has set.
+// source returns the file that contains the object. A policy may have no namespace in its file, because the command has
+// set the namespace. source also finds the file of such a policy.
 func (f *fleetFiles) source(id hubv1.ObjectIdentity) string {
 	if source, ok := f.sources[id]; ok {
 		return source

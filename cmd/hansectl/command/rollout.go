@@ -31,7 +31,7 @@ hanse.dev/rollout-undo on the object. You need the verb of the same name on plac
 	return cmd
 }
 
-// staged is an object whose changes are rolled out in waves, with its binding.
+// staged has an object whose changes are rolled out in waves, and the binding of the object.
 type staged struct {
 	id      hubv1.ObjectIdentity
 	object  *unstructured.Unstructured // nil if the object is deleted

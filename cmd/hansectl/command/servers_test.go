@@ -417,7 +417,7 @@ func TestATokenEndsWithASecretOfItsOwnHub(t *testing.T) {
 
 // reportCredentials writes the ID of the credentials in use to the status of a MemberCluster, as the hub would. These
 // are the credentials in the Secret, or new credentials of the hub if an annotation requests a rotation. It always
-// returns an error, so that whenever calls it until the test ends.
+// returns an error, so that the function whenever calls it until the test ends.
 func reportCredentials(ctx context.Context, name string) error {
 	var secret corev1.Secret
 	if err := onHub.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: name}, &secret); err != nil {

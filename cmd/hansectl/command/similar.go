@@ -56,7 +56,8 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// didYouMean returns a question with the names, as the end of an error. It returns an empty text if there are no names.
+// didYouMean returns a question with the names, which callers append to a message. It returns an empty text if there
+// are no names.
 func didYouMean(names []string) string {
 	if len(names) == 0 {
 		return ""

@@ -264,8 +264,8 @@ type hubKinds interface {
 	within(namespace string) bool
 }
 
-// applyTo changes a fleet, which has the objects, policies and clusters of a simulation, as the hub would after a user
-// has applied the files.
+// applyTo changes a fleet as if a user had applied the files to the hub. A fleet has the objects, policies and clusters
+// of a simulation.
 func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
 	if len(f.bindings) > 0 {
 		return errBindings

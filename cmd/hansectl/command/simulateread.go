@@ -72,8 +72,8 @@ func (r *fleetReader) narrowed() bool {
 	return ok && c.Partial()
 }
 
-// read reads the fleet: the clusters, the policies, and the objects of all kinds that placements select, on the hub or
-// in the files.
+// read reads the fleet: the clusters, the policies, and the objects of all kinds that placements select. The placements
+// may be on the hub or in the files.
 func (r *fleetReader) read(files *fleetFiles, now time.Time) (decide.Fleet, error) {
 	fleet := decide.Fleet{Now: now}
 	if err := r.readAround(&fleet); err != nil {
@@ -284,8 +284,8 @@ func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind
 	return nil
 }
 
-// hubRunsWorkloads checks, as the hub does, for nodes or a running controller-manager. If these cannot be read, it
-// assumes that the hub runs workloads.
+// hubRunsWorkloads reports whether the hub has nodes or a running controller-manager. The hub makes the same check. If
+// the hub cannot be read, the function returns true.
 func (r *fleetReader) hubRunsWorkloads() bool {
 	if r.runs != nil {
 		return *r.runs

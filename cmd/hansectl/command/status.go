@@ -101,8 +101,8 @@ prometheuses.monitoring.coreos.com.`,
 	return cmd
 }
 
-// statusOf returns a function that reads the status of an object. This function returns errNoObject if neither the
-// object nor its binding exists.
+// statusOf returns a function that reads the status of an object. The returned function returns errNoObject if neither
+// the object nor its binding exists.
 func (h *hub) statusOf(ctx context.Context, w *window, kind, name string) (func(context.Context) (view.Status, error), error) {
 	c, err := h.reader(w)
 	if err != nil {
@@ -180,8 +180,8 @@ func (h *hub) noObject(ctx context.Context, c client.Client, id hubv1.ObjectIden
 	return fmt.Errorf("%w %s%s", errNoObject, id, h.elsewhere(id.Namespace))
 }
 
-// elsewhere returns a hint to look in another namespace, for the end of an error. It returns an empty text if the user
-// has named a namespace.
+// elsewhere returns the end of an error message: a hint to look in another namespace. It returns an empty text if the
+// user has named a namespace.
 func (h *hub) elsewhere(namespace string) string {
 	if namespace == "" || *h.flags.Namespace != "" {
 		return ""
@@ -287,8 +287,8 @@ func atPreferred(ctx context.Context, c client.Client, object *unstructured.Unst
 	return object, nil
 }
 
-// identify finds the kind that the user names, in the forms that kubectl accepts. If the hub does not serve the kind,
-// identify searches the objects of bundles.
+// identify finds the kind that the user names in one of the forms that kubectl accepts. If the hub does not serve the
+// kind, identify searches the objects of bundles.
 func (h *hub) identify(ctx context.Context, c client.Client, kind, name string) (id hubv1.ObjectIdentity, version string, err error) {
 	mapper, err := h.flags.ToRESTMapper()
 	if err != nil {

@@ -38,8 +38,8 @@ type tunnel struct {
 	config *rest.Config
 	pods   client.Reader
 	out    io.Writer // for messages about the connection
-	// local is the address on this machine that the API server forwards to the pod. It is nil while there is no connection
-	// to a pod.
+	// local is the address on this machine whose connections are forwarded to the pod. It is nil while there is no
+	// connection to a pod.
 	local atomic.Pointer[string]
 }
 

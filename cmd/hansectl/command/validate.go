@@ -25,7 +25,7 @@ import (
 	"github.com/hanse-dev/hanse/charts"
 )
 
-// definition has the schema and the validation rules of one kind, with which an API server checks objects of this kind.
+// definition has the schema and the validation rules with which an API server checks objects of one kind.
 type definition struct {
 	namespaced bool
 	structural *structuralschema.Structural

@@ -83,7 +83,8 @@ func TestPlanSimulateAndDiffNameTheSameChangedObjects(t *testing.T) {
 		}
 		must(t, json.Unmarshal([]byte(jsonIn(out)), into))
 	}
-	// effect has, for each command, the objects that change, with the clusters on which a copy changes or is removed.
+	// effect has an object that changes, the clusters on which its copy changes, and the clusters on which its copy is
+	// removed.
 	type effect struct {
 		Object        string
 		Changed, Lost []string
