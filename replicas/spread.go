@@ -100,9 +100,9 @@ type edge struct {
 
 // levelOf returns, as the fraction level/per, the level at which the shares of the clusters (slots) add up to the
 // total. While the level rises from 0, the share of a slot first stays at its lower limit, then is level * weight, and
-// then stays at its upper limit. At an edge, a share leaves or reaches a limit. Between two edges, the same shares
-// grow, so that the sum of the shares is a linear function of the level. No product exceeds 2^62, because levels and
-// weights are at most 2^31.
+// then stays at its upper limit. At an edge, a share leaves or reaches a limit. Between two edges, no share leaves or
+// reaches a limit. There, the sum of the shares is a linear function of the level. No product exceeds 2^62, because
+// levels and weights are at most 2^31.
 func levelOf(open []slot, total int64) (level, per int64) {
 	var edges []edge
 	standing, growing := int64(0), int64(0) // sum of the shares at a limit; total weight of the growing slots

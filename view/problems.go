@@ -41,7 +41,7 @@ type Problem struct {
 	Message string               `json:"message,omitempty"`
 }
 
-// SlowCluster is a cluster whose copies are not up to date.
+// SlowCluster is a cluster with copies that are not up to date.
 type SlowCluster struct {
 	Cluster string `json:"cluster"`
 	Region  string `json:"region,omitempty"`

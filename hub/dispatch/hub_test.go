@@ -178,7 +178,8 @@ func (s *served) patchCluster(patch string, status bool) {
 	s.do(s.Patch(s.Context(), c, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// gets waits until the member has exactly these applied values.
+// gets waits until the writes to the member had exactly these values of spec.of. want has the values of all writes, by
+// object name.
 func (s *served) gets(want map[string][]any) {
 	s.Helper()
 	s.eventually(func() string { return cmp.Diff(want, s.member.snapshot()) })
