@@ -173,8 +173,8 @@ func (c *changes) check(t *testing.T) {
 	}
 }
 
-// writesOn returns the number of successful writes of ConfigMaps in the namespace "loaded". It reads the audit log of the
-// member, which has only the requests of Hanse's ServiceAccounts.
+// writesOn returns the number of successful writes of ConfigMaps in the namespace "loaded". It reads the audit log of
+// the member, which has only the requests of Hanse's ServiceAccounts.
 func writesOn(t *testing.T, member *fleet.Cluster) int {
 	t.Helper()
 	file, err := os.Open(member.AuditLog)
