@@ -24,8 +24,9 @@ type acceptance struct {
 }
 
 // condition returns the condition Accepted. It names the first error in the order of the spec. known is false until the
-// hub has tried to list all kinds before the first error, or, without an error, has listed all kinds. While known is
-// false, the caller does not use the condition. Thus a restart of the hub does not change the condition.
+// hub has tried to list all kinds before the first error. Without an error, known is false until the hub has listed all
+// selected kinds, and has tried to list the kinds in spec.references. While known is false, the caller does not use the
+// condition. Thus a restart of the hub does not change the condition.
 func (a acceptance) condition() (c metav1.Condition, known bool) {
 	spec := a.policy.PlacementSpec()
 	if err := plan.CheckPlacement(a.policy); err != nil {
@@ -45,14 +46,9 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 		if gk.Kind == "*" || gk.Group == hubv1.GroupVersion.Group {
 			continue // no right to check: the hub finds the kinds of a group itself, and reads bundles
 		}
-		state, watched := a.kinds(gk)
-		switch {
-		case isUntried(state, watched):
-			return metav1.Condition{}, false
-		case state.Reason == hubv1.ReasonKindNotServed:
-			return notAccepted(hubv1.ReasonKindNotServed, "resourceSelectors[%d]: %s", i, notServed(gk)), true
-		case state.Reason == hubv1.ReasonForbidden:
-			return notAccepted(hubv1.ReasonNotFederated, "resourceSelectors[%d]: the hub may not list and watch %s; grant it in the chart's value federatedKinds", i, gk), true
+		state, refused, tried := a.readable(gk, fmt.Sprintf("resourceSelectors[%d]", i))
+		if refused != nil || !tried {
+			return ptr.Deref(refused, metav1.Condition{}), tried
 		}
 		if namespace := a.policy.GetNamespace(); namespace != "" && !a.watches(gk, namespace) {
 			return notAccepted(hubv1.ReasonNotFederated,
@@ -63,39 +59,33 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 		}
 		known = known && state.Synced
 	}
-	refused, tried := a.unreadableReference()
-	if refused != nil {
-		return *refused, true
-	}
-	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, known && tried
-}
-
-// unreadableReference returns the condition for the first kind in spec.references that the hub cannot read, or nil if
-// there is no such kind. tried is false if the hub has not tried to list one of the kinds before. unreadableReference
-// does not check the kinds to which a pod template may refer, because most objects need only some of them. The status
-// of a binding shows which needed objects are missing.
-func (a acceptance) unreadableReference() (refused *metav1.Condition, tried bool) {
-	for i, r := range a.policy.PlacementSpec().References {
+	// The kinds to which a pod template may refer are not checked, because most objects need only some of them. The status
+	// of a binding shows which needed objects are missing.
+	for i, r := range spec.References {
 		if r.Kind == "" || r.APIGroup == hubv1.GroupVersion.Group {
 			continue
 		}
-		gk := schema.GroupKind{Group: r.APIGroup, Kind: r.Kind}
-		state, watched := a.kinds(gk)
-		switch {
-		case isUntried(state, watched):
-			return nil, false
-		case state.Reason == hubv1.ReasonKindNotServed:
-			return ptr.To(notAccepted(hubv1.ReasonKindNotServed, "references[%d]: %s", i, notServed(gk))), true
-		case state.Reason == hubv1.ReasonForbidden:
-			return ptr.To(notAccepted(hubv1.ReasonNotFederated, "references[%d]: the hub may not list and watch %s; grant it in the chart's value federatedKinds", i, gk)), true
+		_, refused, tried := a.readable(schema.GroupKind{Group: r.APIGroup, Kind: r.Kind}, fmt.Sprintf("references[%d]", i))
+		if refused != nil || !tried {
+			return ptr.Deref(refused, metav1.Condition{}), tried
 		}
 	}
-	return nil, true
+	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, known
 }
 
-// isUntried reports whether the hub has not tried to list a kind yet.
-func isUntried(state kindwatch.State, watched bool) bool {
-	return !watched || !state.Synced && state.Reason == ""
+// readable returns the state of the watch of a kind. If the hub cannot read the kind, refused is the condition, whose
+// message names the field of the spec. tried is false if the hub has not tried to list the kind yet.
+func (a acceptance) readable(gk schema.GroupKind, field string) (state kindwatch.State, refused *metav1.Condition, tried bool) {
+	state, watched := a.kinds(gk)
+	switch {
+	case !watched || !state.Synced && state.Reason == "":
+		return state, nil, false
+	case state.Reason == hubv1.ReasonKindNotServed:
+		refused = ptr.To(notAccepted(hubv1.ReasonKindNotServed, "%s: %s", field, notServed(gk)))
+	case state.Reason == hubv1.ReasonForbidden:
+		refused = ptr.To(notAccepted(hubv1.ReasonNotFederated, "%s: the hub may not list and watch %s; grant it in the chart's value federatedKinds", field, gk))
+	}
+	return state, refused, true
 }
 
 // notServed returns a message for a kind that the hub does not serve. The message says what a user can do. In the core

@@ -11,8 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hanse-dev/hanse/hub/pace"
 )
 
 // controllerManager is the Lease of a running kube-controller-manager.
@@ -23,10 +26,20 @@ var controllerManager = types.NamespacedName{Namespace: metav1.NamespaceSystem, 
 const workloadsFor = time.Minute
 
 // HubRunsWorkloads returns a function that returns the result of RunsWorkloads. The result is at most a minute old. If
-// a later read of the hub fails, the function returns the former result, and logs the error. If the first read fails,
-// HubRunsWorkloads returns the error, because a guess would either refuse workloads or run them on the hub too.
+// a later read of the hub fails, the function returns the former result, and logs the error. HubRunsWorkloads itself
+// waits for the first result, because a guess would either refuse workloads or run them on the hub too. It returns an
+// error if the hub may not make the reads, or if ctx ends.
 func HubRunsWorkloads(ctx context.Context, r client.Reader) (func() bool, error) {
-	runs, err := RunsWorkloads(ctx, r)
+	var runs bool
+	err := wait.PollUntilContextCancel(ctx, pace.RetryAfter, true, func(ctx context.Context) (bool, error) {
+		now, err := RunsWorkloads(ctx, r)
+		if err != nil && !apierrors.IsForbidden(err) {
+			ctrl.LoggerFrom(ctx).Info("Waiting to find out whether the hub runs workloads", "reason", err.Error())
+			return false, nil
+		}
+		runs = now
+		return true, err
+	})
 	if err != nil {
 		return nil, err
 	}
