@@ -59,18 +59,26 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 		}
 		known = known && state.Synced
 	}
-	// The kinds to which a pod template may refer are not checked, because most objects need only some of them. The status
-	// of a binding shows which needed objects are missing.
-	for i, r := range spec.References {
+	if refused, tried := a.unreadableReference(); refused != nil || !tried {
+		return ptr.Deref(refused, metav1.Condition{}), tried
+	}
+	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, known
+}
+
+// unreadableReference returns the results of readable for the first kind in spec.references that the hub cannot read,
+// or has not tried to list yet. It does not check the kinds to which a pod template may refer, because most objects
+// need only some of them. The status of a binding shows which needed objects are missing.
+func (a acceptance) unreadableReference() (refused *metav1.Condition, tried bool) {
+	for i, r := range a.policy.PlacementSpec().References {
 		if r.Kind == "" || r.APIGroup == hubv1.GroupVersion.Group {
 			continue
 		}
-		_, refused, tried := a.readable(schema.GroupKind{Group: r.APIGroup, Kind: r.Kind}, fmt.Sprintf("references[%d]", i))
-		if refused != nil || !tried {
-			return ptr.Deref(refused, metav1.Condition{}), tried
+		gk := schema.GroupKind{Group: r.APIGroup, Kind: r.Kind}
+		if _, refused, tried = a.readable(gk, fmt.Sprintf("references[%d]", i)); refused != nil || !tried {
+			return refused, tried
 		}
 	}
-	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, known
+	return nil, true
 }
 
 // readable returns the state of the watch of a kind. If the hub cannot read the kind, refused is the condition, whose
