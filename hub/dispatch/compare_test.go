@@ -78,7 +78,7 @@ func newRun(c member.Cluster, after time.Duration) *run {
 	b := hubv1.NewBinding(object.BindingKey())
 	b.BindingSpec().ObjectRef = hubv1.ObjectReference{APIVersion: "test.hanse.dev/v1", Kind: "Widget", Name: "web", UID: "hub"}
 	clock := testclock.NewFakePassiveClock(now.Add(after))
-	q := &queue{renderings: &renderings{}, opts: Options{Clock: clock, Epochs: noEpochs{}, HubObject: atHubVersion}, fights: newFights(clock), records: newRecords(clock)}
+	q := &queue{renderings: &renderings{}, opts: Options{Clock: clock, Epochs: noEpochs{}, HubObject: atHubVersion}, attempts: attempts{fights: newFights(clock)}, records: newRecords(clock)}
 	return &run{
 		queue: q, cluster: c, key: object.BindingKey(), binding: b, target: &hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent},
 		gathered: gathered{object: hubv1.SelectableObject{ObjectIdentity: object}},

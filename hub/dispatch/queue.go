@@ -29,23 +29,33 @@ type queue struct {
 	gate       *gate
 	filter     wakeFilter
 	records    *records
-	retries    retries
-	fights     *fights
-	failures   failures // failures that spans were sent for; empty while tracing is off
+	attempts
+	needs
+	ended chan struct{} // closed at the end of run
+}
+
+// attempts has data about the queue's attempts to write copies, by key.
+type attempts struct {
+	changes  keyChanges
+	retries  retries
+	fights   *fights
+	failures failures // failures that spans were sent for; empty while tracing is off
+}
+
+// needs has the keys that are queued when a needed object or its copy changes.
+type needs struct {
 	// waiting has the keys of new copies that wait for other objects. Each key can be found by these objects.
 	waiting keysBy[hubv1.ObjectIdentity]
 	// readers has the keys of copies whose pods read ConfigMaps or Secrets. Each key can be found by the keys of these
 	// objects.
 	readers keysBy[types.NamespacedName]
-	changes keyChanges
-	ended   chan struct{} // closed at the end of run
 }
 
 func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *renderings) (*queue, error) {
 	q := &queue{
 		cluster: cluster, opts: opts, fresh: fresh, renderings: renderings,
 		gate: newGate(cluster, opts.Workers, opts.Clock), records: newRecords(opts.Clock),
-		retries: newRetries(), fights: newFights(opts.Clock), ended: make(chan struct{}),
+		attempts: attempts{retries: newRetries(), fights: newFights(opts.Clock)}, ended: make(chan struct{}),
 	}
 	yes := true
 	c, err := controller.NewTypedUnmanaged(controllerName, controller.TypedOptions[types.NamespacedName]{

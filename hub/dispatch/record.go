@@ -133,12 +133,17 @@ type packed struct {
 	uid                           types.UID
 	resourceVersion, hash, digest string
 	generation                    int64
-	hubGeneration, hubRevision    int64
-	hubContent                    uint64
+	hub                           hubNumbers
 	confirmedAt                   time.Time
 	seen                          *member.Observation
 	orphaned                      *hubv1.OrphanedCopy
 	withdrawn                     *hubv1.Absence
+}
+
+// hubNumbers identifies the content of the hub object that a copy has.
+type hubNumbers struct {
+	generation, revision int64
+	content              uint64
 }
 
 // common is the part of a record (the last known state of a copy) that is equal for many copies. They share one
@@ -164,7 +169,7 @@ func (r record) pack() *packed {
 			withdrawing: r.withdrawing, adopted: o.Adopted, hubVersion: o.HubVersion,
 		}),
 		uid: o.UID, resourceVersion: o.ResourceVersion, hash: o.Hash, digest: o.Digest,
-		generation: o.Generation, hubGeneration: o.HubGeneration, hubRevision: o.HubRevision, hubContent: o.HubContent,
+		generation: o.Generation, hub: hubNumbers{o.HubGeneration, o.HubRevision, o.HubContent},
 		seen: o.Last, orphaned: o.Orphaned, confirmedAt: r.confirmedAt, withdrawn: r.withdrawn,
 	}
 }
@@ -180,7 +185,7 @@ func (p *packed) unpack() record {
 		last: member.Outcome{
 			Applied: c.applied, Reason: c.reason, Message: c.message, Retry: c.retry, After: c.after,
 			CopyState: member.CopyState{UID: p.uid, ResourceVersion: p.resourceVersion, Generation: p.generation, Digest: p.digest, Hash: p.hash, Adopted: c.adopted},
-			HubState:  member.HubState{HubGeneration: p.hubGeneration, HubRevision: p.hubRevision, HubContent: p.hubContent, HubVersion: c.hubVersion},
+			HubState:  member.HubState{HubGeneration: p.hub.generation, HubRevision: p.hub.revision, HubContent: p.hub.content, HubVersion: c.hubVersion},
 			Last:      p.seen, Orphaned: p.orphaned,
 		},
 		gvk: c.gvk, withdrawing: c.withdrawing, confirmedAt: p.confirmedAt, withdrawn: p.withdrawn,
