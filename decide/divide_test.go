@@ -137,7 +137,7 @@ func TestDecideOnShares(t *testing.T) {
 			if divides := p.Spec.Division != nil; divides == tc.whole || divides && p.Spec.Division.Path != "/spec/size" {
 				t.Errorf("the division is %+v", p.Spec.Division)
 			}
-			if f.Binding == nil || f.Unconfirmed {
+			if f.Binding == nil || f.Object.Unconfirmed {
 				return
 			}
 			again := bound()

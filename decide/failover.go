@@ -64,7 +64,7 @@ const (
 func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Duration) {
 	drain := m.Spec.Drain
 	switch {
-	case in.Unconfirmed:
+	case in.Object.Unconfirmed:
 		return "no uncached read has confirmed the eviction yet", 0
 	case drain != nil && in.noRoom:
 		return noRoom, 0
@@ -338,7 +338,7 @@ func (in input) needsRoom(cluster string) bool {
 // unreplaced returns the drained clusters that the object leaves by the decision d although no other cluster replaces
 // them.
 func (in input) unreplaced(d placement.Decision) []string {
-	if in.Unconfirmed {
+	if in.Object.Unconfirmed {
 		return nil
 	}
 	var out []string

@@ -39,9 +39,6 @@ type Input struct {
 	// Withdrawn is true if every cluster with an Absent entry has confirmed the withdrawal, even if the rows of the
 	// binding's status do not show this yet.
 	Withdrawn bool
-	// Unconfirmed is true if the state of the object comes from a cache, and no uncached read has confirmed it. The
-	// decision then removes no copy.
-	Unconfirmed bool
 	// Now is the time of the decision.
 	Now time.Time
 	// Memo is a cache for the decisions on many objects with the same placements and clusters. It changes no decision. It
@@ -73,6 +70,9 @@ type Object struct {
 	ScalePath string
 	// HubRuns is true if controllers of the hub would act on objects of this kind.
 	HubRuns bool
+	// Unconfirmed is true if State comes from a cache, and no uncached read has confirmed it. The decision then removes no
+	// copy.
+	Unconfirmed bool
 }
 
 // hub returns the object as hubv1.HubObject, which has the data that determines the object's copies on the clusters.

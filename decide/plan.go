@@ -190,7 +190,7 @@ func (in input) unselected(current hubv1.PlacementObject) Plan {
 	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone, why+": every cluster keeps its copy until a placement selects the object or the object is deleted; hansectl withdraw removes the copies")
 	// A binding whose status lists orphaned copies is not removed. The hub has left these copies on members. If a
 	// placement selects the object again, the hub finds the copies by this list and adopts them.
-	p.Remove = len(p.Spec.Clusters) == 0 && !in.Unconfirmed && len(in.Binding.BindingStatus().Orphaned) == 0
+	p.Remove = len(p.Spec.Clusters) == 0 && !in.Object.Unconfirmed && len(in.Binding.BindingStatus().Orphaned) == 0
 	return p
 }
 

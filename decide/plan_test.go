@@ -28,8 +28,8 @@ type given struct {
 
 func (g given) input() Input {
 	f := Input{
-		Object: Object{ID: object, State: g.state, Problem: "no answer", HubRuns: g.refused},
-		Facts:  Facts{Placements: g.placements, Clusters: g.clusters, NamespaceRead: true}, Unconfirmed: g.holdBack, Now: now,
+		Object: Object{ID: object, State: g.state, Problem: "no answer", HubRuns: g.refused, Unconfirmed: g.holdBack},
+		Facts:  Facts{Placements: g.placements, Clusters: g.clusters, NamespaceRead: true}, Now: now,
 	}
 	if g.binding != nil {
 		f.Binding = g.binding

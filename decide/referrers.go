@@ -78,7 +78,7 @@ func (in input) followReferrers() Plan {
 			return in.unrevised(err, AnswersIrrelevant)
 		}
 	}
-	p.Remove = len(p.Spec.Clusters) == 0 && !in.Unconfirmed && len(in.Referrers) == 0 && (in.Binding == nil || len(in.Binding.BindingStatus().Orphaned) == 0)
+	p.Remove = len(p.Spec.Clusters) == 0 && !in.Object.Unconfirmed && len(in.Referrers) == 0 && (in.Binding == nil || len(in.Binding.BindingStatus().Orphaned) == 0)
 	p.Status.Scheduled = in.referencedBy(needed)
 	return p
 }

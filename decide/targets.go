@@ -28,7 +28,7 @@ func (in input) settle(r rule) Plan {
 			e.Removal = nil
 		}
 		taken := dropped || (before.State != e.State && (e.State == hubv1.TargetAbsent || e.State == hubv1.TargetEvicting))
-		if taken && in.Unconfirmed {
+		if taken && in.Object.Unconfirmed {
 			p.Spec.Clusters = append(p.Spec.Clusters, before)
 			continue
 		}

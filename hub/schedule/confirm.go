@@ -65,7 +65,7 @@ func (s *Scheduler) listed(id hubv1.ObjectIdentity) bool {
 // hold returns a plan without withdrawals. The object is decided again after a short time. why is the reason for the
 // condition Scheduled if the wait may be long, and else empty.
 func hold(in decide.Input, why string) (decide.Input, decide.Plan) {
-	in.Unconfirmed = true
+	in.Object.Unconfirmed = true
 	p, again := decide.Decide(in), lookEvery
 	if why != "" {
 		again = 5 * lookEvery

@@ -243,7 +243,7 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	in, p := s.decide(ctx, in)
 	wrote, err := s.carryOut(ctx, in, s.withMissing(id, p))
 	s.limits.decided(id, p.Claims, err == nil)
-	decided = err == nil && !in.Unconfirmed
+	decided = err == nil && !in.Object.Unconfirmed
 	s.removals.decided(id, p.Claims.Removals, decided && (in.Object.State == decide.Exists || in.Object.State == decide.Deleted))
 	var unseen *unseenError
 	switch {
