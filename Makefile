@@ -8,11 +8,18 @@ MAKEFLAGS += --no-print-directory
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
-TOOL := hack/tool.sh
+TOOL := $(CURDIR)/hack/tool.sh
 # The Go modules that contain code of Hanse. All other modules contain only the go.mod of a tool or of a component of
 # the lab.
 MODULES := . lab hack/image hack/release hack/crdcheck hack/monitoring
-GOTESTSUM := $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
+# The times of all tests of a run go to a file below bin/tests, from which hack/slowest.sh prints the longest. Vet is
+# off, because verify-vet checks all code once.
+GOTESTSUM = $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
+	--junitfile $(CURDIR)/bin/tests/$(1).xml -- -vet=off
+# The packages of this module, but for those that need a browser or a fleet.
+PACKAGES = $$(go list ./... | grep -vE '/test/(browser|e2e|pods)$$')
+# The packages whose tests contain a text.
+PACKAGES_WITH = $$(git grep -l '$(1)' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 # The images are IMAGE_REPOSITORY/NAME:VERSION. The charts use the tag appVersion, which has no "v".
 CHART_VERSION = $(shell sed -n 's/^appVersion: //p' charts/hanse-hub/Chart.yaml)
 IMAGE_REPOSITORY ?= ghcr.io/hanse-dev
@@ -25,8 +32,13 @@ IN_BROWSER = HANSE_BROWSER="$$(hack/browser.sh --path chromium)" HANSE_AXE="$$(h
 RELEASE = go run -C hack/release . $(1) -root $(CURDIR) -version $(VERSION) -registry $(IMAGE_REPOSITORY) \
 	-helm "$$($(TOOL) --path helm)" $(if $(ALLOW_DIRTY),-allow-dirty)
 
+# With a larger heap, the garbage collector of compilers, linters and control planes runs less often. The hub of the
+# end-to-end tests keeps the value of the chart.
+verify verify-% test test-%: export GOGC := 400
+
+# say prints the name of a step. STEPS is a file for the times of all steps, which .ci/run reads.
 define say
-@printf '\033[1m==> %s\033[0m\n' "$(1)"
+@printf '\033[1m==> %s\033[0m\n' "$(1)"$(if $(STEPS),; echo "$$EPOCHSECONDS $(1)" >>'$(STEPS)')
 endef
 
 ##@ Start here
@@ -132,7 +144,7 @@ verify-generated: generate ## Check that generated files are current and committ
 .PHONY: verify-lint
 verify-lint: ## Run golangci-lint on every module with code of Hanse
 	$(call say,linting the modules)
-	@for m in $(MODULES); do (set -x; cd $$m && $(CURDIR)/$(TOOL) golangci-lint run ./...); done
+	@for m in $(MODULES); do (set -x; cd $$m && $(TOOL) golangci-lint run ./...); done
 
 .PHONY: verify-import-rules
 verify-import-rules: ## Check that the linter refuses an import against the direction of the packages
@@ -165,7 +177,7 @@ verify-modules: ## Check that go.mod and go.sum of every module are tidy and mat
 	@hack/verify-modules.sh
 
 .PHONY: verify-workflows
-verify-workflows: ## Check that the workflows of GitHub are valid, and that dependabot updates every module
+verify-workflows: ## Check that the workflows of GitHub are valid and name actions by hash, and that dependabot updates every module
 	$(call say,checking the workflows)
 	@hack/verify-workflows.sh
 
@@ -181,41 +193,72 @@ vuln: ## Find known vulnerabilities that the code can reach (needs the network)
 ##@ Test
 
 .PHONY: test
-test: test-unit test-envtest test-e2e test-pods ## Run all tests, with the race detector
+test: ## Run all tests, each of them once, and print the slowest
+	@rm -rf bin/tests
+	@$(MAKE) test-envtest test-norace test-modules
+	@$(MAKE) test-e2e E2E_PODS=1
+	@hack/slowest.sh
 
 .PHONY: test-unit
-test-unit: ## Run the tests that need only Go
-	$(call say,unit tests of all modules)
-	$(GOTESTSUM) -- -race -short ./...
-	$(call say,bounds of time and memory, and statuses of operators by their own definitions, without the race detector)
-	$(GOTESTSUM) -- ./chart/child ./expression ./overrides ./hub/rollup ./member/health ./test/operators ./view
-	cd lab && ../$(GOTESTSUM) -- -race -short ./...
-	cd hack/image && ../../$(GOTESTSUM) -- -race -short -count=1 ./... # they run files that Go's test cache does not see
-	cd hack/release && HANSE_HELM="$$(../../$(TOOL) --path helm)" ../../$(GOTESTSUM) -- -race -short ./...
-	cd hack/crdcheck && ../../$(GOTESTSUM) -- ./...
-	cd hack/monitoring && ../../$(GOTESTSUM) -- -count=1 ./... # they run files that Go's test cache does not see
+test-unit: SHORT := -short
+test-unit: test-norace test-modules ## Run the tests that need only Go
+	$(call say,unit tests)
+	$(call GOTESTSUM,hanse) -race $(SHORT) $(PACKAGES)
+	cd lab && $(call GOTESTSUM,lab) -race $(SHORT) ./...
 
 .PHONY: test-envtest
-test-envtest: lab node-packages ## Run the tests against a real API server, and the tests of the lab
-	$(call say,tests against a real API server)
-	KUBEBUILDER_ASSETS="$$(bin/lab build --print-bin)" $(GOTESTSUM) -- -race -timeout 25m -p 3 $$(hack/envtest-packages.sh)
-	cd lab && ../$(GOTESTSUM) -- -race . ./build
+test-envtest: lab node-packages ## Run the tests of test-unit and those that need a real API server, and the tests of the lab
+	$(call say,tests with a real API server)
+	assets="$$(bin/lab build --print-bin)"; KUBEBUILDER_ASSETS="$$assets" $(call GOTESTSUM,hanse) -race -timeout 25m -p 3 $(PACKAGES)
+	cd lab && $(call GOTESTSUM,lab) -race ./...
+
+.PHONY: test-norace
+test-norace: ## Run the tests of bounds and of operators' definitions, for which the race detector is too slow
+	$(call say,tests without the race detector)
+	$(call GOTESTSUM,norace) $(SHORT) $$(hack/norace-tests.sh)
+
+.PHONY: test-modules
+test-modules: ## Run the tests of the modules in hack
+	$(call say,tests of the modules in hack)
+	cd hack/image && $(call GOTESTSUM,image) -race -count=1 ./... # they run files that Go's test cache does not see
+	cd hack/release && HANSE_HELM="$$($(TOOL) --path helm)" $(call GOTESTSUM,release) -race ./...
+	cd hack/crdcheck && $(call GOTESTSUM,crdcheck) ./...
+	cd hack/monitoring && $(call GOTESTSUM,monitoring) -count=1 ./... # they run files that Go's test cache does not see
 
 .PHONY: test-e2e
-test-e2e: lab build-race browser ## Run the end-to-end tests, with a hub and regional clusters on the lab; E2E_RUN='TestA|TestB' selects some
+test-e2e: lab build-race browser $(if $(E2E_PODS),ready-pods) ## Run the end-to-end tests, with a hub and regional clusters on the lab; E2E_RUN='TestA|TestB' selects some
 	$(call say,end-to-end tests on the lab)
 	bin/lab build prometheus
-	@$(IN_BROWSER) $(GOTESTSUM) -- -race -count=1 ./test/browser
+	@$(IN_BROWSER) $(call GOTESTSUM,browser) -race -count=1 ./test/browser
 	@$(call ON_LAB,bin/race) $(IN_BROWSER) exec hack/e2e.sh
 
 .PHONY: test-pods
-test-pods: build lab node-packages ## Test the charts as pods on real nodes: install, upgrade, roll back, drain, uninstall
+test-pods: ready-pods ## Test the charts as pods on real nodes: install, upgrade, roll back, drain, uninstall
 	$(call say,tests of the charts on real nodes)
+	@exec hack/pods.sh
+
+.PHONY: ready-pods
+ready-pods: build lab node-packages
 	$(MAKE) images VERSION=$(CHART_VERSION) IMAGE_PLATFORMS=linux/$$(go env GOARCH)
 	hack/older.sh
 	bin/lab build cert-manager
-	$(call ON_LAB,bin) HANSE_IMAGES=$(CURDIR)/bin/images HANSE_OLDER="$$(hack/older.sh --path)" \
-		$(TOOL) gotestsum --format testname --packages ./test/pods -- -count=1 -timeout 15m
+
+.PHONY: test-long
+test-long: lab node-packages ## Run what takes too long for each change: long forms of tests, more random cases, new inputs of fuzz tests
+	@rm -rf bin/tests
+	$(call say,long forms of tests)
+	assets="$$(bin/lab build --print-bin)"; export KUBEBUILDER_ASSETS="$$assets"; \
+		HANSE_LONG=1 $(call GOTESTSUM,long) -race -timeout 60m $(call PACKAGES_WITH,HANSE_LONG)
+	$(call say,properties of many random cases)
+	$(call GOTESTSUM,properties) -timeout 60m $(call PACKAGES_WITH,"pgregory.net/rapid") -rapid.checks=5000
+	$(call say,fuzz tests)
+	hack/fuzz.sh
+	@hack/slowest.sh
+
+.PHONY: test-chaos
+test-chaos: lab build ## Edit and disturb a fleet at random, and judge it: HANSE_CHAOS_SEED, HANSE_CHAOS_MINUTES, HANSE_CHAOS_REPLICAS
+	$(call say,chaos on the lab)
+	@$(call ON_LAB,bin) go test -count=1 -vet=off -timeout 120m -v -run TestChaos ./test/chaos
 
 .PHONY: screenshots
 screenshots: ## Take the pictures of docs/console.md from the console of a lab, into docs/images
@@ -238,6 +281,11 @@ release-dry-run: ## Make all files of a release that need no network, in bin/rel
 	@$(call RELEASE,check)
 	@$(MAKE) images VERSION=$(VERSION:v%=%)
 	@$(call RELEASE,files)
+
+.PHONY: verify-release
+verify-release: ## Rehearse a release of the current commit: images-verify, and release-dry-run with the version of the charts
+	$(MAKE) images-verify VERSION=$(CHART_VERSION) IMAGE_PLATFORMS=linux/$$(go env GOARCH)
+	$(MAKE) release-dry-run VERSION=v$(CHART_VERSION)
 
 .PHONY: release-push
 release-push: ## Upload the images and charts of release-dry-run to IMAGE_REPOSITORY

@@ -1,4 +1,5 @@
-// Package charts contains the definitions that the hub's chart installs.
+// Package charts contains the definitions that the hub's chart installs, and the files of the chart hanse-member. So
+// hansectl makes on a member what the chart makes there.
 package charts
 
 import "embed"

@@ -7,7 +7,8 @@
 //   - Each live object is pruned, defaulted and validated by both definitions, as an API server does on creation. An
 //     error counts only if the old definition accepts the object.
 //   - The new definition must serve each version at which a cluster stores objects, or at which the hub sends an
-//     object.
+//     object. A stored version that no definition of the hub has had is only a warning, because a member can invent
+//     versions.
 //   - A change of the scope, group, kind, plural name or conversion strategy always blocks the upgrade.
 //   - An acknowledgement by a user allows one blocked change. There is no setting that allows all changes.
 //
@@ -53,6 +54,9 @@ const (
 	// RuleStoredVersion means that a version in which a cluster has stored objects is removed or no longer served. crdify
 	// uses the same name.
 	RuleStoredVersion = "storedVersionRemoval"
+	// RuleUnknownVersion means that a cluster has a stored version that neither the new definition nor an earlier one of
+	// the hub has. The API server of this cluster refuses the new definition.
+	RuleUnknownVersion = "storedVersionUnknown"
 	// RuleSubresource means that the subresource status or scale is removed.
 	RuleSubresource = "subresource"
 	// RuleFieldRemoved means that a field is no longer declared, so that API servers drop the field from objects. crdify
@@ -78,6 +82,9 @@ type Input struct {
 	// StoredVersions has status.storedVersions of the definition for each cluster. A cluster without an entry is not
 	// checked, because its versions are not known.
 	StoredVersions map[string][]string
+	// Earlier are definitions that clusters may have got before, such as the stored revisions. A stored version counts
+	// only if Before or one of them has it. A member may report any other version, and this must not block the fleet.
+	Earlier []*apiextensionsv1.CustomResourceDefinition
 	// Objects are the live objects of the kind. Objects of other kinds are ignored.
 	Objects []Object
 	// Acknowledged are changes of the definition that a user permits. They do not block the new definition. Entries for
@@ -113,8 +120,8 @@ type Finding struct {
 	Object *hubv1.ObjectIdentity `json:"object,omitempty"`
 	// Objects is the number of live objects that the change breaks or may break.
 	Objects int `json:"objects,omitempty"`
-	// Clusters are the sorted names of all clusters that hold an object that Objects counts. For RuleStoredVersion,
-	// Clusters are the clusters whose definition lists Version in status.storedVersions.
+	// Clusters are the sorted names of all clusters that hold an object that Objects counts. For RuleStoredVersion and
+	// RuleUnknownVersion, Clusters are the clusters whose definition lists Version in status.storedVersions.
 	Clusters []string `json:"clusters,omitempty"`
 	// Acknowledged is true if a user has permitted the change. Without this, the finding would block the new definition.
 	Acknowledged bool `json:"acknowledged,omitempty"`
@@ -148,7 +155,7 @@ func Check(ctx context.Context, in Input) (Report, error) {
 		return Report{}, errors.New("there is no new definition to compare")
 	}
 	c := &checker{before: in.Before, after: in.After, all: in.Objects, findings: map[findingKey]*collected{}}
-	c.storedVersions(in.StoredVersions)
+	c.storedVersions(in.StoredVersions, append([]*apiextensionsv1.CustomResourceDefinition{in.Before}, in.Earlier...))
 	if in.Before != nil {
 		c.sortObjects()
 		c.identity()
@@ -189,19 +196,23 @@ func (c *checker) sortObjects() {
 
 // storedVersions adds findings about versions in which clusters have stored objects and which the new definition lacks
 // or no longer serves. If the old definition does not serve such a version either, it is enough that the new definition
-// has it.
-func (c *checker) storedVersions(stored map[string][]string) {
+// has it. A version that none of the earlier definitions has does not block.
+func (c *checker) storedVersions(stored map[string][]string, earlier []*apiextensionsv1.CustomResourceDefinition) {
 	for _, cluster := range slices.Sorted(maps.Keys(stored)) {
 		for _, name := range stored[cluster] {
-			now := versionOf(c.after, name)
-			message := "the version is removed, but clusters store objects at it"
-			if now != nil {
-				if was := versionOf(c.before, name); now.Served || was == nil || !was.Served {
-					continue
-				}
-				message = "the version is no longer served, but clusters store objects at it"
+			now, was := versionOf(c.after, name), versionOf(c.before, name)
+			if now != nil && (now.Served || was == nil || !was.Served) {
+				continue
 			}
-			c.add(Finding{Rule: RuleStoredVersion, Path: versionPath(name), Version: name, Message: message}, true, nil).clusters.Insert(cluster)
+			f := Finding{Rule: RuleStoredVersion, Path: versionPath(name), Version: name, Message: "the version is removed, but clusters store objects at it"}
+			known := slices.ContainsFunc(earlier, func(d *apiextensionsv1.CustomResourceDefinition) bool { return versionOf(d, name) != nil })
+			switch {
+			case now != nil:
+				f.Message = "the version is no longer served, but clusters store objects at it"
+			case !known:
+				f.Rule, f.Message = RuleUnknownVersion, "no stored revision of the definition has this version"
+			}
+			c.add(f, known, nil).clusters.Insert(cluster)
 		}
 	}
 }
@@ -300,3 +311,9 @@ func strategyOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 }
 
 func versionPath(name string) string { return "/spec/versions" + step(name) }
+
+// RemovedVersion returns the acknowledgement that permits a new definition without this version, although clusters
+// store objects at it.
+func RemovedVersion(crd, version string) hubv1.AcknowledgedChange {
+	return hubv1.AcknowledgedChange{CRD: crd, Rule: RuleStoredVersion, Path: versionPath(version)}
+}

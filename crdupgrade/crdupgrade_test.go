@@ -2,6 +2,7 @@ package crdupgrade_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -299,10 +300,55 @@ func lines(findings []crdupgrade.Finding) []string {
 	return out
 }
 
+func TestAVersionThatAClusterInventsBlocksNothing(t *testing.T) {
+	invented := "v" + strings.ToLower(rand.Text())
+	changed := definition(t, strings.ReplaceAll(lamps, "- name: v1beta1", "- name: v2"))
+	for name, tc := range map[string]struct {
+		in      crdupgrade.Input
+		blocked []string
+	}{
+		"an upgrade": {in: crdupgrade.Input{Before: definition(t, lamps), After: definition(t, lamps)}},
+		"an undo":    {in: crdupgrade.Input{After: definition(t, lamps), Earlier: []*apiextensionsv1.CustomResourceDefinition{changed}}},
+		"an upgrade that removes a version that clusters store": {
+			in: crdupgrade.Input{Before: definition(t, lamps), After: changed}, blocked: []string{"storedVersionRemoval /spec/versions/v1beta1"},
+		},
+		"an undo that removes a version that clusters store": {
+			in:      crdupgrade.Input{After: changed, Earlier: []*apiextensionsv1.CustomResourceDefinition{definition(t, lamps)}},
+			blocked: []string{"storedVersionRemoval /spec/versions/v1beta1"},
+		},
+		"an undo that removes an acknowledged version": {
+			in: crdupgrade.Input{
+				After: changed, Earlier: []*apiextensionsv1.CustomResourceDefinition{definition(t, lamps)},
+				Acknowledged: []hubv1.AcknowledgedChange{crdupgrade.RemovedVersion("lamps.example.com", "v1beta1")},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.in.StoredVersions = map[string][]string{"evil": {"v1", invented}, "eu-1": {"v1"}, "us-1": {"v1", "v1beta1"}}
+			report, err := crdupgrade.Check(t.Context(), tc.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.blocked, lines(report.Blocked)); diff != "" {
+				t.Errorf("blocked, -want +got:\n%s", diff)
+			}
+			want := "crd lamps.example.com, version " + invented + ", rule storedVersionUnknown, path /spec/versions/" + invented +
+				": on cluster evil: no stored revision of the definition has this version"
+			if got := crdupgrade.Warning(report); !strings.HasSuffix(got, want) {
+				t.Errorf("the warning is %q, want %q", got, want)
+			}
+		})
+	}
+	if got := crdupgrade.Warning(crdupgrade.Report{}); got != "" {
+		t.Errorf("the warning of an empty report is %q", got)
+	}
+}
+
 func TestWithoutAnOldDefinitionOnlyStoredVersionsCount(t *testing.T) {
 	report, err := crdupgrade.Check(t.Context(), crdupgrade.Input{
 		After: definition(t, lamps), Objects: objects(t, broken),
 		StoredVersions: map[string][]string{"us-1": {"v1alpha1", "v1"}, "eu-1": {"v1alpha1"}},
+		Earlier:        []*apiextensionsv1.CustomResourceDefinition{definition(t, strings.ReplaceAll(lamps, "- name: v1beta1", "- name: v1alpha1"))},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -404,8 +450,8 @@ func TestAReportIsBoundedAndDoesNotDependOnTheOrderOfObjects(t *testing.T) {
 	if n := utf8.RuneCountInString(message); n > 1024 || n < 700 {
 		t.Errorf("the message has %d characters", n)
 	}
-	undo := crdupgrade.UndoMessage(824, report, report)
-	for _, part := range []string{"300 changes", "/spec/extra000", "Keep the newer definition", "status.storedVersions"} {
+	undo := crdupgrade.UndoMessage(824, "read the docs", report, report)
+	for _, part := range []string{"300 changes", "/spec/extra000", "Migrate the objects and status.storedVersions there first, or read the docs"} {
 		if !strings.Contains(undo, part) {
 			t.Errorf("the message of an undo lacks %q:\n%s", part, undo)
 		}

@@ -117,11 +117,30 @@ func Message(reports ...Report) string {
 }
 
 // UndoMessage returns a text like that of Message, for a return to earlier definitions. most is the maximum number of
-// characters, because the caller writes its own text before the result.
-func UndoMessage(most int, reports ...Report) string {
-	const advice = ". Clusters are unchanged. Keep the newer definition, or migrate the objects and status.storedVersions " +
-		"of these clusters first"
-	return message(most, advice, reports)
+// characters, because the caller writes its own text before the result. accept says how a user accepts the changes.
+func UndoMessage(most int, accept string, reports ...Report) string {
+	return message(most, ". Clusters are unchanged. Migrate the objects and status.storedVersions there first, or "+accept, reports)
+}
+
+// mostWarning is the maximum number of characters of the result of Warning, which is the text of an event.
+const mostWarning = 512
+
+// Warning returns a text about the stored versions that no definition of the hub has had, with their clusters. It is
+// empty if there are no such versions.
+func Warning(reports ...Report) string {
+	var lines []string
+	for _, r := range reports {
+		for _, f := range r.Warnings {
+			if f.Rule == RuleUnknownVersion {
+				lines = append(lines, f.String())
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	const effect = "These clusters alone keep their definition, until status.storedVersions there lacks the version: "
+	return hubv1.CutMessage(effect+strings.Join(lines, "; "), mostWarning)
 }
 
 // message returns a text about the blocked changes, with the advice at the end and at most the given number of

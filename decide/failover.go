@@ -141,9 +141,7 @@ func (in input) keptBy(d placement.Decision) (kept []hubv1.BindingTarget) {
 // Evicting. If no replacement is recorded, every kept entry counts as a replacement. If the result is false, the copy
 // on the cluster that is evicted may be the last copy.
 func replaces(kept []hubv1.BindingTarget, replacements []hubv1.Replacement) bool {
-	return slices.ContainsFunc(kept, func(e hubv1.BindingTarget) bool {
-		return len(replacements) == 0 || slices.ContainsFunc(replacements, func(r hubv1.Replacement) bool { return r.Cluster == e.Name })
-	})
+	return slices.ContainsFunc(kept, func(e hubv1.BindingTarget) bool { return isReplacement(e.Name, replacements) })
 }
 
 // coversReplicas reports whether the kept entries together have all replicas of the object. If so, the replicas on a

@@ -52,7 +52,7 @@ type FleetObject struct {
 	OtherVersions []string
 	ScalePath     string
 	HubRuns       bool
-	// Removed is true if the object was removed from its bundle: its copies are withdrawn.
+	// Removed is true if the object was removed from its bundle, which still exists: its copies are withdrawn.
 	Removed bool
 }
 
@@ -267,6 +267,9 @@ func (s *Settlement) input(i int) Input {
 	}
 	if o.Removed {
 		in.Object.State = Deleted
+		if b := hubv1.BundleOf(o.Object); b != nil {
+			in.Object.CutFrom = &b.BundleReference
+		}
 	}
 	in.Referrers = []Referrer{}
 	for _, j := range sets.List(s.neededBy[o.Identity()]) {

@@ -70,6 +70,10 @@ type Object struct {
 	ScalePath string
 	// HubRuns is true if controllers of the hub would act on objects of this kind.
 	HubRuns bool
+	// CutFrom is the bundle that no longer contains the object, although the bundle itself still exists. Package guard
+	// judges the removals of such an object, like the removals that an edit of a placement causes. CutFrom is nil if a
+	// user has deleted the object or its bundle. It has no meaning unless State is Deleted.
+	CutFrom *hubv1.BundleReference
 	// Unconfirmed is true if State comes from a cache, and no uncached read has confirmed it. The decision then removes no
 	// copy.
 	Unconfirmed bool

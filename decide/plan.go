@@ -385,11 +385,16 @@ func (in input) ask(ask placement.Input) placement.Decision {
 	return d
 }
 
-// withdrawAll makes every entry Absent with this reason. Entries that are already Absent do not change.
+// withdrawAll makes every entry Absent with this reason. Entries that are already Absent do not change. While package
+// guard has not permitted the removal of a Present copy, Evicting copies stay as well: the Present copy may not be
+// ready to replace them.
 func (in input) withdrawAll(reason string) Plan {
 	policy := in.whenDeleted()
+	waits := slices.ContainsFunc(in.Spec().Clusters, func(e hubv1.BindingTarget) bool {
+		return in.isGuarded(e, in.absent(e, reason, policy))
+	})
 	p := in.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
-		if e.State == hubv1.TargetAbsent {
+		if e.State == hubv1.TargetAbsent || e.State == hubv1.TargetEvicting && waits {
 			return e
 		}
 		return in.absent(e, reason, policy)
@@ -398,10 +403,25 @@ func (in input) withdrawAll(reason string) Plan {
 	return p
 }
 
-// withdrawEverywhere withdraws all copies of a deleted object.
+// withdrawEverywhere withdraws all copies of a deleted object. If a bundle exists and no longer contains the object,
+// the copies stay until package guard permits their removal. Package guard holds large removals until a user confirms
+// them.
 func (in input) withdrawEverywhere() Plan {
 	p := in.withdrawAll(hubv1.ReasonObjectDeleted)
-	p.Status.Scheduled = condition(metav1.ConditionFalse, hubv1.ReasonObjectDeleted, "the object is deleted: it is withdrawn from "+clusterCount(len(p.Spec.Clusters)))
+	why := "the object is deleted"
+	if in.Object.CutFrom != nil {
+		why = in.Object.CutFrom.String() + " no longer contains the object"
+	}
+	if len(p.Claims.Removals) == 0 {
+		p.Status.Scheduled = condition(metav1.ConditionFalse, hubv1.ReasonObjectDeleted, why+": it is withdrawn from "+clusterCount(len(p.Spec.Clusters)))
+		return p
+	}
+	if followed := in.Facts.Placement(in.Spec().PlacementRef); followed != nil && followed.PlacementSpec().AllowEmpty {
+		for i := range p.Claims.Removals {
+			p.Claims.Removals[i].Last = false
+		}
+	}
+	p.Status.Scheduled = withHeld(condition(metav1.ConditionTrue, hubv1.ReasonRemovalHeld, why), p.Claims.Removals, false)
 	return p
 }
 

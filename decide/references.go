@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -85,6 +86,8 @@ var (
 	errNotAnObject = errors.New("it leads through a field that is not an object")
 	errNotAList    = errors.New("it has * for a field that is not a list")
 	errNotAName    = errors.New("want a name: a string that is not empty and has no slash")
+	// errGivesRights is for a placement that is older than the rule of its definition against such references.
+	errGivesRights = errors.New("references: an object that gives rights, such as a Role, is sent only if resourceSelectors select it")
 )
 
 // at returns the values at a path of keys. The key "*" selects all items of a list. A missing field has no value.
@@ -262,7 +265,11 @@ func secretOfVolume(v *corev1.Volume) *corev1.LocalObjectReference {
 // to this state. If only the placement's rules are edited, all references stay, because an edit of a placement must not
 // withdraw a needed object.
 func (in input) references(p *Plan, winner hubv1.PlacementObject) ([]hubv1.BindingReference, error) {
-	now, err := References(in.Object.Template, winner.PlacementSpec().References)
+	rules := winner.PlacementSpec().References
+	if slices.ContainsFunc(rules, func(r hubv1.ReferenceRule) bool { return r.APIGroup == rbacv1.GroupName }) {
+		return nil, errGivesRights
+	}
+	now, err := References(in.Object.Template, rules)
 	if err != nil {
 		return nil, err
 	}

@@ -179,6 +179,22 @@ func TestReferencesOfABinding(t *testing.T) {
 	}
 }
 
+// A placement may be older than the rule of its definition against such references.
+func TestAnObjectThatGivesRightsIsNeverSentByReference(t *testing.T) {
+	t.Parallel()
+	p := policy("web", named("eu", "us"))
+	p.Spec.References = []hubv1.ReferenceRule{{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Path: "/spec/role"}}
+	in := given{binding: bound(present("eu")), uid: "a", placements: only(p), clusters: three()}.input()
+	in.Object.Template.Object["spec"] = map[string]any{"role": "admin"}
+	plan := Decide(in)
+	if plan.Status.Scheduled.Reason != hubv1.ReasonReferenceInvalid || !strings.Contains(plan.Status.Scheduled.Message, "only if resourceSelectors select it") {
+		t.Errorf("%s: %s", plan.Status.Scheduled.Reason, plan.Status.Scheduled.Message)
+	}
+	if len(plan.Spec.References) > 0 || len(plan.Spec.Clusters) != 1 {
+		t.Errorf("the decision changes to %+v", plan.Spec)
+	}
+}
+
 // While a cluster is unreachable, the binding keeps all former references, for example to ConfigMaps with a hash in
 // their names. If there are too many references, former references must be cut off, and not the others.
 func TestFormerReferencesDisplaceNoPresentOne(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // MemberClusterKind is the Kind of an Owner if a leaving MemberCluster, and not a placement, causes the removal.
 const MemberClusterKind = "MemberCluster"
 
-// Owner is the placement, or the leaving MemberCluster, that causes a removal.
+// Owner is the placement, the leaving MemberCluster or the bundle that causes a removal.
 type Owner struct{ Kind, Namespace, Name string }
 
 func (o Owner) String() string {
@@ -34,12 +34,15 @@ func OwnerOf(ref *hubv1.PlacementReference) Owner {
 	return Owner{ref.Kind, ref.Namespace, ref.Name}
 }
 
+// OwnerOfBundle returns the bundle that the reference names, as an Owner.
+func OwnerOfBundle(ref hubv1.BundleReference) Owner { return Owner(ref) }
+
 // Removal describes the removal of a copy that the hub deletes as soon as package guard permits it. Package guard holds
 // large removals until a user confirms them.
 type Removal struct {
 	Cluster, Reason, Message string
-	// Owner is the placement or the leaving MemberCluster that causes the removal. Placement is the placement that the
-	// object follows, even if a MemberCluster causes the removal.
+	// Owner is the placement, the leaving MemberCluster or the bundle that causes the removal. Placement is the placement
+	// that the object follows, even if a MemberCluster or a bundle causes the removal.
 	Owner, Placement Owner
 	// Last is true if the removal deletes the last copy of the object, although the placement does not allow that no copy
 	// is left.
@@ -49,6 +52,16 @@ type Removal struct {
 	// ShownSince is the time since which the binding's spec shows that this removal is held. It is nil if the spec does
 	// not show this yet.
 	ShownSince *metav1.Time
+}
+
+// Group returns the placement or bundle with whose copies package guard counts the copy. If a bundle no longer contains
+// the object, it is the bundle, and otherwise the placement that the object follows.
+func (r Removal) Group() Owner {
+	switch r.Owner.Kind {
+	case hubv1.BundleKind, hubv1.ClusterBundleKind, hubv1.FederatedOperatorKind:
+		return r.Owner
+	}
+	return r.Placement
 }
 
 // Verdict is the judgement of package guard on a removal. Package guard holds large removals until a user confirms
@@ -79,14 +92,20 @@ func (in input) verdictOn(cluster, reason string) Verdict {
 }
 
 // isGuarded reports whether the change of an entry deletes a copy although package guard has not permitted it. The
-// guard does not judge copies of deleted objects, copies that other clusters have replaced, and copies that a drain
-// evicts. The guard also does not judge copies that no object needs any more, and copies that stay on the member as
-// orphans.
+// guard does not judge copies of objects that a user has deleted, alone or with their bundle. It does not judge copies
+// that other clusters have replaced, and copies that a drain evicts. The guard also does not judge copies that no
+// object needs any more, and copies that stay on the member as orphans.
 func (in input) isGuarded(before, after hubv1.BindingTarget) bool {
 	return before.State == hubv1.TargetPresent && after.State == hubv1.TargetAbsent &&
-		after.Absent.Policy == hubv1.RemovalDelete && after.Absent.Reason != hubv1.ReasonObjectDeleted && after.Absent.Reason != hubv1.ReasonDraining &&
+		after.Absent.Policy == hubv1.RemovalDelete && !in.isDeletion(after.Absent) && after.Absent.Reason != hubv1.ReasonDraining &&
 		after.Absent.Reason != hubv1.ReasonNotReferenced &&
 		!in.orphansAdopted(before.Name) && !in.verdictOn(before.Name, after.Absent.Reason).Released
+}
+
+// isDeletion reports whether the removal has its cause in a user's deletion of the object or of its bundle. It returns
+// false if the bundle exists and no longer contains the object.
+func (in input) isDeletion(a *hubv1.Absence) bool {
+	return a.Reason == hubv1.ReasonObjectDeleted && in.Object.CutFrom == nil
 }
 
 // orphansAdopted reports whether the copy on a cluster must stay there as an orphan. This is the case if the copy
@@ -109,8 +128,11 @@ func (in input) orphansAdopted(cluster string) bool {
 func (in input) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget, Removal) {
 	a, asks := after.Absent, OwnerOf(in.Spec().PlacementRef)
 	c := Removal{Cluster: before.Name, Reason: a.Reason, Owner: asks, Placement: asks}
-	if a.Reason == hubv1.ReasonClusterLeaving {
+	switch a.Reason {
+	case hubv1.ReasonClusterLeaving:
 		c.Owner, c.Message = Owner{Kind: MemberClusterKind, Name: before.Name}, "the MemberCluster is being deleted"
+	case hubv1.ReasonObjectDeleted:
+		c.Owner, c.Message = OwnerOfBundle(*in.Object.CutFrom), "the bundle no longer contains the object"
 	}
 	if r := before.Removal; r != nil && r.Reason == a.Reason {
 		c.ShownSince = &r.Since

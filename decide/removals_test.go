@@ -225,3 +225,119 @@ func TestAWithdrawalThatEveryClusterConfirmed(t *testing.T) {
 		})
 	}
 }
+
+func TestAnObjectThatItsBundleNoLongerContainsIsGuarded(t *testing.T) {
+	of := hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: "shop", Name: "all"}
+	since := metav1.NewTime(now)
+	held := Verdict{Reason: hubv1.ReasonObjectDeleted, HeldSince: &since}
+	released := Verdict{Reason: hubv1.ReasonObjectDeleted, Released: true}
+	both := func(v Verdict) map[string]Verdict { return map[string]Verdict{"eu": v, "sg": v} }
+	shown := func(cluster string) hubv1.BindingTarget {
+		return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetPresent, Removal: &hubv1.HeldRemoval{Reason: hubv1.ReasonObjectDeleted, Since: since, Policy: hubv1.RemovalDelete}}
+	}
+	adopted := bound(present("eu"), present("sg"))
+	adopted.Status.Clusters = []hubv1.ClusterRow{{Name: "eu", Adopted: true}}
+	orphan := func(p *hubv1.Placement) { p.Spec.Deletion.WhenDeleted = hubv1.RemovalOrphan }
+	moving := hubv1.BindingTarget{Name: "eu", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{Reason: hubv1.ReasonDrained}}
+	two := []*hubv1.MemberCluster{cluster("eu"), cluster("sg")}
+	const claimed = "eu ObjectDeleted Bundle shop/all in Bundle shop/all"
+	for name, tc := range map[string]struct {
+		in      Input
+		bundle  *hubv1.BundleReference
+		want    string
+		claims  string // "cluster reason owner in group", and "last" for a last copy
+		message string
+	}{
+		"its copies stay until the removal is judged, and are the last ones": {
+			guarded(bound(present("eu"), present("sg")), policy("web"), nil, two...), &of,
+			"eu, sg", "[" + claimed + " last sg ObjectDeleted Bundle shop/all in Bundle shop/all last]",
+			"RemovalHeld: Bundle shop/all no longer contains the object",
+		},
+		"they are no last ones if the placement allows none": {
+			guarded(bound(present("eu")), policy("web", func(p *hubv1.Placement) { p.Spec.AllowEmpty = true }), nil, two...), &of,
+			"eu", "[" + claimed + "]", "RemovalHeld: Bundle shop/all no longer contains the object",
+		},
+		"held copies say so": {
+			guarded(bound(present("eu"), present("sg")), policy("web"), both(held), two...), &of,
+			"!eu ObjectDeleted, !sg ObjectDeleted", "[" + claimed + " last sg ObjectDeleted Bundle shop/all in Bundle shop/all last]",
+			"RemovalHeld: Bundle shop/all no longer contains the object; the removal from 2 clusters is held until a user confirms the removal: eu (ObjectDeleted), sg (ObjectDeleted)",
+		},
+		"without a guard, copies that are shown as held stay": {
+			func() Input {
+				in := guarded(bound(shown("eu")), policy("web"), nil, two...)
+				in.Removals = nil
+				return in
+			}(), &of, "!eu ObjectDeleted", "[" + claimed + " last]",
+			"RemovalHeld: Bundle shop/all no longer contains the object; the removal from 1 cluster is held until a user confirms the removal: eu (ObjectDeleted)",
+		},
+		"released copies go": {
+			guarded(bound(shown("eu"), shown("sg")), policy("web"), both(released), two...), &of,
+			"-eu ObjectDeleted Delete, -sg ObjectDeleted Delete", "[]",
+			"ObjectDeleted: Bundle shop/all no longer contains the object: it is withdrawn from 2 clusters",
+		},
+		"held copies go if the bundle is deleted": {
+			guarded(bound(shown("eu"), shown("sg")), policy("web"), both(held), two...), nil,
+			"-eu ObjectDeleted Delete, -sg ObjectDeleted Delete", "[]", "ObjectDeleted: the object is deleted: it is withdrawn from 2 clusters",
+		},
+		"a copy that another cluster replaces waits with the replacement": {
+			guarded(bound(moving, present("sg")), policy("web"), nil, two...), &of,
+			"~eu Drained by, sg", "[sg ObjectDeleted Bundle shop/all in Bundle shop/all last]", "RemovalHeld: Bundle shop/all no longer contains the object",
+		},
+		"both go together": {
+			guarded(bound(moving, shown("sg")), policy("web"), map[string]Verdict{"sg": released}, two...), &of,
+			"-eu ObjectDeleted Delete, -sg ObjectDeleted Delete", "[]", "ObjectDeleted: Bundle shop/all no longer contains the object: it is withdrawn from 2 clusters",
+		},
+		"orphans are not judged": {
+			guarded(bound(present("eu")), policy("web", orphan), nil, two...), &of, "-eu ObjectDeleted Orphan", "[]",
+			"ObjectDeleted: Bundle shop/all no longer contains the object: it is withdrawn from 1 cluster",
+		},
+		"adopted copies are orphaned, and are not judged": {
+			guarded(adopted, policy("web"), nil, two...), &of, "-eu ObjectDeleted Delete, sg", "[sg ObjectDeleted Bundle shop/all in Bundle shop/all last]",
+			"RemovalHeld: Bundle shop/all no longer contains the object",
+		},
+		"a cluster that leaves and keeps its copies need not wait": {
+			guarded(bound(shown("eu"), shown("sg")), policy("web"), both(held), cluster("eu", leaving(hubv1.RemovalOrphan)), cluster("sg")), &of,
+			"-eu ClusterLeaving Orphan, !sg ObjectDeleted", "[sg ObjectDeleted Bundle shop/all in Bundle shop/all last]",
+			"RemovalHeld: Bundle shop/all no longer contains the object; the removal from 1 cluster is held until a user confirms the removal: sg (ObjectDeleted)",
+		},
+		"a cluster that leaves and deletes its copies asks for itself": {
+			guarded(bound(shown("eu")), policy("web"), both(held), cluster("eu", leaving(hubv1.RemovalDelete))), &of,
+			"!eu ObjectDeleted", "[eu ClusterLeaving MemberCluster eu in Placement shop/web last]", "RemovalHeld: Bundle shop/all no longer contains the object",
+		},
+		"a cluster whose MemberCluster is deleted is given up": {
+			guarded(bound(shown("eu"), shown("sg")), policy("web"), both(held), cluster("sg")), &of,
+			"!sg ObjectDeleted", "[sg ObjectDeleted Bundle shop/all in Bundle shop/all last]",
+			"RemovalHeld: Bundle shop/all no longer contains the object; the removal from 1 cluster is held until a user confirms the removal: sg (ObjectDeleted)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.in.Object.State, tc.in.Object.Template, tc.in.Object.CutFrom = Deleted, nil, tc.bundle
+			p := Decide(tc.in)
+			if got := readEntries(p.Spec); got != tc.want {
+				t.Errorf("entries are %s, want %s", got, tc.want)
+			}
+			var claims []string
+			for _, c := range p.Claims.Removals {
+				claims = append(claims, c.Cluster+" "+c.Reason+" "+c.Owner.String()+" in "+c.Group().String())
+				if c.Last {
+					claims = append(claims, "last")
+				}
+			}
+			if got := fmt.Sprint(claims); got != tc.claims {
+				t.Errorf("claims are %s, want %s", got, tc.claims)
+			}
+			if got := p.Status.Scheduled.Reason + ": " + p.Status.Scheduled.Message; got != tc.message {
+				t.Errorf("the condition is %s\nwant %s", got, tc.message)
+			}
+		})
+	}
+}
+
+func TestContentThatComesBackEndsTheHold(t *testing.T) {
+	since := metav1.NewTime(now)
+	b := bound(hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent, Removal: &hubv1.HeldRemoval{Reason: hubv1.ReasonObjectDeleted, Since: since}})
+	in := guarded(b, policy("web"), map[string]Verdict{"eu": {Reason: hubv1.ReasonObjectDeleted, HeldSince: &since}}, cluster("eu"))
+	if p := Decide(in); readEntries(p.Spec) != "eu" || len(p.Claims.Removals) > 0 {
+		t.Errorf("entries are %s, claims %+v", readEntries(p.Spec), p.Claims.Removals)
+	}
+}

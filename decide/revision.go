@@ -115,6 +115,21 @@ func (i Inputs) Digests(key canonical.Key, division *hubv1.Division) (template, 
 	return TemplateDigest(key, i.Template, division), digest(key, i.Rules)
 }
 
+// Held returns the override rules in the form that package overrides reads.
+func (r Rules) Held() *HeldRules { return &HeldRules{Rules: r, Objects: r.objects()} }
+
+// DefaultRules returns the sets of override rules that change no copy and set at most how to treat unknown fields, by
+// their digests. Most objects share one of these sets. The hub therefore does not read them from a Secret, whose loss
+// would concern all these objects. The hub still stores them, for replicas of a version that reads the Secret.
+func DefaultRules(key canonical.Key) map[string]*HeldRules {
+	out := map[string]*HeldRules{}
+	for _, unknown := range []hubv1.UnknownFields{"", hubv1.UnknownFieldsReject, hubv1.UnknownFieldsDrop} {
+		rules := Rules{UnknownFields: unknown}
+		out[digest(key, rules)] = rules.Held()
+	}
+	return out
+}
+
 // TemplateDigest returns a digest of a template: a hub object from which the fields that are never copied to members
 // were already removed. The digest ignores apiVersion, and the field that the hub divides among clusters.
 func TemplateDigest(key canonical.Key, template *unstructured.Unstructured, division *hubv1.Division) string {
@@ -175,12 +190,11 @@ func ReadRules(content []byte) (*HeldRules, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &HeldRules{}
-	if err := json.Unmarshal(text, &r.Rules); err != nil {
+	var rules Rules
+	if err := json.Unmarshal(text, &rules); err != nil {
 		return nil, fmt.Errorf("reading the override rules of a revision: %w", err)
 	}
-	r.Objects = r.objects()
-	return r, nil
+	return rules.Held(), nil
 }
 
 func (r Rules) objects() []hubv1.OverridePolicyObject {

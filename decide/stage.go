@@ -2,6 +2,8 @@ package decide
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,6 +26,8 @@ type Staging struct {
 	Denied []string
 	// Peers returns the progress of the rollouts of all objects of a placement.
 	Peers func(Owner) rollout.Peers
+	// Lost reports whether the part of a revision with this digest is known to be stored no more. Nil means never.
+	Lost func(digest string) bool
 	// UndoBlocked says why the object must not go back to the revision that the annotation RolloutUndoAnnotation names. It
 	// is empty if the object may go back, or if there is no such request.
 	UndoBlocked string
@@ -55,13 +59,13 @@ func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 		return err
 	}
 	now := metav1.NewTime(in.Now).Rfc3339Copy()
-	verbs, _ := rollout.ParseVerbs(winner.GetAnnotations()) // errors are ignored here: the placement's status shows them
 	self := in.Object.ID.String()
 	step := rollout.Step(rollout.Input{
+		Names:  namesOf(winner, in.Object.ID, hubv1.BundleOf(in.Object.Template)),
 		Policy: policy, Before: in.Spec().Rollout, Revisions: in.Spec().Revisions, Live: live, Targets: in.staged(p, policy),
 		Undo:      in.Object.Template.GetAnnotations()[hubv1.RolloutUndoAnnotation],
 		NeverBack: NeverBack(in.Object.ID), UndoBlocked: in.Staging.UndoBlocked,
-		Verbs: verbs, Peers: in.Staging.Peers(OwnerOf(ReferenceTo(winner))).Without(self), Now: now.Time,
+		Verbs: rollout.VerbsOf(winner), Peers: in.Staging.Peers(OwnerOf(ReferenceTo(winner))).Without(self), Now: now.Time,
 	})
 	in.hold(p.Spec, step, now)
 	step.Progress.Object = self
@@ -70,23 +74,35 @@ func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 	return nil
 }
 
+// namesOf returns the names of a placement and an object for commands in messages. bundle contains the object, or is
+// nil.
+func namesOf(winner hubv1.PlacementObject, id hubv1.ObjectIdentity, bundle *hubv1.ObjectBundle) rollout.Names {
+	names := rollout.NamesOf(winner)
+	if bundle != nil {
+		names.Bundle = bundle.Kind + " " + strings.TrimPrefix(bundle.Namespace+"/"+bundle.Name, "/")
+	}
+	names.Object, names.ObjectNamespace = strings.ToLower(id.Kind)+" "+id.Name, id.Namespace
+	return names
+}
+
 // unstage removes the revisions from the binding's spec, so that all clusters get the newest state of the hub object.
 func unstage(spec *hubv1.BindingSpec) {
 	spec.Revisions, spec.Rollout = nil, nil
 	for i := range spec.Clusters {
-		spec.Clusters[i].Revision, spec.Clusters[i].RevisionTime = 0, nil
+		spec.Clusters[i].Revision, spec.Clusters[i].RevisionTime, spec.Clusters[i].KeptHealth = 0, nil, ""
 	}
 }
 
 // payloads returns the template (the hub object) and the override rules of the current revision, each only if it is not
-// stored yet. Each one is already stored if a revision in the binding has the same digest.
+// stored. Each one is stored if a revision in the binding has the same digest, unless it has been lost since.
 func (in input) payloads(inputs Inputs, live hubv1.ObjectRevision) (out []Payload, err error) {
 	template, rules := false, false
 	for _, r := range in.Spec().Revisions {
 		template, rules = template || r.Template == live.Template, rules || r.Policies == live.Policies
 	}
-	add := func(known bool, digest string, content any) {
-		if known || err != nil {
+	lost := in.Staging.Lost
+	add := func(named bool, digest string, content any) {
+		if err != nil || named && (lost == nil || !lost(digest)) {
 			return
 		}
 		var p Payload
@@ -101,13 +117,6 @@ func (in input) payloads(inputs Inputs, live hubv1.ObjectRevision) (out []Payloa
 // staged returns the clusters that take part in the rollout, as targets. These are the Present entries, and the
 // Evicting entries that already have a revision. The hub's own cluster takes no part.
 func (in input) staged(p *Plan, policy *hubv1.RolloutPolicy) []rollout.Target {
-	least := int64(0) // a replacement gets at least the revision of the clusters that it replaces
-	for _, e := range in.Spec().Clusters {
-		now := p.Spec.Target(e.Name)
-		if e.State == hubv1.TargetEvicting || now != nil && now.State == hubv1.TargetEvicting {
-			least = max(least, e.Revision)
-		}
-	}
 	var out []rollout.Target
 	for _, e := range p.Spec.Clusters {
 		before, evicting := in.Spec().Target(e.Name), e.State == hubv1.TargetEvicting
@@ -115,10 +124,10 @@ func (in input) staged(p *Plan, policy *hubv1.RolloutPolicy) []rollout.Target {
 			continue
 		}
 		t := rollout.Target{
-			Cluster: e.Name, Wave: WaveOf(policy, in.Facts.Cluster(e.Name)), Least: least, Kept: in.keeps(e, p), Evicting: evicting,
+			Cluster: e.Name, Wave: WaveOf(policy, in.Facts.Cluster(e.Name)), Least: in.least(e.Name, p), Kept: in.kept(e, p), Evicting: evicting,
 		}
 		if before != nil && before.State != hubv1.TargetAbsent {
-			t.Holds, t.Least = before.Revision, 0
+			t.Holds, t.Least, t.KeptHealth = before.Revision, 0, before.KeptHealth
 			if before.RevisionTime != nil {
 				t.Since = before.RevisionTime.Time
 			}
@@ -129,6 +138,25 @@ func (in input) staged(p *Plan, policy *hubv1.RolloutPolicy) []rollout.Target {
 	return out
 }
 
+// least returns the highest revision of the clusters that a new cluster replaces. It is 0 if the cluster replaces none.
+// If an entry with the state Evicting records no replacements, each new cluster counts as one.
+func (in input) least(cluster string, p *Plan) (revision int64) {
+	for _, before := range in.Spec().Clusters {
+		e := &before
+		if now := p.Spec.Target(e.Name); now != nil && now.State == hubv1.TargetEvicting {
+			e = now
+		}
+		if e.State == hubv1.TargetEvicting && isReplacement(cluster, e.Evicting.Replacements) {
+			revision = max(revision, before.Revision)
+		}
+	}
+	return revision
+}
+
+func isReplacement(cluster string, replacements []hubv1.Replacement) bool {
+	return len(replacements) == 0 || slices.ContainsFunc(replacements, func(r hubv1.Replacement) bool { return r.Cluster == cluster })
+}
+
 func (in input) isTemplate(cluster string) bool {
 	if in.Binding == nil {
 		return false
@@ -137,21 +165,25 @@ func (in input) isTemplate(cluster string) bool {
 	return row != nil && row.Reason == hubv1.ReasonIsTemplate
 }
 
-// keeps reports whether a cluster must keep the revision that it has now. This is the case if the removal of its copy
-// waits for package guard, which holds large removals. It is also the case if the cluster is cordoned or has no
-// MemberCluster, or if the placement suspends writes to the cluster.
-func (in input) keeps(e hubv1.BindingTarget, p *Plan) bool {
+// kept says why a cluster must keep the revision that it has now, and how a user ends this. It is empty for a cluster
+// that may change. A cluster keeps its revision if the removal of its copy waits for package guard, which holds large
+// removals. It also keeps it if the cluster is cordoned or has no MemberCluster, or if the placement suspends writes to
+// the cluster.
+func (in input) kept(e hubv1.BindingTarget, p *Plan) string {
 	m := in.Facts.Cluster(e.Name)
-	if e.Removal != nil || m == nil || m.Spec.Unschedulable {
-		return true
-	}
-	for _, r := range p.Claims.Removals {
-		if r.Cluster == e.Name {
-			return true
-		}
-	}
 	winner := in.Facts.Placement(p.Spec.PlacementRef)
-	return winner != nil && winner.PlacementSpec().Suspend.SuspendsWrites(e.Name, m)
+	removed := func(r Removal) bool { return r.Cluster == e.Name }
+	switch {
+	case m == nil:
+		return "has no MemberCluster"
+	case e.Removal != nil || slices.ContainsFunc(p.Claims.Removals, removed):
+		return "waits for a confirmation of its removal: see hansectl confirm"
+	case m.Spec.Unschedulable:
+		return "is cordoned: hansectl uncordon " + e.Name
+	case winner != nil && winner.PlacementSpec().Suspend.SuspendsWrites(e.Name, m):
+		return "is suspended by spec.suspend of the placement: see hansectl resume"
+	}
+	return ""
 }
 
 // WaveOf returns the index of a cluster's wave: the first wave that selects the cluster, or otherwise the last wave. m
@@ -178,7 +210,7 @@ var refusedFor = map[string]bool{
 	hubv1.ReasonOverrideInvalid: true, hubv1.ReasonOverrideConflict: true, hubv1.ReasonPathOwnedByDivision: true,
 	hubv1.ReasonManifestRefused: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonNamespaceRefused: true, hubv1.ReasonForbidden: true,
 	hubv1.ReasonSecretTypeRefused: true, hubv1.ReasonPodSecurityViolation: true, hubv1.ReasonTooLarge: true,
-	hubv1.ReasonVersionNotServed: true, hubv1.ReasonRevisionMissing: true,
+	hubv1.ReasonVersionNotServed: true, hubv1.ReasonRevisionMissing: true, hubv1.ReasonStoredVersionKept: true,
 }
 
 // rowFor returns the status row of a target in the form that package rollout reads.
@@ -249,8 +281,13 @@ func (in input) hold(spec *hubv1.BindingSpec, step rollout.Result, now metav1.Ti
 	for _, name := range step.Moved {
 		moved[name] = true
 	}
+	began := now // the clock of the leader that began the change may have been ahead
+	if !now.IsZero() && now.Before(&step.Rollout.Began) {
+		began = step.Rollout.Began
+	}
 	for i := range spec.Clusters {
 		e := &spec.Clusters[i]
+		e.KeptHealth = step.KeptHealth[e.Name]
 		before := in.Spec().Target(e.Name)
 		switch {
 		case e.State == hubv1.TargetAbsent:
@@ -265,7 +302,7 @@ func (in input) hold(spec *hubv1.BindingSpec, step rollout.Result, now metav1.Ti
 		e.Revision, e.RevisionTime = in.held(before, step, e.Name), nil
 		switch {
 		case moved[e.Name], before == nil && in.Spec().Rollout != nil && !now.IsZero():
-			e.RevisionTime = &now
+			e.RevisionTime = &began
 		case before != nil:
 			e.RevisionTime = before.RevisionTime
 		}

@@ -172,6 +172,68 @@ func TestAChangeReachesOneWaveAfterTheOther(t *testing.T) {
 	}
 }
 
+func TestALostPartIsAPayloadAgainIfTheHubHasItsContent(t *testing.T) {
+	s := newStaged(t)
+	s.passBaseline()
+	s.edit("new")
+	s.decide()
+	s.is(hubv1.RolloutProgressing, "first", "ap 1, eu 2, us 1")
+	lost := map[string]bool{}
+	s.in.Staging.Lost = func(digest string) bool { return lost[digest] }
+	first, second := s.binding.Spec.Revision(1), s.binding.Spec.Revision(2)
+	for name, tc := range map[string]struct{ lost, want []string }{
+		"nothing is lost":                            {},
+		"the template of the newest revision":        {[]string{second.Template}, []string{second.Template}},
+		"its rules, which the first revision shares": {[]string{second.Policies}, []string{second.Policies}},
+		"an earlier template, which the hub lacks":   {[]string{first.Template}, nil},
+		"all parts": {[]string{first.Template, second.Template, second.Policies}, []string{second.Template, second.Policies}},
+	} {
+		clear(lost)
+		for _, digest := range tc.lost {
+			lost[digest] = true
+		}
+		var got []string
+		for _, p := range s.decide().Payloads {
+			got = append(got, p.Digest)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// An edit helps clusters whose revision is lost, as the message of their rows says.
+func TestAChangeGoesToClustersWhoseRevisionIsLost(t *testing.T) {
+	s := newStaged(t)
+	s.passBaseline()
+	s.edit("new")
+	s.decide()
+	s.is(hubv1.RolloutProgressing, "first", "ap 1, eu 2, us 1")
+	for i := range s.binding.Status.Clusters {
+		row := &s.binding.Status.Clusters[i]
+		row.Applied, row.Health, row.PassingSince, row.Reason = metav1.ConditionFalse, hubv1.HealthUnknown, nil, hubv1.ReasonRevisionMissing
+	}
+	s.edit("newer")
+	for _, holds := range []string{"ap 1, eu 3, us 1", "ap 1, eu 3, us 3", "ap 3, eu 3, us 3"} {
+		s.decide()
+		if got := s.binding.Spec.Rollout; got.Phase != hubv1.RolloutProgressing {
+			t.Fatalf("the rollout is %+v", got)
+		}
+		s.is(hubv1.RolloutProgressing, s.binding.Spec.Rollout.Wave, holds)
+		row := func(cluster string) *hubv1.ClusterRow { return s.binding.Status.Row(cluster) }
+		for _, e := range s.binding.Spec.Clusters {
+			if e.Revision == 3 && row(e.Name).Revision != 3 {
+				*row(e.Name) = hubv1.ClusterRow{
+					Name: e.Name, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Revision: 3,
+					LastTransitionTime: &metav1.Time{Time: s.in.Now}, PassingSince: &metav1.Time{Time: s.in.Now},
+				}
+			}
+		}
+	}
+	s.decide()
+	s.is(hubv1.RolloutComplete, "", "ap 3, eu 3, us 3")
+}
+
 func TestWhatIsARevision(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -300,6 +362,25 @@ func TestAReplacementGetsAtLeastTheRevisionOfTheClusterThatItReplaces(t *testing
 	}
 	if eu := s.binding.Spec.Target("eu"); eu == nil || eu.Revision != 2 || us.Revision != 2 {
 		t.Errorf("the entries are %+v", s.binding.Spec.Clusters)
+	}
+}
+
+func TestOnlyAReplacementGetsTheRevisionOfTheClusterThatLeaves(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		replacements []hubv1.Replacement
+		cluster      string
+		least        int64
+	}{
+		"a recorded replacement":                           {[]hubv1.Replacement{{Cluster: "us"}}, "us", 2},
+		"a cluster that joins meanwhile":                   {[]hubv1.Replacement{{Cluster: "us"}}, "ap", 0},
+		"each new cluster, if no replacement was recorded": {nil, "ap", 2},
+	} {
+		b := bound()
+		b.Spec.Clusters = []hubv1.BindingTarget{{Name: "eu", State: hubv1.TargetEvicting, Revision: 2, Evicting: &hubv1.Eviction{Replacements: tc.replacements}}}
+		if got := (input{Input: Input{Binding: b}}).least(tc.cluster, &Plan{Spec: b.Spec.DeepCopy()}); got != tc.least {
+			t.Errorf("%s gets at least revision %d, want %d", name, got, tc.least)
+		}
 	}
 }
 

@@ -51,8 +51,9 @@ func (in input) next(p *Plan, before hubv1.BindingTarget, r rule) (e hubv1.Bindi
 	e = r(before)
 	c := in.Facts.Cluster(e.Name)
 	if c != nil && c.DeletionTimestamp != nil {
-		if e.State != hubv1.TargetAbsent {
-			e = in.absent(e, hubv1.ReasonClusterLeaving, cmp.Or(c.Spec.Leave.Policy, hubv1.RemovalOrphan))
+		// A removal that package guard holds for another reason must not delay the leave.
+		if e.State != hubv1.TargetAbsent || in.isGuarded(before, e) {
+			e = in.absent(before, hubv1.ReasonClusterLeaving, cmp.Or(c.Spec.Leave.Policy, hubv1.RemovalOrphan))
 		}
 		hindrance := in.hindrance(before)
 		if wait, abandon := in.abandons(c, hindrance != ""); abandon {

@@ -85,10 +85,10 @@ func (m *midway) begin(phase string) *midway {
 
 func (m *midway) later(d time.Duration) { m.in.Now = m.in.Now.Add(d) }
 
-// approve approves the second wave, also for later changes.
+// approve approves the second wave for the change in progress.
 func (m *midway) approve() {
-	value := "second@" + m.in.Now.Add(time.Hour).Format(time.RFC3339)
-	m.policy.Annotations = map[string]string{hubv1.RolloutApproveAnnotation: value}
+	approval := hubv1.RolloutRequest{Wave: "second", Time: m.binding.Spec.Rollout.Began}
+	m.policy.Status.Rollout = &hubv1.PlacementRollout{Approvals: []hubv1.RolloutRequest{approval}}
 }
 
 // us replaces the MemberCluster us by a new one with these changes.
@@ -320,8 +320,8 @@ var waveEvents = map[string]waveEvent{
 		begin: func(m *midway) { m.us(func(c *hubv1.MemberCluster) { c.Spec.Unschedulable = true }) },
 		end:   func(m *midway) { m.us() },
 		want: `
-			before   | Progressing first: ap1 eu2 us1 ux1 | Complete: ap2 eu2 us1 ux2 | . | Complete: ap2 eu2 us2 ux2
-			approval | WaitingForApproval second: ap1 eu2 us1 ux1 | Complete: ap2 eu2 us1 ux2 | . | Complete: ap2 eu2 us2 ux2
+			before   | Progressing first: ap1 eu2 us1 ux1 | WaitingForClusters second: ap1 eu2 us1 ux2 | . | Complete: ap2 eu2 us2 ux2
+			approval | WaitingForApproval second: ap1 eu2 us1 ux1 | WaitingForClusters second: ap1 eu2 us1 ux2 | . | Complete: ap2 eu2 us2 ux2
 			moving   | Progressing second: ap1 eu2 us2 ux2 | Complete: ap2 eu2 us2 ux2 | . | .
 			soaking  | Soaking second: ap1 eu2 us2 ux2 | Complete: ap2 eu2 us2 ux2 | . | .
 			after    | Progressing rest: ap2 eu2 us2 ux2 | Complete: ap2 eu2 us2 ux2 | . | .
@@ -333,9 +333,9 @@ var waveEvents = map[string]waveEvent{
 		begin: func(m *midway) { m.policy.Spec.Suspend.Clusters = []string{"us"}; m.silence(false) },
 		end:   func(m *midway) { m.policy.Spec.Suspend.Clusters = nil; clear(m.stale) },
 		want: `
-			before   | Progressing first: ap1 eu2 us1 ux1 | Complete: ap2 eu2 us1 ux2 | . | Complete: ap2 eu2 us2 ux2
-			approval | WaitingForApproval second: ap1 eu2 us1 ux1 | Complete: ap2 eu2 us1 ux2 | . | Complete: ap2 eu2 us2 ux2
-			moving   | Progressing second: ap1 eu2 us2 ux2 | Complete: ap2 eu2 us2 ux2 | . | .
+			before   | Progressing first: ap1 eu2 us1 ux1 | WaitingForClusters second: ap1 eu2 us1 ux2 | . | Complete: ap2 eu2 us2 ux2
+			approval | WaitingForApproval second: ap1 eu2 us1 ux1 | WaitingForClusters second: ap1 eu2 us1 ux2 | . | Complete: ap2 eu2 us2 ux2
+			moving   | Progressing second: ap1 eu2 us2 ux2 | WaitingForClusters second: ap1 eu2 us2 ux2 | . | Complete: ap2 eu2 us2 ux2
 			soaking  | Soaking second: ap1 eu2 us2 ux2 | Complete: ap2 eu2 us2 ux2 | . | .
 			after    | Progressing rest: ap2 eu2 us2 ux2 | Complete: ap2 eu2 us2 ux2 | . | .
 			rollback | RollingBack rest: ap1 eu1 us1 ux1 | RolledBack: ap1 eu1 us1 ux1 | . | .

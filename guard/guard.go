@@ -1,13 +1,14 @@
 // Package guard decides which removals of copies must wait. If too many copies would be removed at once, it holds the
 // removals until a user confirms them.
 //
-//   - A set has all removals caused by one placement, or by one leaving MemberCluster. It is held or released as a
-//     whole.
+//   - A set has all removals caused by one placement, by one leaving MemberCluster, or by the new content of one
+//     bundle. It is held or released as a whole.
 //   - Sets that wait at the same time are judged together. The limit of a cluster is compared with the sum over all
 //     sets, so that one wrong label under many small placements is noticed.
-//   - A set is held if one of its placements or clusters would lose more copies than the limit of that placement or
-//     cluster. It is also held if an object would lose its last copy. Sets of other placements and clusters are not
-//     held with it, so one tenant cannot stop the removals of another.
+//   - A group has all copies of the objects of one placement, or of one bundle. A set is held if one of its groups or
+//     clusters would lose more copies than the limit of that group or cluster. It is also held if an object would lose
+//     its last copy. Sets of other groups and clusters are not held with it, so one tenant cannot stop the removals of
+//     another.
 //   - Removals of the last Window (a time span) count as well, so that many small sets in a row do not exceed the
 //     limit.
 package guard
@@ -23,7 +24,7 @@ import (
 // Limit says how many copies may be removed at once: the number Copies, or Percent of all copies if that is more.
 type Limit struct{ Copies, Percent int }
 
-// DefaultLimit is the limit of a cluster or placement for which no other limit is set.
+// DefaultLimit is the limit of a cluster or group for which no other limit is set.
 var DefaultLimit = Limit{Copies: 5, Percent: 20}
 
 // Of returns how many of the given number of copies may be removed at once.
@@ -43,19 +44,19 @@ func (l Limit) With(copies, percent *int32) Limit {
 
 // Removal is one copy that the hub wants to remove. The guard decides whether the removal must wait.
 type Removal struct {
-	// Set is the name of the placement or MemberCluster that causes the removal. All removals with the same Set wait
-	// together, or none of them waits.
+	// Set is the name of the placement, MemberCluster or bundle that causes the removal. All removals with the same Set
+	// wait together, or none of them waits.
 	Set string
 	// Object is the name of the hub object of the copy. Several removals of one object can together remove its last copy.
 	Object string
-	// Placement is the name of the placement that the object follows, and Cluster the name of the cluster with the copy.
-	// Placements and clusters each have a limit for removals.
-	Placement, Cluster string
+	// Group is the name of the placement or bundle with whose copies this copy is counted, and Cluster the name of the
+	// cluster with the copy. Groups and clusters each have a limit for removals.
+	Group, Cluster string
 	// Last is true if the hub object would lose its last copy.
 	Last bool
 }
 
-// Scope is a placement or a cluster, with its limit for removals and its number of copies.
+// Scope is a group or a cluster, with its limit for removals and its number of copies.
 type Scope struct {
 	Limit Limit
 	// Copies is the number of all copies in the scope. It includes the copies that shall be removed. Recent is the number
@@ -63,11 +64,10 @@ type Scope struct {
 	Copies, Recent int
 }
 
-// Breach is a reason for which all removals that one placement or MemberCluster causes must wait. If they would exceed
-// a limit, Placement or Cluster is the name of the scope with this limit. If objects would lose their last copies,
-// Placement and Cluster are empty.
+// Breach is a reason for which all removals of one Set must wait. If they would exceed a limit, Group or Cluster is the
+// name of the scope with this limit. If objects would lose their last copies, Group and Cluster are empty.
 type Breach struct {
-	Placement, Cluster string
+	Group, Cluster string
 	// Removed is the sum of two numbers: the copies of the scope that would be removed, and the copies that were removed
 	// within Window (one minute by default). Copies is the number of all copies of the scope. Limit is the number of
 	// copies that may be removed. If objects would lose their last copies, Removed is the number of these objects.
@@ -76,8 +76,8 @@ type Breach struct {
 
 func (b Breach) String() string {
 	switch {
-	case b.Placement != "":
-		return fmt.Sprintf("%d of %d copies of %s, limit %d", b.Removed, b.Copies, b.Placement, b.Limit)
+	case b.Group != "":
+		return fmt.Sprintf("%d of %d copies of %s, limit %d", b.Removed, b.Copies, b.Group, b.Limit)
 	case b.Cluster != "":
 		return fmt.Sprintf("%d of %d copies on cluster %s, limit %d", b.Removed, b.Copies, b.Cluster, b.Limit)
 	case b.Removed == 1:
@@ -86,13 +86,13 @@ func (b Breach) String() string {
 	return fmt.Sprintf("the last copies of %d objects", b.Removed)
 }
 
-// Judge returns the Sets whose removals must wait, each with the reasons. A Set is the name of the placement or
-// MemberCluster that causes removals. placements and clusters have the limits and numbers of copies by name. For a
-// placement or cluster without a Scope, Judge uses DefaultLimit and counts only the copies in removals.
-func Judge(removals []Removal, placements, clusters map[string]Scope) map[string][]Breach {
-	placement := func(r Removal) string { return r.Placement }
+// Judge returns the Sets whose removals must wait, each with the reasons. A Set is the name of the placement,
+// MemberCluster or bundle that causes removals. groups and clusters have the limits and numbers of copies by name. For
+// a group or cluster without a Scope, Judge uses DefaultLimit and counts only the copies in removals.
+func Judge(removals []Removal, groups, clusters map[string]Scope) map[string][]Breach {
+	group := func(r Removal) string { return r.Group }
 	cluster := func(r Removal) string { return r.Cluster }
-	overPlacements, overClusters := over(removals, placement, placements), over(removals, cluster, clusters)
+	overGroups, overClusters := over(removals, group, groups), over(removals, cluster, clusters)
 	last := map[string]map[string]bool{} // last has, by set, the objects that lose their last copy
 	bad := map[string]map[Breach]bool{}
 	hold := func(set string, b Breach) {
@@ -102,8 +102,8 @@ func Judge(removals []Removal, placements, clusters map[string]Scope) map[string
 		bad[set][b] = true
 	}
 	for _, r := range removals {
-		if b, yes := overPlacements[r.Placement]; yes {
-			b.Placement = r.Placement
+		if b, yes := overGroups[r.Group]; yes {
+			b.Group = r.Group
 			hold(r.Set, b)
 		}
 		if b, yes := overClusters[r.Cluster]; yes {
@@ -123,7 +123,7 @@ func Judge(removals []Removal, placements, clusters map[string]Scope) map[string
 	held := map[string][]Breach{}
 	for set, breaches := range bad {
 		held[set] = slices.SortedFunc(maps.Keys(breaches), func(a, b Breach) int {
-			return cmp.Or(cmp.Compare(b.Removed, a.Removed), cmp.Compare(a.Placement, b.Placement), cmp.Compare(a.Cluster, b.Cluster))
+			return cmp.Or(cmp.Compare(b.Removed, a.Removed), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Cluster, b.Cluster))
 		})
 	}
 	return held
@@ -194,8 +194,8 @@ func (r *Recent) Of(scope string, now time.Time) int {
 	return sum
 }
 
-// Shown describes the held removals that one placement or MemberCluster causes, as status.removalHeld shows them to
-// users.
+// Shown describes the held removals that one placement, MemberCluster or bundle causes, as status.removalHeld shows
+// them to users.
 type Shown struct {
 	Copies   int
 	Clusters []string

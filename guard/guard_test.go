@@ -14,7 +14,7 @@ import (
 func removals(n int, placement, cluster string) []Removal {
 	out := make([]Removal, n)
 	for i := range out {
-		out[i] = Removal{Set: placement, Placement: placement, Cluster: cluster}
+		out[i] = Removal{Set: placement, Group: placement, Cluster: cluster}
 	}
 	return out
 }
@@ -34,7 +34,7 @@ func TestJudge(t *testing.T) {
 	var everywhere []Removal
 	for _, object := range []string{"web", "db"} {
 		for _, cluster := range []string{"eu", "sg"} {
-			everywhere = append(everywhere, Removal{Set: "p", Object: object, Placement: "p", Cluster: cluster, Last: true})
+			everywhere = append(everywhere, Removal{Set: "p", Object: object, Group: "p", Cluster: cluster, Last: true})
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -99,7 +99,7 @@ func genRemovals(t *rapid.T) []Removal {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Removal {
 		p := rapid.SampledFrom([]string{"p", "q", "r"}).Draw(t, "placement")
 		return Removal{
-			Set: rapid.SampledFrom([]string{p, p, "leaving"}).Draw(t, "set"), Placement: p,
+			Set: rapid.SampledFrom([]string{p, p, "leaving"}).Draw(t, "set"), Group: p,
 			Cluster: rapid.SampledFrom([]string{"eu", "sg", "us"}).Draw(t, "cluster"), Last: rapid.IntRange(0, 20).Draw(t, "last") == 0,
 		}
 	}), 0, 40).Draw(t, "removals")
@@ -130,7 +130,7 @@ func TestWhatGoesKeepsTheLimits(t *testing.T) {
 				continue
 			}
 			goes = append(goes, r)
-			gone["placement "+r.Placement]++
+			gone["group "+r.Group]++
 			gone["cluster "+r.Cluster]++
 			if r.Last {
 				t.Fatal("a last copy goes")
@@ -144,7 +144,7 @@ func TestWhatGoesKeepsTheLimits(t *testing.T) {
 				}
 			}
 		}
-		check("placement", placements)
+		check("group", placements)
 		check("cluster", clusters)
 		for set := range held {
 			if len(held[set]) == 0 {

@@ -77,10 +77,16 @@ says hanse-hub full-values.yaml "--console-oidc-ca-file=/etc/hanse/oidc/ca.crt"
 says hanse-hub full-values.yaml "port: 8443"
 says hanse-hub full-values.yaml 'secretName: "hanse-oidc"'
 says hanse-hub "" !oidc
-says hanse-member "" !ValidatingAdmissionPolicy
-says hanse-member full-values.yaml "kind: ValidatingAdmissionPolicyBinding"
+says hanse-member "" "kind: ValidatingAdmissionPolicyBinding"
+says hanse-member no-policy-values.yaml !ValidatingAdmissionPolicy
 says hanse-hub "" "name: leader-election"
 says hanse-hub "" "policyName: hanse-hub-rollouts"
+says hanse-hub "" "policyName: hanse-hub-account"
+says hanse-hub full-values.yaml "--webhook-dry-run-rendered"
+says hanse-hub full-values.yaml "verbs: [get, list, watch, create]"
+says hanse-hub full-values.yaml "request.?dryRun.orValue(false)"
+says hanse-hub "" !dry-run-rendered
+says hanse-hub "" !request.?dryRun
 says hanse-hub "" "verbs: [rollout-pause, rollout-undo]"
 says hanse-hub "" "verbs: [rollout-approve, rollout-pause, rollout-skip, rollout-promote, rollout-undo]"
 says hanse-hub no-pods-values.yaml !hanse-hub-rollouts
@@ -111,6 +117,15 @@ says hanse-hub console-values.yaml "resourceNames: [hanse-hub-webhook]"
 says hanse-hub console-values.yaml "port: 8445, protocol: TCP"
 says hanse-hub console-values.yaml "name: hanse-fleet-view"
 says hanse-hub console-values.yaml !ValidatingWebhookConfiguration
+says hanse-hub console-values.yaml !MutatingWebhookConfiguration
+says hanse-hub "" "!kind: MutatingWebhookConfiguration"
+says hanse-hub webhook-values.yaml "url: \"https://hub.example.com:9443/validate-policies\""
+says hanse-hub webhook-values.yaml "url: \"https://hub.example.com:9443/record-authors\""
+says hanse-hub webhook-values.yaml "kind: MutatingWebhookConfiguration"
+says hanse-hub webhook-values.yaml $'resources: [mutatingwebhookconfigurations]\n    resourceNames: [hanse-hub]\n    verbs: [get, patch]\n'
+says hanse-hub "" $'resources: [mutatingwebhookconfigurations]\n    resourceNames: [hanse-hub]\n    verbs: [get]\n'
+notes hanse-hub "" "edit or admin in a namespace may now place"
+notes hanse-hub no-pods-values.yaml "!edit or admin"
 notes hanse-hub "" !dashboard
 notes hanse-hub console-values.yaml "hansectl dashboard"
 if grep -rniE 'insecure-?skip-?(tls-?)?verify' charts/*/templates charts/*/values.yaml charts/*/ci; then

@@ -1,12 +1,15 @@
 package hub
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -17,7 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// addAdmission serves, in every replica, the webhook that reviews policies.
+// addAdmission serves, in every replica, the webhooks that review policies and record their authors.
 func addAdmission(mgr manager.Manager, o Options, store admission.Templates, kinds *served.Kinds, keeper *certificate.Keeper) error {
 	if !o.reviews() {
 		return nil
@@ -30,16 +33,24 @@ func addAdmission(mgr manager.Manager, o Options, store admission.Templates, kin
 	if err != nil || port < 1 {
 		return fmt.Errorf("reading the address of the webhook: %q has no port", o.WebhookAddress)
 	}
+	var dryRun func(context.Context, *unstructured.Unstructured) error
+	if o.DryRunRendered {
+		dryRun = func(ctx context.Context, o *unstructured.Unstructured) error {
+			return mgr.GetClient().Create(ctx, o, client.DryRunAll)
+		}
+	}
 	reviewer := admission.New(admission.Options{
 		Client: mgr.GetClient(), Mapper: mgr.GetRESTMapper(), Templates: store, Schema: kinds.Schema, Readable: plan.CheckPlacement,
-		RemovalLimit: o.Guard.WithDefaults().Limit, DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
+		DryRun: dryRun, RemovalLimit: o.Guard.WithDefaults().Limit, DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
 	})
 	server := &webhookServer{Server: webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 		c.MinVersion, c.GetCertificate = tls.VersionTLS12, keeper.GetCertificate
 	}}})}
-	guarded := keeper.Guard(&ctrladmission.Webhook{Handler: reviewer, RecoverPanic: ptr.To(true)})
-	server.Register(admission.Path, guarded)
-	server.Register(admission.Path+"/", guarded) // keeps the random part out of metric labels
+	for path, handler := range map[string]ctrladmission.Handler{admission.ReviewPath: reviewer, admission.AuthorPath: admission.Recorder{}} {
+		guarded := keeper.Guard(path, &ctrladmission.Webhook{Handler: handler, RecoverPanic: ptr.To(true)})
+		server.Register(path, guarded)
+		server.Register(path+"/", guarded) // keeps the random part out of metric labels
+	}
 	if err := mgr.AddReadyzCheck("webhook", server.StartedChecker()); err != nil {
 		return fmt.Errorf("adding the readiness probe of the webhook: %w", err)
 	}

@@ -6,24 +6,30 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -36,6 +42,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/templates"
 	"github.com/hanse-dev/hanse/member/served"
 	"github.com/hanse-dev/hanse/test/apiserver"
+	"github.com/hanse-dev/hanse/test/charts"
 )
 
 var gizmo = schema.GroupKind{Group: "shop.example.com", Kind: "Gizmo"}
@@ -77,7 +84,7 @@ func startReviewing(t *testing.T) *reviewing {
 	server := apiserver.Hub()
 	server.CRDs = []*apiextensionsv1.CustomResourceDefinition{definition}
 	r := &reviewing{T: t, config: serve(t, server)}
-	o := Options{Namespace: hubv1.SystemNamespace, HealthAddress: "0", MetricsAddress: "0", WebhookNames: []string{"localhost"}}
+	o := Options{Namespace: hubv1.SystemNamespace, HealthAddress: "0", MetricsAddress: "0", WebhookNames: []string{"localhost"}, DryRunRendered: true}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	o.WebhookAddress = l.Addr().String()
@@ -91,9 +98,9 @@ func startReviewing(t *testing.T) *reviewing {
 	ctx, cancel := context.WithCancel(t.Context())
 	store, err := templates.New(mgr.GetConfig(), mgr.GetAPIReader(), hubv1.SystemNamespace, nil)
 	must(t, err)
-	kinds, err := served.NewForConfig(ctx, mgr.GetConfig(), mgr.GetConfig(), func(schema.GroupKind) {}, func() {})
+	kinds, err := served.NewForConfig(ctx, mgr.GetConfig(), mgr.GetConfig(), nil, func(schema.GroupKind) {}, func() {})
 	must(t, err)
-	store.Want(sets.New(gizmo))
+	store.Want(sets.New(gizmo, schema.GroupKind{Group: "apps", Kind: "Deployment"}))
 	must(t, keeper.SetupWithManager(mgr))
 	r.templates = &slowTemplates{Store: store}
 	must(t, addAdmission(mgr, o, r.templates, kinds, keeper))
@@ -149,29 +156,25 @@ func (r *reviewing) install(address string) {
 	r.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: WebhookSecret}})
 	_, port, err := net.SplitHostPort(address)
 	must(r.T, err)
-	r.create(&admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: WebhookName},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name:         "policies.hanse.dev",
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://localhost:" + port + "/validate-policies")},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-				Rule: admissionregistrationv1.Rule{APIGroups: []string{"hanse.dev"}, APIVersions: []string{"*"},
-					Resources: []string{"placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies"}},
-			}},
-			MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "spec-changes", Expression: "request.operation == 'CREATE' || object.spec != oldObject.spec"}},
-			FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
-			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-			AdmissionReviewVersions: []string{"v1"},
-		}, {
-			// The chart has a second webhook, for a hub that the API server calls through a Service. In this test, the second
-			// webhook has no rules. The API server therefore never calls it, but validates its path.
-			Name:                    "service.hanse.dev",
-			ClientConfig:            admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: hubv1.SystemNamespace, Name: WebhookSecret}},
-			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-			AdmissionReviewVersions: []string{"v1"},
-		}},
-	})
+	url := map[string]any{"webhook": map[string]any{"url": "https://localhost:" + port, "failurePolicy": "Fail", "authors": true}}
+	for _, o := range charts.Render(r.T, "hanse-hub/templates/webhook.yaml", url) {
+		// The chart calls a hub inside of its cluster through a Service. Here, a second webhook has such a configuration and
+		// no rules. The API server therefore never calls it, but validates its path.
+		webhooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")
+		must(r.T, err)
+		webhooks = append(webhooks, map[string]any{
+			"name": "service.hanse.dev", "sideEffects": "None", "admissionReviewVersions": []any{"v1"},
+			"clientConfig": map[string]any{"service": map[string]any{"namespace": hubv1.SystemNamespace, "name": WebhookSecret}},
+		})
+		must(r.T, unstructured.SetNestedSlice(o.Object, webhooks, "webhooks"))
+		r.create(o)
+	}
+	protected := map[string]any{"protection": map[string]any{"enabled": true}, "webhook": map[string]any{"authors": true}}
+	for _, o := range charts.Render(r.T, "hanse-hub/templates/protection.yaml", protected) {
+		if o.GetName() == "hanse-hub-authors" {
+			r.create(o)
+		}
+	}
 }
 
 func (r *reviewing) create(o client.Object) {
@@ -241,7 +244,6 @@ func TestTheAPIServerAsksTheHubAboutPolicies(t *testing.T) {
 	refused(t, r.admin.Create(ctx, bad.DeepCopy()), `Gizmo.shop.example.com shop/web in cluster eu-1: /spec/size must be an integer, not "huge"`)
 	refused(t, r.admin.Create(ctx, sizes("large", `10`)), "/spec/size must be at most 9, not 10")
 
-	const alice = "alice"
 	r.grant(alice, "policies", rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"overridepolicies", "placements"}, Verbs: []string{"create", "patch", "get"}})
 	asAlice := r.as(alice)
 	own := sizes("alices", "6")
@@ -265,6 +267,221 @@ func TestTheAPIServerAsksTheHubAboutPolicies(t *testing.T) {
 		return asBob.Patch(ctx, good.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`)))
 	})
 	refused(t, asBob.Patch(ctx, good.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/rules/0/mergePatch/spec/size","value":2}]`))), "bob needs the right to")
+}
+
+// TestAnOverrideIsRefusedThatTheAdmissionOfTheHubWouldRefuse installs the example of the docs on the hub.
+func TestAnOverrideIsRefusedThatTheAdmissionOfTheHubWouldRefuse(t *testing.T) {
+	apiserver.Needed(t)
+	r := startReviewing(t)
+	ctx := t.Context()
+	example, err := os.Open(filepath.Join(apiserver.Root(), "docs", "examples", "admission", "images.yaml"))
+	must(t, err)
+	defer func() { must(t, example.Close()) }()
+	decoder := utilyaml.NewYAMLOrJSONDecoder(example, 4096)
+	for {
+		var o unstructured.Unstructured
+		err := decoder.Decode(&o.Object)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(t, err)
+		r.create(&o)
+	}
+	deployment := func(image string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "shop", "name": "web"},
+			"spec": map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"a": "b"}}, "template": map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{"a": "b"}},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "c", "image": image}}},
+			}},
+		}}
+	}
+	const refusal = "only images of registry.example.com may run, not evil.example.com/miner"
+	eventually(t, 30*time.Second, func() error { // the API server reads its policies by watches
+		if err := r.admin.Create(ctx, deployment("evil.example.com/miner"), client.DryRunAll); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("a Deployment of another registry: %w", err)
+		}
+		return nil
+	})
+	template := func(image string) map[string]any {
+		spec, _, err := unstructured.NestedMap(deployment(image).Object, "spec", "template", "spec")
+		must(t, err)
+		spec["restartPolicy"] = "Never"
+		return map[string]any{"spec": spec}
+	}
+	for kind, spec := range map[[2]string]func(template map[string]any) any{
+		{"v1", "Pod"}:       func(template map[string]any) any { return template["spec"] },
+		{"batch/v1", "Job"}: func(template map[string]any) any { return map[string]any{"template": template} },
+		{"batch/v1", "CronJob"}: func(template map[string]any) any {
+			return map[string]any{"schedule": "0 * * * *", "jobTemplate": map[string]any{"spec": map[string]any{"template": template}}}
+		},
+	} {
+		of := func(image string) *unstructured.Unstructured {
+			return &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": kind[0], "kind": kind[1], "metadata": map[string]any{"namespace": "shop", "name": "web"}, "spec": spec(template(image)),
+			}}
+		}
+		refused(t, r.admin.Create(ctx, of("evil.example.com/miner"), client.DryRunAll), refusal)
+		must(t, r.admin.Create(ctx, of("registry.example.com/web"), client.DryRunAll))
+	}
+	web := deployment("registry.example.com/web")
+	r.create(web)
+	r.bind(web, nil, "eu-1")
+	images := func(name, image string) *hubv1.OverridePolicy {
+		return &hubv1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: hubv1.OverridePolicySpec{
+			ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: "apps", Kind: "Deployment"}},
+			Rules: []hubv1.OverrideRule{{Name: "r", Patches: []hubv1.PatchOperation{{
+				Op: hubv1.PatchReplace, Path: "/spec/template/spec/containers/0/image", Value: &apiextensionsv1.JSON{Raw: []byte(`"` + image + `"`)},
+			}}}},
+		}}
+	}
+	// Until the configuration has the CA, the API server refuses every policy.
+	eventually(t, 30*time.Second, func() error { return r.admin.Create(ctx, images("good", "registry.example.com/other")) })
+	eventually(t, 30*time.Second, func() error { // the cache of the webhook may not have the binding yet
+		if err := r.admin.Create(ctx, images("bad", "evil.example.com/miner"), client.DryRunAll); err == nil {
+			return errors.New("the image is taken")
+		}
+		return nil
+	})
+	refused(t, r.admin.Create(ctx, images("bad", "evil.example.com/miner")),
+		"Deployment.apps shop/web in cluster eu-1: the hub's API server refuses the rendered object", refusal)
+}
+
+// recording waits until the API server has the CA of both webhooks, and calls them.
+func (r *reviewing) recording() {
+	r.Helper()
+	eventually(r.T, 30*time.Second, func() error {
+		probe := sizes("probe", "5")
+		if err := r.admin.Create(r.Context(), probe, client.DryRunAll); err != nil {
+			return err
+		}
+		if probe.Annotations[hubv1.ChangedByAnnotation] == "" {
+			return errors.New("no author is recorded")
+		}
+		return nil
+	})
+}
+
+const alice, bob = "alice", "bob"
+
+// grantAuthors lets alice and bob write placements of gizmos.
+func (r *reviewing) grantAuthors() {
+	r.Helper()
+	for _, user := range []string{alice, bob} {
+		r.grant(user, "authors-"+user,
+			rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"placements"}, Verbs: []string{"create", "patch", "update", "get"}},
+			rbacv1.PolicyRule{APIGroups: []string{gizmo.Group}, Resources: []string{"gizmos"}, Verbs: []string{"get", "create", "update", "delete"}})
+	}
+}
+
+func TestTheAPIServerRecordsWhoChangedAPolicy(t *testing.T) {
+	apiserver.Needed(t)
+	r := startReviewing(t)
+	ctx := t.Context()
+	r.grantAuthors()
+	asAlice, asBob := r.as(alice), r.as(bob)
+	p := func() *hubv1.Placement {
+		return &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "authored"}}
+	}
+	stored := p()
+	is := func(want string) {
+		t.Helper()
+		must(t, r.admin.Get(ctx, client.ObjectKeyFromObject(stored), stored))
+		if got := stored.Annotations[hubv1.ChangedByAnnotation]; got != want {
+			t.Fatalf("the author is %q, want %q", got, want)
+		}
+	}
+	created := p()
+	created.Annotations = map[string]string{hubv1.ChangedByAnnotation: bob}
+	created.Spec = hubv1.PlacementSpec{
+		ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: gizmo.Group, Kind: gizmo.Kind}}, Clusters: hubv1.ClusterSelection{Names: []string{"eu-1"}},
+	}
+	r.recording()
+	must(t, asAlice.Create(ctx, created))
+	is(alice)
+
+	patch := func(c client.Client, content string) {
+		t.Helper()
+		must(t, c.Patch(ctx, p(), client.RawPatch(types.MergePatchType, []byte(content))))
+	}
+	patch(asBob, `{"metadata":{"labels":{"a":"b"},"annotations":{"hanse.dev/confirm-removal":"x"}}}`)
+	is(alice)
+	for _, forged := range []string{`"bob"`, `"carol"`, `""`, `null`} {
+		patch(asBob, `{"metadata":{"annotations":{"hanse.dev/changed-by":`+forged+`}}}`)
+		is(alice)
+	}
+	patch(asBob, `{"metadata":{"annotations":{"hanse.dev/changed-by":"carol"}},"spec":{"priority":1}}`)
+	is(bob)
+	for i, name := range []string{
+		hubv1.RolloutApproveAnnotation, hubv1.RolloutPauseAnnotation, hubv1.RolloutSkipAnnotation, hubv1.RolloutPromoteAnnotation, hubv1.RolloutUndoAnnotation,
+	} {
+		for j, value := range []string{`"x"`, `"y"`, `null`} {
+			patch(asAlice, `{"metadata":{"annotations":{"`+name+`":`+value+`}}}`)
+			is(alice)
+			patch(asBob, fmt.Sprintf(`{"spec":{"priority":%d}}`, 2+3*i+j))
+			is(bob)
+		}
+	}
+}
+
+// TestASyncOfUnchangedFilesDoesNotChangeTheAuthor applies the same file in all the ways in which kubectl and GitOps
+// tools apply it.
+func TestASyncOfUnchangedFilesDoesNotChangeTheAuthor(t *testing.T) {
+	apiserver.Needed(t)
+	r := startReviewing(t)
+	ctx := t.Context()
+	r.grantAuthors()
+	file := func(priority int64) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "hanse.dev/v1alpha1", "kind": "Placement", "metadata": map[string]any{"namespace": "shop", "name": "synced"},
+			"spec": map[string]any{
+				"priority": priority, "clusters": map[string]any{"names": []any{"eu-1"}},
+				"resourceSelectors": []any{map[string]any{"apiGroup": gizmo.Group, "kind": gizmo.Kind}},
+			},
+		}}
+	}
+	apply := func(user string, priority int64) error {
+		return r.as(user).Apply(ctx, client.ApplyConfigurationFromUnstructured(file(priority)), client.FieldOwner("sync"), client.ForceOwnership)
+	}
+	r.recording()
+	must(t, apply(alice, 1))
+	stored := func(want string) *hubv1.Placement {
+		t.Helper()
+		p := &hubv1.Placement{}
+		must(t, r.admin.Get(ctx, types.NamespacedName{Namespace: "shop", Name: "synced"}, p))
+		if got := p.Annotations[hubv1.ChangedByAnnotation]; got != want {
+			t.Fatalf("the author is %q, want %q", got, want)
+		}
+		return p
+	}
+	// The hub writes a status at once. Before this, each write of the object also stores the defaults of its status.
+	must(t, r.admin.Status().Patch(ctx, stored(alice), client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedGeneration":1}}`))))
+	before := stored(alice)
+	same := file(1) // not the Go type, which does not write all fields as they are stored
+	must(t, r.admin.Get(ctx, client.ObjectKeyFromObject(same), same))
+	for name, sync := range map[string]func() error{
+		"server-side apply":                 func() error { return apply(alice, 1) },
+		"server-side apply by another user": func() error { return apply(bob, 1) },
+		"a merge patch without a change": func() error {
+			return r.as(bob).Patch(ctx, before.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{}`)))
+		},
+		"a merge patch of the same spec": func() error {
+			return r.as(bob).Patch(ctx, before.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"priority":1}}`)))
+		},
+		"an update with the same content": func() error { return r.as(bob).Update(ctx, same.DeepCopy(), client.FieldOwner("sync")) },
+	} {
+		t.Log(name)
+		must(t, sync())
+		if after := stored(alice); after.ResourceVersion != before.ResourceVersion {
+			t.Errorf("%s wrote the object:\n%s", name, cmp.Diff(before, after))
+		}
+	}
+	must(t, apply(bob, 2))
+	before = stored(bob)
+	must(t, apply(bob, 2))
+	if after := stored(bob); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("server-side apply wrote the object:\n%s", cmp.Diff(before, after))
+	}
 }
 
 func TestTheAPIServerShowsTheCopiesThatAPolicyWouldWithdraw(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/membership"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/connect"
@@ -103,6 +104,19 @@ func (f *fleet) expect(kinds []schema.GroupKind) {
 // placement have changed.
 func (f *fleet) reread(id hubv1.ObjectIdentity) {
 	f.each(func(m *memberCluster) { m.Reread(id) })
+}
+
+// claimed makes the targets of a binding read the object's copy in full, if they had it before the binding named them.
+func (f *fleet) claimed(_ context.Context, c changes.Binding) {
+	if c.After == nil {
+		return
+	}
+	id := hubv1.ObjectOf(c.After)
+	for _, t := range c.After.BindingSpec().Clusters {
+		if m := f.member(t.Name); m != nil {
+			m.Reread(id)
+		}
+	}
 }
 
 // readAnew makes members evaluate the statuses of a kind's copies again, after the rules for reading these statuses

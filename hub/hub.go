@@ -14,8 +14,8 @@
 //	                                            hub/epochs      how a restored hub recognises newer copies
 //	                                            hub/shard       which replica works on which member, and who writes
 //	                                            hub/memberview  views of members for users
-//	                                            hub/admission   reviews of policies
-//	                                            hub/certificate certificate of the webhook, the metrics and the console
+//	                                            hub/admission   reviews of policies, and their authors
+//	                                            hub/certificate certificate of the webhooks, the metrics and the console
 //	                                            hub/console     pages for browsers
 //	                                            hub/protect     protection of namespaces and definitions from deletion
 //	                                            hub/eventlog    the hub's events in its log
@@ -67,6 +67,9 @@ type Options struct {
 	Proxy func(*http.Request) (*url.URL, error)
 	// Repositories are the repositories from which the hub may fetch the charts of operators.
 	Repositories charts.Repositories
+	// ManifestsPerNamespace is the maximum number of objects that the hub stores for the Bundles of one namespace. 0 means
+	// no limit.
+	ManifestsPerNamespace int
 	// Guard limits how many copies decisions delete at once.
 	Guard schedule.Guard
 	// DeniedMetadataPrefixes are prefixes of labels and annotations that are never copied to members, in addition to the
@@ -79,6 +82,9 @@ type Options struct {
 	// DNS names by which the API server calls it.
 	WebhookAddress string
 	WebhookNames   []string
+	// DryRunRendered true lets the webhook send rendered objects to the hub's API server as dry runs, so that its
+	// admission reviews what members get. The hub needs create on the kinds of these objects.
+	DryRunRendered bool
 	// ViewAddress is host:port of the service through which users view members; "0" or empty turns the service off.
 	// ViewHost is the address at which other replicas reach this service. If ViewHost is empty, they use ViewAddress.
 	ViewAddress, ViewHost string
@@ -96,8 +102,8 @@ type Options struct {
 	Tracing tracing.Options
 }
 
-// WebhookName and WebhookSecret are the names of a ValidatingWebhookConfiguration and a Secret that the chart creates.
-// The Secret has the certificate of the webhook and the metrics.
+// WebhookName is the name of the ValidatingWebhookConfiguration and of the MutatingWebhookConfiguration that the chart
+// creates. WebhookSecret is the name of a Secret of the chart with the certificate of the webhooks and the metrics.
 const (
 	WebhookName   = "hanse-hub"
 	WebhookSecret = "hanse-hub-webhook"

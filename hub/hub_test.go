@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	goruntime "runtime"
 	"testing"
 	"time"
@@ -33,7 +34,11 @@ import (
 // the goroutines and the memory of the hub process.
 func TestMembersComeAndGo(t *testing.T) {
 	apiserver.Needed(t)
-	const rounds, warmUp, objects = 300, 30, 3
+	const warmUp, objects = 30, 3
+	rounds := 100
+	if os.Getenv("HANSE_LONG") != "" {
+		rounds = 300
+	}
 	ctrl.SetLogger(logr.Discard())
 	w := startHub(t)
 	for i := range objects {

@@ -8,7 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/shard"
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member"
@@ -116,7 +118,7 @@ func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect
 	if hold == nil {
 		return nil, fmt.Errorf("joining cluster %q: %w", name, shard.ErrUnsure)
 	}
-	for _, config := range []*rest.Config{c.Requests, c.Watches} {
+	for _, config := range []*rest.Config{c.Requests, c.Reads, c.Watches} {
 		config.Wrap(apply.KeepRetryAfter) // after Retry-After, the queue waits, and not the request
 		config.Wrap(hold.Guard)
 	}
@@ -125,15 +127,19 @@ func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect
 		return nil, fmt.Errorf("making the client for writes: %w", err)
 	}
 	requests := dynamic.New(writes)
+	reads, err := kindwatch.NewRESTClient(c.Reads)
+	if err != nil {
+		return nil, fmt.Errorf("making the client for reads: %w", err)
+	}
 	watches, err := kindwatch.NewClient(c.Watches)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for watches: %w", err)
 	}
 	m := &memberCluster{
-		name: name, isHub: c.ID == string(maker.hub.UID), Finder: children.New(requests), Reader: read.New(writes),
+		name: name, isHub: c.ID == string(maker.hub.UID), Finder: children.New(dynamic.New(reads)), Reader: read.New(reads),
 		tokens: tokens.New(requests, maker.hub.UID),
 	}
-	m.kinds, err = served.NewForConfig(ctx, c.Requests, c.Watches, func(gk schema.GroupKind) {
+	m.kinds, err = served.NewForConfig(ctx, c.Reads, c.Watches, c.Retained, func(gk schema.GroupKind) {
 		m.Retry(gk) // Retry the copies; without an observer, no kind is in use
 		maker.wakes.kind(ctx, name, gk)
 	}, func() { maker.links.LookAgain(name) })
@@ -143,7 +149,7 @@ func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect
 	if m.Lister, err = maker.newLister(c, m.kinds); err != nil {
 		return nil, err
 	}
-	m.Observer = maker.newObserver(ctx, m, watches)
+	m.Observer = maker.newObserver(ctx, m, c, watches)
 	m.Applier = apply.New(name, m.isHub, writes, func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 		r, err := m.kinds.Find(gvk)
 		return r.GroupVersionResource, r.Namespaced, err
@@ -154,7 +160,7 @@ func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect
 
 // newLister creates the part that lists the copies on a member.
 func (maker *memberMaker) newLister(c *connect.Cluster, kinds *served.Kinds) (*copies.Lister, error) {
-	client, err := kindwatch.NewClient(served.MetadataOnly(c.Requests))
+	client, err := kindwatch.NewClient(served.MetadataOnly(c.Reads))
 	if err != nil {
 		return nil, fmt.Errorf("making the client for lists of copies: %w", err)
 	}
@@ -171,10 +177,22 @@ func (maker *memberMaker) newLister(c *connect.Cluster, kinds *served.Kinds) (*c
 	}), nil
 }
 
+// claimedOn returns a function that reports whether a binding names the cluster as a target of an object. The function
+// returns true if the binding cannot be read. bindings reads from memory.
+func claimedOn(bindings client.Reader, cluster string) func(hubv1.ObjectIdentity) bool {
+	return func(id hubv1.ObjectIdentity) bool {
+		key := id.BindingKey()
+		b := hubv1.NewBinding(key)
+		err := bindings.Get(context.Background(), key, b, client.UnsafeDisableDeepCopy)
+		return err == nil && b.BindingSpec().Target(cluster) != nil || client.IgnoreNotFound(err) != nil
+	}
+}
+
 // newObserver creates the part that watches the copies on a member.
-func (maker *memberMaker) newObserver(ctx context.Context, m *memberCluster, watches dynamic.Interface) *observe.Observer {
+func (maker *memberMaker) newObserver(ctx context.Context, m *memberCluster, c *connect.Cluster, watches dynamic.Interface) *observe.Observer {
 	return observe.New(ctx, observe.Options{
 		Cluster: m.name, Client: watches, HubUID: maker.hub.UID, Key: maker.hub.Key, OnUse: m.kinds.Use, Settings: maker.settings.Of,
+		Retained: c.Retained, Claimed: claimedOn(maker.mgr.GetClient(), m.name),
 		Conventions: func(gvk schema.GroupVersionKind) health.Conventions {
 			c := maker.definitions.Conventions(gvk)
 			c.HasStatus = c.HasStatus || m.kinds.HasStatus(gvk)

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -86,7 +87,7 @@ func newKnowledge(ctx context.Context, p *process) (*knowledge, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds, err := served.NewForConfig(ctx, p.mgr.GetConfig(), p.mgr.GetConfig(), func(schema.GroupKind) {}, func() {})
+	kinds, err := served.NewForConfig(ctx, p.mgr.GetConfig(), p.mgr.GetConfig(), nil, func(schema.GroupKind) {}, func() {})
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +122,13 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	}
 	c.members.KeepTokens(f.tokensOf, events)
 	c.unclaimed = c.members.CountUnclaimed(f.copies)
-	stored := revisions.New(revisions.Options{Client: p.mgr.GetClient(), Reader: p.mgr.GetAPIReader(), Namespace: p.options.Namespace})
+	uncached, err := client.NewWithWatch(p.mgr.GetConfig(), client.Options{
+		HTTPClient: p.mgr.GetHTTPClient(), Scheme: p.mgr.GetScheme(), Mapper: p.mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the client that watches the parts of revisions: %w", err)
+	}
+	stored := revisions.New(revisions.Options{Client: p.mgr.GetClient(), Reader: uncached, Namespace: p.options.Namespace, Key: p.hub.Key})
 	c.revisions = stored
 	c.scheduler = schedule.New(schedule.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Templates: k.store, Recorder: events, HubRunsWorkloads: k.runWorkloads,
@@ -129,7 +136,6 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		Rank:      dispatch.Rank,
 		Revisions: stored, Key: p.hub.Key, DeniedMetadataPrefixes: p.options.DeniedMetadataPrefixes, Tracer: p.tracer,
 	})
-	var err error
 	c.reporter, err = report.New(report.Options{
 		Client: p.mgr.GetClient(), Definitions: k.definitions, HubConfig: p.mgr.GetConfig(), Fleet: f, Links: p.links,
 		Templates: k.store, Decisions: c.scheduler, Withdrawn: c.scheduler.Withdrawn, Events: events, Pacer: pacer,
@@ -157,7 +163,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	})
 	c.bundles = bundles.New(bundles.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store, Events: events,
-		Namespace: p.options.Namespace, Render: child.Render,
+		Namespace: p.options.Namespace, Revisions: stored, Render: child.Render, PerNamespace: p.options.ManifestsPerNamespace,
 		Charts: charts.New(charts.Options{Repositories: p.options.Repositories, Proxy: p.options.Proxy}),
 	})
 	if p.options.ProtectedCopies >= 0 {
@@ -196,6 +202,7 @@ func (p *parts) add(ctx context.Context) error {
 		func() error { return p.mgr.Add(p.epochs) },
 		func() error { return p.mgr.Add(p.unclaimed) },
 		func() error { return p.mgr.Add(manager.RunnableFunc(p.epochs.Lead)) },
+		func() error { return p.mgr.Add(manager.RunnableFunc(p.keepKey)) },
 		func() error { return p.mgr.Add(manager.RunnableFunc(lead)) },
 		func() error { return p.mgr.Add(manager.RunnableFunc(p.countCopies)) },
 		func() error {
@@ -227,6 +234,12 @@ func (p *parts) work(ctx context.Context) error {
 func (p *parts) sweepRevisions(ctx context.Context) error {
 	p.changes.Bindings.Await(ctx)
 	return p.revisions.Lead(ctx)
+}
+
+// keepKey runs in the leader until ctx ends. It creates the Secret with the key for digests again, if a user deletes
+// it.
+func (p *parts) keepKey(ctx context.Context) error {
+	return p.hub.KeepKey(ctx, p.mgr.GetClient(), p.options.Namespace)
 }
 
 func (p *parts) addCertificate() error {

@@ -70,7 +70,7 @@ func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, er
 	if err != nil {
 		return nil, fmt.Errorf("sharing members among replicas: %w", err)
 	}
-	lead.LapseWith(p.coordinator.Lapsed)
+	lead.Of(p.coordinator)
 	p.held = p.coordinator.Share(p.links)
 	p.tracer, err = tracing.New(o.Tracing, tracing.Process{
 		HubID: string(self.UID), Version: o.Version, Instance: o.Identity, Proxy: o.Proxy, Logger: p.mgr.GetLogger().WithName("tracing"),
@@ -84,7 +84,9 @@ func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, er
 // newCertificate returns the keeper of the certificate for the webhook, the metrics and the console. The result is nil
 // if all three are turned off.
 func newCertificate(o Options) *certificate.Keeper {
-	options := certificate.Options{Path: admission.Path, Secret: types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret}}
+	options := certificate.Options{
+		ReviewPath: admission.ReviewPath, AuthorPath: admission.AuthorPath, Secret: types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret},
+	}
 	if o.reviews() {
 		options.Configuration, options.Names = WebhookName, slices.Clone(o.WebhookNames)
 	}

@@ -60,6 +60,7 @@ func (p *parts) followPolicies() {
 
 	bindings := p.changes.Bindings
 	bindings.On(changes.All, p.settings.BindingChanged) // registered first, so that later handlers find the settings
+	bindings.On(changes.Added|changes.Spec, p.fleet.claimed)
 	bindings.On(changes.All, p.reporter.BindingChanged)
 	bindings.On(changes.All, p.copies.BindingChanged)
 	bindings.On(lifetime|changes.Spec, p.dispatcher.BindingChanged)
@@ -81,6 +82,7 @@ func (p *parts) followPolicies() {
 
 	bundles := p.changes.Bundles
 	bundles.On(lifetime|changes.Spec|changes.Ending|changes.Labels, p.bundles.BundleChanged)
+	bundles.On(changes.Deleted|changes.Ending, p.scheduler.BundleChanged)
 	bundles.On(changes.All, p.policies.BundleChanged)
 
 	overrides := p.changes.OverridePolicies
@@ -194,7 +196,8 @@ func (p *parts) followMembers() {
 // that the hub holds until a user confirms them.
 func (p *parts) followDecisions() {
 	p.scheduler.OnDecision(p.reporter.WakeDecided)
-	p.scheduler.OnRemoval(p.policies.WakePlacement)
+	p.revisions.OnLost(p.scheduler.RevisionsLost)
+	p.scheduler.OnRemoval(p.policies.WakeHolder)
 	p.scheduler.OnWanted(func(kinds []schema.GroupKind) {
 		p.kinds.Expect(kinds)
 		p.fleet.expect(kinds)

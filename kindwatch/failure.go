@@ -41,9 +41,12 @@ func isNotServed(err error) bool {
 // classify returns State.Reason and State.Message for an error. It is not called for an expired resourceVersion.
 func classify(err error) (reason, message string) {
 	var status apierrors.APIStatus
+	var odd *ObjectError
 	switch {
 	case answer.IsTooLarge(err):
 		reason = hubv1.ReasonAnswerTooLarge
+	case errors.As(err, &odd):
+		reason = hubv1.ReasonServerError
 	case isNotServed(err):
 		reason = hubv1.ReasonKindNotServed
 	case apierrors.IsForbidden(err):

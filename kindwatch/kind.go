@@ -2,6 +2,7 @@ package kindwatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -27,7 +28,8 @@ type kind struct {
 	objects map[string]metav1.Object
 	await   map[string]metav1.Object // objects that callers of Set.Await wait for
 	state   State
-	place   // only run changes it, and may read it without mu
+	kept    *answer.Part // the memory of objects
+	place                // only run changes it, and may read it without mu
 
 	orders
 	streaks // only run uses them
@@ -43,7 +45,7 @@ type place struct {
 func newKind(parent context.Context, gvk schema.GroupVersionKind, s *Set) *kind {
 	ctx, cancel := context.WithCancel(parent)
 	return &kind{
-		gvk: gvk, set: s, ctx: ctx, cancel: cancel, state: State{Since: time.Now()},
+		gvk: gvk, set: s, ctx: ctx, cancel: cancel, state: State{Since: time.Now()}, kept: s.options.Retained.Part(),
 		orders: orders{reread: make(chan *unstructured.Unstructured)},
 	}
 }
@@ -130,6 +132,10 @@ func (k *kind) settle(ctx context.Context, err error) time.Duration {
 		k.resolved(schema.GroupVersionResource{})
 		k.continueAt("")
 	}
+	var large *answer.TooLargeError
+	if errors.As(err, &large) {
+		k.set.options.Retained.Report("the objects of "+k.gvk.Kind, large)
+	}
 	reason, message := classify(err)
 	k.report(func(s *State) { s.Reason, s.Message = reason, message })
 	return pause
@@ -181,23 +187,35 @@ func (k *kind) tell(changes ...change) {
 	}
 }
 
-// put stores one object from the watch. It returns an error if the kind has too many objects.
+// put stores one object from the watch. It returns an error if the kind has too many objects, or if they are too large
+// together.
 func (k *kind) put(key string, object metav1.Object) error {
 	k.mu.Lock()
 	if k.objects == nil {
 		k.objects = map[string]metav1.Object{}
 	}
 	old, known := k.objects[key]
-	full := !known && len(k.objects) >= mostObjects
-	if !full {
+	var err error
+	if !known && len(k.objects) >= mostObjects {
+		err = &answer.TooLargeError{What: "the kind", Bound: fmt.Sprintf("%d objects", mostObjects)}
+	} else if err = k.kept.Add(k.growth(key, object)); err == nil {
 		k.objects[key] = object
 	}
 	k.mu.Unlock()
-	if full {
-		return &answer.TooLargeError{What: "the kind", Bound: fmt.Sprintf("%d objects", mostObjects)}
+	if err != nil {
+		return err
 	}
 	k.tell(change{old, object})
 	return nil
+}
+
+// growth returns by how many bytes the stored objects grow if the object is stored under the key.
+func (k *kind) growth(key string, object metav1.Object) int64 {
+	size := sizeOf(key, object)
+	if old, known := k.objects[key]; known {
+		size -= sizeOf(key, old)
+	}
+	return size
 }
 
 // drop removes one object that the watch reports as deleted.
@@ -207,6 +225,7 @@ func (k *kind) drop(key string) {
 	delete(k.objects, key)
 	k.mu.Unlock()
 	if ok {
+		_ = k.kept.Add(-sizeOf(key, old)) // a negative number never fails
 		k.tell(change{old, nil})
 	}
 }
@@ -251,12 +270,11 @@ func same(a, b metav1.Object) bool {
 	return a != nil && a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
-// transform calls Transform for one object. If Transform refuses the object, transform records the refusal and returns
-// nil. It treats a panic as a refusal, because an object on another server must not end this process.
+// transform checks one object and calls Transform for it. If the object is refused, transform records the refusal and
+// returns nil. It treats a panic as a refusal, because an object on another server must not end this process.
 func (k *kind) transform(u *unstructured.Unstructured) (out metav1.Object) {
 	refuse := func(why any) {
-		text := fmt.Sprintf("%s: %.200s", Key(u.GetNamespace(), u.GetName()), fmt.Sprint(why))
-		k.report(func(s *State) { s.Refused = text })
+		k.refuse(u.GetNamespace(), u.GetName(), why)
 		out = nil
 	}
 	defer func() {
@@ -264,9 +282,22 @@ func (k *kind) transform(u *unstructured.Unstructured) (out metav1.Object) {
 			refuse(p)
 		}
 	}()
+	if err := k.checked(u); err != nil {
+		refuse(err)
+		return nil
+	}
 	out, err := k.set.options.Transform(u)
+	if err == nil {
+		err = k.checkSized(out)
+	}
 	if err != nil {
 		refuse(err)
 	}
 	return out
+}
+
+// refuse records in the state of the kind that an object was refused, and why.
+func (k *kind) refuse(namespace, name string, why any) {
+	text := fmt.Sprintf("%.300s: %.200s", Key(namespace, name), fmt.Sprint(why))
+	k.report(func(s *State) { s.Refused = text })
 }

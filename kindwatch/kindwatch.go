@@ -25,6 +25,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/hanse-dev/hanse/answer"
 )
 
 // Options are the settings of a Set. Client and Resolve are required.
@@ -44,6 +46,10 @@ type Options struct {
 	// resourceVersion. Transform returns an error to refuse an object. In this case, the previously stored part stays. If
 	// Transform is nil, the whole object is stored.
 	Transform func(*unstructured.Unstructured) (metav1.Object, error)
+	// Retained limits the memory of the stored parts, and is told of lists and events that are too large. If it is set,
+	// the parts must be Sized. Objects that do not fit fail the list or the watch, and the objects that were stored before
+	// stay. If Retained is nil, the memory has no limit.
+	Retained *answer.Retained
 	// Handler is called for changes of objects, one at a time for each kind and watched namespace. old is nil for a new
 	// object, and new is nil for a deleted object. If an object was deleted and created again while the watch was down,
 	// Handler is called once. old and new then have different UIDs.
@@ -156,6 +162,7 @@ func (s *Set) Stop(gvk schema.GroupVersionKind) {
 // new part stays.
 func (s *Set) forget(k *kind) {
 	k.cancel()
+	k.kept.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := slices.DeleteFunc(slices.Clone(s.kinds[k.gvk]), func(other *kind) bool { return other == k })

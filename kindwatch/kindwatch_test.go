@@ -181,10 +181,23 @@ func (l *log) has(event string) bool {
 
 func start(t *testing.T, handler http.Handler, edit func(*kindwatch.Options)) (*kindwatch.Set, *log) {
 	t.Helper()
+	return startWith(t, theirs, handler, edit)
+}
+
+// newClient makes the client of a Set: theirs is the client of client-go, and ours that of package kindwatch.
+type newClient func(*rest.Config) (dynamic.Interface, error)
+
+var (
+	theirs newClient = func(c *rest.Config) (dynamic.Interface, error) { return dynamic.NewForConfig(c) }
+	ours   newClient = kindwatch.NewClient
+)
+
+func startWith(t *testing.T, newClient newClient, handler http.Handler, edit func(*kindwatch.Options)) (*kindwatch.Set, *log) {
+	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
-	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
+	client, err := newClient(&rest.Config{Host: server.URL, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

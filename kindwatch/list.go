@@ -23,6 +23,8 @@ const (
 const (
 	mostPages   = 2000
 	mostObjects = 100_000 // objects of a kind
+	// longestContinue is the maximum size of the token for the next page, in bytes.
+	longestContinue = 8 << 10
 )
 
 // firstList lists the objects of the kind. It first waits for a slot (see slots), because only a few kinds may begin a
@@ -42,10 +44,11 @@ func (k *kind) firstList(ctx context.Context) error {
 // list reads every object page by page, and replaces the stored objects. The request has no resourceVersion, so that
 // the server returns its latest state. Any other state could be older than the stored objects.
 func (k *kind) list(ctx context.Context) error {
-	objects := map[string]metav1.Object{}
 	options := metav1.ListOptions{LabelSelector: k.set.options.LabelSelector, Limit: firstPage}
 	k.report(func(s *State) { s.Refused = "" })
 	relists := k.asked()
+	listed := k.newListing(relists)
+	defer func() { k.recount() }()
 	next, expiries := k.ask(ctx, options), 0
 	defer func() { next.drop() }()
 	for pages := 1; ; pages++ {
@@ -58,7 +61,7 @@ func (k *kind) list(ctx context.Context) error {
 		case isExpired(err) && options.Continue != "":
 			// The list took longer than the server keeps its state, so that the list must begin again. The first time, it is
 			// again read page by page. The second time, it is read as one request.
-			clear(objects)
+			listed.begin()
 			options = metav1.ListOptions{LabelSelector: options.LabelSelector, Limit: firstPage}
 			if expiries++; expiries > 1 {
 				options.Limit = 0
@@ -73,25 +76,50 @@ func (k *kind) list(ctx context.Context) error {
 			next = k.ask(ctx, options)
 			continue
 		}
+		if err := checkList(page); err != nil {
+			return err
+		}
 		options.Limit, options.Continue = nextPage(page.Items), page.GetContinue()
 		done, more := next.done, options.Continue != ""
 		if more {
 			next = k.ask(ctx, options)
 		}
-		for i := range page.Items {
-			u := &page.Items[i]
-			objects[Key(u.GetNamespace(), u.GetName())] = k.transform(u)
-		}
+		err = k.collect(listed, page.Items)
 		done()
-		if len(objects) > mostObjects {
+		if err != nil {
+			return err
+		}
+		if len(listed.objects) > mostObjects {
 			return &answer.TooLargeError{What: "the list", Bound: fmt.Sprintf("%d objects", mostObjects)}
 		}
 		if !more {
 			k.continueAt(page.GetResourceVersion())
-			k.replace(objects, relists)
+			k.replace(listed.objects, relists)
 			return nil
 		}
 	}
+}
+
+// collect transforms the objects of a page and adds them to the list. The part that is stored of an object stays if the
+// object has not changed, so that a repeated list needs no more memory. An object whose name is too long is not added,
+// so that the list does not keep the name.
+func (k *kind) collect(listed *listing, page []unstructured.Unstructured) error {
+	for i := range page {
+		u := &page[i]
+		if err := checkTexts(u.GetNamespace(), u.GetName(), "", ""); err != nil {
+			k.refuse(u.GetNamespace(), u.GetName(), err)
+			continue
+		}
+		key := Key(u.GetNamespace(), u.GetName())
+		object := k.objects[key]
+		if listed.anew || u.GetResourceVersion() == "" || !same(object, u) {
+			object = k.transform(u)
+		}
+		if err := listed.add(key, object); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // request is a running request for one page of a list. Its memory counts against the memory budget for the server until

@@ -85,6 +85,14 @@ func (o *orders) asked() int {
 	return o.relists
 }
 
+// isAnew reports whether Relist was called between the last complete list and the list that begins now. relists is the
+// number of Relist calls before the list that begins now.
+func (o *orders) isAnew(relists int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.listedFor != relists
+}
+
 // listed records that a complete list is stored. relists is the number of Relist calls before this list began. anew is
 // true if Relist was called between the previous list and this list.
 func (o *orders) listed(relists int) (anew bool) {

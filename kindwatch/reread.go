@@ -79,6 +79,10 @@ func (k *kind) takeReread(u *unstructured.Unstructured) {
 	if object == nil {
 		return
 	}
+	if err := k.kept.Add(k.growth(key, object)); err != nil {
+		k.refuse(u.GetNamespace(), u.GetName(), err)
+		return
+	}
 	k.mu.Lock()
 	k.objects[key] = object
 	k.mu.Unlock()

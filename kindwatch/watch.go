@@ -129,6 +129,10 @@ func (k *kind) take(e watch.Event) error {
 	if !ok {
 		return nil
 	}
+	if err := u.check(); err != nil {
+		k.refuse(u.namespace, u.name, err)
+		return nil
+	}
 	key := Key(u.namespace, u.name)
 	switch e.Type {
 	case watch.Added, watch.Modified:

@@ -1,7 +1,6 @@
 package member
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -9,50 +8,17 @@ import (
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// CheckObject returns an error if the name, namespace, UID or resourceVersion of a member's object is longer than API
-// servers allow. The hub refuses such an object, because rows contain its UID, and a shortened UID could equal that of
-// another object.
-func CheckObject(o metav1.Object) error {
-	for _, text := range []struct {
-		field, value string
-		most         int
-	}{
-		{"name", o.GetName(), hubv1.MaxNameLength},
-		{"namespace", o.GetNamespace(), hubv1.MaxNameLength},
-		{"uid", string(o.GetUID()), hubv1.MaxUIDLength},
-		{"resourceVersion", o.GetResourceVersion(), hubv1.MaxVersionLength},
-	} {
-		if len(text.value) > text.most {
-			return &ObjectError{Field: "metadata." + text.field, Most: text.most}
-		}
-	}
-	return nil
-}
-
-// ObjectError means that a member sent an object that no API server would store.
-type ObjectError struct {
-	Field string
-	Most  int // maximum size of the field, in bytes
-}
-
-// Error implements error.
-func (e *ObjectError) Error() string {
-	return fmt.Sprintf("the cluster answered with a %s of more than %d characters", e.Field, e.Most)
-}
-
 // These are limits of Facts, the data about a cluster such as its version and nodes. Within these limits, the facts fit
 // into the status of a MemberCluster.
 const (
 	maxVersion  = 64 // size of Kubernetes' version, in bytes
 	maxZones    = 64
-	maxCapacity = 64
 	maxVersions = 16 // number of versions of a kind
 )
 
@@ -102,12 +68,12 @@ func IsResourceName(name corev1.ResourceName) bool {
 // boundedResources returns the list without invalid entries. The result is nil only if the list is nil.
 func boundedResources(list corev1.ResourceList) corev1.ResourceList {
 	odd := func(name corev1.ResourceName) bool { return !IsResourceName(name) }
-	if len(list) <= maxCapacity && !slices.ContainsFunc(slices.Collect(maps.Keys(list)), odd) {
+	if len(list) <= hubv1.MostResources && !slices.ContainsFunc(slices.Collect(maps.Keys(list)), odd) {
 		return list
 	}
 	kept := corev1.ResourceList{}
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		if len(kept) < maxCapacity && !odd(name) {
+		if len(kept) < hubv1.MostResources && !odd(name) {
 			kept[name] = list[name]
 		}
 	}

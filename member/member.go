@@ -98,7 +98,7 @@ type Observation struct {
 
 	Owner    hubv1.ObjectIdentity // from the owner annotation; zero if the annotation is missing or unreadable
 	OwnerUID types.UID            // UID of the hub object, from the owner annotation
-	Source   source.Mark          // from the source annotation
+	Source   source.Mark          // from the annotations for the mark
 	Paused   time.Time            // from the pause annotation; zero if the annotation is missing or unreadable
 
 	Assessment

@@ -95,6 +95,8 @@ type Event struct {
 // LogIntent selects a part of one container's log.
 type LogIntent struct {
 	Namespace, Pod, Container string
+	// UID is the UID of the pod. The log of another pod of the same name is not returned.
+	UID types.UID
 	// Lines is the maximum number of lines of the log that are returned.
 	Lines int64
 	// Since is the time of the earliest line of the log that is returned. Zero means no limit.

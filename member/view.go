@@ -76,6 +76,7 @@ type Child struct {
 	// State describes a pod or a workload in a short text, such as "Running 2/2".
 	State    string  `json:"state,omitempty"`
 	Children []Child `json:"children,omitempty"`
-	// Containers are the names of a pod's containers. They are not sent to users.
-	Containers []string `json:"-"`
+	// UID is the UID of the child, and Containers are the names of a pod's containers. They are not sent to users.
+	UID        types.UID `json:"-"`
+	Containers []string  `json:"-"`
 }

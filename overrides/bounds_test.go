@@ -1,3 +1,5 @@
+//go:build !race
+
 package overrides
 
 import (
@@ -8,35 +10,17 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-func patch(op hubv1.PatchOp, path, from, value string) hubv1.PatchOperation {
-	out := hubv1.PatchOperation{Op: op, Path: path, From: from}
-	if value != "" {
-		out.Value = &apiextensionsv1.JSON{Raw: []byte(value)}
-	}
-	return out
-}
-
 func repeated(n int, op hubv1.PatchOperation) []hubv1.PatchOperation {
 	out := make([]hubv1.PatchOperation, n)
 	for i := range out {
 		out[i] = op
-	}
-	return out
-}
-
-// rulesOf divides operations among as many rules as needed.
-func rulesOf(ops []hubv1.PatchOperation) []hubv1.OverrideRule {
-	var out []hubv1.OverrideRule
-	for len(ops) > 0 {
-		n := min(len(ops), maxPatches)
-		out = append(out, hubv1.OverrideRule{Name: fmt.Sprintf("r%d", len(out)), Patches: ops[:n]})
-		ops = ops[n:]
 	}
 	return out
 }
@@ -132,10 +116,6 @@ func deep(levels int) any {
 // cost returns the memory that f allocates and the time that f takes. It runs f at least three times, and returns the
 // shortest time. If this time is above the limit, it runs f up to 30 times, because other work may slow the machine.
 func cost(limit time.Duration, f func()) (bytes uint64, took time.Duration) {
-	if underRace {
-		f()
-		return 0, 0
-	}
 	took = time.Hour
 	for i := 0; i < 3 || i < 30 && took > limit; i++ {
 		var before, after runtime.MemStats
@@ -220,4 +200,143 @@ func TestHostileFormsAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each policy is refused or rendered within a second and 64 MiB, for all of its rules together.
+func TestExpressionBombsAreRefused(t *testing.T) {
+	large := map[string]any{"text": strings.Repeat("x", 100<<10), "piece": strings.Repeat("x", 20<<10)}
+	list := make([]any, 5000)
+	for i := range list {
+		list[i] = map[string]any{"k": "v", "name": "something"}
+	}
+	large["list"] = list
+	tests := map[string]struct{ expression, want string }{
+		"a value that is the object":           {"object.spec.list", "has an expression that gives more than 64 KiB: correct it"},
+		"a loop in a loop over the object":     {"object.spec.list.all(a, object.spec.list.all(b, a == b))", "has an expression that gives no value: cost limit exceeded"},
+		"a product of texts":                   {"object.spec.text.replace('x', object.spec.text)", "cost limit exceeded"},
+		"expressions that cost much together":  {"object.spec.list.filter(a, a.k == 'w').size()", "the expressions cost too much together"},
+		"expressions that give much, together": {"object.spec.piece", "all rules together may add 256 KiB"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var rules []hubv1.OverrideRule
+			for i := range maxRules {
+				rules = append(rules, hubv1.OverrideRule{Name: fmt.Sprint("r", i), Patches: []hubv1.PatchOperation{making(hubv1.PatchAdd, "/spec/a", tc.expression)}})
+			}
+			var err error
+			bytes, took := cost(time.Second, func() {
+				_, err = render(objectWith(large), Cluster{}, []hubv1.OverridePolicyObject{policyWith("p", rules...)})
+			})
+			if err == nil || !isInvalid(err) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want %s", err, tc.want)
+			}
+			if bytes > 64<<20 || took > time.Second {
+				t.Errorf("took %d KiB and %s", bytes>>10, took)
+			}
+		})
+	}
+}
+
+// The test has the most expensive policies that are not refused.
+func TestTheDearestRenderIsBounded(t *testing.T) {
+	var long []hubv1.PatchOperation
+	for range maxRules * maxPatches / 2 {
+		long = append(long, patch("add", "/spec/list/0", "", "1"), patch("remove", "/spec/list/0", "", ""))
+	}
+	// Each of the 40 operations sets a value that contains the values of all deeper operations. The operations therefore
+	// have no conflict.
+	var nested []hubv1.PatchOperation
+	leaves := map[string]any{"x": wide(400)}
+	for depth := 40; depth > 0; depth-- {
+		nested = append(nested, patch("replace", "/spec"+strings.Repeat("/a", depth), "", string(raw(leaves).Raw)))
+		leaves = map[string]any{"a": leaves}
+	}
+	var crowd []hubv1.OverridePolicyObject
+	for i := range 1000 {
+		crowd = append(crowd, policyWith(fmt.Sprintf("p%03d", i), parseRule(t, `mergePatch: {spec: {a: {b: {c: {d: [1, 2, 3]}}}}}`)))
+	}
+	var containers []any
+	for i := range maxListed {
+		containers = append(containers, map[string]any{"name": fmt.Sprint(i), "image": "x/y:1"})
+	}
+	env := make([]any, maxListed)
+	for i := range env {
+		env[i] = map[string]any{"name": fmt.Sprint(i)}
+	}
+	var variables, ways []hubv1.OverrideRule
+	for i := range maxRules {
+		rule := hubv1.OverrideRule{Name: fmt.Sprint(i)}
+		for j := range maxTyped {
+			rule.Env = append(rule.Env, hubv1.EnvOverride{ContainerTarget: hubv1.ContainerTarget{Path: "/spec/c"}, Set: []corev1.EnvVar{{Name: fmt.Sprint(j), Value: fmt.Sprint(i)}}})
+		}
+		variables = append(variables, rule)
+		ways = append(ways, parseRule(t, `patches: [{op: replace, path: /spec/n, value: 2}, {op: test, path: /spec/n, value: 1}]`))
+	}
+	flow := "a: [" + strings.Repeat(",1", maxMarks/2-10)[1:] + "]\nb: 0\n"
+	edit := func(value string) hubv1.OverrideRule {
+		return parseRule(t, `edits: [{path: /spec/text, format: YAML, mergePatch: {b: `+value+`}}]`)
+	}
+	tests := map[string]struct {
+		template *unstructured.Unstructured
+		policies []hubv1.OverridePolicyObject
+	}{
+		"two policies that edit a large text": {
+			template: objectWith(map[string]any{"text": flow}),
+			policies: []hubv1.OverridePolicyObject{policyWith("a", edit("1")), policyWith("b", edit("1"))},
+		},
+		"images of very many containers": {
+			template: objectWith(map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}}),
+			policies: []hubv1.OverridePolicyObject{policyWith("a", parseRule(t, `images: [{tag: "2"}]`), parseRule(t, `images: [{registry: a.io}]`)),
+				policyWith("b", parseRule(t, `images: [{tag: "2", registry: a.io}]`))},
+		},
+		"two thousand changes of very many variables": {
+			template: objectWith(map[string]any{"c": map[string]any{"env": env}}),
+			policies: []hubv1.OverridePolicyObject{policyWith("a", variables...), policyWith("b", parseRule(t, `labels: {a: b}`))},
+		},
+		"rules that are taken back": {
+			template: objectWith(map[string]any{"n": int64(1), "wide": wide(1500)}),
+			policies: []hubv1.OverridePolicyObject{policyWith("a", ways...)},
+		},
+		"4096 shifts of a long list": {
+			template: objectWith(map[string]any{"list": make([]any, maxIndex-1)}),
+			policies: []hubv1.OverridePolicyObject{policyWith("a", rulesOf(long)...)},
+		},
+		"claims within claims": {
+			template: objectWith(deepMap(62)),
+			policies: []hubv1.OverridePolicyObject{policyWith("a", rulesOf(nested)...),
+				policyWith("b", hubv1.OverrideRule{Name: "r", MergePatch: raw(map[string]any{"spec": leaves})})},
+		},
+		"a thousand policies that agree": {template: objectWith(map[string]any{}), policies: crowd},
+		"large merges that agree": {
+			template: objectWith(map[string]any{}),
+			policies: []hubv1.OverridePolicyObject{policyWith("a", hubv1.OverrideRule{Name: "r", MergePatch: raw(map[string]any{"spec": wide(4000)})}),
+				policyWith("b", hubv1.OverrideRule{Name: "r", MergePatch: raw(map[string]any{"spec": wide(4000)})})},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			bytes, took := cost(time.Second, func() { _, err = render(tc.template, Cluster{}, tc.policies) })
+			t.Logf("%s, %d KiB, %v", took, bytes>>10, err)
+			if took > time.Second || bytes > 64<<20 {
+				t.Errorf("took %s and %d KiB", took, bytes>>10)
+			}
+		})
+	}
+}
+
+func wide(n int) map[string]any {
+	out := map[string]any{}
+	for i := range n {
+		out[fmt.Sprintf("k%d", i)] = int64(i)
+	}
+	return out
+}
+
+func deepMap(levels int) map[string]any {
+	out := map[string]any{}
+	for range levels {
+		out = map[string]any{"a": out}
+	}
+	return out
 }

@@ -7,10 +7,9 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -183,110 +182,6 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// The test has the most expensive policies that are not refused.
-func TestTheDearestRenderIsBounded(t *testing.T) {
-	var long []hubv1.PatchOperation
-	for range maxRules * maxPatches / 2 {
-		long = append(long, patch("add", "/spec/list/0", "", "1"), patch("remove", "/spec/list/0", "", ""))
-	}
-	// Each of the 40 operations sets a value that contains the values of all deeper operations. The operations therefore
-	// have no conflict.
-	var nested []hubv1.PatchOperation
-	leaves := map[string]any{"x": wide(400)}
-	for depth := 40; depth > 0; depth-- {
-		nested = append(nested, patch("replace", "/spec"+strings.Repeat("/a", depth), "", string(raw(leaves).Raw)))
-		leaves = map[string]any{"a": leaves}
-	}
-	var crowd []hubv1.OverridePolicyObject
-	for i := range 1000 {
-		crowd = append(crowd, policyWith(fmt.Sprintf("p%03d", i), parseRule(t, `mergePatch: {spec: {a: {b: {c: {d: [1, 2, 3]}}}}}`)))
-	}
-	var containers []any
-	for i := range maxListed {
-		containers = append(containers, map[string]any{"name": fmt.Sprint(i), "image": "x/y:1"})
-	}
-	env := make([]any, maxListed)
-	for i := range env {
-		env[i] = map[string]any{"name": fmt.Sprint(i)}
-	}
-	var variables, ways []hubv1.OverrideRule
-	for i := range maxRules {
-		rule := hubv1.OverrideRule{Name: fmt.Sprint(i)}
-		for j := range maxTyped {
-			rule.Env = append(rule.Env, hubv1.EnvOverride{ContainerTarget: hubv1.ContainerTarget{Path: "/spec/c"}, Set: []corev1.EnvVar{{Name: fmt.Sprint(j), Value: fmt.Sprint(i)}}})
-		}
-		variables = append(variables, rule)
-		ways = append(ways, parseRule(t, `patches: [{op: replace, path: /spec/n, value: 2}, {op: test, path: /spec/n, value: 1}]`))
-	}
-	flow := "a: [" + strings.Repeat(",1", maxMarks/2-10)[1:] + "]\nb: 0\n"
-	edit := func(value string) hubv1.OverrideRule {
-		return parseRule(t, `edits: [{path: /spec/text, format: YAML, mergePatch: {b: `+value+`}}]`)
-	}
-	tests := map[string]struct {
-		template *unstructured.Unstructured
-		policies []hubv1.OverridePolicyObject
-	}{
-		"two policies that edit a large text": {
-			template: objectWith(map[string]any{"text": flow}),
-			policies: []hubv1.OverridePolicyObject{policyWith("a", edit("1")), policyWith("b", edit("1"))},
-		},
-		"images of very many containers": {
-			template: objectWith(map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}}),
-			policies: []hubv1.OverridePolicyObject{policyWith("a", parseRule(t, `images: [{tag: "2"}]`), parseRule(t, `images: [{registry: a.io}]`)),
-				policyWith("b", parseRule(t, `images: [{tag: "2", registry: a.io}]`))},
-		},
-		"two thousand changes of very many variables": {
-			template: objectWith(map[string]any{"c": map[string]any{"env": env}}),
-			policies: []hubv1.OverridePolicyObject{policyWith("a", variables...), policyWith("b", parseRule(t, `labels: {a: b}`))},
-		},
-		"rules that are taken back": {
-			template: objectWith(map[string]any{"n": int64(1), "wide": wide(1500)}),
-			policies: []hubv1.OverridePolicyObject{policyWith("a", ways...)},
-		},
-		"4096 shifts of a long list": {
-			template: objectWith(map[string]any{"list": make([]any, maxIndex-1)}),
-			policies: []hubv1.OverridePolicyObject{policyWith("a", rulesOf(long)...)},
-		},
-		"claims within claims": {
-			template: objectWith(deepMap(62)),
-			policies: []hubv1.OverridePolicyObject{policyWith("a", rulesOf(nested)...),
-				policyWith("b", hubv1.OverrideRule{Name: "r", MergePatch: raw(map[string]any{"spec": leaves})})},
-		},
-		"a thousand policies that agree": {template: objectWith(map[string]any{}), policies: crowd},
-		"large merges that agree": {
-			template: objectWith(map[string]any{}),
-			policies: []hubv1.OverridePolicyObject{policyWith("a", hubv1.OverrideRule{Name: "r", MergePatch: raw(map[string]any{"spec": wide(4000)})}),
-				policyWith("b", hubv1.OverrideRule{Name: "r", MergePatch: raw(map[string]any{"spec": wide(4000)})})},
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			var err error
-			bytes, took := cost(time.Second, func() { _, err = render(tc.template, Cluster{}, tc.policies) })
-			t.Logf("%s, %d KiB, %v", took, bytes>>10, err)
-			if took > time.Second || bytes > 64<<20 {
-				t.Errorf("took %s and %d KiB", took, bytes>>10)
-			}
-		})
-	}
-}
-
-func wide(n int) map[string]any {
-	out := map[string]any{}
-	for i := range n {
-		out[fmt.Sprintf("k%d", i)] = int64(i)
-	}
-	return out
-}
-
-func deepMap(levels int) map[string]any {
-	out := map[string]any{}
-	for range levels {
-		out = map[string]any{"a": out}
-	}
-	return out
-}
-
 func BenchmarkRender(b *testing.B) {
 	for _, kib := range []int{2, 50} {
 		template, policies := objectOf(kib<<10), []hubv1.OverridePolicyObject{policyWith("metrics", hubv1.OverrideRule{
@@ -353,6 +248,14 @@ func TestObjectsOfTheBenchmarkHaveTheirSize(t *testing.T) {
 	if !errors.Is(fits(objectOf(5<<20).Object), ErrTooLarge) {
 		t.Error("5 MiB fit")
 	}
+}
+
+func patch(op hubv1.PatchOp, path, from, value string) hubv1.PatchOperation {
+	out := hubv1.PatchOperation{Op: op, Path: path, From: from}
+	if value != "" {
+		out.Value = &apiextensionsv1.JSON{Raw: []byte(value)}
+	}
+	return out
 }
 
 func render(template *unstructured.Unstructured, cluster Cluster, policies []hubv1.OverridePolicyObject, divided ...Divided) (Result, error) {

@@ -1,6 +1,7 @@
 package overrides
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -210,4 +211,15 @@ func along(path string, v any) any {
 		v = map[string]any{steps[i]: v}
 	}
 	return v
+}
+
+// rulesOf divides operations among as many rules as needed.
+func rulesOf(ops []hubv1.PatchOperation) []hubv1.OverrideRule {
+	var out []hubv1.OverrideRule
+	for len(ops) > 0 {
+		n := min(len(ops), maxPatches)
+		out = append(out, hubv1.OverrideRule{Name: fmt.Sprintf("r%d", len(out)), Patches: ops[:n]})
+		ops = ops[n:]
+	}
+	return out
 }

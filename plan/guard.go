@@ -19,10 +19,11 @@ type Guard struct {
 	Held []HeldSet `json:"held,omitempty"`
 }
 
-// HeldSet contains the removals that package guard holds until a user confirms them, and that one placement or one
-// MemberCluster causes.
+// HeldSet contains the removals that package guard holds until a user confirms them, and that one placement, one
+// MemberCluster or one bundle causes.
 type HeldSet struct {
-	// Owner is the kind and name of the placement or MemberCluster that causes the removals, such as "Placement shop/web".
+	// Owner is the kind and name of the placement, MemberCluster or bundle that causes the removals, such as "Placement
+	// shop/web".
 	Owner  string `json:"owner"`
 	Copies int    `json:"copies"`
 	// Limits are the limits of package guard that the held removals exceed, as texts.
@@ -34,12 +35,14 @@ const alreadyHeld = "removals of it are held already"
 // judge asks package guard for its verdict on all removals of the plan, and adds the verdict to the plan.
 func (m *maker) judge() {
 	copies := map[string]int{}
+	var asked []guard.Removal
 	for _, r := range m.judged {
-		copies[r.Set]++
+		copies[r.Owner.String()]++
+		asked = append(asked, guard.Removal{Set: r.Owner.String(), Object: r.object, Group: r.Group().String(), Cluster: r.Cluster, Last: r.Last})
 	}
 	m.plan.Guard.Judged = len(m.judged)
-	placements, clusters, waiting := m.scopes()
-	held := guard.Judge(m.judged, placements, clusters)
+	groups, clusters, waiting := m.scopes()
+	held := guard.Judge(asked, groups, clusters)
 	for _, set := range slices.Sorted(maps.Keys(copies)) {
 		var limits []string
 		for _, b := range held[set] {
@@ -55,60 +58,76 @@ func (m *maker) judge() {
 	}
 }
 
-// guardRemoval converts the loss of a copy into the type of removals that package guard judges.
-func guardRemoval(o Object, l decide.Loss) guard.Removal {
-	return guard.Removal{
-		Set: l.Removal.Owner.String(), Object: o.Identity().String(), Placement: l.Removal.Placement.String(), Cluster: l.Cluster, Last: l.Removal.Last,
-	}
+// judgedRemoval is the removal of one copy of an object, on which package guard decides.
+type judgedRemoval struct {
+	object string
+	decide.Removal
 }
 
-// scopes returns for each placement and each cluster the limit of package guard for removals, and the number of copies
-// before the removals. Package guard holds removals above the limit until a user confirms them. waiting has the
-// placements and MemberClusters whose removals the hub already holds.
-func (m *maker) scopes() (placements, clusters map[string]guard.Scope, waiting map[string]bool) {
-	placements, clusters, waiting = map[string]guard.Scope{}, map[string]guard.Scope{}, map[string]bool{}
-	for _, p := range m.after.Placements {
-		limit := m.options.RemovalLimit
-		if set := p.PlacementSpec().RemovalLimit; set != nil {
-			limit = limit.With(set.Copies, set.Percent)
-		}
-		placements[decide.OwnerOf(decide.ReferenceTo(p)).String()] = guard.Scope{Limit: limit}
+// scopes returns the limit of package guard for removals, and the number of copies before the removals, of each cluster
+// and of each placement and bundle with removals. Package guard holds removals above the limit until a user confirms
+// them. A bundle has no limit of its own: the smallest limit of the placements that its removed objects follow applies.
+// waiting has the placements, MemberClusters and bundles whose removals the hub already holds.
+func (m *maker) scopes() (groups, clusters map[string]guard.Scope, waiting map[string]bool) {
+	groups, clusters, waiting = map[string]guard.Scope{}, map[string]guard.Scope{}, map[string]bool{}
+	copies, on := map[decide.Owner]int{}, map[string]int{}
+	for i := range m.after.Objects {
+		m.count(m.pair(i), copies, on, waiting)
 	}
 	for _, c := range m.after.Clusters {
-		clusters[c.Name] = guard.Scope{Limit: m.options.RemovalLimit, Copies: m.after.Elsewhere[c.Name]}
+		clusters[c.Name] = guard.Scope{Limit: m.options.RemovalLimit, Copies: m.after.Elsewhere[c.Name] + on[c.Name]}
 	}
-	for i := range m.after.Objects {
-		p := m.pair(i)
-		binding := p.After.Binding
-		if binding == nil {
-			continue
-		}
-		owner := decide.OwnerOf(binding.BindingSpec().PlacementRef).String()
-		for _, cluster := range slices.Concat(p.Stayed, p.Lost, p.Gained) {
-			addCopy(placements, owner)
-			addCopy(clusters, cluster)
-			if t := p.Held[cluster]; t.Removal != nil {
-				waiting[heldBy(t, owner)] = true
-			}
+	limits := map[decide.Owner]guard.Limit{}
+	for _, p := range m.after.Placements {
+		if set := p.PlacementSpec().RemovalLimit; set != nil {
+			limits[decide.OwnerOf(decide.ReferenceTo(p))] = m.options.RemovalLimit.With(set.Copies, set.Percent)
 		}
 	}
-	return placements, clusters, waiting
+	for _, r := range m.judged {
+		limit, set := limits[r.Placement]
+		if !set {
+			limit = m.options.RemovalLimit
+		}
+		n, name := copies[r.Group()], r.Group().String()
+		if s, known := groups[name]; !known || limit.Of(n) < s.Limit.Of(n) {
+			groups[name] = guard.Scope{Limit: limit, Copies: n}
+		}
+	}
+	return groups, clusters, waiting
 }
 
-// addCopy adds 1 to the number of copies of the placement or cluster with this name. It ignores a name that is not in
-// the map: package guard uses its default limit for this name.
-func addCopy(scopes map[string]guard.Scope, name string) {
-	if s, known := scopes[name]; known {
-		s.Copies++
-		scopes[name] = s
+// count adds the copies of one object before the removals: to copies by placement and by bundle, and to `on` by
+// cluster. It adds to waiting the placements, MemberClusters and bundles that hold a removal of the object.
+func (m *maker) count(p Pair, copies map[decide.Owner]int, on map[string]int, waiting map[string]bool) {
+	binding := p.After.Binding
+	if binding == nil { // the object has no copy any more
+		binding = p.Before.Binding
+	}
+	if binding == nil {
+		return
+	}
+	spec := binding.BindingSpec()
+	for _, cluster := range slices.Concat(p.Stayed, p.Lost, p.Gained) {
+		copies[decide.OwnerOf(spec.PlacementRef)]++
+		if b := spec.ObjectRef.Bundle; b != nil {
+			copies[decide.OwnerOfBundle(*b)]++
+		}
+		on[cluster]++
+		if t := p.Held[cluster]; t.Removal != nil {
+			waiting[heldBy(t, spec).String()] = true
+		}
 	}
 }
 
-// heldBy returns the MemberCluster or placement that causes a held removal. It is the MemberCluster if the cluster
-// leaves, and otherwise the given placement.
-func heldBy(t hubv1.BindingTarget, placement string) string {
-	if t.Removal.Reason == hubv1.ReasonClusterLeaving {
-		return decide.Owner{Kind: decide.MemberClusterKind, Name: t.Name}.String()
+// heldBy returns the MemberCluster, bundle or placement that causes a held removal. It is the MemberCluster if the
+// cluster leaves, the bundle if the bundle no longer contains the object, and otherwise the placement that the object
+// follows.
+func heldBy(t hubv1.BindingTarget, spec *hubv1.BindingSpec) decide.Owner {
+	switch b := spec.ObjectRef.Bundle; {
+	case t.Removal.Reason == hubv1.ReasonClusterLeaving:
+		return decide.Owner{Kind: decide.MemberClusterKind, Name: t.Name}
+	case t.Removal.Reason == hubv1.ReasonObjectDeleted && b != nil:
+		return decide.OwnerOfBundle(*b)
 	}
-	return placement
+	return decide.OwnerOf(spec.PlacementRef)
 }

@@ -231,7 +231,7 @@ type maker struct {
 	*Decisions
 	options Options
 	edit    edit
-	judged  []guard.Removal
+	judged  []judgedRemoval
 	plan    Plan
 }
 
@@ -262,7 +262,7 @@ func (m *maker) remove(p Pair) {
 		}
 		m.plan.Summary.Removed++
 		if loss.Removal != nil {
-			m.judged = append(m.judged, guardRemoval(p.Object, loss))
+			m.judged = append(m.judged, judgedRemoval{p.Object.Identity().String(), *loss.Removal})
 		}
 		r := Removal{Object: p.Object, Clusters: []string{cluster}, Reason: loss.Reason, Message: loss.Message, Policy: loss.Policy, Last: len(p.Held) == 0}
 		same := func(o Removal) bool {

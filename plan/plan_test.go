@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
@@ -81,6 +82,50 @@ func TestTheGuardJudgesTheRemovalsOfAPlan(t *testing.T) {
 			p := planned(t, before, after, tc.options)
 			if diff := cmp.Diff(tc.want, p.Guard); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheGuardJudgesTheObjectsThatABundleLoses(t *testing.T) {
+	t.Parallel()
+	limited := func(p *hubv1.Placement) { p.Spec.RemovalLimit = &hubv1.RemovalLimit{Copies: ptr.To[int32](20)} }
+	empty := func(p *hubv1.Placement) { p.Spec.AllowEmpty = true }
+	tests := map[string]struct {
+		lost  int
+		place []func(*hubv1.Placement)
+		want  Guard
+	}{
+		"most objects": {8, nil, Guard{Judged: 16, Held: []HeldSet{{"Bundle shop/all", 16, []string{
+			"16 of 20 copies of Bundle shop/all, limit 5", "the last copies of 8 objects", "8 of 15 copies on cluster eu, limit 5", "8 of 15 copies on cluster sg, limit 5",
+		}}}}},
+		"one object":                              {1, nil, Guard{Judged: 2, Held: []HeldSet{{"Bundle shop/all", 2, []string{"the last copy of 1 object"}}}}},
+		"one object that may lose its last copy":  {1, []func(*hubv1.Placement){empty}, Guard{Judged: 2}},
+		"many objects within the placement's own": {5, []func(*hubv1.Placement){empty, limited}, Guard{Judged: 10}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const own, bundled = 5, 10 // objects of the hub and of the bundle, under one placement
+			selects := func(p *hubv1.Placement) {
+				p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, hubv1.ResourceSelector{APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.BundleKind})
+			}
+			before := fleet(own+bundled, decidetest.Policy("web", append(tc.place, selects, decidetest.Named("eu", "sg"))...))
+			of := hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: "shop", Name: "all"}}
+			for i := own; i < own+bundled; i++ {
+				before.Objects[i].Object.SetAnnotations(map[string]string{hubv1.BundleAnnotation: of.Annotation()})
+			}
+			after := before
+			after.Objects = slices.Clone(before.Objects)
+			for i := own; i < own+tc.lost; i++ {
+				after.Objects[i].Removed = true
+			}
+			p := planned(t, before, after, Options{})
+			if diff := cmp.Diff(tc.want, p.Guard); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if len(p.Removals) != tc.lost || p.Removals[0].Message != "the bundle no longer contains the object" {
+				t.Errorf("the removals are %+v", p.Removals)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-const waysOut = "; change the object, or use hansectl rollout undo or hansectl rollout promote"
+const waysOut = "; change the object, or use hansectl rollout undo widget cart -n shop, or hansectl rollout promote web --full --reason TEXT -n shop"
 
 func TestGate(t *testing.T) {
 	waits := "Progressing canary: a=2 b=1 c=1 d=1 e=1"
@@ -98,7 +98,7 @@ func TestFailures(t *testing.T) {
 		"a cluster that does not answer in time stops the change": func(s *story) {
 			s.target("a").Row.Away = true
 			s.change("t2").step().later(15 * time.Minute).step().want(failed)
-			s.says("a failed: the cluster does not answer; to leave the cluster out, use hansectl rollout skip PLACEMENT a" + waysOut)
+			s.says("a failed: the cluster does not answer; to leave the cluster out, use hansectl rollout skip web a -n shop" + waysOut)
 			s.verb(hubv1.RolloutSkipAnnotation, "a@"+s.at()).step().want("Progressing asia: a=2 b=2 c=2 d=1 e=1")
 		},
 		"a cluster that was healthy has the whole time again": func(s *story) {
@@ -151,16 +151,16 @@ func TestFailures(t *testing.T) {
 		},
 		"a change that failed does not go on because its cluster is cordoned or leaves": func(s *story) {
 			s.change("t2").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step().want(failed)
-			s.target("a").Kept = true
+			s.target("a").Kept = cordoned
 			s.step().want(failed)
-			s.says("revision 2 failed, and no cluster of wave canary is left that can pass; to leave the cluster out, use hansectl rollout skip PLACEMENT a" + waysOut)
+			s.says("a failed: Degraded: the report of a" + waysOut)
 			s.leave("a").step().want("Failed canary: b=1 c=1 d=1 e=1")
 			s.says("revision 2 failed, and no cluster of wave canary is left that can pass" + waysOut)
 			s.change("t3").step().want("Progressing asia: b=3 c=3 d=1 e=1")
 		},
 		"a change that failed goes on when a user leaves its cordoned cluster out": func(s *story) {
 			s.change("t2").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step()
-			s.target("a").Kept = true
+			s.target("a").Kept = cordoned
 			s.verb(hubv1.RolloutSkipAnnotation, "a@"+s.at()).step().want("Progressing asia: a=2 b=2 c=2 d=1 e=1")
 		},
 		"a change that failed goes on when another cluster joins its wave and passes": func(s *story) {
@@ -214,7 +214,7 @@ func TestRollback(t *testing.T) {
 			failing(s.concurrent("1")).step().want("RollingBack asia: a=1 b=1 c=1 d=1 e=1")
 			s.says("revision 2 failed: the clusters return to revision 1")
 			s.healthy("a", "b", "c").step().want("RolledBack: a=1 b=1 c=1 d=1 e=1")
-			s.says("all clusters returned to revision 1: revision 2 failed")
+			s.says("all clusters returned to revision 1: revision 2 failed; " + StillHas(2))
 			if r, p := s.last.Rollout, s.last.Progress; r.Revision != 1 || r.Newest != 2 || r.Failed != 2 || r.Passed != 1 || !p.Failed || p.Revision != 2 {
 				t.Errorf("%+v %+v", r, p)
 			}
@@ -256,9 +256,9 @@ func TestRollback(t *testing.T) {
 		},
 		"a suspended cluster keeps the revision that failed": func(s *story) {
 			failing(s)
-			s.target("c").Kept = true
+			s.target("c").Kept = cordoned
 			s.step().healthy("a", "b").step().want("RolledBack: a=1 b=1 c=2 d=1 e=1")
-			s.target("c").Kept = false
+			s.target("c").Kept = ""
 			s.step().want("RolledBack: a=1 b=1 c=1 d=1 e=1")
 		},
 		"a pause holds a rollback": func(s *story) {
@@ -299,7 +299,7 @@ func TestUndo(t *testing.T) {
 			s.change("t2").step().healthy("a").step().later(time.Minute).undo("1").step().want("Progressing canary: a=1 b=2 c=2 d=1 e=1")
 			s.later(time.Second).healthy("a").step().want("Progressing asia: a=1 b=1 c=1 d=1 e=1")
 			s.healthy("b", "c").step().want("RolledBack: a=1 b=1 c=1 d=1 e=1")
-			s.says("all clusters returned to revision 1, as annotation hanse.dev/rollout-undo asks")
+			s.says("all clusters returned to revision 1, as annotation hanse.dev/rollout-undo asks; " + StillHas(2))
 			if s.last.Progress.Failed || !s.last.Progress.Done {
 				t.Errorf("an undo is no failure: %+v", s.last.Progress)
 			}
@@ -375,7 +375,7 @@ func TestPromote(t *testing.T) {
 			s.in.Policy.Waves[0].Approval = hubv1.ApprovalManual
 			s.in.Policy.Windows = []hubv1.RolloutWindow{{Schedule: "0 20 * * *", DurationSeconds: 60}}
 			s.change("t2").step().want("WaitingForApproval canary: a=1 b=1 c=1 d=1 e=1")
-			s.target("e").Kept = true
+			s.target("e").Kept = cordoned
 			s.verb(hubv1.RolloutPromoteAnnotation, s.at()+" CVE-2026-1").step().want("Progressing rest: a=2 b=2 c=2 d=2 e=1")
 			s.says("promoted: the revision has not passed on all clusters")
 			s.healthy("a", "b", "c", "d").step().want("Complete: a=2 b=2 c=2 d=2 e=1")
@@ -404,9 +404,9 @@ func TestHistory(t *testing.T) {
 	tell(t, map[string]func(s *story){
 		"the latest revisions of the history are kept, and the ones in use": func(s *story) {
 			s.in.Policy.RevisionHistoryLimit = ptr.To[int32](1)
-			s.target("e").Kept = true
+			s.target("e").Kept = cordoned
 			for _, template := range []string{"t2", "t3", "t4", "t5"} {
-				s.change(template)
+				s.later(time.Minute).change(template).step().verb(hubv1.RolloutSkipAnnotation, "e@"+s.at())
 				for range 4 {
 					s.step().healthy("a", "b", "c", "d")
 				}
@@ -434,7 +434,7 @@ func TestHistory(t *testing.T) {
 			}
 		},
 		"a new number is higher than any in use": func(s *story) {
-			s.target("e").Kept, s.target("e").Holds = true, 9
+			s.target("e").Kept, s.target("e").Holds = cordoned, 9
 			s.change("t2").step().want("Progressing canary: a=10 b=1 c=1 d=1 e=9")
 		},
 		"no more revisions are kept than a binding may have": func(s *story) {

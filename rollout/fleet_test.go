@@ -18,15 +18,24 @@ type fleet struct {
 	policy   *hubv1.RolloutPolicy
 	clusters []*cluster
 	objects  []*object
+	// verbs are the annotations of the placement, and recorded is its status. placement reads both.
 	verbs    map[string]string
+	recorded hubv1.PlacementRollout
 	now      time.Time
+	// skew is the difference between the clock of the hub's leader and now. A new leader has another clock.
+	skew time.Duration
+	// approved has the time of the last approval of each wave, by the clock of the users.
+	approved map[string]time.Time
+	// promoted is the time of the last promotion, by the clock of the users.
+	promoted time.Time
 	joined   int
 }
 
 type cluster struct {
-	name                 string
-	wave                 int
-	away, kept, evicting bool
+	name           string
+	wave           int
+	kept           string
+	away, evicting bool
 }
 
 // object is one object with its binding and its copies.
@@ -42,10 +51,11 @@ type object struct {
 	targets   map[string]*Target
 	sick      map[string]string // template whose copy is Degraded, by cluster
 	progress  Progress
+	changed   time.Time // time at which the change in progress began, by the clock of the users
 }
 
 func drawFleet(t *rapid.T) *fleet {
-	f := &fleet{now: noon, verbs: map[string]string{}, policy: drawPolicy(t)}
+	f := &fleet{now: noon, verbs: map[string]string{}, approved: map[string]time.Time{}, policy: drawPolicy(t)}
 	for range rapid.IntRange(0, 7).Draw(t, "clusters") {
 		f.join(rapid.IntRange(0, len(f.policy.Waves)-1).Draw(t, "wave"))
 	}
@@ -94,12 +104,70 @@ func (f *fleet) join(wave int) {
 	f.clusters = append(f.clusters, &cluster{name: fmt.Sprintf("c%02d", f.joined), wave: wave})
 }
 
-// input returns the input of Step for an object. It adds to o.targets the clusters that have joined.
-func (f *fleet) input(o *object) Input {
-	verbs, errs := ParseVerbs(f.verbs)
+// read records the requests in the annotations, as the hub does, and returns the recorded ones.
+func (f *fleet) read() Verbs {
+	requests, errs := ParseRequests(f.verbs)
 	if len(errs) > 0 {
 		panic(errs)
 	}
+	records, _ := requests.Record(&f.recorded, "kim", f.bindings(), f.clock())
+	f.recorded = hubv1.PlacementRollout{Approvals: records.Approvals, Skips: records.Skips, Promotion: records.Promotion}
+	p := &hubv1.Placement{}
+	p.Annotations, p.Status.Rollout = f.verbs, &f.recorded
+	return VerbsOf(p)
+}
+
+// clock returns the time of the clock of the hub's leader.
+func (f *fleet) clock() time.Time { return f.now.Add(f.skew) }
+
+// bindings returns the bindings of all objects.
+func (f *fleet) bindings() (out []hubv1.BindingObject) {
+	for _, o := range f.objects {
+		b := &hubv1.ResourceBinding{}
+		b.Spec.Rollout = o.before
+		for _, c := range f.clusters {
+			if t := o.targets[c.name]; t != nil {
+				b.Spec.Clusters = append(b.Spec.Clusters, hubv1.BindingTarget{Name: c.name, State: hubv1.TargetPresent, Revision: t.Holds})
+			}
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// steer makes a request as hansectl does, if it would have an effect.
+func (f *fleet) steer(ask func(Steering) (Request, error)) bool {
+	p := &hubv1.Placement{}
+	p.Spec.Rollout = f.policy
+	request, err := ask(Steering{Placement: p, Objects: f.bindings()})
+	if err != nil {
+		return false
+	}
+	request.Change(f.verbs)
+	return true
+}
+
+// approve approves a wave: with hansectl, or with a time that a user writes by hand.
+func (f *fleet) approve(t *rapid.T, wave string) {
+	switch how := rapid.SampledFrom([]string{"hansectl", "hansectl", "now", "to come"}).Draw(t, "how"); how {
+	case "hansectl":
+		if !f.steer(func(s Steering) (Request, error) { return s.Approve(wave) }) {
+			return
+		}
+	case "now":
+		f.verbs[hubv1.RolloutApproveAnnotation] += fmt.Sprintf(",%s@%s", wave, f.now.Format(time.RFC3339))
+	default:
+		f.verbs[hubv1.RolloutApproveAnnotation] += fmt.Sprintf(",%s@%s", wave, f.now.Add(time.Hour).Format(time.RFC3339))
+		f.read()
+		return // it is no approval
+	}
+	f.approved[wave] = f.now
+	f.read()
+}
+
+// input returns the input of Step for an object. It adds to o.targets the clusters that have joined.
+func (f *fleet) input(o *object) Input {
+	verbs := f.read()
 	var all []Progress
 	for _, other := range f.objects {
 		if other.before != nil {
@@ -108,7 +176,7 @@ func (f *fleet) input(o *object) Input {
 	}
 	in := Input{
 		Policy: f.policy, Before: o.before, Revisions: o.revisions, Live: hubv1.ObjectRevision{Template: o.template, Policies: o.policies},
-		Undo: o.undo, NeverBack: o.neverBack, Verbs: verbs, Peers: NewPeers(all).Without(o.name), Now: f.now,
+		Undo: o.undo, NeverBack: o.neverBack, Verbs: verbs, Peers: NewPeers(all).Without(o.name), Now: f.clock(),
 	}
 	for _, c := range f.clusters {
 		t := o.targets[c.name]
@@ -127,11 +195,14 @@ func (f *fleet) input(o *object) Input {
 
 // store stores a result as the binding stores it, with times in whole seconds.
 func (f *fleet) store(o *object, r Result) {
+	if o.before == nil || !o.before.Began.Equal(&r.Rollout.Began) || o.before.Revision != r.Rollout.Revision && r.Rollout.Start == "" {
+		o.changed = f.now
+	}
 	o.before, o.revisions, o.progress = &r.Rollout, r.Revisions, r.Progress
 	for name, revision := range r.Holds {
-		o.targets[name].Holds, o.targets[name].Least = revision, 0
+		o.targets[name].Holds, o.targets[name].Least, o.targets[name].KeptHealth = revision, 0, r.KeptHealth[name]
 		if slices.Contains(r.Moved, name) {
-			o.targets[name].Since = f.now.Truncate(time.Second)
+			o.targets[name].Since = latest(f.clock().Truncate(time.Second), r.Rollout.Began.Time)
 		}
 	}
 }
@@ -159,7 +230,7 @@ func (f *fleet) report(o *object, c *cluster) {
 	default:
 		row.Health = hubv1.HealthHealthy
 	}
-	stamp := f.now.Truncate(time.Second)
+	stamp := f.clock().Truncate(time.Second)
 	if row.Health != before.Health {
 		row.Changed = stamp
 	}
@@ -173,8 +244,7 @@ func (f *fleet) report(o *object, c *cluster) {
 // disturb makes one random event: a request of a user, a change of a member, or the passing of time.
 func (f *fleet) disturb(t *rapid.T) {
 	o := f.objects[rapid.IntRange(0, len(f.objects)-1).Draw(t, "object")]
-	stamp := f.now.Format(time.RFC3339)
-	action := rapid.IntRange(0, 21).Draw(t, "action")
+	action := rapid.IntRange(0, 24).Draw(t, "action")
 	switch action {
 	case 0:
 		o.template = rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(t, "template")
@@ -183,13 +253,22 @@ func (f *fleet) disturb(t *rapid.T) {
 	case 2:
 		f.verbs[hubv1.RolloutPauseAnnotation] = rapid.SampledFrom([]string{"true", "false", "false"}).Draw(t, "pause")
 	case 3, 4:
-		f.verbs[hubv1.RolloutApproveAnnotation] += fmt.Sprintf("%s@%s,", f.policy.Waves[rapid.IntRange(0, len(f.policy.Waves)-1).Draw(t, "wave")].Name, stamp)
+		f.approve(t, f.policy.Waves[rapid.IntRange(0, len(f.policy.Waves)-1).Draw(t, "wave")].Name)
 	case 5:
 		if rapid.IntRange(0, 4).Draw(t, "promote") == 0 {
-			f.verbs[hubv1.RolloutPromoteAnnotation] = stamp + " now"
+			if f.steer(func(s Steering) (Request, error) { return s.Promote("now") }) {
+				f.promoted = f.now
+			}
 		}
 	case 20, 21:
 		o.policies = rapid.SampledFrom([]string{"p", "q", "r"}).Draw(t, "policies")
+	case 22:
+		f.skew = rapid.SampledFrom([]time.Duration{0, -time.Minute, time.Minute}).Draw(t, "skew")
+	case 23:
+		if rapid.IntRange(0, 2).Draw(t, "skip wave") == 0 {
+			wave := f.policy.Waves[rapid.IntRange(0, len(f.policy.Waves)-1).Draw(t, "wave")].Name
+			f.steer(func(s Steering) (Request, error) { return s.SkipWave(wave) })
+		}
 	case 6:
 		f.join(rapid.IntRange(0, len(f.policy.Waves)-1).Draw(t, "wave"))
 	}
@@ -201,17 +280,19 @@ func (f *fleet) disturb(t *rapid.T) {
 	case 7:
 		c.away = !c.away
 	case 8:
-		c.kept = !c.kept
+		c.kept = map[bool]string{true: cordoned}[c.kept == ""]
 	case 9:
 		if copied := o.targets[c.name]; copied != nil {
 			copied.Row.HeldByMember = !copied.Row.HeldByMember
 		}
 	case 10:
-		f.verbs[hubv1.RolloutSkipAnnotation] += fmt.Sprintf("%s@%s,", c.name, stamp)
+		f.steer(func(s Steering) (Request, error) { return s.Skip(c.name) })
 	case 11:
 		o.sick[c.name] = rapid.SampledFrom([]string{"", "b", "c", "d"}).Draw(t, "sick")
 	case 12:
 		f.replace(c, rapid.Bool().Draw(t, "at once"))
+	case 24:
+		f.clusters = slices.DeleteFunc(f.clusters, func(other *cluster) bool { return other == c })
 	case 13:
 		c.wave = rapid.IntRange(0, len(f.policy.Waves)-1).Draw(t, "wave")
 	default:

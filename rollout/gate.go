@@ -37,13 +37,23 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// counts reports whether the wave of a cluster waits for this cluster. The result is false for skipped clusters, and
-// for clusters that keep their revision. In a rollback, it is also false for clusters that do not answer. Otherwise a
-// wave waits for them, unless the policy says unreachable: Skip.
+// counts reports whether the wave of a cluster waits for this cluster. The result is false if a user has skipped the
+// cluster or its wave, and if other clusters replace it before it has begun to change. It is false for a cluster that
+// does not answer, if the policy says unreachable: Skip. A rollback waits for none of the clusters that do not answer.
+// A return, a promotion and the first revision do not wait for clusters that keep their revision.
 func (s *step) counts(t *target) bool {
 	away := t.Row.Away && (s.gate.skipAway || s.rollingBack())
-	evicting := t.Evicting && (s.rollingBack() || !s.began(t))
-	return !t.Kept && !evicting && !away && !s.covers(s.in.Verbs.Skipped(t.Cluster))
+	return !away && !s.keepsAside(t) && !s.skipped(t)
+}
+
+// keepsAside reports whether the cluster keeps its current revision, and its wave does not wait for it.
+func (s *step) keepsAside(t *target) bool {
+	return t.Kept != "" && s.exempt() || t.Evicting && (s.rollingBack() || !s.began(t))
+}
+
+// skipped reports whether a user has skipped the cluster or its wave.
+func (s *step) skipped(t *target) bool {
+	return s.covers(s.in.Verbs.Skipped(t.Cluster)) || s.covers(s.in.Verbs.SkippedWave(s.waves[t.Wave].Name))
 }
 
 // covers reports whether a user's request applies to the change in progress. verb is the time of the request, or zero
@@ -89,10 +99,15 @@ func (s *step) wait(usual time.Duration, report, order time.Time) time.Duration 
 }
 
 // failing reports whether the cluster has failed with the revision that it shall get. It has failed if its copy is
-// refused or degraded, or did not become healthy in time.
+// refused or degraded, or did not become healthy in time. A cluster that is cordoned or suspended has failed only if
+// its copy was broken before: work on its nodes is no failure of the revision.
 func (s *step) failing(t *target) bool {
 	row := &t.Row
 	if t.Holds != s.rollout.Revision || row.HeldByMember || s.healthy(t) {
+		return false
+	}
+	serviced := t.Kept != "" && !s.exempt()
+	if serviced && t.KeptHealth != hubv1.HealthDegraded {
 		return false
 	}
 	start := latest(t.Since, s.rollout.Began.Time)
@@ -102,8 +117,8 @@ func (s *step) failing(t *target) bool {
 	if s.broken(t) && s.reached(latest(start, row.Changed).Add(s.wait(s.gate.observed, row.Changed, start))) {
 		return true
 	}
-	if t.Since.IsZero() && row.Changed.IsZero() {
-		return false // the cluster is new in the binding and has reported nothing
+	if serviced || t.Since.IsZero() && row.Changed.IsZero() {
+		return false // no time limit ends the service; a cluster that is new in the binding has reported nothing
 	}
 	return s.reached(s.deadline(start, row.Changed))
 }
@@ -133,9 +148,9 @@ func (s *step) began(t *target) bool {
 }
 
 // changing reports whether the cluster has got the revision that it shall get, and has neither passed the healthGate
-// nor failed yet. It is false for a cluster for which no wave waits.
+// nor failed yet. It is false for a cluster for which no wave waits, and for a cluster that keeps its revision.
 func (s *step) changing(t *target) bool {
-	if t.Holds != s.rollout.Revision || !s.counts(t) || s.rollingBack() && !s.began(t) {
+	if t.Holds != s.rollout.Revision || t.Kept != "" || !s.counts(t) || s.rollingBack() && !s.began(t) {
 		return false
 	}
 	_, passed := s.passing(t)
@@ -159,14 +174,19 @@ func (s *step) moving() bool {
 
 // failures returns the clusters because of which the change stops, or nil if it need not stop. They are the failed
 // clusters of the first wave with more failures than maxFailures allows. A change that has failed before also stops if
-// too many clusters of a wave are failed or not healthy yet.
+// too many clusters of a wave are failed or not healthy yet. It looks at all waves, because an edit of the waves does
+// not end a failure. If the revision has passed before, and only a cluster that has joined still gets it, failures
+// looks at the current wave alone.
 func (s *step) failures() []*target {
 	waves := s.at + 1
-	if s.rollingBack() {
+	if s.rollout.Failed != 0 {
 		waves = len(s.waves)
 	}
 	var failed, waiting []*target
 	for w := range waves {
+		if w != s.at && s.rollout.Failed == 0 && s.proven() {
+			continue
+		}
 		bad, open := s.unwell(w)
 		switch most := int(s.waves[w].MaxFailures); {
 		case failed == nil && len(bad) > most:
@@ -184,11 +204,13 @@ func (s *step) failures() []*target {
 }
 
 // unwell returns two lists of clusters of the wave with index w. failed are the clusters that have failed with the
-// revision that they shall get. open are the clusters that have this revision but have not passed the healthGate yet.
+// revision that they shall get. open are the clusters that have this revision but have not passed the healthGate yet. A
+// cordoned or suspended cluster stops only the wave in progress, unless the change has failed already.
 func (s *step) unwell(w int) (failed, open []*target) {
 	for t := range s.counted(w) {
 		switch _, passed := s.passing(t); {
 		case passed || t.Holds != s.rollout.Revision || s.rollingBack() && !s.began(t):
+		case t.Kept != "" && w < s.at && s.rollout.Failed == 0:
 		case s.failing(t):
 			failed = append(failed, t)
 		case !t.Row.HeldByMember:
@@ -226,7 +248,7 @@ func (s *step) judge(w int) verdict {
 	switch {
 	case open || failures > int(s.waves[w].MaxFailures):
 		return waveChanges
-	case s.proven() || s.reached(since.Add(seconds(s.waves[w].SoakSeconds))):
+	case s.exempt() || s.reached(since.Add(seconds(s.waves[w].SoakSeconds))):
 		return wavePassed
 	}
 	return waveSoaks

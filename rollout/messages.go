@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -44,6 +45,12 @@ func (s *step) origin() string {
 	return fmt.Sprintf("revision %d has newer policies and the template of revision %d, %s", r.Revision, desired.TemplateOf, why)
 }
 
+// StillHas returns a text about an object whose clusters have an older revision than the hub object. newest is the
+// revision of the hub object.
+func StillHas(newest int64) string {
+	return fmt.Sprintf("the hub object still has revision %d: correct it in Git, or the next change starts from there", newest)
+}
+
 // failure returns a message that says why the change has failed, and how a user can continue. bad are the failed
 // clusters.
 func (s *step) failure(bad []*target) string {
@@ -54,15 +61,109 @@ func (s *step) failure(bad []*target) string {
 	}
 	skip := ""
 	if t.Row.Away {
-		skip = skipping(t)
+		skip = s.skipping(t)
 	}
-	return join(fmt.Sprintf("%s failed: %s", t.Cluster, s.report(t)), others, skip, waysOn)
+	return join(fmt.Sprintf("%s failed: %s", t.Cluster, s.report(t)), others, skip, s.waysOn())
 }
 
-const waysOn = "change the object, or use hansectl rollout undo or hansectl rollout promote"
+// command returns a command of hansectl rollout that a user can paste.
+func command(verb, arguments, namespace string) string {
+	text := "hansectl rollout " + verb + " " + arguments
+	if namespace != "" {
+		text += " -n " + namespace
+	}
+	return text
+}
 
-func skipping(t *target) string {
-	return fmt.Sprintf("to leave the cluster out, use hansectl rollout skip PLACEMENT %s", t.Cluster)
+// verb returns the command about the placement. argument is its second argument, or empty.
+func (n Names) verb(verb, argument string) string {
+	return command(verb, strings.TrimSpace(n.Placement+" "+argument), n.PlacementNamespace)
+}
+
+// Leaving returns a text with the command that lets no wave wait for the cluster.
+func (n Names) Leaving(cluster string) string {
+	return "to leave the cluster out, use " + n.verb("skip", cluster)
+}
+
+// undo returns the command that returns an object to the revision before. object is its name in Progress, "Kind
+// namespace/name".
+func (n Names) undo(object string) string {
+	kind, name, _ := strings.Cut(object, " ")
+	namespace, short, namespaced := strings.Cut(name, "/")
+	if !namespaced {
+		namespace, short = "", name
+	}
+	kind, _, _ = strings.Cut(strings.ToLower(kind), ".")
+	return command("undo", kind+" "+short, namespace)
+}
+
+// waysOn returns a text that says how a user can continue after a failure.
+func (s *step) waysOn() string {
+	n := s.in.Names
+	change := "change the object, or use " + command("undo", n.Object, n.ObjectNamespace)
+	if n.Bundle != "" { // only its bundle returns it to an earlier content
+		change = "change its " + n.Bundle
+	}
+	return fmt.Sprintf("%s, or %s", change, n.verb("promote", `--full --reason TEXT`))
+}
+
+func (s *step) skipping(t *target) string { return s.in.Names.Leaving(t.Cluster) }
+
+func (s *step) pausedMessage() string {
+	return "a user has paused the rollouts: " + s.in.Names.verb("resume", "")
+}
+
+// keptMessage returns a text about clusters that keep their revision, and for which the current wave waits. It names
+// the first one.
+func (s *step) keptMessage(kept []*target) string {
+	t, others := kept[0], ""
+	if n := len(kept) - 1; n > 0 {
+		others = fmt.Sprintf("and for %d more clusters", n)
+	}
+	state := fmt.Sprintf("keeps revision %d", t.Holds)
+	if t.Holds == s.rollout.Revision {
+		state = fmt.Sprintf("is not healthy with revision %d", t.Holds)
+	}
+	return join(fmt.Sprintf("wave %s waits for %s, which %s and %s", s.waves[s.at].Name, t.Cluster, state, t.Kept), others, s.skipping(t))
+}
+
+// lostMessage returns a text about a current wave that has begun and has no cluster any more.
+func (s *step) lostMessage() string {
+	name := s.waves[s.at].Name
+	return fmt.Sprintf("wave %s has begun, and all its clusters have left: wait for a cluster that joins the wave, or use %s",
+		name, s.in.Names.verb("skip", "--wave "+name))
+}
+
+// lagging returns a text about a cluster that has another revision after the change is complete. It is empty if there
+// is no such cluster.
+func (s *step) lagging() string {
+	first, others := (*target)(nil), -1
+	for _, t := range s.targets {
+		if t.Holds != s.rollout.Revision && !t.Evicting {
+			if others++; first == nil {
+				first = t
+			}
+		}
+	}
+	if first == nil {
+		return ""
+	}
+	open, next := s.open()
+	why := "waits for the end of the pause: " + s.in.Names.verb("resume", "")
+	switch {
+	case first.Kept != "":
+		why = first.Kept
+	case s.in.Verbs.Pause:
+	case !open && next.IsZero():
+		why = "waits for a window, and none ever opens: correct the windows of the placement"
+	case !open:
+		why = "waits for the window that opens at " + next.Format(time.RFC3339)
+	}
+	text := fmt.Sprintf("but %s has revision %d, and %s", first.Cluster, first.Holds, why)
+	if others > 0 {
+		text += fmt.Sprintf("; so have %d more clusters", others)
+	}
+	return text
 }
 
 // desertion returns the message for a failed change whose current wave has no cluster left that could show whether the
@@ -70,10 +171,32 @@ func skipping(t *target) string {
 func (s *step) desertion() string {
 	skip := ""
 	for t := range s.members(s.at) {
-		skip = skipping(t)
+		skip = s.skipping(t)
 		break
 	}
-	return join(fmt.Sprintf("revision %d failed, and no cluster of wave %s is left that can pass", s.rollout.Revision, s.waves[s.at].Name), skip, waysOn)
+	return join(fmt.Sprintf("revision %d failed, and no cluster of wave %s is left that can pass", s.rollout.Revision, s.waves[s.at].Name), skip, s.waysOn())
+}
+
+// late returns a text about clusters that have failed with a promoted revision. It names the first one, and is empty if
+// there are none.
+func (s *step) late() string {
+	first, others := (*target)(nil), -1
+	for _, t := range s.targets {
+		if !s.counts(t) || !s.failing(t) {
+			continue
+		}
+		if others++; first == nil {
+			first = t
+		}
+	}
+	if first == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s: %s", first.Cluster, s.report(first))
+	if others > 0 {
+		text += fmt.Sprintf("; %d more clusters failed", others)
+	}
+	return text
 }
 
 // report returns the last report of a failing cluster as text.

@@ -44,6 +44,7 @@ type progresses struct {
 	open   []Progress // objects that are not Done, sorted by Began
 	least  []lowest   // least[i] is the lowest number in open[:i+1]
 	moving map[string]bool
+	latest time.Time  // the start of the latest change of all objects
 	failed []Progress // the first two failed objects, because Peers excludes one object
 }
 
@@ -62,6 +63,7 @@ const many = 1 << 30
 func NewPeers(all []Progress) Peers {
 	p := &progresses{moving: map[string]bool{}}
 	for _, one := range all {
+		p.latest = latest(p.latest, one.Began)
 		if !one.Done {
 			p.open = append(p.open, one)
 		}
@@ -118,6 +120,14 @@ func (p Peers) Moving() int {
 		n--
 	}
 	return n
+}
+
+// latest returns the start of the latest change of all objects of the placement.
+func (p Peers) latest() time.Time {
+	if p.all == nil {
+		return time.Time{}
+	}
+	return p.all.latest
 }
 
 // Failed returns the progress of the peer, another object of the placement, whose change failed first. failed is false

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -33,6 +34,21 @@ func (s *step) proven() bool {
 	return r != nil && r.Passed
 }
 
+// previous returns the number of the newest stored revision that has passed and that the change in progress replaces.
+// If no other revision has passed, it is the oldest stored one. In most cases this is the object's first revision,
+// which needs no approval.
+func (s *step) previous() int64 {
+	if passed := s.rollout.Passed; passed != s.rollout.Revision && s.revision(passed) != nil {
+		return passed
+	}
+	for _, r := range slices.Backward(s.revisions) {
+		if r.Passed && r.Number != s.rollout.Revision {
+			return r.Number
+		}
+	}
+	return s.revisions[0].Number
+}
+
 // identify finds the stored revision that has the current state of the hub object, or adds a revision. An added
 // revision starts a change at the first wave. After a rollback or an undo, the clusters may get another template than
 // that of the hub object (see policyChange).
@@ -56,7 +72,7 @@ func (s *step) identify() {
 	r.Newest = s.add(live)
 	change = cmp.Or(change, r.Newest)
 	if s.in.Before == nil {
-		r.Revision, r.Phase, r.Began = change, hubv1.RolloutProgressing, s.stamp()
+		r.Revision, r.Phase, r.Began, r.Start = change, hubv1.RolloutProgressing, s.beginning(), hubv1.StartFirst
 		return
 	}
 	s.supersede(change)
@@ -107,11 +123,22 @@ func (s *step) add(added hubv1.ObjectRevision) int64 {
 // start begins a change to the given revision at the first wave.
 func (s *step) start(revision int64) {
 	r := &s.rollout
-	r.Revision, r.Failed, r.Began = revision, 0, s.stamp()
+	r.Revision, r.Failed, r.Began, r.Start = revision, 0, s.beginning(), ""
+	r.WaveBegan, r.PassedWaves = nil, nil
 	if again := s.revision(revision); again != nil {
 		again.SupersededBy = 0
 	}
 	r.Wave, r.Phase = s.waves[0].Name, hubv1.RolloutProgressing
+}
+
+// beginning returns the time of a change that begins now. It is later than each request of a user that was given
+// before, and not earlier than a change of the placement that began before, even if the clock of this hub is behind.
+func (s *step) beginning() metav1.Time {
+	began := latest(s.stamp().Time, latest(s.in.Peers.latest(), s.rollout.Began.Time))
+	if given := s.in.Verbs.latest(); !given.Before(began) {
+		began = given.Add(time.Second)
+	}
+	return metav1.NewTime(began)
 }
 
 // highest returns the highest revision number that occurs in the stored state or in the reports of clusters.
@@ -181,7 +208,9 @@ func (s *step) undo() {
 		r.Undone = s.in.Undo
 		if number != r.Revision || r.Failed != 0 || r.RolledBack != 0 {
 			r.RolledBack = 0
-			s.start(number)
+			if s.start(number); s.proven() {
+				r.Start = hubv1.StartReturn
+			}
 		}
 	}
 }
@@ -212,6 +241,9 @@ func (s *step) pruned() []hubv1.ObjectRevision {
 	}
 	for _, t := range s.targets {
 		order = append(order, t.Row.Revision)
+	}
+	if slices.ContainsFunc(s.waves, func(w hubv1.RolloutWave) bool { return w.Approval == hubv1.ApprovalManual }) {
+		order = append(order, s.previous()) // for clusters that join a wave without an approval
 	}
 	history := int(ptr.Deref(s.in.Policy.RevisionHistoryLimit, 10))
 	for _, old := range slices.Backward(s.revisions) {

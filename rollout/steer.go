@@ -105,16 +105,10 @@ func Resume(annotations map[string]string) { delete(annotations, hubv1.RolloutPa
 
 // Approve returns the request that the changes in progress may enter the wave with this name.
 func (s Steering) Approve(wave string) (Request, error) {
-	var names []string
-	var found *hubv1.RolloutWave
-	for i, w := range s.Placement.PlacementSpec().Rollout.Waves {
-		if names = append(names, w.Name); w.Name == wave {
-			found = &s.Placement.PlacementSpec().Rollout.Waves[i]
-		}
-	}
+	found, err := s.wave(wave)
 	switch {
-	case found == nil:
-		return Request{}, fmt.Errorf("%s has no wave %q: its waves are %s", s.Named, wave, strings.Join(names, ", "))
+	case err != nil:
+		return Request{}, err
 	case found.Approval != hubv1.ApprovalManual:
 		return Request{}, fmt.Errorf("wave %s of %s waits for no approval: its approval is %s", wave, s.Named, hubv1.ApprovalAutomatic)
 	}
@@ -143,6 +137,30 @@ func (s Steering) Skip(cluster string) (Request, error) {
 
 // ErrNoReason means that a user requested a promotion without a reason.
 var ErrNoReason = errors.New("the reason is missing: say why the waves are left out")
+
+// SkipWave returns the request that the changes in progress do not wait for this wave.
+func (s Steering) SkipWave(wave string) (Request, error) {
+	if _, err := s.wave(wave); err != nil {
+		return Request{}, err
+	}
+	c, err := s.changes(false)
+	if err != nil {
+		return Request{}, err
+	}
+	return c.entry(hubv1.RolloutSkipAnnotation, skippedWave+wave), nil
+}
+
+// wave returns the wave with this name, or an error with the names of all waves.
+func (s Steering) wave(name string) (*hubv1.RolloutWave, error) {
+	var names []string
+	waves := s.Placement.PlacementSpec().Rollout.Waves
+	for i := range waves {
+		if names = append(names, waves[i].Name); waves[i].Name == name {
+			return &waves[i], nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no wave %q: its waves are %s", s.Named, name, strings.Join(names, ", "))
+}
 
 // Promote returns the request that all clusters get the changes in progress at once, without waves. It also applies to
 // changes that have failed or were rolled back.
@@ -216,8 +234,16 @@ func Undone(spec *hubv1.BindingSpec, revision int64) bool {
 }
 
 // Undo returns a function that sets the annotation hanse.dev/rollout-undo of an object: its clusters return to the
-// given revision. The value contains the time, so that a second request for the same revision is a new value.
-func Undo(revision int64, now time.Time) func(annotations map[string]string) {
+// given revision. The value contains the time, so that a second request for the same revision is a new value. For a
+// CustomResourceDefinition, acknowledged are the versions that the revision may lack although clusters store objects at
+// them. The acknowledgement of an earlier undo ends.
+func Undo(revision int64, now time.Time, acknowledged ...string) func(annotations map[string]string) {
 	value := fmt.Sprintf("%d@%s", revision, now.UTC().Format(time.RFC3339))
-	return func(annotations map[string]string) { annotations[hubv1.RolloutUndoAnnotation] = value }
+	return func(annotations map[string]string) {
+		annotations[hubv1.RolloutUndoAnnotation] = value
+		delete(annotations, hubv1.RolloutUndoAcknowledgeAnnotation)
+		if len(acknowledged) > 0 {
+			annotations[hubv1.RolloutUndoAcknowledgeAnnotation] = strings.Join(acknowledged, ",")
+		}
+	}
 }

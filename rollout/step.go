@@ -25,9 +25,13 @@ type Target struct {
 	// Least is the minimum revision of a new cluster that replaces another cluster. It is the revision of the replaced
 	// cluster. It is 0 for other clusters.
 	Least int64
-	// Kept is true if the cluster is suspended or cordoned, or if the removal of its copy waits for a user. Such a cluster
-	// keeps its current revision, and no wave waits for the cluster.
-	Kept bool
+	// Kept says why the cluster keeps its current revision, as the end of a sentence about it: it is suspended or
+	// cordoned, or the removal of its copy waits for a user. A wave waits for such a cluster. It is empty for other
+	// clusters.
+	Kept string
+	// KeptHealth is the health of the copy when Kept began. Degraded includes a refused write. It is empty if Kept is
+	// empty, or if the cluster does not hold the revision of the change in progress.
+	KeptHealth hubv1.Health
 	// Evicting is true if other clusters replace the cluster. Such a cluster keeps its current revision. Its wave waits
 	// for the cluster only if the cluster has begun to change.
 	Evicting bool
@@ -59,8 +63,29 @@ type Row struct {
 	Observes bool
 }
 
+// Names are the names with which messages print the commands of hansectl.
+type Names struct {
+	// Placement is the argument for the placement: web or clusterplacement/web. Object is the argument for the object,
+	// such as "deployment cart".
+	Placement, Object string
+	// PlacementNamespace and ObjectNamespace are empty for the cluster-scoped kinds.
+	PlacementNamespace, ObjectNamespace string
+	// Bundle is the bundle or operator that contains the object, such as "bundle shop/web". It is empty for other objects.
+	Bundle string
+}
+
+// NamesOf returns the names of a placement. The names of the object are empty.
+func NamesOf(p hubv1.PlacementObject) Names {
+	n := Names{Placement: p.GetName(), PlacementNamespace: p.GetNamespace()}
+	if n.PlacementNamespace == "" {
+		n.Placement = "clusterplacement/" + n.Placement
+	}
+	return n
+}
+
 // Input contains all inputs of Step.
 type Input struct {
+	Names  Names
 	Policy *hubv1.RolloutPolicy
 	// Before is the state of the rollout that the binding stores. It is nil if the object has no revision yet.
 	Before *hubv1.BindingRollout
@@ -75,7 +100,7 @@ type Input struct {
 	UndoBlocked string
 	// NeverBack is true for a CustomResourceDefinition. Its rollout stops at a failure and is never rolled back.
 	NeverBack bool
-	// Verbs are the requests of users in the annotations of the placement.
+	// Verbs are the requests of users about the rollouts of the placement.
 	Verbs Verbs
 	// Peers has the progress of the other objects of the placement.
 	Peers Peers
@@ -90,8 +115,10 @@ type Result struct {
 	// Holds has, for each target, the number of the revision that it gets or keeps.
 	Holds map[string]int64
 	// Moved are the names of the targets that get other content in this step. The caller sets the revisionTime of their
-	// entries to Now.
+	// entries to Now, or to the start of the change if that is later.
 	Moved []string
+	// KeptHealth has the Target.KeptHealth to store, for each target that has one.
+	KeptHealth map[string]hubv1.Health
 	// Progress is the progress of this object, which the rollouts of the other objects of the placement read.
 	Progress Progress
 	// Again is the time after which the result may change without an event. It is 0 if only an event can change the
@@ -107,10 +134,12 @@ func Step(in Input) Result {
 	s.promote()
 	s.at = s.position()
 	s.place()
+	s.reopen()
+	s.examineKept()
 	switch {
 	case s.baseline():
 		s.establish()
-	case s.promoted:
+	case s.promoted():
 		s.moveAll()
 	case s.at == len(s.waves):
 		s.complete()
@@ -132,7 +161,6 @@ type step struct {
 	revisions []hubv1.ObjectRevision // sorted by number
 	targets   []*target              // sorted by cluster
 	at        int                    // index of the wave in progress; len(waves) if none is
-	promoted  bool                   // whether a user has promoted the newest revision to all clusters
 	note      string                 // error in an annotation of the object; empty if there is none
 	wakeAt    time.Time
 }
@@ -150,6 +178,9 @@ func newStep(in Input) *step {
 	}
 	if in.Before != nil {
 		s.rollout = *in.Before
+		s.rollout.PassedWaves = slices.DeleteFunc(slices.Clone(s.rollout.PassedWaves), func(p hubv1.PassedWave) bool {
+			return !slices.ContainsFunc(s.waves, func(w hubv1.RolloutWave) bool { return w.Name == p.Name })
+		})
 	}
 	slices.SortFunc(s.revisions, func(a, b hubv1.ObjectRevision) int { return cmp.Compare(a.Number, b.Number) })
 	for _, t := range in.Targets {
@@ -166,18 +197,64 @@ func (s *step) position() int {
 	if s.rollout.Wave == "" && (s.baseline() || s.rollout.Phase == hubv1.RolloutComplete || s.rollout.Phase == hubv1.RolloutRolledBack) {
 		return len(s.waves)
 	}
-	return max(0, slices.IndexFunc(s.waves, func(w hubv1.RolloutWave) bool { return w.Name == s.rollout.Wave }))
+	at := slices.IndexFunc(s.waves, func(w hubv1.RolloutWave) bool { return w.Name == s.rollout.Wave })
+	if at < 0 {
+		s.rollout.WaveBegan = nil
+	}
+	return max(0, at)
+}
+
+// reopen continues a change that was complete if a cluster has joined a wave that no approval covers. The cluster has
+// an older revision, and a user can approve the wave. The other waves have passed.
+func (s *step) reopen() {
+	if s.at < len(s.waves) || s.baseline() {
+		return
+	}
+	if s.at = s.next(); s.at == len(s.waves) {
+		return
+	}
+	for w := range s.waves {
+		if !s.unapproved(w) {
+			s.pass(w)
+		}
+	}
+}
+
+// examineKept records the health of the copies on clusters that have just begun to keep their revision.
+func (s *step) examineKept() {
+	for _, t := range s.targets {
+		switch {
+		case t.Kept == "" || t.Holds != s.rollout.Revision || s.exempt() || s.at == len(s.waves):
+			t.KeptHealth = ""
+		case t.KeptHealth != "":
+		case s.broken(t):
+			t.KeptHealth = hubv1.HealthDegraded
+		default:
+			t.KeptHealth = cmp.Or(t.Row.Health, hubv1.HealthUnknown)
+		}
+	}
 }
 
 // baseline reports whether the object's first revision still goes to the clusters. In this case no revision has passed
 // on all clusters yet.
 func (s *step) baseline() bool {
-	return s.rollout.Wave == "" && s.rollout.Phase == hubv1.RolloutProgressing
+	return isFirst(s.rollout.Wave, s.rollout.Phase)
 }
 
 // rollingBack reports whether a revision has failed, and the clusters return or have returned to an earlier revision.
 func (s *step) rollingBack() bool {
 	return s.rollout.Failed != 0 && s.rollout.Failed != s.rollout.Revision
+}
+
+// promoted reports whether a user has sent the revision to all clusters at once, and it has not passed there yet.
+func (s *step) promoted() bool {
+	return s.rollout.Start == hubv1.StartPromotion && s.at < len(s.waves)
+}
+
+// exempt reports whether the clusters get the revision without approvals: it is the first revision, a user has promoted
+// it, or the clusters return to it.
+func (s *step) exempt() bool {
+	return s.rollout.Start != "" || s.rollingBack() || s.baseline()
 }
 
 // say sets the phase and the message of the rollout.
@@ -201,17 +278,21 @@ func (s *step) reached(at time.Time) bool {
 
 func (s *step) result() Result {
 	r := &s.rollout
-	r.Wave = ""
-	if s.at < len(s.waves) {
-		r.Wave = s.waves[s.at].Name
-	}
+	s.nameWave()
 	if before := s.in.Before; before == nil || before.Wave != r.Wave || before.Phase != r.Phase {
 		r.Since = s.stamp()
 	}
 	r.Message = join(s.note, r.Message, s.origin())
 	out := Result{Rollout: *r, Holds: map[string]int64{}, Progress: s.progress(), Revisions: s.pruned()}
+	s.examineKept()
 	for _, t := range s.targets {
 		out.Holds[t.Cluster] = t.Holds
+		if t.KeptHealth != "" {
+			if out.KeptHealth == nil {
+				out.KeptHealth = map[string]hubv1.Health{}
+			}
+			out.KeptHealth[t.Cluster] = t.KeptHealth
+		}
 		if t.moved {
 			out.Moved = append(out.Moved, t.Cluster)
 		}
@@ -220,6 +301,27 @@ func (s *step) result() Result {
 		out.Again = s.wakeAt.Sub(s.now)
 	}
 	return out
+}
+
+// nameWave records the wave in progress, and the time at which its first cluster began to change.
+func (s *step) nameWave() {
+	r, name := &s.rollout, ""
+	if s.at < len(s.waves) {
+		name = s.waves[s.at].Name
+	}
+	if r.Wave != name {
+		r.Wave, r.WaveBegan = name, nil
+	}
+	if name == "" || s.exempt() {
+		r.WaveBegan = nil
+		return
+	}
+	for t := range s.members(s.at) {
+		if r.WaveBegan == nil && s.began(t) {
+			began := metav1.NewTime(t.Since)
+			r.WaveBegan = &began
+		}
+	}
 }
 
 func (s *step) progress() Progress {

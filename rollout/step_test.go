@@ -24,7 +24,7 @@ func TestBaseline(t *testing.T) {
 			}
 		},
 		"suspended clusters and clusters that do not answer do not keep the first revision from passing": func(s *story) {
-			s.target("a").Kept, s.target("b").Row.Away = true, true
+			s.target("a").Kept, s.target("b").Row.Away = cordoned, true
 			s.step().healthy("c", "d", "e").step().want("Complete: a=1 b=1 c=1 d=1 e=1")
 		},
 		"a cluster that joins gets the first revision": func(s *story) {
@@ -99,13 +99,6 @@ func TestWaves(t *testing.T) {
 		"a wave without clusters has passed": func(s *story) {
 			s.leave("b").leave("c").change("t2").step().healthy("a").step().want("Progressing rest: a=2 d=2 e=2")
 		},
-		"a wave whose last cluster leaves or is cordoned has passed": func(s *story) {
-			s.in.Policy.Waves[1].SoakSeconds = 600
-			s.change("t2").step().leave("a").step().want("Progressing asia: b=2 c=2 d=1 e=1")
-			s.healthy("b", "c").step().want("Soaking asia: b=2 c=2 d=1 e=1").leave("b")
-			s.target("c").Kept = true
-			s.step().want("Progressing rest: c=2 d=2 e=2")
-		},
 		"a wave soaks from the time at which its last cluster became healthy": func(s *story) {
 			s.in.Policy.Waves[0].SoakSeconds = 600
 			s.join("aa", 0).step().healthy("aa").change("t2").step().healthy("a").later(time.Minute).healthy("aa").step()
@@ -132,15 +125,14 @@ func TestWaves(t *testing.T) {
 			s.change("t2").step().healthy("a").step().report(hubv1.HealthProgressing, "a").healthy("b", "c").step()
 			s.want("Progressing rest: a=2 b=2 c=2 d=2 e=2")
 		},
-		"a revert needs no soak and no approval, and goes by wave": func(s *story) {
+		"a revert soaks and goes by wave, and clusters that held the content do not move": func(s *story) {
 			s.in.Policy.Waves[0].SoakSeconds = 600
-			s.in.Policy.Waves[1].Approval = hubv1.ApprovalManual
-			s.change("t2").step().healthy("a").later(10 * time.Minute).step().want("WaitingForApproval asia: a=2 b=1 c=1 d=1 e=1")
-			s.change("t1").step().want("Progressing canary: a=3 b=3 c=3 d=3 e=3")
+			s.change("t2").step().healthy("a").step().change("t1").step().want("Progressing canary: a=3 b=3 c=3 d=3 e=3")
 			if diff := cmp.Diff([]string{"a"}, s.last.Moved); diff != "" {
 				t.Error("clusters that held the content did not move", diff)
 			}
-			s.later(time.Second).healthy("a", "b", "c", "d", "e").step().want("Complete: a=3 b=3 c=3 d=3 e=3")
+			s.healthy("a", "b", "c", "d", "e").step().want("Soaking canary: a=3 b=3 c=3 d=3 e=3")
+			s.later(10 * time.Minute).step().want("Complete: a=3 b=3 c=3 d=3 e=3")
 			numbers := []int64{}
 			for _, r := range s.last.Revisions {
 				numbers = append(numbers, r.Number)
@@ -148,11 +140,6 @@ func TestWaves(t *testing.T) {
 			if diff := cmp.Diff([]int64{2, 3}, numbers); diff != "" || s.last.Rollout.Passed != 3 {
 				t.Error(diff, s.last.Rollout)
 			}
-		},
-		"a revert needs no approval for clusters that had the change": func(s *story) {
-			s.in.Policy.Waves[1].Approval = hubv1.ApprovalManual
-			s.change("t2").step().healthy("a").verb(hubv1.RolloutApproveAnnotation, "asia@"+s.at()).step().want("Progressing asia: a=2 b=2 c=2 d=1 e=1")
-			s.later(time.Minute).change("t1").step().healthy("a").step().want("Progressing asia: a=3 b=3 c=3 d=3 e=3")
 		},
 		"without waves all clusters are one wave": func(s *story) {
 			s.in.Policy.Waves = nil
@@ -180,13 +167,13 @@ func TestHolds(t *testing.T) {
 			s.in.Policy.Waves[1].Approval = hubv1.ApprovalManual
 			s.verb(hubv1.RolloutApproveAnnotation, "asia@"+s.at()).later(time.Second)
 			s.change("t2").step().healthy("a").step().want("WaitingForApproval asia: a=2 b=1 c=1 d=1 e=1")
-			s.says("wave asia waits for approval: hansectl rollout approve PLACEMENT asia")
+			s.says("wave asia waits for approval: hansectl rollout approve web asia -n shop")
 			s.verb(hubv1.RolloutApproveAnnotation, "rest@"+s.at()).step().want("WaitingForApproval asia: a=2 b=1 c=1 d=1 e=1")
 			s.verb(hubv1.RolloutApproveAnnotation, "asia@"+s.at()).step().want("Progressing asia: a=2 b=2 c=2 d=1 e=1")
 		},
 		"a pause lets clusters that have begun go on and starts no others": func(s *story) {
 			s.change("t2").step().verb(hubv1.RolloutPauseAnnotation, "true").step().want("Paused canary: a=2 b=1 c=1 d=1 e=1")
-			s.healthy("a").step().want("Paused asia: a=2 b=1 c=1 d=1 e=1").says(pausedMessage)
+			s.healthy("a").step().want("Paused asia: a=2 b=1 c=1 d=1 e=1").says("a user has paused the rollouts: hansectl rollout resume web -n shop")
 			s.verb(hubv1.RolloutPauseAnnotation, "false").step().want("Progressing asia: a=2 b=2 c=2 d=1 e=1")
 		},
 		"a pause does not keep a change from ending": func(s *story) {
@@ -214,7 +201,7 @@ func TestHolds(t *testing.T) {
 		"a failed object stops the others": func(s *story) {
 			s.in.Peers = NewPeers([]Progress{{Object: "Widget shop/cart", Failed: true, Revision: 4}}).Without("Widget shop/web")
 			s.change("t2").step().want("WaitingForOthers canary: a=1 b=1 c=1 d=1 e=1")
-			s.says("revision 4 of Widget shop/cart failed, which stops the placement: change that object or use hansectl rollout undo")
+			s.says("revision 4 of Widget shop/cart failed, which stops the placement: change that object or use hansectl rollout undo widget cart -n shop")
 		},
 		"an object waits for the others that changed with it before a second wave": func(s *story) {
 			s.in.Policy.SettleSeconds = ptr.To[int32](5)
@@ -260,17 +247,27 @@ func TestHolds(t *testing.T) {
 
 func TestClustersThatDoNotCount(t *testing.T) {
 	tell(t, map[string]func(s *story){
-		"a suspended cluster keeps its revision, and gets the newest when it is resumed": func(s *story) {
-			s.target("a").Kept = true
-			s.change("t2").step().want("Progressing asia: a=1 b=2 c=2 d=1 e=1")
-			s.healthy("b", "c").step().healthy("d", "e").step().want("Complete: a=1 b=2 c=2 d=2 e=2")
-			s.target("a").Kept = false
-			s.step().want("Complete: a=2 b=2 c=2 d=2 e=2")
+		"a cordoned cluster is waited for without end, by name": func(s *story) {
+			s.target("a").Kept = cordoned
+			waits := "WaitingForClusters canary: a=1 b=1 c=1 d=1 e=1"
+			s.change("t2").step().want(waits).later(1000 * time.Hour).step().want(waits).again(0)
+			s.says("wave canary waits for a, which keeps revision 1 and is cordoned: hansectl uncordon it; to leave the cluster out, use hansectl rollout skip web a -n shop")
+			s.target("a").Kept = ""
+			s.step().want("Progressing canary: a=2 b=1 c=1 d=1 e=1")
 		},
-		"a resumed cluster waits for a window": func(s *story) {
-			s.target("a").Kept = true
-			s.change("t2").step().healthy("b", "c").step().healthy("d", "e").step()
-			s.target("a").Kept = false
+		"the other clusters of the wave change, and the wave does not pass without the cordoned one": func(s *story) {
+			s.target("b").Kept = cordoned
+			s.change("t2").step().healthy("a").step().want("Progressing asia: a=2 b=1 c=2 d=1 e=1")
+			s.healthy("c").step().want("WaitingForClusters asia: a=2 b=1 c=2 d=1 e=1")
+			s.target("b").Kept = ""
+			s.step().want("Progressing asia: a=2 b=2 c=2 d=1 e=1")
+		},
+		"a skipped cluster that is cordoned gets the revision when a window is open": func(s *story) {
+			s.target("a").Kept = cordoned
+			s.change("t2").step().verb(hubv1.RolloutSkipAnnotation, "a@"+s.at()).step().healthy("b", "c").step().healthy("d", "e").step()
+			s.want("Complete: a=1 b=2 c=2 d=2 e=2")
+			s.says("no cluster of wave canary has shown that revision 2 is healthy: a rollback returns to revision 1; but a has revision 1, and is cordoned: hansectl uncordon it")
+			s.target("a").Kept = ""
 			s.in.Policy.Windows = []hubv1.RolloutWindow{{Schedule: "0 14 * * *", DurationSeconds: 3600}}
 			s.step().want("Complete: a=1 b=2 c=2 d=2 e=2").again(time.Hour - 3*time.Second)
 			s.later(time.Hour).step().want("Complete: a=2 b=2 c=2 d=2 e=2")
@@ -321,9 +318,9 @@ func TestNewClusters(t *testing.T) {
 		"a cluster that joins after the rollout gets its revision": func(s *story) {
 			s.join("f", 2).step().want("Complete: a=1 b=1 c=1 d=1 e=1 f=1")
 		},
-		"a cluster that joins gets what its wave holds": func(s *story) {
+		"a cluster that joins gets the last revision that passed": func(s *story) {
 			s.change("t2").step().healthy("a").step().change("t3").step().join("bb", 1).join("f", 2).step()
-			s.want("Progressing canary: a=3 b=2 c=2 d=1 e=1 bb=2 f=1")
+			s.want("Progressing canary: a=3 b=2 c=2 d=1 e=1 bb=1 f=1")
 		},
 		"a cluster that joins the wave in progress takes its turn": func(s *story) {
 			s.concurrent("1").change("t2").step().healthy("a").step().join("cc", 1).step().want("Progressing asia: a=2 b=2 c=1 d=1 e=1 cc=1")
@@ -336,12 +333,12 @@ func TestNewClusters(t *testing.T) {
 		"a replacement gets at least the revision of the cluster that it replaces": func(s *story) {
 			s.change("t2").step().leave("a").join("f", 2)
 			s.target("f").Least = 2
-			s.verb(hubv1.RolloutPauseAnnotation, "true").step().want("Paused asia: b=1 c=1 d=1 e=1 f=2")
+			s.verb(hubv1.RolloutPauseAnnotation, "true").step().want("Paused canary: b=1 c=1 d=1 e=1 f=2")
 		},
 		"a cluster that joins does not get the old revision of a suspended one": func(s *story) {
-			s.target("b").Kept = true
-			s.change("t2").step().healthy("a").step().healthy("c").step().healthy("d", "e").step().want("Complete: a=2 b=1 c=2 d=2 e=2")
-			s.leave("c").join("cc", 1).change("t3").step().want("Progressing canary: a=3 b=1 d=2 e=2 cc=2")
+			s.target("b").Kept = cordoned
+			s.change("t2").step().verb(hubv1.RolloutSkipAnnotation, "b@"+s.at()).healthy("a").step().healthy("c").step().healthy("d", "e").step().want("Complete: a=2 b=1 c=2 d=2 e=2")
+			s.later(time.Minute).leave("c").join("cc", 1).change("t3").step().want("Progressing canary: a=3 b=1 d=2 e=2 cc=2")
 		},
 		"a replacement follows the new number of a revision": func(s *story) {
 			s.change("t2").step().change("t3").step().change("t2").leave("a").join("f", 2)

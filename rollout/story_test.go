@@ -14,6 +14,20 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
+// cordoned is a Target.Kept.
+const cordoned = "is cordoned: hansectl uncordon it"
+
+// names are the names of the placement and the object in messages.
+var names = Names{Placement: "web", Object: "widget cart", PlacementNamespace: "shop", ObjectNamespace: "shop"}
+
+// verbsOf returns the requests in the annotations of a placement, as if the status of the placement recorded them all.
+func verbsOf(annotations map[string]string) (Verbs, []error) {
+	r, errs := ParseRequests(annotations)
+	v := Verbs{Pause: annotations[hubv1.RolloutPauseAnnotation] == "true"}
+	v.follow(&hubv1.PlacementRollout{Approvals: r.Approvals, Skips: r.Skips, Promotion: r.Promotion})
+	return v, errs
+}
+
 // noon is the time at which stories begin.
 var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
@@ -22,11 +36,13 @@ type story struct {
 	t    *testing.T
 	in   Input
 	last Result
+	news []string // the events so far
 }
 
 func newStory(t *testing.T) *story {
 	t.Helper()
 	s := &story{t: t, in: Input{
+		Names: names,
 		Policy: &hubv1.RolloutPolicy{
 			Waves: []hubv1.RolloutWave{
 				{Name: "canary", Clusters: &hubv1.RuleClusters{Names: []string{"a"}}},
@@ -72,13 +88,17 @@ func (s *story) target(name string) *Target {
 
 // step calls Step and stores its result, as the hub does.
 func (s *story) step() *story {
-	s.last = Step(s.in)
+	next := Step(s.in)
+	for _, e := range News(s.in.Before, &next.Rollout) {
+		s.news = append(s.news, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Note))
+	}
+	s.last = next
 	s.in.Before, s.in.Revisions = &s.last.Rollout, s.last.Revisions
 	for i := range s.in.Targets {
 		t := &s.in.Targets[i]
-		t.Holds = s.last.Holds[t.Cluster]
+		t.Holds, t.KeptHealth = s.last.Holds[t.Cluster], s.last.KeptHealth[t.Cluster]
 		if slices.Contains(s.last.Moved, t.Cluster) {
-			t.Since = s.in.Now.Truncate(time.Second)
+			t.Since = latest(s.in.Now.Truncate(time.Second), s.last.Rollout.Began.Time)
 		}
 	}
 	return s
@@ -121,7 +141,7 @@ func (s *story) healthy(clusters ...string) *story {
 
 // verb sets an annotation of the placement to a value.
 func (s *story) verb(annotation, value string) *story {
-	verbs, errs := ParseVerbs(map[string]string{annotation: value})
+	verbs, errs := verbsOf(map[string]string{annotation: value})
 	if len(errs) > 0 {
 		s.t.Fatal(errs)
 	}

@@ -36,12 +36,12 @@ func (s *step) counted(w int) iter.Seq[*target] {
 }
 
 // keeps reports whether the cluster keeps its current revision.
-func (t *target) keeps() bool { return t.Kept || t.Evicting }
+func (t *target) keeps() bool { return t.Kept != "" || t.Evicting }
 
 // move gives the cluster the revision that the change in progress brings.
 func (s *step) move(t *target) {
 	if t.Holds != s.rollout.Revision {
-		t.Holds, t.Since, t.moved = s.rollout.Revision, s.stamp().Time, true
+		t.Holds, t.Since, t.moved = s.rollout.Revision, latest(s.stamp().Time, s.rollout.Began.Time), true
 	}
 }
 
@@ -58,29 +58,15 @@ func (s *step) place() {
 	}
 }
 
-// first returns the first revision of a new target. If the wave of the target has passed, the target gets the revision
-// of the change in progress, and in a rollback the one to which the clusters return. Otherwise it gets an older
-// revision, like the other clusters of its wave, and gets the newer one in its turn.
+// first returns the first revision of a new target. If the wave of the target has passed and is approved, the target
+// gets the revision of the change in progress, and in a rollback the one to which the clusters return. Otherwise it
+// gets the revision before, and gets the newer one in its turn. A cluster that replaces another one gets at least the
+// revision of that cluster, because the data of the object may depend on it.
 func (s *step) first(t *target) int64 {
-	if t.Wave < s.at || s.rollingBack() {
+	if s.rollout.Failed == 0 && t.Wave < s.at && s.covered(t.Wave) || s.rollingBack() {
 		return s.rollout.Revision
 	}
-	var inWave, most int64
-	counts := map[int64]int{}
-	for _, other := range s.targets {
-		n := other.Holds
-		if n == 0 || other.keeps() || s.revision(n) == nil {
-			continue
-		}
-		if other.Wave == t.Wave && n != s.rollout.Revision {
-			inWave = max(inWave, n)
-		}
-		counts[n]++
-		if c := cmp.Compare(counts[n], counts[most]); c > 0 || c == 0 && n > most {
-			most = n
-		}
-	}
-	number := cmp.Or(inWave, s.rollout.Passed, most, s.rollout.Revision)
+	number := s.previous()
 	if s.revision(t.Least) != nil {
 		number = max(number, t.Least)
 	}
@@ -113,9 +99,8 @@ func (s *step) promote() {
 	if r.Wave == "" && r.Revision == r.Newest || !s.covers(s.in.Verbs.Promote) {
 		return
 	}
-	r.Revision, r.Failed, r.RolledBack = r.Newest, 0, 0
+	r.Revision, r.Failed, r.RolledBack, r.Start = r.Newest, 0, 0, hubv1.StartPromotion
 	r.Wave, r.Phase = s.waves[len(s.waves)-1].Name, hubv1.RolloutProgressing
-	s.promoted = true
 }
 
 // moveAll gives the revision of the promotion to all targets at once.
@@ -134,7 +119,7 @@ func (s *step) moveAll() {
 		return
 	}
 	s.at = len(s.waves) - 1
-	s.say(hubv1.RolloutProgressing, "promoted: the revision has not passed on all clusters")
+	s.say(hubv1.RolloutProgressing, join("promoted: the revision has not passed on all clusters", s.late()))
 }
 
 // advance continues a change. While the current wave has passed, it goes on to the next wave. Then it lets further
@@ -149,10 +134,12 @@ func (s *step) advance() {
 			s.say(hubv1.RolloutFailed, s.desertion())
 			return
 		}
-		if s.judge(s.at) != wavePassed {
+		if !s.passes(s.at) {
 			break
 		}
-		if s.at++; s.at == len(s.waves) {
+		s.pass(s.at)
+		s.rollout.WaveBegan = nil
+		if s.at = s.next(); s.at == len(s.waves) {
 			s.rollout.Failed = 0
 			s.complete()
 			return
@@ -163,75 +150,82 @@ func (s *step) advance() {
 	s.change()
 }
 
-// deserted reports whether the wave has no cluster left that could show whether the revision works: all its clusters
-// have left, or are suspended, cordoned or unreachable. The result is false if a user has skipped a cluster of the
-// wave.
-func (s *step) deserted(w int) bool {
-	for t := range s.members(w) {
-		if s.counts(t) || s.covers(s.in.Verbs.Skipped(t.Cluster)) {
-			return false
-		}
-	}
-	return true
-}
-
-// catchUp gives the revision of the change to clusters whose wave has passed without them. A cluster for which no wave
-// waits gets the revision at once. Other clusters were resumed, or came from a later wave. They get the revision when
-// the rollout is not paused and a time window of the policy is open.
+// catchUp gives the revision of the change to clusters whose wave has passed without them: skipped and unreachable
+// clusters, resumed clusters after a return or a promotion, and clusters that came from a later wave. They get it when
+// the rollout is not paused, a time window of the policy is open, and an approval covers their wave.
 func (s *step) catchUp() {
 	for _, t := range s.targets {
-		if t.Wave >= s.at || t.keeps() || t.Holds == s.rollout.Revision {
+		if t.Wave >= s.at || t.keeps() || t.Holds == s.rollout.Revision || s.in.Verbs.Pause || !s.covered(t.Wave) {
 			continue
 		}
-		open := !s.counts(t)
-		if !open && !s.in.Verbs.Pause {
-			open, _ = s.open()
-		}
-		if open {
+		if open, _ := s.open(); open {
 			s.move(t)
 		}
 	}
 }
 
-// complete ends a change, a rollback or a promotion. It records that the revision has passed on all clusters.
+// complete ends a change, a rollback or a promotion. It records that the revision has passed, if a cluster of each wave
+// has shown that the revision works.
 func (s *step) complete() {
 	r := &s.rollout
 	s.at = len(s.waves)
-	r.Passed = r.Revision
-	if entry := s.revision(r.Revision); entry != nil {
-		entry.Passed = true
-	}
 	s.catchUp()
+	unproven := s.unproven()
+	if unproven == "" {
+		r.Passed = r.Revision
+		if entry := s.revision(r.Revision); entry != nil {
+			entry.Passed = true
+		}
+		r.PassedWaves = s.approvedWaves()
+	}
 	failed := cmp.Or(r.Failed, r.RolledBack)
+	phase, message := hubv1.RolloutRolledBack, ""
 	switch {
 	case r.Revision == r.Newest:
-		s.say(hubv1.RolloutComplete, "")
+		phase = hubv1.RolloutComplete
 	case r.Failed == 0 && s.origin() != "":
-		s.say(hubv1.RolloutRolledBack, fmt.Sprintf("all clusters have revision %d", r.Revision))
+		message = fmt.Sprintf("all clusters have revision %d", r.Revision)
 	case failed != 0:
-		s.say(hubv1.RolloutRolledBack, fmt.Sprintf("all clusters returned to revision %d: revision %d failed", r.Revision, failed))
+		message = fmt.Sprintf("all clusters returned to revision %d: revision %d failed", r.Revision, failed)
 	default:
-		s.say(hubv1.RolloutRolledBack, fmt.Sprintf("all clusters returned to revision %d, as annotation %s asks", r.Revision, hubv1.RolloutUndoAnnotation))
+		message = fmt.Sprintf("all clusters returned to revision %d, as annotation %s asks", r.Revision, hubv1.RolloutUndoAnnotation)
 	}
+	if phase == hubv1.RolloutRolledBack {
+		message = join(message, StillHas(r.Newest))
+	}
+	s.say(phase, join(message, unproven, s.lagging()))
 }
 
 // change lets further clusters of the current wave begin to change. At most as many clusters change at a time as
-// maxConcurrent of the wave allows. change also sets the phase of the rollout.
+// maxConcurrent of the wave allows. None begins while a cordoned or suspended cluster of the wave is not healthy with
+// the revision. change also sets the phase of the rollout.
 func (s *step) change() {
 	var waiting []*target
+	var kept []*target // clusters that keep the wave from passing; the first one is not healthy with the revision, if sick
+	sick := false
 	changing, free := 0, s.limit(s.at)
 	for t := range s.counted(s.at) {
+		_, passed := s.passing(t)
 		switch {
+		case t.Kept != "" && !passed:
+			kept = append(kept, t)
+			if bad := t.Holds == s.rollout.Revision && !s.failing(t); bad && !sick {
+				sick = true
+				kept[0], kept[len(kept)-1] = t, kept[0]
+			}
 		case t.Holds != s.rollout.Revision:
 			waiting = append(waiting, t)
 		case s.changing(t):
 			changing++
 		}
 	}
+	if sick {
+		waiting = nil
+	}
 	waiting = waiting[:min(len(waiting), max(0, free-changing))]
 	var phase hubv1.RolloutPhase
 	var message string
-	if len(waiting) > 0 {
+	if len(waiting) > 0 || s.unapproved(s.at) {
 		if phase, message = s.blocked(); phase == "" {
 			for _, t := range waiting {
 				s.move(t)
@@ -239,20 +233,22 @@ func (s *step) change() {
 			changing += len(waiting)
 		}
 	}
+	w := s.waves[s.at]
 	switch {
 	case s.in.Verbs.Pause:
-		s.say(hubv1.RolloutPaused, pausedMessage)
+		s.say(hubv1.RolloutPaused, s.pausedMessage())
 	case changing > 0:
 		s.say(hubv1.RolloutProgressing, s.remarks())
 	case phase != "":
 		s.say(phase, message)
+	case len(kept) > 0:
+		s.say(hubv1.RolloutWaitingForClusters, s.keptMessage(kept))
+	case s.lost():
+		s.say(hubv1.RolloutWaitingForClusters, s.lostMessage())
 	default:
-		w := s.waves[s.at]
 		s.say(hubv1.RolloutSoaking, fmt.Sprintf("wave %s must stay healthy for %d s", w.Name, w.SoakSeconds))
 	}
 }
-
-const pausedMessage = "a user has paused the rollouts: hansectl rollout resume PLACEMENT"
 
 // limit returns how many clusters of the wave may change at the same time.
 func (s *step) limit(w int) int {
@@ -276,10 +272,10 @@ func (s *step) limit(w int) int {
 func (s *step) blocked() (hubv1.RolloutPhase, string) {
 	w, peers := s.waves[s.at], s.in.Peers
 	if s.in.Verbs.Pause {
-		return hubv1.RolloutPaused, pausedMessage
+		return hubv1.RolloutPaused, s.pausedMessage()
 	}
 	if p, failed := peers.Failed(); failed {
-		return hubv1.RolloutWaitingForOthers, fmt.Sprintf("revision %d of %s failed, which stops the placement: change that object or use hansectl rollout undo", p.Revision, p.Object)
+		return hubv1.RolloutWaitingForOthers, fmt.Sprintf("revision %d of %s failed, which stops the placement: change that object or use %s", p.Revision, p.Object, s.in.Names.undo(p.Object))
 	}
 	if s.at > 0 && !s.entered() {
 		settled := s.rollout.Began.Add(seconds(ptr.Deref(s.in.Policy.SettleSeconds, 5)))
@@ -288,8 +284,8 @@ func (s *step) blocked() (hubv1.RolloutPhase, string) {
 				fmt.Sprintf("wave %s waits until all objects that changed together have passed wave %s", w.Name, s.waves[s.at-1].Name)
 		}
 	}
-	if w.Approval == hubv1.ApprovalManual && !s.proven() && !s.covers(s.in.Verbs.Approved(w.Name)) {
-		return hubv1.RolloutWaitingForApproval, fmt.Sprintf("wave %s waits for approval: hansectl rollout approve PLACEMENT %s", w.Name, w.Name)
+	if !s.covered(s.at) {
+		return hubv1.RolloutWaitingForApproval, fmt.Sprintf("wave %s waits for approval: %s", w.Name, s.in.Names.verb("approve", w.Name))
 	}
 	if most := s.in.Policy.MaxObjectsMoving; most != nil && !s.moving() && peers.Moving() >= int(*most) {
 		return hubv1.RolloutWaitingForOthers, fmt.Sprintf("wave %s waits until fewer than %d objects are moving", w.Name, *most)
@@ -330,7 +326,7 @@ func (s *step) fail(bad []*target) {
 	r.Failed = r.Revision
 	back := s.in.Policy.OnFailure == hubv1.FailureRollback && !s.in.NeverBack
 	if back && r.Passed != r.Revision && s.revision(r.Passed) != nil {
-		r.Revision = r.Passed
+		r.Revision, r.Start = r.Passed, hubv1.StartReturn
 		s.rollBack()
 		return
 	}
@@ -342,7 +338,7 @@ func (s *step) fail(bad []*target) {
 // revision of another change.
 func (s *step) rollBack() {
 	if s.in.Verbs.Pause {
-		s.say(hubv1.RolloutPaused, pausedMessage)
+		s.say(hubv1.RolloutPaused, s.pausedMessage())
 		return
 	}
 	if bad := s.failures(); len(bad) > 0 {

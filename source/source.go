@@ -1,11 +1,11 @@
 // Package source decides whether a copy is newer than the hub: a later state of the hub wrote the copy. This is
 // possible if the etcd of the hub was restored from an older backup.
 //
-// Each copy has a Mark. The mark consists of the generation of the hub object, and of the Epoch in which the hub wrote
-// the copy. The hub stores the list of its epochs in its own etcd, and adds an epoch to the list before it uses the
-// epoch. A hub that was restored from a backup therefore does not know the epochs after the backup. It adds new epochs
-// after the last one in the backup. The new epochs have the same sequence numbers as the lost ones, but another random
-// part.
+// Each copy has a Mark. The mark consists of the generation of the hub object, of the Epoch in which the hub wrote the
+// copy, and of the Decision that the write carried out. The hub stores the list of its epochs in its own etcd, and adds
+// an epoch to the list before it uses the epoch. A hub that was restored from a backup therefore does not know the
+// epochs after the backup. It adds new epochs after the last one in the backup. The new epochs have the same sequence
+// numbers as the lost ones, but another random part.
 //
 // The package does no I/O. Marks come from members and may be invalid. An invalid mark is treated like a missing mark.
 package source
@@ -66,16 +66,56 @@ func positive(text string) (int64, bool) {
 	return n, err == nil && n >= 0 && strconv.FormatInt(n, 10) == text
 }
 
-// Mark names the state of the hub that wrote a copy: the generation of the hub object, and the epoch. The zero value
-// means that the copy has no mark.
+// Decision names one state of the binding of a hub object. Each change of the binding's spec makes another decision: a
+// wave of a rollout, a share of replicas, or another set of clusters. The zero value means that no decision is known.
+type Decision struct {
+	// Binding is the UID of the binding. A binding that was deleted and created again has another UID, and its generations
+	// start at 1.
+	Binding string
+	// Generation is the generation of the binding.
+	Generation int64
+}
+
+// longestBinding is the maximum length of the UID of a binding, in bytes.
+const longestBinding = 36
+
+// String returns the value of DecisionAnnotation, such as 0c5a7f9e-6f0e-4a52-9a3b-2f1a5c1f6d11;12. It returns "" for
+// the zero value.
+func (d Decision) String() string {
+	if d == (Decision{}) {
+		return ""
+	}
+	return d.Binding + ";" + strconv.FormatInt(d.Generation, 10)
+}
+
+// ParseDecision parses a value of DecisionAnnotation. It returns the zero value if the text is empty or invalid.
+func ParseDecision(text string) Decision {
+	binding, number, ok := strings.Cut(text, ";")
+	generation, read := positive(number)
+	if !ok || !read || binding == "" || len(binding) > longestBinding {
+		return Decision{}
+	}
+	return Decision{Binding: binding, Generation: generation}
+}
+
+// Before reports whether the decision is earlier than another one on the same binding.
+func (d Decision) Before(other Decision) bool {
+	return d.Binding != "" && d.Binding == other.Binding && d.Generation < other.Generation
+}
+
+// Mark names the state of the hub that wrote a copy: the generation of the hub object, the epoch and the decision. The
+// zero value means that the copy has no mark.
 type Mark struct {
 	// Generation is the generation of the hub object. It is 0 for kinds without a generation.
 	Generation int64
 	Epoch      Epoch
+	// Decision is the decision that the write carried out. It is in an annotation of its own, so that earlier versions of
+	// the hub can read the rest. It is the zero value in a copy that such a version has written.
+	Decision Decision
 }
 
-// String returns the value of SourceAnnotation for this mark, such as 7;1764028800-3f9c01ab. It returns "" for the zero
-// value.
+// String returns the value of SourceAnnotation for this mark, such as 7;1764028800-3f9c01ab. It does not include the
+// decision. It returns "" for the zero value.
 func (m Mark) String() string {
 	if m == (Mark{}) {
 		return ""
@@ -95,6 +135,16 @@ func ParseMark(text string) Mark {
 		return Mark{}
 	}
 	return Mark{Generation: generation, Epoch: epoch}
+}
+
+// ReadMark reads the mark of a copy from the values of SourceAnnotation and DecisionAnnotation. Without a valid
+// SourceAnnotation, the copy has no mark.
+func ReadMark(source, decision string) Mark {
+	m := ParseMark(source)
+	if m != (Mark{}) {
+		m.Decision = ParseDecision(decision)
+	}
+	return m
 }
 
 // Epochs is the list of the epochs that the hub knows, oldest first. Each epoch's sequence is one more than that of the
@@ -193,21 +243,26 @@ type State struct {
 	// Accepted lists marks, separated by commas. The hub may overwrite a copy that has one of these marks, although the
 	// copy is newer. Accepted is the value of AcceptSourceAnnotation of the hub object.
 	Accepted string
+	// Held is true if the hub has already found that the copy is newer, and the copy was not written since. Further edits
+	// and decisions of the restored hub do not change this, although they raise the generations in Mark.
+	Held bool
 }
 
 // Newer reports whether a later state of the hub wrote the copy. copied is the mark of the copy. sameObject is true if
-// the copy was written for the hub object with the present UID. If it is false, Newer does not compare the generations,
-// because they belong to different objects.
+// the copy was written for the hub object with the present UID. If it is false, Newer does not compare the generations
+// of the hub object, because they belong to different objects. Decisions are compared only if they belong to one
+// binding.
 func (s State) Newer(copied Mark, sameObject bool) bool {
 	if copied == (Mark{}) || s.Epochs.isOld(copied.Epoch) || s.accepts(copied) {
 		return false
 	}
-	return s.Epochs.Foreign(copied.Epoch) || sameObject && copied.Generation > s.Mark.Generation
+	return s.Held || s.Epochs.Foreign(copied.Epoch) || sameObject && copied.Generation > s.Mark.Generation ||
+		s.Mark.Decision.Before(copied.Decision)
 }
 
 func (s State) accepts(copied Mark) bool {
 	for accepted := range strings.SplitSeq(s.Accepted, ",") {
-		if ParseMark(strings.TrimSpace(accepted)) == copied {
+		if m := ParseMark(strings.TrimSpace(accepted)); m.Generation == copied.Generation && m.Epoch == copied.Epoch {
 			return true
 		}
 	}

@@ -18,12 +18,28 @@ func TestNewer(t *testing.T) {
 	known := []string{"10-a", "11-b", "12-c"}
 	for name, test := range map[string]struct {
 		mark        string
+		decision    string // of the copy; the hub has decision b;8
 		generation  int64
 		accepted    string
 		otherObject bool
 		noEpochs    bool
+		held        bool
 		want        bool
 	}{
+		"a copy of the same decision is not newer":                                             {mark: "5;11-b", decision: "b;8", generation: 5},
+		"a copy of an earlier decision is not newer":                                           {mark: "5;11-b", decision: "b;7", generation: 5},
+		"a copy of a later decision is newer":                                                  {mark: "5;11-b", decision: "b;9", generation: 5, want: true},
+		"a later decision is newer also for an object that was created again":                  {mark: "5;11-b", decision: "b;9", generation: 5, otherObject: true, want: true},
+		"a later decision is newer also without a list of epochs":                              {mark: "5;11-b", decision: "b;9", generation: 5, noEpochs: true, want: true},
+		"decisions on a binding that was made anew start at 1":                                 {mark: "5;11-b", decision: "old;900", generation: 5},
+		"a decision that cannot be read is no decision":                                        {mark: "5;11-b", decision: "b;nine", generation: 5},
+		"a decision without a mark is no mark":                                                 {decision: "b;9", generation: 5},
+		"a later decision of an old epoch is not newer":                                        {mark: "5;9-z", decision: "b;9", generation: 5},
+		"an accepted mark is not newer, whatever its decision":                                 {mark: "5;11-b", decision: "b;9", generation: 5, accepted: "5;11-b"},
+		"a copy that was found newer stays so":                                                 {mark: "5;11-b", decision: "b;7", generation: 6, held: true, want: true},
+		"an accepted one does not":                                                             {mark: "5;11-b", decision: "b;7", generation: 6, held: true, accepted: "5;11-b"},
+		"nor does one whose epoch became old":                                                  {mark: "5;9-z", decision: "b;7", generation: 6, held: true},
+		"nor does one without a mark":                                                          {generation: 6, held: true},
 		"a copy of a known epoch and the same generation is not newer":                         {mark: "5;11-b", generation: 5},
 		"a copy of an older generation is not newer":                                           {mark: "4;12-c", generation: 5},
 		"a copy of a higher generation of the same object is newer":                            {mark: "6;12-c", generation: 5, want: true},
@@ -44,11 +60,11 @@ func TestNewer(t *testing.T) {
 		"a kind without generations is not newer within a known epoch, where nothing tells it": {mark: "0;12-c"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := State{Mark: Mark{Generation: test.generation}, Accepted: test.accepted}
+			s := State{Mark: Mark{Generation: test.generation, Decision: Decision{"b", 8}}, Accepted: test.accepted, Held: test.held}
 			if !test.noEpochs {
 				s.Epochs = epochs(t, known...)
 			}
-			if got := s.Newer(ParseMark(test.mark), !test.otherObject); got != test.want {
+			if got := s.Newer(ReadMark(test.mark, test.decision), !test.otherObject); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
@@ -136,6 +152,30 @@ func FuzzParseMark(f *testing.F) {
 		}
 		if s.Newer(m, false) && !s.Newer(m, true) {
 			t.Errorf("%q is newer for another object alone", text)
+		}
+	})
+}
+
+func TestWithoutADecisionOfTheHubNoneIsCompared(t *testing.T) {
+	s := State{Mark: Mark{Generation: 5}, Epochs: epochs(t, "10-a")}
+	for _, decision := range []string{"b;9", ";9", ""} {
+		if s.Newer(ReadMark("5;10-a", decision), true) {
+			t.Errorf("%q is newer", decision)
+		}
+	}
+}
+
+func FuzzParseDecision(f *testing.F) {
+	for _, text := range []string{"", "0c5a7f9e-6f0e-4a52-9a3b-2f1a5c1f6d11;12", "b;", ";1", "b;-1", "b;1;2", "é;1", strings.Repeat("1", 70)} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d := ParseDecision(text)
+		if d != (Decision{}) && d.String() != text {
+			t.Errorf("%q was read as %q", text, d)
+		}
+		if ParseDecision(d.String()) != d || len(d.String()) > 64 {
+			t.Errorf("%q is not read again", d)
 		}
 	})
 }

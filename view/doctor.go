@@ -109,9 +109,10 @@ func CheckVersions(client, hub, unknown string) Check {
 	return Check{Name: "version", Result: FindingOK, Message: message}
 }
 
-// CheckCA checks the CA bundle with which the API server verifies the hub's webhook.
-func CheckCA(bundle []byte, now time.Time) Check {
-	const name, do = "webhook certificate", "restart the hub, which writes the CA into the ValidatingWebhookConfiguration hanse-hub"
+// CheckCA checks the CA bundle with which the API server verifies a webhook of the hub.
+func CheckCA(webhook string, bundle []byte, now time.Time) Check {
+	const do = "restart the hub, which writes the CA into the webhook configurations hanse-hub"
+	name := webhook + " certificate"
 	until, err := lastValid(bundle)
 	switch {
 	case err != nil:
@@ -176,6 +177,37 @@ func CheckMember(m *hubv1.MemberCluster, now time.Time) Check {
 		}
 	}
 	return Check{Name: name, Result: FindingOK, Message: ready.Reason}
+}
+
+// LostRevisions counts the copies that wait for a revision of which a part is stored no more.
+type LostRevisions struct {
+	copies int
+	first  string // one of these copies
+}
+
+// Add counts the copies of one object.
+func (l *LostRevisions) Add(b hubv1.BindingObject) {
+	for i := range b.BindingStatus().Clusters {
+		row := &b.BindingStatus().Clusters[i]
+		if row.Reason != hubv1.ReasonRevisionMissing {
+			continue
+		}
+		if l.copies++; l.copies == 1 {
+			l.first = hubv1.ObjectOf(b).String() + " on " + row.Name
+		}
+	}
+}
+
+// Checks returns a failed check if there are such copies, and else none.
+func (l *LostRevisions) Checks() []Check {
+	if l.copies == 0 {
+		return nil
+	}
+	return []Check{{
+		"revisions", FindingFailed,
+		fmt.Sprintf("%d copies stay as they are, because a Secret with their revision was deleted in hanse-system, such as %s", l.copies, l.first),
+		"change the objects, or, during a rollout, run hansectl rollout promote PLACEMENT --full --reason TEXT",
+	}}
 }
 
 // Lacks counts the objects that the hub cannot write. For each cluster and reason, it has a map from kinds to numbers

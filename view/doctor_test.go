@@ -18,7 +18,7 @@ func TestClocksAreCompared(t *testing.T) {
 	}{
 		"the Lease was renewed just now":     {CheckClock(now.Add(-time.Second), now), FindingOK},
 		"the hub's clock is ahead":           {CheckClock(now.Add(time.Minute), now), FindingWarning},
-		"a bundle that holds no certificate": {CheckCA([]byte("none"), now), FindingFailed},
+		"a bundle that holds no certificate": {CheckCA("webhook", []byte("none"), now), FindingFailed},
 	} {
 		if tc.got.Result != tc.want {
 			t.Errorf("%s: %+v, want %s", name, tc.got, tc.want)

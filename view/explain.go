@@ -2,7 +2,10 @@ package view
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -145,12 +148,42 @@ func notes(in decide.Input, replay decide.Replayed) []string {
 	if decide.DividesByCapacity(spec) {
 		out = append(out, "capacities are as reported now: the hub takes over a change of more than a tenth after 5 minutes")
 	}
+	out = append(out, cutCapacities(in.Facts.Clusters)...)
 	kind := hubv1.ObjectOf(in.Binding).GroupKind()
 	if NeedsScalePath(w, kind) && in.Object.ScalePath == "" {
 		out = append(out, "no scale path was read from the kind's definition")
 	}
 	if hubv1.BundleOf(in.Object.Template) == nil && placement.HubWouldRun(kind, true) && !placement.HubWouldRun(kind, false) && spec.HubExecution != hubv1.HubExecutionAllowed {
 		out = append(out, "whether the hub itself runs workloads is taken from the object's binding")
+	}
+	return out
+}
+
+// mostCut is the maximum number of clusters whose capacity cutCapacities describes.
+const mostCut = 5
+
+// cutCapacities returns a line for each cluster that reports more of a resource than counts in decisions, at most
+// mostCut lines.
+func cutCapacities(clusters []*hubv1.MemberCluster) []string {
+	var out []string
+	for _, c := range clusters {
+		growth := c.Status.CapacityGrowth
+		if growth == nil || len(growth.Reported) == 0 {
+			continue
+		}
+		if len(out) == mostCut {
+			return append(out, "more clusters report a larger capacity than counts: see status.capacityGrowth of the MemberClusters")
+		}
+		var cut []string
+		for _, name := range slices.Sorted(maps.Keys(growth.Reported)) {
+			reported, counts := growth.Reported[name], c.Status.Capacity[name]
+			why := "the amount grows at most twofold an hour, and spec.capacity of the MemberCluster allows more at once"
+			if _, set := c.Spec.Capacity[name]; set {
+				why = "spec.capacity of the MemberCluster allows no more"
+			}
+			cut = append(cut, fmt.Sprintf("%s %s of reported %s counts: %s", name, counts.String(), reported.String(), why))
+		}
+		out = append(out, fmt.Sprintf("cluster %s: %s", c.Name, strings.Join(cut, "; ")))
 	}
 	return out
 }

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -85,5 +88,29 @@ func TestTheHubsWordDecidesWhetherItRunsWorkloads(t *testing.T) {
 	binding.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: hubv1.ReasonHubWouldRun}}
 	if !Refused(binding, object) {
 		t.Error("a Deployment is not refused although the hub has said so")
+	}
+}
+
+func TestACapacityThatCountsLessIsExplained(t *testing.T) {
+	list := func(cpu string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+	}
+	cut := func(name, counts, reported string) *hubv1.MemberCluster {
+		c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		c.Status.Capacity, c.Status.CapacityGrowth = list(counts), &hubv1.CapacityGrowth{Reported: list(reported)}
+		return c
+	}
+	limited, honest := cut("limited", "60", "70"), &hubv1.MemberCluster{}
+	limited.Spec.Capacity, honest.Status.CapacityGrowth = list("60"), &hubv1.CapacityGrowth{}
+	want := []string{
+		"cluster evil: cpu 20 of reported 100e18 counts: the amount grows at most twofold an hour, and spec.capacity of the MemberCluster allows more at once",
+		"cluster limited: cpu 60 of reported 70 counts: spec.capacity of the MemberCluster allows no more",
+	}
+	if diff := cmp.Diff(want, cutCapacities([]*hubv1.MemberCluster{{}, honest, cut("evil", "20", "1e20"), limited})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	many := cutCapacities([]*hubv1.MemberCluster{limited, limited, limited, limited, limited, limited, limited})
+	if len(many) != mostCut+1 || !strings.Contains(many[mostCut], "see status.capacityGrowth") {
+		t.Errorf("got %q", many)
 	}
 }

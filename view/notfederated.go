@@ -117,7 +117,7 @@ func unbound(id hubv1.ObjectIdentity, object *unstructured.Unstructured, winner 
 		}
 	case accepted.Status != metav1.ConditionTrue:
 		return &NotFederated{
-			Reason: accepted.Reason, Message: strings.TrimSuffix(fmt.Sprintf("%s selects it but is invalid: %s", name, accepted.Message), ": "),
+			Reason: accepted.Reason, Message: strings.TrimSuffix(fmt.Sprintf("%s selects it but is not accepted: %s", name, accepted.Message), ": "),
 			Do: what[accepted.Reason],
 		}
 	}
@@ -129,10 +129,11 @@ func unbound(id hubv1.ObjectIdentity, object *unstructured.Unstructured, winner 
 
 // what maps each reason why a placement is not accepted to the advice for the user.
 var what = map[string]string{
-	hubv1.ReasonNotFederated:  "add the kind to federatedKinds of the chart hanse-hub",
-	hubv1.ReasonKindNotServed: "install the kind's CustomResourceDefinition on the hub",
-	hubv1.ReasonHubWouldRun:   "set spec.hubExecution to Allowed to place the kinds although the hub acts on them",
-	hubv1.ReasonInvalid:       "correct the placement",
+	hubv1.ReasonNotFederated:   "add the kind to federatedKinds of the chart hanse-hub",
+	hubv1.ReasonKindNotServed:  "install the kind's CustomResourceDefinition on the hub",
+	hubv1.ReasonHubWouldRun:    "set spec.hubExecution to Allowed to place the kinds although the hub acts on them",
+	hubv1.ReasonInvalid:        "correct the placement",
+	hubv1.ReasonRequestRefused: "remove the value from the annotation, and use hansectl rollout",
 }
 
 func nameOf(p hubv1.PlacementObject) string {

@@ -21,6 +21,9 @@ type Problems struct {
 	// Objects and Copies are the numbers of objects and copies that the command has examined.
 	Objects int `json:"objects"`
 	Copies  int `json:"copies"`
+	// OfRollouts are waves that wait for a user, revisions that have failed, and objects whose clusters have an older
+	// revision than the hub object.
+	OfRollouts []Problem `json:"rolloutProblems"`
 	// OfClusters, OfPolicies and OfObjects are conditions that need a user's action.
 	OfClusters []Problem `json:"clusterProblems"`
 	OfPolicies []Problem `json:"policyProblems"`
@@ -31,10 +34,10 @@ type Problems struct {
 	Contested []ContestedField `json:"mostContestedFields"`
 }
 
-// Problem is a condition of a cluster, a policy or an object of the hub.
+// Problem is a rollout, or a condition of a cluster, a policy or an object of the hub.
 type Problem struct {
 	Of string `json:"of"`
-	// ID is the identity of the MemberCluster or object. It is empty for a policy.
+	// ID is the identity of the MemberCluster or object. It is empty for a policy and for a wave.
 	ID      hubv1.ObjectIdentity `json:"-"`
 	Since   *metav1.Time         `json:"since,omitempty"`
 	Reason  string               `json:"reason"`
@@ -81,6 +84,7 @@ type ContestedField struct {
 // Gatherer collects problems from bindings and policies.
 type Gatherer struct {
 	members         map[string]*hubv1.MemberCluster
+	ofRollouts      rolloutProblems
 	ofClusters      []Problem
 	ofPolicies      []Problem
 	ofObjects       []Problem
@@ -153,9 +157,13 @@ func (t *Gatherer) AddPolicy(of string, conditions []metav1.Condition) {
 	}
 }
 
-// AddBundle examines whether the hub has stored the objects of a bundle.
+// AddBundle examines whether the hub has stored the objects of a bundle, and whether it holds the removal of copies of
+// objects that the bundle no longer contains.
 func (t *Gatherer) AddBundle(b hubv1.BundleObject) {
 	if c := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored); c != nil && c.Status == metav1.ConditionFalse {
+		t.ofPolicies = append(t.ofPolicies, problem(hubv1.ReferenceTo(b).String(), c))
+	}
+	if c := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionRemovalHeld); c != nil && c.Status == metav1.ConditionTrue {
 		t.ofPolicies = append(t.ofPolicies, problem(hubv1.ReferenceTo(b).String(), c))
 	}
 }
@@ -175,6 +183,7 @@ func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
 func (t *Gatherer) Add(b hubv1.BindingObject) {
 	t.objects++
 	name := hubv1.ObjectOf(b).String() + bundleIn(BundleOf(b.BindingSpec().ObjectRef))
+	t.ofRollouts.add(name, b)
 	t.addObject(name, b)
 	for _, target := range b.BindingSpec().Clusters {
 		if target.State != hubv1.TargetPresent {
@@ -271,7 +280,9 @@ func (t *Gatherer) Worst(limit int) Problems {
 	slices.SortFunc(out.Contested, func(a, b ContestedField) int {
 		return cmp.Or(cmp.Compare(b.Copies, a.Copies), byTime(a.Since, b.Since), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Manager, b.Manager))
 	})
-	for _, p := range []struct{ from, to *[]Problem }{{&t.ofClusters, &out.OfClusters}, {&t.ofPolicies, &out.OfPolicies}, {&t.ofObjects, &out.OfObjects}} {
+	for _, p := range []struct{ from, to *[]Problem }{
+		{&t.ofRollouts.list, &out.OfRollouts}, {&t.ofClusters, &out.OfClusters}, {&t.ofPolicies, &out.OfPolicies}, {&t.ofObjects, &out.OfObjects},
+	} {
 		*p.to = append([]Problem{}, *p.from...)
 		slices.SortStableFunc(*p.to, func(a, b Problem) int { return cmp.Or(byTime(a.Since, b.Since), cmp.Compare(a.Of, b.Of)) })
 		*p.to = (*p.to)[:min(limit, len(*p.to))]
@@ -288,7 +299,10 @@ func (l Problems) Write(w io.Writer, now time.Time) {
 	for _, p := range []struct {
 		title, column string
 		problems      []Problem
-	}{{"Clusters", "CLUSTER", l.OfClusters}, {"Policies", "POLICY", l.OfPolicies}, {"Objects", "OBJECT", l.OfObjects}} {
+	}{
+		{"Rollouts", "OF", l.OfRollouts}, {"Clusters", "CLUSTER", l.OfClusters}, {"Policies", "POLICY", l.OfPolicies},
+		{"Objects", "OBJECT", l.OfObjects},
+	} {
 		var rows [][]string
 		for _, of := range p.problems {
 			rows = append(rows, []string{of.Of, since(of.Since, now), why(of.Reason, of.Message)})

@@ -12,6 +12,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/rollout"
 )
 
 // RolloutResult is the result of a rollout.
@@ -170,7 +171,8 @@ func (r *Rollout) result(spec *hubv1.BindingSpec) (RolloutResult, string) {
 	case state.Phase == hubv1.RolloutComplete:
 		return RolloutDone, fmt.Sprintf("%s successfully rolled out: revision %d on %s", name, state.Revision, counted(len(r.Clusters), "cluster"))
 	case state.Phase == hubv1.RolloutRolledBack && state.Failed == 0 && state.RolledBack == 0:
-		return RolloutDone, fmt.Sprintf("%s successfully returned to revision %d on %s", name, state.Revision, counted(len(r.Clusters), "cluster"))
+		return RolloutDone, fmt.Sprintf("%s successfully returned to revision %d on %s; %s",
+			name, state.Revision, counted(len(r.Clusters), "cluster"), rollout.StillHas(state.Newest))
 	case state.Phase == hubv1.RolloutRolledBack:
 		return RolloutBroken, fmt.Sprintf("%s was rolled back: %s", name, state.Message)
 	case state.Phase == hubv1.RolloutFailed:

@@ -25,7 +25,8 @@ const (
 // urgency orders the phases of rollouts, the most urgent phase first. If objects in one wave have different phases, the
 // state of the wave is the most urgent one.
 var urgency = []hubv1.RolloutPhase{
-	hubv1.RolloutFailed, hubv1.RolloutRollingBack, hubv1.RolloutPaused, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow,
+	hubv1.RolloutFailed, hubv1.RolloutRollingBack, hubv1.RolloutPaused, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForClusters,
+	hubv1.RolloutWaitingForWindow,
 	hubv1.RolloutProgressing, hubv1.RolloutSoaking, hubv1.RolloutWaitingForOthers,
 }
 
@@ -105,7 +106,7 @@ func (w TimelineWave) Since() *metav1.Time {
 // If members is empty, the waves have no clusters.
 func RolloutTimelineOf(p hubv1.PlacementObject, following []hubv1.BindingObject, members []hubv1.MemberCluster, now time.Time) RolloutTimeline {
 	t := RolloutTimeline{PlacementRollout: PlacementRolloutOf(p, following)}
-	verbs, _ := rollout.ParseVerbs(p.GetAnnotations())
+	verbs := rollout.VerbsOf(p)
 	var changing []RolloutObject
 	var latest metav1.Time
 	for _, o := range t.Objects {

@@ -45,11 +45,11 @@ func TestATimelineShowsTheStateOfEachWave(t *testing.T) {
 	}
 	const waiting, moving, failed = hubv1.RolloutWaitingForApproval, hubv1.RolloutProgressing, hubv1.RolloutFailed
 	for name, tc := range map[string]struct {
-		objects     []hubv1.BindingObject
-		annotations map[string]string
-		away        string // cluster that does not answer
-		overdue     string // cluster that the hub has not observed for long, although its condition is Ready
-		want        []wave
+		objects  []hubv1.BindingObject
+		approved []hubv1.RolloutRequest
+		away     string // cluster that does not answer
+		overdue  string // cluster that the hub has not observed for long, although its condition is Ready
+		want     []wave
 	}{
 		"without a change, all waves have passed": {
 			objects: []hubv1.BindingObject{stagedBinding("x", "", hubv1.RolloutComplete, now, passing("a"), passing("b"))},
@@ -64,14 +64,14 @@ func TestATimelineShowsTheStateOfEachWave(t *testing.T) {
 			want:    []wave{{State: WaveState(failed), Clusters: []WaveClusterState{WaveClusterDegraded}, Objects: 2}, {State: WavePending}},
 		},
 		"an approval of all changes counts": {
-			objects:     []hubv1.BindingObject{stagedBinding("x", "two", waiting, now, passing("a"), changing)},
-			annotations: map[string]string{hubv1.RolloutApproveAnnotation: "two@2026-03-01T12:00:00Z"},
-			want:        []wave{{State: WavePassed, Clusters: []WaveClusterState{WaveClusterPassing}}, {State: WaveState(waiting), Clusters: []WaveClusterState{WaveClusterChanging}, Objects: 1, Approved: true}},
+			objects:  []hubv1.BindingObject{stagedBinding("x", "two", waiting, now, passing("a"), changing)},
+			approved: []hubv1.RolloutRequest{{Wave: "two", Time: metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}},
+			want:     []wave{{State: WavePassed, Clusters: []WaveClusterState{WaveClusterPassing}}, {State: WaveState(waiting), Clusters: []WaveClusterState{WaveClusterChanging}, Objects: 1, Approved: true}},
 		},
 		"an approval of an earlier change does not count": {
-			objects:     []hubv1.BindingObject{stagedBinding("x", "two", waiting, now.Add(time.Second), passing("a"), changing)},
-			annotations: map[string]string{hubv1.RolloutApproveAnnotation: "two@2026-03-01T12:00:00Z"},
-			want:        []wave{{State: WavePassed, Clusters: []WaveClusterState{WaveClusterPassing}}, {State: WaveState(waiting), Clusters: []WaveClusterState{WaveClusterChanging}, Objects: 1}},
+			objects:  []hubv1.BindingObject{stagedBinding("x", "two", waiting, now.Add(time.Second), passing("a"), changing)},
+			approved: []hubv1.RolloutRequest{{Wave: "two", Time: metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}},
+			want:     []wave{{State: WavePassed, Clusters: []WaveClusterState{WaveClusterPassing}}, {State: WaveState(waiting), Clusters: []WaveClusterState{WaveClusterChanging}, Objects: 1}},
 		},
 		"a cluster that does not answer is unknown": {
 			objects: []hubv1.BindingObject{stagedBinding("x", "", hubv1.RolloutComplete, now, passing("a"), passing("b"))}, away: "a",
@@ -87,7 +87,8 @@ func TestATimelineShowsTheStateOfEachWave(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: tc.annotations}}
+			p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+			p.Status.Rollout = &hubv1.PlacementRollout{Approvals: tc.approved}
 			p.Spec.Rollout = &hubv1.RolloutPolicy{Waves: []hubv1.RolloutWave{{Name: "one", Clusters: &hubv1.RuleClusters{Names: []string{"a"}}}, {Name: "two", Approval: hubv1.ApprovalManual}}}
 			var members []hubv1.MemberCluster
 			for _, name := range []string{"a", "b"} {

@@ -164,6 +164,7 @@ func TestProblemsRead(t *testing.T) {
 	}
 	g := NewGatherer(f.Clusters)
 	g.AddPolicy("Placement shop/web", f.Policy)
+	g.AddBundle(&hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all"}, Status: hubv1.BundleStatus{Conditions: f.Policy}})
 	g.AddPolicy("Placement shop/fine", []metav1.Condition{{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue}})
 	var text bytes.Buffer
 	g.Worst(10).Write(&text, now)

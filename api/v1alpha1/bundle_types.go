@@ -20,6 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="Stored",type=string,JSONPath=`.status.conditions[?(@.type=="Stored")].status`
 // +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
 // +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`
+// +kubebuilder:printcolumn:name="Held",type=integer,JSONPath=`.status.removalHeld.copies`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Bundle struct {
 	metav1.TypeMeta `json:",inline"`
@@ -58,6 +59,7 @@ type BundleList struct {
 // +kubebuilder:printcolumn:name="Stored",type=string,JSONPath=`.status.conditions[?(@.type=="Stored")].status`
 // +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
 // +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`
+// +kubebuilder:printcolumn:name="Held",type=integer,JSONPath=`.status.removalHeld.copies`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterBundle struct {
 	metav1.TypeMeta `json:",inline"`
@@ -142,8 +144,14 @@ type BundleStatus struct {
 	// +kubebuilder:default=0
 	Placed int32 `json:"placed"`
 
-	// conditions are of the types Stored, Applied and Healthy. Stored is True if the manifests are valid and stored.
-	// Applied and Healthy summarize the copies of all objects.
+	// removalHeld describes the copies of objects that the bundle no longer contains, and that stay until a user confirms
+	// their removal. Unset: there are none.
+	// +optional
+	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
+
+	// conditions are of the types Stored, Applied, Healthy and RemovalHeld. Stored is True if the manifests are valid and
+	// stored. Applied and Healthy summarize the copies of all objects. RemovalHeld is True if copies of objects that the
+	// bundle no longer contains stay until a user confirms their removal.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -47,8 +47,9 @@ const (
 	// ConditionRolledOut of a placement with a rollout is True if all objects have their newest revision on all clusters.
 	// A revision is one state of the hub object and its override rules.
 	ConditionRolledOut = "RolledOut"
-	// ConditionRemovalHeld of a placement, or of a MemberCluster that is being deleted, is True if copies stay until a
-	// user confirms their removal. If no removal was ever held, the condition is missing.
+	// ConditionRemovalHeld of a placement, of a MemberCluster that is being deleted, or of a bundle that no longer
+	// contains some objects, is True if copies stay until a user confirms their removal. If no removal was ever held, the
+	// condition is missing.
 	ConditionRemovalHeld = "RemovalHeld"
 	// ConditionStatusWritten of a binding is True if the hub has written the merged status to the hub object.
 	ConditionStatusWritten = "StatusWritten"
@@ -91,7 +92,8 @@ const (
 const (
 	ReasonAccepted        = "Accepted"
 	ReasonInvalid         = "Invalid"
-	ReasonKindNotServed   = "KindNotServed" // the member does not serve the kind; also in rows
+	ReasonRequestRefused  = "RequestRefused" // an annotation about rollouts has a time in the future; the spec is accepted
+	ReasonKindNotServed   = "KindNotServed"  // the member does not serve the kind; also in rows
 	ReasonNoConflict      = "NoConflict"
 	ReasonOverrideClash   = "OverrideClash"
 	ReasonNothingSelected = "NothingSelected"
@@ -133,6 +135,7 @@ const (
 	ReasonConfigMapMissing      = "ConfigMapMissing"      // a ConfigMap of the bundle does not exist
 	ReasonAccountMayNot         = "AccountMayNot"         // the ServiceAccount of the bundle lacks a right on the hub
 	ReasonIdentityTaken         = "IdentityTaken"         // another bundle, or the hub itself, has the object
+	ReasonManifestLimit         = "ManifestLimit"         // the Bundles of the namespace have too many objects
 	ReasonHubNamespaceMissing   = "HubNamespaceMissing"   // the hub does not have the namespace of an object
 	ReasonChartInvalid          = "ChartInvalid"          // the chart of an operator cannot be rendered
 	ReasonChartNotFetched       = "ChartNotFetched"       // the hub cannot fetch the chart from its repository
@@ -186,7 +189,7 @@ const (
 )
 
 // Reasons of removals of copies that wait for the confirmation of a user. In the comments below, a decision is
-// status.decision of a binding, and RemovalHeld is the condition of a placement or MemberCluster.
+// status.decision of a binding, and RemovalHeld is the condition of a placement, MemberCluster or bundle.
 const (
 	ReasonRemovalHeld      = "RemovalHeld"      // of a decision: the object stays until a user confirms its removal
 	ReasonTooManyRemovals  = "TooManyRemovals"  // of RemovalHeld: more copies would be deleted than a limit allows
@@ -207,6 +210,15 @@ const (
 // ReasonSuperseded is the reason of an event on an object. A new change of the object has begun although the previous
 // revision had neither failed nor passed on all clusters.
 const ReasonSuperseded = "Superseded"
+
+// Reasons of events about a rollout, on the object and on its placement. The reasons RolloutFailed, RolledBack and
+// RolloutComplete of the condition RolledOut are reasons of events, too.
+const (
+	ReasonWaveStarted        = "WaveStarted"        // the first cluster of a wave begins to change
+	ReasonWaitingForApproval = "WaitingForApproval" // a user must approve a wave
+	ReasonWaitingForClusters = "WaitingForClusters" // clusters of a wave cannot change, or have left
+	ReasonRolloutApproved    = "RolloutApproved"    // the hub has recorded the approval of a wave
+)
 
 // Reasons of the rows of a binding, and of the conditions that summarize rows.
 const (
@@ -240,8 +252,9 @@ const (
 	ReasonServerError          = "ServerError"
 	ReasonTooLarge             = "TooLarge"
 	ReasonDeleting             = "Deleting"
-	ReasonFinalizersRemain     = "FinalizersRemain" // the deletion of the copy waits for finalizers of others
-	ReasonDefinitionKept       = "DefinitionKept"   // a definition stays, because objects of its kind may exist
+	ReasonFinalizersRemain     = "FinalizersRemain"  // the deletion of the copy waits for finalizers of others
+	ReasonDefinitionKept       = "DefinitionKept"    // a definition stays, because objects of its kind may exist
+	ReasonStoredVersionKept    = "StoredVersionKept" // the member stores objects at a version that a definition lacks
 	ReasonWithdrawn            = "Withdrawn"
 	ReasonIsTemplate           = "IsTemplate"
 	ReasonClusterMissing       = "ClusterMissing"

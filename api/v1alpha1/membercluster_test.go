@@ -52,6 +52,10 @@ leave: {policy: Delete, timeoutSeconds: 60, whenUnreachable: Abandon}
 
 	"a taint as the hub sets it": {spec: memberSpec + "taints: [{key: hanse.dev/unreachable, effect: NoSchedule}]", says: "taints of hanse.dev/ are set by the hub, in status.taints"},
 
+	"a capacity":                 {spec: memberSpec + `capacity: {cpu: "400", memory: 1Ti, example.com/gpu: 8}`},
+	"a capacity of no quantity":  {spec: memberSpec + "capacity: {cpu: many}", says: "spec.capacity.cpu"},
+	"a capacity of 65 resources": {spec: memberSpec + "capacity: {" + strings.Trim(many(65, "r%d: 1"), "[]") + "}", says: "capacity has at most 64 resources"},
+
 	"a drain without a number":      {spec: memberSpec + "drain: {}"},
 	"a drain of one at a time":      {spec: memberSpec + "drain: {maxUnavailable: 1}"},
 	"a drain of nothing at a time":  {spec: memberSpec + "drain: {maxUnavailable: 0}", says: "maxUnavailable in body should be greater than or equal to 1"},

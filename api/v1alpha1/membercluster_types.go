@@ -11,13 +11,13 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=mcl,categories=hanse
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="As Of",type=date,JSONPath=`.status.lastObservedTime`
 // +kubebuilder:printcolumn:name="Cordoned",type=boolean,JSONPath=`.spec.unschedulable`
 // +kubebuilder:printcolumn:name="To-Drain",type=integer,JSONPath=`.status.drain.remaining`
 // +kubebuilder:printcolumn:name="Region",type=string,JSONPath=`.status.topology.region`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version.kubernetes`
 // +kubebuilder:printcolumn:name="Connection",type=string,JSONPath=`.spec.connection.type`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Nodes",type=integer,priority=1,JSONPath=`.status.nodes.ready`
 // +kubebuilder:printcolumn:name="Taints",type=string,priority=1,JSONPath=`.spec.taints`
 // +kubebuilder:printcolumn:name="Credentials-Until",type=string,priority=1,JSONPath=`.status.credentials.expireTime`
@@ -95,6 +95,13 @@ type MemberClusterSpec struct {
 	// cluster that is not the hub is refused (reason IdentityChanged). Default false.
 	// +optional
 	Hub bool `json:"hub,omitempty"`
+
+	// capacity limits the resources of the cluster that count in decisions, such as cpu: "400". For a resource in this
+	// list, the sum that the nodes report counts up to this amount, however fast it grows. For any other resource, the
+	// amount that counts grows at most twofold an hour. Unset: no resource has a limit of its own. At most 64.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.size() <= 64",message="capacity has at most 64 resources"
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
 	// leave sets what happens to the copies on the cluster when this MemberCluster is deleted. Unset: the copies stay, as
 	// with the policy Orphan. The deletion waits until the cluster answers.
@@ -307,13 +314,19 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Operators []OperatorFact `json:"operators,omitempty"`
 
-	// capacity is the sum of the capacities of the cluster's nodes.
+	// capacity is the sum of the capacities of the cluster's nodes, as far as it counts in decisions: see capacityGrowth.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// allocatable is the sum of the allocatable resources of the cluster's ready, schedulable nodes.
+	// allocatable is the sum of the allocatable resources of the cluster's ready, schedulable nodes, as far as it counts
+	// in decisions: see capacityGrowth.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+
+	// capacityGrowth has the amounts by which the hub limits the growth of capacity and allocatable. Unset: the hub has
+	// not read the nodes yet.
+	// +optional
+	CapacityGrowth *CapacityGrowth `json:"capacityGrowth,omitempty"`
 
 	// nodes counts the cluster's nodes.
 	// +optional
@@ -356,6 +369,28 @@ type MemberClusterStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
+
+// CapacityGrowth limits the growth of a cluster's capacity. A faulty or hostile cluster could otherwise draw all
+// replicas that are divided by capacity to itself.
+type CapacityGrowth struct {
+	// base has an amount of each resource. Up to twice this amount counts. The first amount that the nodes report of a
+	// resource counts at once, and is its first base. At most 64.
+	// +optional
+	Base corev1.ResourceList `json:"base,omitempty"`
+
+	// since is the time at which an amount that counts last grew beyond base. An hour later, the amounts that count become
+	// the base.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// reported has the resources that the nodes report and that count less, with the reported amounts. Unset: all
+	// resources count as reported.
+	// +optional
+	Reported corev1.ResourceList `json:"reported,omitempty"`
+}
+
+// MostResources is the maximum number of resources in the capacity of a cluster.
+const MostResources = 64
 
 // CredentialsStatus describes the credentials that the hub uses now. It contains no part of the credentials.
 type CredentialsStatus struct {

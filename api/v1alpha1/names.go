@@ -30,6 +30,11 @@ const (
 	// backup does not know the epochs after the backup. See package source.
 	SourceAnnotation = Prefix + "source"
 
+	// DecisionAnnotation on a copy names the decision that the hub carried out when it wrote the copy. Its value has the
+	// UID and the generation of the binding, such as 0c5a7f9e-6f0e-4a52-9a3b-2f1a5c1f6d11;12. A hub that was restored
+	// from a backup thus finds copies of later decisions. See package source.
+	DecisionAnnotation = Prefix + "decision"
+
 	// AcceptSourceAnnotation on a hub object lists values of SourceAnnotation, separated by commas. A user sets it after
 	// the hub was restored from a backup. The hub then overwrites or withdraws copies with these values, although the hub
 	// wrote them after the backup.
@@ -71,7 +76,7 @@ const (
 	// AllowDeletionAnnotation on a protected object has the object's UID. It permits the deletion of the object.
 	AllowDeletionAnnotation = Prefix + "allow-deletion"
 
-	// ConfirmRemovalAnnotation on a Placement, ClusterPlacement or MemberCluster confirms the removals that the hub holds.
+	// ConfirmRemovalAnnotation on a placement, a MemberCluster or a bundle confirms the removals that the hub holds.
 	// Its value is the id in status.removalHeld of this object. An id is valid once.
 	ConfirmRemovalAnnotation = Prefix + "confirm-removal"
 
@@ -99,18 +104,27 @@ const (
 	// continue.
 	RolloutPauseAnnotation = Prefix + "rollout-pause"
 
-	// RolloutSkipAnnotation on a placement lists clusters that a user has skipped, each with a time, such as
-	// eu-fra-1@2026-11-26T10:00:00Z. The clusters are separated by commas. For changes that began before this time, no
-	// wave waits for the cluster.
+	// RolloutSkipAnnotation on a placement lists clusters and waves that a user has skipped, each with a time, such as
+	// eu-fra-1@2026-11-26T10:00:00Z or wave/asia@2026-11-26T10:00:00Z. The items are separated by commas. For changes that
+	// began before this time, no wave waits for the cluster, or for the clusters of the wave.
 	RolloutSkipAnnotation = Prefix + "rollout-skip"
 
 	// RolloutPromoteAnnotation on a placement has a time and a reason, such as "2026-11-26T10:00:00Z CVE-2026-1". Changes
 	// that began before this time are sent to all clusters at once.
 	RolloutPromoteAnnotation = Prefix + "rollout-promote"
 
+	// ChangedByAnnotation on a policy or a bundle has the name of the user who last changed its spec, or one of its
+	// annotations hanse.dev/rollout-*. The hub's webhook sets it, and users cannot set another name. The annotation is
+	// missing if the user is not known.
+	ChangedByAnnotation = Prefix + "changed-by"
+
 	// RolloutUndoAnnotation on a hub object has the number of a revision. All clusters return to this revision, wave by
 	// wave. They keep the content of this revision until the hub object changes.
 	RolloutUndoAnnotation = Prefix + "rollout-undo"
+
+	// RolloutUndoAcknowledgeAnnotation on a CustomResourceDefinition of the hub lists API versions, separated by commas.
+	// An undo may return to a revision without these versions, although clusters store objects at them.
+	RolloutUndoAcknowledgeAnnotation = Prefix + "rollout-undo-acknowledge"
 
 	// RotateCredentialsAnnotation on a MemberCluster requests new credentials. A user sets it to the id in
 	// status.credentials of this MemberCluster. The hub then replaces and revokes these credentials. The new credentials

@@ -100,6 +100,7 @@ statusAggregation:
 	"a name that restarts pods":          {spec: referring(`{kind: Secret, path: /spec/tls, restart: OnChange}`), says: "references[0]: Invalid value: restart goes with the path of a pod template, without kind"},
 	"a restart that is not known":        {spec: referring(`{path: /spec/template, restart: Always}`), says: "references[0].restart: Unsupported value"},
 	"a reference to an object of Hanse":  {spec: referring(`{apiGroup: hanse.dev, kind: Placement, path: /spec/a}`), says: "references[0]: Invalid value: objects of hanse.dev stay on the hub"},
+	"a reference to a role":              {spec: referring(`{apiGroup: rbac.authorization.k8s.io, kind: Role, path: /spec/a}`), says: "references[0]: Invalid value: an object that gives rights is sent only if resourceSelectors select it"},
 	"17 references":                      {spec: referring(many(17, "{kind: K%d, path: /a}")[1 : len(many(17, "{kind: K%d, path: /a}"))-1]), says: "spec.references: Too many: 17"},
 	"no kind":                            {spec: selecting(`{apiGroup: example.com}`), says: "resourceSelectors[0].kind: Required value"},
 	"an empty kind":                      {spec: selecting(`{kind: ""}`), says: "kind in body should be at least 1 chars long"},

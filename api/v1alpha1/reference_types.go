@@ -7,6 +7,7 @@ import "slices"
 //
 // +kubebuilder:validation:XValidation:rule="has(self.kind) || !has(self.apiGroup)",message="apiGroup goes with kind"
 // +kubebuilder:validation:XValidation:rule="!has(self.apiGroup) || self.apiGroup != 'hanse.dev'",message="objects of hanse.dev stay on the hub"
+// +kubebuilder:validation:XValidation:rule="!has(self.apiGroup) || self.apiGroup != 'rbac.authorization.k8s.io'",message="an object that gives rights is sent only if resourceSelectors select it"
 // +kubebuilder:validation:XValidation:rule="!has(self.kind) || !has(self.restart)",message="restart goes with the path of a pod template, without kind"
 type ReferenceRule struct {
 	// apiGroup is the API group of the needed objects. Unset means the core group.

@@ -277,6 +277,12 @@ type BindingTarget struct {
 	// +optional
 	RevisionTime *metav1.Time `json:"revisionTime,omitempty"`
 
+	// keptHealth is the health of the copy at the time when the cluster was cordoned or suspended during a rollout, or the
+	// removal of its copy was held. Degraded includes a refused write. Unset: no such event has occurred since the cluster
+	// got the revision, or it has ended.
+	// +optional
+	KeptHealth Health `json:"keptHealth,omitempty"`
+
 	// removal is set if the hub would withdraw the copy, but keeps it until a user confirms the removal. state is then
 	// Present.
 	// +optional

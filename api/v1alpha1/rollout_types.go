@@ -186,7 +186,7 @@ type RolloutWindow struct {
 }
 
 // RolloutPhase is the state of a rollout: what the rollout does, or for what it waits.
-// +kubebuilder:validation:Enum=Progressing;Soaking;WaitingForApproval;WaitingForWindow;WaitingForOthers;Paused;Failed;RollingBack;RolledBack;Complete
+// +kubebuilder:validation:Enum=Progressing;Soaking;WaitingForApproval;WaitingForWindow;WaitingForOthers;WaitingForClusters;Paused;Failed;RollingBack;RolledBack;Complete
 type RolloutPhase string
 
 const (
@@ -202,6 +202,9 @@ const (
 	// RolloutWaitingForOthers means that the object waits for other objects of the same placement: they change first, one
 	// of them has failed, or maxObjectsMoving of them are changing.
 	RolloutWaitingForOthers RolloutPhase = "WaitingForOthers"
+	// RolloutWaitingForClusters means that clusters of the current wave cannot change, or can no longer show whether the
+	// change works: they are cordoned or suspended, the removal of their copies is held, or they have left.
+	RolloutWaitingForClusters RolloutPhase = "WaitingForClusters"
 	// RolloutPaused means that a user has paused the rollouts of the placement.
 	RolloutPaused RolloutPhase = "Paused"
 	// RolloutFailed means that clusters have failed. The rollout waits until the object or its policies change, or until a
@@ -241,12 +244,31 @@ type BindingRollout struct {
 	// +required
 	Since metav1.Time `json:"since"`
 
-	// began is the time at which the hub first saw the change that is in progress.
+	// began is the time at which the hub first saw the change that is in progress. It is later than the time of each
+	// approval, skip and promotion that users gave before.
 	// +required
 	Began metav1.Time `json:"began"`
 
-	// passed is the number of the last revision that passed on all clusters. Unset: no revision has passed on all
-	// clusters.
+	// start says why the clusters get the revision. Waves wait for approvals only if start is unset: the revision is a
+	// change of the hub object or its policies.
+	// +optional
+	Start RolloutStart `json:"start,omitempty"`
+
+	// waveBegan is the time at which the first cluster of the current wave began to change. Unset: no cluster of the wave
+	// has begun.
+	// +optional
+	WaveBegan *metav1.Time `json:"waveBegan,omitempty"`
+
+	// passedWaves are the waves that the change has passed. After the revision has passed on all clusters, only the
+	// approved waves stay.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=20
+	PassedWaves []PassedWave `json:"passedWaves,omitempty"`
+
+	// passed is the number of the last revision that was healthy on a cluster of each wave, and on all clusters for which
+	// the waves waited. A rollback returns to it. Unset: there is no such revision.
 	// +optional
 	Passed int64 `json:"passed,omitempty"`
 
@@ -271,6 +293,37 @@ type BindingRollout struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`
+}
+
+// RolloutStart says why clusters get a revision, other than by a change of the hub object or its policies.
+// +kubebuilder:validation:Enum=First;Return;Promotion
+type RolloutStart string
+
+const (
+	// StartFirst means that the revision is the first one of the object. All clusters get it at once.
+	StartFirst RolloutStart = "First"
+	// StartReturn means that a rollback or an undo returns the clusters to a revision that has passed.
+	StartReturn RolloutStart = "Return"
+	// StartPromotion means that a user has sent the revision to all clusters at once.
+	StartPromotion RolloutStart = "Promotion"
+)
+
+// PassedWave is a wave that a change has passed.
+type PassedWave struct {
+	// name of the wave.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// healthy is true if a cluster of the wave was healthy with the revision. It is false if the wave had no clusters, or
+	// passed without all of them.
+	// +optional
+	Healthy bool `json:"healthy,omitempty"`
+
+	// approved is true if clusters that join the wave get the revision at once: a user has approved the wave, or the wave
+	// needs no approval.
+	// +optional
+	Approved bool `json:"approved,omitempty"`
 }
 
 // ObjectRevision is one revision: one state of the hub object, and of the override rules and settings that determine
@@ -301,7 +354,8 @@ type ObjectRevision struct {
 	// +required
 	Time metav1.Time `json:"time"`
 
-	// passed is true if this revision was healthy on all clusters.
+	// passed is true if this revision was healthy on a cluster of each wave, and on all clusters for which the waves
+	// waited.
 	// +optional
 	Passed bool `json:"passed,omitempty"`
 
@@ -331,6 +385,21 @@ type PlacementRollout struct {
 	// +required
 	Phase RolloutPhase `json:"phase"`
 
+	// object is the object that is furthest behind. Of several such objects, it is one that waits for a user. Empty: no
+	// object is changing.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Object string `json:"object,omitempty"`
+
+	// revision that the clusters of this object get.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// waveBegan is the earliest time at which a cluster of the wave began to change, of all objects in this wave. Unset:
+	// no cluster of the wave has begun.
+	// +optional
+	WaveBegan *metav1.Time `json:"waveBegan,omitempty"`
+
 	// objects has the number of objects in each state of a rollout.
 	// +optional
 	Objects RolloutObjects `json:"objects,omitempty"`
@@ -339,10 +408,62 @@ type PlacementRollout struct {
 	// +optional
 	Stopped *RolloutStop `json:"stopped,omitempty"`
 
+	// approvals, skips and promotion are the requests of users that the hub has read from the annotations of the
+	// placement. The hub reads each request once, and its rollouts follow only these records. The hub keeps a record as
+	// long as the annotation has the request, or a change to which the request applies lacks a cluster.
+
+	// approvals are the approved waves. At most 100.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Approvals []RolloutRequest `json:"approvals,omitempty"`
+
+	// skips are the clusters and waves for which no change waits. At most 100.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Skips []RolloutRequest `json:"skips,omitempty"`
+
+	// promotion is the request to send the changes to all clusters at once. Unset: there is no such request.
+	// +optional
+	Promotion *RolloutRequest `json:"promotion,omitempty"`
+
 	// message says for what the rollouts wait, or why they failed. At most 512 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`
+}
+
+// RolloutRequest is a request of a user about the rollouts of a placement. It applies to changes that began at or
+// before its time.
+type RolloutRequest struct {
+	// wave that a user has approved or skipped.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Wave string `json:"wave,omitempty"`
+
+	// cluster that a user has skipped.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Cluster string `json:"cluster,omitempty"`
+
+	// reason of a promotion.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+
+	// time of the request, from the annotation.
+	// +required
+	Time metav1.Time `json:"time"`
+
+	// by is the user who changed the placement last when the hub read the request. Unset: the hub does not know the user.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	By string `json:"by,omitempty"`
+
+	// refused is true if the time was in the future when the hub read the request. Such a request never applies.
+	// +optional
+	Refused bool `json:"refused,omitempty"`
 }
 
 // RolloutObjects counts objects.

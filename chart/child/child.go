@@ -6,7 +6,8 @@
 // the one argument Argument. The started program must call Main before anything else.
 //   - The child gets the Input as JSON on its standard input, and writes the result as JSON to its standard output.
 //   - Before it reads the Input, it limits its memory (MostMemory), its stack (MostStack) and its CPU time. It also
-//     forbids new descriptors, so that it opens no file and no socket, and writes no file.
+//     forbids new descriptors, so that it opens no file and no socket, and writes no file. It sets its oom_score_adj to
+//     the maximum, so that the kernel ends it before the program if the memory of the container is used up.
 //   - It gets no environment variables of the program. It ends when the program ends, when the context of Render ends,
 //     or shortly after chart.MostTime.
 //   - Its standard error reaches no user. Render reads it only to find out why the child ended.
@@ -14,9 +15,10 @@
 //
 // A container in which a program uses this package needs memory for the program and for one child. A child needs
 // MostMemory, and the memory that it has before it renders. Before a child of the hub renders, it has 125 MiB of
-// writable addresses, of which 9 MiB are in use. If the container has too little memory, the kernel may end the program
-// and not the child. The program also holds the result as JSON, at most MostReplyBytes, and the objects that it decodes
-// from this JSON.
+// writable addresses, of which 9 MiB are in use. If the container has too little memory, the kernel ends the child
+// first. A kubelet that makes the kernel end all processes of a container together (memory.oom.group) ends the program,
+// too. The program also holds the result as JSON, at most MostReplyBytes, and the objects that it decodes from this
+// JSON.
 package child
 
 import (

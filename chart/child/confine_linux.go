@@ -20,8 +20,15 @@ func command(ctx context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// confine sets resource limits of the kernel for this process. The process cannot raise these limits again.
+// mostOOMScore is the highest value of oom_score_adj.
+const mostOOMScore = "1000"
+
+// confine sets resource limits of the kernel for this process. The process cannot raise these limits again. It also
+// makes this process the first one that the kernel ends if the memory of the container is used up.
 func confine() error {
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(mostOOMScore), 0); err != nil {
+		return err
+	}
 	had, err := dataBytes()
 	if err != nil {
 		return err

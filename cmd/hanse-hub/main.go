@@ -66,6 +66,8 @@ func run() error {
 		"Address of the webhook that reviews policies; 0 turns it off.")
 	flag.StringVar(&webhookNames, "webhook-dns-names", "hanse-hub-webhook."+hubv1.SystemNamespace+".svc",
 		"DNS names, separated by commas, by which the hub's API server calls the webhook.")
+	flag.BoolVar(&o.DryRunRendered, "webhook-dry-run-rendered", false,
+		"Let the webhook send the objects that an override policy renders to the hub's API server, as dry runs of their creation.")
 	flag.StringVar(&denied, "denied-metadata-prefixes", "",
 		"Key prefixes, separated by commas, of labels and annotations that the hub never sends to members, "+
 			"in addition to the built-in prefixes.")
@@ -80,6 +82,8 @@ func run() error {
 			o.Repositories, err = charts.ParseRepositories(list(text))
 			return err
 		})
+	flag.IntVar(&o.ManifestsPerNamespace, "manifests-per-namespace", 2000,
+		"Maximum number of objects that the hub stores for the Bundles of one namespace; 0 means no limit.")
 	limitFlags(&o)
 	proxied := flag.Bool("proxy-from-environment", false,
 		"Connect to members, repositories of charts, the identity provider and the hub's API server through "+
@@ -155,6 +159,9 @@ func limitFlags(o *hub.Options) {
 
 // checkLimits returns an error if a flag of limitFlags has a value that is out of range.
 func checkLimits(o *hub.Options) error {
+	if o.ManifestsPerNamespace < 0 {
+		return fmt.Errorf("reading the flags: --manifests-per-namespace is 0 or more: have %d", o.ManifestsPerNamespace)
+	}
 	if f := o.Failover; f.Grace <= 0 || f.PerSecond < 1 || f.MostAway < 1 || f.MostAway > 100 {
 		return fmt.Errorf("reading the flags: --failover-grace and --failover-evictions-per-second are above 0, "+
 			"--failover-max-away-percent is 1 to 100: have %s, %d and %d", f.Grace, f.PerSecond, f.MostAway)

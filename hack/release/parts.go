@@ -40,8 +40,8 @@ var asTheyAre = []string{
 // ConfigMap or a Secret. An OLM bundle cannot contain the other kinds of this list. A ClusterServiceVersion can contain
 // webhooks, but OLM gives them its own certificate and path, and the hub needs other ones.
 var byAnAdmin = []string{
-	"ConfigMap", "FlowSchema", "Secret", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
-	"ValidatingWebhookConfiguration",
+	"ConfigMap", "FlowSchema", "MutatingWebhookConfiguration", "Secret", "ValidatingAdmissionPolicy",
+	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
 }
 
 // SplitChart groups the objects that helm renders from the hub's chart. It returns an error for a kind that is in no

@@ -27,7 +27,7 @@ func onRepository(t *testing.T) *release {
 	t.Helper()
 	helm := os.Getenv("HANSE_HELM")
 	if helm == "" {
-		t.Skip("HANSE_HELM is not set: make test-unit sets it")
+		t.Skip("HANSE_HELM is not set: make test-modules sets it")
 	}
 	root, err := filepath.Abs("../..")
 	if err != nil {

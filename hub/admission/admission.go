@@ -7,7 +7,8 @@
 //   - A policy must be valid: paths, expressions, forbidden fields, sizes (overrides.Validate, placement.Compile,
 //     rollout.Validate).
 //   - An override policy must break no object. Each selected object is rendered for each of its clusters, and compared
-//     with the schema of its kind on the hub (breakage.go). The policy is not refused for errors that exist without it.
+//     with the schema of its kind on the hub (breakage.go). If the option DryRun is set, the hub's API server must
+//     admit it as a new object (dryrun.go). The policy is not refused for errors that exist without it.
 //   - A policy that would withdraw copies gets a warning with their number (withdrawals.go). The warning never causes a
 //     refusal.
 //
@@ -19,7 +20,8 @@
 // an object. If the object is a Secret, the answer shows only names in the schema.
 //
 // The controllers repeat most checks: they report an invalid policy in its status, and do not send a broken manifest
-// (hub/policystatus, hub/dispatch). The rights of the author cannot be checked later, because the author is not stored.
+// (hub/policystatus, hub/dispatch). The rights of the author cannot be checked later, because only the author's name is
+// stored (author.go), without the groups of the author.
 package admission
 
 import (
@@ -48,8 +50,9 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// Path is the path of the webhook without its random part, which package hub/certificate appends.
-const Path = "/validate-policies"
+// ReviewPath is the path of the webhook that reviews policies, without its random part, which package hub/certificate
+// appends.
+const ReviewPath = "/validate-policies"
 
 const (
 	// reviewWithin is the timeout of a review. The API server waits for 10 s.
@@ -61,10 +64,10 @@ const (
 	atOnce      = 4
 	ofAuthor    = 2
 	ofNamespace = 3
-	// mostSelectors and mostNames are the limits in the definitions of policies. The API server rejects larger policies
-	// before the review.
-	mostSelectors = 64
-	mostNames     = 1000
+	// mostSelectors, mostReferences and mostNames are the limits in the definitions of policies.
+	mostSelectors  = 64
+	mostReferences = 16
+	mostNames      = 1000
 )
 
 // Templates gives access to the hub objects in memory.
@@ -77,7 +80,7 @@ type Templates interface {
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
 }
 
-// Options of a Reviewer. The field DeniedMetadataPrefixes is optional; all other fields are required.
+// Options of a Reviewer. The fields DryRun and DeniedMetadataPrefixes are optional; all other fields are required.
 type Options struct {
 	// Client reads from the cache, and creates SubjectAccessReviews.
 	Client    client.Client
@@ -85,6 +88,9 @@ type Options struct {
 	Templates Templates
 	// Schema returns the schema of a kind on the hub's API server, or nil if it cannot be read.
 	Schema func(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema
+	// DryRun sends an object to the hub's API server as the creation of a new one, as a dry run. If it is nil, rendered
+	// objects are not sent.
+	DryRun func(ctx context.Context, o *unstructured.Unstructured) error
 	// Readable returns an error if a placement is invalid, whatever objects it selects.
 	Readable func(hubv1.PlacementObject) error
 	// RemovalLimit is how many copies an edit may delete at once before the hub holds the deletion until a user confirms
@@ -242,14 +248,11 @@ func specOf(o client.Object) any {
 }
 
 func (r *Reviewer) reviewPlacement(ctx context.Context, p hubv1.PlacementObject, who author) ([]string, error) {
-	if n := len(p.PlacementSpec().Clusters.Names); n > mostNames {
-		return nil, &refusal{text: fmt.Sprintf("spec.clusters.names: more than %d", mostNames)}
-	}
-	needs, err := r.selected(p.PlacementSpec().ResourceSelectors, p.GetNamespace())
+	needs, err := r.toWrite(p)
 	if err != nil {
 		return nil, err
 	}
-	referenced, err := r.referenced(p.PlacementSpec().References, p.GetNamespace())
+	accounts, err := r.accounts(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +260,7 @@ func (r *Reviewer) reviewPlacement(ctx context.Context, p hubv1.PlacementObject,
 	if err != nil {
 		return nil, err
 	}
-	if err := r.demand(ctx, who, slices.Concat(needs, referenced, adoption(p.PlacementSpec()), clusters)); err != nil {
+	if err := r.demand(ctx, who, slices.Concat(needs, accounts, adoption(p.PlacementSpec()), clusters)); err != nil {
 		return nil, err
 	}
 	if err := r.options.Readable(p); err != nil {

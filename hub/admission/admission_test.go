@@ -61,6 +61,8 @@ type hub struct {
 	// unmapped is the error that the RESTMapper returns for every kind. If it is nil, the RESTMapper maps all kinds of the
 	// test.
 	unmapped error
+	// admits is the answer of the API server to a dry run. If it is nil, rendered objects are not sent.
+	admits func(*unstructured.Unstructured) error
 	// may reports whether the author has a right, given as "verb resource.group namespace name". If may is nil, the author
 	// has all rights.
 	may func(string) bool
@@ -169,8 +171,12 @@ func (h *hub) reviewer() *admission.Reviewer {
 		schemas[gvk], err = openapi.Parse([]byte(raw), gvk)
 		h.must(err)
 	}
+	var dryRun func(context.Context, *unstructured.Unstructured) error
+	if h.admits != nil {
+		dryRun = func(_ context.Context, o *unstructured.Unstructured) error { return h.admits(o) }
+	}
 	return admission.New(admission.Options{
-		Client: c, Mapper: &failing{RESTMapper: mapper, err: h.unmapped}, Templates: h,
+		DryRun: dryRun, Client: c, Mapper: &failing{RESTMapper: mapper, err: h.unmapped}, Templates: h,
 		Schema: func(_ context.Context, gvk schema.GroupVersionKind) *openapi.Schema { return schemas[gvk] },
 		Readable: func(p hubv1.PlacementObject) error {
 			if p.PlacementSpec().Clusters.Expression == "(" {
@@ -593,10 +599,36 @@ func TestWhatTheAuthorMustBeAllowedToDo(t *testing.T) {
 			policy: placement(`clusters: {names: [eu-1]}, apply: {adoption: IfNoDiff}`),
 			want:   "adopt memberclusters.hanse.dev eu-1|" + select4, lacks: "adopt", says: "spec.apply.adoption takes over objects",
 		},
-		"references: what they name": {
-			policy: placement(`clusters: {names: [eu-1]}, references: [{apiGroup: test.hanse.dev, kind: Gear, path: /spec/gear}, {path: /spec/template}, {kind: Secret, path: /spec/a}]`),
-			want:   "create widgets.test.hanse.dev shop|delete widgets.test.hanse.dev shop|get * shop|get *.test.hanse.dev shop|get secrets shop|get widgets.test.hanse.dev shop|update widgets.test.hanse.dev shop",
-			lacks:  "get", says: "get secrets in namespace shop: spec.references sends the objects that selected objects name to members",
+		"references by kind: to write what they name": {
+			policy: placement(`clusters: {names: [eu-1]}, references: [{apiGroup: test.hanse.dev, kind: Gear, path: /spec/gear}, {kind: Secret, path: /spec/a}]`),
+			want: "create *.test.hanse.dev shop|create secrets shop|create widgets.test.hanse.dev shop|delete *.test.hanse.dev shop|delete secrets shop|delete widgets.test.hanse.dev shop|" +
+				"get *.test.hanse.dev shop|get secrets shop|get widgets.test.hanse.dev shop|update *.test.hanse.dev shop|update secrets shop|update widgets.test.hanse.dev shop",
+			lacks: "update", says: "update secrets in namespace shop: spec.references sends the objects that selected objects name to members",
+		},
+		"references of a pod template: to read what it names": {
+			policy: placement(`clusters: {names: [eu-1]}, references: [{path: /spec/template}]`),
+			want:   strings.Replace(select4, "get widgets", "get * shop|get secrets shop|get widgets", 1), lacks: "get secrets",
+			says: "get secrets in namespace shop: spec.references sends the objects that selected objects name to members",
+		},
+		"a role: the right to give its rights": {
+			policy: `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: rbac.authorization.k8s.io, kind: Role}], clusters: {names: [eu-1]}}}`,
+			want:   "create roles.rbac.authorization.k8s.io shop|delete roles.rbac.authorization.k8s.io shop|escalate roles.rbac.authorization.k8s.io shop|get roles.rbac.authorization.k8s.io shop|update roles.rbac.authorization.k8s.io shop",
+			lacks:  "escalate", says: "escalate roles.rbac.authorization.k8s.io in namespace shop: the policy changes the rights of others on members",
+		},
+		"every kind of RBAC": {
+			policy: `{kind: ClusterPlacement, metadata: {name: new}, spec: {resourceSelectors: [{apiGroup: rbac.authorization.k8s.io, kind: "*"}], clusters: {names: [eu-1]}}}`,
+			lacks:  "bind", says: "bind roles.rbac.authorization.k8s.io in the whole cluster",
+		},
+		"a bundle: the right to use its account": {
+			policy: `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: hanse.dev, kind: Bundle, labelSelector: {matchLabels: {team: a}}}], clusters: {names: [eu-1]}}}`,
+			want:   "create *.hanse.dev shop|delete *.hanse.dev shop|get *.hanse.dev shop|impersonate serviceaccounts shop deployer|update *.hanse.dev shop",
+			lacks:  "impersonate", says: "impersonate serviceaccounts deployer in namespace shop: the hub writes the objects of the selected bundle with the rights of this ServiceAccount",
+		},
+		"bundles of all kinds": {
+			policy: `{kind: ClusterPlacement, metadata: {name: new}, spec: {resourceSelectors: [{apiGroup: hanse.dev, kind: "*"}], namespaceSelector: {}, clusters: {names: [eu-1]}}}`,
+			want: "create *.hanse.dev|delete *.hanse.dev|get *.hanse.dev|impersonate serviceaccounts hanse-system operator|impersonate serviceaccounts hanse-system platform|" +
+				"impersonate serviceaccounts shop admin|impersonate serviceaccounts shop deployer|update *.hanse.dev",
+			lacks: "impersonate", says: "impersonate serviceaccounts operator in namespace hanse-system",
 		},
 		"no adoption": {policy: placement(`clusters: {names: [eu-1]}, apply: {adoption: Never}`), want: select4, lacks: "adopt"},
 		"adoption on clusters by label: on all": {
@@ -635,10 +667,17 @@ func TestWhatTheAuthorMustBeAllowedToDo(t *testing.T) {
 	}
 	guarded := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "us-1", Labels: map[string]string{hubv1.RegionLabel: "us"}}}
 	guarded.Spec.RequirePlaceVerb = true
+	given := []client.Object{
+		guarded,
+		&hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", Labels: map[string]string{"team": "a"}}, Spec: hubv1.BundleSpec{ServiceAccountName: "deployer"}},
+		&hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b"}, Spec: hubv1.BundleSpec{ServiceAccountName: "admin"}},
+		&hubv1.ClusterBundle{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: hubv1.BundleSpec{ServiceAccountName: "platform"}},
+		&hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "o"}, Spec: hubv1.FederatedOperatorSpec{BundleSpec: hubv1.BundleSpec{ServiceAccountName: "operator"}}},
+	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t)
-			h.objects = append(h.objects, guarded)
+			h.objects = append(h.objects, given...)
 			if answer := h.review(tt.policy, tt.before); !answer.Allowed {
 				t.Fatalf("refused although everything is allowed: %+v", answer.Result)
 			}
@@ -648,7 +687,7 @@ func TestWhatTheAuthorMustBeAllowedToDo(t *testing.T) {
 				}
 			}
 			h = newHub(t)
-			h.objects = append(h.objects, guarded)
+			h.objects = append(h.objects, given...)
 			h.may = func(right string) bool { return !strings.HasPrefix(right, tt.lacks+" ") }
 			answer := h.review(tt.policy, tt.before)
 			if answer.Allowed != (tt.says == "") {

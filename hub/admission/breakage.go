@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ import (
 const mostObjects = 500
 
 func (r *Reviewer) reviewOverrides(ctx context.Context, p hubv1.OverridePolicyObject, who author) ([]string, error) {
-	needs, err := r.selected(p.OverrideSpec().ResourceSelectors, p.GetNamespace())
+	needs, err := r.toWrite(p)
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +89,7 @@ type trial struct {
 	literals sets.Set[string]
 
 	tried    sets.Set[schema.GroupKind]
+	sent     sets.Set[[sha256.Size]byte] // digests of the rendered manifests that were sent as dry runs
 	broken   []string
 	warnings []string
 	warned   sets.Set[string]
@@ -102,7 +104,7 @@ type selectedObject struct {
 func (r *Reviewer) newTrial(ctx context.Context, p hubv1.OverridePolicyObject) (*trial, error) {
 	t := &trial{
 		reviewer: r, policy: p, clusters: map[string]overrides.Cluster{}, literals: literals(p.OverrideSpec()),
-		tried: sets.New[schema.GroupKind](), warned: sets.New[string](),
+		tried: sets.New[schema.GroupKind](), sent: sets.New[[sha256.Size]byte](), warned: sets.New[string](),
 	}
 	all, err := scopes.OverridePolicies(ctx, r.options.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -185,17 +187,19 @@ func (t *trial) run(ctx context.Context) error {
 	objects := evenly(t.selected, mostObjects)
 	checked := 0
 	for _, o := range objects {
-		if ctx.Err() != nil || len(t.broken) > 0 && checked >= mostObjects/10 {
+		if isOver(ctx) || len(t.broken) > 0 && checked >= mostObjects/10 {
 			break
 		}
-		t.object(ctx, o)
+		if err := t.object(ctx, o); err != nil {
+			return err
+		}
 		checked++
 	}
 	if checked < len(t.selected) && len(t.broken) == 0 {
 		t.warn(fmt.Sprintf("checked %d of the %d objects that the policy selects; if it breaks another object, that object is not sent and its binding says why", checked, len(t.selected)))
 	}
 	for _, s := range t.policy.OverrideSpec().ResourceSelectors {
-		if ctx.Err() != nil {
+		if isOver(ctx) {
 			break
 		}
 		if err := t.literally(ctx, s); err != nil {
@@ -232,28 +236,34 @@ func (t *trial) breaks(text string) {
 	}
 }
 
-func (t *trial) object(ctx context.Context, o selectedObject) {
+func (t *trial) object(ctx context.Context, o selectedObject) error {
 	template, ok := t.reviewer.options.Templates.Get(o.ObjectIdentity)
 	if !ok {
-		return
+		return nil
 	}
 	prepared, err := overrides.Prepare(template, t.reviewer.options.DeniedMetadataPrefixes)
 	if err != nil {
-		return // the object itself is invalid
+		return nil //nolint:nilerr // the object itself is invalid
 	}
 	with, withErr := overrides.Matching(t.with, o.SelectableObject)
 	without, _ := overrides.Matching(t.without, o.SelectableObject)
 	if withErr != nil {
-		return // another policy is invalid, so that this object is not rendered
+		return nil //nolint:nilerr // another policy is invalid, so that this object is not rendered
 	}
 	t.tried.Insert(o.GroupKind())
 	for _, name := range t.targets(o) {
-		if ctx.Err() != nil {
-			return
+		if isOver(ctx) {
+			break
 		}
-		t.inCluster(ctx, o, template, prepared, name, with, without)
+		if err := t.inCluster(ctx, o, template, prepared, name, with, without); err != nil {
+			return err
+		}
 	}
+	return nil
 }
+
+// isOver reports whether the time of a review is over.
+func isOver(ctx context.Context) bool { return ctx.Err() != nil }
 
 // targets returns the clusters to which a rule of the policy applies. It considers only the clusters that, according to
 // the object's binding, hold the object or will get it. If there are no such clusters, it considers all clusters.
@@ -291,10 +301,10 @@ func (t *trial) applies(cluster overrides.Cluster) bool {
 	return false
 }
 
-func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstructured.Unstructured, prepared *overrides.Prepared, name string, with, without []hubv1.OverridePolicyObject) {
+func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstructured.Unstructured, prepared *overrides.Prepared, name string, with, without []hubv1.OverridePolicyObject) error {
 	shares, decided := replicas.Values(o.binding.BindingSpec(), name, template)
 	if !decided {
-		return // waits until its number of replicas is decided
+		return nil // waits until its number of replicas is decided
 	}
 	divided := make([]overrides.Divided, 0, len(shares))
 	for _, v := range shares {
@@ -316,26 +326,36 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 			_, err := prepared.Render(cluster, without, divided)
 			return err
 		})
-		return
+		return nil
 	}
-	t.unsafe(o, where, result.Manifest, func() *unstructured.Unstructured {
+	manifestWithout := func() *unstructured.Unstructured {
 		result, _ := prepared.Render(cluster, without, divided) // nil if the rendering without this policy fails
 		return result.Manifest
-	})
-	kind := t.reviewer.options.Schema(ctx, template.GroupVersionKind())
-	faults := kind.Faults(result.Manifest.Object)
-	if len(faults) == 0 {
-		return
 	}
+	t.unsafe(o, where, result.Manifest, manifestWithout)
+	if t.misfits(ctx, o, where, template.GroupVersionKind(), result.Manifest, manifestWithout) {
+		return nil
+	}
+	return t.notAdmitted(ctx, o, where, result.Manifest, manifestWithout)
+}
+
+// misfits records where the rendered manifest does not match the schema of its kind, if the reviewed policy causes
+// this. It reports whether it has recorded an error.
+func (t *trial) misfits(ctx context.Context, o selectedObject, where string, gvk schema.GroupVersionKind, manifest *unstructured.Unstructured, without func() *unstructured.Unstructured) bool {
+	kind := t.reviewer.options.Schema(ctx, gvk)
+	faults := kind.Faults(manifest.Object)
 	before := sets.New[openapi.Fault]()
-	if result, err := prepared.Render(cluster, without, divided); err == nil {
-		before.Insert(kind.Faults(result.Manifest.Object)...)
+	if manifest := without(); len(faults) > 0 && manifest != nil {
+		before.Insert(kind.Faults(manifest.Object)...)
 	}
+	recorded := false
 	for _, f := range faults {
 		if !before.Has(f) {
 			t.breaks(where + t.shown(f, o.GroupKind()))
+			recorded = true
 		}
 	}
+	return recorded
 }
 
 // unsafe records why the hub would not write the rendered manifest: it is a Secret of a refused type, or it violates

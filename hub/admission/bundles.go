@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,13 +21,7 @@ const whyImpersonate = "the hub stores the objects of the bundle with the rights
 // not read ConfigMaps with manifests or charts, because they may change later. The condition Stored reports errors in
 // them. A warning names the objects that the change removes from the bundle.
 func (r *Reviewer) reviewBundle(ctx context.Context, b hubv1.BundleObject, who author) ([]string, error) {
-	account := rights.Need{Why: whyImpersonate, Right: authorizationv1.ResourceAttributes{
-		Namespace: b.GetNamespace(), Verb: "impersonate", Resource: "serviceaccounts", Name: b.BundleSpec().ServiceAccountName,
-	}}
-	if b.GetNamespace() == "" {
-		account.Right.Namespace = hubv1.SystemNamespace
-	}
-	if err := r.demand(ctx, who, []rights.Need{account}); err != nil {
+	if err := r.demand(ctx, who, []rights.Need{impersonating(b, whyImpersonate)}); err != nil {
 		return nil, err
 	}
 	o, isOperator := b.(*hubv1.FederatedOperator)
@@ -68,7 +61,7 @@ func (r *Reviewer) leaving(b hubv1.BundleObject, objects []*unstructured.Unstruc
 		return nil
 	}
 	slices.Sort(leave)
-	return []string{"these objects leave the bundle, and their copies leave all clusters: " + someOf(leave, ", ")}
+	return []string{"these objects leave the bundle, and their copies leave all clusters, after a confirmation if many or last copies would go: " + someOf(leave, ", ")}
 }
 
 // reviewRemoval refuses the deletion of an operator while clusters have objects of its kinds. After the deletion, no

@@ -105,7 +105,7 @@ func TestAChangeOfABundleWarnsOfTheObjectsThatLeave(t *testing.T) {
 		"all objects stay": {bundle(inShop, `manifests: [`+webManifest+`, {apiVersion: test.hanse.dev/v1, kind: Widget, metadata: {name: shop}}]`), nil},
 		"an object leaves": {
 			bundle(inShop, `manifests: [`+webManifest+`]`),
-			[]string{"these objects leave the bundle, and their copies leave all clusters: Widget.test.hanse.dev shop/shop"},
+			[]string{"these objects leave the bundle, and their copies leave all clusters, after a confirmation if many or last copies would go: Widget.test.hanse.dev shop/shop"},
 		},
 		"ConfigMaps are not read": {bundle(inShop, `configMaps: [{name: a}], manifests: [`+webManifest+`]`), nil},
 		"objects of another bundle": {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/rights"
 )
 
@@ -23,71 +22,12 @@ type author authenticationv1.UserInfo
 const (
 	whySelected   = "the hub writes and deletes the selected objects on members for the author"
 	whyReferenced = "spec.references sends the objects that selected objects name to members"
-	whyOverride   = "the policy changes objects that others placed"
+	whyBundle     = "the hub writes the objects of the selected bundle with the rights of this ServiceAccount"
+	whyOverride   = "the policy changes objects that others placed; the ClusterRole hanse-override has this right"
 	whyAdopt      = "spec.apply.adoption takes over objects that exist on members"
 	whyPlace      = "spec.requirePlaceVerb of the MemberCluster requires it; or exclude the cluster with spec.clusters.excludedNames"
 	whyEscalate   = "the policy changes the rights of others on members"
 )
-
-// selected returns the rights that the author of a policy needs: to get, create, update and delete objects of every
-// selected kind. An empty namespace means all namespaces.
-func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string) ([]rights.Need, error) {
-	if len(selectors) > mostSelectors {
-		return nil, &refusal{text: fmt.Sprintf("spec.resourceSelectors: more than %d", mostSelectors)}
-	}
-	var out []rights.Need
-	for _, s := range selectors {
-		resource, err := r.resource(s)
-		if err != nil {
-			return nil, err
-		}
-		for _, verb := range []string{"get", "create", "update", "delete"} {
-			name := s.Name
-			if verb == "create" {
-				name = "" // a create is authorized without the object's name
-			}
-			n := rights.Need{Why: whySelected, Right: authorizationv1.ResourceAttributes{
-				Namespace: namespace, Verb: verb, Group: s.APIGroup, Resource: resource, Name: name,
-			}}
-			if !slices.Contains(out, n) {
-				out = append(out, n)
-			}
-		}
-	}
-	return out, nil
-}
-
-// referenced returns the rights to read the objects that the selected objects name, such as a Secret. The author of the
-// policy needs these rights, because the policy sends these objects to members, too.
-func (r *Reviewer) referenced(rules []hubv1.ReferenceRule, namespace string) ([]rights.Need, error) {
-	var out []rights.Need
-	for _, kind := range decide.ReferencedKinds(rules) {
-		resource, err := r.resource(hubv1.ResourceSelector{APIGroup: kind.Group, Kind: kind.Kind})
-		if err != nil {
-			return nil, err
-		}
-		n := rights.Need{Why: whyReferenced, Right: authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: "get", Group: kind.Group, Resource: resource,
-		}}
-		if !slices.Contains(out, n) { // the kinds of a group that the hub does not serve need the same right
-			out = append(out, n)
-		}
-	}
-	return out, nil
-}
-
-// resource returns the resource of a selected kind. If the hub does not serve the kind, or the selector selects every
-// kind of a group, it returns "*" for all resources of the group.
-func (r *Reviewer) resource(s hubv1.ResourceSelector) (string, error) {
-	if s.Kind == "*" {
-		return "*", nil
-	}
-	mapping, served, err := r.mapping(schema.GroupKind{Group: s.APIGroup, Kind: s.Kind})
-	if err != nil || !served {
-		return "*", err
-	}
-	return mapping.Resource.Resource, nil
-}
 
 // mapping returns the REST mapping of a kind. It returns false if the hub does not serve the kind. If the request
 // fails, it returns an error instead.
@@ -140,35 +80,15 @@ func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelectio
 	return out, nil
 }
 
-// overriding returns the rights to change the selected objects by overrides. For RBAC kinds, it includes escalate and
-// bind, which the hub's API server requires for a direct change. For admission kinds, it includes escalate.
+// overriding returns the right to change the objects of others by overrides. For kinds of admission it includes the
+// verb escalate on ClusterRoles, because such an object can change every request to a member.
 func overriding(p hubv1.OverridePolicyObject) []rights.Need {
-	namespace := p.GetNamespace()
 	out := []rights.Need{{Why: whyOverride, Right: authorizationv1.ResourceAttributes{
-		Namespace: namespace, Verb: "override", Group: hubv1.GroupVersion.Group, Resource: "placements",
+		Namespace: p.GetNamespace(), Verb: "override", Group: hubv1.GroupVersion.Group, Resource: "placements",
 	}}}
-	add := func(granting []authorizationv1.ResourceAttributes) {
-		for _, right := range granting {
-			if n := (rights.Need{Why: whyEscalate, Right: right}); !slices.Contains(out, n) {
-				out = append(out, n)
-			}
-		}
-	}
-	for _, s := range p.OverrideSpec().ResourceSelectors {
-		switch s.APIGroup {
-		case rbacv1.GroupName:
-			for _, kind := range []string{"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"} {
-				if s.Kind != kind && s.Kind != "*" {
-					continue
-				}
-				in := namespace
-				if strings.HasPrefix(kind, "Cluster") {
-					in = ""
-				}
-				add(rights.Granting(schema.GroupKind{Group: rbacv1.GroupName, Kind: kind}, in))
-			}
-		case "admissionregistration.k8s.io":
-			add(rights.Granting(schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"}, ""))
+	if slices.ContainsFunc(p.OverrideSpec().ResourceSelectors, func(s hubv1.ResourceSelector) bool { return s.APIGroup == "admissionregistration.k8s.io" }) {
+		for _, right := range rights.Granting(schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"}, "") {
+			out = append(out, rights.Need{Why: whyEscalate, Right: right})
 		}
 	}
 	return out

@@ -10,7 +10,7 @@ import (
 // because of an annotation.
 func reviewRollout(p hubv1.PlacementObject) ([]string, error) {
 	var warnings []string
-	_, ignored := rollout.ParseVerbs(p.GetAnnotations())
+	_, ignored := rollout.ParseRequests(p.GetAnnotations())
 	for _, err := range ignored {
 		warnings = append(warnings, "it is ignored: "+err.Error())
 	}

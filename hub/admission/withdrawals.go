@@ -226,7 +226,7 @@ func (f *forecast) add(object string, r decide.Removal, facts decide.Facts) {
 		f.placements[placement] = guard.Scope{Limit: own, Copies: f.copies[placement]}
 	}
 	f.clusters[r.Cluster] = guard.Scope{Limit: limit, Copies: f.objects[r.Cluster]}
-	f.removals = append(f.removals, guard.Removal{Set: r.Owner.String(), Object: object, Placement: placement, Cluster: r.Cluster, Last: r.Last})
+	f.removals = append(f.removals, guard.Removal{Set: r.Owner.String(), Object: object, Group: placement, Cluster: r.Cluster, Last: r.Last})
 }
 
 // warnings returns a text with the numbers of copies and objects, the clusters that lose most copies, and one example.

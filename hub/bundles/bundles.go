@@ -7,6 +7,8 @@
 //   - A stored object that is no longer in the bundle gets a removal time. The removal time is the decision to delete
 //     the object. Before this decision, the bundle is read without a cache. The Secret of the object is deleted after
 //     its binding.
+//   - The Bundles of one namespace store only so many objects. A Bundle that would exceed the limit is refused, and
+//     loses nothing.
 //   - All objects of a deleted bundle are removed in the same way. The deletion of the bundle is proved by Live of
 //     hub/templates.
 //
@@ -41,6 +43,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/charts"
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/hub/revisions"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
@@ -69,7 +72,7 @@ type Templates interface {
 	OnState(func(schema.GroupKind))
 }
 
-// Options has the settings of a Controller. All fields are required except Clock.
+// Options has the settings of a Controller. All fields are required except PerNamespace and Clock.
 type Options struct {
 	// Client reads bundles, bindings and namespaces from the cache, creates SubjectAccessReviews, and writes.
 	Client client.Client
@@ -81,6 +84,10 @@ type Options struct {
 	// Namespace is the namespace of the Secrets in which the hub stores the objects of bundles. Bundles without a
 	// namespace have their ConfigMaps and ServiceAccounts there, too.
 	Namespace string
+	// Revisions reads the templates of the revisions that bindings name.
+	Revisions revisions.Templates
+	// PerNamespace is the maximum number of stored objects of the Bundles of one namespace. 0 means no limit.
+	PerNamespace int
 	// Charts fetches the charts of operators.
 	Charts *charts.Fetcher
 	// Render renders the charts of operators.
@@ -91,6 +98,7 @@ type Options struct {
 // Controller stores the objects of bundles.
 type Controller struct {
 	Options
+	reserved reservations
 
 	mu         sync.Mutex
 	renderings map[string]rendering                                        // last rendering, by the operator's name

@@ -56,6 +56,7 @@ type world struct {
 	namespace, system string
 	charts            *charts.Fetcher
 	control           *Controller
+	events            chan string // the texts of events
 }
 
 func newWorld(t *testing.T, name string, server *rest.Config) *world {
@@ -64,7 +65,7 @@ func newWorld(t *testing.T, name string, server *rest.Config) *world {
 	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)))
 	admin, err := client.New(server, client.Options{Scheme: scheme})
 	must(t, err)
-	w := &world{T: t, config: server, admin: admin, namespace: name, system: name + "-system", charts: charts.New(charts.Options{})}
+	w := &world{T: t, config: server, admin: admin, namespace: name, system: name + "-system", charts: charts.New(charts.Options{}), events: make(chan string, 1000)}
 	for _, ns := range []string{w.namespace, w.system} {
 		must(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	}
@@ -85,7 +86,7 @@ func (w *world) lead() (stop func()) {
 	must(w.T, err)
 	w.control = New(Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Templates: store,
-		Events: &events.FakeRecorder{}, Namespace: w.system, Charts: w.charts, Render: chart.Render,
+		Events: &events.FakeRecorder{Events: w.events}, Namespace: w.system, Charts: w.charts, Render: chart.Render,
 	})
 	must(w.T, w.control.SetupWithManager(mgr))
 	must(w.T, mgr.Add(store))
@@ -354,6 +355,25 @@ func TestOneOfTwoBundlesGetsAnObject(t *testing.T) {
 	w.says(loser, hubv1.ReasonStored, "")
 	if got := w.stored(); len(got) != 1 || got["x"].UID != loser.UID {
 		t.Errorf("stored are %v", got)
+	}
+}
+
+func TestAnObjectWithCopiesCannotMoveToAnotherBundleYet(t *testing.T) {
+	t.Parallel()
+	apiserver.Needed(t)
+	w := newWorld(t, "moves", hubConfig)
+	w.grant(writing("", "configmaps"))
+	w.lead()
+	from := w.bundle("a", configMap("x"), configMap("y"))
+	w.says(from, hubv1.ReasonStored, "")
+	w.bind(from, "x") // the hub may hold the removal of its copies
+	must(t, w.admin.Patch(t.Context(), from, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"manifests":[`+configMap("y")+`]}}`))))
+	w.stores("-x", "y")
+	w.says(w.bundle("b", configMap("x")), hubv1.ReasonIdentityTaken,
+		"ConfigMap moves/x: Bundle moves/a no longer has this object, but clusters still have copies of it: wait until the copies are removed; "+
+			"if its condition RemovalHeld is True, run hansectl confirm; the stored objects stay")
+	if got := w.stored()["-x"]; got.UID != from.UID {
+		t.Errorf("stored is %+v", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package bundles
 
 import (
+	"crypto/rand"
 	"fmt"
 	"strings"
 	"testing"
@@ -233,13 +234,21 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 		})
 		w.operatorSays(o, hubv1.ReasonStored, "")
 
-		// A cluster stores objects at a version that only an earlier definition had.
-		described := w.storesVersions(o, "gears.example.com", "v1beta1")
+		// A cluster says that it stores objects at a version that no stored revision had.
+		invented := "v" + strings.ToLower(rand.Text())
+		described := w.storesVersions(o, "gears.example.com", invented)
 		w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Manifests = manifests(sized) })
-		w.operatorSays(o, hubv1.ReasonUpgradeBlocked, "storedVersionRemoval")
-		c = meta.FindStatusCondition(o.Status.Conditions, hubv1.ConditionStored)
-		if !strings.Contains(c.Message, "v1beta1") || !strings.Contains(c.Message, "eu-1") || strings.Contains(c.Message, "us-1") {
-			t.Errorf("the message is %s", c.Message)
+		w.operatorSays(o, hubv1.ReasonStored, "")
+		warned := ""
+		for !strings.Contains(warned, hubv1.ReasonStoredVersionKept) {
+			select {
+			case warned = <-w.events:
+			default:
+				t.Fatal("no event warns of the invented version")
+			}
+		}
+		if !strings.Contains(warned, invented) || !strings.Contains(warned, "eu-1") || strings.Contains(warned, "us-1") {
+			t.Errorf("the event is %s", warned)
 		}
 		must(t, w.admin.Delete(t.Context(), described))
 		must(t, w.admin.Delete(t.Context(), binding))

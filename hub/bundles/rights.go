@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -62,10 +61,7 @@ func (c *Controller) needed(id hubv1.ObjectIdentity) ([]rights.Need, error) {
 		return nil, fmt.Errorf("finding the resource of %s: %w", gk, err)
 	}
 	var out []rights.Need
-	for _, verb := range []string{"get", "create", "update", "delete"} {
-		out = append(out, rights.Need{Right: authorizationv1.ResourceAttributes{Namespace: id.Namespace, Verb: verb, Group: gk.Group, Resource: resource}})
-	}
-	for _, right := range rights.Granting(gk, id.Namespace) {
+	for _, right := range rights.ToWrite(gk, resource, id.Namespace, "") {
 		out = append(out, rights.Need{Right: right})
 	}
 	return out, nil

@@ -50,6 +50,9 @@ func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Co
 	if err == nil && len(changed) > 0 {
 		err = c.confirm(ctx, b, changed)
 	}
+	if err == nil {
+		err = c.withinLimit(b, changed)
+	}
 	if refused := (*refusal)(nil); errors.As(err, &refused) {
 		return metav1.Condition{
 			Type: hubv1.ConditionStored, Status: metav1.ConditionFalse, Reason: refused.reason, Message: hubv1.CutMessage(refused.message, 1024),
@@ -186,6 +189,10 @@ func (c *Controller) taken(
 		case has == nil: // a hub object, which is allowed if it has no copies, see below
 		case has.BundleReference == of.BundleReference:
 			return before, 0, nil
+		case before.GetDeletionTimestamp() != nil:
+			return nil, 0, &refusal{hubv1.ReasonIdentityTaken, fmt.Sprintf(
+				"%s: %s no longer has this object, but clusters still have copies of it: wait until the copies are removed; if its condition RemovalHeld is True, "+
+					"run hansectl confirm; the stored objects stay", id, has)}
 		default:
 			return nil, 0, &refusal{hubv1.ReasonIdentityTaken, fmt.Sprintf("%s: %s has this object: remove it from one of the two; the stored objects stay", id, has)}
 		}
@@ -294,6 +301,7 @@ func (c *Controller) stored(of hubv1.BundleReference) []*unstructured.Unstructur
 // removeAll removes the objects of a deleted bundle, after an uncached read has confirmed the deletion. It also drops
 // the cached chart of an operator.
 func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) error {
+	c.reserved.free(of)
 	if of.Kind == hubv1.FederatedOperatorKind {
 		c.forgetRendering(of.Name)
 		c.Charts.Forget(of.Name)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -13,6 +15,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundle"
 	"github.com/hanse-dev/hanse/crdupgrade"
+	"github.com/hanse-dev/hanse/hub/revisions"
 	"github.com/hanse-dev/hanse/member/health"
 )
 
@@ -41,12 +44,12 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 		if err != nil {
 			return err
 		}
-		stored, err := c.storedVersions(ctx, ch.id())
+		stored, earlier, err := c.storedVersions(ctx, ch.id())
 		if err != nil {
 			return err
 		}
 		report, err := crdupgrade.Check(ctx, crdupgrade.Input{
-			Before: before, After: after, StoredVersions: stored, Objects: objects, Acknowledged: o.Spec.Acknowledge,
+			Before: before, After: after, StoredVersions: stored, Earlier: earlier, Objects: objects, Acknowledged: o.Spec.Acknowledge,
 		})
 		if ctx.Err() != nil {
 			return fmt.Errorf("comparing the definitions of %s: %w", kind, ctx.Err())
@@ -57,13 +60,14 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 		reports = append(reports, report)
 	}
 	if isOlder(chart, o.Status.Chart) {
-		if text := crdupgrade.UndoMessage(mostUndo, reports...); text != "" {
+		if text := crdupgrade.UndoMessage(mostUndo, "accept a change by its crd, rule and path in spec.acknowledge", reports...); text != "" {
 			return &refusal{hubv1.ReasonUndoBlocked, fmt.Sprintf("chart %s %s is older than the stored %s: %s", chart.Name, chart.Version, o.Status.Chart.Version, text)}
 		}
-		return nil
-	}
-	if text := crdupgrade.Message(reports...); text != "" {
+	} else if text := crdupgrade.Message(reports...); text != "" {
 		return &refusal{hubv1.ReasonUpgradeBlocked, text}
+	}
+	if text := crdupgrade.Warning(reports...); text != "" {
+		c.Events.Eventf(o, nil, corev1.EventTypeWarning, hubv1.ReasonStoredVersionKept, "Store", "%s", text)
 	}
 	return nil
 }
@@ -80,19 +84,23 @@ func isOlder(chart, stored *hubv1.RenderedChart) bool {
 
 // storedVersions returns, for each cluster, the versions in which the cluster's API server stores the objects of a
 // CustomResourceDefinition. They come from the rows of the binding of the CustomResourceDefinition. Clusters that have
-// not reported are left out.
-func (c *Controller) storedVersions(ctx context.Context, id hubv1.ObjectIdentity) (map[string][]string, error) {
+// not reported are left out. storedVersions also returns the definitions in the stored revisions.
+func (c *Controller) storedVersions(
+	ctx context.Context, id hubv1.ObjectIdentity,
+) (stored map[string][]string, earlier []*apiextensionsv1.CustomResourceDefinition, err error) {
 	binding := hubv1.NewBinding(id.BindingKey())
 	if err := c.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
-		return nil, nil
+		return nil, nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("reading the binding of %s: %w", id, err)
+		return nil, nil, fmt.Errorf("reading the binding of %s: %w", id, err)
 	}
-	stored, err := health.StoredVersions(binding.BindingStatus().Clusters)
-	if err != nil {
-		return nil, fmt.Errorf("reading the rows of %s: %w", id, err)
+	if stored, err = health.StoredVersions(binding.BindingStatus().Clusters); err != nil {
+		return nil, nil, fmt.Errorf("reading the rows of %s: %w", id, err)
 	}
-	return stored, nil
+	if earlier, err = revisions.Definitions(ctx, c.Revisions, binding.BindingSpec()); err != nil {
+		return nil, nil, fmt.Errorf("reading the revisions of %s: %w", id, err)
+	}
+	return stored, earlier, nil
 }
 
 // errObjectsUnknown means that the objects of a kind are not in memory yet.

@@ -1,20 +1,23 @@
-// Package certificate creates and renews the hub's serving certificate for the webhook that reviews policies, and for
-// the metrics that Prometheus reads. It also creates the secret path of the webhook, which only the API server knows
-// (path.go).
+// Package certificate creates and renews the hub's serving certificate for the webhooks that review policies and record
+// their authors, and for the metrics that Prometheus reads. It also creates the secret part of the webhooks' paths,
+// which only the API server knows (path.go).
 //
-// One Secret has the certificate, its CA and the path. All replicas share it. The CA and the path are also in the
-// webhooks of one ValidatingWebhookConfiguration. Every replica regularly checks the Secret and the configuration, and
-// adds missing parts. No replica therefore depends on another one. If two replicas write at the same time, the API
-// server refuses the second write, and the second replica reads the result of the first.
+// One Secret has the certificate, its CA and the secret part of the paths. All replicas share it. The CA and the paths
+// are also in the webhooks of one ValidatingWebhookConfiguration and one MutatingWebhookConfiguration. Every replica
+// regularly checks the Secret and the configurations, and adds missing parts. No replica therefore depends on another
+// one. If two replicas write at the same time, the API server refuses the second write, and the second replica reads
+// the result of the first.
 //
 //   - The CA signs one certificate. Then the key of the CA is discarded, so that the Secret holds no key that could
 //     sign another certificate.
 //   - A new certificate has a new CA and is made long before the old certificate ends. The old CA stays in the bundle
 //     while it is valid. So a replica may serve the old certificate for a while, and replicas need not switch at the
 //     same time.
-//   - A certificate is served only after its CA is in the configuration. Without a configuration no server calls the
-//     webhook, and the certificate is served at once. A user may delete the configuration of a failing webhook, and
-//     hubs still start.
+//   - A certificate is served only after its CA is in the ValidatingWebhookConfiguration. Without a configuration no
+//     server calls the webhook, and the certificate is served at once. A user may delete the configuration of a failing
+//     webhook, and hubs still start.
+//   - The MutatingWebhookConfiguration never delays this. If it cannot be written, authors are not recorded, but
+//     policies are reviewed.
 //
 // The library cert-controller creates and checks certificates. Its control loop is not used. The loop needs the Secret
 // as a file, reads every webhook configuration, caches all Secrets of the namespace again, and ends the process if the
@@ -29,6 +32,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +42,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -62,13 +68,14 @@ type Options struct {
 	// Reader reads uncached, Client writes. If they are not set, SetupWithManager takes both from its manager.
 	Reader client.Reader
 	Client client.Client
-	// Secret is the Secret with the certificate. It must exist, because the right to create any Secret of the namespace
-	// would need a wider role.
+	// Secret is the Secret with the certificate. The chart creates it, and the Keeper creates it again after a user has
+	// deleted it.
 	Secret types.NamespacedName
-	// Configuration is the name of the ValidatingWebhookConfiguration. It is empty if the hub has no webhook.
+	// Configuration is the name of the ValidatingWebhookConfiguration and of the MutatingWebhookConfiguration. It is empty
+	// if the hub has no webhooks.
 	Configuration string
-	// Path is the path of the webhook without its random part.
-	Path string
+	// ReviewPath and AuthorPath are the paths of the validating and of the mutating webhook, without the random part.
+	ReviewPath, AuthorPath string
 	// Names are the DNS names of the hub. The current certificate is kept while it has all of them.
 	Names []string
 	Clock clock.PassiveClock
@@ -78,16 +85,18 @@ type Options struct {
 type Keeper struct {
 	options Options
 	serving atomic.Pointer[served]
-	// uncalled is true while the ValidatingWebhookConfiguration does not exist. Only log lines depend on it.
-	uncalled atomic.Bool
+	// unreviewed and unrecorded are true while the ValidatingWebhookConfiguration and the MutatingWebhookConfiguration do
+	// not exist. Only log lines depend on them.
+	unreviewed, unrecorded atomic.Bool
 }
 
 type served struct {
 	pair tls.Certificate
 	raw  []byte // the certificate as in the Secret
-	path string
+	part string // the random part of the paths
 	// sessions is the key with which the console encrypts its sessions.
 	sessions []byte
+	data     map[string][]byte // the whole content of the Secret
 }
 
 // New returns a Keeper that has not read a certificate yet.
@@ -135,9 +144,9 @@ func (k *Keeper) Start(ctx context.Context) error {
 		pause := pace.LookEvery // look again, because others may have changed the Secret
 		if err := k.Look(ctx); err != nil && ctx.Err() == nil {
 			pause = pace.RetryAfter
-			if !apierrors.IsConflict(err) {
+			if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 				pause = pace.LookEvery / 3
-				log.Error(err, "Keeping the certificate of the webhook")
+				log.Error(err, "Keeping the certificate of the webhooks")
 			}
 		}
 		select {
@@ -148,11 +157,16 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// Look reads the Secret and the ValidatingWebhookConfiguration once, and adds the certificate, the CA and the path
-// where they are missing.
+// Look reads the Secret and the webhook configurations once, and adds the certificate, the CA and the paths where they
+// are missing.
 func (k *Keeper) Look(ctx context.Context) error {
 	var secret corev1.Secret
-	if err := k.options.Reader.Get(ctx, k.options.Secret, &secret); err != nil {
+	err := k.options.Reader.Get(ctx, k.options.Secret, &secret)
+	missing := apierrors.IsNotFound(err)
+	switch {
+	case missing:
+		secret = k.lost()
+	case err != nil:
 		return fmt.Errorf("reading Secret %s with the certificate of the webhook: %w", k.options.Secret, err)
 	}
 	holds, complete := k.holds(secret.Data), hides(secret.Data[pathKey]) && len(secret.Data[sessionKey]) >= sessionKeySize
@@ -164,15 +178,32 @@ func (k *Keeper) Look(ctx context.Context) error {
 	if !complete {
 		fill(secret.Data)
 	}
-	if !holds || !complete {
-		if err := k.options.Client.Update(ctx, &secret); err != nil {
+	write := k.options.Client.Update
+	if missing {
+		ctrl.LoggerFrom(ctx).Info("Creating the Secret with the certificate of the webhook, which is missing", "secret", k.options.Secret)
+		write = func(ctx context.Context, o client.Object, _ ...client.UpdateOption) error {
+			return k.options.Client.Create(ctx, o)
+		}
+	}
+	if missing || !holds || !complete {
+		if err := write(ctx, &secret); err != nil {
 			return fmt.Errorf("writing Secret %s with the certificate of the webhook: %w", k.options.Secret, err)
 		}
 	}
-	if err := k.inject(ctx, secret.Data); err != nil {
+	if err := k.injectReviews(ctx, secret.Data); err != nil {
 		return err
 	}
-	return k.serve(secret.Data)
+	return errors.Join(k.serve(secret.Data), k.injectAuthors(ctx, secret.Data))
+}
+
+// lost returns the Secret that a user has deleted, with the content that this process has read or written last. Without
+// such content, the Secret is empty.
+func (k *Keeper) lost() corev1.Secret {
+	secret := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: k.options.Secret.Namespace, Name: k.options.Secret.Name}, Type: corev1.SecretTypeOpaque}
+	if s := k.serving.Load(); s != nil {
+		secret.Data = maps.Clone(s.data)
+	}
+	return secret
 }
 
 // holds reports whether the certificate is valid for every name, for longer than renewBefore.
@@ -225,46 +256,69 @@ func (k *Keeper) current(bundle []byte) []byte {
 	return pem.EncodeToMemory(block)
 }
 
-// inject writes the CA and the path into every webhook of the ValidatingWebhookConfiguration. It does nothing if there
-// is no configuration.
-func (k *Keeper) inject(ctx context.Context, data map[string][]byte) error {
+// injectReviews writes the CA and the path into every webhook of the ValidatingWebhookConfiguration.
+func (k *Keeper) injectReviews(ctx context.Context, data map[string][]byte) error {
+	var config admissionregistrationv1.ValidatingWebhookConfiguration
+	return k.inject(ctx, &config, &k.unreviewed, "policies are taken unreviewed until the chart is installed again", func() error {
+		for i := range config.Webhooks {
+			if err := lead(&config.Webhooks[i].ClientConfig, data, k.options.ReviewPath); err != nil {
+				return fmt.Errorf("webhook %s: %w", config.Webhooks[i].Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// injectAuthors writes the CA and the path into every webhook of the MutatingWebhookConfiguration.
+func (k *Keeper) injectAuthors(ctx context.Context, data map[string][]byte) error {
+	var config admissionregistrationv1.MutatingWebhookConfiguration
+	return k.inject(ctx, &config, &k.unrecorded, "authors of policies are not recorded, as with webhook.authors: false", func() error {
+		for i := range config.Webhooks {
+			if err := lead(&config.Webhooks[i].ClientConfig, data, k.options.AuthorPath); err != nil {
+				return fmt.Errorf("webhook %s: %w", config.Webhooks[i].Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// inject reads a configuration, changes it by fill, and writes it. It does nothing if the hub has no webhooks, and only
+// logs the effect if the configuration does not exist.
+func (k *Keeper) inject(ctx context.Context, config client.Object, missing *atomic.Bool, effect string, fill func() error) error {
 	if k.options.Configuration == "" {
 		return nil
 	}
-	var config admissionregistrationv1.ValidatingWebhookConfiguration
-	err := k.options.Reader.Get(ctx, types.NamespacedName{Name: k.options.Configuration}, &config)
-	missing := apierrors.IsNotFound(err)
+	kind := reflect.TypeOf(config).Elem().Name()
+	err := k.options.Reader.Get(ctx, types.NamespacedName{Name: k.options.Configuration}, config)
 	switch {
-	case err != nil && !missing:
-		return fmt.Errorf("reading ValidatingWebhookConfiguration %s: %w", k.options.Configuration, err)
-	case missing:
-		if !k.uncalled.Swap(true) {
-			ctrl.LoggerFrom(ctx).Info("There is no ValidatingWebhookConfiguration: policies are taken unreviewed until the chart is installed again",
-				"configuration", k.options.Configuration)
+	case apierrors.IsNotFound(err):
+		if !missing.Swap(true) {
+			ctrl.LoggerFrom(ctx).Info("There is no "+kind+": "+effect, "configuration", k.options.Configuration)
 		}
 		return nil
+	case err != nil:
+		return fmt.Errorf("reading %s %s: %w", kind, k.options.Configuration, err)
 	}
-	k.uncalled.Store(false)
-	before := config.DeepCopy()
-	for i := range config.Webhooks {
-		c := &config.Webhooks[i].ClientConfig
-		c.CABundle = data[caKey]
-		if err := lead(c, k.path(data)); err != nil {
-			return fmt.Errorf("reading webhook %s of ValidatingWebhookConfiguration %s: %w", config.Webhooks[i].Name, k.options.Configuration, err)
-		}
+	missing.Store(false)
+	before, ok := config.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("copying a %T", config)
 	}
-	if equality.Semantic.DeepEqual(before, &config) {
+	if err := fill(); err != nil {
+		return fmt.Errorf("reading %s %s: %w", kind, k.options.Configuration, err)
+	}
+	if equality.Semantic.DeepEqual(before, config) {
 		return nil
 	}
-	if err := k.options.Client.Patch(ctx, &config, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("writing the CA and the path into ValidatingWebhookConfiguration %s: %w", k.options.Configuration, err)
+	if err := k.options.Client.Patch(ctx, config, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the CA and the path into %s %s: %w", kind, k.options.Configuration, err)
 	}
 	return nil
 }
 
-// serve makes GetCertificate and Guard use the certificate and the path from the Secret.
+// serve makes GetCertificate and Guard use the certificate and the random part of the paths from the Secret.
 func (k *Keeper) serve(data map[string][]byte) error {
-	if s := k.serving.Load(); s != nil && bytes.Equal(s.raw, data[corev1.TLSCertKey]) && s.path == k.path(data) && bytes.Equal(s.sessions, data[sessionKey]) {
+	if s := k.serving.Load(); s != nil && bytes.Equal(s.raw, data[corev1.TLSCertKey]) && s.part == string(data[pathKey]) && bytes.Equal(s.sessions, data[sessionKey]) {
 		return nil
 	}
 	pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
@@ -274,6 +328,6 @@ func (k *Keeper) serve(data map[string][]byte) error {
 	if pair.Leaf != nil {
 		expiry.WithLabelValues().Set(float64(pair.Leaf.NotAfter.Unix()))
 	}
-	k.serving.Store(&served{pair: pair, raw: data[corev1.TLSCertKey], path: k.path(data), sessions: data[sessionKey]})
+	k.serving.Store(&served{pair: pair, raw: data[corev1.TLSCertKey], part: string(data[pathKey]), sessions: data[sessionKey], data: data})
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ import (
 
 const name = "hanse-hub-webhook.hanse-system.svc"
 
-// world has a fake API server with the Secret and the ValidatingWebhookConfiguration that the chart creates.
+// world has a fake API server with the Secret and the webhook configurations that the chart creates.
 type world struct {
 	*testing.T
 	client client.Client
@@ -45,6 +46,12 @@ func newWorld(t *testing.T) *world {
 				{Name: "b.hanse.dev", ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://hub.example.com:9443/review")}},
 			},
 		},
+		&admissionregistrationv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "hanse-hub"},
+			Webhooks: []admissionregistrationv1.MutatingWebhook{
+				{Name: "authors.hanse.dev", ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "hanse-system", Name: "hanse-hub-webhook"}}},
+			},
+		},
 	).Build()
 	return &world{T: t, client: c, clock: testclock.NewFakePassiveClock(time.Now())}
 }
@@ -52,7 +59,7 @@ func newWorld(t *testing.T) *world {
 // replica returns the Keeper of one replica of the hub, for a certificate with these names.
 func (w *world) replica(names ...string) *certificate.Keeper {
 	return certificate.New(certificate.Options{
-		Reader: w.client, Client: w.client, Configuration: "hanse-hub", Names: names, Path: "/review", Clock: w.clock,
+		Reader: w.client, Client: w.client, Configuration: "hanse-hub", Names: names, ReviewPath: "/review", AuthorPath: "/authors", Clock: w.clock,
 		Secret: types.NamespacedName{Namespace: "hanse-system", Name: "hanse-hub-webhook"},
 	})
 }
@@ -78,16 +85,32 @@ func (w *world) config() *admissionregistrationv1.ValidatingWebhookConfiguration
 	return &config
 }
 
+func (w *world) authors() *admissionregistrationv1.MutatingWebhookConfiguration {
+	w.Helper()
+	var config admissionregistrationv1.MutatingWebhookConfiguration
+	if err := w.client.Get(w.Context(), types.NamespacedName{Name: "hanse-hub"}, &config); err != nil {
+		w.Fatal(err)
+	}
+	return &config
+}
+
 // trusts fails the test unless the CA of every webhook verifies the certificate for this name and the current time.
 func (w *world) trusts(c *x509.Certificate, name string) {
 	w.Helper()
+	bundles := map[string][]byte{}
 	for _, webhook := range w.config().Webhooks {
+		bundles[webhook.Name] = webhook.ClientConfig.CABundle
+	}
+	for _, webhook := range w.authors().Webhooks {
+		bundles[webhook.Name] = webhook.ClientConfig.CABundle
+	}
+	for webhook, bundle := range bundles {
 		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(webhook.ClientConfig.CABundle) {
-			w.Fatalf("webhook %s has no CA", webhook.Name)
+		if !roots.AppendCertsFromPEM(bundle) {
+			w.Fatalf("webhook %s has no CA", webhook)
 		}
 		if _, err := c.Verify(x509.VerifyOptions{Roots: roots, DNSName: name, CurrentTime: w.clock.Now()}); err != nil {
-			w.Errorf("webhook %s: %s", webhook.Name, err)
+			w.Errorf("webhook %s: %s", webhook, err)
 		}
 	}
 }
@@ -104,12 +127,12 @@ func TestReplicasShareACertificate(t *testing.T) {
 	one, two := w.replica(name), w.replica(name)
 	first := w.look(one)
 	w.trusts(first, name)
-	before := w.config()
+	before, authors := w.config(), w.authors()
 	if second := w.look(two); !second.Equal(first) {
 		t.Error("the second replica has another certificate")
 	}
 	w.look(one)
-	if diff := cmp.Diff(before, w.config()); diff != "" {
+	if diff := cmp.Diff(before, w.config()) + cmp.Diff(authors, w.authors()); diff != "" {
 		t.Errorf("it was written although nothing changed:\n%s", diff)
 	}
 }
@@ -173,63 +196,96 @@ func TestACertificateForOtherNamesIsReplaced(t *testing.T) {
 	w.trusts(both, "hub.example.com")
 }
 
-func TestWithoutWhatTheChartMakesItSaysWhatIsMissing(t *testing.T) {
+func TestASecretThatAUserDeletesIsCreatedAgain(t *testing.T) {
+	lose := func(w *world) {
+		t.Helper()
+		if err := w.client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hanse-system", Name: "hanse-hub-webhook"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w := newWorld(t)
-	missing := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hanse-system", Name: "hanse-hub-webhook"}}
-	if err := w.client.Delete(t.Context(), missing); err != nil {
+	one := w.replica(name)
+	first := w.look(one)
+	path, sessions := *w.config().Webhooks[1].ClientConfig.URL, key(t, one)
+	lose(w)
+	if again := w.look(one); !again.Equal(first) || *w.config().Webhooks[1].ClientConfig.URL != path || string(key(t, one)) != string(sessions) {
+		t.Error("a process that knows the content writes another one")
+	}
+	if other := w.look(w.replica(name)); !other.Equal(first) {
+		t.Error("another replica does not read the certificate")
+	}
+
+	lose(w) // and then all processes start again
+	fresh := w.look(w.replica(name))
+	if fresh.Equal(first) {
+		t.Error("a process without a Secret serves the certificate of another one")
+	}
+	w.trusts(fresh, name)
+	w.trusts(w.look(one), name)
+}
+
+func key(t *testing.T, k *certificate.Keeper) []byte {
+	t.Helper()
+	out, err := k.SessionKey()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.replica(name).Look(t.Context()); err == nil || !strings.Contains(err.Error(), missing.GetName()) {
-		t.Errorf("got %v, want an error that names %s", err, missing.GetName())
-	}
+	return out
 }
 
 func TestWithoutAConfigurationItServesAndSaysSoOnce(t *testing.T) {
-	w := newWorld(t)
-	config := w.config()
-	if err := w.client.Delete(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
-	var said []string
-	ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, args string) { said = append(said, args) }, funcr.Options{}))
-	one := w.replica(name)
-	looks := func() {
-		t.Helper()
-		for range 2 {
-			if err := one.Look(ctx); err != nil {
+	for kind, of := range map[string]func(*world) client.Object{
+		"ValidatingWebhookConfiguration": func(w *world) client.Object { return w.config() },
+		"MutatingWebhookConfiguration":   func(w *world) client.Object { return w.authors() },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t)
+			config := of(w)
+			if err := w.client.Delete(t.Context(), config); err != nil {
 				t.Fatal(err)
 			}
-		}
-	}
-	looks()
-	if _, err := one.GetCertificate(nil); err != nil {
-		t.Error(err)
-	}
-	if len(said) != 1 || !strings.Contains(said[0], "hanse-hub") {
-		t.Errorf("said %q, want one line that names the configuration", said)
-	}
+			var said []string
+			ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, args string) { said = append(said, args) }, funcr.Options{}))
+			one := w.replica(name)
+			looks := func() {
+				t.Helper()
+				for range 2 {
+					if err := one.Look(ctx); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			looks()
+			if _, err := one.GetCertificate(nil); err != nil {
+				t.Error(err)
+			}
+			if len(said) != 1 || !strings.Contains(said[0], "There is no "+kind) || !strings.Contains(said[0], "hanse-hub") {
+				t.Errorf("said %q, want one line that names the configuration", said)
+			}
 
-	config.ResourceVersion = ""
-	if err := w.client.Create(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
-	looks()
-	w.trusts(w.look(one), name)
-	if err := w.client.Delete(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
-	looks()
-	if len(said) != 2 {
-		t.Errorf("said %q, want another line after it was taken away again", said)
+			config.SetResourceVersion("")
+			if err := w.client.Create(t.Context(), config); err != nil {
+				t.Fatal(err)
+			}
+			looks()
+			w.trusts(w.look(one), name)
+			if err := w.client.Delete(t.Context(), config); err != nil {
+				t.Fatal(err)
+			}
+			looks()
+			if len(said) != 2 {
+				t.Errorf("said %q, want another line after it was taken away again", said)
+			}
+		})
 	}
 }
 
-func TestAConfigurationThatCannotBeReadIsWaitedFor(t *testing.T) {
-	w := newWorld(t)
-	one := certificate.New(certificate.Options{
+// unreadable returns a replica that cannot read webhook configurations of one kind.
+func (w *world) unreadable(config client.Object) *certificate.Keeper {
+	return certificate.New(certificate.Options{
 		Reader: interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-				if _, ok := o.(*admissionregistrationv1.ValidatingWebhookConfiguration); ok {
+				if reflect.TypeOf(o) == reflect.TypeOf(config) {
 					return errors.New("the server is starting")
 				}
 				return c.Get(ctx, key, o, opts...)
@@ -237,11 +293,30 @@ func TestAConfigurationThatCannotBeReadIsWaitedFor(t *testing.T) {
 		}), Client: w.client, Configuration: "hanse-hub", Names: []string{name}, Clock: w.clock,
 		Secret: types.NamespacedName{Namespace: "hanse-system", Name: "hanse-hub-webhook"},
 	})
+}
+
+func TestAConfigurationOfReviewsThatCannotBeReadIsWaitedFor(t *testing.T) {
+	one := newWorld(t).unreadable(&admissionregistrationv1.ValidatingWebhookConfiguration{})
 	if err := one.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "the server is starting") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := one.GetCertificate(nil); !errors.Is(err, certificate.ErrNone) {
 		t.Errorf("got %v: it is served although nobody may trust it", err)
+	}
+}
+
+func TestAConfigurationOfAuthorsThatCannotBeReadDelaysNoReview(t *testing.T) {
+	w := newWorld(t)
+	one := w.unreadable(&admissionregistrationv1.MutatingWebhookConfiguration{})
+	err := one.Look(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "reading MutatingWebhookConfiguration hanse-hub: the server is starting") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := one.GetCertificate(nil); err != nil {
+		t.Error(err)
+	}
+	if len(w.config().Webhooks[0].ClientConfig.CABundle) == 0 {
+		t.Error("the webhook of reviews has no CA")
 	}
 }
 

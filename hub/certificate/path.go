@@ -12,13 +12,13 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// pathKey is the data key of the Secret for the random part of the webhook's path. By default, the API server does not
-// authenticate itself when it calls a webhook. The path is therefore secret: only users who may read the Secret or the
-// ValidatingWebhookConfiguration know it. Treat it like a password. Note that the API server may log the path of a
+// pathKey is the data key of the Secret for the random part of the webhooks' paths. By default, the API server does not
+// authenticate itself when it calls a webhook. The path is therefore secret: only users who may read the Secret or one
+// of the webhook configurations know it. Treat it like a password. Note that the API server may log the path of a
 // failed call. To get a new random part, remove this key from the Secret.
 const pathKey = "path"
 
-// hiding matches a random part of the webhook's path that is long enough to be secret. API servers accept only small
+// hiding matches a random part of a path that is long enough to be secret. API servers accept only small
 // letters in the path of a service.
 var hiding = regexp.MustCompile(`^[0-9a-z]{26,128}$`)
 
@@ -44,15 +44,14 @@ func newPart() []byte { return []byte(strings.ToLower(rand.Text())) }
 
 func hides(part []byte) bool { return hiding.Match(part) }
 
-func (k *Keeper) path(data map[string][]byte) string {
-	return k.options.Path + "/" + string(data[pathKey])
-}
+// secret returns a webhook's path with the random part.
+func secret(path, part string) string { return path + "/" + part }
 
-// Guard answers requests whose path does not have the random part with 404.
-func (k *Keeper) Guard(next http.Handler) http.Handler {
+// Guard answers requests with 404 unless their path is this path with the random part.
+func (k *Keeper) Guard(path string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := k.serving.Load()
-		if s == nil || subtle.ConstantTimeCompare([]byte(r.URL.Path), []byte(s.path)) != 1 {
+		if s == nil || subtle.ConstantTimeCompare([]byte(r.URL.Path), []byte(secret(path, s.part))) != 1 {
 			http.NotFound(w, r)
 			return
 		}
@@ -60,8 +59,10 @@ func (k *Keeper) Guard(next http.Handler) http.Handler {
 	})
 }
 
-// lead sets the path in the client configuration of a webhook.
-func lead(c *admissionregistrationv1.WebhookClientConfig, path string) error {
+// lead sets the CA and the path with its random part in the client configuration of a webhook.
+func lead(c *admissionregistrationv1.WebhookClientConfig, data map[string][]byte, path string) error {
+	c.CABundle = data[caKey]
+	path = secret(path, string(data[pathKey]))
 	if c.Service != nil {
 		c.Service.Path = &path
 	}

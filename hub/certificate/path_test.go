@@ -24,13 +24,17 @@ func (w *world) path() string {
 	if url := ptr.Deref(webhooks[1].ClientConfig.URL, ""); url != "https://hub.example.com:9443"+path {
 		w.Errorf("the service is called by %s, and the URL is %s", path, url)
 	}
+	authors := ptr.Deref(w.authors().Webhooks[0].ClientConfig.Service.Path, "")
+	if authors != strings.Replace(path, "/review/", "/authors/", 1) {
+		w.Errorf("reviews are at %s, and authors are recorded at %s", path, authors)
+	}
 	return path
 }
 
 // answers returns the status code of a replica's answer at a path.
 func answers(k *certificate.Keeper, path string) int {
 	got := httptest.NewRecorder()
-	k.Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })).
+	k.Guard("/review", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })).
 		ServeHTTP(got, httptest.NewRequest(http.MethodPost, path, nil))
 	return got.Code
 }
@@ -54,6 +58,7 @@ func TestOnlyWhoKnowsThePathIsAnswered(t *testing.T) {
 	for _, replica := range []*certificate.Keeper{one, two} {
 		for at, want := range map[string]int{
 			path: http.StatusOK, "/review": http.StatusNotFound, "/review/": http.StatusNotFound, "/": http.StatusNotFound, path + "/": http.StatusNotFound,
+			"/authors/" + part: http.StatusNotFound,
 			path[:len(path)-1]: http.StatusNotFound, path[:len(path)-1] + "_": http.StatusNotFound, strings.ToUpper(path): http.StatusNotFound,
 		} {
 			if got := answers(replica, at); got != want {

@@ -2,7 +2,6 @@ package changes
 
 import (
 	"maps"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -43,7 +42,8 @@ const (
 	AllowedNamespaces
 	// Region means that the region of a cluster has changed.
 	Region
-	// Verbs means that the rollout annotations of a placement have changed. With these annotations, users request actions.
+	// Verbs means that a user has paused or resumed the rollouts of a placement, or that the hub has recorded other
+	// requests of users in its status.
 	Verbs
 )
 
@@ -58,12 +58,17 @@ func compareMeta[T client.Object](before, after T) Parts {
 }
 
 func comparePlacements(before, after hubv1.PlacementObject) Parts {
-	changed := slices.ContainsFunc(rolloutVerbs, func(verb string) bool { return before.GetAnnotations()[verb] != after.GetAnnotations()[verb] })
-	return compareMeta(before, after) | when(changed, Verbs)
+	paused := before.GetAnnotations()[hubv1.RolloutPauseAnnotation] != after.GetAnnotations()[hubv1.RolloutPauseAnnotation]
+	return compareMeta(before, after) | when(paused || !equality.Semantic.DeepEqual(requests(before), requests(after)), Verbs)
 }
 
-var rolloutVerbs = []string{
-	hubv1.RolloutApproveAnnotation, hubv1.RolloutPauseAnnotation, hubv1.RolloutSkipAnnotation, hubv1.RolloutPromoteAnnotation,
+// requests returns the requests of users that the status of a placement records.
+func requests(p hubv1.PlacementObject) hubv1.PlacementRollout {
+	r := p.PlacementStatus().Rollout
+	if r == nil {
+		return hubv1.PlacementRollout{}
+	}
+	return hubv1.PlacementRollout{Approvals: r.Approvals, Skips: r.Skips, Promotion: r.Promotion}
 }
 
 func compareBindings(before, after hubv1.BindingObject) Parts {

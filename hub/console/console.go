@@ -13,7 +13,7 @@
 //   - An open page is updated after a change; see live.go. The server sends only a signal, and the browser then reads
 //     the page again.
 //   - The number of pages that are made at the same time is limited, in total and for each user, so that pages never
-//     delay the hub's other work.
+//     delay the hub's other work. Sign-ins have a limit of their own, in total and for each source address.
 package console
 
 import (
@@ -39,6 +39,7 @@ import (
 
 const (
 	// mostPages is the maximum number of pages that the process makes at a time, and mostPerUser the maximum for one user.
+	// All ServiceAccounts of a namespace count as one user.
 	mostPages   = 6
 	mostPerUser = 2
 	// longestWait is how long a request waits until it may make its page, if too many pages are being made.
@@ -79,9 +80,10 @@ type Options struct {
 
 // Console handles the requests of browsers.
 type Console struct {
-	opts  Options
-	users *users
-	slots *slots.Slots
+	opts    Options
+	users   *users
+	pages   *slots.Slots
+	signIns *slots.Slots
 	// simulations lets only one what-if simulation run at a time, because a simulation keeps a processor busy.
 	simulations *slots.Slots
 	// provider is the identity provider. It is nil if users sign in with tokens only.
@@ -107,8 +109,8 @@ func New(o Options) (*Console, error) {
 		return nil, err
 	}
 	return &Console{
-		opts: o, users: u, slots: slots.New(mostPages), simulations: slots.New(1), provider: p, waitForSlot: longestWait, Live: newLive(),
-		membersWithin: membersWithin,
+		opts: o, users: u, pages: slots.New(mostPages), signIns: slots.New(mostSignIns), simulations: slots.New(1), provider: p,
+		waitForSlot: longestWait, Live: newLive(), membersWithin: membersWithin,
 	}, nil
 }
 
@@ -232,7 +234,7 @@ func (c *Console) admitted(w http.ResponseWriter, r *http.Request, s session) (v
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), c.waitForSlot)
 	defer cancel()
-	leave, ok = c.slots.Take(ctx, slots.Party{Name: s.User, Most: mostPerUser})
+	leave, ok = c.pages.Take(ctx, slots.Party{Name: s.party(), Most: mostPerUser})
 	if !ok {
 		w.Header().Set("Retry-After", "5")
 		c.fail(w, v, http.StatusServiceUnavailable, errBusy)

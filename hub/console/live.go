@@ -19,7 +19,7 @@ const (
 	// beatEvery is the interval at which the hub sends a heartbeat to each open page.
 	beatEvery = 15 * time.Second
 	// mostStreams is the maximum number of open connections on which the hub tells pages about changes. mostStreamsPerUser
-	// is the maximum for one user.
+	// is the maximum for one user. All ServiceAccounts of a namespace count as one user.
 	mostStreams        = 1000
 	mostStreamsPerUser = 100
 	// checkEvery is the interval at which the hub checks again whether the user of an open page may still see the objects
@@ -165,7 +165,7 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 		c.refuse(w, v, err)
 		return
 	}
-	s, closed, ok := c.Live.open(v.session.User, of)
+	s, closed, ok := c.Live.open(v.session.party(), of)
 	if !ok {
 		w.Header().Set("Retry-After", "30")
 		c.fail(w, v, http.StatusServiceUnavailable, errBusy)

@@ -29,14 +29,13 @@ const (
 	oidcPurpose = "hanse console sign-in v1"
 	// oidcLasts is how long a sign-in at the identity provider may take.
 	oidcLasts = 10 * time.Minute
-	// mostExchanges is the maximum number of concurrent requests to the identity provider.
-	mostExchanges = 8
+	// mostExchanges is the maximum number of concurrent requests to the identity provider, and exchangesPerAddress the
+	// maximum for browsers with one source address.
+	mostExchanges       = 8
+	exchangesPerAddress = 4
 	// longestWord is the maximum length of a text from the identity provider in an error message.
 	longestWord = 300
 )
-
-// exchangeSlot limits the concurrent requests to the identity provider, for all users together.
-var exchangeSlot = slots.Party{Name: "provider", Most: mostExchanges}
 
 // attempt is the state of a sign-in while the user is at the identity provider.
 type attempt struct {
@@ -60,7 +59,7 @@ var (
 // beginOIDC redirects the browser to the identity provider for the sign-in.
 func (c *Console) beginOIDC(w http.ResponseWriter, r *http.Request) {
 	next := localPath(r.URL.Query().Get("next"))
-	leave, ok := c.exchange(r.Context())
+	leave, ok := c.exchange(r)
 	if !ok {
 		c.sendBusy(w, r, next)
 		return
@@ -112,7 +111,7 @@ func (c *Console) endOIDC(w http.ResponseWriter, r *http.Request) {
 			longestWord, refused, longestWord, query.Get("error_description")))
 		return
 	}
-	leave, ok := c.exchange(r.Context())
+	leave, ok := c.exchange(r)
 	if !ok {
 		c.sendBusy(w, r, a.Next)
 		return
@@ -123,7 +122,7 @@ func (c *Console) endOIDC(w http.ResponseWriter, r *http.Request) {
 	}()
 	var s session
 	if err == nil {
-		s, err = c.admit(r.Context(), token)
+		s, err = c.admit(r, token)
 	}
 	if err == nil {
 		err = c.begin(w, r, s)
@@ -183,10 +182,10 @@ func (c *Console) attempt(r *http.Request) (attempt, error) {
 
 // exchange waits until a request may be sent to the identity provider, because the number of concurrent requests is
 // limited. ok is false if it waits too long. The caller calls leave after the request.
-func (c *Console) exchange(ctx context.Context) (leave func(), ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, c.waitForSlot)
+func (c *Console) exchange(r *http.Request) (leave func(), ok bool) {
+	ctx, cancel := context.WithTimeout(r.Context(), c.waitForSlot)
 	defer cancel()
-	return c.provider.slots.Take(ctx, exchangeSlot)
+	return c.provider.slots.Take(ctx, slots.Party{Name: slots.Address(r), Most: exchangesPerAddress})
 }
 
 // idToken exchanges the authorization code from the identity provider for an ID token, and verifies the ID token.

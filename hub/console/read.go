@@ -137,6 +137,15 @@ func (u *user) eachBundle(ctx context.Context, namespace string, visit func(hubv
 	if err := u.unlessForbidden(err, "You do not see all bundles"); err != nil {
 		return fmt.Errorf("listing bundles: %w", err)
 	}
+	if len(bundles) == 0 && namespace != "" { // a user of one namespace may read only its Bundles
+		var here hubv1.BundleList
+		if err := u.unlessForbidden(u.List(ctx, &here, client.InNamespace(namespace)), "You do not see Bundles"); err != nil {
+			return fmt.Errorf("listing Bundles: %w", err)
+		}
+		for i := range here.Items {
+			bundles = append(bundles, &here.Items[i])
+		}
+	}
 	for _, b := range bundles {
 		visit(b)
 	}

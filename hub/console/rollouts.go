@@ -164,6 +164,13 @@ func rolloutsPage(ctx context.Context, v *visit) (*page, error) {
 	})
 	body.Part = partOf(v, len(body.Rollouts))
 	body.Rollouts = body.Rollouts[body.Part.From:body.Part.To]
+	if err := v.user.eachBundle(ctx, v.namespace, func(b hubv1.BundleObject) {
+		if held, _ := guard.Held(b); held != nil {
+			holding = append(holding, b)
+		}
+	}); err != nil {
+		return nil, err
+	}
 	if v.namespace == "" {
 		members, err := v.user.members(ctx)
 		if err != nil {
@@ -188,8 +195,11 @@ func (b *rolloutsBody) hold(ctx context.Context, v *visit, holding []client.Obje
 	for _, o := range holding[:len(holding)-b.MoreHeld] {
 		held, confirmed := guard.Held(o)
 		row := heldRow{Kind: memberKind, Namespace: o.GetNamespace(), Name: o.GetName(), Held: held, Confirmed: confirmed, Since: ago(&held.Since, v.now)}
-		if _, ok := o.(hubv1.PlacementObject); ok {
+		switch o := o.(type) {
+		case hubv1.PlacementObject:
 			row.Kind = kindOf(o, "Placement")
+		case hubv1.BundleObject:
+			row.Kind = hubv1.ReferenceTo(o).Kind
 		}
 		right := heldResource(o)
 		right.Verb = "patch"
@@ -205,8 +215,12 @@ func (b *rolloutsBody) hold(ctx context.Context, v *visit, holding []client.Obje
 // heldResource returns an object's resource attributes for an access review. The object has a held removal, which waits
 // for a user's confirmation.
 func heldResource(o client.Object) authorizationv1.ResourceAttributes {
-	if p, ok := o.(hubv1.PlacementObject); ok {
-		return resourceOf(p)
+	switch o := o.(type) {
+	case hubv1.PlacementObject:
+		return resourceOf(o)
+	case hubv1.BundleObject:
+		of := hubv1.ReferenceTo(o)
+		return authorizationv1.ResourceAttributes{Group: hubv1.GroupVersion.Group, Resource: strings.ToLower(of.Kind) + "s", Namespace: of.Namespace, Name: of.Name}
 	}
 	return authorizationv1.ResourceAttributes{Group: hubv1.GroupVersion.Group, Resource: "memberclusters", Name: o.GetName()}
 }
@@ -320,7 +334,8 @@ func rolloutPage(ctx context.Context, v *visit) (*page, error) {
 // Phases returns the values by which objects can be filtered.
 func (rolloutBody) Phases() []hubv1.RolloutPhase {
 	return []hubv1.RolloutPhase{
-		hubv1.RolloutFailed, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow, hubv1.RolloutWaitingForOthers, hubv1.RolloutPaused,
+		hubv1.RolloutFailed, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForClusters, hubv1.RolloutWaitingForWindow,
+		hubv1.RolloutWaitingForOthers, hubv1.RolloutPaused,
 		hubv1.RolloutProgressing, hubv1.RolloutSoaking, hubv1.RolloutRollingBack, hubv1.RolloutRolledBack,
 	}
 }

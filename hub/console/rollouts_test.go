@@ -362,6 +362,36 @@ func TestAHeldRemovalIsConfirmedOnce(t *testing.T) {
 	}
 }
 
+func TestAHeldRemovalOfABundleIsConfirmed(t *testing.T) {
+	w := newWorld(t)
+	b := &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "web"}, Spec: hubv1.BundleSpec{ConfigMaps: []hubv1.ConfigMapSource{{Name: "manifests"}}}}
+	must(t, w.hub.Create(t.Context(), b))
+	b.Status.RemovalHeld = &hubv1.RemovalHeld{ID: "7f3a9c11", Since: metav1.NewTime(began), Causes: []string{"ObjectDeleted: " + hostile}, Clusters: []string{"eu"}, Copies: 114}
+	must(t, w.hub.Status().Update(t.Context(), b))
+	bundles := func(verbs ...string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{APIGroups: []string{hubv1.GroupVersion.Group}, Resources: []string{"bundles", "placements"}, Verbs: verbs}}
+	}
+	path := "/rollouts?namespace=" + w.ns
+	tenant, reader := w.signedIn(w.token(bundles("get", "list", "patch"), nil)), w.signedIn(w.token(bundles("get", "list"), nil))
+	if text := reader.get(path).text; !strings.Contains(text, "<h3>Bundle "+w.ns+"/web</h3>") || strings.Contains(text, `action="/removals/confirm"`) {
+		t.Errorf("the page of a reader is\n%s", text)
+	}
+	form := tenant.form(path, "/removals/confirm")
+	form.Set("sure", "yes")
+	form.Set(csrfField, reader.csrf(path))
+	if answer := reader.post("/removals/confirm", form); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("a reader gets %s", answer.Status)
+	}
+	form.Set(csrfField, tenant.csrf(path))
+	if answer := tenant.post("/removals/confirm", form); answer.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%s: %s", answer.Status, answer.text)
+	}
+	must(t, w.hub.Get(t.Context(), client.ObjectKeyFromObject(b), b))
+	if got := b.Annotations[hubv1.ConfirmRemovalAnnotation]; got != "7f3a9c11" {
+		t.Errorf("the annotation is %q", got)
+	}
+}
+
 func TestTheRolloutOfAClusterPlacementIsSteered(t *testing.T) {
 	w := newWorld(t)
 	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}

@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/hanse-dev/hanse/hub/slots"
 )
 
 const (
@@ -40,6 +42,15 @@ type session struct {
 	// CSRF is the token in the forms of the session's pages.
 	CSRF  string    `json:"c"`
 	Until time.Time `json:"e"`
+}
+
+// party returns the name under which the session's requests are counted. It is the same for all ServiceAccounts of a
+// namespace.
+func (s session) party() string {
+	if namespace, ok := slots.AccountNamespace(s.User); ok {
+		return "namespace/" + namespace
+	}
+	return "user/" + s.User
 }
 
 var (

@@ -17,9 +17,13 @@ import (
 	"github.com/hanse-dev/hanse/hub/slots"
 )
 
-// signInSlot limits the concurrent sign-ins of all users together. A limit for each user is not possible, because a
-// user is known only after the sign-in.
-var signInSlot = slots.Party{Name: "", Most: 2}
+const (
+	// mostSignIns is the maximum number of concurrent sign-ins, and signInsPerAddress the maximum from one source address.
+	// A limit for each user is not possible, because a user is known only after the sign-in. All users behind an ingress
+	// have the same address.
+	mostSignIns       = 8
+	signInsPerAddress = 4
+)
 
 // signInForm has the data for the template of the sign-in page.
 type signInForm struct {
@@ -103,7 +107,7 @@ func (c *Console) sendBusy(w http.ResponseWriter, r *http.Request, next string) 
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	next := localPath(r.PostFormValue("next"))
 	token := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(r.PostFormValue("token")), "Bearer "))
-	s, err := c.admit(r.Context(), token)
+	s, err := c.admit(r, token)
 	if err == nil {
 		err = c.begin(w, r, s)
 	}
@@ -133,10 +137,10 @@ var (
 )
 
 // admit makes the session for a token. It first waits if too many users sign in at the same time.
-func (c *Console) admit(ctx context.Context, token string) (session, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.waitForSlot)
+func (c *Console) admit(r *http.Request, token string) (session, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), c.waitForSlot)
 	defer cancel()
-	leave, ok := c.slots.Take(ctx, signInSlot)
+	leave, ok := c.signIns.Take(ctx, slots.Party{Name: slots.Address(r), Most: signInsPerAddress})
 	if !ok {
 		return session{}, errAdmitBusy
 	}

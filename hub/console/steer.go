@@ -160,7 +160,10 @@ func steer(verb string, stale bool, request func(rollout.Steering, url.Values) (
 		if err != nil {
 			return "", fmt.Errorf("%w: %w", errRefused, err)
 		}
-		return rolloutPath(namespace, name), v.user.annotate(ctx, s.Placement, change)
+		return rolloutPath(namespace, name), v.user.annotate(ctx, s.Placement, func(annotations map[string]string) {
+			change(annotations)
+			delete(annotations, hubv1.ChangedByAnnotation) // the webhook of authors sets it again, if it is on
+		})
 	}
 }
 
@@ -260,17 +263,19 @@ func (u *user) mayUndo(ctx context.Context, b hubv1.BindingObject) (bool, error)
 // too many copies until a user confirms it.
 func confirmRemoval(ctx context.Context, v *visit) (string, error) {
 	namespace, name := v.PostForm.Get("namespace"), v.PostForm.Get("name")
-	var object client.Object = &hubv1.MemberCluster{}
-	if v.PostForm.Get("kind") == memberKind {
-		if err := v.user.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
-			return "", fmt.Errorf("reading a MemberCluster: %w", err)
-		}
-	} else {
-		p, err := v.user.placement(ctx, namespace, name)
-		if err != nil {
-			return "", err
-		}
-		object = p
+	var object client.Object
+	switch kind := v.PostForm.Get("kind"); kind {
+	case memberKind:
+		object = &hubv1.MemberCluster{}
+	case hubv1.BundleKind, hubv1.ClusterBundleKind, hubv1.FederatedOperatorKind:
+		object = hubv1.BundleReference{Kind: kind}.New()
+	case "ClusterPlacement":
+		object = &hubv1.ClusterPlacement{}
+	default:
+		object = &hubv1.Placement{}
+	}
+	if err := v.user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {
+		return "", fmt.Errorf("reading the object with the held removal: %w", err)
 	}
 	held, confirmed := guard.Held(object)
 	switch {

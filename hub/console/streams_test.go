@@ -209,7 +209,7 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestAUserWithManySlowRequestsDelaysNoOtherUser(t *testing.T) {
 	w := newWorld(t)
 	page := "/?namespace=" + w.ns // a page without the objects of other tests
-	slow, other := w.signedIn(w.token(nil, reads())), w.signedIn(w.token(nil, reads()))
+	slow, other := w.signedIn(w.token(nil, reads())), w.signedIn(w.elsewhere().token(nil, reads()))
 	var s session
 	must(t, w.console.unseal(sessionPurpose, strings.Join(slow.cookies(), ""), &s))
 	g := &gate{w.console.users.transport, s.Token, make(chan struct{}), make(chan struct{})}

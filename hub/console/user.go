@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -16,28 +17,87 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// users makes a client for the token of each user. The clients share their connections.
+// users sends the requests of all users by one client. A client for each user would cost most of the memory of a
+// sign-in, also of one with a token that the API server does not know.
 type users struct {
-	config    *rest.Config
+	client    client.Client
 	transport http.RoundTripper
-	scheme    *runtime.Scheme
-	mapper    meta.RESTMapper
 }
 
 func newUsers(config *rest.Config, mapper meta.RESTMapper) (*users, error) {
-	u := &users{config: rest.AnonymousClientConfig(config), scheme: runtime.NewScheme(), mapper: mapper}
-	u.config.UserAgent = "hanse-hub/console"
-	u.config.QPS = -1 // the API server limits the requests (priority and fairness)
+	config = rest.AnonymousClientConfig(config)
+	config.UserAgent = "hanse-hub/console"
+	config.QPS = -1 // the API server limits the requests (priority and fairness)
+	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme} {
-		if err := add(u.scheme); err != nil {
+		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering kinds: %w", err)
 		}
 	}
+	u := &users{}
 	var err error
-	if u.transport, err = rest.TransportFor(u.config); err != nil {
+	if u.transport, err = rest.TransportFor(config); err == nil {
+		u.client, err = client.New(config, client.Options{HTTPClient: &http.Client{Transport: u}, Scheme: scheme, Mapper: mapper})
+	}
+	if err != nil {
 		return nil, fmt.Errorf("connecting to the hub's API server for users of the console: %w", err)
 	}
 	return u, nil
+}
+
+// tokenKey is the key of a user's token in the context of a request.
+type tokenKey struct{}
+
+var errNoUser = errors.New("a request to the hub's API server has no user")
+
+// RoundTrip implements http.RoundTripper. It adds the token of the user to each request.
+func (u *users) RoundTrip(r *http.Request) (*http.Response, error) {
+	token, ok := r.Context().Value(tokenKey{}).(string)
+	if !ok {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, errNoUser
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+token)
+	return u.transport.RoundTrip(r)
+}
+
+// acting puts the token of a user into the context of each request of the shared client. A request of any other method
+// has no user, so that RoundTrip refuses it.
+type acting struct {
+	client.Client
+	token string
+}
+
+func (a acting) in(ctx context.Context) context.Context {
+	return context.WithValue(ctx, tokenKey{}, a.token)
+}
+
+// Get implements client.Reader.
+func (a acting) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	return a.Client.Get(a.in(ctx), key, o, opts...)
+}
+
+// List implements client.Reader.
+func (a acting) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return a.Client.List(a.in(ctx), list, opts...)
+}
+
+// Create implements client.Writer.
+func (a acting) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	return a.Client.Create(a.in(ctx), o, opts...)
+}
+
+// Update implements client.Writer.
+func (a acting) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
+	return a.Client.Update(a.in(ctx), o, opts...)
+}
+
+// Patch implements client.Writer.
+func (a acting) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	return a.Client.Patch(a.in(ctx), o, patch, opts...)
 }
 
 // user reads and writes objects of the hub with the token of a user.
@@ -51,29 +111,8 @@ type user struct {
 	notes []string
 }
 
-// bearer adds the token of a user to each request.
-type bearer struct {
-	token string
-	next  http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+b.token)
-	return b.next.RoundTrip(r)
-}
-
 // with returns the user with this token.
-func (u *users) with(token string) *user {
-	c, err := client.New(u.config, client.Options{
-		HTTPClient: &http.Client{Transport: bearer{token, u.transport}}, Scheme: u.scheme, Mapper: u.mapper,
-	})
-	if err != nil {
-		panic(err) // the config was accepted by newUsers
-	}
-	return &user{Client: c}
-}
+func (u *users) with(token string) *user { return &user{Client: acting{u.client, token}} }
 
 // narrowed returns the user for a page about one namespace. If the user may not list clusters and policies, package
 // memberview supplies them with only the fields that concern the namespace. If namespace is empty, the page shows all

@@ -117,7 +117,7 @@ func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readWithin)
 	defer cancel()
-	done, ok := c.simulations.Take(ctx, slots.Party{Name: v.session.User, Most: 1})
+	done, ok := c.simulations.Take(ctx, slots.Party{Name: v.session.party(), Most: 1})
 	if !ok {
 		w.Header().Set("Retry-After", "10")
 		c.fail(w, v, http.StatusServiceUnavailable, errBusy)

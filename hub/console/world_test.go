@@ -91,6 +91,16 @@ func newWorld(t *testing.T, options ...func(o *Options, address string)) *world 
 	return w
 }
 
+// elsewhere returns the same world with another namespace, in which its ServiceAccounts are.
+func (w *world) elsewhere() *world {
+	w.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
+	must(w.T, w.hub.Create(w.Context(), ns))
+	other := *w
+	other.ns = ns.Name
+	return &other
+}
+
 // token returns the token of a new ServiceAccount with the first rules in the namespace and the second rules in all
 // namespaces.
 func (w *world) token(inNamespace, onHub []rbacv1.PolicyRule) string {

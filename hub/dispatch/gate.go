@@ -38,6 +38,7 @@ type gate struct {
 	running    map[types.NamespacedName]int // priority of each key at work
 	closed     *hold                        // nil unless the limit is closed
 	namespaces map[string]*hold             // namespaces that cannot hold objects now
+	oversized  oversized
 }
 
 // call is one call to the member, for the binding that a key names.
@@ -52,7 +53,7 @@ type call struct {
 func newGate(cluster string, workers int, c clock.PassiveClock) *gate {
 	g := &gate{
 		cluster: cluster, clock: c, order: newOrder(), limit: newLimit(workers),
-		running: map[types.NamespacedName]int{}, namespaces: map[string]*hold{},
+		running: map[types.NamespacedName]int{}, namespaces: map[string]*hold{}, oversized: oversized{},
 	}
 	g.changed = sync.NewCond(&g.mu)
 	keys := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Name: controllerName, Queue: g.order})
@@ -195,6 +196,11 @@ func (g *gate) leave(c call, o member.Outcome) (held bool) {
 	if !stale {
 		g.limit.succeeded(c.began, now)
 		g.reopen()
+	}
+	if o.Reason == hubv1.ReasonAnswerTooLarge {
+		g.oversized.failed(due{c.key, g.running[c.key]})
+	} else {
+		g.add(g.oversized.answered(c.key)...)
 	}
 	return c.namespace != "" && g.leaveNamespace(c, o, now)
 }

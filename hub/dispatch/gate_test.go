@@ -132,6 +132,51 @@ func TestAMemberThatIsMendedGetsAll(t *testing.T) {
 	}
 }
 
+// TestAMemberWhoseEndlessAnswersEndGetsAllAtItsFirstGoodAnswer uses a member whose answers are too large. The slow
+// retries of the objects come after 30 s at the earliest.
+func TestAMemberWhoseEndlessAnswersEndGetsAllAtItsFirstGoodAnswer(t *testing.T) {
+	const objects = 20
+	var mended atomic.Bool
+	var always atomic.Int32 // number of calls for the object whose answer is always too large
+	m := &fakeMember{name: "eu", answer: func(_ context.Context, name string) member.Outcome {
+		if name == "always" {
+			always.Add(1)
+		}
+		if name == "always" || !mended.Load() {
+			return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonAnswerTooLarge, Message: "16 MiB", Retry: member.RetrySlowly}
+		}
+		return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}
+	}}
+	w := newWorld(t, m)
+	w.engage()
+	calls := func() int {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.served
+	}
+	w.create(kind, "always")
+	for i := range objects {
+		w.create(kind, fmt.Sprint("w", i))
+	}
+	w.eventually(5*time.Second, func() string {
+		if n := calls(); n < objects+1 {
+			return fmt.Sprintf("%d calls", n)
+		}
+		return ""
+	})
+	mended.Store(true)
+	w.create(kind, "first")
+	w.eventually(9*time.Second, func() string { // shorter than a slow retry
+		if n := w.holds("eu"); n < objects+1 {
+			return fmt.Sprintf("%d of %d objects", n, objects+1)
+		}
+		return ""
+	})
+	if n := always.Load(); n > objects/2 { // one call, one early retry, and calls for events of the object
+		t.Errorf("the member was called %d times for the object whose answer is always too large: it was tried at every good answer", n)
+	}
+}
+
 // TestFewerAreAtWorkForAMemberThatIsSlow uses a member whose calls succeed, but take longer than slowCall. Slow calls
 // must lower the limit of concurrent calls to the member.
 func TestFewerAreAtWorkForAMemberThatIsSlow(t *testing.T) {

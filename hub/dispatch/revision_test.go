@@ -17,7 +17,8 @@ import (
 type storedRevisions struct {
 	template *unstructured.Unstructured
 	rules    *decide.HeldRules
-	err      error
+	err      error // of the template, and of the rules unless noRules is set
+	noRules  error
 	read     []string
 }
 
@@ -27,6 +28,9 @@ func (s *storedRevisions) Template(_ context.Context, digest string) (*unstructu
 }
 
 func (s *storedRevisions) Rules(context.Context, string) (*decide.HeldRules, error) {
+	if s.noRules != nil {
+		return nil, s.noRules
+	}
 	return s.rules, s.err
 }
 
@@ -98,6 +102,50 @@ func TestTheNewestRevisionIsMadeFromTheHubObject(t *testing.T) {
 	}
 	if len(k.sent) != 1 || len(stored.read) != 0 {
 		t.Errorf("%d manifests were sent, and the stored templates %v were read", len(k.sent), stored.read)
+	}
+}
+
+// TestLostRulesAreThoseOfTheHubIfTheyAreUnchanged covers rules of which the Secret was deleted, while the hub still has
+// override policies with the same content, or none.
+func TestLostRulesAreThoseOfTheHubIfTheyAreUnchanged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		revision int64
+		template bool // whether the template of the revision is stored
+		edited   bool // whether a user has changed the settings of the placement since the revision
+		want     string
+	}{
+		"the newest revision":                               {revision: 3},
+		"an earlier template with the newest rules":         {revision: 2, template: true},
+		"an earlier template that is lost, too":             {revision: 2, want: hubv1.ReasonRevisionMissing},
+		"rules that a user has changed since, of an object": {revision: 3, edited: true, want: hubv1.ReasonRevisionMissing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := &storedRevisions{template: heldTemplate(), noRules: decide.ErrRevisionMissing}
+			if !tc.template {
+				stored.err = decide.ErrRevisionMissing
+			}
+			k, r := revisionRun(t, stored)
+			r.target.Revision = tc.revision
+			settings := r.policy()
+			inputs, err := decide.InputsOf(heldTemplate(), r.object, nil, &settings, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.edited {
+				inputs.Rules.MemberOwnedFields = []string{"/spec/replicas"}
+			}
+			revisions := r.binding.BindingSpec().Revisions
+			for i := range revisions {
+				_, revisions[i].Policies = inputs.Digests(r.queue.opts.Key, nil)
+			}
+			o, known := r.apply(t.Context())
+			if !known || o.Reason != tc.want && (tc.want != "" || o.Applied != metav1.ConditionTrue) || len(k.sent) != 0 != (tc.want == "") {
+				t.Errorf("outcome %+v, known %t, %d manifests were sent", o, known, len(k.sent))
+			}
+			if tc.want != "" && o.Retry != member.RetrySlowly {
+				t.Errorf("the retry is %v", o.Retry)
+			}
+		})
 	}
 }
 

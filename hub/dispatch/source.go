@@ -16,9 +16,9 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// setSource sets r.source to the hub's epoch (the period in which the hub writes now) and the generation of the hub
-// object. They are compared with the epoch and the generation that a copy has recorded. template is nil if the hub
-// object was deleted. No copy then counts as newer.
+// setSource sets r.source to the hub's epoch (the period in which the hub writes now), the generation of the hub
+// object, and the decision: the state of the binding. They are compared with the mark that a copy has recorded.
+// template is nil if the hub object was deleted. No copy then counts as newer by its generation or decision.
 func (r *run) setSource(template metav1.Object) {
 	r.source.Epochs = r.queue.opts.Epochs.Current()
 	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
@@ -26,8 +26,20 @@ func (r *run) setSource(template metav1.Object) {
 		r.source.Mark.Generation = math.MaxInt64 // the hub object is deleted, so no copy counts as newer
 		return
 	}
-	r.source.Mark.Generation = template.GetGeneration()
+	r.source.Mark.Generation, r.source.Mark.Decision = template.GetGeneration(), decisionOf(r.binding)
 	r.source.Accepted = template.GetAnnotations()[hubv1.AcceptSourceAnnotation]
+	written := r.queue.records.get(r.key).last.Applied == metav1.ConditionTrue // by this process; the row may be older
+	r.source.Held = !written && r.isHeld(r.binding)
+}
+
+func decisionOf(b hubv1.BindingObject) source.Decision {
+	return source.Decision{Binding: string(b.GetUID()), Generation: b.GetGeneration()}
+}
+
+// isHeld reports whether the binding's row of this cluster says that the copy is newer than the hub.
+func (r *run) isHeld(b hubv1.BindingObject) bool {
+	row := b.BindingStatus().Row(r.target.Name)
+	return row != nil && row.Reason == hubv1.ReasonHubIsOlder
 }
 
 // useEpoch stores in r.source the epoch that the next write records in the copy. An epoch is a period in which the hub
@@ -73,6 +85,13 @@ func (r *run) isOlder(ctx context.Context, copied member.Newer) (bool, error) {
 		return false, err
 	}
 	state.Mark.Generation, state.Accepted = fresh.GetGeneration(), fresh.GetAnnotations()[hubv1.AcceptSourceAnnotation]
+	if r.source.Held || r.source.Mark.Decision.Before(copied.Mark.Decision) {
+		binding := hubv1.NewBinding(r.key)
+		if err := r.queue.opts.APIReader.Get(ctx, r.key, binding); err != nil {
+			return false, fmt.Errorf("reading binding %s uncached: %w", r.key, err)
+		}
+		state.Mark.Decision, state.Held = decisionOf(binding), r.isHeld(binding)
+	}
 	return state.Newer(copied.Mark, copied.SameObject && fresh.GetUID() == r.binding.BindingSpec().ObjectRef.UID), nil
 }
 

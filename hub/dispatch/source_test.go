@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -45,9 +46,17 @@ type uncached struct {
 	client.Client
 	generation int64
 	accepted   string
+	binding    *hubv1.ResourceBinding // nil: as in the cache
+	failed     error                  // of a read of the binding
 }
 
 func (u uncached) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if b, isBinding := into.(*hubv1.ResourceBinding); isBinding {
+		if u.binding != nil {
+			u.binding.DeepCopyInto(b)
+		}
+		return u.failed
+	}
 	into.SetUID("hub")
 	into.SetGeneration(u.generation)
 	into.SetAnnotations(map[string]string{hubv1.AcceptSourceAnnotation: u.accepted})
@@ -88,6 +97,54 @@ func TestAHubIsOlderOnlyIfUncachedReadsSaySo(t *testing.T) {
 			got := r.write(t.Context(), &wanted{digest: "d", record: r.queue.records.get(r.key)}, false)
 			if older := got.Reason == hubv1.ReasonHubIsOlder; older != test.older || r.behind == test.older {
 				t.Errorf("older %v, behind %v: %+v", older, r.behind, got)
+			}
+			if !test.older && got.Retry != member.RetrySoon {
+				t.Errorf("not tried again soon: %+v", got)
+			}
+		})
+	}
+}
+
+func TestADecisionIsLaterOnlyIfAnUncachedReadSaysSo(t *testing.T) {
+	bound := func(uid string, generation int64, reason string) *hubv1.ResourceBinding {
+		b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Generation: generation}}
+		b.Status.Clusters = []hubv1.ClusterRow{{Name: "eu", Reason: reason}}
+		return b
+	}
+	for name, test := range map[string]struct {
+		cached, live *hubv1.ResourceBinding
+		failed       error
+		written      bool // whether this process has written the copy since
+		older        bool
+	}{
+		"a decision above that of the binding is of a later hub":                       {cached: bound("b", 8, ""), live: bound("b", 8, ""), older: true},
+		"a decision that only the cache does not have is not":                          {cached: bound("b", 8, ""), live: bound("b", 9, "")},
+		"a binding that was made anew proves nothing":                                  {cached: bound("b", 8, ""), live: bound("b-2", 1, "")},
+		"nothing is known of a decision while the binding cannot be read":              {cached: bound("b", 8, ""), failed: errors.New("away")},
+		"a copy that is held stays so after further decisions":                         {cached: bound("b", 12, hubv1.ReasonHubIsOlder), live: bound("b", 12, hubv1.ReasonHubIsOlder), older: true},
+		"a row that only the cache has holds nothing":                                  {cached: bound("b", 12, hubv1.ReasonHubIsOlder), live: bound("b", 12, "")},
+		"a row that is older than the write of this process holds nothing of this hub": {cached: bound("b", 12, hubv1.ReasonHubIsOlder), live: bound("b", 12, ""), written: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mark := source.ReadMark("5;11-b", "b;9")
+			o := member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonHubIsOlder, Newer: member.Newer{Mark: mark, SameObject: true}}
+			r := newRun(&fakeCluster{answer: o}, 0)
+			list := epochsOf(t, "10-a 11-b")
+			r.queue.opts.Epochs = fakeEpochs{cached: list, stored: list}
+			r.queue.opts.APIReader = uncached{generation: 5, binding: test.live, failed: test.failed}
+			b := r.binding.(*hubv1.ResourceBinding)
+			b.UID, b.Generation, b.Status = test.cached.UID, test.cached.Generation, test.cached.Status
+			r.target.Name = "eu"
+			if test.written {
+				r.queue.records.set(r.key, record{gvk: kind, last: member.Outcome{Applied: metav1.ConditionTrue}})
+			}
+			r.setSource(&metav1.ObjectMeta{Generation: 5})
+			if r.source.Held != (test.cached.Status.Clusters[0].Reason != "" && !test.written) {
+				t.Errorf("held: %t", r.source.Held)
+			}
+			got := r.write(t.Context(), &wanted{digest: "d", record: r.queue.records.get(r.key)}, false)
+			if older := got.Reason == hubv1.ReasonHubIsOlder; older != test.older {
+				t.Errorf("older is %t: %+v", older, got)
 			}
 			if !test.older && got.Retry != member.RetrySoon {
 				t.Errorf("not tried again soon: %+v", got)

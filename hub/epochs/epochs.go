@@ -9,12 +9,13 @@
 // epoch that the restore has lost, but its random part differs. The list causes at most six writes an hour, one write
 // for each start, and no write while the hub writes to no member.
 //
-// While the ConfigMap with the list of epochs does not exist, copies are written without an epoch. When a deleted
-// ConfigMap is created again, a new list begins, and no earlier copy is treated as newer than the hub.
+// If a user deletes the ConfigMap, or the list in it, a running process writes the list that it knows again. If no
+// process knows a list, the leader begins a new one, and no earlier copy is treated as newer than the hub.
 package epochs
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"sync"
@@ -23,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -57,8 +59,8 @@ type Options struct {
 	// Reader reads the ConfigMap uncached, Client writes it and lists bindings from the cache.
 	Reader client.Reader
 	Client client.Client
-	// ConfigMap is the ConfigMap with the list of epochs (periods in which the hub writes to members). It must exist,
-	// because the right to create any ConfigMap of the namespace would need a wider role.
+	// ConfigMap is the ConfigMap with the list of epochs (periods in which the hub writes to members). If it does not
+	// exist, the hub creates it by server-side apply, because a role can restrict this to one name.
 	ConfigMap types.NamespacedName
 	Clock     clock.PassiveClock
 }
@@ -78,7 +80,9 @@ type Keeper struct {
 	wrote     bool
 	inherited bool
 	read      bool // whether the list of epochs has been read
-	failed    time.Time
+	// lost is true if the ConfigMap has no list although the process knows one.
+	lost   bool
+	failed time.Time
 	// beginning is locked while Use adds an epoch (a period of the hub's writes) to the list, so that concurrent calls of
 	// Use add only one epoch.
 	beginning sync.Mutex
@@ -112,8 +116,7 @@ func (k *Keeper) Watch(ctx context.Context, informers cache.Informers) error {
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: take, UpdateFunc: func(_, after any) { take(after) },
-		DeleteFunc: func(any) { k.take(source.Epochs{}) },
+		AddFunc: take, UpdateFunc: func(_, after any) { take(after) }, DeleteFunc: func(any) { k.take(source.Epochs{}) },
 	})
 	if err != nil {
 		return fmt.Errorf("watching ConfigMap %s on the hub: %w", k.options.ConfigMap, err)
@@ -121,9 +124,12 @@ func (k *Keeper) Watch(ctx context.Context, informers cache.Informers) error {
 	return nil
 }
 
-// read returns the list of epochs (periods of the hub's writes) in the ConfigMap. If the list cannot be parsed, read
-// returns an empty list, so that a new list begins.
+// read returns the list of epochs (periods of the hub's writes) in the ConfigMap. If there is no ConfigMap, or if the
+// list cannot be parsed, read returns an empty list.
 func read(c *corev1.ConfigMap) source.Epochs {
+	if c == nil {
+		return source.Epochs{}
+	}
 	l, _ := source.ParseEpochs(c.Data[hubv1.EpochsKey])
 	return l
 }
@@ -135,8 +141,8 @@ func (k *Keeper) Ready(ctx context.Context) {
 		c, err := k.get(ctx)
 		switch {
 		case err == nil && c == nil:
-			ctrl.LoggerFrom(ctx).Info("There is no ConfigMap with the hub's epochs: a restored hub will not tell newer copies until the chart is installed again",
-				"configMap", k.options.ConfigMap)
+			ctrl.LoggerFrom(ctx).Info("There is no ConfigMap with the hub's epochs: unless another process knows them, the leader begins a new list, "+
+				"and no earlier copy counts as newer than the hub", "configMap", k.options.ConfigMap)
 			return
 		case err == nil:
 			k.take(read(c))
@@ -159,17 +165,22 @@ func (k *Keeper) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	return c, nil
 }
 
-// take makes the given list of epochs (periods in which the hub writes to members) the cached list.
+// take makes the given list of epochs (periods in which the hub writes to members) the cached list. It keeps the cached
+// list if the given one is empty, because a user has deleted it.
 func (k *Keeper) take(l source.Epochs) {
 	k.mu.Lock()
 	before, knew := k.known.Last()
+	if k.lost = knew && l.Len() == 0; k.lost {
+		k.mu.Unlock()
+		return
+	}
 	k.known = l
 	last, _ := l.Last()
 	if last != before {
 		k.since, k.wrote, k.inherited = k.options.Clock.Now(), false, !k.read
 	}
 	first, some := l.First()
-	// The former list is empty if the ConfigMap was deleted and is created again now.
+	// The former list is empty if the process has started while there was none.
 	restarted := k.read && some && (!knew || first.Sequence > before.Sequence)
 	k.read = true
 	if restarted {
@@ -228,11 +239,8 @@ func (k *Keeper) Confirm(ctx context.Context, e source.Epoch) (source.Epochs, er
 	if err != nil {
 		return source.Epochs{}, err
 	}
-	l := source.Epochs{}
-	if c != nil {
-		l = read(c)
-	}
-	k.take(l)
+	k.take(read(c))
+	l := k.Current()
 	if l.Foreign(e) {
 		k.mu.Lock()
 		if len(k.foreign) >= mostForeign {
@@ -258,11 +266,12 @@ func (k *Keeper) Start(ctx context.Context) error {
 }
 
 // Look adds an epoch (a period of the hub's writes) to the list, if the process has written to a member in the newest
-// epoch, and this epoch is ten minutes old or is from before the start of the process.
+// epoch, and this epoch is ten minutes old or is from before the start of the process. If the list was lost, Look adds
+// an epoch, too, and so writes the list again.
 func (k *Keeper) Look(ctx context.Context) error {
 	k.mu.Lock()
 	last, _ := k.known.Last()
-	over := k.wrote && (k.inherited || k.options.Clock.Since(k.since) >= lasts)
+	over := k.lost || k.wrote && (k.inherited || k.options.Clock.Since(k.since) >= lasts)
 	k.mu.Unlock()
 	if !over {
 		return nil
@@ -293,15 +302,16 @@ func (k *Keeper) Lead(ctx context.Context) error {
 }
 
 // begin adds an epoch (a period of the hub's writes) to the list. If the argument after is set and is no longer the
-// newest epoch, another replica has added an epoch, and begin adds none.
+// newest epoch, another replica has added an epoch, and begin adds none. If the list was lost, begin adds the epoch to
+// the list that the process knows.
 func (k *Keeper) begin(ctx context.Context, after *source.Epoch) error {
 	c, err := k.get(ctx)
-	if err != nil || c == nil {
+	if err != nil {
 		return err
 	}
-	l := read(c)
+	k.take(read(c))
+	l := k.Current()
 	if last, _ := l.Last(); after != nil && last != *after {
-		k.take(l)
 		return nil
 	}
 	most := kept
@@ -315,15 +325,26 @@ func (k *Keeper) begin(ctx context.Context, after *source.Epoch) error {
 		}
 	}
 	l = l.Append(source.NewRandom(), k.options.Clock.Now().Unix(), most)
-	if c.Data == nil {
-		c.Data = map[string]string{}
-	}
-	c.Data[hubv1.EpochsKey] = l.String()
-	if err := k.options.Client.Update(ctx, c); err != nil {
+	if err := k.write(ctx, c, l); err != nil {
 		return fmt.Errorf("writing ConfigMap %s: %w", k.options.ConfigMap, err)
 	}
 	k.take(l)
 	return nil
+}
+
+// write writes the list into the ConfigMap c, or into a new one if c is nil. If another replica has created the
+// ConfigMap meanwhile, the error is a conflict, because the replicas have different field managers.
+func (k *Keeper) write(ctx context.Context, c *corev1.ConfigMap, l source.Epochs) error {
+	if c == nil {
+		ctrl.LoggerFrom(ctx).Info("Creating the ConfigMap with the hub's epochs, which is missing", "configMap", k.options.ConfigMap, "epochs", l.Len())
+		made := applycorev1.ConfigMap(k.options.ConfigMap.Name, k.options.ConfigMap.Namespace).WithData(map[string]string{hubv1.EpochsKey: l.String()})
+		return k.options.Client.Apply(ctx, made, client.FieldOwner("hanse-hub-"+rand.Text()))
+	}
+	if c.Data == nil {
+		c.Data = map[string]string{}
+	}
+	c.Data[hubv1.EpochsKey] = l.String()
+	return k.options.Client.Update(ctx, c)
 }
 
 // held reports whether the hub leaves at least one copy unchanged after a restore from a backup. The hub wrote such a

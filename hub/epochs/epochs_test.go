@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -271,21 +272,79 @@ func TestARestoredHubFindsForeignWhatItForgot(t *testing.T) {
 	}
 }
 
-func TestAListThatIsDeletedAndCreatedAgainIsANewList(t *testing.T) {
+// lose deletes the ConfigMap with the list of epochs, or the list in it.
+func (w *world) lose(configMap bool) {
+	w.Helper()
+	if !configMap {
+		w.store(source.Epochs{})
+		return
+	}
+	if err := w.Delete(w.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: place.Namespace, Name: place.Name}}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestAListThatAUserDeletesIsWrittenAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		configMap bool
+		again     func(w *world, k *epochs.Keeper)
+	}{
+		"the ConfigMap, found by the watch": {configMap: true, again: func(w *world, k *epochs.Keeper) {
+			k.Ready(w.Context())
+			_, _ = k.Confirm(w.Context(), source.Epoch{Sequence: 1, Random: "a"}) // reads that there is no ConfigMap, as the watch does
+			w.look(k)
+		}},
+		"the list in it, found by the watch": {again: func(w *world, k *epochs.Keeper) {
+			k.Ready(w.Context())
+			w.look(k)
+		}},
+		"the ConfigMap, before the next epoch": {configMap: true, again: func(w *world, k *epochs.Keeper) {
+			k.Use(w.Context())
+			w.clock.SetTime(w.clock.Now().Add(time.Hour))
+			w.look(k)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			k := w.leader()
+			before := w.stored()
+			told := 0
+			k.OnRestart(func() { told++ })
+			forgotten := source.Epoch{Sequence: w.clock.Now().Unix() + 5, Random: "later"} // of a state of the hub before a restore
+			w.lose(tc.configMap)
+			if l, err := k.Confirm(t.Context(), forgotten); err != nil || !l.Foreign(forgotten) {
+				t.Errorf("while there is no list, %s is not foreign: %v", forgotten, err)
+			}
+			tc.again(w, k)
+			after := w.stored()
+			if after.Len() != before.Len()+1 || !strings.HasPrefix(after.String(), before.String()) || !after.Foreign(forgotten) || told != 0 {
+				t.Errorf("the list was %q and is %q; told %d times of a new list", before, after, told)
+			}
+			other := w.replica()
+			w.look(other)
+			if got := w.stored().String(); got != after.String() {
+				t.Errorf("a second replica makes %q of the list %q", got, after)
+			}
+		})
+	}
+}
+
+func TestAListThatNoProcessKnowsIsANewList(t *testing.T) {
 	w := newWorld(t)
 	w.leader()
 	k := w.replica()
 	told := 0
 	k.OnRestart(func() { told++ })
-	w.store(source.Epochs{}) // the replica sees the deletion before it sees the new list
+	w.lose(true)
 	k.Ready(t.Context())
 	if told != 0 {
 		t.Errorf("told %d times of a list without epochs", told)
 	}
-	w.leader()
+	w.clock.SetTime(w.clock.Now().Add(time.Minute))
+	w.leader() // has started after the deletion
 	k.Ready(t.Context())
-	if told != 1 {
-		t.Errorf("told %d times of the new list, want once", told)
+	if n := w.stored().Len(); told != 1 || n != 1 {
+		t.Errorf("told %d times of the new list, want once; it has %d epochs", told, n)
 	}
 }
 
@@ -314,15 +373,16 @@ func TestTheFirstEpochStaysWhileACopyIsHeld(t *testing.T) {
 	}
 }
 
-func TestWithoutTheConfigMapThereAreNoEpochs(t *testing.T) {
+func TestALeaderWithoutAConfigMapCreatesIt(t *testing.T) {
 	w := newWorld(t)
-	if err := w.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: place.Namespace, Name: place.Name}}); err != nil {
-		t.Fatal(err)
-	}
-	k := w.leader()
+	w.lose(true)
+	k := w.replica()
 	e := source.Epoch{Sequence: 1, Random: "a"}
 	if l, err := k.Confirm(t.Context(), e); err != nil || l.Foreign(e) || k.Current().Len() != 0 {
-		t.Errorf("%q, %v", l, err)
+		t.Errorf("before there is a leader: %q, %v", l, err)
+	}
+	if l := w.leader().Current(); l.Len() != 1 || l.String() != w.stored().String() {
+		t.Errorf("the leader uses %q, and stored is %q", l, w.stored())
 	}
 }
 

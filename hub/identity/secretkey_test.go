@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/hanse-dev/hanse/canonical"
@@ -56,5 +58,30 @@ func TestAllReplicasHaveOneKeyForTheDigestsOfSecrets(t *testing.T) {
 	must(t, err)
 	if _, err := readSecretKey(ctx, hub, metav1.NamespaceDefault); err == nil || !strings.Contains(err.Error(), "delete it and start the hub again") {
 		t.Errorf("%v: a key that cannot be one is used", err)
+	}
+}
+
+func TestAKeyThatAUserDeletesIsTheSameAgain(t *testing.T) {
+	apiserver.Needed(t)
+	config := serve(t, &envtest.Environment{})
+	hub, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	c, err := client.New(config, client.Options{})
+	must(t, err)
+	ctx, secrets := t.Context(), hub.CoreV1().Secrets(metav1.NamespaceDefault)
+	key, err := readSecretKey(ctx, hub, metav1.NamespaceDefault)
+	must(t, err)
+	self := Hub{Key: key}
+	must(t, self.keepKey(ctx, c, metav1.NamespaceDefault))
+
+	must(t, secrets.Delete(ctx, secretName, metav1.DeleteOptions{}))
+	must(t, self.keepKey(ctx, c, metav1.NamespaceDefault))
+	must(t, self.keepKey(ctx, c, metav1.NamespaceDefault))
+	again, err := readSecretKey(ctx, hub, metav1.NamespaceDefault)
+	if err != nil || !bytes.Equal(again, key) {
+		t.Errorf("%v: the next process has another key", err)
+	}
+	if err := (Hub{Key: make(canonical.Key, secretKeyBytes)}).keepKey(ctx, c, metav1.NamespaceDefault); !errors.Is(err, errOtherKey) {
+		t.Errorf("%v: a process with another key does not say so", err)
 	}
 }

@@ -113,7 +113,7 @@ func (r *Reconciler) observe(ctx context.Context, run *run) (ctrl.Result, error)
 		}
 	}
 	run.state = &state
-	observed(run.cluster, state, r.hubID)
+	observed(run.cluster, state, r.hubID, r.now())
 	if n, counted := r.unclaimed(run.cluster.Name); counted {
 		setUnclaimed(run.cluster, n)
 	}
@@ -135,6 +135,6 @@ func (r *Reconciler) holdBackCapacity(run *run) time.Duration {
 		return 0
 	}
 	status := &run.cluster.Status
-	status.Capacity, status.Allocatable, status.Nodes = before.Capacity, before.Allocatable, before.Nodes
+	status.Capacity, status.Allocatable, status.CapacityGrowth, status.Nodes = before.Capacity, before.Allocatable, before.CapacityGrowth, before.Nodes
 	return wait
 }

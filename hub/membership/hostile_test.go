@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -59,7 +60,7 @@ func TestWhateverAMemberSaysOfItselfItsStatusIsValidAndSmall(t *testing.T) {
 		observed(c, member.LinkState{
 			Ready: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable, Message: text("message"), TooLarge: text("large"),
 			Credentials: metav1.ConditionFalse, CredentialsReason: hubv1.ReasonUnauthorized, CredentialsMessage: text("message"), Facts: facts,
-		}, "hub")
+		}, "hub", time.Now())
 		written, err := json.Marshal(c.Status)
 		if err != nil {
 			t.Fatal(err)

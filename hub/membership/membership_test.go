@@ -33,7 +33,8 @@ func TestAClusterJoins(t *testing.T) {
 		ObservedGeneration: got.Generation, ClusterID: "joins-id", Version: hubv1.ClusterVersion{Kubernetes: "v1.36.3"},
 		Topology: hubv1.ClusterTopology{Region: "eu", Zones: []string{"eu-a", "eu-b"}},
 		Capacity: cpus("12"), Allocatable: cpus("9"), Nodes: hubv1.NodeSummary{Total: 3, Ready: 3},
-		Conditions: got.Status.Conditions, LastObservedTime: got.Status.LastObservedTime,
+		CapacityGrowth: &hubv1.CapacityGrowth{Base: cpus("12"), Since: got.Status.CapacityGrowth.Since},
+		Conditions:     got.Status.Conditions, LastObservedTime: got.Status.LastObservedTime,
 	}
 	if diff := cmp.Diff(want, got.Status); diff != "" {
 		t.Error(diff)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,8 +21,9 @@ import (
 // longestMessage limits the message of a condition, in characters.
 const longestMessage = 4096
 
-// observed copies the state of the link (the hub's connection to a cluster) into the status of its MemberCluster.
-func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
+// observed copies the state of the link (the hub's connection to a cluster) into the status of its MemberCluster. now
+// is the time.
+func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string, now time.Time) {
 	c.Status.ObservedGeneration = c.Generation
 	// Before the end of the first connection attempt, the state of the link (the hub's connection) is not known. The
 	// conditions then usually stay as they were before the restart of the hub. They are set only if there is no condition
@@ -48,7 +50,8 @@ func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 	if facts.Capacity == nil { // the nodes have not been read yet
 		return
 	}
-	c.Status.Capacity, c.Status.Allocatable, c.Status.Nodes = facts.Capacity, facts.Allocatable, facts.Nodes
+	c.Status.Nodes = facts.Nodes
+	count(c, facts, now)
 	if moved != "" {
 		setCondition(c, hubv1.ConditionTopologyChanged, metav1.ConditionTrue, hubv1.ReasonNodesMoved, moved)
 		return
@@ -105,7 +108,8 @@ func listed(names []string) string {
 }
 
 func sameCapacity(a, b hubv1.MemberClusterStatus) bool {
-	return a.Nodes == b.Nodes && equality.Semantic.DeepEqual(a.Capacity, b.Capacity) && equality.Semantic.DeepEqual(a.Allocatable, b.Allocatable)
+	return a.Nodes == b.Nodes && equality.Semantic.DeepEqual(a.Capacity, b.Capacity) && equality.Semantic.DeepEqual(a.Allocatable, b.Allocatable) &&
+		equality.Semantic.DeepEqual(a.CapacityGrowth, b.CapacityGrowth)
 }
 
 func setCredentials(c *hubv1.MemberCluster, state member.LinkState) {

@@ -3,6 +3,7 @@ package membership
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -77,14 +78,14 @@ func TestLongListsAreCut(t *testing.T) {
 func TestAnAnswerThatIsTooLargeIsACondition(t *testing.T) {
 	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu-fra-1"}}
 	state := member.LinkState{Ready: metav1.ConditionTrue, Reason: hubv1.ReasonConnected, TooLarge: "GET /api/v1/nodes: the list is larger than 50000 objects"}
-	observed(c, state, "hub")
+	observed(c, state, "hub", time.Now())
 	got := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionAnswersTooLarge)
 	if got == nil || got.Status != metav1.ConditionTrue || got.Reason != hubv1.ReasonAnswerTooLarge ||
 		!strings.Contains(got.Message, "eu-fra-1") || !strings.Contains(got.Message, state.TooLarge) {
 		t.Errorf("the condition is %+v", got)
 	}
 	state.TooLarge = ""
-	observed(c, state, "hub")
+	observed(c, state, "hub", time.Now())
 	if got := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionAnswersTooLarge); got != nil {
 		t.Errorf("it stays: %+v", got)
 	}

@@ -24,14 +24,16 @@ type who struct {
 	name  string
 	info  authenticationv1.UserInfo
 	asked []string // names of the requested objects, for the log
+	// signed is the digest of the body that the user has signed. It is empty if the user has sent a token.
+	signed string
 }
 
 // identify returns the user of a token by a TokenReview on the hub's API server. The token may be valid for the API
-// server, or only for the audience of this service. A user without a token sends a text that is signed with the key of
-// the user's CertificateSigningRequest instead, see proof.go.
-func (v *View) identify(ctx context.Context, token string) (who, error) {
+// server, or only for the audience of this service. A user without a token signs the request with the key of the user's
+// CertificateSigningRequest instead, see proof.go.
+func (v *View) identify(ctx context.Context, q *question, token string) (who, error) {
 	if strings.HasPrefix(token, proofPrefix) {
-		return v.identifyByProof(ctx, token)
+		return v.identifyByProof(ctx, token, q.path)
 	}
 	for _, audiences := range [][]string{nil, {Audience}} {
 		review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}}
@@ -157,6 +159,9 @@ func checkName(o Object) error {
 	if err := checkNamespace(o.Namespace); err != nil {
 		return err
 	}
+	if err := checkSegment("group", o.Group); err != nil {
+		return err
+	}
 	return checkSegment("name", o.Name)
 }
 
@@ -172,8 +177,8 @@ func checkNamespace(namespace string) error {
 	return nil
 }
 
-// checkSegment returns an error if a text cannot be one segment of a path. field is the name of the request's field
-// with this text.
+// checkSegment returns an error if a text cannot be one segment of a path. An empty text is valid: an optional segment
+// is left out. field is the name of the request's field with this text.
 func checkSegment(field, text string) error {
 	if faults := pathcontent.IsPathSegmentName(text); len(faults) > 0 {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s %.64q is not valid: it %s", field, text, faults[0]))

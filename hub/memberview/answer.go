@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -16,7 +15,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/hanse-dev/hanse/answer"
 	"github.com/hanse-dev/hanse/hub/slots"
@@ -27,6 +26,7 @@ import (
 type question struct {
 	who     who
 	cluster string // empty if the request is not about a member
+	path    string // the path and query of the request, as PathIn returns them
 	// namespace is the namespace of the requested objects. If it is empty, the request may be about every object that
 	// the user may get.
 	namespace string
@@ -62,8 +62,9 @@ func (v *View) answer(what string, f func(context.Context, *question) (any, erro
 		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
 		defer cancel()
 		q := &question{cluster: r.PathValue("cluster"), namespace: r.URL.Query().Get(namespaceParameter), passed: r.Header.Get(passedOn) != ""}
+		q.path = PathIn(q.cluster, what, q.namespace)
 		defer q.release()
-		result, err := v.ask(ctx, w, r, q, what, f)
+		result, err := v.ask(ctx, w, r, q, f)
 		code := http.StatusOK
 		if err != nil {
 			status := statusOf(ctx, err)
@@ -78,10 +79,13 @@ func (v *View) answer(what string, f func(context.Context, *question) (any, erro
 }
 
 // ask returns the answer to a request. If another replica serves the member, ask passes the request on to this replica.
-func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, q *question, what string, f func(context.Context, *question) (any, error)) (any, error) {
+func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, q *question, f func(context.Context, *question) (any, error)) (any, error) {
 	token := r.Header.Get(TokenHeader)
 	if token == "" {
 		return nil, apierrors.NewUnauthorized("the header " + TokenHeader + " has no bearer token")
+	}
+	if q.cluster != "" && len(validation.IsDNS1123Subdomain(q.cluster)) > 0 {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("cluster %.64q is not valid: no MemberCluster can have this name", q.cluster))
 	}
 	if err := checkNamespace(q.namespace); err != nil {
 		return nil, err
@@ -97,6 +101,9 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	if q.body, err = body(w, r); err != nil {
 		return nil, err
 	}
+	if q.who.signed != "" && q.who.signed != digest(q.body) {
+		return nil, apierrors.NewUnauthorized("the hub does not know who you are: the proof signs another body")
+	}
 	if q.cluster == "" {
 		return f(ctx, q)
 	}
@@ -107,7 +114,7 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	case holder.Address == "" || q.passed:
 		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no replica of the hub works on cluster %q now: try again in some seconds", q.cluster))
 	}
-	return v.passOn(ctx, holder, q, token, what)
+	return v.passOn(ctx, holder, q, token)
 }
 
 // know identifies the user, and checks the right to view the member or the namespace. Every request begins with this
@@ -115,12 +122,12 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 func (v *View) know(ctx context.Context, r *http.Request, q *question, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
-	known, err := takeSlot(ctx, v.unknown, slots.Party{Name: peer(r), Most: ofPeer})
+	known, err := takeSlot(ctx, v.unknown, slots.Party{Name: slots.Address(r), Most: ofPeer})
 	if err != nil {
 		return err
 	}
 	defer known()
-	if q.who, err = v.identify(ctx, token); err != nil {
+	if q.who, err = v.identify(ctx, q, token); err != nil {
 		return err
 	}
 	free, err := v.users.take(q.who.name)
@@ -131,20 +138,11 @@ func (v *View) know(ctx context.Context, r *http.Request, q *question, token str
 	return v.mayLook(ctx, q)
 }
 
-// peer returns the source address of a request.
-func peer(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
-}
-
 // accounts returns the limit of concurrent requests (a slots.Party) that all ServiceAccounts of one namespace share.
 // The result is nil if the user is not a ServiceAccount.
 func accounts(w who) []slots.Party {
-	namespace, _, err := serviceaccount.SplitUsername(w.name)
-	if err != nil {
+	namespace, ok := slots.AccountNamespace(w.name)
+	if !ok {
 		return nil
 	}
 	return []slots.Party{{Name: namespace, Most: accountsOfNamespace}}
@@ -154,7 +152,7 @@ func accounts(w who) []slots.Party {
 // is limited for the user, for the namespace of the user's ServiceAccount, and for each namespace of the objects.
 func (v *View) memberSlot(ctx context.Context, of *slots.Slots, q *question, objects ...placed) error {
 	var namespaces []string
-	if own, _, err := serviceaccount.SplitUsername(q.who.name); err == nil {
+	if own, ok := slots.AccountNamespace(q.who.name); ok {
 		namespaces = append(namespaces, own)
 	}
 	for _, o := range objects {
@@ -217,8 +215,8 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 const largestAnswer = 16 << 20
 
 // passOn sends the request to the replica that serves the member. That replica checks the token again.
-func (v *View) passOn(ctx context.Context, to Holder, q *question, token, what string) (any, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+to.Address+PathIn(q.cluster, what, q.namespace), bytes.NewReader(q.body))
+func (v *View) passOn(ctx context.Context, to Holder, q *question, token string) (any, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+to.Address+q.path, bytes.NewReader(q.body))
 	if err != nil {
 		return nil, fmt.Errorf("passing on to the replica that works on cluster %q: %w", q.cluster, err)
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -140,7 +141,7 @@ func (v *View) logs(ctx context.Context, q *question) (any, error) {
 		case apierrors.IsForbidden(err):
 			return nil, v.unread(q.cluster, schema.GroupResource{Resource: "pods/log"}, err)
 		case apierrors.IsNotFound(err):
-			continue // the pod was deleted after it was listed
+			continue // the pod was deleted after the hub had seen it
 		case err != nil:
 			out.Error = logFault(err)
 		}
@@ -153,15 +154,15 @@ func (v *View) logs(ctx context.Context, q *question) (any, error) {
 // in each pod; otherwise, all containers. If the copy itself is a pod and only is empty, the member chooses the pod's
 // only container. notes say which logs are left out, or why there are none.
 func (b *belongings) containers(only string) (out []member.LogIntent, notes []string) {
-	add := func(pod string, names []string) {
+	add := func(pod string, uid types.UID, names []string) {
 		for _, name := range names {
-			out = append(out, member.LogIntent{Namespace: b.id.Namespace, Pod: pod, Container: name})
+			out = append(out, member.LogIntent{Namespace: b.id.Namespace, Pod: pod, UID: uid, Container: name})
 		}
 	}
 	pods := 0
 	if b.id.GroupKind() == (schema.GroupKind{Kind: "Pod"}) {
 		pods++
-		add(b.id.Name, []string{only}) // an empty name: the member chooses the pod's only container
+		add(b.id.Name, b.copied.UID, []string{only}) // an empty name: the member chooses the pod's only container
 	}
 	each(b.children, func(c member.Child) {
 		if c.Group != "" || c.Kind != "Pod" {
@@ -172,7 +173,7 @@ func (b *belongings) containers(only string) (out []member.LogIntent, notes []st
 		if only != "" {
 			names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name != only })
 		}
-		add(c.Name, names)
+		add(c.Name, c.UID, names)
 	})
 	switch {
 	case len(out) > mostLogs:

@@ -24,7 +24,7 @@ var (
 // grown gives the fake member a StatefulSet with two pods, as if controllers had made them for the copy of an object.
 func (w *world) grown(name string) *fakeMember {
 	pod := func(name string, containers ...string) member.Child {
-		return member.Child{Kind: "Pod", Namespace: w.ns, Name: name, Containers: containers}
+		return member.Child{Kind: "Pod", Namespace: w.ns, Name: name, UID: types.UID("uid-" + name), Containers: containers}
 	}
 	m := w.members[here]
 	m.children = member.Children{Notes: []string{"jobs: not granted"}}
@@ -102,7 +102,7 @@ func TestLogsAreThoseOfThePodsBelowTheCopy(t *testing.T) {
 	if diff := cmp.Diff(want, out); diff != "" {
 		t.Error(diff)
 	}
-	if asked := m.logs[1]; asked.Lines != 5 || !asked.Since.Equal(&since) || asked.Namespace != w.ns || asked.Bytes != 100<<10 {
+	if asked := m.logs[1]; asked.Lines != 5 || !asked.Since.Equal(&since) || asked.Namespace != w.ns || asked.Bytes != 100<<10 || asked.UID != "uid-web-0" {
 		t.Errorf("asked for %+v", asked)
 	}
 

@@ -23,8 +23,10 @@ type Client struct {
 	// Base is the base URL of the requests: the hub itself, or the hub's Service through the proxy of the API server.
 	Base *url.URL
 	HTTP *http.Client
-	// Token is the user's bearer token, or a signed text that proves the user's identity instead, see proof.go.
+	// Token is the user's bearer token. Proof signs the requests of a user without a token, see proof.go. One of the two
+	// is set.
 	Token string
+	Proof *Proof
 }
 
 // largestView is the maximum size of one response in bytes.
@@ -62,9 +64,16 @@ func (c *Client) askOnce(ctx context.Context, cluster, what, namespace string, i
 	if err != nil {
 		return fmt.Errorf("asking about %s: %w", about, err)
 	}
-	path, err := url.Parse(PathIn(cluster, what, namespace))
+	of := PathIn(cluster, what, namespace)
+	path, err := url.Parse(of)
 	if err != nil {
 		return fmt.Errorf("asking about %s: %w", about, err)
+	}
+	token := c.Token
+	if c.Proof != nil {
+		if token, err = c.Proof.Token(of, body, time.Now()); err != nil {
+			return err
+		}
 	}
 	to := c.Base.JoinPath(path.Path)
 	to.RawQuery = path.RawQuery
@@ -73,7 +82,7 @@ func (c *Client) askOnce(ctx context.Context, cluster, what, namespace string, i
 		return fmt.Errorf("asking about %s: %w", about, err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set(TokenHeader, c.Token)
+	request.Header.Set(TokenHeader, token)
 	response, err := c.HTTP.Do(request)
 	if err != nil {
 		return fmt.Errorf("asking the hub about %s: %w", about, err)

@@ -23,9 +23,10 @@ import (
 )
 
 // A user without a bearer token uses a CertificateSigningRequest (CSR) to prove the identity. The API server writes the
-// author's name and groups into the CSR, and no user can change them. The CSR has a public key, and the author signs a
-// text for the hub with the private key. No signer handles CSRs with this signerName, so that no certificate is ever
-// issued.
+// author's name and groups into the CSR, and no user can change them. The CSR has a public key, and the author signs
+// each request with the private key: the path and query, the digest of the body, and the time. A proof that another
+// party reads is therefore worth only the same request, for proofWindow. No signer handles CSRs with this signerName,
+// so that no certificate is ever issued.
 const (
 	// ProofSigner is the signerName of the CertificateSigningRequest with which a user without a token proves the
 	// identity.
@@ -36,13 +37,19 @@ const (
 	// proofAge is the maximum age of the CertificateSigningRequest with which a user proves the identity. A creation time
 	// that is up to proofAge in the future is accepted, too, because clocks may differ.
 	proofAge = 15 * time.Minute
+	// proofWindow is the maximum difference between the time at which a user signed a request, and the hub's clock.
+	proofWindow = 2 * time.Minute
 )
 
-// claim names the CertificateSigningRequest of the user who signed a request. This CertificateSigningRequest has the
-// public key that verifies the signature.
+// claim is what a user signs. It names the CertificateSigningRequest that has the public key for the signature, and the
+// request for which the signature is valid.
 type claim struct {
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid"`
+	// Path is the path and query of the request, as PathIn returns them. It is empty in a proof of an older hansectl.
+	Path string    `json:"path"`
+	Body string    `json:"body"` // digest of the body
+	Time time.Time `json:"time"`
 }
 
 // Proof makes the header value that a user without a bearer token sends instead. This value is signed with the key of a
@@ -72,10 +79,11 @@ func NewProof() (*Proof, error) {
 	}}, nil
 }
 
-// Token returns the header value to send instead of a bearer token. Before this call, the caller must have created the
-// CertificateSigningRequest on the hub.
-func (p *Proof) Token() (string, error) {
-	payload, err := json.Marshal(claim{Name: p.Request.Name, UID: p.Request.UID})
+// Token returns the header value to send instead of a bearer token, with a request that has this path, as PathIn
+// returns it, and this body. now is the time at which the request is sent. Before this call, the caller must have
+// created the CertificateSigningRequest on the hub.
+func (p *Proof) Token(path string, body []byte, now time.Time) (string, error) {
+	payload, err := json.Marshal(claim{Name: p.Request.Name, UID: p.Request.UID, Path: path, Body: digest(body), Time: now.UTC()})
 	if err != nil {
 		return "", fmt.Errorf("signing for the hub: %w", err)
 	}
@@ -88,12 +96,15 @@ func (p *Proof) Token() (string, error) {
 func signed(payload []byte) []byte { return append([]byte(ProofSigner+"\n"), payload...) }
 
 // identifyByProof returns the author of the CertificateSigningRequest that the header value names, if the signature in
-// the header value is valid.
-func (v *View) identifyByProof(ctx context.Context, token string) (who, error) {
+// the header value is valid for a request with this path. The caller must compare who.signed with the body.
+func (v *View) identifyByProof(ctx context.Context, token, path string) (who, error) {
 	refused := func(why error) (who, error) {
 		return who{}, apierrors.NewUnauthorized("the hub does not know who you are: " + why.Error())
 	}
 	c, payload, signature, err := readProof(token)
+	if err == nil {
+		err = c.checkRequest(path, time.Now())
+	}
 	if err != nil {
 		return refused(err)
 	}
@@ -115,7 +126,7 @@ func (v *View) identifyByProof(ctx context.Context, token string) (who, error) {
 		}
 		info.Extra[k] = authenticationv1.ExtraValue(values)
 	}
-	return who{name: info.Username, info: info}, nil
+	return who{name: info.Username, info: info, signed: c.Body}, nil
 }
 
 var errNoProof = errors.New("the header " + TokenHeader + " has a proof that cannot be read")
@@ -132,6 +143,21 @@ func readProof(token string) (c claim, payload, signature []byte, err error) {
 		return c, nil, nil, errNoProof
 	}
 	return c, payload, signature, nil
+}
+
+// checkRequest returns an error if the user has not signed a request with this path just now.
+func (c claim) checkRequest(path string, now time.Time) error {
+	off := now.Sub(c.Time)
+	switch {
+	case c.Path == "" || c.Body == "":
+		return errors.New("the proof signs no request: this hansectl is older than the hub, so install the hansectl of the hub's version")
+	case c.Path != path:
+		return errors.New("the proof signs another request")
+	case off > proofWindow || off < -proofWindow:
+		return fmt.Errorf("the request was signed at %s, and the clock of the hub says %s: set the clock of your machine, or try again",
+			c.Time.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	return nil
 }
 
 // check returns an error if the CertificateSigningRequest and the signature do not prove the user's identity.

@@ -1,8 +1,11 @@
 package memberview_test
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -17,10 +20,9 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// prove creates a proof, by which a user without a token shows its identity to the hub. It returns the header value
-// with the proof, and the proof. It calls change, unless change is nil, before it creates the proof's
-// CertificateSigningRequest as the user.
-func (w *world) prove(user string, change func(*certificatesv1.CertificateSigningRequest)) (string, *memberview.Proof) {
+// prove creates a proof, by which a user without a token shows its identity to the hub. It calls change, unless change
+// is nil, before it creates the proof's CertificateSigningRequest as the user.
+func (w *world) prove(user string, change func(*certificatesv1.CertificateSigningRequest)) *memberview.Proof {
 	w.Helper()
 	config := rest.CopyConfig(hubConfig)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"tellers"}}
@@ -32,9 +34,7 @@ func (w *world) prove(user string, change func(*certificatesv1.CertificateSignin
 		change(proof.Request)
 	}
 	must(w.T, as.Create(w.Context(), proof.Request))
-	token, err := proof.Token()
-	must(w.T, err)
-	return token, proof
+	return proof
 }
 
 func TestAUserWithoutATokenIsTheAuthorOfARequest(t *testing.T) {
@@ -74,46 +74,57 @@ func TestAUserWithoutATokenIsTheAuthorOfARequest(t *testing.T) {
 		}
 		return nil
 	}
-	token, proof := w.prove(jane, nil)
+	signed := func(p *memberview.Proof, cluster string) string {
+		body, err := json.Marshal(request)
+		must(t, err)
+		token, err := p.Token(memberview.PathIn(cluster, memberview.Copy, w.ns), body, time.Now())
+		must(t, err)
+		return token
+	}
+	proof := w.prove(jane, nil)
 	w.members[elsewhere].live = configMap("blue")
 	for _, cluster := range []string{here, elsewhere} { // another replica also reads the CertificateSigningRequest
-		must(t, ask(token, cluster))
+		must(t, ask(signed(proof, cluster), cluster))
 	}
-	if err := ask(first(w.prove(joe, nil)), here); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"`+joe+`" needs the verb view`) {
+	token := signed(proof, here)
+	if err := ask(signed(w.prove(joe, nil), here), here); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"`+joe+`" needs the verb view`) {
 		t.Errorf("another user: %v", err)
 	}
-	_, ofJoe := w.prove(joe, nil)
+	ofJoe := w.prove(joe, nil)
 	ofJoe.Request = proof.Request
-	stolen, err := ofJoe.Token()
-	must(t, err)
-	payload, signature, _ := strings.Cut(token, ".")
-	signer, _ := w.prove(jane, func(r *certificatesv1.CertificateSigningRequest) { r.Spec.SignerName = "example.com/other" })
-	claimed, _ := w.prove(joe, func(r *certificatesv1.CertificateSigningRequest) {
+	parts := strings.Split(token, ".")
+	signer := w.prove(jane, func(r *certificatesv1.CertificateSigningRequest) { r.Spec.SignerName = "example.com/other" })
+	claimed := w.prove(joe, func(r *certificatesv1.CertificateSigningRequest) {
 		r.Spec.Username, r.Spec.Groups = jane, []string{"system:masters"}
 	})
-	denied, toDeny := w.prove(jane, nil)
-	toDeny.Request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
+	denied := w.prove(jane, nil)
+	denied.Request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
 		Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue, Reason: "No", LastUpdateTime: metav1.Now(),
 	}}
-	must(t, hub.SubResource("approval").Update(t.Context(), toDeny.Request))
-	deleted, toDelete := w.prove(jane, nil)
-	must(t, hub.Delete(t.Context(), toDelete.Request))
-	_, toRename := w.prove(jane, nil)
-	toRename.Request.UID = "another"
-	recreated, err := toRename.Token()
+	must(t, hub.SubResource("approval").Update(t.Context(), denied.Request))
+	deleted := w.prove(jane, nil)
+	must(t, hub.Delete(t.Context(), deleted.Request))
+	recreated := w.prove(jane, nil)
+	recreated.Request.UID = "another"
+	ofBody, err := proof.Token(memberview.PathIn(here, memberview.Copy, w.ns), []byte("{}"), time.Now())
+	must(t, err)
+	old, err := json.Marshal(map[string]any{"name": proof.Request.Name, "uid": proof.Request.UID})
 	must(t, err)
 	tests := map[string]struct {
 		token   string
 		refused func(error) bool
 		says    string
 	}{
-		"a request of another user, with a key of one's own": {stolen, apierrors.IsUnauthorized, "the key is not that"},
-		"a request for another signer":                       {signer, apierrors.IsUnauthorized, "is another one"},
-		"a request that names another user":                  {claimed, apierrors.IsForbidden, `"` + joe + `" needs the verb view`},
-		"a request that is denied":                           {denied, apierrors.IsUnauthorized, "is denied"},
-		"a request that is gone":                             {deleted, apierrors.IsUnauthorized, "is gone"},
-		"a request that was made again under the same name":  {recreated, apierrors.IsUnauthorized, "is another one"},
-		"a proof without a signature":                        {payload + "." + strings.Split(signature, ".")[0], apierrors.IsUnauthorized, "the key is not that"},
+		"a request of another user, with a key of one's own": {signed(ofJoe, here), apierrors.IsUnauthorized, "the key is not that"},
+		"a request for another signer":                       {signed(signer, here), apierrors.IsUnauthorized, "is another one"},
+		"a request that names another user":                  {signed(claimed, here), apierrors.IsForbidden, `"` + joe + `" needs the verb view`},
+		"a request that is denied":                           {signed(denied, here), apierrors.IsUnauthorized, "is denied"},
+		"a request that is gone":                             {signed(deleted, here), apierrors.IsUnauthorized, "is gone"},
+		"a request that was made again under the same name":  {signed(recreated, here), apierrors.IsUnauthorized, "is another one"},
+		"a proof of a request about another cluster":         {signed(proof, elsewhere), apierrors.IsUnauthorized, "signs another request"},
+		"a proof of another body":                            {ofBody, apierrors.IsUnauthorized, "signs another body"},
+		"a proof of an older hansectl":                       {"csr." + base64.RawURLEncoding.EncodeToString(old) + ".", apierrors.IsUnauthorized, "this hansectl is older than the hub"},
+		"a proof without a signature":                        {parts[0] + "." + parts[1], apierrors.IsUnauthorized, "the key is not that"},
 		"a proof that says nothing":                          {"csr.", apierrors.IsUnauthorized, "cannot be read"},
 		"a proof that is no text":                            {"csr.%.%", apierrors.IsUnauthorized, "cannot be read"},
 	}
@@ -125,5 +136,3 @@ func TestAUserWithoutATokenIsTheAuthorOfARequest(t *testing.T) {
 		})
 	}
 }
-
-func first(token string, _ *memberview.Proof) string { return token }

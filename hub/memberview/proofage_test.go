@@ -16,7 +16,7 @@ func TestAProofIsAsOldAsItsRequest(t *testing.T) {
 	made := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	proof.Request.Name, proof.Request.UID, proof.Request.CreationTimestamp = "hansectl-x", "u", metav1.NewTime(made)
 	proof.Request.Spec.Username = "jane"
-	token, err := proof.Token()
+	token, err := proof.Token(PathIn("eu", Copy, "shop"), []byte("{}"), made)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +37,38 @@ func TestAProofIsAsOldAsItsRequest(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			err := c.check(proof.Request, payload, signature, tc.now)
+			if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestAProofIsForOneRequestAndShortTime(t *testing.T) {
+	signedAt := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	of := PathIn("eu", Copy, "shop")
+	c := claim{Name: "hansectl-x", UID: "u", Path: of, Body: digest([]byte("{}")), Time: signedAt}
+	old := c
+	old.Path, old.Body = "", ""
+	tests := map[string]struct {
+		claim claim
+		path  string
+		now   time.Time
+		says  string // part of the expected error
+	}{
+		"a request that was just signed":                    {c, of, signedAt, ""},
+		"a request at the end of the time":                  {c, of, signedAt.Add(proofWindow), ""},
+		"a request that is sent again later":                {c, of, signedAt.Add(proofWindow + time.Second), "the request was signed at 2026-03-01T12:00:00Z, and the clock of the hub says 2026-03-01T12:02:01Z"},
+		"a request of a user whose clock is ahead":          {c, of, signedAt.Add(-proofWindow - time.Second), "set the clock of your machine"},
+		"the same request about another cluster":            {c, PathIn("us", Copy, "shop"), signedAt, "signs another request"},
+		"the same request about another namespace":          {c, PathIn("eu", Copy, "bank"), signedAt, "signs another request"},
+		"another request about the same cluster":            {c, PathIn("eu", Prune, "shop"), signedAt, "signs another request"},
+		"a proof of an older hansectl, for any request":     {old, of, signedAt, "install the hansectl of the hub's version"},
+		"a request without a namespace, signed for the one": {c, PathIn("eu", Copy, ""), signedAt, "signs another request"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := tc.claim.checkRequest(tc.path, tc.now)
 			if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
 				t.Errorf("got %v", err)
 			}

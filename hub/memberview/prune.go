@@ -130,11 +130,8 @@ func (v *View) prune(ctx context.Context, q *question) (any, error) {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d copies can be pruned at a time", mostPruned))
 	}
 	for _, c := range in.Copies {
-		if err := checkName(c.Object); err != nil {
+		if err := c.check(); err != nil {
 			return nil, err
-		}
-		if c.UID == "" || c.ResourceVersion == "" || max(len(c.UID), len(c.ResourceVersion), len(c.Version)) > longestName {
-			return nil, apierrors.NewBadRequest("the request lacks the UID or resourceVersion of a copy")
 		}
 		q.who.asked = append(q.who.asked, c.Object.identity().String())
 	}
@@ -163,6 +160,21 @@ func (v *View) prune(ctx context.Context, q *question) (any, error) {
 		answer.Copies = append(answer.Copies, out)
 	}
 	return answer, nil
+}
+
+// check returns an error if the request does not identify a copy. Group and version become parts of paths in requests
+// to the member.
+func (c ShownCopy) check() error {
+	if err := checkName(c.Object); err != nil {
+		return err
+	}
+	if err := checkSegment("version", c.Version); err != nil {
+		return err
+	}
+	if c.UID == "" || c.ResourceVersion == "" || c.Version == "" || max(len(c.UID), len(c.ResourceVersion), len(c.Version)) > longestName {
+		return apierrors.NewBadRequest("the request lacks the UID, resourceVersion or version of a copy")
+	}
+	return nil
 }
 
 // pruneOne removes one copy, if an uncached read confirms that no binding claims it.

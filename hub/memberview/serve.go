@@ -103,8 +103,9 @@ func (s *Server) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable. It returns false, because every replica serves.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-func digest(certificate []byte) string {
-	sum := sha256.Sum256(certificate)
+// digest returns the SHA-256 digest of a certificate, or of the body of a request, in hexadecimal digits.
+func digest(content []byte) string {
+	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
 

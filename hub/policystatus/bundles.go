@@ -65,6 +65,7 @@ func (p *bundles) update(ctx context.Context, key types.NamespacedName) (again t
 	if o, ok := b.(*hubv1.FederatedOperator); ok {
 		foldOperator(o, objects)
 	}
+	p.foldRemoval(of.Kind, b, &b.BundleStatus().RemovalHeld, &b.BundleStatus().Conditions)
 	if equality.Semantic.DeepEqual(before, b) {
 		return again, nil
 	}

@@ -121,3 +121,38 @@ func TestTheConditionsOfABundleAreAboutItsStoredManifests(t *testing.T) {
 		})
 	}
 }
+
+// heldRemovals are the held removals of one bundle. They wait for a user's confirmation.
+type heldRemovals struct {
+	of   hubv1.BundleReference
+	held *hubv1.RemovalHeld
+}
+
+// Removal implements Removals.
+func (h heldRemovals) Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition) {
+	if (hubv1.BundleReference{Kind: kind, Namespace: namespace, Name: name}) != h.of {
+		return was, nil
+	}
+	return h.held, &metav1.Condition{Type: hubv1.ConditionRemovalHeld, Status: metav1.ConditionTrue, Reason: hubv1.ReasonTooManyRemovals}
+}
+
+func TestTheStatusOfABundleShowsItsHeldRemovals(t *testing.T) {
+	t.Parallel()
+	held := &hubv1.RemovalHeld{ID: "7f3a9c11", Copies: 114}
+	for kind, namespace := range map[string]string{hubv1.BundleKind: "shop", hubv1.ClusterBundleKind: "", hubv1.FederatedOperatorKind: ""} {
+		of := hubv1.BundleReference{Kind: kind, Namespace: namespace, Name: "web"}
+		b := of.New()
+		b.SetGeneration(3)
+		o := Options{Removals: heldRemovals{of, held}}
+		o.foldRemoval(kind, b, &b.BundleStatus().RemovalHeld, &b.BundleStatus().Conditions)
+		c := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionRemovalHeld)
+		if hubv1.RemovalHeldOf(b) != held || c == nil || c.Reason != hubv1.ReasonTooManyRemovals || c.ObservedGeneration != 3 {
+			t.Errorf("%s holds %+v, its condition is %+v", of, hubv1.RemovalHeldOf(b), c)
+		}
+		o.Removals = heldRemovals{} // this process does not know yet whether removals are held
+		o.foldRemoval(kind, b, &b.BundleStatus().RemovalHeld, &b.BundleStatus().Conditions)
+		if hubv1.RemovalHeldOf(b) != held {
+			t.Errorf("an unknown state changes what %s holds to %+v", of, hubv1.RemovalHeldOf(b))
+		}
+	}
+}

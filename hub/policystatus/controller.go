@@ -49,9 +49,9 @@ type Templates interface {
 
 // Removals has the held removals. The hub holds a removal of too many copies until a user confirms it.
 type Removals interface {
-	// Removal returns the held removals (which wait for a user's confirmation) of a placement, and the condition
-	// RemovalHeld for its status. If the returned condition is nil, the condition in the status does not change. was has
-	// the held removals in the current status.
+	// Removal returns the held removals (which wait for a user's confirmation) of a placement or a bundle, and the
+	// condition RemovalHeld for its status. kind is the kind of this object. If the returned condition is nil, the
+	// condition in the status does not change. was has the held removals in the current status.
 	Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition)
 }
 
@@ -123,8 +123,28 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 	return c.overrides.setup("override-status", mgr, func(ctx context.Context) { c.wakeOverrides(ctx, everyOverridePolicy) })
 }
 
-// WakePlacement queues a placement, so that its status is computed again.
-func (c *Controllers) WakePlacement(key types.NamespacedName) { c.placements.wake(key) }
+// WakeHolder queues a placement or a bundle whose held removals (which wait for a user's confirmation) have changed, so
+// that its status is computed again.
+func (c *Controllers) WakeHolder(kind string, key types.NamespacedName) {
+	switch kind {
+	case hubv1.BundleKind, hubv1.ClusterBundleKind, hubv1.FederatedOperatorKind:
+		c.wakeBundle(hubv1.BundleReference{Kind: kind, Namespace: key.Namespace, Name: key.Name})
+	default:
+		c.placements.wake(key)
+	}
+}
+
+// foldRemoval sets the held removals (which wait for a user's confirmation) and the condition RemovalHeld in the status
+// of a placement or a bundle.
+func (o Options) foldRemoval(kind string, of client.Object, held **hubv1.RemovalHeld, conditions *[]metav1.Condition) {
+	if o.Removals == nil {
+		return
+	}
+	var c *metav1.Condition
+	if *held, c = o.Removals.Removal(kind, of.GetNamespace(), of.GetName(), *held); c != nil {
+		set(conditions, of.GetGeneration(), *c)
+	}
+}
 
 const (
 	// foldEvery is how long the controller waits after a change of a policy or its objects, until it computes the status.

@@ -61,16 +61,14 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (agai
 	}
 	accepted, known := facts.condition()
 	fold(status, policy.GetGeneration(), of)
-	foldRollouts(status, policy, of.following)
+	refused := foldRollouts(status, policy, of.following, p.Clock.Now())
 	if known {
+		if len(refused) > 0 && accepted.Status == metav1.ConditionTrue {
+			accepted = notAccepted(hubv1.ReasonRequestRefused, "%s", refused[0])
+		}
 		set(&status.Conditions, policy.GetGeneration(), accepted)
 	}
-	if p.Removals != nil {
-		var held *metav1.Condition
-		if status.RemovalHeld, held = p.Removals.Removal(kindOf(policy), key.Namespace, key.Name, status.RemovalHeld); held != nil {
-			set(&status.Conditions, policy.GetGeneration(), *held)
-		}
-	}
+	p.foldRemoval(kindOf(policy), policy, &status.RemovalHeld, &status.Conditions)
 	set(&status.Conditions, policy.GetGeneration(), placementReady(status, policy.GetGeneration()))
 	if equality.Semantic.DeepEqual(was, *status) {
 		return 0, nil

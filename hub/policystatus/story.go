@@ -10,6 +10,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/rollout"
 )
 
 // These are the reasons of the events on a placement.
@@ -77,6 +78,9 @@ func (m *record) story(was, is hubv1.PlacementStatus, now time.Time) []event {
 	case was != nil && is == nil:
 		m.events[away] = lastEvent{at: m.events[away].at}
 		out = append(out, event{corev1.EventTypeNormal, EventClustersBack, "Observe", "all clusters answer again"})
+	}
+	for _, e := range rollout.PlacementNews(was.Rollout, is.Rollout) {
+		out = append(out, event{e.Type, e.Reason, e.Action, e.Note})
 	}
 	return out
 }

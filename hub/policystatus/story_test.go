@@ -27,6 +27,8 @@ func TestTheStoryOfAPlacement(t *testing.T) {
 	good, bad, slow := healthy(yes, hubv1.ReasonHealthyEverywhere), healthy(no, hubv1.ReasonDegradedOnSome), healthy(no, hubv1.ReasonProgressingOnSome)
 	away := healthy(unknown, hubv1.ReasonPartiallyUnknown)
 	away.OldestObservedTime = &heard
+	approval := good
+	approval.Rollout = &hubv1.PlacementRollout{Phase: hubv1.RolloutWaitingForApproval, Wave: "china", Revision: 7, Message: "wave china waits"}
 	degraded := event{corev1.EventTypeWarning, EventDegraded, "Observe", "DegradedOnSome: 1 of 2 objects"}
 	well := event{corev1.EventTypeNormal, EventHealthy, "Observe", "1 of 2 objects"}
 
@@ -59,6 +61,10 @@ func TestTheStoryOfAPlacement(t *testing.T) {
 		"a cluster selector that matches no cluster": {
 			statuses: []hubv1.PlacementStatus{is(hubv1.ConditionScheduled, yes, hubv1.ReasonScheduled), is(hubv1.ConditionScheduled, no, hubv1.ReasonNoClusterSelected)},
 			want:     []event{{corev1.EventTypeWarning, EventNotScheduled, "Schedule", "NoClusterSelected: 1 of 2 objects"}},
+		},
+		"a wave that waits for a user is told once": {
+			statuses: []hubv1.PlacementStatus{good, approval, approval},
+			want:     []event{{corev1.EventTypeWarning, hubv1.ReasonWaitingForApproval, "RollOut/china/7", "wave china waits"}},
 		},
 		"a placement that the hub cannot follow": {
 			statuses: []hubv1.PlacementStatus{{}, is(hubv1.ConditionAccepted, no, hubv1.ReasonKindNotServed), is(hubv1.ConditionAccepted, yes, hubv1.ReasonAccepted)},

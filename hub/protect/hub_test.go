@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -242,4 +243,33 @@ func allow(t *testing.T, admin client.Client, o client.Object, uid types.UID) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, hubv1.AllowDeletionAnnotation, uid)
 	must(t, admin.Patch(t.Context(), o.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, patch)))
+}
+
+func TestAConfigMapThatAUserDeletesIsCreatedAgain(t *testing.T) {
+	admin, ctx := installed(t), t.Context()
+	hub := asTheHub(t, admin)
+	templates := &fakeTemplates{heads: map[hubv1.ObjectIdentity]metav1.Object{}, told: true}
+	k := New(Options{
+		Client: hub, APIReader: hub, Mapper: admin.RESTMapper(), Templates: templates, Namespace: hubv1.SystemNamespace, Limit: 5,
+		Counted: func() bool { return true },
+	})
+	b := binding("shop", "web")
+	for i := range 8 {
+		b.Spec.Clusters = append(b.Spec.Clusters, hubv1.BindingTarget{Name: fmt.Sprintf("c-%d", i), State: hubv1.TargetPresent})
+	}
+	k.BindingChanged(ctx, changes.Binding{After: b})
+	reconcile := func() {
+		t.Helper()
+		k.lookNow = time.Time{} // as after 30 s
+		_, err := k.Reconcile(ctx, Name)
+		must(t, err)
+	}
+	reconcile()
+	protected := says(t, admin, map[string]string{"shop": "more than 5 placed copies"})
+	must(t, admin.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: Name}}))
+	reconcile()
+	reconcile()
+	if again := says(t, admin, map[string]string{"shop": "more than 5 placed copies"}); again == protected {
+		t.Error("the ConfigMap was not deleted")
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -163,8 +164,10 @@ func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, err
 	is := &corev1.ConfigMap{}
 	key := types.NamespacedName{Namespace: k.options.Namespace, Name: Name}
 	if err := k.options.APIReader.Get(ctx, key, is); apierrors.IsNotFound(err) {
-		ctrl.LoggerFrom(ctx).V(1).Info("The ConfigMap that names what is protected from deletion is missing", "configMap", key)
-		return again, nil
+		if err := k.create(ctx, key); err != nil {
+			return reconcile.Result{}, err
+		}
+		return reconcile.Result{RequeueAfter: gatherFor}, nil
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
@@ -177,6 +180,17 @@ func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, err
 	}
 	k.last, k.lookNow = merged(is.Data, wanted, known), now.Add(pace.LookEvery)
 	return again, nil
+}
+
+// create creates the ConfigMap again, without names, after a user has deleted it. Until the next reconcile, the API
+// server protects nothing. Server-side apply is used because a role can restrict it to an object of this name.
+func (k *Keeper) create(ctx context.Context, key types.NamespacedName) error {
+	ctrl.LoggerFrom(ctx).Info("Creating the ConfigMap that names what is protected from deletion, which is missing", "configMap", key)
+	if err := k.options.Client.Apply(ctx, applycorev1.ConfigMap(key.Name, key.Namespace), client.FieldOwner("hanse-hub")); err != nil {
+		return fmt.Errorf("creating ConfigMap %s: %w", key, err)
+	}
+	k.last, k.lookNow = nil, time.Time{}
+	return nil
 }
 
 // merged returns the content to write. known is false while the labels of some objects are not known, so that a

@@ -14,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -89,11 +90,10 @@ func installed(t *testing.T) client.Client {
 			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: all})
 	}
 	grant(t, admin, "protect-all", anOperator, rbacv1.PolicyRule{APIGroups: all, Resources: all, Verbs: all})
-	for _, o := range charts.Render(t, "hanse-hub/templates/protection.yaml", map[string]any{
-		"protection":     map[string]any{"enabled": true, "breakGlassGroups": []string{inEmergency}},
-		"federatedKinds": []any{map[string]any{"apiGroups": []string{""}, "resources": []string{"configmaps"}}},
-	}) {
-		must(t, client.IgnoreAlreadyExists(admin.Create(ctx, o)))
+	for _, o := range theChart(t, append(federated(samples...), ownKinds...)) {
+		if strings.HasPrefix(o.GetKind(), "ValidatingAdmissionPolicy") || o.GetKind() == "ConfigMap" {
+			must(t, client.IgnoreAlreadyExists(admin.Create(ctx, o)))
+		}
 	}
 	tenant := as(t, aTenant)
 	eventually(t, func() error { // the API server reads its policies by watches
@@ -103,6 +103,18 @@ func installed(t *testing.T) client.Client {
 		return nil
 	})
 	return admin
+}
+
+// theChart returns the objects of the chart, with everything that gives rights to the hub. kinds is the value
+// federatedKinds.
+func theChart(t *testing.T, kinds []any) []*unstructured.Unstructured {
+	t.Helper()
+	return charts.Install(t, "hanse-hub", map[string]any{
+		"protection":     map[string]any{"breakGlassGroups": []any{inEmergency}},
+		"console":        map[string]any{"enabled": true},
+		"webhook":        map[string]any{"dryRunRendered": true, "authors": true},
+		"federatedKinds": kinds,
+	})
 }
 
 // grant gives a user rights in the whole cluster, and waits until they are effective.
@@ -138,9 +150,6 @@ func refused(t *testing.T, err error, words ...string) {
 func TestTheHubChangesOnlySecretsOfHansectl(t *testing.T) {
 	admin := installed(t)
 	ctx := t.Context()
-	for _, o := range charts.Render(t, "hanse-hub/templates/credentials.yaml", map[string]any{"protection": map[string]any{"enabled": true}}) {
-		must(t, client.IgnoreAlreadyExists(admin.Create(ctx, o)))
-	}
 	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"patch"}}
 	grant(t, admin, "protect-secrets", theHub, rule)
 	secret := func(name string, labels map[string]string) *corev1.Secret {

@@ -76,6 +76,8 @@ func TestWhoSteersARolloutNeedsTheVerb(t *testing.T) {
 		}
 		refused(t, author.Patch(ctx, cm.DeepCopy(), annotated(hubv1.RolloutUndoAnnotation, `"6"`)),
 			"author needs the right to the verb rollout-undo on placements.hanse.dev in namespace default")
+		refused(t, author.Patch(ctx, cm.DeepCopy(), annotated(hubv1.RolloutUndoAcknowledgeAnnotation, `"v1"`)),
+			"author needs the right to the verb rollout-undo on placements.hanse.dev in namespace default")
 	})
 	t.Run("nor can an author create what has such an annotation", func(t *testing.T) {
 		forged := p.DeepCopy()

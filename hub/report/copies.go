@@ -36,7 +36,7 @@ var (
 	holds         = []string{holdApproval, holdFailed, holdGuard, holdPaused, holdRollback, holdSuspended, holdWave, holdWindow}
 	rolloutStates = []hubv1.RolloutPhase{
 		hubv1.RolloutProgressing, hubv1.RolloutSoaking, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow, hubv1.RolloutWaitingForOthers,
-		hubv1.RolloutPaused, hubv1.RolloutFailed, hubv1.RolloutRollingBack, hubv1.RolloutRolledBack, hubv1.RolloutComplete,
+		hubv1.RolloutWaitingForClusters, hubv1.RolloutPaused, hubv1.RolloutFailed, hubv1.RolloutRollingBack, hubv1.RolloutRolledBack, hubv1.RolloutComplete,
 	}
 	// holdOfPhase maps a rollout's phase to the reason why copies stay at an older revision. For all other phases, the
 	// reason is holdWave: an earlier wave, or another object, changes first.
@@ -87,11 +87,14 @@ var (
 	placementSecondsDesc = prom.NewDesc("hanse_placement_status_duration_seconds",
 		"The same times as in hanse_kind_status_duration_seconds, by placement: only their number and their sum.", []string{"namespace", "placement"}, nil)
 	rolloutsDesc = prom.NewDesc("hanse_rollouts", "Objects of placements with a rollout, by the phase of the object's rollout.", []string{"state"}, nil)
+	waitingDesc  = prom.NewDesc("hanse_rollout_waiting_timestamp_seconds",
+		"When the first object of a placement began to wait in this wave for an approval (phase WaitingForApproval) or for clusters (WaitingForClusters), in seconds since 1970, to the minute. "+
+			"The namespace of a ClusterPlacement is empty. Absent if no object waits.", []string{"namespace", "placement", "wave", "phase"}, nil)
 	removalsDesc = prom.NewDesc("hanse_removals_held", "Objects with copies whose removal waits for a user's confirmation.", nil, nil)
 
 	copyDescs = []*prom.Desc{
 		copiesDesc, outOfSyncDesc, failingDesc, unknownDesc, clusterReasonDesc, kindReasonDesc, heldDesc, heldSinceDesc,
-		placementDesc, placementInSyncDesc, placementSecondsDesc, rolloutsDesc, removalsDesc,
+		placementDesc, placementInSyncDesc, placementSecondsDesc, rolloutsDesc, waitingDesc, removalsDesc,
 	}
 )
 
@@ -116,13 +119,23 @@ type counts struct {
 	ofPolicy   map[types.NamespacedName]placementCount
 	durations  map[types.NamespacedName]durationCount
 	rollouts   map[hubv1.RolloutPhase]int
+	waiting    map[waitingSince]int // number of objects whose rollouts wait for a user
 	removals   int
 	placements map[types.NamespacedName]bool // placements that exist
 }
 
 type (
-	clusterKind    struct{ cluster, kind string }
-	copyCount      struct{ wanted, outOfSync, failing, unknown int }
+	clusterKind struct{ cluster, kind string }
+	copyCount   struct{ wanted, outOfSync, failing, unknown int }
+	waitingWave struct {
+		placement types.NamespacedName
+		wave      string
+		phase     hubv1.RolloutPhase
+	}
+	waitingSince struct {
+		waitingWave
+		minute int64 // when the wait began
+	}
 	placementCount struct{ copies, inSync int }
 	durationCount  struct {
 		changes uint64
@@ -139,7 +152,7 @@ func NewCopies(members client.Reader) *Copies {
 	c := counts{
 		copies: map[clusterKind]copyCount{}, ofCluster: map[string]map[string]int{}, ofKind: map[string]map[string]int{},
 		held: map[string]heldCount{}, ofPolicy: map[types.NamespacedName]placementCount{}, durations: map[types.NamespacedName]durationCount{},
-		rollouts: map[hubv1.RolloutPhase]int{}, placements: map[types.NamespacedName]bool{},
+		rollouts: map[hubv1.RolloutPhase]int{}, waiting: map[waitingSince]int{}, placements: map[types.NamespacedName]bool{},
 	}
 	for _, hold := range holds {
 		c.held[hold] = heldCount{since: map[int64]int{}}
@@ -206,6 +219,7 @@ func (c *counts) add(b hubv1.BindingObject, n int) {
 	// is not being deleted.
 	if spec.Rollout != nil && b.GetDeletionTimestamp() == nil {
 		increase(c.rollouts, spec.Rollout.Phase, n)
+		c.addWaiting(spec, n)
 	}
 	removal := false
 	for i := range spec.Clusters {
@@ -319,6 +333,27 @@ func reasonOf(row *hubv1.ClusterRow) string {
 	return cmp.Or(string(row.Health), string(hubv1.HealthUnknown))
 }
 
+// addWaiting adds an object n times if its rollout waits for a user.
+func (c *counts) addWaiting(spec *hubv1.BindingSpec, n int) {
+	of, ref := spec.Rollout, spec.PlacementRef
+	if ref == nil || of.Phase != hubv1.RolloutWaitingForApproval && of.Phase != hubv1.RolloutWaitingForClusters {
+		return
+	}
+	wave := waitingWave{types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, of.Wave, of.Phase}
+	increase(c.waiting, waitingSince{wave, of.Since.Unix() / 60}, n)
+}
+
+// oldestWaits returns for each wave that waits for a user the minute in which the first object began to wait.
+func (c *counts) oldestWaits() map[waitingWave]int64 {
+	oldest := map[waitingWave]int64{}
+	for w := range c.waiting {
+		if first, known := oldest[w.waitingWave]; !known || w.minute < first {
+			oldest[w.waitingWave] = w.minute
+		}
+	}
+	return oldest
+}
+
 func increase[K comparable](sums map[K]int, key K, n int) {
 	if sums[key] += n; sums[key] == 0 {
 		delete(sums, key)
@@ -361,7 +396,7 @@ func (c *Copies) snapshot() counts {
 	defer c.mu.Unlock()
 	now := c.counts
 	now.copies, now.ofPolicy, now.durations = maps.Clone(now.copies), maps.Clone(now.ofPolicy), maps.Clone(now.durations)
-	now.rollouts, now.placements = maps.Clone(now.rollouts), maps.Clone(now.placements)
+	now.rollouts, now.waiting, now.placements = maps.Clone(now.rollouts), maps.Clone(now.waiting), maps.Clone(now.placements)
 	now.ofCluster, now.ofKind, now.held = cloneInner(now.ofCluster), cloneInner(now.ofKind), maps.Clone(now.held)
 	for hold, h := range now.held {
 		now.held[hold] = heldCount{h.copies, maps.Clone(h.since)}
@@ -424,6 +459,9 @@ func (c *counts) collect(out chan<- prom.Metric, heard map[string]bool) {
 	}
 	for _, state := range rolloutStates {
 		gauge(rolloutsDesc, c.rollouts[state], string(state))
+	}
+	for w, minute := range c.oldestWaits() {
+		gauge(waitingDesc, int(minute*int64(time.Minute/time.Second)), w.placement.Namespace, w.placement.Name, w.wave, string(w.phase))
 	}
 	gauge(removalsDesc, c.removals)
 }

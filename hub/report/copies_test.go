@@ -170,7 +170,14 @@ func TestAWantedCopyIsCountedByItsRow(t *testing.T) {
 			want: append([]string{"rollouts Failed: 1"}, held("Failed")...)},
 		"a held copy that lacks even its older revision is out of sync": {
 			target: second, row: &hubv1.ClusterRow{Applied: yes, Health: hubv1.HealthHealthy, Revision: 1}, rollout: rollout(hubv1.RolloutWaitingForApproval),
-			want: append([]string{"copies_out_of_sync a Widget: 1", "rollouts WaitingForApproval: 1"}, held("Approval")...)},
+			want: append([]string{
+				"copies_out_of_sync a Widget: 1", "rollouts WaitingForApproval: 1", "rollout_waiting_timestamp_seconds ns WaitingForApproval all : 1.7724528e+09",
+			}, held("Approval")...)},
+		"a rollout that waits for clusters": {
+			target: second, row: &hubv1.ClusterRow{Applied: yes, Health: hubv1.HealthHealthy, Revision: 2}, rollout: rollout(hubv1.RolloutWaitingForClusters),
+			want: append([]string{
+				"rollouts WaitingForClusters: 1", "rollout_waiting_timestamp_seconds ns WaitingForClusters all : 1.7724528e+09",
+			}, held("Wave")...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

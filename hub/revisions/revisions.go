@@ -7,8 +7,10 @@
 //
 //   - Ensure is called before a binding names a part, so that a part that a binding names is always stored.
 //   - If a part is missing, the error is decide.ErrRevisionMissing. The hub never uses the newest state of the object
-//     instead.
+//     instead. The default sets of override rules are read from no Secret (decide.DefaultRules).
 //   - The leader deletes parts that no binding has named for a minute (sweep.go).
+//   - The leader finds parts that a binding names and that are not stored, because a user has deleted the Secret
+//     (lost.go). It stores them again, if the hub object or the override rules still have this content.
 package revisions
 
 import (
@@ -28,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/decide"
 )
 
@@ -46,19 +49,24 @@ const (
 type Options struct {
 	// Client writes Secrets, and lists bindings from the cache.
 	Client client.Client
-	// Reader reads Secrets without a cache.
-	Reader    client.Reader
+	// Reader reads and watches Secrets without a cache.
+	Reader    client.WithWatch
 	Namespace string
-	Clock     clock.PassiveClock
+	// Key is the key of the digests.
+	Key   canonical.Key
+	Clock clock.PassiveClock
 }
 
 // Store stores and reads the parts of revisions: templates, and sets of override rules.
 type Store struct {
 	Options
 	templates, rules *lru.Cache
+	defaults         map[string]*decide.HeldRules
+	onLost           func(...hubv1.ObjectIdentity)
 
-	// dropped is true if a binding has stopped naming a part of a revision since the last Sweep.
-	dropped atomic.Bool
+	// due is true if a binding has stopped naming a part of a revision since the last Sweep, or if a user may have deleted
+	// a part.
+	due atomic.Bool
 
 	mu sync.Mutex
 	// ensured has the digests of the parts for which Ensure was called in this process, each with the time of the last
@@ -66,6 +74,10 @@ type Store struct {
 	ensured map[string]time.Time
 	// unnamed has the digests of the parts that no binding names, each with the time of the Sweep that first found this.
 	unnamed map[string]time.Time
+	// lost has the digests of the parts that bindings name, but that the last Sweep did not find.
+	lost map[string]bool
+	// swept has the digests of the parts that Sweep has deleted, and whose deletion the watch has not reported yet.
+	swept map[string]bool
 }
 
 // New returns a Store.
@@ -73,7 +85,10 @@ func New(o Options) *Store {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Store{Options: o, templates: lru.New(kept), rules: lru.New(kept), ensured: map[string]time.Time{}, unnamed: map[string]time.Time{}}
+	return &Store{
+		Options: o, templates: lru.New(kept), rules: lru.New(kept), defaults: decide.DefaultRules(o.Key), onLost: func(...hubv1.ObjectIdentity) {},
+		ensured: map[string]time.Time{}, unnamed: map[string]time.Time{}, lost: map[string]bool{}, swept: map[string]bool{},
+	}
 }
 
 func secretName(digest string) string { return "revision-" + digest }
@@ -84,9 +99,11 @@ func (s *Store) Ensure(ctx context.Context, p decide.Payload) error {
 	now := s.Clock.Now()
 	s.mu.Lock()
 	last, known := s.ensured[p.Digest]
+	lost := s.lost[p.Digest]
+	delete(s.swept, p.Digest)
 	s.ensured[p.Digest] = now // before the write, so that a concurrent sweep does not delete the part
 	s.mu.Unlock()
-	if known && now.Sub(last) < unusedFor/2 {
+	if known && !lost && now.Sub(last) < unusedFor/2 {
 		return nil
 	}
 	if err := s.ensure(ctx, p, now); err != nil {
@@ -94,6 +111,9 @@ func (s *Store) Ensure(ctx context.Context, p decide.Payload) error {
 		defer s.mu.Unlock()
 		delete(s.ensured, p.Digest)
 		return fmt.Errorf("storing part %s of a revision: %w", p.Digest, err)
+	}
+	if lost {
+		s.found(ctx, p.Digest)
 	}
 	return nil
 }
@@ -112,8 +132,8 @@ func (s *Store) ensure(ctx context.Context, p decide.Payload, now time.Time) err
 		return err
 	}
 	// The patch changes the resourceVersion of the Secret. The Sweep of another leader deletes a Secret only at the
-	// resourceVersion that it has read, and therefore does not delete this Secret.
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, usedAnnotation, used)
+	// resourceVersion that it has read, and therefore does not delete this Secret. A user may have removed the label.
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q},"labels":{%q:"true"}}}`, usedAnnotation, used, hubv1.RevisionLabel)
 	return s.Client.Patch(ctx, secret, client.RawPatch("application/merge-patch+json", []byte(patch)))
 }
 
@@ -126,6 +146,9 @@ func (s *Store) Template(ctx context.Context, digest string) (*unstructured.Unst
 // Rules returns the override rules with this digest. They are shared and must not be changed. The error may be
 // decide.ErrRevisionMissing.
 func (s *Store) Rules(ctx context.Context, digest string) (*decide.HeldRules, error) {
+	if rules, ok := s.defaults[digest]; ok {
+		return rules, nil
+	}
 	return read(ctx, s, s.rules, digest, decide.ReadRules)
 }
 

@@ -11,12 +11,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/revisions"
 	"github.com/hanse-dev/hanse/test/apiserver"
@@ -30,7 +33,7 @@ func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &config)
 type stored struct {
 	*revisions.Store
 	t         *testing.T
-	client    client.Client
+	client    client.WithWatch
 	clock     *testclock.FakePassiveClock
 	namespace string
 }
@@ -44,7 +47,7 @@ func newStored(t *testing.T) *stored {
 			t.Fatal(err)
 		}
 	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +62,16 @@ func newStored(t *testing.T) *stored {
 
 // another returns the Store of another replica.
 func (s *stored) another() *revisions.Store {
-	return revisions.New(revisions.Options{Client: s.client, Reader: s.client, Namespace: s.namespace, Clock: s.clock})
+	return revisions.New(revisions.Options{Client: s.client, Reader: s.client, Namespace: s.namespace, Key: canonical.Key("key"), Clock: s.clock})
+}
+
+// lose deletes the Secret of a part, as a user may do.
+func (s *stored) lose(p decide.Payload) {
+	s.t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "revision-" + p.Digest}}
+	if err := s.client.Delete(s.t.Context(), secret); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // payload returns the template of an object in the form in which a decision stores it.
@@ -190,6 +202,101 @@ func TestASweepLeavesAPartThatWasJustEnsured(t *testing.T) {
 	}
 	if !s.has(p) {
 		t.Error("the sweep deleted a part that a binding was about to name")
+	}
+}
+
+func TestAPartThatAUserDeletesIsLostUntilItIsStoredAgain(t *testing.T) {
+	s := newStored(t)
+	kept, lost := s.payload("kept"), s.payload("lost")
+	var told []hubv1.ObjectIdentity
+	s.OnLost(func(ids ...hubv1.ObjectIdentity) { told = append(told, ids...) })
+	for _, p := range []decide.Payload{kept, lost} {
+		s.ensure(s.Store, p)
+		s.name(p)
+	}
+	s.lose(lost)
+	sweep := func() {
+		t.Helper()
+		s.clock.SetTime(s.clock.Now().Add(time.Second))
+		if err := s.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep()
+	sweep()
+	want := hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: s.namespace, Name: "settings"}
+	if len(told) != 1 || told[0] != want { // the second sweep tells nothing again
+		t.Errorf("told %v, want %v", told, want)
+	}
+	if s.Lost(kept.Digest) || !s.Lost(lost.Digest) || s.another().Lost(lost.Digest) {
+		t.Errorf("lost: %t (kept), %t (deleted), %t (in another replica)", s.Lost(kept.Digest), s.Lost(lost.Digest), s.another().Lost(lost.Digest))
+	}
+	s.ensure(s.Store, lost)
+	if s.Lost(lost.Digest) || !s.has(lost) {
+		t.Errorf("after it was stored again: lost %t, stored %t", s.Lost(lost.Digest), s.has(lost))
+	}
+	sweep()
+	if s.Lost(lost.Digest) {
+		t.Error("the next sweep loses it again")
+	}
+}
+
+func TestAPartWithoutItsLabelIsStoredAgain(t *testing.T) {
+	s := newStored(t)
+	p := s.payload("a")
+	s.ensure(s.Store, p)
+	s.name(p)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "revision-" + p.Digest}}
+	if err := s.client.Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	for _, lost := range []bool{true, false} {
+		s.clock.SetTime(s.clock.Now().Add(time.Second))
+		if err := s.Sweep(t.Context()); err != nil || s.Lost(p.Digest) != lost {
+			t.Errorf("lost: %t, want %t (%v)", s.Lost(p.Digest), lost, err)
+		}
+		s.ensure(s.Store, p)
+	}
+}
+
+func TestTheLeaderFindsAPartThatIsDeletedWhileItLeads(t *testing.T) {
+	s := newStored(t)
+	s.Store.Clock = clock.RealClock{}
+	p := s.payload("a")
+	s.ensure(s.Store, p)
+	s.name(p)
+	told := make(chan hubv1.ObjectIdentity, 10)
+	s.OnLost(func(ids ...hubv1.ObjectIdentity) { told <- ids[0] })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Lead(ctx) }()
+	<-told // the rules that the binding of the test names: the first list is over
+	s.lose(p)
+	select {
+	case <-told:
+		if !s.Lost(p.Digest) {
+			t.Error("another part is lost")
+		}
+	case <-time.After(time.Minute):
+		t.Error("not found within a minute")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRulesThatChangeNothingNeedNoSecret(t *testing.T) {
+	s := newStored(t)
+	defaults := decide.DefaultRules(canonical.Key("key"))
+	if len(defaults) != 3 {
+		t.Errorf("there are %d sets of default rules", len(defaults))
+	}
+	for digest, want := range defaults {
+		got, err := s.Rules(t.Context(), digest)
+		if err != nil || len(got.Objects) != 0 || got.UnknownFields != want.UnknownFields {
+			t.Errorf("%+v (%v), want %+v", got, err, want)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ package rights
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -94,24 +95,49 @@ func placeOf(a authorizationv1.ResourceAttributes) string {
 	return out + " in the whole cluster"
 }
 
-// Granting returns the additional rights that the API server requires to write an object that gives rights to others:
-// escalate for roles, and bind for role bindings. It returns none for other kinds.
-func Granting(kind schema.GroupKind, namespace string) []authorizationv1.ResourceAttributes {
-	right := func(verb, resource string) authorizationv1.ResourceAttributes {
-		return authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: rbacv1.GroupName, Resource: resource}
+// ToWrite returns the rights that a user needs to write objects of a kind directly: get first, then create, update and
+// delete, and the rights of Granting. A resource "*" stands for all resources of the group. A name that is not empty
+// limits the rights to one object, except create, which is authorized without the name.
+func ToWrite(kind schema.GroupKind, resource, namespace, name string) []authorizationv1.ResourceAttributes {
+	var out []authorizationv1.ResourceAttributes
+	for _, verb := range []string{"get", "create", "update", "delete"} {
+		right := authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: kind.Group, Resource: resource, Name: name}
+		if verb == "create" {
+			right.Name = ""
+		}
+		out = append(out, right)
 	}
+	return append(out, Granting(kind, namespace)...)
+}
+
+// Granting returns the additional rights that the API server requires to write an object that gives rights to others:
+// escalate for roles, and bind for role bindings. The kind "*" stands for all kinds of the group. It returns none for
+// other kinds.
+func Granting(kind schema.GroupKind, namespace string) []authorizationv1.ResourceAttributes {
 	if kind.Group != rbacv1.GroupName {
 		return nil
 	}
-	switch kind.Kind {
-	case "Role":
-		return []authorizationv1.ResourceAttributes{right("escalate", "roles")}
-	case "ClusterRole":
-		return []authorizationv1.ResourceAttributes{right("escalate", "clusterroles")}
-	case "RoleBinding":
-		return []authorizationv1.ResourceAttributes{right("bind", "roles"), right("bind", "clusterroles")}
-	case "ClusterRoleBinding":
-		return []authorizationv1.ResourceAttributes{right("bind", "clusterroles")}
+	var out []authorizationv1.ResourceAttributes
+	add := func(namespace, verb string, resources ...string) {
+		for _, resource := range resources {
+			right := authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: rbacv1.GroupName, Resource: resource}
+			if !slices.Contains(out, right) {
+				out = append(out, right)
+			}
+		}
 	}
-	return nil
+	of := func(name string) bool { return kind.Kind == name || kind.Kind == "*" }
+	if of("Role") {
+		add(namespace, "escalate", "roles")
+	}
+	if of("ClusterRole") {
+		add("", "escalate", "clusterroles")
+	}
+	if of("RoleBinding") {
+		add(namespace, "bind", "roles", "clusterroles")
+	}
+	if of("ClusterRoleBinding") {
+		add("", "bind", "clusterroles")
+	}
+	return out
 }

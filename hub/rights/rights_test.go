@@ -98,18 +98,22 @@ func TestARightThatCannotBeAskedForIsAnError(t *testing.T) {
 func TestObjectsThatGiveRightsNeedMore(t *testing.T) {
 	t.Parallel()
 	tests := map[schema.GroupKind][]string{
-		{Group: "rbac.authorization.k8s.io", Kind: "Role"}:               {"escalate roles"},
+		{Group: "rbac.authorization.k8s.io", Kind: "Role"}:               {"escalate roles shop"},
 		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:        {"escalate clusterroles"},
-		{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        {"bind roles", "bind clusterroles"},
+		{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        {"bind roles shop", "bind clusterroles shop"},
 		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: {"bind clusterroles"},
 		{Group: "apps", Kind: "Role"}:                                    nil,
 		{Group: "rbac.authorization.k8s.io", Kind: "Other"}:              nil,
+		{Group: "rbac.authorization.k8s.io", Kind: "*"}: {
+			"escalate roles shop", "escalate clusterroles", "bind roles shop", "bind clusterroles shop", "bind clusterroles",
+		},
+		{Group: "apps", Kind: "*"}: nil,
 	}
 	for kind, want := range tests {
 		var got []string
 		for _, right := range Granting(kind, "shop") {
-			got = append(got, right.Verb+" "+right.Resource)
-			if right.Namespace != "shop" || right.Group != "rbac.authorization.k8s.io" {
+			got = append(got, strings.TrimSpace(right.Verb+" "+right.Resource+" "+right.Namespace))
+			if right.Group != "rbac.authorization.k8s.io" {
 				t.Errorf("%s: the right is %+v", kind, right)
 			}
 		}

@@ -1,7 +1,9 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,11 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 )
 
 // stores puts the scene's object into a bundle of its namespace, and returns the object.
@@ -109,6 +114,116 @@ func TestAnObjectThatIsNotStoredKeepsItsCopies(t *testing.T) {
 	s.becomes("-eu ObjectDeleted Delete", "-sg ObjectDeleted Delete")
 	s.withdraws()
 	s.becomes("no binding")
+}
+
+// bundles creates a Bundle and this number of its objects on the clusters.
+func (s *scene) bundles(bundle string, n int, clusters ...string) *hubv1.Bundle {
+	s.t.Helper()
+	b := &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: s.id.Namespace, Name: bundle}}
+	b.Spec.Manifests = []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`)}}
+	s.create(b)
+	s.create(s.placeBundles(bundle, hubv1.ResourceSelector{Name: bundle}, clusters...))
+	for i := range n {
+		s.contains(bundle, i)
+	}
+	s.counting("all clusters have all objects", n*len(clusters), 0, 0)
+	return b
+}
+
+// contains stores the object with this number as an object of the bundle.
+func (s *scene) contains(bundle string, i int) {
+	u := template(types.UID(s.id.Namespace))
+	u.SetNamespace(s.id.Namespace)
+	u.SetName(s.nth(i).Name)
+	u.SetCreationTimestamp(metav1.Now())
+	of := hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: s.id.Namespace, Name: bundle}
+	u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{BundleReference: of}.Annotation()})
+	objects.set(s.nth(i), u)
+}
+
+// cuts gives the stored objects from the number `from` to the number before `to` a removal time.
+func (s *scene) cuts(from, to int) {
+	s.t.Helper()
+	at := metav1.Now()
+	for i := from; i < to; i++ {
+		u, _ := objects.Get(s.nth(i))
+		u = u.DeepCopy()
+		u.SetDeletionTimestamp(&at)
+		objects.set(s.nth(i), u)
+	}
+}
+
+func TestABundleThatLosesMostObjectsLosesNoCopyUntilItIsConfirmed(t *testing.T) {
+	t.Parallel()
+	const all, left = 40, 2
+	s := newScene(t, "cut", "eu", "sg", "us")
+	b := s.bundles("web", all, "eu", "sg", "us")
+	off := s.neverAbsent()
+	s.cuts(left, all)
+	s.counting("all copies of the lost objects are held", 3*left, 3*(all-left), 0)
+	held := s.holdsOf(hubv1.BundleKind, "web")
+	if held.Copies != 3*(all-left) || len(held.Clusters) != 3 || len(held.Causes) != 1 || held.Causes[0] != "ObjectDeleted: the bundle no longer contains the object" {
+		t.Errorf("held is %+v", held)
+	}
+	if held, _ := scheduler.Removal("Placement", s.id.Namespace, "web", nil); held != nil {
+		t.Errorf("the placement holds %+v", held)
+	}
+	for i := left; i < all; i++ {
+		s.contains("web", i)
+	}
+	s.counting("content that comes back is held no more", 3*all, 0, 0)
+	s.eventually("the bundle says so", func() error {
+		if held, c := scheduler.Removal(hubv1.BundleKind, s.id.Namespace, "web", held); held != nil || c == nil || c.Reason != hubv1.ReasonRemovalCancelled {
+			return fmt.Errorf("held are %+v, the condition is %+v", held, c)
+		}
+		return nil
+	})
+
+	s.cuts(left, all)
+	s.counting("all copies are held again", 3*left, 3*(all-left), 0)
+	again := s.holdsOf(hubv1.BundleKind, "web")
+	if again.ID == held.ID {
+		t.Error("another removal has the id of the one before")
+	}
+	off()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, hubv1.ConfirmRemovalAnnotation, again.ID)
+	if err := hubClient.Patch(t.Context(), b, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
+	s.counting("confirmed copies go", 3*left, 0, 3*(all-left))
+	for _, want := range []string{hubv1.ReasonRemovalHeld, hubv1.ReasonRemovalCancelled, hubv1.ReasonRemovalConfirmed} {
+		s.eventually("there is an event "+want, func() error {
+			if got := heard.of(s.id.Namespace); !slices.Contains(got, want) {
+				return fmt.Errorf("there are %v", got)
+			}
+			return nil
+		})
+	}
+}
+
+func TestTheDeletionOfABundleEndsItsHold(t *testing.T) {
+	t.Parallel()
+	const all, left = 10, 1
+	s := newScene(t, "cutdeleted", "eu", "sg")
+	b := s.bundles("web", all, "eu", "sg")
+	objects.change(s.nth(0), func() { objects.live[hubv1.ReferenceTo(b).Identity()] = &unstructured.Unstructured{} })
+	s.cuts(left, all)
+	s.counting("the copies of the lost objects are held", 2*left, 2*(all-left), 0)
+	if err := hubClient.Delete(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("an uncached read must prove the deletion", func() error {
+		objects.mu.Lock()
+		defer objects.mu.Unlock()
+		if objects.asked[hubv1.ReferenceTo(b).Identity()] < all-left {
+			return errors.New("it has not been asked for")
+		}
+		return nil
+	})
+	s.counting("a cache that lost the bundle withdraws nothing", 2*left, 2*(all-left), 0)
+	objects.remove(hubv1.ReferenceTo(b).Identity())
+	scheduler.BundleChanged(t.Context(), changes.Bundle{Before: b})
+	s.counting("the copies of a deleted bundle go", 2*left, 0, 2*(all-left))
 }
 
 func TestAKindThatOnlyBundlesUseIsWantedOfMembersAlone(t *testing.T) {

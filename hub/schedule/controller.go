@@ -130,7 +130,7 @@ type Scheduler struct {
 	limits    limits
 	removals  removals
 	rollouts  rollouts
-	onRemoval func(placement types.NamespacedName)
+	onRemoval func(kind string, key types.NamespacedName)
 	lead      lead
 	changeLog changeLog
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/changes"
 )
 
-// copyCounts counts, over all bindings, the objects that each cluster shall have and the copies of each placement.
+// copyCounts counts, over all bindings, the objects that each cluster shall have, and the copies of each placement and
+// each bundle.
 type copyCounts struct {
 	await    func(context.Context) bool // waits until every binding was counted; see CountWhen
 	complete atomic.Bool                // whether every binding was counted
@@ -24,13 +25,13 @@ type copyCounts struct {
 	mu      sync.Mutex
 	sent    map[types.NamespacedName]sent // counted state, by binding
 	objects map[string]int                // number of objects, by cluster
-	copies  map[decide.Owner]int          // number of copies, by placement
+	copies  map[decide.Owner]int          // number of copies, by placement and by bundle
 }
 
-// sent has the clusters to which the object of a binding is sent, and the placement of the object.
+// sent has the clusters to which the object of a binding is sent, and the placement and the bundle of the object.
 type sent struct {
-	placement decide.Owner
-	clusters  []string
+	groups   []decide.Owner
+	clusters []string
 }
 
 // objectsOn returns the number of objects that are sent to a cluster.
@@ -51,7 +52,7 @@ func (c *copyCounts) objectsByCluster() map[string]int {
 func (c *copyCounts) count(key types.NamespacedName, b hubv1.BindingObject) {
 	var now sent
 	if b != nil {
-		now.placement = decide.OwnerOf(b.BindingSpec().PlacementRef)
+		now.groups = groupsOf(b.BindingSpec())
 		for _, e := range b.BindingSpec().Clusters {
 			if e.State == hubv1.TargetPresent {
 				now.clusters = append(now.clusters, e.Name)
@@ -61,7 +62,7 @@ func (c *copyCounts) count(key types.NamespacedName, b hubv1.BindingObject) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.sent[key]
-	if before.placement == now.placement && slices.Equal(before.clusters, now.clusters) {
+	if slices.Equal(before.groups, now.groups) && slices.Equal(before.clusters, now.clusters) {
 		return
 	}
 	if c.sent == nil {
@@ -75,8 +76,10 @@ func (c *copyCounts) count(key types.NamespacedName, b hubv1.BindingObject) {
 			delete(c.objects, name)
 		}
 	}
-	if c.copies[before.placement] -= len(before.clusters); c.copies[before.placement] <= 0 {
-		delete(c.copies, before.placement)
+	for _, g := range before.groups {
+		if c.copies[g] -= len(before.clusters); c.copies[g] <= 0 {
+			delete(c.copies, g)
+		}
 	}
 	for _, name := range now.clusters {
 		c.objects[name]++
@@ -85,23 +88,34 @@ func (c *copyCounts) count(key types.NamespacedName, b hubv1.BindingObject) {
 		delete(c.sent, key)
 		return
 	}
-	c.copies[now.placement] += len(now.clusters)
+	for _, g := range now.groups {
+		c.copies[g] += len(now.clusters)
+	}
 	c.sent[key] = now
 }
 
-// copiesOf returns the number of copies of the objects that follow a placement.
-func (c *copyCounts) copiesOf(placement decide.Owner) int {
+// groupsOf returns the placement that the object of a binding follows, and the bundle of the object if it has one.
+func groupsOf(spec *hubv1.BindingSpec) []decide.Owner {
+	groups := []decide.Owner{decide.OwnerOf(spec.PlacementRef)}
+	if bundle := spec.ObjectRef.Bundle; bundle != nil {
+		groups = append(groups, decide.OwnerOfBundle(*bundle))
+	}
+	return groups
+}
+
+// copiesOf returns the number of copies of the objects that follow a placement, or that a bundle contains.
+func (c *copyCounts) copiesOf(group decide.Owner) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.copies[placement]
+	return c.copies[group]
 }
 
 // CountWhen sets a function that waits until BindingChanged has been called for every binding of the first list. Call
 // CountWhen before the manager starts.
 func (s *Scheduler) CountWhen(told func(context.Context) bool) { s.counts.await = told }
 
-// count is called after a change of a binding. It updates the number of objects of each cluster, the number of copies
-// of each placement, and the objects that are moving away from drained clusters.
+// count is called after a change of a binding. It updates the number of objects of each cluster, the numbers
+// of copies of each placement and bundle, and the objects that are moving away from drained clusters.
 func (s *Scheduler) count(c changes.Binding) {
 	key := client.ObjectKeyFromObject(cmp.Or(c.After, c.Before))
 	s.counts.count(key, c.After)

@@ -11,6 +11,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/changes"
 )
 
@@ -43,6 +44,32 @@ func TestTheObjectsOfAClusterAreCounted(t *testing.T) {
 		t.Fatalf("after the end eu and sg have %v objects, remembered are %v and %v", got, m.sent, m.objects)
 	}
 	m.count(types.NamespacedName{Name: "never heard of"}, nil)
+}
+
+func TestTheCopiesOfABundleAreCountedBesideThoseOfThePlacement(t *testing.T) {
+	t.Parallel()
+	var m copyCounts
+	of := hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: "shop", Name: "all"}
+	bundle := decide.OwnerOfBundle(of)
+	a, b := bound(present("eu"), present("sg")), bound(present("eu"))
+	a.Spec.ObjectRef.Bundle = &of
+	placement := decide.OwnerOf(a.Spec.PlacementRef)
+	m.count(types.NamespacedName{Name: "a"}, a)
+	m.count(types.NamespacedName{Name: "b"}, b)
+	if got := [2]int{m.copiesOf(bundle), m.copiesOf(placement)}; got != [2]int{2, 3} {
+		t.Errorf("the bundle and the placement have %v copies", got)
+	}
+	left := a.DeepCopy()
+	left.Spec.ObjectRef.Bundle = nil
+	m.count(types.NamespacedName{Name: "a"}, left)
+	if got := [2]int{m.copiesOf(bundle), m.copiesOf(placement)}; got != [2]int{0, 3} {
+		t.Errorf("after the object left the bundle, both have %v copies", got)
+	}
+	m.count(types.NamespacedName{Name: "a"}, nil)
+	m.count(types.NamespacedName{Name: "b"}, nil)
+	if len(m.copies) > 0 {
+		t.Errorf("counted are %v", m.copies)
+	}
 }
 
 func TestWhichKindsAClusterServesOtherwise(t *testing.T) {

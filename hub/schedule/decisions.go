@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/rollout"
 )
 
 // decisions has the last decision of this process for each binding.
@@ -98,7 +99,7 @@ func (s *Scheduler) announce(in decide.Input, p decide.Plan, b hubv1.BindingObje
 		s.event(regarding(in.Object.Template), followed(in, p), p.Status.Scheduled.Reason, "Schedule", p.Status.Scheduled.Message)
 	}
 	s.leftBehind(in, p, p.LeftBehind)
-	s.superseded(in, p)
+	s.tellRollout(in, p)
 	if len(p.Claims.Evicted) > 0 && in.Object.Template != nil {
 		s.event(regarding(in.Object.Template), followed(in, p), hubv1.ReasonEvicted, "Schedule", evictedText(p))
 	}
@@ -135,18 +136,30 @@ func (s *Scheduler) leftBehind(in decide.Input, p decide.Plan, left []string) {
 	s.event(about, followed(in, p), "LeftBehind", "Withdraw", in.Object.ID.String()+" keeps its copy on "+text)
 }
 
-// superseded records an event if a new revision replaces an earlier revision whose rollout has not finished on all
-// clusters.
-func (s *Scheduler) superseded(in decide.Input, p decide.Plan) {
+// tellRollout records the events about the step of the object's rollout that the decision has made. One of them is
+// about a new revision that replaces an earlier one whose rollout has not finished on all clusters.
+func (s *Scheduler) tellRollout(in decide.Input, p decide.Plan) {
 	if in.Binding == nil || in.Object.Template == nil || p.Spec == nil {
 		return
+	}
+	of := ""
+	if hubv1.BundleOf(in.Object.Template) != nil {
+		of = in.Object.ID.String() + ": "
+	}
+	tell := func(e rollout.Event) {
+		s.Recorder.Eventf(regarding(in.Object.Template), followed(in, p), e.Type, e.Reason, e.Action, "%s", decide.Short(of+e.Note))
 	}
 	for _, r := range p.Spec.Revisions {
 		if before := in.Spec().Revision(r.Number); r.SupersededBy == 0 || before == nil || before.SupersededBy != 0 {
 			continue
 		}
-		s.Recorder.Eventf(regarding(in.Object.Template), followed(in, p), corev1.EventTypeNormal, hubv1.ReasonSuperseded, "RollOut", "%s",
-			fmt.Sprintf("revision %d was superseded by revision %d before it had passed on all clusters", r.Number, r.SupersededBy))
+		tell(rollout.Event{
+			Type: corev1.EventTypeNormal, Reason: hubv1.ReasonSuperseded, Action: "RollOut",
+			Note: fmt.Sprintf("revision %d was superseded by revision %d before it had passed on all clusters", r.Number, r.SupersededBy),
+		})
+	}
+	for _, e := range rollout.News(in.Spec().Rollout, p.Spec.Rollout) {
+		tell(e)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -107,6 +108,9 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 	case isGone || live.GetDeletionTimestamp() != nil:
 		o.State = decide.Deleted
 		s.gone.objects.learn(o.ID, binding, asked)
+		if o.CutFrom, err = s.cutFrom(ctx, live, binding); err != nil {
+			return o, fmt.Errorf("gathering for %s: %w", o.ID, err)
+		}
 	default:
 		o.Template = live
 	}
@@ -140,6 +144,46 @@ func (s *Scheduler) missing(o decide.Object, bundle *hubv1.BundleReference) (dec
 	o.State = decide.Undecided
 	o.Problem = fmt.Sprintf("the hub has not stored it for the %s", bundle)
 	return o, nil
+}
+
+// cutFrom returns the bundle that no longer contains the object, if this bundle exists and is not being deleted. live
+// is the object with its removal time, or nil for a missing hub object. If the binding shows that a removal is held,
+// the cache alone does not prove that a user has deleted the bundle: an uncached read must prove it.
+func (s *Scheduler) cutFrom(ctx context.Context, live *unstructured.Unstructured, binding hubv1.BindingObject) (*hubv1.BundleReference, error) {
+	if live == nil {
+		return nil, nil
+	}
+	of := hubv1.BundleOf(live)
+	if of == nil {
+		return nil, nil
+	}
+	b := of.New()
+	switch err := s.Client.Get(ctx, of.Key(), b, client.UnsafeDisableDeepCopy); {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading %s: %w", of.BundleReference, err)
+	case err == nil && b.GetDeletionTimestamp() == nil:
+		return &of.BundleReference, nil
+	case !holdsRemoval(binding.BindingSpec()):
+		return nil, nil
+	}
+	found, isGone, err := s.Templates.Live(ctx, of.Identity(), binding.GetCreationTimestamp().Time)
+	switch {
+	case isUndecided(err):
+		return &of.BundleReference, nil
+	case err != nil:
+		return nil, err
+	case isGone || found.GetDeletionTimestamp() != nil:
+		return nil, nil
+	}
+	return &of.BundleReference, nil
+}
+
+// holdsRemoval reports whether the recorded decision holds the removal of a copy, because the object's bundle no longer
+// contains the object.
+func holdsRemoval(spec *hubv1.BindingSpec) bool {
+	return slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool {
+		return e.Removal != nil && e.Removal.Reason == hubv1.ReasonObjectDeleted
+	})
 }
 
 // hasCopies reports whether the recorded decision keeps a copy on a cluster. Such a copy is never withdrawn without an

@@ -102,6 +102,7 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 	feed := changes.NewFeed()
 	feed.Bindings.On(changes.All, scheduler.BindingChanged)
 	feed.Placements.On(changes.Added|changes.Deleted|changes.Spec|changes.Ending|changes.Verbs, scheduler.PlacementChanged)
+	feed.Bundles.On(changes.Deleted|changes.Ending, scheduler.BundleChanged)
 	feed.OverridePolicies.On(changes.Added|changes.Deleted|changes.Spec|changes.Ending, scheduler.OverridePolicyChanged)
 	feed.Clusters.On(changes.All, scheduler.ClusterChanged)
 	feed.Namespaces.On(changes.Added|changes.Deleted|changes.Labels, scheduler.NamespaceChanged)

@@ -74,12 +74,12 @@ func (k keeper) look(ctx context.Context) {
 	}
 }
 
-// tell updates the status of the placement or MemberCluster (the owner) that causes held removals. hub/policystatus
-// writes the status of placements, and calls Removal for that.
+// tell updates the status of the placement, MemberCluster or bundle (the owner) that causes held removals.
+// hub/policystatus writes the status of placements and bundles, and calls Removal for that.
 func (k keeper) tell(ctx context.Context, o decide.Owner) {
 	if o.Kind != decide.MemberClusterKind {
 		if k.onRemoval != nil {
-			k.onRemoval(types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
+			k.onRemoval(o.Kind, types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
 		}
 		return
 	}
@@ -115,9 +115,9 @@ func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 	return nil
 }
 
-// Removal returns the removals that wait for a user's confirmation and belong to a placement or MemberCluster. It also
-// returns the condition RemovalHeld for the status of this placement or MemberCluster. If the condition is nil, the
-// status must stay as it is. `was` is the current status.removalHeld.
+// Removal returns the removals that wait for a user's confirmation and belong to a placement, a MemberCluster or a
+// bundle. kind is the kind of this object. Removal also returns the condition RemovalHeld for the status of the object.
+// If the condition is nil, the status must stay as it is. `was` is the current status.removalHeld.
 func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition) {
 	held, c, known := s.removals.status(decide.Owner{Kind: kind, Namespace: namespace, Name: name})
 	switch {
@@ -132,11 +132,11 @@ func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld
 	return held, c
 }
 
-// OnRemoval registers a function that is called when Removal returns a new result for a placement. Call OnRemoval
-// before the manager starts.
-func (s *Scheduler) OnRemoval(f func(placement types.NamespacedName)) { s.onRemoval = f }
+// OnRemoval registers a function that is called when Removal returns a new result for a placement or a bundle. kind is
+// the kind of this object. Call OnRemoval before the manager starts.
+func (s *Scheduler) OnRemoval(f func(kind string, key types.NamespacedName)) { s.onRemoval = f }
 
-// ownerObject returns a placement or MemberCluster from the cache. It returns nil if the object does not exist.
+// ownerObject returns a placement, MemberCluster or bundle from the cache. It returns nil if the object does not exist.
 func (s *Scheduler) ownerObject(ctx context.Context, o decide.Owner) client.Object {
 	var into client.Object
 	switch o.Kind {
@@ -146,6 +146,8 @@ func (s *Scheduler) ownerObject(ctx context.Context, o decide.Owner) client.Obje
 		into = &hubv1.ClusterPlacement{}
 	case "Placement":
 		into = &hubv1.Placement{}
+	case hubv1.BundleKind, hubv1.ClusterBundleKind, hubv1.FederatedOperatorKind:
+		into = hubv1.BundleReference(o).New()
 	default:
 		return nil
 	}
@@ -155,8 +157,8 @@ func (s *Scheduler) ownerObject(ctx context.Context, o decide.Owner) client.Obje
 	return into
 }
 
-// withHeldRemovals returns the placements and MemberClusters whose status shows held removals: removals that wait for a
-// user's confirmation.
+// withHeldRemovals returns the placements, bundles and MemberClusters whose status shows held removals: removals that
+// wait for a user's confirmation.
 func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 	var out []decide.Owner
 	placements, err := scopes.Placements(ctx, s.Client, client.UnsafeDisableDeepCopy)
@@ -166,6 +168,15 @@ func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 	for _, p := range placements {
 		if hubv1.RemovalHeldOf(p) != nil {
 			out = append(out, decide.OwnerOf(decide.ReferenceTo(p)))
+		}
+	}
+	bundles, err := scopes.Bundles(ctx, s.Client, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil
+	}
+	for _, b := range bundles {
+		if hubv1.RemovalHeldOf(b) != nil {
+			out = append(out, decide.OwnerOfBundle(hubv1.ReferenceTo(b)))
 		}
 	}
 	var clusters hubv1.MemberClusterList
@@ -187,15 +198,17 @@ type ownerReader struct {
 	ctx context.Context
 }
 
-func (r ownerReader) copiesOf(placement decide.Owner) (int, guard.Limit) {
+func (r ownerReader) copiesOf(group decide.Owner) int { return r.counts.copiesOf(group) }
+
+func (r ownerReader) copiesOn(cluster string) int { return r.counts.objectsOn(cluster) }
+
+func (r ownerReader) limitOf(placement decide.Owner) guard.Limit {
 	limit := r.removals.Limit
 	if p, ok := r.ownerObject(r.ctx, placement).(hubv1.PlacementObject); ok && p.PlacementSpec().RemovalLimit != nil {
 		limit = limit.With(p.PlacementSpec().RemovalLimit.Copies, p.PlacementSpec().RemovalLimit.Percent)
 	}
-	return r.counts.copiesOf(placement), limit
+	return limit
 }
-
-func (r ownerReader) copiesOn(cluster string) int { return r.counts.objectsOn(cluster) }
 
 func (r ownerReader) shown(o decide.Owner) (*hubv1.RemovalHeld, string) {
 	found := r.ownerObject(r.ctx, o)

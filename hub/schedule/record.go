@@ -90,7 +90,8 @@ func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (
 	if in.Object.State == decide.Exists && in.Object.Template.GetUID() != in.Spec().ObjectRef.UID {
 		annotate(after, objectSinceAnnotation, in.Object.Template.GetCreationTimestamp().UTC().Format(time.RFC3339))
 	}
-	if equality.Semantic.DeepEqual(in.Binding, after) {
+	unchanged := equality.Semantic.DeepEqual(in.Binding, after)
+	if unchanged && len(p.Payloads) == 0 {
 		return in.Binding, nil
 	}
 	moves := movesOf(in.Spec(), p.Spec)
@@ -103,6 +104,9 @@ func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (
 	}
 	if err := s.storePayloads(ctx, p); err != nil {
 		return after, err
+	}
+	if unchanged { // only a lost part of a revision had to be stored again
+		return in.Binding, nil
 	}
 	if err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(in.Binding, client.MergeFromWithOptimisticLock{})); err != nil {
 		return after, err
@@ -128,8 +132,8 @@ func (s *Scheduler) logMoves(log logr.Logger, in decide.Input, m moves) {
 		Info(message, "object", in.Object.ID.String(), "to", m.to, "from", m.from, "evicting", m.evicting)
 }
 
-// storePayloads stores the new contents of revisions. It must run before the write of the binding that names these
-// revisions, and in the same turn of the pacer.
+// storePayloads stores new contents of revisions, and lost contents again. It must run before the write of the binding
+// that names these revisions, and in the same turn of the pacer.
 func (s *Scheduler) storePayloads(ctx context.Context, p decide.Plan) error {
 	for _, payload := range p.Payloads {
 		if err := s.Revisions.Ensure(ctx, payload); err != nil {

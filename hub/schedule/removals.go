@@ -47,7 +47,7 @@ const longestQuiet = 30 * time.Second
 
 // removals has the decided removals of copies that are not carried out yet. It is only in memory. A new leader finds
 // the same removals when it decides on all objects. Removals that a user must confirm are also stored in bindings, and
-// in the status of the placement or MemberCluster that causes them.
+// in the status of the placement, MemberCluster or bundle that causes them.
 type removals struct {
 	Guard
 	clock   clock.PassiveClock
@@ -88,28 +88,31 @@ type removal struct {
 	since metav1.Time // start of the hold
 }
 
-// heldSet has the removals of one owner that a user must confirm. The owner is the placement or MemberCluster that
-// causes them.
+// heldSet has the removals of one owner that a user must confirm. The owner is the placement, MemberCluster or
+// bundle that causes them.
 type heldSet struct {
 	hubv1.RemovalHeld
 	reason, message string // reason and message of the condition RemovalHeld
 	confirmed       bool   // whether the removals of the set are released
 }
 
-// ending tells how the last set of held removals (which wait for a user's confirmation) of a placement or MemberCluster
-// ended: confirmed or cancelled. id is the ID of the set.
+// ending tells how the last set of held removals (which wait for a user's confirmation) of a placement, MemberCluster
+// or bundle ended: confirmed or cancelled. id is the ID of the set.
 type ending struct{ id, reason, message string }
 
-// counts is where the guard (package guard, the limit for deletions) gets the numbers of copies of placements and
-// clusters, and the removals that wait for a user's confirmation.
+// counts is where the guard (package guard, the limit for deletions) gets the numbers of copies of placements, bundles
+// and clusters, and the removals that wait for a user's confirmation.
 type counts interface {
-	// copiesOf returns the number of copies of a placement, and its limit for deletions. copiesOn returns the number of
+	// copiesOf returns the number of copies of a group, which is a placement or a bundle. copiesOn returns the number of
 	// copies on a cluster.
-	copiesOf(placement decide.Owner) (int, guard.Limit)
+	copiesOf(group decide.Owner) int
 	copiesOn(cluster string) int
+	// limitOf returns the limit for deletions that a placement sets. It returns the limit of the hub if the placement sets
+	// none, or does not exist.
+	limitOf(placement decide.Owner) guard.Limit
 	// shown returns the held removals (which wait for a user's confirmation) in the status of an owner, which is a
-	// placement or MemberCluster. confirms is the ID of the set of removals that a user has confirmed in the owner's
-	// annotation.
+	// placement, a MemberCluster or a bundle. confirms is the ID of the set of removals that a user has confirmed in the
+	// owner's annotation.
 	shown(o decide.Owner) (held *hubv1.RemovalHeld, confirms string)
 }
 
@@ -122,7 +125,7 @@ type verdicts struct {
 	settled        bool           // the held removals of all owners are known now
 }
 
-// news is an event to record on a placement or MemberCluster.
+// news is an event to record on a placement, MemberCluster or bundle.
 type news struct {
 	owner                 decide.Owner
 	kind, reason, message string
@@ -219,7 +222,8 @@ func (r *removals) look(c counts) verdicts {
 	return out
 }
 
-// move records that the status of a placement or MemberCluster (the owner of held removals) must be written.
+// move records that the status of a placement, MemberCluster or bundle (the owner of held removals) must be
+// written.
 func (r *removals) move(o decide.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -263,26 +267,21 @@ func (r *removals) each(f func(key, *removal)) {
 
 func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 	var asked []guard.Removal
-	placements, clusters := map[string]guard.Scope{}, map[string]guard.Scope{}
+	groups, clusters := r.scopes(c, now), map[string]guard.Scope{}
 	before := map[decide.Owner]bool{} // owners whose removals users have already seen as held
 	r.each(func(id key, m *removal) {
 		if m.state != removalWaits {
 			return
 		}
-		p := m.Placement.String()
-		if _, known := placements[p]; !known {
-			n, limit := c.copiesOf(m.Placement)
-			placements[p] = guard.Scope{Limit: limit, Copies: n, Recent: r.recent.Of(p, now)}
-		}
 		if _, known := clusters[m.Cluster]; !known {
 			clusters[m.Cluster] = guard.Scope{Limit: r.Limit, Copies: c.copiesOn(m.Cluster), Recent: r.recent.Of(decide.MemberClusterKind+" "+m.Cluster, now)}
 		}
-		asked = append(asked, guard.Removal{Set: m.Owner.String(), Object: id.String(), Placement: p, Cluster: m.Cluster, Last: m.Last})
+		asked = append(asked, guard.Removal{Set: m.Owner.String(), Object: id.String(), Group: m.Group().String(), Cluster: m.Cluster, Last: m.Last})
 		if m.ShownSince != nil || r.isHeld(c, m.Owner) {
 			before[m.Owner] = true
 		}
 	})
-	over := guard.Judge(asked, placements, clusters)
+	over := guard.Judge(asked, groups, clusters)
 	mayGo := now.Sub(r.began) >= r.Window
 	r.each(func(id key, m *removal) {
 		if m.state != removalWaits {
@@ -297,7 +296,7 @@ func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 		case mayGo:
 			m.state = removalReleased
 			out.released = append(out.released, id)
-			r.recent.Add(m.Placement.String(), now)
+			r.recent.Add(m.Group().String(), now)
 			r.recent.Add(decide.MemberClusterKind+" "+m.Cluster, now)
 		default:
 			return
@@ -307,8 +306,33 @@ func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 	})
 }
 
-// isHeld reports whether removals of the owner (a placement or MemberCluster) wait for a user's confirmation. This
-// process or an earlier leader may have held them.
+// scopes returns the limit and the number of copies of each group (placement or bundle) with waiting removals. A bundle
+// has no limit of its own: the smallest limit of the placements that its removed objects follow applies.
+func (r *removals) scopes(c counts, now time.Time) map[string]guard.Scope {
+	out := map[string]guard.Scope{}
+	known := map[[2]decide.Owner]bool{} // pairs of a group and a placement
+	r.each(func(_ key, m *removal) {
+		group := m.Group()
+		pair := [2]decide.Owner{group, m.Placement}
+		if m.state != removalWaits || known[pair] {
+			return
+		}
+		known[pair] = true
+		name, limit := group.String(), c.limitOf(m.Placement)
+		s, seen := out[name]
+		if !seen {
+			s = guard.Scope{Limit: limit, Copies: c.copiesOf(group), Recent: r.recent.Of(name, now)}
+		}
+		if limit.Of(s.Copies) < s.Limit.Of(s.Copies) {
+			s.Limit = limit
+		}
+		out[name] = s
+	})
+	return out
+}
+
+// isHeld reports whether removals of the owner (a placement, MemberCluster or bundle) wait for a user's confirmation.
+// This process or an earlier leader may have held them.
 func (r *removals) isHeld(c counts, o decide.Owner) bool {
 	if set := r.sets[o]; set != nil {
 		return !set.confirmed
@@ -316,8 +340,8 @@ func (r *removals) isHeld(c counts, o decide.Owner) bool {
 	return r.shown(c, o) != nil
 }
 
-// shown returns the held removals in the status of an owner (a placement or MemberCluster). It returns nil if this
-// process has already ended this set of removals, because the status is then outdated.
+// shown returns the held removals in the status of an owner (a placement, MemberCluster or bundle). It returns nil if
+// this process has already ended this set of removals, because the status is then outdated.
 func (r *removals) shown(c counts, o decide.Owner) *hubv1.RemovalHeld {
 	shown, _ := c.shown(o)
 	if shown != nil && shown.ID == r.ended[o].id {
@@ -350,7 +374,7 @@ func whyHeld(breaches []guard.Breach) (reason, message string) {
 	reason = hubv1.ReasonLastCopy
 	var parts []string
 	for _, b := range breaches {
-		if b.Placement != "" || b.Cluster != "" {
+		if b.Group != "" || b.Cluster != "" {
 			reason = hubv1.ReasonTooManyRemovals
 		}
 		parts = append(parts, b.String())
@@ -445,8 +469,8 @@ func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 }
 
 // refresh updates the numbers and reasons of a set of held removals that users see. It returns true if the set got a
-// new ID. It ignores small changes, because each visible change writes the status of the placement or MemberCluster
-// that causes the removals.
+// new ID. It ignores small changes, because each visible change writes the status of the placement, MemberCluster
+// or bundle that causes the removals.
 func (s *heldSet) refresh(g *gathered, now time.Time) (renewed bool) {
 	is := g.sum()
 	shown := guard.Shown{Copies: int(s.Copies), Clusters: s.Clusters}

@@ -99,10 +99,16 @@ func entriesIn(e apiwatch.Event) []string {
 // holds waits until the scheduler reports that it holds removals of a placement until a user confirms them.
 func (s *scene) holds(placement string) *hubv1.RemovalHeld {
 	s.t.Helper()
+	return s.holdsOf("Placement", placement)
+}
+
+// holdsOf waits until the scheduler reports that it holds removals of an object of this kind.
+func (s *scene) holdsOf(kind, name string) *hubv1.RemovalHeld {
+	s.t.Helper()
 	var held *hubv1.RemovalHeld
 	s.eventually("removals are held", func() error {
 		var c *metav1.Condition
-		if held, c = scheduler.Removal("Placement", s.id.Namespace, placement, nil); held == nil || c.Status != metav1.ConditionTrue {
+		if held, c = scheduler.Removal(kind, s.id.Namespace, name, nil); held == nil || c.Status != metav1.ConditionTrue {
 			return fmt.Errorf("held are %+v, the condition is %+v", held, c)
 		}
 		return nil

@@ -19,13 +19,20 @@ import (
 // users.
 type owners struct {
 	copies   map[decide.Owner]int
+	limits   map[decide.Owner]guard.Limit
 	clusters map[string]int
 	held     map[decide.Owner]*hubv1.RemovalHeld
 	confirms map[decide.Owner]string
 }
 
-func (o *owners) copiesOf(p decide.Owner) (int, guard.Limit) { return o.copies[p], guard.DefaultLimit }
-func (o *owners) copiesOn(cluster string) int                { return o.clusters[cluster] }
+func (o *owners) copiesOf(group decide.Owner) int { return o.copies[group] }
+func (o *owners) copiesOn(cluster string) int     { return o.clusters[cluster] }
+func (o *owners) limitOf(p decide.Owner) guard.Limit {
+	if limit, set := o.limits[p]; set {
+		return limit
+	}
+	return guard.DefaultLimit
+}
 func (o *owners) shown(p decide.Owner) (*hubv1.RemovalHeld, string) {
 	return o.held[p], o.confirms[p]
 }
@@ -199,6 +206,45 @@ func TestManySmallPlacementsUnderOneWrongLabelAreOneSet(t *testing.T) {
 	b.pass(3 * time.Second)
 	if v := b.look(); len(v.released) > 0 || len(v.held) != 300 {
 		t.Errorf("released are %d, held %d", len(v.released), len(v.held))
+	}
+}
+
+func TestTheObjectsOfABundleAreCountedTogether(t *testing.T) {
+	bundle := decide.Owner{Kind: hubv1.BundleKind, Namespace: "shop", Name: "all"}
+	cut := func(b *bench, p decide.Owner, objects int) {
+		for i := range objects {
+			b.decided(b.object(p, i), []decide.Removal{{
+				Cluster: "eu", Reason: hubv1.ReasonObjectDeleted, Message: "the bundle no longer contains the object", Owner: bundle, Placement: p,
+			}}, true)
+		}
+	}
+	for name, tc := range map[string]struct {
+		web, db int // copies that the bundle loses, by placement
+		limits  map[decide.Owner]guard.Limit
+		want    string // text in the condition; empty: nothing is held
+	}{
+		"few go":                             {web: 3, db: 2},
+		"many under two placements are held": {web: 3, db: 3, want: "6 of 20 copies of Bundle shop/all, limit 5"},
+		"the limit of a placement applies":   {web: 8, limits: map[decide.Owner]guard.Limit{web: {Copies: 8}}},
+		"the smallest limit applies": {
+			web: 2, db: 1, limits: map[decide.Owner]guard.Limit{web: {Copies: 8}, db: {Copies: 2}}, want: "3 of 20 copies of Bundle shop/all, limit 2",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			b.copies[web], b.copies[db], b.copies[bundle], b.limits = 1000, 1000, 20, tc.limits
+			cut(b, web, tc.web)
+			cut(b, db, tc.db)
+			b.pass(3 * time.Second)
+			v := b.look()
+			_, c, _ := b.status(bundle)
+			switch {
+			case tc.want == "" && len(v.released) != tc.web+tc.db:
+				t.Errorf("released are %d, held %d: %+v", len(v.released), len(v.held), c)
+			case tc.want != "" && (len(v.held) != tc.web+tc.db || c == nil || !strings.Contains(c.Message, tc.want) || !strings.Contains(c.Message, "hansectl confirm bundle all -n shop")):
+				t.Errorf("released are %d, held %d: %+v", len(v.released), len(v.held), c)
+			}
+		})
 	}
 }
 

@@ -23,6 +23,8 @@ type Revisions interface {
 	Ensure(ctx context.Context, p decide.Payload) error
 	// Template returns a stored template. It is shared and must not be changed.
 	Template(ctx context.Context, digest string) (*unstructured.Unstructured, error)
+	// Lost reports whether the part with this digest is known to be stored no more, although a binding names it.
+	Lost(digest string) bool
 }
 
 // rollouts has the progress of the rollouts of all objects. All decisions share it, because the rollouts of objects
@@ -157,7 +159,17 @@ func (s *Scheduler) staging(ctx context.Context, in decide.Input) *decide.Stagin
 	if s.Revisions == nil {
 		return nil
 	}
-	return &decide.Staging{Key: s.Key, Denied: s.DeniedMetadataPrefixes, Peers: s.rollouts.peers, UndoBlocked: s.undoBlocked(ctx, in)}
+	return &decide.Staging{
+		Key: s.Key, Denied: s.DeniedMetadataPrefixes, Peers: s.rollouts.peers, Lost: s.Revisions.Lost, UndoBlocked: s.undoBlocked(ctx, in),
+	}
+}
+
+// RevisionsLost queues objects whose bindings name a part of a revision that is stored no more. The leader then stores
+// the part again, if the hub object or its override rules still have this content.
+func (s *Scheduler) RevisionsLost(ids ...hubv1.ObjectIdentity) {
+	if _, q := s.leading(); q != nil {
+		s.addBehind(q, ids...)
+	}
 }
 
 // claimRollout records the progress of an object's rollout. It returns false if the decision must be made again,
@@ -211,11 +223,12 @@ func (s *Scheduler) stagedBy(p hubv1.OverridePolicyObject) []key {
 	return out
 }
 
-// rowsOfRollout returns the rows of all clusters while the binding's rollout is in progress, because its next step
-// depends on them. It copies only the fields that matter to the rollout. It returns nil if no rollout is in progress.
+// rowsOfRollout returns the rows of all clusters while the binding's rollout is in progress, or its revision has not
+// passed yet, because the next step depends on them. It copies only the fields that matter to the rollout. It returns
+// nil for other rollouts.
 func rowsOfRollout(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	rollout := b.BindingSpec().Rollout
-	if rollout == nil || rollout.Phase == hubv1.RolloutComplete || rollout.Phase == hubv1.RolloutRolledBack {
+	if rollout == nil || rollout.Wave == "" && rollout.Passed == rollout.Revision {
 		return nil
 	}
 	rows := map[string]hubv1.ClusterRow{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -44,6 +45,20 @@ func (c *contents) Ensure(_ context.Context, p decide.Payload) error {
 
 func (c *contents) Template(context.Context, string) (*unstructured.Unstructured, error) {
 	return nil, decide.ErrRevisionMissing
+}
+
+func (c *contents) Lost(digest string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stored, known := c.stored[digest]
+	return known && !stored
+}
+
+// lose deletes a part, as a user may do.
+func (c *contents) lose(digest string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stored[digest] = false
 }
 
 func (c *contents) has(digest string) bool {
@@ -142,13 +157,63 @@ func TestAChangeWaitsForItsApprovalAndThenGoesOn(t *testing.T) {
 			t.Errorf("revision %d names contents that are not stored", r.Number)
 		}
 	}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"second@%s"}}}`, hubv1.RolloutApproveAnnotation, time.Now().Add(time.Second).UTC().Format(time.RFC3339))
-	if err := hubClient.Patch(t.Context(), p.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	patch := fmt.Sprintf(`{"status":{"rollout":{"phase":"WaitingForApproval","approvals":[{"wave":"second","time":%q}]}}}`, time.Now().UTC().Format(time.RFC3339))
+	if err := hubClient.Status().Patch(t.Context(), p.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		t.Fatal(err)
 	}
 	if got := holding(s.rollsOut(hubv1.RolloutComplete, "")); got != "ap 2, eu 2, us 2" {
 		t.Errorf("the targets are %s", got)
 	}
+}
+
+func TestALostPartOfARevisionIsStoredAgainIfTheHubStillHasItsContent(t *testing.T) {
+	s := newScene(t, "lost", "ap", "eu", "us")
+	p := s.place("staged", "ap", "eu", "us")
+	inWaves(p, s.cluster("eu"), s.cluster("us"), hubv1.FailurePause)
+	s.create(p)
+	s.object()
+	s.rollsOut(hubv1.RolloutComplete, "")
+	current := func() *unstructured.Unstructured {
+		objects.mu.Lock()
+		defer objects.mu.Unlock()
+		return objects.cached[s.id].DeepCopy()
+	}
+	earlier := current()
+	s.change("new")
+	before := s.rollsOut(hubv1.RolloutWaitingForApproval, "second")
+	first, second := before.Spec.Revision(1), before.Spec.Revision(2)
+	for _, digest := range []string{first.Template, second.Template, second.Policies} {
+		stored.lose(digest)
+	}
+	scheduler.RevisionsLost(s.id)
+	s.eventually("the parts of the newest revision are stored again", func() error {
+		if !stored.has(second.Template) || !stored.has(second.Policies) {
+			return errors.New("they are not")
+		}
+		return nil
+	})
+	if after := s.binding(); after.Generation != before.Generation || stored.has(first.Template) {
+		t.Errorf("the binding was written %d times, and the lost template of revision 1 is stored: %t", after.Generation-before.Generation, stored.has(first.Template))
+	}
+
+	// The hub does not have the content of revision 1 any more, until a user brings it back.
+	o := current()
+	o.SetAnnotations(map[string]string{hubv1.RolloutUndoAnnotation: "1"})
+	objects.set(s.id, o)
+	s.eventually("the undo to a lost revision says why it waits", func() error {
+		if got := s.binding().Spec.Rollout.Message; !strings.Contains(got, "cannot return to revision 1, whose Secret is gone") {
+			return fmt.Errorf("the message is %q", got)
+		}
+		return nil
+	})
+	earlier.SetGeneration(o.GetGeneration() + 1)
+	objects.set(s.id, earlier)
+	s.eventually("the earlier template is stored again", func() error {
+		if !stored.has(first.Template) {
+			return errors.New("it is not")
+		}
+		return nil
+	})
 }
 
 func TestAChangeThatSupersedesAnotherSaysSo(t *testing.T) {
@@ -175,6 +240,32 @@ func TestAChangeThatSupersedesAnotherSaysSo(t *testing.T) {
 	if second := s.binding().Spec.Revision(2); len(told) != 1 || second.SupersededBy != 3 {
 		t.Errorf("there are %d events, and revision 2 is %+v", len(told), second)
 	}
+}
+
+func TestEachStepOfARolloutIsAnEventOfItsObject(t *testing.T) {
+	s := newScene(t, "told", "ap", "eu", "us")
+	p := s.place("staged", "ap", "eu", "us")
+	inWaves(p, s.cluster("eu"), s.cluster("us"), hubv1.FailurePause)
+	s.create(p)
+	s.object()
+	s.rollsOut(hubv1.RolloutComplete, "")
+	told := func() []string {
+		return slices.DeleteFunc(heard.of(s.id.Namespace), func(reason string) bool {
+			return reason != hubv1.ReasonWaveStarted && reason != hubv1.ReasonWaitingForApproval && reason != hubv1.ReasonRolloutComplete
+		})
+	}
+	if got := told(); len(got) > 0 {
+		t.Errorf("the first revision has the events %v", got)
+	}
+	s.change("new")
+	s.rollsOut(hubv1.RolloutWaitingForApproval, "second")
+	want := []string{hubv1.ReasonWaveStarted, hubv1.ReasonWaitingForApproval}
+	s.eventually("each step is told once", func() error {
+		if got := told(); !slices.Equal(got, want) {
+			return fmt.Errorf("the events are %v, want %v", got, want)
+		}
+		return nil
+	})
 }
 
 func TestAnOverridePolicyGoesInWaves(t *testing.T) {
@@ -255,6 +346,8 @@ func (c *crashing) Patch(ctx context.Context, o client.Object, p client.Patch, o
 func (c *crashing) Ensure(ctx context.Context, p decide.Payload) error {
 	return c.write(func() error { return c.contents.Ensure(ctx, p) })
 }
+
+func (c *crashing) Lost(digest string) bool { return c.contents.Lost(digest) }
 
 func (c *crashing) Template(ctx context.Context, digest string) (*unstructured.Unstructured, error) {
 	return c.contents.Template(ctx, digest)
@@ -361,7 +454,12 @@ func (l *leaders) keepsOrder(b *hubv1.ResourceBinding) {
 	}
 }
 
+// The short form stops a leader after every third write; the long form after each.
 func TestANewLeaderEndsARolloutAfterEachWriteOfTheOneBefore(t *testing.T) {
+	step := 3
+	if os.Getenv("HANSE_LONG") != "" {
+		step = 1
+	}
 	for name, tc := range map[string]struct {
 		onFailure hubv1.RolloutFailure
 		bad       bool
@@ -373,7 +471,7 @@ func TestANewLeaderEndsARolloutAfterEachWriteOfTheOneBefore(t *testing.T) {
 		"a bad change that is taken back": {hubv1.FailureRollback, true, hubv1.RolloutRolledBack, "ap 1, eu 1, us 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for writes := 1; ; writes++ {
+			for writes := 1; ; writes += step {
 				l := newLeaders(t, tc.onFailure)
 				l.lead(1000, hubv1.RolloutComplete)
 				l.edit("new")

@@ -48,10 +48,16 @@ func TestOnlyRowsOfARolloutInProgressMatter(t *testing.T) {
 	for phase, want := range map[hubv1.RolloutPhase]int{
 		hubv1.RolloutProgressing: 1, hubv1.RolloutFailed: 1, hubv1.RolloutComplete: 0, hubv1.RolloutRolledBack: 0,
 	} {
-		b.Spec.Rollout = &hubv1.BindingRollout{Phase: phase}
+		b.Spec.Rollout = &hubv1.BindingRollout{Phase: phase, Revision: 2, Passed: 2}
+		if want > 0 {
+			b.Spec.Rollout.Wave = "asia"
+		}
 		if got := rowsOfRollout(b); len(got) != want {
 			t.Errorf("%s: %d rows matter, want %d", phase, len(got), want)
 		}
+	}
+	if b.Spec.Rollout = (&hubv1.BindingRollout{Phase: hubv1.RolloutComplete, Revision: 2, Passed: 1}); len(rowsOfRollout(b)) != 1 {
+		t.Error("rows of a complete rollout whose revision has not passed do not matter")
 	}
 	if b.Spec.Rollout = nil; rowsOfRollout(b) != nil {
 		t.Error("rows of an object without a rollout matter")

@@ -119,6 +119,15 @@ func (s *Scheduler) OverridePolicyChanged(_ context.Context, c changes.OverrideP
 	})
 }
 
+// BundleChanged is called for a bundle whose deletion began, and for a deleted bundle. It queues the objects of the
+// bundle. The removals of objects that the bundle no longer contained are then not held any more.
+func (s *Scheduler) BundleChanged(_ context.Context, c changes.Bundle) {
+	of := hubv1.ReferenceTo(cmp.Or(c.After, c.Before))
+	s.wakeBehind(func() []key {
+		return s.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.BundleReference == of })
+	})
+}
+
 // NamespaceChanged is called for a namespace whose labels changed. It queues the objects of the namespace.
 func (s *Scheduler) NamespaceChanged(_ context.Context, c changes.Namespace) {
 	s.wakeBehind(func() []key { return s.inNamespace(cmp.Or(c.After, c.Before).Name) })

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,19 +15,26 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// earlier returns the same template, or the same error, for each revision.
+// earlier returns its template, or its error, for the first revision. The second revision is not stored any more.
 type earlier struct {
 	Revisions
 	template *unstructured.Unstructured
 	err      error
+	lost     string
 }
 
-func (e earlier) Template(context.Context, string) (*unstructured.Unstructured, error) {
+func (e earlier) Lost(digest string) bool { return digest == e.lost }
+
+func (e earlier) Template(_ context.Context, digest string) (*unstructured.Unstructured, error) {
+	if digest != "one" {
+		return nil, decide.ErrRevisionMissing
+	}
 	return e.template, e.err
 }
 
 func TestAnUndoOfADefinitionIsBlockedByAVersionThatClustersStore(t *testing.T) {
 	t.Parallel()
+	invented := "v" + strings.ToLower(rand.Text())
 	definition := hubv1.ObjectIdentity{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "gears.example.com"}
 	versions := func(names ...string) *unstructured.Unstructured {
 		var list []any
@@ -36,12 +44,13 @@ func TestAnUndoOfADefinitionIsBlockedByAVersionThatClustersStore(t *testing.T) {
 		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": definition.Name}, "spec": map[string]any{"versions": list}}}
 	}
 	tests := map[string]struct {
-		of        hubv1.ObjectIdentity
-		undo      string
-		undone    string
-		revisions earlier
-		stored    map[string]string // status.storedVersions of the definition, by cluster
-		want      string
+		of           hubv1.ObjectIdentity
+		undo         string
+		undone       string
+		acknowledged string
+		revisions    earlier
+		stored       map[string]string // status.storedVersions of the definition, by cluster
+		want         string
 	}{
 		"an earlier definition with all stored versions is no obstacle": {
 			undo: "1", revisions: earlier{template: versions("v1", "v2")}, stored: map[string]string{"eu": `["v1","v2"]`},
@@ -51,7 +60,16 @@ func TestAnUndoOfADefinitionIsBlockedByAVersionThatClustersStore(t *testing.T) {
 			stored: map[string]string{"eu": `["v1","v2"]`, "us": `["v2"]`, "ap": `["v1"]`},
 			want: "UndoBlocked: revision 1: 1 change breaks what is in use: crd gears.example.com, version v2, rule storedVersionRemoval, path /spec/versions/v2: " +
 				"on clusters eu, us: the version is removed, but clusters store objects at it. Clusters are unchanged. " +
-				"Keep the newer definition, or migrate the objects and status.storedVersions of these clusters first",
+				"Migrate the objects and status.storedVersions there first, or run hansectl rollout undo with --acknowledge VERSION",
+		},
+		"an acknowledged version is no obstacle": {
+			undo: "1", acknowledged: "v3, v2", revisions: earlier{template: versions("v1")}, stored: map[string]string{"eu": `["v2","v3"]`},
+		},
+		"an acknowledgement of another version is not enough": {
+			undo: "1", acknowledged: "v3,", revisions: earlier{template: versions("v1")}, stored: map[string]string{"eu": `["v2","v3"]`}, want: "version v2",
+		},
+		"a version that no revision had is no obstacle": {
+			undo: "1", revisions: earlier{template: versions("v1")}, stored: map[string]string{"evil": `["v1","` + invented + `"]`},
 		},
 		"only the first clusters are named": {
 			undo: "1", revisions: earlier{template: versions("v1")},
@@ -60,7 +78,7 @@ func TestAnUndoOfADefinitionIsBlockedByAVersionThatClustersStore(t *testing.T) {
 		"a text of many versions with long names keeps its remedy": {
 			undo: "1", revisions: earlier{template: versions("v1")},
 			stored: map[string]string{strings.Repeat("a", 59): `["v2","v3","v4"]`, strings.Repeat("b", 59): `["v2"]`, strings.Repeat("c", 59): `["v2"]`},
-			want:   "; and 2 more. Clusters are unchanged. Keep the newer definition, or migrate",
+			want:   "; and 2 more. Clusters are unchanged. Migrate the objects",
 		},
 		"a revision that is no definition is refused": {
 			undo: "1", revisions: earlier{template: &unstructured.Unstructured{Object: map[string]any{"spec": "none"}}},
@@ -75,6 +93,14 @@ func TestAnUndoOfADefinitionIsBlockedByAVersionThatClustersStore(t *testing.T) {
 		"a revision that is gone is for the rollout to refuse": {
 			undo: "9", revisions: earlier{template: versions("v1")}, stored: map[string]string{"eu": `["v2"]`},
 		},
+		"a revision whose template is lost is refused": {
+			undo: "1", revisions: earlier{template: versions("v1", "v2"), lost: "one"}, want: "cannot return to revision 1, whose Secret is gone",
+		},
+		"a revision whose rules are lost is refused for each kind": {
+			of:   hubv1.ObjectIdentity{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"},
+			undo: "1", revisions: earlier{lost: "rules"}, want: "cannot return to revision 1, whose Secret is gone",
+		},
+		"another revision may be lost": {undo: "1", revisions: earlier{template: versions("v1", "v2"), lost: "two"}},
 		"an object of another kind has no versions": {
 			of:   hubv1.ObjectIdentity{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"},
 			undo: "1", revisions: earlier{template: versions("v1")}, stored: map[string]string{"eu": `["v2"]`},
@@ -89,14 +115,14 @@ func TestAnUndoOfADefinitionIsBlockedByAVersionThatClustersStore(t *testing.T) {
 			}
 			binding := hubv1.NewBinding(id.BindingKey())
 			binding.BindingSpec().Rollout = &hubv1.BindingRollout{Revision: 2, Newest: 2, Undone: tt.undone}
-			binding.BindingSpec().Revisions = []hubv1.ObjectRevision{{Number: 1, Template: "one"}, {Number: 2, Template: "two"}}
+			binding.BindingSpec().Revisions = []hubv1.ObjectRevision{{Number: 1, Template: "one", Policies: "rules"}, {Number: 2, Template: "two", Policies: "other"}}
 			for cluster, stored := range tt.stored {
 				binding.BindingStatus().Clusters = append(binding.BindingStatus().Clusters, hubv1.ClusterRow{
 					Name: cluster, Observed: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"/storedVersions":%s}`, stored)},
 				})
 			}
-			template := versions("v1", "v2")
-			template.SetAnnotations(map[string]string{hubv1.RolloutUndoAnnotation: tt.undo})
+			template := versions("v1", "v2", "v3", "v4")
+			template.SetAnnotations(map[string]string{hubv1.RolloutUndoAnnotation: tt.undo, hubv1.RolloutUndoAcknowledgeAnnotation: tt.acknowledged})
 			s := New(Options{Revisions: tt.revisions})
 			got := s.undoBlocked(t.Context(), decide.Input{Object: decide.Object{ID: id, Template: template}, Binding: binding})
 			if got != tt.want && (tt.want == "" || !strings.Contains(got, tt.want)) {

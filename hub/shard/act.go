@@ -189,7 +189,9 @@ func (c *Coordinator) inSlot(f func() error) error {
 	return f()
 }
 
-// reread reads a Lease and stores its state. known is the last known state. It is nil if there was no Lease.
+// reread reads a Lease and stores its state. known is the last known state. It is nil if there was no Lease. The
+// request has no resourceVersion, so that the server reads its etcd, and not a cache that may be late. An older state
+// than the known one therefore shows that the hub was restored from a backup, and ends the term.
 func (c *Coordinator) reread(ctx context.Context, name string, known *coordinationv1.Lease) error {
 	l, err := c.requests.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -200,6 +202,10 @@ func (c *Coordinator) reread(ctx context.Context, name string, known *coordinati
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading Lease %s again: %w", name, err)
+	case known != nil && hubv1.Older(l.ResourceVersion, known.ResourceVersion):
+		c.restored.Store(true)
+		c.current().end()
+		return fmt.Errorf("reading Lease %s again: %w", name, ErrRestored)
 	}
 	c.noted(l)
 	return nil

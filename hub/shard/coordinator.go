@@ -14,6 +14,8 @@
 //     ends, and so must the process. A process that was stopped and resumed has outdated watches of the hub, and cannot
 //     know when they are current: it would write outdated data. A new process lists first.
 //   - A failed renewal has no effect while there is time for another try.
+//   - A hub that was restored from a backup has an older version of a Lease than this replica. The process then ends at
+//     once. After each lost connection to the hub, writes wait for a renewal, which shows whether the hub was restored.
 //   - Writes of Leases use a separate client, and each write of a fence has its own goroutine. Neither load nor a
 //     failing write of a fence therefore delays a renewal. No lock is held during a request.
 //
@@ -26,6 +28,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -72,6 +75,8 @@ type Coordinator struct {
 	book     *book
 	writes   *leaseWrites
 	wake     chan struct{} // has a value after a change
+	again    chan struct{} // has a value if the peer Lease must be renewed at once
+	restored atomic.Bool   // the hub was restored from a backup, so that the term is over
 	onChange func(member string)
 
 	mu   sync.Mutex
@@ -103,7 +108,7 @@ func New(o Options) (*Coordinator, error) {
 	return &Coordinator{
 		opts: o, requests: requests.CoordinationV1().Leases(o.Namespace), watching: watching, now: time.Now,
 		book: &book{now: time.Now, leases: map[string]entry{}}, writes: newLeaseWrites(),
-		wake: make(chan struct{}, 1), held: map[string]*Hold{}, onChange: func(string) {},
+		wake: make(chan struct{}, 1), again: make(chan struct{}, 1), held: map[string]*Hold{}, onChange: func(string) {},
 	}, nil
 }
 
@@ -140,10 +145,25 @@ func (c *Coordinator) Holder(member string) map[string]string {
 	return peer.Annotations
 }
 
-// Lapsed reports whether the Lease of this replica has expired, because it was not renewed in time.
-func (c *Coordinator) Lapsed() bool {
-	t := c.current()
-	return t != nil && !t.valid()
+// Doubt is called after a connection to the hub's API server was lost. The server that answers next may have been
+// restored from a backup. Its watches would deliver older objects than this process has, or none at all. All writes
+// therefore wait until the peer Lease was renewed once more.
+func (c *Coordinator) Doubt() {
+	if t := c.current(); t != nil && t.doubt() {
+		select {
+		case c.again <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// sure waits until this replica may write to the hub. It returns ErrUnsure if that can no longer happen, or if ctx ends
+// first. A replica without a peer Lease may write, because it does so only while it starts.
+func (c *Coordinator) sure(ctx context.Context) error {
+	if t := c.current(); t != nil {
+		return t.sure(ctx)
+	}
+	return nil
 }
 
 // IfHeld calls f if this replica works on the member. IfHeld holds the lock during the call, so that f must not block.
@@ -164,8 +184,12 @@ func (c *Coordinator) current() *term {
 // ErrLapsed is the error of Run if the replica's Lease has expired, or if other replicas have deleted the Lease.
 var ErrLapsed = errors.New("the Lease of this replica was not renewed in time: other replicas may work on its members, and its cache may be old, so it must restart")
 
-// Run takes part in the distribution of members until ctx ends or the Lease expires (ErrLapsed). work gets a context
-// that ends at the same time. Run waits until work has returned, and then releases all members at once.
+// ErrRestored is the error of Run if the hub's API server has an older version of a Lease than this replica.
+var ErrRestored = errors.New("the hub was restored from a backup while this process ran: its caches are of a later time, so it must restart")
+
+// Run takes part in the distribution of members until ctx ends, the Lease expires (ErrLapsed) or the hub was restored
+// (ErrRestored). work gets a context that ends at the same time. Run waits until work has returned, and then releases
+// all members at once.
 func (c *Coordinator) Run(ctx context.Context, work func(context.Context) error) error {
 	own, stop := context.WithCancel(context.WithoutCancel(ctx)) // Leases are renewed until the work has ended
 	defer stop()
@@ -205,7 +229,8 @@ func (c *Coordinator) Leave(ctx context.Context) error {
 	return nil
 }
 
-// renewals creates the peer Lease and renews it until ctx ends. It returns ErrLapsed when the Lease has expired.
+// renewals creates the peer Lease and renews it until ctx ends. It returns ErrLapsed when the Lease has expired, and
+// ErrRestored when the hub was restored.
 func (c *Coordinator) renewals(ctx context.Context) error {
 	for {
 		pause := renewEvery
@@ -218,21 +243,28 @@ func (c *Coordinator) renewals(ctx context.Context) error {
 		} else if err := c.renew(ctx, t); err != nil {
 			c.opts.Logger.Info("The Lease of this replica was not renewed", "lease", peerPrefix+t.id, "reason", err.Error())
 			pause = pace.RetryAfter
+		} else if t.inDoubt() { // since this renewal was sent
+			pause = pace.RetryAfter
 		}
 		if t = c.current(); t != nil && !t.valid() {
 			c.giveUp()
-			if !c.leaving() {
-				return ErrLapsed
+			switch {
+			case c.leaving():
+				return nil
+			case c.restored.Load():
+				return ErrRestored
 			}
-			return nil
+			return ErrLapsed
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
+		case <-c.again:
 		case <-timer.C:
 		}
+		timer.Stop()
 	}
 }
 

@@ -1,7 +1,9 @@
 package shard
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,8 +17,10 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -54,6 +58,8 @@ type replica struct {
 	// its watch delivers no events.
 	loses atomic.Pointer[string]
 	deaf  atomic.Bool
+	// past is an earlier state of a Lease. The API server answers as if it was restored when the Lease had this state.
+	past  atomic.Pointer[coordinationv1.Lease]
 	stop  func()
 	ended chan struct{}
 	err   error // the error of Run after its end
@@ -149,6 +155,14 @@ func (w *world) start(name string) *replica {
 
 // badly sends a request, and drops the requests or answers that the test selects.
 func (r *replica) badly(next http.RoundTripper, req *http.Request) (*http.Response, error) {
+	if past := r.past.Load(); past != nil && strings.HasSuffix(req.URL.Path, "/leases/"+past.Name) {
+		switch req.Method {
+		case http.MethodPut:
+			return answers(http.StatusConflict, &apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, past.Name, errors.New("restored")).ErrStatus)
+		case http.MethodGet:
+			return answers(http.StatusOK, past)
+		}
+	}
 	prefix := r.loses.Load()
 	loses := prefix != nil && req.Method == http.MethodPut && strings.Contains(req.URL.Path, "/leases/"+*prefix)
 	if loses {
@@ -164,6 +178,13 @@ func (r *replica) badly(next http.RoundTripper, req *http.Request) (*http.Respon
 		resp.Body = &muffled{ReadCloser: resp.Body, ctx: req.Context(), by: r}
 	}
 	return resp, err
+}
+
+func answers(code int, object any) (*http.Response, error) {
+	body, err := json.Marshal(object)
+	return &http.Response{
+		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)),
+	}, err
 }
 
 // muffled is the response to a watch of the replica by. It delivers no events while by.deaf is true.
@@ -284,7 +305,7 @@ func TestAReplicaThatIsCutOffIsReplacedAndEnds(t *testing.T) {
 	case <-time.After(15 * time.Second):
 		t.Fatal("it goes on, with what it knew before it was cut off")
 	}
-	if !errors.Is(b.err, ErrLapsed) || !b.Lapsed() {
+	if !errors.Is(b.err, ErrLapsed) || b.current().valid() {
 		t.Errorf("it ended with %v, want %v", b.err, ErrLapsed)
 	}
 	w.start("b")
@@ -326,6 +347,53 @@ func TestARenewalWithoutAnAnswerDoesNotEndAReplica(t *testing.T) {
 	case <-a.ended:
 		t.Errorf("it ended: %v", a.err)
 	case <-time.After(leaseLasts + renewEvery):
+	}
+}
+
+func TestAReplicaEndsAtOnceWhenItsHubWasRestored(t *testing.T) {
+	w := newWorld(t, 3)
+	a := w.start("a")
+	w.shared(5*time.Second, "a")
+	lease := a.book.get(peerPrefix + a.current().id)
+	lease.TypeMeta = metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 2*renewEvery, true, func(context.Context) (bool, error) {
+		return hubv1.Older(lease.ResourceVersion, a.book.get(lease.Name).ResourceVersion), nil
+	})
+	if err != nil {
+		t.Fatal("it renews nothing")
+	}
+	a.past.Store(lease)
+	begin := time.Now()
+	a.Doubt()
+	select {
+	case <-a.ended:
+	case <-time.After(leaseLasts):
+		t.Fatal("it goes on")
+	}
+	if took := time.Since(begin); !errors.Is(a.err, ErrRestored) || took > renewEvery/2 {
+		t.Errorf("it ended after %s with %v, want %v at once", took, a.err, ErrRestored)
+	}
+	a.down.Store(true) // its end was no failure of the test
+}
+
+// The watch of a replica goes through an API server that is behind. A late answer alone does not show that the hub was
+// restored.
+func TestAnAPIServerThatIsBehindEndsNoReplica(t *testing.T) {
+	w := newWorld(t, 1)
+	a := w.start("a")
+	w.shared(5*time.Second, "a")
+	old := a.book.get(peerPrefix + a.current().id)
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 3*renewEvery, true, func(context.Context) (bool, error) {
+		a.leaseChanged(old)
+		return hubv1.Older(old.ResourceVersion, a.book.get(old.Name).ResourceVersion), nil
+	})
+	if err != nil {
+		t.Fatal("it renews nothing")
+	}
+	a.leaseChanged(old)
+	a.Doubt()
+	if err := a.sure(t.Context()); err != nil || !a.current().valid() {
+		t.Errorf("it ended: %v", err)
 	}
 }
 

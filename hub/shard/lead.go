@@ -1,8 +1,10 @@
 package shard
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -27,16 +29,15 @@ var ErrUnsure = errors.New("this process can no longer be sure that it leads or 
 // process leads. A process that has never led is not restricted.
 type Lead struct {
 	now     func() time.Time // has a monotonic clock, which runs while the process is stopped
-	lapsed  func() bool      // see LapseWith
+	replica *Coordinator     // see Of
 	renewed atomic.Pointer[time.Time]
 }
 
 // NewLead returns the Lead of a process that does not lead.
-func NewLead() *Lead { return &Lead{now: time.Now, lapsed: func() bool { return false }} }
+func NewLead() *Lead { return &Lead{now: time.Now, replica: &Coordinator{}} }
 
-// LapseWith makes Guard also refuse writes while lapsed returns true, which means that the Lease of this replica has
-// expired. Call LapseWith before the first write.
-func (l *Lead) LapseWith(lapsed func() bool) { l.lapsed = lapsed }
+// Of sets the coordinator of this replica. Call Of before the first request.
+func (l *Lead) Of(replica *Coordinator) { l.replica = replica }
 
 // Renewals wraps the transport of the client that leader election uses. It records the time at which the last renewal
 // of a Lease was sent. Other processes see the renewal later, so they never count the Lease as expired earlier than
@@ -53,26 +54,65 @@ func (l *Lead) Renewals(next http.RoundTripper) http.RoundTripper {
 }
 
 // Guard wraps the transport of every other client of the hub. It refuses writes after the process has lost the lead, or
-// while the Lease of this replica has expired.
+// after the Lease of this replica has expired. After a connection was lost, writes wait until the replica is sure that
+// the hub was not restored from a backup in the meantime: see Coordinator.Doubt.
 func (l *Lead) Guard(next http.RoundTripper) http.RoundTripper {
-	return guarded(next, func() bool {
-		renewed := l.renewed.Load()
-		return (renewed == nil || l.now().Sub(*renewed) < LeadLasts) && !l.lapsed()
+	return guarded(l.doubting(next), func(ctx context.Context) error {
+		if err := l.replica.sure(ctx); err != nil {
+			return err
+		}
+		if renewed := l.renewed.Load(); renewed != nil && l.now().Sub(*renewed) >= LeadLasts {
+			return ErrUnsure
+		}
+		return nil
 	})
 }
 
-// Guard wraps the transport of a client of the member. It refuses writes after the hold (the right to work on the
-// member) has ended.
-func (h *Hold) Guard(next http.RoundTripper) http.RoundTripper { return guarded(next, h.Valid) }
-
-// guarded returns a transport that sends a write only if may returns true. It sends reads in any case.
-func guarded(next http.RoundTripper, may func() bool) http.RoundTripper {
+// doubting returns a transport that reports each lost connection to the replica.
+func (l *Lead) doubting(next http.RoundTripper) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
-		if writes(r) && !may() {
-			if r.Body != nil {
-				_ = r.Body.Close()
+		response, err := next.RoundTrip(r)
+		switch {
+		case err != nil:
+			l.lost(err)
+		case r.Method == http.MethodGet: // only the response to a watch or a list is read for a while
+			response.Body = &body{ReadCloser: response.Body, failed: l.lost}
+		}
+		return response, err
+	})
+}
+
+func (l *Lead) lost(err error) {
+	if !errors.Is(err, context.Canceled) {
+		l.replica.Doubt()
+	}
+}
+
+// body calls failed if the connection is lost while the body is read.
+type body struct {
+	io.ReadCloser
+	failed func(error)
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.failed(err)
+	}
+	return n, err
+}
+
+// guarded returns a transport that sends a write only if may returns nil. It sends reads in any case.
+func guarded(next http.RoundTripper, may func(context.Context) error) http.RoundTripper {
+	return transport(func(r *http.Request) (*http.Response, error) {
+		if writes(r) {
+			if err := may(r.Context()); err != nil {
+				if r.Body != nil {
+					_ = r.Body.Close()
+				}
+				return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err)
 			}
-			return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, ErrUnsure)
 		}
 		return next.RoundTrip(r)
 	})

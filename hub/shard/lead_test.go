@@ -2,10 +2,16 @@ package shard
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
 	"time"
 )
 
@@ -58,7 +64,11 @@ func TestALeaderThatMayHaveLostItsLeadDoesNotWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Now()
 			clock := begin
-			l := &Lead{now: func() time.Time { return clock }, lapsed: func() bool { return tt.lapsed }}
+			l := NewLead()
+			l.now = func() time.Time { return clock }
+			if tt.lapsed {
+				l.replica.term = &term{now: l.now, over: true}
+			}
 			for _, r := range tt.renewals {
 				clock = begin.Add(r.at)
 				// A renewed Lease is valid from the sending of the request. A response that takes long does not prolong this time.
@@ -95,4 +105,140 @@ func send(t *testing.T, over http.RoundTripper, method, path string) error {
 		return err
 	}
 	return response.Body.Close()
+}
+
+// doubter is a replica with a term, on a clock of the test, and the guarded transport of its client of the hub.
+type doubter struct {
+	t     *testing.T
+	clock time.Time
+	term  *term
+	guard http.RoundTripper
+	next  func(*http.Request) (*http.Response, error)
+	sent  atomic.Int32 // number of writes that reached the server
+}
+
+func newDoubter(t *testing.T) *doubter {
+	t.Helper()
+	d := &doubter{t: t, clock: time.Now()}
+	now := func() time.Time { return d.clock }
+	d.term = newTerm("a", now, d.clock)
+	l := NewLead()
+	l.now, l.replica = now, &Coordinator{term: d.term}
+	d.guard = l.Guard(transport(func(r *http.Request) (*http.Response, error) {
+		if writes(r) {
+			d.sent.Add(1)
+		}
+		return d.next(r)
+	}))
+	d.next = func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	}
+	return d
+}
+
+// loses reads a response that breaks with err.
+func (d *doubter) loses(err error) {
+	d.t.Helper()
+	next := d.next
+	d.next = func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(iotest.ErrReader(err))}, nil
+	}
+	r, failed := http.NewRequestWithContext(d.t.Context(), http.MethodGet, "https://hub.example/api/v1/pods?watch=1", nil)
+	if failed != nil {
+		d.t.Fatal(failed)
+	}
+	response, failed := d.guard.RoundTrip(r)
+	if failed != nil {
+		d.t.Fatal(failed)
+	}
+	if _, got := io.ReadAll(response.Body); !errors.Is(got, err) {
+		d.t.Fatalf("the body breaks with %v, want %v", got, err)
+	}
+	if failed := response.Body.Close(); failed != nil {
+		d.t.Fatal(failed)
+	}
+	d.next = next
+}
+
+func TestAfterALostConnectionAWriteWaitsForARenewal(t *testing.T) {
+	for name, end := range map[string]struct {
+		then func(d *doubter)
+		want error
+	}{
+		"a renewal that was sent later lets the write go": {func(d *doubter) { d.term.renew(d.clock.Add(time.Second)) }, nil},
+		"the end of the term refuses it":                  {func(d *doubter) { d.term.end() }, ErrUnsure},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDoubter(t)
+				d.loses(io.ErrUnexpectedEOF)
+				written := make(chan error)
+				go func() { written <- send(t, d.guard, http.MethodPatch, "/apis/test.hanse.dev/v1/widgets/w") }()
+				synctest.Wait()
+				if d.sent.Load() != 0 {
+					t.Error("the write was sent in doubt")
+				}
+				d.term.renew(d.clock.Add(-time.Second))
+				synctest.Wait()
+				if d.sent.Load() != 0 {
+					t.Error("a renewal that was sent before the loss ended the doubt")
+				}
+				end.then(d)
+				if err := <-written; !errors.Is(err, end.want) {
+					t.Errorf("the write ends with %v, want %v", err, end.want)
+				}
+			})
+		})
+	}
+}
+
+func TestADoubtBeginsWithALostConnectionAlone(t *testing.T) {
+	refused := func(err error) func(*doubter) {
+		return func(d *doubter) {
+			d.next = func(*http.Request) (*http.Response, error) { return nil, err }
+			_ = send(d.t, d.guard, http.MethodGet, "/api/v1/pods")
+		}
+	}
+	for name, tc := range map[string]struct {
+		event func(*doubter)
+		doubt bool
+	}{
+		"a request that gets no connection":       {refused(syscall.ECONNREFUSED), true},
+		"a watch that breaks":                     {func(d *doubter) { d.loses(io.ErrUnexpectedEOF) }, true},
+		"a watch that this process ends":          {func(d *doubter) { d.loses(context.Canceled) }, false},
+		"a request that this process gives up":    {refused(context.Canceled), false},
+		"a watch that the server ends, or a list": {func(d *doubter) { _ = send(d.t, d.guard, http.MethodGet, "/api/v1/pods") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDoubter(t)
+			if tc.event(d); d.term.inDoubt() != tc.doubt {
+				t.Errorf("in doubt: %t", d.term.inDoubt())
+			}
+		})
+	}
+}
+
+func TestAMemberIsNotWrittenInDoubtOrAfterTheHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoubter(t)
+		h := &Hold{term: d.term}
+		member := h.Guard(transport(func(*http.Request) (*http.Response, error) { return d.next(nil) }))
+		d.loses(io.ErrUnexpectedEOF)
+		written := make(chan error)
+		go func() { written <- send(t, member, http.MethodPatch, "/apis/test.hanse.dev/v1/widgets/w") }()
+		synctest.Wait()
+		select {
+		case err := <-written:
+			t.Errorf("the write ended in doubt: %v", err)
+		default:
+		}
+		d.term.renew(d.clock.Add(time.Second))
+		if err := <-written; err != nil {
+			t.Error(err)
+		}
+		h.release()
+		if err := send(t, member, http.MethodPatch, "/apis/test.hanse.dev/v1/widgets/w"); !errors.Is(err, ErrUnsure) {
+			t.Errorf("after the hold, a write ends with %v, want %v", err, ErrUnsure)
+		}
+	})
 }

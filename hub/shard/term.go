@@ -1,18 +1,27 @@
 package shard
 
 import (
+	"context"
+	"fmt"
+	"net/http"
 	"sync"
 	"time"
 )
 
 // term is the time in which one peer Lease of this replica is valid. An expired term never becomes valid again, because
 // other replicas may have taken its members. The process then ends.
+//
+// A term is in doubt after a connection to the hub's API server was lost, until a renewal that was sent later succeeds.
+// In the meantime the hub may have been restored from a backup. The renewal shows that it was not: the API server
+// accepts a renewal only of the version of the Lease that this replica knows.
 type term struct {
 	id  string
 	now func() time.Time // has a monotonic clock, which runs while the process is stopped
 
 	mu      sync.Mutex
-	renewed time.Time // when the last renewal was sent: no other replica can have seen it earlier
+	renewed time.Time     // when the last renewal was sent: no other replica can have seen it earlier
+	doubted time.Time     // when the last doubt began
+	settled chan struct{} // is closed when the doubt or the term ends; nil without a doubt
 	over    bool
 }
 
@@ -28,7 +37,7 @@ func (t *term) valid() bool {
 
 func (t *term) validLocked() bool {
 	if t.now().Sub(t.renewed) >= leaseLasts {
-		t.over = true
+		t.endLocked()
 	}
 	return !t.over
 }
@@ -42,13 +51,66 @@ func (t *term) renew(sent time.Time) bool {
 		return false
 	}
 	t.renewed = sent
+	if sent.After(t.doubted) {
+		t.settleLocked()
+	}
 	return true
 }
 
 func (t *term) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.endLocked()
+}
+
+func (t *term) endLocked() {
 	t.over = true
+	t.settleLocked()
+}
+
+func (t *term) settleLocked() {
+	if t.settled != nil {
+		close(t.settled)
+		t.settled = nil
+	}
+}
+
+// doubt begins a doubt, or prolongs it. It returns true if there was none.
+func (t *term) doubt() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.doubted = t.now()
+	if t.settled != nil || t.over {
+		return false
+	}
+	t.settled = make(chan struct{})
+	return true
+}
+
+func (t *term) inDoubt() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.settled != nil
+}
+
+// sure waits until the term is not in doubt. It returns ErrUnsure if the term is over, or if ctx ends first.
+func (t *term) sure(ctx context.Context) error {
+	for {
+		t.mu.Lock()
+		valid, settled := t.validLocked(), t.settled
+		t.mu.Unlock()
+		switch {
+		case !valid:
+			return ErrUnsure
+		case settled == nil:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrUnsure, context.Cause(ctx))
+		case <-settled:
+		}
+	}
 }
 
 // Hold is the right of this replica to work on one member. It lasts from the time when the replica takes the member
@@ -63,10 +125,27 @@ type Hold struct {
 
 // Valid reports whether the replica may still write to the member.
 func (h *Hold) Valid() bool {
+	return !h.over() && h.term.valid()
+}
+
+// Guard wraps the transport of a client of the member. It refuses writes after the hold has ended. While the term of
+// the replica is in doubt, a write waits.
+func (h *Hold) Guard(next http.RoundTripper) http.RoundTripper {
+	return guarded(next, func(ctx context.Context) error {
+		if err := h.term.sure(ctx); err != nil {
+			return err
+		}
+		if h.over() {
+			return ErrUnsure
+		}
+		return nil
+	})
+}
+
+func (h *Hold) over() bool {
 	h.mu.Lock()
-	released := h.released
-	h.mu.Unlock()
-	return !released && h.term.valid()
+	defer h.mu.Unlock()
+	return h.released
 }
 
 func (h *Hold) release() {

@@ -25,6 +25,7 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
 )
@@ -96,7 +97,7 @@ func (t target) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	defer cancel()
 	live, err := t.objects.Get(ctx, t.key.Name, metav1.GetOptions{})
 	if err == nil {
-		err = member.CheckObject(live)
+		err = kindwatch.CheckObject(live)
 	}
 	return live, err
 }
@@ -237,7 +238,7 @@ func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Un
 	patch.FieldManager, patch.FieldValidation = hubv1.FieldManager, metav1.FieldValidationIgnore
 	after, err := t.objects.Patch(ctx, manifest.GetName(), types.ApplyPatchType, canonical.Bytes(manifest.Object), patch)
 	if err == nil {
-		err = member.CheckObject(after)
+		err = kindwatch.CheckObject(after)
 	}
 	if err == nil && len(patch.DryRun) == 0 {
 		a.wrote(t.gvk, after)

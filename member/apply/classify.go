@@ -22,6 +22,7 @@ import (
 
 	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
 )
@@ -79,7 +80,7 @@ var (
 func classify(err error, t target) member.Outcome {
 	status := statusOf(err)
 	text := status.Message
-	var odd *member.ObjectError
+	var odd *kindwatch.ObjectError
 	switch {
 	case answer.IsTooLarge(err):
 		return refused(hubv1.ReasonAnswerTooLarge, member.RetrySlowly, "the cluster's answer about %s was dropped: %s", t, tooLarge(err))
@@ -157,7 +158,33 @@ func byCode(err error, status metav1.Status, t target) member.Outcome {
 	case status.Code == http.StatusConflict:
 		return refused(hubv1.ReasonPending, member.RetrySoon, "%s changed on the cluster while it was written", t)
 	}
+	if kept := keptVersions(status); isDefinition(t.gvk.GroupKind()) && len(kept) > 0 {
+		return refused(hubv1.ReasonStoredVersionKept, member.RetrySlowly,
+			"the cluster stores objects at %s, which the new definition lacks: migrate them there, and remove it from status.storedVersions of %s",
+			strings.Join(kept, ", "), t.key.Name)
+	}
 	return refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s", t.invalid(status))
+}
+
+// keptVersions returns the versions in which a server stores objects, if the server has refused a
+// CustomResourceDefinition because it lacks them.
+func keptVersions(status metav1.Status) []string {
+	if status.Details == nil {
+		return nil
+	}
+	var out []string
+	for _, c := range status.Details.Causes {
+		if !strings.HasPrefix(c.Field, "status.storedVersions") {
+			continue
+		}
+		version := "an unnamed version"
+		if quoted, err := strconv.QuotedPrefix(after(c.Message, " value: ")); err == nil {
+			version = quoted
+		}
+		out = append(out, version)
+	}
+	slices.Sort(out) // servers return the causes in varying order
+	return out
 }
 
 // later sets the pause before the next try to the pause that the server has asked for.

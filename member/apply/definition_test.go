@@ -154,6 +154,30 @@ func TestADefinitionWithObjectsIsOrphaned(t *testing.T) {
 	}
 }
 
+func TestADefinitionWithoutAVersionThatTheClusterStoresIsRefused(t *testing.T) {
+	w := newWorld(t)
+	_, in := w.aDefinition(nil)
+	d := definition("Gizmo", "gizmos")
+	d.Spec.Versions[0].Name = "v2"
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, err := w.objects(definitionKind, "").Get(t.Context(), in.Owner.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, _ := live.Object["spec"].(map[string]any)
+	newer, _ := fields["spec"].(map[string]any)
+	newer["names"] = spec["names"]
+	out := w.apply(w.intentOf(object(definitionKind, "", in.Owner.Name, map[string]any{"spec": newer}), "d2"), failed(hubv1.ReasonStoredVersionKept, member.RetrySlowly))
+	for _, part := range []string{`stores objects at "v1", which`, "remove it from status.storedVersions of " + in.Owner.Name} {
+		if !strings.Contains(out.Message, part) {
+			t.Errorf("the message lacks %q: %s", part, out.Message)
+		}
+	}
+}
+
 func TestObjectsAreListedAtTheVersionThatIsStored(t *testing.T) {
 	w := newWorld(t)
 	_, in := w.aDefinition(func(d *apiextensionsv1.CustomResourceDefinition) {

@@ -28,9 +28,7 @@ func (a *Applier) mark(in member.ApplyIntent) *unstructured.Unstructured {
 	annotations := foreign(in.Manifest.GetAnnotations())
 	annotations[hubv1.OwnerAnnotation] = in.Owner.Owner(in.OwnerUID)
 	annotations[hubv1.DigestAnnotation] = in.Digest
-	if mark := in.Source.Mark.String(); mark != "" {
-		annotations[hubv1.SourceAnnotation] = mark
-	}
+	setSource(annotations, in.Source.Mark)
 	out.SetAnnotations(annotations)
 	return out
 }

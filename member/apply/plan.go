@@ -231,8 +231,8 @@ func drift(in member.ApplyIntent, manifest, live *unstructured.Unstructured) []m
 		digest, manifest = in.Orphaned.Digest, withoutMarks(manifest)
 	}
 	found := slices.DeleteFunc(content.Drift(live, manifest), func(d member.FieldDrift) bool {
-		// A copy that an older version of the hub has written lacks the source annotation. No other manager has removed it.
-		return strings.HasSuffix(d.Path, "."+hubv1.SourceAnnotation)
+		// A copy that an older version of the hub has written lacks these annotations. No other manager has removed them.
+		return strings.HasSuffix(d.Path, "."+hubv1.SourceAnnotation) || strings.HasSuffix(d.Path, "."+hubv1.DecisionAnnotation)
 	})
 	if digest == in.Digest {
 		return found

@@ -8,9 +8,19 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// sourceOf reads the annotation of a copy that tells from which state of the hub the copy was written.
+// sourceOf reads the annotations of a copy that tell from which state of the hub the copy was written.
 func sourceOf(live *unstructured.Unstructured) source.Mark {
-	return source.ParseMark(live.GetAnnotations()[hubv1.SourceAnnotation])
+	annotations := live.GetAnnotations()
+	return source.ReadMark(annotations[hubv1.SourceAnnotation], annotations[hubv1.DecisionAnnotation])
+}
+
+// setSource sets the annotations for a mark.
+func setSource(annotations map[string]string, m source.Mark) {
+	for name, value := range map[string]string{hubv1.SourceAnnotation: m.String(), hubv1.DecisionAnnotation: m.Decision.String()} {
+		if annotations[name] = value; value == "" {
+			delete(annotations, name)
+		}
+	}
 }
 
 // hubIsOlder returns the outcome for a copy that was written from a later state of the hub than the current one. Such
@@ -26,14 +36,14 @@ func hubIsOlder(hub source.State, live *unstructured.Unstructured, whose standin
 	return &out
 }
 
-// keepSource puts the source annotation of the live copy into the manifest if the content of the copy does not change.
-// Otherwise a new value of this annotation alone would cause a write.
+// keepSource puts the mark of the live copy into the manifest if the content of the copy does not change. Otherwise a
+// new mark alone would cause a write.
 func keepSource(in member.ApplyIntent, sent, live *unstructured.Unstructured) {
 	mark := sourceOf(live)
 	if mark == (source.Mark{}) || live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest || in.Source.Newer(mark, true) {
 		return
 	}
 	annotations := sent.GetAnnotations()
-	annotations[hubv1.SourceAnnotation] = mark.String()
+	setSource(annotations, mark)
 	sent.SetAnnotations(annotations)
 }

@@ -83,6 +83,47 @@ func TestACopyThatIsNewerThanTheHubIsHeld(t *testing.T) {
 	}
 }
 
+// decided returns the state of the hub with this generation of the binding.
+func decided(hub source.State, binding string, generation int64) source.State {
+	hub.Mark.Decision = source.Decision{Binding: binding, Generation: generation}
+	return hub
+}
+
+func TestACopyOfALaterDecisionIsHeld(t *testing.T) {
+	const backup, restored = "10-a 11-b", "10-a 11-b 12-new"
+	wrote := decided(hubAt(t, 5, backup), "binding", 9)
+	for name, test := range map[string]struct {
+		hub  source.State
+		want result
+	}{
+		"by an earlier decision of a restored hub":   {decided(hubAt(t, 5, restored), "binding", 8), older},
+		"by the same decision":                       {decided(hubAt(t, 5, restored), "binding", 9), written},
+		"by a binding that was made anew":            {decided(hubAt(t, 5, restored), "binding-2", 1), written},
+		"by a hub that knows no decision":            {hubAt(t, 5, restored), written},
+		"by an earlier decision that a user accepts": {decided(source.State{Mark: hubAt(t, 5, restored).Mark, Accepted: "5;11-b"}, "binding", 8), written},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.apply(w.sized(4, wrote), written)
+			if got := w.get().GetAnnotations()[hubv1.DecisionAnnotation]; got != "binding;9" {
+				t.Errorf("the copy names the decision %q", got)
+			}
+			out := w.apply(w.sized(3, test.hub), test.want)
+			if test.want == older {
+				if want := (member.Newer{Mark: wrote.Mark, SameObject: true}); out.Newer != want || !strings.Contains(out.Message, hubv1.AcceptSourceAnnotation+"=5;11-b ") {
+					t.Errorf("got %+v, want %+v", out, want)
+				}
+				w.holds(4, "5;11-b")
+				return
+			}
+			w.holds(3, "5;"+test.hub.Mark.Epoch.String())
+			if got := w.get().GetAnnotations()[hubv1.DecisionAnnotation]; got != test.hub.Mark.Decision.String() {
+				t.Errorf("the copy names the decision %q", got)
+			}
+		})
+	}
+}
+
 func TestACopyIsUpdatedAsEver(t *testing.T) {
 	wrote := hubAt(t, 5, "10-a 11-b")
 	for name, hub := range map[string]source.State{
@@ -139,6 +180,7 @@ func TestNoWriteIsMadeForTheMarkAlone(t *testing.T) {
 	w.apply(w.sized(4, hubAt(t, 5, "10-a")), written)
 	w.apply(w.sized(4, hubAt(t, 6, "10-a 11-b")), unchanged) // the row has no confirmed hash
 	w.holds(4, "5;10-a")
+	w.apply(w.sized(4, decided(hubAt(t, 6, "10-a 11-b"), "binding", 9)), unchanged)
 	in := w.sized(4, source.State{})
 	in.Mode = hubv1.ApplyReportOnly
 	w.apply(in, result{metav1.ConditionTrue, hubv1.ReasonInSync, false, member.RetrySlowly})
@@ -147,7 +189,7 @@ func TestNoWriteIsMadeForTheMarkAlone(t *testing.T) {
 func TestACopyWithoutAMarkHasNotDrifted(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.sized(4, source.State{}), written)
-	in := w.sized(4, hubAt(t, 5, "10-a"))
+	in := w.sized(4, decided(hubAt(t, 5, "10-a"), "binding", 9))
 	in.FieldConflict = hubv1.FieldConflictReport
 	w.apply(in, written)
 	w.holds(4, "5;10-a")
@@ -155,9 +197,12 @@ func TestACopyWithoutAMarkHasNotDrifted(t *testing.T) {
 
 func TestTheMarkGoesWithTheOthersWhenACopyIsOrphaned(t *testing.T) {
 	w := newWorld(t)
-	w.apply(w.sized(4, hubAt(t, 5, "10-a")), written)
+	w.apply(w.sized(4, decided(hubAt(t, 5, "10-a"), "binding", 9)), written)
 	removal := w.withdrawal()
 	removal.Policy, removal.Source = hubv1.RemovalOrphan, hubAt(t, 5, "10-a")
 	w.withdraw(removal, withdrawn)
 	w.holds(4, "")
+	if got := w.get().GetAnnotations(); len(got) != 0 {
+		t.Errorf("the orphaned copy has the annotations %v", got)
+	}
 }

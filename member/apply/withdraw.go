@@ -12,6 +12,7 @@ import (
 
 	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
 )
@@ -220,7 +221,7 @@ func (a *Applier) remove(
 	if left.GroupVersionKind() == metav1.Unversioned.WithKind("Status") && left.Object["status"] == metav1.StatusSuccess {
 		return nil, nil
 	}
-	return left, member.CheckObject(left)
+	return left, kindwatch.CheckObject(left)
 }
 
 func pathOf(gv schema.GroupVersion) string {
@@ -266,7 +267,7 @@ func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstr
 		"uid":             live.GetUID(),
 		"resourceVersion": live.GetResourceVersion(),
 		"labels":          labels,
-		"annotations":     map[string]any{hubv1.OwnerAnnotation: nil, hubv1.DigestAnnotation: nil, hubv1.SourceAnnotation: nil, hubv1.AdoptedAnnotation: nil},
+		"annotations":     map[string]any{hubv1.OwnerAnnotation: nil, hubv1.DigestAnnotation: nil, hubv1.SourceAnnotation: nil, hubv1.DecisionAnnotation: nil, hubv1.AdoptedAnnotation: nil},
 		"managedFields":   left,
 	}})
 	if err != nil {

@@ -113,7 +113,7 @@ func (s *search) children(o member.Owner, depth int) []member.Child {
 			}
 			c := found.child
 			kind := schema.GroupKind{Group: c.Group, Kind: c.Kind}
-			c.Children = s.children(member.Owner{Kind: kind, Namespace: o.Namespace, UID: found.uid}, depth-1)
+			c.Children = s.children(member.Owner{Kind: kind, Namespace: o.Namespace, UID: c.UID}, depth-1)
 			out = append(out, c)
 		}
 	}

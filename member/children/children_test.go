@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -105,7 +106,7 @@ func TestChildrenAreFoundDownToPods(t *testing.T) {
 	})
 	for uid, all := range found.Of { // this test ignores the health of the children
 		for i := range all {
-			if all[i].Health != hubv1.HealthProgressing || all[i].State == "" {
+			if all[i].Health != hubv1.HealthProgressing || all[i].State == "" || all[i].UID == "" {
 				t.Errorf("%s: %+v", uid, all[i])
 			}
 			all[i].Health, all[i].State = "", ""
@@ -122,7 +123,7 @@ func TestChildrenAreFoundDownToPods(t *testing.T) {
 			{Kind: "Pod", Namespace: w.ns, Name: "web-0", State: "Pending 0/1 ImagePullBackOff", Containers: []string{"main"}},
 		}},
 	}}}
-	if diff := cmp.Diff(want, found); diff != "" {
+	if diff := cmp.Diff(want, found, cmpopts.IgnoreFields(member.Child{}, "UID")); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -33,12 +33,11 @@ type place struct {
 // is read.
 type listed struct {
 	child member.Child // its children are added later
-	uid   types.UID
 }
 
 func listedOf(o *unstructured.Unstructured) listed {
 	gvk := o.GroupVersionKind()
-	l := listed{uid: o.GetUID(), child: member.Child{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}}
+	l := listed{child: member.Child{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()}}
 	if gvk.GroupKind() == (schema.GroupKind{Kind: "Pod"}) {
 		l.child.State, l.child.Containers = podState(o), containers(o)
 		return l

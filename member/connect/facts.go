@@ -60,7 +60,7 @@ func readFacts(ctx context.Context, l *line, server string, known member.Facts) 
 }
 
 func readVersion(ctx context.Context, l *line, server string) (string, error) {
-	body, err := ask(ctx, requestClient(l), server+"/version")
+	body, err := ask(ctx, readClient(l), server+"/version")
 	if err != nil {
 		return "", fmt.Errorf("reading the version: %w", err)
 	}
@@ -94,7 +94,7 @@ func readNodes(ctx context.Context, l *line, server string) (member.Facts, error
 // readNodePage adds the nodes of one page to the totals in sum. It decodes one node at a time, because a server may
 // send a larger page than requested. next is the token of the next page.
 func readNodePage(ctx context.Context, l *line, url string, sum *nodeSum) (next string, err error) {
-	body, err := ask(answer.Streamed(ctx, maxNodeBytes), requestClient(l), url)
+	body, err := ask(answer.Streamed(ctx, maxNodeBytes), readClient(l), url)
 	if err != nil {
 		return "", err
 	}

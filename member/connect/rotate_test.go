@@ -3,6 +3,7 @@ package connect
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -83,9 +84,9 @@ func write(t *testing.T, c *Cluster) (end func() (sent, failed int32)) {
 }
 
 func TestCredentialsRotateWithoutAFailedRequest(t *testing.T) {
-	rounds := 500
-	if testing.Short() {
-		rounds = 50
+	rounds := 100
+	if os.Getenv("HANSE_LONG") != "" {
+		rounds = 500
 	}
 	tests := map[string]struct {
 		rounds int

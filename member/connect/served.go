@@ -63,7 +63,7 @@ func readGroup(ctx context.Context, l *line, server, group string, wanted []sche
 		return out, readVersionOf(ctx, l, server+"/api/v1", "v1", wanted, out)
 	}
 	at := server + "/apis/" + group
-	body, err := ask(answer.Streamed(ctx, maxGroup), requestClient(l), at)
+	body, err := ask(answer.Streamed(ctx, maxGroup), readClient(l), at)
 	if isNotFound(err) {
 		return nil, nil
 	} else if err != nil {
@@ -97,7 +97,7 @@ func readGroup(ctx context.Context, l *line, server, group string, wanted []sche
 // readVersionOf adds a version to each requested kind that the version contains. It adds nothing if the version has
 // disappeared since the group was read.
 func readVersionOf(ctx context.Context, l *line, at, version string, wanted []schema.GroupKind, out map[string][]string) error {
-	body, err := ask(answer.Streamed(ctx, maxVersionBytes), requestClient(l), at)
+	body, err := ask(answer.Streamed(ctx, maxVersionBytes), readClient(l), at)
 	if isNotFound(err) {
 		return nil
 	} else if err != nil {

@@ -24,6 +24,11 @@ const (
 	peerTimeout    = 5 * time.Second   // timeout of a new connection, or of a ping
 	idleTimeout    = 3 * probeInterval // an unused connection is closed after this time
 	drainTime      = requestTimeout + peerTimeout
+	// streamWindow and connectionWindow are how many bytes of an answer, and of all answers on a connection, the hub takes
+	// before it reads them. They are in memory and outside of every budget. Go would take 1 GiB on a connection.
+	streamWindow     = 512 << 10
+	connectionWindow = 3 << 20
+	firstWindow      = 1<<16 - 1 // part of connectionWindow that HTTP/2 gives each connection
 	// largeFor is how long the link's state reports that an answer was too large. It equals the pause between two regular
 	// reads of discovery. If the answer of discovery is the one that is too large, the report therefore stays.
 	largeFor = looksSeldom
@@ -40,9 +45,10 @@ type proxyFunc func(*http.Request) (*url.URL, error)
 // pool has the network connections to one member with one set of credentials. client-go's cache of transports is not
 // used, because it is global: a pool must end, with all its connections, when its link or its credentials end.
 type pool struct {
-	// Watches have separate connections, so that a slowly read list does not delay writes.
-	requests, watches *http.Transport
-	dialer            member.Dialer
+	// Writes, watches and other reads have separate connections. If the hub reads large answers slowly, or a member sends
+	// many that never end, they fill the window of the connection, and everything else on it waits.
+	requests, watches, reads *http.Transport
+	dialer                   member.Dialer
 
 	mu     sync.Mutex
 	conns  map[net.Conn]struct{}
@@ -69,7 +75,7 @@ func newPool(to member.Connection, proxy proxyFunc) (*pool, error) {
 	} else {
 		proxy = nil // the Dialer makes the connections
 	}
-	p.requests, p.watches = p.transport(config.Clone(), proxy), p.transport(config.Clone(), proxy)
+	p.requests, p.watches, p.reads = p.transport(config.Clone(), proxy), p.transport(config.Clone(), proxy), p.transport(config.Clone(), proxy)
 	return p, nil
 }
 
@@ -77,12 +83,15 @@ func newPool(to member.Connection, proxy proxyFunc) (*pool, error) {
 // an idle connection as often as a link is probed. If no answer comes, it closes the connection with all its streams.
 func (p *pool) transport(config *tls.Config, proxy proxyFunc) *http.Transport {
 	return &http.Transport{
-		Proxy:                  proxy,
-		DialContext:            p.dial,
-		TLSClientConfig:        config,
-		TLSHandshakeTimeout:    peerTimeout,
-		ForceAttemptHTTP2:      true,
-		HTTP2:                  &http.HTTP2Config{SendPingTimeout: probeInterval, PingTimeout: peerTimeout},
+		Proxy:               proxy,
+		DialContext:         p.dial,
+		TLSClientConfig:     config,
+		TLSHandshakeTimeout: peerTimeout,
+		ForceAttemptHTTP2:   true,
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: probeInterval, PingTimeout: peerTimeout,
+			MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connectionWindow - firstWindow,
+		},
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConnsPerHost:    8,
 		MaxResponseHeaderBytes: 256 << 10,
@@ -116,14 +125,18 @@ func (p *pool) close() {
 	for conn := range conns {
 		_ = conn.(*pooledConn).Conn.Close()
 	}
-	p.requests.CloseIdleConnections()
-	p.watches.CloseIdleConnections()
+	p.closeIdle()
+}
+
+func (p *pool) closeIdle() {
+	for _, t := range []*http.Transport{p.requests, p.watches, p.reads} {
+		t.CloseIdleConnections()
+	}
 }
 
 // drain waits for the running requests, and then closes the pool. Watches are aborted and start again on another pool.
 func (p *pool) drain() {
-	p.requests.CloseIdleConnections()
-	p.watches.CloseIdleConnections()
+	p.closeIdle()
 	time.AfterFunc(drainTime, p.close)
 }
 
@@ -171,6 +184,8 @@ func openSession(to member.Connection, before *session, proxy proxyFunc) (*sessi
 type line struct {
 	session atomic.Pointer[session]
 	share   *answer.Budget // memory limit for the answers of the cluster
+	// retained is the memory limit for the data that is kept of the cluster.
+	retained *answer.Retained
 	// delivered is the time of the last watch event, in nanoseconds since 1970. It is zero if no event has arrived.
 	delivered atomic.Int64
 
@@ -182,6 +197,7 @@ type line struct {
 
 func newLine(s *session) *line {
 	l := &line{share: answer.NewShare()}
+	l.retained = answer.NewRetained(l.tooLarge)
 	l.session.Store(s)
 	return l
 }
@@ -232,14 +248,35 @@ func (l *line) lastDelivered() time.Time {
 func (l *line) close() { l.session.Store(nil) }
 
 func (l *line) requestTransport() http.RoundTripper { return &lineTransport{line: l} }
+func (l *line) readTransport() http.RoundTripper    { return &lineTransport{line: l, use: reading} }
 func (l *line) watchTransport() http.RoundTripper {
-	return &lineTransport{line: l, watches: true, counts: true}
+	return &lineTransport{line: l, use: watching, counts: true}
 }
-func (l *line) probeTransport() http.RoundTripper { return &lineTransport{line: l, watches: true} }
+func (l *line) probeTransport() http.RoundTripper { return &lineTransport{line: l, use: watching} }
+
+// use says what the requests of a client are for.
+type use int
+
+const (
+	writing  use = iota // single reads and writes
+	reading             // lists, facts, views and logs
+	watching            // watches, and the lists before them
+)
+
+// transportFor returns the connections for a request, and whether the request is a watch.
+func (p *pool) transportFor(u use, req *http.Request) (t *http.Transport, watch bool) {
+	switch {
+	case u == writing:
+		return p.requests, false
+	case u == watching && req.URL.Query().Has("watch"):
+		return p.watches, true
+	}
+	return p.reads, false
+}
 
 type lineTransport struct {
-	line    *line
-	watches bool
+	line *line
+	use  use
 	// counts is true if an event of this watch sets line.delivered, which is the time of the cluster's last watch event.
 	// It is false for the watch of a probe: its event may come from another cluster at the same address, and the probe
 	// must first compare the cluster's ID.
@@ -260,10 +297,7 @@ func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if s.to.Credentials.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+s.to.Credentials.Token)
 	}
-	transport := s.pool.requests
-	if t.watches {
-		transport = s.pool.watches
-	}
+	transport, watch := s.pool.transportFor(t.use, req)
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		return nil, err
@@ -273,7 +307,6 @@ func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = resp.Body.Close()
 		return nil, errRedirect
 	}
-	watch := t.watches && req.URL.Query().Has("watch")
 	if err := answer.Bound(resp, t.line.share, watch); err != nil {
 		_ = resp.Body.Close()
 		return nil, fmt.Errorf("%w: %w", errStrange, err)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
 	"github.com/hanse-dev/hanse/member/granted"
@@ -190,7 +191,7 @@ func (c *Lister) page(l *listing, kind Kind, options metav1.ListOptions) (next s
 func (c *Lister) copyOf(gvk schema.GroupVersionKind, o *unstructured.Unstructured) (member.Copy, bool) {
 	id := hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	owner, _, err := hubv1.ParseOwner(o.GetAnnotations()[hubv1.OwnerAnnotation])
-	if err != nil || owner != id || member.CheckObject(o) != nil || o.GetLabels()[hubv1.HubLabel] != string(c.options.HubUID) ||
+	if err != nil || owner != id || kindwatch.CheckObject(o) != nil || o.GetLabels()[hubv1.HubLabel] != string(c.options.HubUID) ||
 		o.GetDeletionTimestamp() != nil || !content.Applied(o) {
 		return member.Copy{}, false
 	}
@@ -201,7 +202,7 @@ func (c *Lister) copyOf(gvk schema.GroupVersionKind, o *unstructured.Unstructure
 	}
 	return member.Copy{
 		GVK: gvk, Object: id, UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), Created: o.GetCreationTimestamp().Time,
-		Source:  source.ParseMark(o.GetAnnotations()[hubv1.SourceAnnotation]),
+		Source:  source.ReadMark(o.GetAnnotations()[hubv1.SourceAnnotation], o.GetAnnotations()[hubv1.DecisionAnnotation]),
 		Adopted: o.GetAnnotations()[hubv1.AdoptedAnnotation] == "true",
 	}, true
 }

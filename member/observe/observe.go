@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/kindwatch"
@@ -34,7 +35,8 @@ import (
 // listed again.
 const linger = 30 * time.Second
 
-// Options of an Observer. All fields except OnState, OnUse, Conventions, Settings and Clock are required.
+// Options of an Observer. All fields except OnState, OnUse, Conventions, Claimed, Retained, Settings and
+// Clock are required.
 type Options struct {
 	// Cluster is the name of the MemberCluster.
 	Cluster string
@@ -45,6 +47,12 @@ type Options struct {
 	// Conventions returns how to read the status of a kind. It must answer from memory. If the field is nil, every kind
 	// has empty conventions.
 	Conventions func(schema.GroupVersionKind) health.Conventions
+	// Claimed reports whether a binding names this cluster as a target of the object. Of other objects, only names and
+	// marks are kept. Reread must be called for an object that becomes claimed. Claimed must answer from memory. If it is
+	// nil, every object is claimed.
+	Claimed func(hubv1.ObjectIdentity) bool
+	// Retained limits the memory of the observations; see kindwatch.Options. If it is nil, the memory has no limit.
+	Retained *answer.Retained
 	// Settings returns the status settings of an object's placement, or nil if the placement sets none. It returns the
 	// same pointer until the settings change. It must not block, because it is called for every event. The field Settings
 	// may be nil.
@@ -85,6 +93,9 @@ func New(ctx context.Context, o Options) *Observer {
 	if o.Conventions == nil {
 		o.Conventions = func(schema.GroupVersionKind) health.Conventions { return health.Conventions{} }
 	}
+	if o.Claimed == nil {
+		o.Claimed = func(hubv1.ObjectIdentity) bool { return true }
+	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
@@ -100,15 +111,10 @@ func New(ctx context.Context, o Options) *Observer {
 	ob.watches = kindwatch.New(kindwatch.Options{
 		Client:        o.Client,
 		Resolve:       o.Resolve,
+		Retained:      o.Retained,
 		LabelSelector: hubv1.HubLabel + "=" + string(o.HubUID),
-		Transform: func(u *unstructured.Unstructured) (metav1.Object, error) {
-			if err := member.CheckObject(u); err != nil {
-				return nil, err
-			}
-			gvk := u.GroupVersionKind()
-			return newRecord(o.Key, u, o.Conventions(gvk), o.Settings(identity(gvk, u))), nil
-		},
-		Handler: ob.changed,
+		Transform:     func(u *unstructured.Unstructured) (metav1.Object, error) { return ob.reduce(u), nil },
+		Handler:       ob.changed,
 		OnState: func(gvk schema.GroupVersionKind, s kindwatch.State) {
 			if o.OnState != nil {
 				o.OnState(o.Cluster, gvk, s)
@@ -122,6 +128,26 @@ func New(ctx context.Context, o Options) *Observer {
 		ob.used, ob.ended = 0, true
 	})
 	return ob
+}
+
+// reduce returns the record of an object.
+func (ob *Observer) reduce(u *unstructured.Unstructured) *record {
+	gvk := u.GroupVersionKind()
+	id := identity(gvk, u)
+	if !ob.options.Claimed(id) {
+		return newUnclaimed(ob.options.Key, u)
+	}
+	return newRecord(ob.options.Key, u, ob.options.Conventions(gvk), ob.options.Settings(id))
+}
+
+// outdated reports whether the record of an object must be computed again, because the object is claimed now, or its
+// settings have changed.
+func (ob *Observer) outdated(r *record, id hubv1.ObjectIdentity) bool {
+	c := r.common.Value()
+	if c.unclaimed {
+		return ob.options.Claimed(id)
+	}
+	return c.settings != ob.options.Settings(id)
 }
 
 // Observe watches the kind as long as the holder, which is a binding, needs the kind.
@@ -254,8 +280,8 @@ func (ob *Observer) Retry(gk schema.GroupKind) {
 func (ob *Observer) changed(_ schema.GroupVersionKind, old, latest metav1.Object) {
 	before, _ := old.(*record)
 	after, _ := latest.(*record)
-	if after != nil && after.common.Value().settings != ob.options.Settings(after.identity()) {
-		ob.reread(after.common.Value().gvk, keyOf(after)) // the settings changed after the object was read
+	if after != nil && ob.outdated(after, after.identity()) { // the claim or the settings changed after the object was read
+		ob.reread(after.common.Value().gvk, keyOf(after))
 	}
 	switch {
 	case after == nil && before == nil:

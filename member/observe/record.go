@@ -48,6 +48,7 @@ type record struct {
 type marks struct {
 	ownerUID         types.UID
 	sourceGeneration int64
+	decision         source.Decision
 	digest           string
 }
 
@@ -57,6 +58,7 @@ type common struct {
 	namespace string
 	deleting  bool
 	adopted   bool
+	unclaimed bool // no binding claimed the object when it was read, so that its status was not read
 	// owner is the hub object of the copy. Its name is empty if it equals the name of the copy.
 	owner  hubv1.ObjectIdentity
 	paused time.Time
@@ -68,6 +70,22 @@ type common struct {
 }
 
 var nothing = &metav1.ObjectMeta{}
+
+// structSize is an upper bound of the memory of a record and its common values without their texts, and of the rounding
+// of the texts.
+const structSize = 576
+
+// Size implements kindwatch.Sized.
+func (r *record) Size() int64 {
+	c, texts := r.common.Value(), len(r.observed)
+	for _, text := range []string{
+		r.name, string(r.uid), r.resourceVersion, string(r.ownerUID), r.digest, r.hash, r.message,
+		c.gvk.Group, c.gvk.Version, c.gvk.Kind, c.namespace, c.owner.Group, c.owner.Kind, c.owner.Namespace, c.owner.Name, c.epoch.Random, c.reason,
+	} {
+		texts += len(text)
+	}
+	return int64(structSize + texts + texts/8)
+}
 
 // GetNamespace implements metav1.Object.
 func (r *record) GetNamespace() string { return r.common.Value().namespace }
@@ -84,15 +102,10 @@ func (r *record) GetResourceVersion() string { return r.resourceVersion }
 // definitionKind is the kind of CustomResourceDefinitions.
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// newRecord computes the record of an object that a watch has delivered.
+// newRecord computes the record of an object that a watch has delivered, and that a binding claims.
 func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions health.Conventions, settings *health.Settings) *record {
-	r := &record{
-		ObjectMeta: nothing, name: u.GetName(), uid: u.GetUID(), resourceVersion: u.GetResourceVersion(),
-		generation: u.GetGeneration(), observedGeneration: health.ObservedGeneration(u),
-	}
-	c := common{gvk: u.GroupVersionKind(), namespace: u.GetNamespace(), deleting: u.GetDeletionTimestamp() != nil, settings: settings}
-	r.marks = c.readMarks(u)
-	r.hash, _ = content.Hash(key, u)
+	r, c := newMarks(key, u)
+	c.settings = settings
 	v := settings.Assess(u, conventions)
 	c.health, c.reason, r.message = v.Health, member.Line(v.Reason, longestReason), member.Line(v.Message, longestMessage)
 	// Even without a status, Project must record that the values at the paths of the settings are missing.
@@ -105,6 +118,27 @@ func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions heal
 	}
 	r.common = unique.Make(c)
 	return r
+}
+
+// newUnclaimed computes the record of an object that no binding claims. It has the names and marks of the object, by
+// which such copies are counted, and nothing else.
+func newUnclaimed(key canonical.Key, u *unstructured.Unstructured) *record {
+	r, c := newMarks(key, u)
+	c.unclaimed = true
+	r.common = unique.Make(c)
+	return r
+}
+
+// newMarks returns a record with the names and marks of an object, without its common values.
+func newMarks(key canonical.Key, u *unstructured.Unstructured) (*record, common) {
+	r := &record{
+		ObjectMeta: nothing, name: u.GetName(), uid: u.GetUID(), resourceVersion: u.GetResourceVersion(),
+		generation: u.GetGeneration(), observedGeneration: health.ObservedGeneration(u),
+	}
+	c := common{gvk: u.GroupVersionKind(), namespace: u.GetNamespace(), deleting: u.GetDeletionTimestamp() != nil}
+	r.marks = c.readMarks(u)
+	r.hash, _ = content.Hash(key, u)
+	return r, c
 }
 
 // readMarks reads the hub's annotations. It stores the values that many objects share in c, and returns the other
@@ -124,9 +158,9 @@ func (c *common) readMarks(u *unstructured.Unstructured) (m marks) {
 		m.digest = strings.Clone(digest)
 	}
 	c.adopted = annotation(hubv1.AdoptedAnnotation) == "true"
-	mark := source.ParseMark(annotation(hubv1.SourceAnnotation))
-	mark.Epoch.Random = strings.Clone(mark.Epoch.Random)
-	m.sourceGeneration, c.epoch = mark.Generation, mark.Epoch
+	mark := source.ReadMark(annotation(hubv1.SourceAnnotation), annotation(hubv1.DecisionAnnotation))
+	mark.Epoch.Random, mark.Decision.Binding = strings.Clone(mark.Epoch.Random), strings.Clone(mark.Decision.Binding)
+	m.sourceGeneration, m.decision, c.epoch = mark.Generation, mark.Decision, mark.Epoch
 	if pause := annotation(hubv1.PauseAnnotation); pause != "" {
 		if t, err := time.Parse(time.RFC3339, pause); err == nil {
 			c.paused = t
@@ -154,7 +188,7 @@ func (r *record) observation() member.Observation {
 			UID: r.uid, ResourceVersion: r.resourceVersion, Generation: r.generation, Digest: r.digest, Hash: r.hash, Adopted: c.adopted,
 		},
 		Owner: c.owner, OwnerUID: r.ownerUID, Paused: c.paused,
-		Source:     source.Mark{Generation: r.sourceGeneration, Epoch: c.epoch},
+		Source:     source.Mark{Generation: r.sourceGeneration, Epoch: c.epoch, Decision: r.decision},
 		Assessment: member.Assessment{Health: c.health, HealthReason: c.reason, HealthMessage: r.message},
 		Observed:   r.observed, ObservedGeneration: r.observedGeneration,
 	}

@@ -25,7 +25,8 @@ const (
 	relistEvery = time.Minute
 )
 
-// rereads are the objects of one kind to read again, because the status settings of their placement have changed. They
+// rereads are the objects of one kind to read again, because the status settings of their placement have changed, or
+// because a binding has claimed them. They
 // must be read from the member, because the hub keeps only an observation of each object. Up to mostReread objects are
 // read one by one. Namespaces with few objects come first, so that a tenant with many objects does not delay the
 // others. If there are more objects, the whole kind is listed instead: at once the first time, and then at most once in
@@ -38,11 +39,12 @@ type rereads struct {
 }
 
 // Reread reads an object from the member again if the status settings of its placement have changed since the last
-// read. These settings tell how to judge the object and what to keep of its status.
+// read, or if no binding claimed the object then. The settings tell how to judge the object and what to keep of its
+// status.
 func (ob *Observer) Reread(id hubv1.ObjectIdentity) {
 	for _, gvk := range ob.watched(id.GroupKind()) {
 		object, _ := ob.watches.Get(gvk, kindwatch.Key(id.Namespace, id.Name))
-		if r, ok := object.(*record); ok && r.common.Value().settings != ob.options.Settings(id) {
+		if r, ok := object.(*record); ok && ob.outdated(r, id) {
 			ob.reread(gvk, keyOf(r))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -107,9 +108,44 @@ func TestAnAnswerOf100MegabytesIsCutOff(t *testing.T) {
 	}
 }
 
+// withPod returns a handler that answers a list of pods with the pod web-0, which has the given UID. All other requests
+// go to the given handler.
+func withPod(uid string, answers http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/pods") && r.URL.Query().Get("fieldSelector") == "metadata.name=web-0" {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[{"metadata":{"name":"web-0","uid":%q}}]}`, uid)
+			return
+		}
+		answers(w, r)
+	}
+}
+
+func TestALogOfAnotherPodOfTheSameNameIsNotShown(t *testing.T) {
+	for name, log := range map[string]http.HandlerFunc{
+		"a log": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secret\n") },
+		"the state of a container": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400,"message":"container secret waits"}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := hostile(t, withPod("created-later", log))
+			got, err := r.Log(t.Context(), member.LogIntent{Namespace: "shop", Pod: "web-0", UID: "seen", Container: "main", Bytes: 1000})
+			if !apierrors.IsNotFound(err) || strings.Contains(err.Error(), "secret") || got.Text != "" {
+				t.Errorf("got %q, %v", got.Text, err)
+			}
+			if _, err = r.Log(t.Context(), member.LogIntent{Namespace: "shop", Pod: "web-0", UID: "created-later", Container: "main", Bytes: 1000}); apierrors.IsNotFound(err) {
+				t.Errorf("the pod that was seen: %v", err)
+			}
+		})
+	}
+}
+
 func TestALogIsCutAtItsBound(t *testing.T) {
-	r := hostile(t, repeats("text/plain", "", "2026-01-01T00:00:00Z x\n"))
-	log, err := r.Log(t.Context(), member.LogIntent{Namespace: "shop", Pod: "web-0", Container: "main", Bytes: 1000})
+	r := hostile(t, withPod("seen", repeats("text/plain", "", "2026-01-01T00:00:00Z x\n")))
+	log, err := r.Log(t.Context(), member.LogIntent{Namespace: "shop", Pod: "web-0", UID: "seen", Container: "main", Bytes: 1000})
 	must(t, err)
 	if len(log.Text) != 1000 || !log.Cut {
 		t.Errorf("got %d bytes, cut %v", len(log.Text), log.Cut)
@@ -118,13 +154,13 @@ func TestALogIsCutAtItsBound(t *testing.T) {
 
 func TestALogIsAskedForAsTheUserWants(t *testing.T) {
 	asked := ""
-	r := hostile(t, func(w http.ResponseWriter, r *http.Request) {
+	r := hostile(t, withPod("seen", func(w http.ResponseWriter, r *http.Request) {
 		asked = r.URL.Path + "?" + r.URL.Query().Encode()
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = io.WriteString(w, "short \xff\n")
-	})
+	}))
 	since := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	in := member.LogIntent{Namespace: "shop", Pod: "web-0", Container: "main", Lines: 20, Bytes: 1000}
+	in := member.LogIntent{Namespace: "shop", Pod: "web-0", UID: "seen", Container: "main", Lines: 20, Bytes: 1000}
 	in.Since.Time = since
 	log, err := r.Log(t.Context(), in)
 	must(t, err)

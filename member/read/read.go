@@ -43,8 +43,9 @@ const (
 var ofPage = answer.Bounds{Bytes: mostKept, Values: 1 << 17}
 
 const (
-	asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
-	asJSON  = "application/json"
+	asTable    = "application/json;as=Table;v=v1;g=meta.k8s.io"
+	asMetadata = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+	asJSON     = "application/json"
 )
 
 var (

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
@@ -47,12 +48,13 @@ type transport func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-func newDefinitions(client dynamic.Interface, changed func(name string, known, gone bool)) *kindwatch.Set {
+func newDefinitions(client dynamic.Interface, retained *answer.Retained, changed func(name string, known, gone bool)) *kindwatch.Set {
 	return kindwatch.New(kindwatch.Options{
-		Client:  client,
-		Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return definitions, nil },
+		Client:   client,
+		Retained: retained,
+		Resolve:  func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return definitions, nil },
 		Transform: func(u *unstructured.Unstructured) (metav1.Object, error) {
-			return &mark{name: strings.Clone(u.GetName()), uid: u.GetUID(), version: u.GetResourceVersion()}, nil
+			return &mark{name: u.GetName(), uid: u.GetUID(), version: u.GetResourceVersion()}, nil
 		},
 		Handler: func(_ schema.GroupVersionKind, old, latest metav1.Object) {
 			seen := latest
@@ -69,6 +71,15 @@ type mark struct {
 	*metav1.ObjectMeta // always nil: only the overridden methods may be called
 	name, version      string
 	uid                types.UID
+}
+
+// markSize is an upper bound of the memory of a mark without its texts, and of the rounding of the texts.
+const markSize = 128
+
+// Size implements kindwatch.Sized.
+func (m *mark) Size() int64 {
+	texts := len(m.name) + len(m.uid) + len(m.version)
+	return int64(markSize + texts + texts/8)
 }
 
 // GetName implements metav1.Object.

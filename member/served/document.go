@@ -41,6 +41,7 @@ type document struct {
 	turn chan struct{} // has a value while a caller fetches the schema
 
 	schema *openapi.Schema // nil if the schema is not known
+	size   int64           // the memory that counts for the schema
 	etag   string
 	asked  time.Time     // the time of the last answer; zero before the first one
 	holds  time.Duration // how long the answer is valid
@@ -85,10 +86,14 @@ func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *open
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if err == nil {
+		err = k.retain(gvk, d, now)
+	}
 	switch {
 	case errors.Is(err, errUnchanged):
 		d.holds = schemaFor
 	case errors.Is(err, errUnpublished), errors.Is(err, openapi.ErrNoSchema):
+		_ = k.retain(gvk, d, nil) // nothing always fits
 		d.schema, d.etag, d.holds = nil, "", publishLag
 	case err != nil:
 		d.holds = unreadableFor // the known schema, if there is one, is used meanwhile
@@ -97,6 +102,27 @@ func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *open
 	}
 	d.asked, d.settled = time.Now(), asked.invalidations
 	return d.schema
+}
+
+// longestETag is the maximum size of an ETag that is kept, in bytes.
+const longestETag = 128
+
+// retain counts the memory of a new schema in place of the known one. If the schema is too large, retain reports that
+// and returns an error. The caller holds k.mu.
+func (k *Kinds) retain(gvk schema.GroupVersionKind, d *document, now *openapi.Schema) error {
+	if k.kinds[gvk] == nil || &k.kinds[gvk].document != d {
+		return nil // the kind is no longer cached, so that nothing is kept
+	}
+	size := int64(0)
+	if now != nil {
+		size = now.Size()
+	}
+	if err := k.retained.Add(size - d.size); err != nil {
+		k.options.Retained.Report("the schema of "+gvk.Kind, err)
+		return err
+	}
+	d.size = size
+	return nil
 }
 
 var (
@@ -143,7 +169,11 @@ func (k *Kinds) download(ctx context.Context, gv schema.GroupVersion, known stri
 	case len(raw) == 0: // a server answers like this if it has served the group only for a moment
 		return nil, "", errUnpublished
 	}
-	return raw, response.Header.Get("ETag"), nil
+	etag = response.Header.Get("ETag")
+	if len(etag) > longestETag {
+		etag = ""
+	}
+	return raw, etag, nil
 }
 
 // schemas has the parsed schemas of all members, so that a document which many members publish is parsed and stored

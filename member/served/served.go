@@ -29,16 +29,19 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/hanse-dev/hanse/answer"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// Options has the clients and callbacks of a Kinds. All fields are required.
+// Options has the clients and callbacks of a Kinds. All fields except Retained are required.
 type Options struct {
 	Discovery discovery.DiscoveryInterface
 	// HTTP is a client with the hub's credentials for the member. It limits the size of responses.
 	HTTP *http.Client
 	// Definitions reads CustomResourceDefinitions, see MetadataOnly. It must have no timeout.
 	Definitions dynamic.Interface
+	// Retained limits the memory of schemas and marks of definitions. If it is nil, the memory has no limit.
+	Retained *answer.Retained
 	// OnChange is called for a kind in use, if the member may have started or stopped serving it, or may serve it with
 	// other fields. It must not block.
 	OnChange func(schema.GroupKind)
@@ -55,6 +58,7 @@ type Kinds struct {
 
 	mu       sync.Mutex
 	kinds    map[schema.GroupVersionKind]*kind
+	retained *answer.Part     // the memory of the schemas
 	expected sets.Set[string] // API groups
 }
 
@@ -107,9 +111,9 @@ const (
 )
 
 // NewForConfig returns a Kinds. The argument requests is the config for its requests. The argument watches is the
-// config for the watch of definitions, and has no timeout. changed is Options.OnChange, and defined is
-// Options.OnDefinition.
-func NewForConfig(ctx context.Context, requests, watches *rest.Config, changed func(schema.GroupKind), defined func()) (*Kinds, error) {
+// config for the watch of definitions, and has no timeout. retained is Options.Retained, changed is Options.OnChange,
+// and defined is Options.OnDefinition.
+func NewForConfig(ctx context.Context, requests, watches *rest.Config, retained *answer.Retained, changed func(schema.GroupKind), defined func()) (*Kinds, error) {
 	http, err := rest.HTTPClientFor(requests)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for schemas: %w", err)
@@ -122,13 +126,14 @@ func NewForConfig(ctx context.Context, requests, watches *rest.Config, changed f
 	if err != nil {
 		return nil, fmt.Errorf("making the client for definitions: %w", err)
 	}
-	return New(ctx, Options{Discovery: disco, HTTP: http, Definitions: definitions, OnChange: changed, OnDefinition: defined}), nil
+	return New(ctx, Options{Discovery: disco, HTTP: http, Definitions: definitions, Retained: retained, OnChange: changed, OnDefinition: defined}), nil
 }
 
 // New returns a Kinds with an empty cache. Its watch ends with ctx.
 func New(ctx context.Context, o Options) *Kinds {
-	k := &Kinds{ctx: ctx, options: o, kinds: map[schema.GroupVersionKind]*kind{}}
-	k.definitions = newDefinitions(o.Definitions, k.definitionChanged)
+	k := &Kinds{ctx: ctx, options: o, kinds: map[schema.GroupVersionKind]*kind{}, retained: o.Retained.SharedPart()}
+	context.AfterFunc(ctx, k.retained.Close)
+	k.definitions = newDefinitions(o.Definitions, o.Retained, k.definitionChanged)
 	return k
 }
 
@@ -243,6 +248,9 @@ func (k *Kinds) Use(gvk schema.GroupVersionKind, used bool) {
 	if used {
 		k.known(gvk).used = true
 	} else {
+		if known := k.kinds[gvk]; known != nil {
+			_ = k.retained.Add(-known.document.size)
+		}
 		delete(k.kinds, gvk)
 	}
 	k.watchDefinitions()

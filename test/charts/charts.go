@@ -1,4 +1,4 @@
-// Package charts renders templates of the charts, for tests that need the objects but not helm.
+// Package charts renders the charts, for tests that need their objects but not helm.
 package charts
 
 import (
@@ -15,11 +15,27 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/hanse-dev/hanse/chart"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// Render renders a template as helm does. It supports only what the templates of RBAC and of admission policies use.
-// path is the template's path below charts/.
+// Install returns the objects that helm installs of a chart with these values, without CustomResourceDefinitions and
+// hooks.
+func Install(t *testing.T, name string, values map[string]any) []*unstructured.Unstructured {
+	t.Helper()
+	archive, err := chart.Pack(filepath.Join(apiserver.Root(), "charts", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := chart.Render(t.Context(), chart.Input{Archive: archive, Release: "hanse", Namespace: "hanse-system", Values: []map[string]any{values}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rendered.Objects
+}
+
+// Render renders a template as helm does, for a cluster without objects of the chart. It supports only what the
+// templates of RBAC, of admission policies and of the webhooks use. path is the template's path below charts/.
 func Render(t *testing.T, path string, values map[string]any) []*unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(apiserver.Root(), "charts", path))
@@ -54,7 +70,10 @@ func Render(t *testing.T, path string, values map[string]any) []*unstructured.Un
 			}
 			return no
 		},
-		"join": func(separator string, v []string) string { return strings.Join(v, separator) },
+		"lookup":     func(_, _, _, _ string) map[string]any { return nil },
+		"hasPrefix":  func(prefix, s string) bool { return strings.HasPrefix(s, prefix) },
+		"trimSuffix": func(suffix, s string) string { return strings.TrimSuffix(s, suffix) },
+		"join":       func(separator string, v []string) string { return strings.Join(v, separator) },
 		"default": func(standard, v any) any {
 			if v == nil || v == "" {
 				return standard

@@ -232,10 +232,11 @@ func TestWhatARolloutWrites(t *testing.T) {
 		f.rolledOut(tc.objects, tc.revision)
 		got, took := costOf(t, w.rest(t))
 		folds := int(took/foldEvery) + 2
+		events := (tc.objects + 1) * (len(clusters) + 1) // each object and the placement tell each wave and the end once
 		t.Logf("%s, in %s: %d Secrets, %d statuses of the placement, %d of policies, %d events", tc.what, took, got.secrets, got.placements, got.policies, got.events)
-		if got.secrets != tc.inputs || got.events != 0 || got.placements > folds || len(got.bindings) != tc.objects {
-			t.Errorf("%s writes %d Secrets, want %d; %d events, want 0; %d statuses of the placement, want at most %d; to %d bindings, want %d",
-				tc.what, got.secrets, tc.inputs, got.events, got.placements, folds, len(got.bindings), tc.objects)
+		if got.secrets != tc.inputs || got.events > events || got.placements > folds || len(got.bindings) != tc.objects {
+			t.Errorf("%s writes %d Secrets, want %d; %d events, want at most %d; %d statuses of the placement, want at most %d; to %d bindings, want %d",
+				tc.what, got.secrets, tc.inputs, got.events, events, got.placements, folds, len(got.bindings), tc.objects)
 		}
 		for name, b := range got.bindings {
 			t.Logf("%s: %+v", name, *b)

@@ -53,10 +53,10 @@ type story struct {
 	Objects []storyObject `json:"objects"`
 	// Degraded are the names of clusters that report revision 2 as degraded.
 	Degraded []string `json:"degraded"`
-	// Away are the names of clusters that do not answer. Suspended are the names of clusters that keep their revision.
-	Away      []string `json:"away"`
-	Suspended []string `json:"suspended"`
-	Then      []event  `json:"then"`
+	// Away are the names of clusters that do not answer. Cordoned are the names of cordoned clusters.
+	Away     []string `json:"away"`
+	Cordoned []string `json:"cordoned"`
+	Then     []event  `json:"then"`
 }
 
 // storyObject is a hub object that the placement selects.
@@ -82,6 +82,9 @@ type event struct {
 	Change  bool            `json:"change"`
 	Policy  bool            `json:"policy"`
 	Answers string          `json:"answers"`
+	// Cordon and Uncordon are names of clusters.
+	Cordon   string `json:"cordon"`
+	Uncordon string `json:"uncordon"`
 }
 
 func TestTheStoriesOfTheGuideOfRollouts(t *testing.T) {
@@ -196,7 +199,7 @@ func (x *teller) begin() {
 	for _, o := range x.Objects {
 		a := &actor{storyObject: o}
 		a.Takes.Duration = cmp.Or(o.Takes.Duration, 30*time.Second)
-		a.in = rollout.Input{Policy: x.Rollout, Live: hubv1.ObjectRevision{Template: "1", Policies: "1"}}
+		a.in = rollout.Input{Names: namesOf(o.Name), Policy: x.Rollout, Live: hubv1.ObjectRevision{Template: "1", Policies: "1"}}
 		before := monday.Add(-time.Hour)
 		for _, c := range x.fleet {
 			a.in.Targets = append(a.in.Targets, rollout.Target{Cluster: c.Name, Wave: x.waveOf(c)})
@@ -210,7 +213,10 @@ func (x *teller) begin() {
 		a.step()
 		for i := range a.in.Targets {
 			t := &a.in.Targets[i]
-			t.Kept, t.Row.Away = slices.Contains(x.Suspended, t.Cluster), slices.Contains(x.Away, t.Cluster)
+			t.Row.Away = slices.Contains(x.Away, t.Cluster)
+			if slices.Contains(x.Cordoned, t.Cluster) {
+				t.Kept = cordonedAs(t.Cluster)
+			}
 		}
 		x.actors = append(x.actors, a)
 	}
@@ -299,10 +305,39 @@ func (x *teller) do(e event) {
 			a.in.Live.Policies = "2"
 		}
 		for i := range a.in.Targets {
-			if t := &a.in.Targets[i]; t.Cluster == e.Answers {
+			switch t := &a.in.Targets[i]; t.Cluster {
+			case e.Answers:
 				t.Row.Away = false
+			case e.Cordon:
+				t.Kept = cordonedAs(t.Cluster)
+			case e.Uncordon:
+				t.Kept = ""
 			}
 		}
+	}
+}
+
+// cordonedAs returns the rollout.Target.Kept of a cordoned cluster, as package decide does.
+func cordonedAs(cluster string) string { return "is cordoned: hansectl uncordon " + cluster }
+
+// verbs records the requests in the annotations as the status of a placement does, and returns them.
+func (x *teller) verbs() rollout.Verbs {
+	requests, errs := rollout.ParseRequests(x.annotations)
+	if len(errs) > 0 {
+		x.Fatal(errs)
+	}
+	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Annotations: x.annotations}}
+	p.Status.Rollout = &hubv1.PlacementRollout{Approvals: requests.Approvals, Skips: requests.Skips, Promotion: requests.Promotion}
+	return rollout.VerbsOf(p)
+}
+
+// objectOf returns the name that messages about other objects have for an object of a story.
+func objectOf(name string) string { return "Prometheus monitoring/" + cmp.Or(name, "web") }
+
+// namesOf returns the names for the commands in messages about an object of a story.
+func namesOf(name string) rollout.Names {
+	return rollout.Names{
+		Placement: "metrics", PlacementNamespace: "monitoring", Object: "prometheus " + cmp.Or(name, "web"), ObjectNamespace: "monitoring",
 	}
 }
 
@@ -311,17 +346,14 @@ func (x *teller) decide() {
 	for again := true; again; {
 		again = false
 		for _, a := range x.actors {
-			var errs []error
-			if a.in.Verbs, errs = rollout.ParseVerbs(x.annotations); len(errs) > 0 {
-				x.Fatal(errs)
-			}
+			a.in.Verbs = x.verbs()
 			var all []rollout.Progress
 			for _, other := range x.actors {
 				p := other.last.Progress
-				p.Object = other.Name
+				p.Object = objectOf(other.Name)
 				all = append(all, p)
 			}
-			a.in.Peers, a.in.Now = rollout.NewPeers(all).Without(a.Name), x.now
+			a.in.Peers, a.in.Now = rollout.NewPeers(all).Without(objectOf(a.Name)), x.now
 			a.step()
 			again = x.say(a) || again
 		}
@@ -338,7 +370,7 @@ func (a *actor) step() {
 		if slices.Contains(a.last.Moved, t.Cluster) && t.Holds != 0 {
 			t.Since = a.in.Now
 		}
-		t.Holds = a.last.Holds[t.Cluster]
+		t.Holds, t.KeptHealth = a.last.Holds[t.Cluster], a.last.KeptHealth[t.Cluster]
 	}
 }
 

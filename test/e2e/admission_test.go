@@ -82,6 +82,7 @@ func TestAWrongOverrideIsRefusedAtAdmissionAndAtRender(t *testing.T) {
 	eventually(t, normal, func() error { return replicasOn(ctx, shanghai, w, 5) })
 	wrongPrometheus(t, ns)
 	lacksRights(t, ns)
+	recordsAuthors(t, ns)
 	keepsOperators(t, w)
 
 	// With the hub stopped: new policies are refused, but a stored policy and hub objects can still be changed and
@@ -108,11 +109,28 @@ func TestAWrongOverrideIsRefusedAtAdmissionAndAtRender(t *testing.T) {
 		}
 		for _, what := range []string{
 			"get admissionregistration.k8s.io/validatingwebhookconfigurations", "patch admissionregistration.k8s.io/validatingwebhookconfigurations",
+			"get admissionregistration.k8s.io/mutatingwebhookconfigurations", "patch admissionregistration.k8s.io/mutatingwebhookconfigurations",
 			"update /secrets", "create authorization.k8s.io/subjectaccessreviews",
 		} {
 			if !used[what] {
 				return fmt.Errorf("%s was not used", what)
 			}
+		}
+		return nil
+	})
+}
+
+// recordsAuthors checks that the webhook records the user who creates a policy, whatever the policy says.
+func recordsAuthors(t *testing.T, ns string) {
+	t.Helper()
+	eventually(t, normal, func() error {
+		policy := overrideOf(ns, "authored", replicasRule("seven", 7, hubv1.RuleClusters{}))
+		policy.Annotations = map[string]string{hubv1.ChangedByAnnotation: "another-user"}
+		if err := suite.Hub.Create(t.Context(), policy, client.DryRunAll); err != nil {
+			return err
+		}
+		if author := policy.Annotations[hubv1.ChangedByAnnotation]; author == "" || author == "another-user" {
+			return fmt.Errorf("the author is %q", author)
 		}
 		return nil
 	})
@@ -246,6 +264,14 @@ func lacksRights(t *testing.T, ns string) {
 	grant(t, ns, "override", []string{"hanse.dev"}, []string{"placements"}, "override")
 	eventually(t, normal, func() error { return tenant.Create(ctx, policy.DeepCopy()) })
 	must(t, suite.Hub.Delete(ctx, policy))
+
+	// A user who may only read Deployments places none, although a field of the user's own object names one.
+	grant(t, ns, "deployments", []string{"apps"}, []string{"deployments"}, "get")
+	referring := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "tenant"}, Spec: hubv1.PlacementSpec{
+		ResourceSelectors: []hubv1.ResourceSelector{everyWidget}, Clusters: everyCluster(),
+		References: []hubv1.ReferenceRule{{APIGroup: "apps", Kind: "Deployment", Path: "/spec/note"}},
+	}}
+	saysAll(t, tenant.Create(ctx, referring), "create, update, delete deployments.apps in namespace "+ns+": spec.references sends the objects")
 }
 
 // grant gives the tenant users of this suite the given permissions in a namespace.

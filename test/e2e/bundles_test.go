@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -216,40 +218,126 @@ spec:
 	eventually(t, normal, func() error { return goneFrom(ctx, singapore, definition) })
 }
 
+// TestTheManifestsOfABundleMayBeInAConfigMap also removes most manifests from the ConfigMap. The hub holds the removal
+// of their copies, also after a restart, until the manifests come back or a user confirms the removal.
 func TestTheManifestsOfABundleMayBeInAConfigMap(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
+	const all, left = 10, 2
 	serviceAccount(t, ns, "default", ns)
 	b := &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}, Spec: hubv1.BundleSpec{ConfigMaps: []hubv1.ConfigMapSource{{Name: "manifests"}}}}
 	must(t, suite.Hub.Create(ctx, b))
 	eventually(t, normal, func() error {
 		return bundleIs(ctx, b, hubv1.ConditionStored, metav1.ConditionFalse, hubv1.ReasonConfigMapMissing, "there is no ConfigMap "+ns+"/manifests; the stored objects stay")
 	})
-	source := configMap(ns, "manifests")
-	must(t, unstructured.SetNestedMap(source.Object, map[string]any{"all.yaml": `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: one}
-data: {key: value}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: two}
-data: {key: value}
-`}, "data"))
-	must(t, suite.Hub.Create(ctx, source))
-	again(t, b)
-	place(t, ns, "bundles", hubv1.ResourceSelector{APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.BundleKind}, hubv1.PlacementSpec{Clusters: hubv1.ClusterSelection{Names: []string{singapore}}})
-	for _, name := range []string{"one", "two"} {
-		eventually(t, normal, func() error { return valueOn(ctx, singapore, configMap(ns, name), "value") })
+	var widgets []*unstructured.Unstructured
+	for i := range all {
+		widgets = append(widgets, widget(ns, fmt.Sprintf("w-%d", i)))
 	}
+	source := configMap(ns, "manifests")
+	has := func(objects ...*unstructured.Unstructured) {
+		t.Helper()
+		data := map[string]any{}
+		for _, m := range objects {
+			raw, err := m.MarshalJSON()
+			must(t, err)
+			data[m.GetName()+".json"] = string(raw)
+		}
+		must(t, unstructured.SetNestedMap(source.Object, data, "data"))
+		must(t, suite.Hub.Update(ctx, source))
+		again(t, b)
+	}
+	must(t, suite.Hub.Create(ctx, source))
+	has(widgets...)
+	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "bundles"}, Spec: hubv1.PlacementSpec{
+		ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.BundleKind}},
+		Clusters:          everyCluster(),
+		RemovalLimit:      &hubv1.RemovalLimit{Copies: ptr.To[int32](5), Percent: ptr.To[int32](20)}, // the default, see guard_test.go
+	}}
+	must(t, suite.Hub.Create(ctx, p))
+	for _, w := range widgets {
+		for _, m := range members {
+			eventually(t, normal, func() error { return replicasOn(ctx, m, w, 3) })
+		}
+	}
+	before := memberUIDs(ctx, t, ns)
+
+	has(widgets[:left]...)
+	var held *hubv1.RemovalHeld
+	eventually(t, normal, func() (err error) { held, err = heldOfBundle(ctx, b, (all-left)*len(members)); return err })
+	if len(held.Causes) != 1 || !strings.HasPrefix(held.Causes[0], hubv1.ReasonObjectDeleted) {
+		t.Errorf("held is %+v", held)
+	}
+	for _, w := range widgets[left:] {
+		eventually(t, normal, func() error { return targetsAre(ctx, w, true) })
+	}
+	must(t, suite.hub.Kill())
+	startHub(t)
+	drifted, err := on(ctx, singapore, widgets[left])
+	must(t, err)
+	must(t, unstructured.SetNestedField(drifted.Object, int64(7), "spec", "replicas"))
+	must(t, suite.Members[singapore].Update(ctx, drifted))
+	eventually(t, normal, func() error { return replicasOn(ctx, singapore, widgets[left], 3) }) // a held copy is still repaired
+	restarted, err := heldOfBundle(ctx, b, int(held.Copies))
+	must(t, err)
+	if restarted.ID != held.ID || !restarted.Since.Equal(&held.Since) {
+		t.Errorf("after a restart of the hub %+v is held, before it %+v", restarted, held)
+	}
+	sameCopies(t, before, memberUIDs(ctx, t, ns))
+
+	has(widgets...)
+	eventually(t, normal, func() error {
+		return bundleIs(ctx, b, hubv1.ConditionRemovalHeld, metav1.ConditionFalse, hubv1.ReasonRemovalCancelled, "")
+	})
+	for _, w := range widgets {
+		eventually(t, normal, func() error { return targetsAre(ctx, w, false) })
+	}
+	sameCopies(t, before, memberUIDs(ctx, t, ns))
+
+	has(widgets[:left]...)
+	first := held.ID
+	eventually(t, normal, func() (err error) {
+		if held, err = heldOfBundle(ctx, b, (all-left)*len(members)); err == nil && held.ID == first {
+			err = fmt.Errorf("the second removal has the id %s of the first", first)
+		}
+		return err
+	})
+	out, err := suite.Hansectl(ctx, "confirm", "bundle", b.Name, "-n", ns, "--yes")
+	must(t, err)
+	if !strings.Contains(out, held.ID+" confirmed") {
+		t.Errorf("hansectl confirm says\n%s", out)
+	}
+	for _, w := range widgets[left:] {
+		for _, m := range members {
+			eventually(t, normal, func() error { return goneFrom(ctx, m, w) })
+		}
+	}
+	eventually(t, normal, func() error {
+		return bundleIs(ctx, b, hubv1.ConditionRemovalHeld, metav1.ConditionFalse, hubv1.ReasonRemovalConfirmed, "")
+	})
+
 	must(t, suite.Hub.Delete(ctx, source))
 	again(t, b)
 	eventually(t, normal, func() error {
 		return bundleIs(ctx, b, hubv1.ConditionStored, metav1.ConditionFalse, hubv1.ReasonConfigMapMissing, "")
 	})
-	must(t, valueOn(ctx, singapore, configMap(ns, "one"), "value"))
+	must(t, replicasOn(ctx, singapore, widgets[0], 3))
 	must(t, suite.Hub.Delete(ctx, b.DeepCopy()))
-	eventually(t, normal, func() error { return goneFrom(ctx, singapore, configMap(ns, "one")) })
+	for _, m := range members {
+		eventually(t, normal, func() error { return goneFrom(ctx, m, widgets[0]) })
+	}
+}
+
+// heldOfBundle returns the held removals in the bundle's status, once they contain this number of copies on all
+// members.
+func heldOfBundle(ctx context.Context, b *hubv1.Bundle, copies int) (*hubv1.RemovalHeld, error) {
+	if err := bundleIs(ctx, b, hubv1.ConditionRemovalHeld, metav1.ConditionTrue, hubv1.ReasonTooManyRemovals, ""); err != nil {
+		return nil, err
+	}
+	held := b.Status.RemovalHeld
+	if held == nil || int(held.Copies) != copies || !slices.Equal(held.Clusters, members) {
+		return nil, fmt.Errorf("removalHeld is %+v", held)
+	}
+	return held, nil
 }
 
 func removeDefinition(t *testing.T, c client.Client, definition *unstructured.Unstructured) {

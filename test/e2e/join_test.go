@@ -142,7 +142,8 @@ const joined = 3 * normal
 func joinParis(t *testing.T, leave string) string {
 	t.Helper()
 	out, err := suite.Hansectl(t.Context(), "join", paris, "--member-kubeconfig", suite.Members[paris].ProxyKubeconfig,
-		"--grant", "test.hanse.dev/widgets", "--grant", "configmaps", "--token-lifetime", "6h", "--leave-policy", leave)
+		"--grant", "test.hanse.dev/widgets", "--grant", "configmaps", "--token-lifetime", "6h", "--leave-policy", leave,
+		"--admission-policy=adopt") // the hub takes back what an earlier membership has left there
 	must(t, err)
 	return out
 }

@@ -11,10 +11,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -33,9 +31,6 @@ const (
 	singapore = "ap-se-1"
 	frankfurt = "eu-fra-1"
 )
-
-// policed is the member that has the chart's admission policy in all tests. The policy limits the hub's account.
-const policed = singapore
 
 var members = []string{singapore, shanghai, frankfurt} // sorted by name, like the rows of a binding
 
@@ -93,17 +88,17 @@ func run(m *testing.M) int {
 		fmt.Println("skipped: the end-to-end suite runs with make test-e2e")
 		return 0
 	}
-	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeout(interrupted, 40*time.Minute)
-	defer cancel()
 	config.Topology = filepath.Join(root, "lab", "topologies", "e2e.yaml")
 	if config.Dir, err = os.MkdirTemp("", "hanse-e2e-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	interrupted, end := fleet.UntilInterrupted(config, kindPageLab(config.Dir), operatorsLab(config.Dir), config.Dir)
+	ctx, cancel := context.WithTimeout(interrupted, 40*time.Minute)
+	defer cancel()
 	code := 1
 	defer func() {
+		end()
 		if runningBrowser.Browser != nil {
 			_ = runningBrowser.Stop()
 		}
@@ -115,12 +110,6 @@ func run(m *testing.M) int {
 		}
 		if code == 0 {
 			_ = os.RemoveAll(config.Dir)
-		}
-	}()
-	finish := context.AfterFunc(interrupted, func() { abort(config) })
-	defer func() {
-		if !finish() {
-			select {} // abort ends this process
 		}
 	}()
 	if err := setUp(ctx, config); err != nil {
@@ -136,22 +125,6 @@ func run(m *testing.M) int {
 
 // kindPageLab returns the folder of the lab that TestTheKindPageRunsOnTheLab starts beside the suite's lab.
 func kindPageLab(suiteDir string) string { return filepath.Join(suiteDir, "kind-page") }
-
-// abort ends both labs and this process, also while tests run. The kernel kills the hub processes when this process
-// ends.
-func abort(config fleet.Config) {
-	signal.Ignore(syscall.SIGPIPE) // a write to standard output may fail, because its reader may have ended
-	_, _ = fmt.Fprintln(config.Log, "interrupted: taking the fleet down")
-	dir := config.Dir
-	for _, config.Dir = range []string{kindPageLab(dir), operatorsLab(dir), dir} {
-		lab := fleet.Fleet{Config: config}
-		if err := lab.Down(context.Background()); err != nil {
-			_, _ = fmt.Fprintln(config.Log, err)
-		}
-	}
-	_ = os.RemoveAll(dir)
-	os.Exit(1)
-}
 
 // setUp starts the lab, applies the CRDs, installs the charts, joins the members, starts the hub, and waits until every
 // member is ready.
@@ -175,11 +148,7 @@ func setUp(ctx context.Context, config fleet.Config) error {
 		if err := applyCRD(ctx, f.Members[name].Client, "testdata/widget-crd.yaml"); err != nil {
 			return err
 		}
-		var options []func(map[string]any)
-		if name == policed {
-			options = append(options, fleet.WithAdmissionPolicy(map[string]any{"enabled": true, "adoption": true}))
-		}
-		if err := f.InstallMember(ctx, f.Members[name], grantedKinds(), options...); err != nil {
+		if err := f.InstallMember(ctx, f.Members[name], grantedKinds()); err != nil {
 			return err
 		}
 		if err := f.Join(ctx, f.Members[name], nil); err != nil {

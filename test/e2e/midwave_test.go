@@ -37,8 +37,8 @@ const withoutSoak = `{"rollout":{"healthGate":{"timeoutSeconds":30},"waves":[
 
 // theFleetChangesInMidWave makes a change, and a second change while the first wave soaks. During the soak, two
 // clusters join, one is cordoned, and one is drained. An administrator of a member pauses a copy, which holds the
-// rollout of the second change. The audit logs must show that later waves got only the second change, and got it after
-// the first wave.
+// rollout of the second change, and so does the cordoned cluster. The audit logs must show that later waves got only
+// the second change, and got it after the first wave.
 func theFleetChangesInMidWave(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	join := func(name string) { labelMember(t, name, map[string]string{"example.org/staged": "yes"}) }
@@ -84,11 +84,15 @@ func theFleetChangesInMidWave(t *testing.T) {
 	must(t, rolloutIs(ctx, w, hubv1.RolloutProgressing, "europe"))
 	must(t, replicasOn(ctx, frankfurt2, w, 7))
 	pauseCopy(t, frankfurt2, w, "null")
-	eventually(t, time.Minute, func() error { return rolloutIs(ctx, w, hubv1.RolloutComplete, "") })
-	must(t, replicasOn(ctx, singapore2, w, 3)) // this cluster is cordoned, so it keeps the old revision
+	eventually(t, time.Minute, func() error { return rolloutIs(ctx, w, hubv1.RolloutWaitingForClusters, "singapore") })
+	must(t, replicasOn(ctx, singapore, w, 9))
+	must(t, replicasOn(ctx, singapore2, w, 3)) // this cluster is cordoned, so it keeps the old revision, and the wave waits
+	must(t, replicasOn(ctx, shanghai, w, 3))
 	must(t, goneFrom(ctx, shanghai2, w))
+	patchMember(t, singapore2, `{"unschedulable":null}`)
+	eventually(t, time.Minute, func() error { return rolloutIs(ctx, w, hubv1.RolloutComplete, "") })
+	patchMember(t, shanghai2, `{"drain":null}`)
 	for _, name := range []string{singapore2, shanghai2} {
-		patchMember(t, name, `{"drain":null,"unschedulable":null}`)
 		eventually(t, normal, func() error { return replicasOn(ctx, name, w, 9) })
 	}
 

@@ -56,12 +56,14 @@ func TestABundleGoesInOrder(t *testing.T) {
 		HubExecution: hubv1.HubExecutionAllowed, // needed for the ClusterRole
 	}}}
 	must(t, suite.Hub.Create(ctx, p))
-	for _, o := range bundle {
+	create := func(o *unstructured.Unstructured) {
 		eventually(t, normal, func() error { return client.IgnoreAlreadyExists(suite.Hub.Create(ctx, o.DeepCopy())) })
 	}
 	for _, o := range bundle[:3] {
+		create(o)
 		eventually(t, normal, func() error { return rowIs(ctx, o, shanghai, metav1.ConditionFalse, hubv1.ReasonSuspended) })
 	}
+	create(sprocket) // by now, the hub knows that the cluster does not serve the kind: a decision waits only some seconds for this
 	eventually(t, normal, func() error {
 		return rejectedFor(ctx, sprocket, shanghai, hubv1.ReasonKindNotServed, "the cluster does not serve Sprocket.test.hanse.dev")
 	})

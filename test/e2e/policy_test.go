@@ -14,11 +14,11 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestAMembersPolicyBoundsAStolenAccountAndNotTheHub sends requests with the token of the hub's account to the member
-// that has the admission policy. By RBAC, the account may write ConfigMaps there.
+// TestAMembersPolicyBoundsAStolenAccountAndNotTheHub sends requests with the token of the hub's account to a member. By
+// RBAC, the account may write ConfigMaps there. The admission policy of the chart limits it.
 func TestAMembersPolicyBoundsAStolenAccountAndNotTheHub(t *testing.T) {
 	ctx := t.Context()
-	member := suite.Members[policed]
+	member := suite.Members[singapore]
 	token, err := member.Token(ctx, "hanse")
 	must(t, err)
 	kubeconfig, err := member.KubeconfigFor(token, false)
@@ -43,13 +43,13 @@ func TestAMembersPolicyBoundsAStolenAccountAndNotTheHub(t *testing.T) {
 	refused("the deletion of an object without the label", stolen.Delete(ctx, theirs))
 
 	ns := namespace(t)
-	placeWidgets(t, ns, policed)
+	placeWidgets(t, ns, singapore)
 	w := widget(ns, "web")
 	must(t, suite.Hub.Create(ctx, w))
-	eventually(t, normal, func() error { return replicasOn(ctx, policed, w, 3) })
+	eventually(t, normal, func() error { return replicasOn(ctx, singapore, w, 3) })
 	must(t, suite.Hub.Delete(ctx, w))
 	eventually(t, normal, func() error {
-		_, err := on(ctx, policed, w)
+		_, err := on(ctx, singapore, w)
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil

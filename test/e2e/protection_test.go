@@ -62,6 +62,28 @@ func TestANamespaceWithPlacedCopiesIsDeletedOnlyWhenAllowed(t *testing.T) {
 	must(t, suite.Hub.Delete(ctx, &held))
 }
 
+// TestTheHubsTokenChangesNothingButAStatus: otherwise the owner reference would have the garbage collector delete the
+// Deployment.
+func TestTheHubsTokenChangesNothingButAStatus(t *testing.T) {
+	ctx := t.Context()
+	d := deploymentWith(namespace(t), "bounded", "none", "none")
+	must(t, suite.Hub.Create(ctx, d))
+	config, err := suite.Hub.AsServiceAccount(ctx, "hanse-hub")
+	must(t, err)
+	hub, err := client.New(config, client.Options{Scheme: fleet.Scheme()})
+	must(t, err)
+	patch := func(body string) error {
+		return hub.Status().Patch(ctx, d.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(body)))
+	}
+	for _, metadata := range []string{
+		`{"annotations":{"example.com/stolen":"yes"}}`, `{"finalizers":["example.com/theirs"]}`,
+		`{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"missing","uid":"6f1c0000-0000-4000-8000-000000000000"}]}`,
+	} {
+		saysAll(t, patch(`{"metadata":`+metadata+`}`), "the hub writes only the status of users' objects")
+	}
+	must(t, patch(`{"status":{"replicas":0}}`))
+}
+
 // allowDeletion sets the annotation of an object on the hub that allows its deletion in spite of the deletion
 // protection.
 func allowDeletion(ctx context.Context, o client.Object) error {

@@ -10,13 +10,19 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/shard"
+	"github.com/hanse-dev/hanse/source"
 )
 
 // TestARestoredHubHoldsCopiesThatAreNewer restores an old backup of the hub's etcd. After the backup, the test edited
@@ -122,6 +128,152 @@ func TestARestoredHubHoldsCopiesThatAreNewer(t *testing.T) {
 		must(t, replicasOn(ctx, m, edited, 3))
 	}
 	pruner.says(0, []string{"No copy is unclaimed"}, "unclaimed", shanghai)
+}
+
+// TestARestoreInMidRolloutHoldsTheClustersThatAWaveReachedSince copies the hub's etcd while a change waits for the
+// approval of its second wave. The change then reaches all clusters within the same epoch, and the copy is restored.
+func TestARestoreInMidRolloutHoldsTheClustersThatAWaveReachedSince(t *testing.T) {
+	ctx, ns := t.Context(), namespace(t)
+	behindEurope := []string{singapore, shanghai}
+	web := deployment(ns, "restored-web")
+	var spec hubv1.PlacementSpec
+	must(t, yaml.UnmarshalStrict([]byte(europeFirst), &spec))
+	p := place(t, ns, "staged", deployments, spec)
+	must(t, suite.Hub.Create(ctx, web))
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), web.DeepCopy()) })
+	for _, name := range members {
+		eventually(t, time.Minute, func() error { return imageOn(ctx, name, web, "example.org/web:1") })
+	}
+	eventually(t, time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutComplete, "") })
+	setImage(t, web, "example.org/web:2")
+	eventually(t, time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutWaitingForApproval, "singapore") })
+
+	lab(t, "pause", "hub", "--component", "etcd")
+	backUpHubEtcd(t)
+	lab(t, "resume", "hub", "--component", "etcd")
+	known := knownEpochs(t)
+	approve(t, p)
+	eventually(t, 2*time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutComplete, "") })
+	for _, name := range behindEurope {
+		must(t, imageOn(ctx, name, web, "example.org/web:2"))
+		if epoch := markOn(ctx, t, name, web).Epoch; known.Foreign(epoch) {
+			t.Logf("the copy on %s is of epoch %s, which is newer than the backup: a slow machine", name, epoch)
+		}
+	}
+
+	stopHubPlane(t)
+	restoreHubEtcd(t)
+	startHubPlane(t)
+	held := func() {
+		t.Helper()
+		for _, name := range behindEurope {
+			// The Leases in the backup must expire first.
+			eventually(t, time.Minute, func() error { return rowIs(ctx, web, name, metav1.ConditionFalse, hubv1.ReasonHubIsOlder) })
+			must(t, imageOn(ctx, name, web, "example.org/web:2"))
+		}
+	}
+	held()
+	must(t, rowIs(ctx, web, frankfurt, metav1.ConditionTrue, ""))
+
+	// Each further decision of the restored hub raises the generation of the binding. None of them ends the hold.
+	for _, image := range []string{"example.org/web:3", "example.org/web:4"} {
+		setImage(t, web, image)
+		eventually(t, time.Minute, func() error { return imageOn(ctx, frankfurt, web, image) })
+		eventually(t, time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutWaitingForApproval, "singapore") })
+		held()
+	}
+
+	_, err := suite.Hansectl(ctx, "accept-restore", "--yes")
+	must(t, err)
+	for _, name := range behindEurope {
+		eventually(t, normal, func() error { return imageOn(ctx, name, web, "example.org/web:1") })
+	}
+	approve(t, p)
+	eventually(t, 2*time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutComplete, "") })
+	for _, name := range members {
+		must(t, imageOn(ctx, name, web, "example.org/web:4"))
+	}
+}
+
+// knownEpochs returns the hub's list of epochs.
+func knownEpochs(t *testing.T) source.Epochs {
+	t.Helper()
+	var list corev1.ConfigMap
+	must(t, suite.Hub.Get(t.Context(), client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubv1.EpochsConfigMap}, &list))
+	epochs, ok := source.ParseEpochs(list.Data[hubv1.EpochsKey])
+	if !ok {
+		t.Fatalf("the list of epochs is %q", list.Data)
+	}
+	return epochs
+}
+
+// markOn returns the mark of an object's copy on a member.
+func markOn(ctx context.Context, t *testing.T, member string, obj *unstructured.Unstructured) source.Mark {
+	t.Helper()
+	copied, err := on(ctx, member, obj)
+	must(t, err)
+	a := copied.GetAnnotations()
+	return source.ReadMark(a[hubv1.SourceAnnotation], a[hubv1.DecisionAnnotation])
+}
+
+// TestAProcessEndsWhenItsHubIsRestored restores an old backup of the hub's etcd while the hub process runs. The process
+// has caches of a later time. It must write nothing with them, neither to members nor to the restored hub.
+func TestAProcessEndsWhenItsHubIsRestored(t *testing.T) {
+	ctx := t.Context()
+	ns := namespace(t)
+	placeWidgets(t, ns)
+	edited, removed := widget(ns, "edited"), widget(ns, "removed")
+	must(t, suite.Hub.Create(ctx, edited))
+	must(t, suite.Hub.Create(ctx, removed))
+	eventually(t, time.Minute, func() error { return allApplied(ctx, ns, 2) })
+	stopHubPlane(t)
+	backUpHubEtcd(t)
+	startHubPlane(t)
+
+	must(t, suite.Hub.Patch(ctx, edited, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":7}}`))))
+	made := widget(ns, "made")
+	must(t, suite.Hub.Create(ctx, made))
+	must(t, suite.Hub.Delete(ctx, removed))
+	for _, m := range members {
+		eventually(t, normal, func() error { return replicasOn(ctx, m, edited, 7) })
+		eventually(t, normal, func() error { return replicasOn(ctx, m, made, 3) })
+		eventually(t, normal, func() error { return goneFrom(ctx, m, removed) })
+	}
+	uids, running := memberUIDs(ctx, t, ns), suite.hub
+
+	lab(t, "kill", "hub")
+	lab(t, "kill", "hub", "--component", "etcd")
+	restoreHubEtcd(t)
+	lab(t, "start", "hub", "--component", "etcd")
+	lab(t, "start", "hub")
+	eventually(t, time.Minute, func() error { return ended(running) })
+	// On a busy machine, the API server may need longer to start than the Lease of the process lasts.
+	if log := running.LogTail(); !strings.Contains(log, shard.ErrRestored.Error()) && !strings.Contains(log, shard.ErrLapsed.Error()) {
+		t.Errorf("the process does not say why it ended: %s", log)
+	}
+	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(made), widget(ns, "made")); !apierrors.IsNotFound(err) {
+		t.Errorf("the restored hub has an object that was made later: %v", err)
+	}
+	var bindings hubv1.ResourceBindingList
+	must(t, suite.Hub.List(ctx, &bindings, client.InNamespace(ns)))
+	for _, b := range bindings.Items {
+		if b.Spec.ObjectRef.Name == made.GetName() {
+			t.Errorf("the process made binding %s of an object that the restored hub does not have", b.Name)
+		}
+	}
+	sameCopies(t, uids, memberUIDs(ctx, t, ns))
+
+	startHub(t)
+	for _, m := range members {
+		eventually(t, normal, func() error { return rowIs(ctx, edited, m, metav1.ConditionFalse, hubv1.ReasonHubIsOlder) })
+		eventually(t, normal, func() error { return replicasOn(ctx, m, removed, 3) })
+		must(t, replicasOn(ctx, m, edited, 7))
+		must(t, replicasOn(ctx, m, made, 3))
+	}
+	_, err := suite.Hansectl(ctx, "accept-restore", "--yes")
+	must(t, err)
+	eventually(t, normal, func() error { return allApplied(ctx, ns, 2) })
+	newPruner(t, ns).says(0, []string{ns + "/made   Removed"}, append([]string{"prune", "--yes"}, members...)...)
 }
 
 // newPruner creates a user who may list and prune the copies of Widgets in a namespace.

@@ -42,6 +42,9 @@ func TestAChangeGoesInWaves(t *testing.T) {
 	p := place(t, ns, "staged", deployments, spec)
 	must(t, suite.Hub.Create(ctx, web))
 	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), web.DeepCopy()) })
+	for _, name := range members { // an object without clusters is Complete, too
+		eventually(t, time.Minute, func() error { return imageOn(ctx, name, web, "example.org/web:1") })
+	}
 	eventually(t, time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutComplete, "") })
 	before := writesBehind(t, web, behindEurope)
 
@@ -143,6 +146,6 @@ func imageOn(ctx context.Context, member string, d *unstructured.Unstructured, i
 // approve approves the wave singapore of a placement, for changes that began before now.
 func approve(t *testing.T, p *hubv1.Placement) {
 	t.Helper()
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, hubv1.RolloutApproveAnnotation, "singapore@"+time.Now().Add(time.Second).UTC().Format(time.RFC3339))
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, hubv1.RolloutApproveAnnotation, "singapore@"+time.Now().UTC().Format(time.RFC3339))
 	must(t, suite.Hub.Patch(t.Context(), p.DeepCopy(), client.RawPatch(types.MergePatchType, patch)))
 }

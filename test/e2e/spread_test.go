@@ -55,6 +55,7 @@ func TestObjectsSpreadMoveAndDrainOverRegions(t *testing.T) {
 	t.Run("suspended scheduling", suspendedScheduling)
 	t.Run("the hub is killed while a change goes in waves", theHubIsKilledInWaves)
 	t.Run("a cluster is down in its wave", aClusterIsDownInItsWave)
+	t.Run("no cluster of a manual wave changes without an approval", noChangeWithoutAnApproval)
 	t.Run("the fleet changes in mid-wave", theFleetChangesInMidWave)
 	t.Run("an operator refuses a change that goes in waves", anOperatorRefusesAChange)
 	t.Run("failover and drain", func(t *testing.T) {

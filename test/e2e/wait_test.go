@@ -22,8 +22,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// normal is the longest time for any change that no fault delays.
-const normal = 30 * time.Second
+// normal is the longest time for any change that no fault delays, on a machine that also runs another shard and the
+// tests on real nodes.
+const normal = 60 * time.Second
 
 // poll calls check until it returns nil. After the time-out, poll returns the last error of check.
 func poll(ctx context.Context, timeout time.Duration, check func() error) error {

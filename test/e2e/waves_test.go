@@ -121,13 +121,63 @@ func aClusterIsDownInItsWave(t *testing.T) {
 	eventually(t, normal, func() error { return rowIs(ctx, w, frankfurt, metav1.ConditionTrue, "") })
 	must(t, rolloutIs(ctx, w, hubv1.RolloutProgressing, "europe"))
 	approve(t, p)
-	annotate(t, p, hubv1.RolloutSkipAnnotation, frankfurt2+"@"+time.Now().Add(time.Second).UTC().Format(time.RFC3339))
+	annotate(t, p, hubv1.RolloutSkipAnnotation, frankfurt2+"@"+time.Now().UTC().Format(time.RFC3339))
 	for _, name := range asia {
 		eventually(t, time.Minute, func() error { return replicasOn(ctx, name, w, 7) })
 	}
 	resume(t, frankfurt2)
 	eventually(t, time.Minute, func() error { return replicasOn(ctx, frankfurt2, w, 7) })
 	eventually(t, time.Minute, func() error { return rolloutIs(ctx, w, hubv1.RolloutComplete, "") })
+}
+
+// noChangeWithoutAnApproval cordons and suspends the clusters of a wave that waits for its approval. Their copies must
+// not change before the approval, and an approval with a time to come is none.
+func noChangeWithoutAnApproval(t *testing.T) {
+	ctx, ns := t.Context(), namespace(t)
+	w := placed(t, ns, "not-approved", regionByRegion, 3)
+	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: w.GetName()}}
+	eventually(t, normal, func() error { return heldBy(ctx, w, append(europe, asia...)...) })
+	sayReadyEverywhere(t, w)
+	eventually(t, normal, func() error { return rolloutIs(ctx, w, hubv1.RolloutComplete, "") })
+	annotate(t, p, hubv1.RolloutApproveAnnotation, "singapore@2099-01-01T00:00:00Z")
+	eventually(t, normal, func() error {
+		return placementCondition(ctx, p, hubv1.ConditionAccepted, metav1.ConditionFalse, hubv1.ReasonRequestRefused, "2099-01-01T00:00:00Z")
+	})
+	begin := time.Now()
+	waits := func() error { return rolloutIs(ctx, w, hubv1.RolloutWaitingForApproval, "singapore") }
+	patchObject(t, w, `{"spec":{"replicas":7}}`)
+	eventually(t, time.Minute, waits)
+
+	for _, name := range regionWaves[1] {
+		t.Cleanup(func() { patchMember(t, name, `{"unschedulable":null}`) })
+		patchMember(t, name, `{"unschedulable":true}`)
+	}
+	decidedAnew := func(replicas int64) { // another change of the object passes the first wave, so the hub has seen the event
+		t.Helper()
+		patchObject(t, w, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
+		eventually(t, normal, func() error { return replicasOn(ctx, frankfurt2, w, replicas) })
+		eventually(t, time.Minute, waits)
+	}
+	decidedAnew(8)
+	for _, name := range regionWaves[1] {
+		patchMember(t, name, `{"unschedulable":null}`)
+	}
+	decidedAnew(9)
+	patchPlacement(t, p, `{"suspend":{"clusters":["`+singapore+`","`+singapore2+`"]}}`)
+	decidedAnew(10)
+	patchPlacement(t, p, `{"suspend":null}`)
+	decidedAnew(11)
+
+	for _, name := range asia {
+		if writes := writeTimes(t, suite.Members[name].AuditLog, w.GetName(), begin); len(writes) > 0 {
+			t.Errorf("%s was written at %v, before the approval", name, writes)
+		}
+	}
+	approve(t, p)
+	eventually(t, 2*time.Minute, func() error { return rolloutIs(ctx, w, hubv1.RolloutComplete, "") })
+	for _, name := range asia {
+		must(t, replicasOn(ctx, name, w, 11))
+	}
 }
 
 func memberIsNotReady(ctx context.Context, name string) error {
@@ -171,7 +221,7 @@ func anOperatorRefusesAChange(t *testing.T) {
 	web := documents(t, strings.ReplaceAll("{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, metadata: {namespace: NS, name: staged}, spec: {replicas: 1}}", "NS", ns))[0]
 	eventually(t, normal, func() error { return client.IgnoreAlreadyExists(suite.Hub.Create(ctx, web.DeepCopy())) })
 	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), web.DeepCopy()) })
-	eventually(t, 2*time.Minute, func() error { return bindingCondition(ctx, web, hubv1.ConditionHealthy, metav1.ConditionTrue, "") })
+	eventually(t, 5*time.Minute, func() error { return bindingCondition(ctx, web, hubv1.ConditionHealthy, metav1.ConditionTrue, "") })
 	eventually(t, normal, func() error { return rolloutIs(ctx, web, hubv1.RolloutComplete, "") })
 	behindEurope := []string{singapore, shanghai}
 	before := writesBehind(t, web, behindEurope)

@@ -42,7 +42,7 @@ type Kind struct {
 
 // WithWebhook returns an option that lets the hub at this URL review policies.
 func WithWebhook(url string) func(values map[string]any) {
-	return func(values map[string]any) { values["webhook"] = map[string]any{"url": url} }
+	return func(values map[string]any) { values["webhook"] = map[string]any{"url": url, "authors": true} }
 }
 
 // InstallHub installs or upgrades the hub chart with these kinds. The chart creates no pods, because the lab has no
@@ -67,11 +67,6 @@ func (f *Fleet) UninstallHub(ctx context.Context) error {
 	return err
 }
 
-// WithAdmissionPolicy returns an option that restricts, by an admission policy, what the hub may write on the member.
-func WithAdmissionPolicy(policy map[string]any) func(values map[string]any) {
-	return func(values map[string]any) { values["admissionPolicy"] = policy }
-}
-
 // InstallMember installs or upgrades the member chart with these kinds on a cluster. The cluster may be the hub, which
 // can be a member as well.
 func (f *Fleet) InstallMember(ctx context.Context, c *Cluster, kinds []Kind, options ...func(values map[string]any)) error {
@@ -80,7 +75,10 @@ func (f *Fleet) InstallMember(ctx context.Context, c *Cluster, kinds []Kind, opt
 		k.Status = false
 		granted = append(granted, k)
 	}
-	content := map[string]any{"grantedKinds": granted, "listWorkloads": true, "listEvents": true, "readLogs": true}
+	content := map[string]any{
+		"grantedKinds": granted, "listWorkloads": true, "listEvents": true, "readLogs": true,
+		"admissionPolicy": map[string]any{"adoption": true}, // tests adopt objects, and take orphaned copies back
+	}
 	for _, o := range options {
 		o(content)
 	}

@@ -69,15 +69,17 @@ func run(m *testing.M) int {
 		}
 		return m.Run()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
 	config.Topology = filepath.Join(root, "lab", "topologies", "pods.yaml")
 	if config.Dir, err = os.MkdirTemp("", "hanse-pods-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	interrupted, end := fleet.UntilInterrupted(config, config.Dir)
+	ctx, cancel := context.WithTimeout(interrupted, 5*time.Minute)
+	defer cancel()
 	code := 1
 	defer func() {
+		end()
 		if suite.Fleet != nil {
 			_ = suite.Down(context.Background()) // also after a timeout
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 // normal is the longest time that eventually waits, which is enough on a busy machine.
-const normal = 60 * time.Second
+const normal = 2 * time.Minute
 
 // must fails the test on an error.
 func must(t *testing.T, err error) {

@@ -61,15 +61,25 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{ .Values.uninstallHook.image.repository }}:{{ .Values.uninstallHook.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 
-{{/* The RBAC rules for one entry of federatedKinds. */}}
+{{/* Not empty if the webhook sends rendered objects to the API server as dry runs. */}}
+{{- define "hanse-hub.dryRun" -}}
+{{- if and .Values.webhook.dryRunRendered (include "hanse-hub.webhook" .) -}}
+{{- if not .Values.protection.enabled -}}
+{{- fail "webhook.dryRunRendered needs protection.enabled: only the policy hanse-hub-account limits the right of the hub to create objects to dry runs" -}}
+{{- end -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* The RBAC rules for the entry of federatedKinds in the field kind. dryRun is the result of hanse-hub.dryRun. */}}
 {{- define "hanse-hub.federatedKind" -}}
-- apiGroups: {{ toJson .apiGroups }}
-  resources: {{ toJson .resources }}
-  verbs: [get, list, watch]
-{{- if .status }}
-- apiGroups: {{ toJson .apiGroups }}
+- apiGroups: {{ toJson .kind.apiGroups }}
+  resources: {{ toJson .kind.resources }}
+  verbs: [get, list, watch{{ if .dryRun }}, create{{ end }}]
+{{- if .kind.status }}
+- apiGroups: {{ toJson .kind.apiGroups }}
   resources:
-    {{- range .resources }}
+    {{- range .kind.resources }}
     - {{ . }}/status
     {{- end }}
   verbs: [patch]

@@ -14,3 +14,15 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
+
+{{/* The kinds of a rule as a JSON list, as in files/risks.yaml, such as ["secrets", "apps/deployments"]. */}}
+{{- define "hanse-member.kinds" -}}
+{{- $kinds := list -}}
+{{- $resources := .resources -}}
+{{- range $group := .apiGroups -}}
+{{- range $resources -}}
+{{- $kinds = append $kinds (printf "%s/%s" $group . | trimPrefix "/") -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $kinds -}}
+{{- end -}}

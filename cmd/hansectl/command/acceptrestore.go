@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-var errNoEpochs = errors.New("the hub has no ConfigMap " + hubv1.SystemNamespace + "/" + hubv1.EpochsConfigMap + ": the hub's chart makes it")
+var errNoEpochs = errors.New("the hub has no ConfigMap " + hubv1.SystemNamespace + "/" + hubv1.EpochsConfigMap + ": a running hub makes it")
 
 func newAcceptRestore(h *hub) *cobra.Command {
 	var yes bool

@@ -33,11 +33,11 @@ func Advice(err error) string {
 		full += "." + group
 	}
 	role := ""
+	if ours {
+		role = roleFor(resource, reads)
+	}
 	switch {
-	case ours && reads && slices.Contains([]string{"placements", "resourcebindings"}, resource):
-		role = "hanse-view"
-	case ours && slices.Contains([]string{"placements", "overridepolicies"}, resource):
-		role = "hanse-edit"
+	case role != "":
 	case resource == "services/proxy", ours && reads:
 		return "" // the error already names the role
 	case resource == "leases" && namespace == hubv1.SystemNamespace:
@@ -52,4 +52,18 @@ func Advice(err error) string {
 		return fmt.Sprintf("name your namespace by -n, or ask for the ClusterRole %s in all namespaces", role)
 	}
 	return fmt.Sprintf("ask for the ClusterRole %s in namespace %s", role, namespace)
+}
+
+// roleFor returns the ClusterRole of the chart that lets a user of a namespace read, or write, a resource of Hanse. It
+// is empty if there is none.
+func roleFor(resource string, reads bool) string {
+	switch {
+	case reads && slices.Contains([]string{"placements", "resourcebindings"}, resource):
+		return "hanse-view"
+	case resource == "placements", reads && resource == "overridepolicies":
+		return "hanse-edit"
+	case resource == "overridepolicies":
+		return "hanse-override"
+	}
+	return ""
 }

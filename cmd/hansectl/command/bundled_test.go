@@ -115,7 +115,8 @@ func TestObjectsOfABundleAreFoundByTheirBindings(t *testing.T) {
 	{apiVersion: v1, kind: ConfigMap, metadata: {name: extra}}]}}`)
 		out, err := hansectl(t, "plan", "-n", "shop", "-f", file)
 		must(t, err)
-		wants(t, out, "1 copy removed, 1 copy created, 1 copy changed", "Rotor shop/main", "ConfigMap shop/extra", "ConfigMap shop/settings", "whether ServiceAccount shop/default may write the objects of Bundle shop/web is not checked")
+		wants(t, out, "1 copy removed, 1 copy created, 1 copy changed", "Rotor shop/main", "ConfigMap shop/extra", "ConfigMap shop/settings",
+			"HELD: the hub holds 1 removal until a user confirms: hansectl confirm", "Bundle shop/web", "the last copy of 1 object", "whether ServiceAccount shop/default may write the objects of Bundle shop/web is not checked")
 		_, err = hansectl(t, "render", "cm", "settings", "-n", "shop", "-f", file)
 		refused(t, err, "the files have a bundle")
 	})

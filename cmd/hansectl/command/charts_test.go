@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -105,7 +106,7 @@ func TestTheWayToTheHubIsGrantedInItsNamespaceAlone(t *testing.T) {
 
 func TestTheRolesOfUsersAreForNamespacesAndAggregated(t *testing.T) {
 	// The role for users of namespaces may contain only these rights. It must not let viewers read or create a value of a
-	// Secret.
+	// Secret. Only hanse-override, which no role includes, may let a user change what members get.
 	allowed := map[string]map[string][]string{
 		"view": {
 			"placements": {"get", "list", "watch"}, "bundles": {"get", "list", "watch"}, "resourcebindings": {"get", "list", "watch", "view"},
@@ -113,6 +114,9 @@ func TestTheRolesOfUsersAreForNamespacesAndAggregated(t *testing.T) {
 		},
 		"edit":  authorRights("rollout-pause", "rollout-undo"),
 		"admin": authorRights("rollout-approve", "rollout-pause", "rollout-skip", "rollout-promote", "rollout-undo"),
+		"override": {
+			"overridepolicies": {"get", "list", "watch", "create", "update", "patch", "delete"}, "placements": {"override"},
+		},
 	}
 	for _, aggregate := range []bool{true, false} {
 		values := map[string]any{"userRoles": map[string]any{"aggregate": aggregate}}
@@ -121,8 +125,15 @@ func TestTheRolesOfUsersAreForNamespacesAndAggregated(t *testing.T) {
 			var role rbacv1.ClusterRole
 			convert(t, o, &role)
 			to := strings.TrimPrefix(role.Name, "hanse-")
-			if got := role.Labels["rbac.authorization.k8s.io/aggregate-to-"+to] == "true"; got != aggregate {
-				t.Errorf("%s: aggregated is %t, want %t", role.Name, got, aggregate)
+			aggregated := map[string]string{}
+			maps.Copy(aggregated, role.Labels)
+			maps.DeleteFunc(aggregated, func(key, _ string) bool { return !strings.HasPrefix(key, "rbac.authorization.k8s.io/") })
+			want := map[string]string{}
+			if aggregate && to != "override" {
+				want["rbac.authorization.k8s.io/aggregate-to-"+to] = "true"
+			}
+			if diff := cmp.Diff(want, aggregated); diff != "" {
+				t.Errorf("%s: labels of aggregation (-want +chart):\n%s", role.Name, diff)
 			}
 			rights := map[string][]string{}
 			for _, r := range role.Rules {
@@ -176,7 +187,7 @@ func TestTheRoleOfTheConsoleReadsWhatIsHansesAlone(t *testing.T) {
 func authorRights(steering ...string) map[string][]string {
 	write := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 	return map[string][]string{
-		"placements": slices.Concat(write, []string{"override"}, steering), "overridepolicies": write, "bundles": write,
+		"placements": slices.Concat(write, steering), "overridepolicies": {"get", "list", "watch"}, "bundles": write,
 		"resourcebindings": {"get", "list", "watch", "view"}, "namespaces": {"get"},
 	}
 }

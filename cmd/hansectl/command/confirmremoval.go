@@ -30,11 +30,16 @@ func newConfirm(h *hub) *cobra.Command {
 		Short: "Let copies be deleted whose removal the hub holds",
 		Long: `Let copies be deleted whose removal the hub holds.
 
-The hub holds the removals of a Placement, a ClusterPlacement or a MemberCluster with spec.leave.policy Delete if too
-many copies would be deleted at once, or the last copy of an object. This command shows the copies and the reason, asks
-you, and sets the annotation hanse.dev/confirm-removal. A confirmation is valid once. It covers at most a tenth more
-copies than the command has shown, and no other cluster or reason.`,
+The hub holds removals if too many copies would be deleted at once, or the last copy of an object. The cause can be a
+placement, a MemberCluster with spec.leave.policy Delete, or a bundle that no longer contains objects. This command shows
+the copies and the reason, asks you, and sets the annotation hanse.dev/confirm-removal. A confirmation is valid once. It
+covers at most a tenth more copies than the command has shown, and no other cluster or reason.
+
+KIND is placement, clusterplacement, membercluster, bundle, clusterbundle or federatedoperator.`,
 		Example: `  hansectl confirm placement web -n shop
+
+  # Objects that a bundle no longer contains
+  hansectl confirm bundle web -n shop
 
   # Without a question, as in a script
   hansectl confirm membercluster eu-fra-1 --yes`,
@@ -43,12 +48,12 @@ copies than the command has shown, and no other cluster or reason.`,
 			kind, name := kindAndName(args)
 			c.kind, c.name = strings.ToLower(kind), name
 			if c.object() == nil {
-				return usageError(cmd, fmt.Errorf("KIND %q: want placement, clusterplacement or membercluster", kind))
+				return usageError(cmd, fmt.Errorf("KIND %q: want placement, clusterplacement, membercluster, bundle, clusterbundle or federatedoperator", kind))
 			}
 			return c.run(cmd.Context())
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			return h.completeOwn(cmd, args, typed, "placement", "clusterplacement", "membercluster")
+			return h.completeOwn(cmd, args, typed, "placement", "clusterplacement", "membercluster", "bundle", "clusterbundle", "federatedoperator")
 		},
 	}
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "Do not ask for a confirmation.")
@@ -56,7 +61,7 @@ copies than the command has shown, and no other cluster or reason.`,
 }
 
 // object returns an empty object of the kind that the user has named. It returns nil if the kind is neither
-// MemberCluster, Placement nor ClusterPlacement.
+// MemberCluster, nor a kind of placements or bundles.
 func (c *confirmation) object() client.Object {
 	switch c.kind {
 	case "membercluster", "memberclusters", "mcl":
@@ -64,6 +69,9 @@ func (c *confirmation) object() client.Object {
 	}
 	if p := emptyPlacement(c.kind); p != nil {
 		return p
+	}
+	if b := emptyBundle(c.kind, client.ObjectKey{}); b != nil {
+		return b
 	}
 	return nil
 }
@@ -75,7 +83,8 @@ func (c *confirmation) run(ctx context.Context) error {
 	}
 	object, key := c.object(), client.ObjectKey{Name: c.name}
 	named := c.kind + "/" + c.name
-	if _, namespaced := object.(*hubv1.Placement); namespaced {
+	switch object.(type) {
+	case *hubv1.Placement, *hubv1.Bundle:
 		if key.Namespace, _, err = c.hub.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
 			return fmt.Errorf("finding the namespace: %w", err)
 		}

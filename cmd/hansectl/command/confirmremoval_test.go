@@ -43,10 +43,31 @@ func TestAHeldRemovalIsShownAndConfirmed(t *testing.T) {
 	wants(t, out, "removal 7f3a9c11 is confirmed already")
 }
 
+func TestTheHeldRemovalOfABundleIsConfirmed(t *testing.T) {
+	b := bundleOnHub(t)
+	must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(b), b))
+	b.Status.RemovalHeld = &hubv1.RemovalHeld{
+		ID: "7f3a9c11", Since: metav1.Now(), Causes: []string{"ObjectDeleted: the bundle no longer contains the object"}, Clusters: []string{"ap-se-1"}, Copies: 2,
+	}
+	must(t, onHub.Status().Update(t.Context(), b))
+	out, err := hansectl(t, "confirm", "bundle/web", "-n", "shop", "--yes")
+	must(t, err)
+	wants(t, out, "Causes:    ObjectDeleted: the bundle no longer contains the object", "bundle/web", "removal 7f3a9c11 confirmed: 2 copies are deleted within seconds")
+	must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(b), b))
+	if got := b.Annotations[hubv1.ConfirmRemovalAnnotation]; got != "7f3a9c11" {
+		t.Errorf("the annotation is %q", got)
+	}
+	out, err = hansectl(t, "confirm", "bundle", "web", "-n", "shop")
+	must(t, err)
+	wants(t, out, "removal 7f3a9c11 is confirmed already")
+}
+
 func TestOnlyWhatHoldsRemovalsCanBeConfirmed(t *testing.T) {
 	fresh(t)
 	_, err := hansectl(t, "confirm", "deployment", "web")
-	refused(t, err, `KIND "deployment": want placement, clusterplacement or membercluster`)
+	refused(t, err, `KIND "deployment": want placement, clusterplacement, membercluster, bundle, clusterbundle or federatedoperator`)
+	_, err = hansectl(t, "confirm", "fop", "rotors", "--yes")
+	refused(t, err, "the hub has no fop/rotors")
 	_, err = hansectl(t, "confirm", "placement", "web", "--yes")
 	refused(t, err, "the hub has no")
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/plan"
 )
 
@@ -21,14 +22,25 @@ func newCordon(h *hub) *cobra.Command {
 		Long: `Send no new objects to a cluster: set spec.unschedulable of its MemberCluster.
 
 Objects on the cluster stay and are kept up to date. Their number of replicas stays or decreases. To move the objects
-to other clusters, drain the cluster.`,
+to other clusters, drain the cluster. A wave of a rollout waits for the cluster: the command says which one.`,
 		Example: `  hansectl cordon eu-fra-1
 
   hansectl cordon --region eu-central-1`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return clusters.each(cmd.Context(), h, func(hub client.Client, cluster *hubv1.MemberCluster) error {
+			var c client.Client
+			var cordoned []*hubv1.MemberCluster
+			err := clusters.each(cmd.Context(), h, func(hub client.Client, cluster *hubv1.MemberCluster) error {
+				c, cordoned = hub, append(cordoned, cluster)
 				return cordon(cmd.Context(), h, hub, cluster)
 			})
+			if err != nil {
+				return err
+			}
+			placements, err := scopes.Placements(cmd.Context(), c)
+			if err := h.unlessForbidden(err, "which waves wait for the cluster is not known"); err != nil {
+				return err
+			}
+			return h.sayWaves(cmd.Context(), c, placements, cordoned)
 		},
 	}
 	clusters.addTo(cmd, h)

@@ -29,8 +29,10 @@ func newDoctor(h *hub) *cobra.Command {
   hub                 a hub runs
   version, clock      hub and hansectl have versions that work together, and equal clocks
   webhook             the webhook for policies answers, and its certificate is valid; the check sends it a dry run
+  author webhook      the webhook that records the authors of policies has a valid certificate
   member NAME         the member is Ready, and its credentials do not expire soon
   grants              members let the hub write the kinds of the objects that are placed there
+  revisions           only if copies wait for a revision of a rollout that is stored no more
 
 A check for which you lack rights is Unknown. The exit code is 1 if a check failed.`,
 		Example:    `  hansectl doctor`,
@@ -143,44 +145,78 @@ func (h *hub) checkHub(ctx context.Context, c client.Client) []view.Check {
 // server calls the webhook.
 func checkWebhook(ctx context.Context, c client.Client) []view.Check {
 	var config admissionv1.ValidatingWebhookConfiguration
-	err := c.Get(ctx, client.ObjectKey{Name: hubName}, &config)
-	switch {
-	case apierrors.IsNotFound(err):
-		return []view.Check{{
-			Name: "webhook", Result: view.FindingWarning, Message: "there is none: authors' rights are not checked, and faults of policies are found later",
-			Do: "set webhook.enabled of the chart hanse-hub",
-		}}
-	case apierrors.IsForbidden(err):
-		return []view.Check{{Name: "webhook", Result: view.FindingUnknown, Message: err.Error()}}
-	case err != nil:
-		return []view.Check{{Name: "webhook", Result: view.FindingFailed, Message: err.Error()}}
+	if missing := readWebhooks(ctx, c, &config, view.Check{
+		Name: "webhook", Result: view.FindingWarning, Message: "there is none: authors' rights are not checked, and faults of policies are found later",
+		Do: "set webhook.enabled of the chart hanse-hub",
+	}); missing != nil {
+		return []view.Check{*missing}
 	}
 	var out []view.Check
 	for i := range config.Webhooks {
-		out = append(out, view.CheckCA(config.Webhooks[i].ClientConfig.CABundle, time.Now()))
+		out = append(out, view.CheckCA("webhook", config.Webhooks[i].ClientConfig.CABundle, time.Now()))
 	}
-	return append(out, askWebhook(ctx, c))
+	answer, stored := askWebhook(ctx, c)
+	return append(append(out, answer), checkAuthors(ctx, c, stored)...)
 }
 
-func askWebhook(ctx context.Context, c client.Client) view.Check {
+// checkAuthors checks the webhook that records authors. stored is the placement that the API server would have stored,
+// or nil if it refused the dry run.
+func checkAuthors(ctx context.Context, c client.Client, stored *hubv1.Placement) []view.Check {
+	var config admissionv1.MutatingWebhookConfiguration
+	if missing := readWebhooks(ctx, c, &config, view.Check{
+		Name: "author webhook", Result: view.FindingOK, Message: "it is off: set webhook.authors of the chart hanse-hub to record who changes a policy",
+	}); missing != nil {
+		return []view.Check{*missing}
+	}
+	var out []view.Check
+	for i := range config.Webhooks {
+		out = append(out, view.CheckCA("author webhook", config.Webhooks[i].ClientConfig.CABundle, time.Now()))
+	}
+	switch {
+	case stored == nil:
+		return out
+	case stored.Annotations[hubv1.ChangedByAnnotation] == "":
+		return append(out, view.Check{Name: "author webhook", Result: view.FindingFailed, Message: "it does not record who changes a policy", Do: reachWebhook})
+	}
+	return append(out, view.Check{Name: "author webhook", Result: view.FindingOK, Message: "it answers"})
+}
+
+// readWebhooks reads the hub's webhook configuration of one kind. If it cannot be read, readWebhooks returns a check:
+// the check none if there is no configuration.
+func readWebhooks(ctx context.Context, c client.Client, config client.Object, none view.Check) *view.Check {
+	err := c.Get(ctx, client.ObjectKey{Name: hubName}, config)
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsNotFound(err):
+		return &none
+	}
+	check := unread(none.Name, err)
+	return &check
+}
+
+const reachWebhook = "look whether the hub runs and whether the API server reaches the Service hanse-hub-webhook or webhook.url"
+
+// askWebhook sends a dry run for a new placement. It also returns the placement, unless the API server refused it.
+func askWebhook(ctx context.Context, c client.Client) (view.Check, *hubv1.Placement) {
 	probe := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "hansectl-doctor-"}}
 	probe.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: "ConfigMap", Name: "hansectl-doctor"}}
 	probe.Spec.Clusters.Names = []string{"hansectl-doctor"}
 	err := c.Create(ctx, probe, client.DryRunAll)
 	switch {
 	case err == nil:
-		return view.Check{Name: "webhook", Result: view.FindingOK, Message: "it answers"}
+		return view.Check{Name: "webhook", Result: view.FindingOK, Message: "it answers"}, probe
 	// The API server writes this text into the error if it cannot call a webhook. The error's reason InternalError would
 	// also match other errors.
 	case strings.Contains(err.Error(), "failed calling webhook"):
 		return view.Check{
 			Name: "webhook", Result: view.FindingFailed, Message: err.Error(),
-			Do: "look whether the hub runs and whether the API server reaches the Service hanse-hub-webhook or webhook.url",
-		}
+			Do: reachWebhook,
+		}, nil
 	case strings.Contains(err.Error(), "admission webhook"):
-		return view.Check{Name: "webhook", Result: view.FindingOK, Message: "the server answers, but refuses the probe: " + err.Error()}
+		return view.Check{Name: "webhook", Result: view.FindingOK, Message: "the server answers, but refuses the probe: " + err.Error()}, nil
 	}
-	return view.Check{Name: "webhook", Result: view.FindingUnknown, Message: "the request failed: " + err.Error()}
+	return view.Check{Name: "webhook", Result: view.FindingUnknown, Message: "the request failed: " + err.Error()}, nil
 }
 
 // checkMembers checks each member, and the kinds that the hub may not write on members.
@@ -196,11 +232,14 @@ func checkMembers(ctx context.Context, c client.Client) []view.Check {
 	for i := range members {
 		out = append(out, view.CheckMember(&members[i], time.Now()))
 	}
-	lacks := view.Lacks{}
-	if err := eachBinding(ctx, c, lacks.Add); err != nil {
+	lacks, lost := view.Lacks{}, view.LostRevisions{}
+	if err := eachBinding(ctx, c, func(b hubv1.BindingObject) {
+		lacks.Add(b)
+		lost.Add(b)
+	}); err != nil {
 		return append(out, unread("grants", err))
 	}
-	return append(out, lacks.Checks()...)
+	return append(append(out, lacks.Checks()...), lost.Checks()...)
 }
 
 func unread(name string, err error) view.Check {

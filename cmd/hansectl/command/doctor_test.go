@@ -61,22 +61,31 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 				}},
 			}},
 		})
+		apply(t, onHub, &admissionv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: hubName},
+			Webhooks: []admissionv1.MutatingWebhook{{
+				Name: "authors.hanse.dev", SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+				ClientConfig: admissionv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/none")},
+			}},
+		})
 		member(t, "new-1")
 		member(t, "lost-1")
 		must(t, report(t.Context(), "lost-1", metav1.ConditionFalse, hubv1.ReasonUnreachable, ""))
 		_, binding := settings(t)
 		apply(t, onHub, binding)
 		binding.Status.Clusters = []hubv1.ClusterRow{{Name: "cn-sha-1", Applied: metav1.ConditionFalse, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonForbidden}}
+		binding.Status.Clusters = append(binding.Status.Clusters, hubv1.ClusterRow{Name: "eu-fra-1", Applied: metav1.ConditionFalse, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonRevisionMissing})
 		must(t, onHub.Status().Update(t.Context(), binding))
 		var out string
 		// The API server reads the webhook's configuration by a watch, so the webhook takes effect late.
 		must(t, wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
 			var err error
 			out, err = hansectl(t, "doctor")
-			return err != nil && err.Error() == "4 checks failed", nil
+			return err != nil && err.Error() == "6 checks failed", nil
 		}))
-		wants(t, out, "webhook certificate   Failed", "there is no certificate", "failed calling webhook", "member lost-1         Failed",
-			"ClusterUnreachable: as told by the test", "member new-1          Warning", "grants of cn-sha-1    Failed",
-			"it does not let the hub write objects of ConfigMap (1)", "hansectl join cn-sha-1 --member-kubeconfig FILE --grant")
+		wants(t, out, "webhook certificate          Failed", "author webhook certificate   Failed", "there is no certificate", "failed calling webhook", "member lost-1                Failed",
+			"ClusterUnreachable: as told by the test", "member new-1                 Warning", "grants of cn-sha-1           Failed",
+			"it does not let the hub write objects of ConfigMap (1)", "hansectl join cn-sha-1 --member-kubeconfig FILE --grant",
+			"revisions                    Failed    1 copies stay as they are", " on eu-fra-1; do: change the objects")
 	})
 }

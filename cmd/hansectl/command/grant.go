@@ -74,6 +74,7 @@ type grantChange struct {
 	ungrantedOperators              []string
 	createNamespaces, listWorkloads *bool
 	listEvents, readLogs            *bool
+	policy                          policyChoice
 }
 
 func (c grantChange) any() bool {
@@ -178,7 +179,7 @@ func (g grants) rules() []rbacv1.PolicyRule {
 }
 
 var (
-	errManaged = errors.New("--grant, --ungrant, --grant-operator, --ungrant-operator, --create-namespaces and --list-workloads cannot change objects that another tool manages")
+	errManaged = errors.New("--grant, --ungrant, --grant-operator, --ungrant-operator, --create-namespaces, --list-workloads and --admission-policy cannot change objects that another tool manages")
 	errTaken   = errors.New("it was not made by hansectl: remove it, or install the chart hanse-member")
 )
 
@@ -205,7 +206,7 @@ func (c grantChange) set(ctx context.Context, w io.Writer, m *memberCluster) (*g
 	err := m.Get(ctx, client.ObjectKeyFromObject(account), account)
 	switch {
 	case err == nil && !ours(account):
-		if err := useForeign(w, account, c.any()); err != nil {
+		if err := useForeign(w, account, c.any() || c.policy != ""); err != nil {
 			return nil, err
 		}
 		return chartGrants(ctx, m)
@@ -219,6 +220,9 @@ func (c grantChange) set(ctx context.Context, w io.Writer, m *memberCluster) (*g
 	}
 	taken, err := takenFromOperators(ctx, w, m, c.ungrantedOperators)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.policy.set(ctx, w, m); err != nil { // before the hub has any right
 		return nil, err
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.SystemNamespace}}
@@ -256,7 +260,7 @@ func useForeign(w io.Writer, account *corev1.ServiceAccount, change bool) error 
 		by += ", release " + release
 	}
 	if change {
-		return fmt.Errorf("ServiceAccount %s/%s of the member is managed by %s: %w; set grantedKinds and operators there", account.Namespace, account.Name, by, errManaged)
+		return fmt.Errorf("ServiceAccount %s/%s of the member is managed by %s: %w; set grantedKinds, operators and admissionPolicy there", account.Namespace, account.Name, by, errManaged)
 	}
 	says(w, "serviceaccount/"+account.Name, "exists, managed by %s: its RBAC is left as it is", by)
 	return nil

@@ -9,6 +9,7 @@ type grantFlags struct {
 	ungrantedOperators              []string
 	createNamespaces, listWorkloads bool
 	listEvents, readLogs            bool
+	policy                          string
 
 	given func(flag string) bool // reports whether the user gave a flag
 }
@@ -29,6 +30,7 @@ func (g *grantFlags) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&g.listWorkloads, listWorkloadsFlag, false, "Let the hub list workloads and pods, so that hansectl tree shows the objects that controllers made for a copy, and hansectl get --clusters all of them.")
 	f.BoolVar(&g.listEvents, listEventsFlag, false, "Let the hub list events of all namespaces, for hansectl events.")
 	f.BoolVar(&g.readLogs, readLogsFlag, false, "Let the hub read the logs of all pods, for hansectl logs.")
+	f.StringVar(&g.policy, admissionPolicyFlag, string(policyOn), `"true" installs an admission policy on the member, which limits what the hub may write there. "adopt" also lets the hub take over objects that exist already. "false" removes the policy. A member that joined before changes only if the flag is given.`)
 }
 
 func (g *grantFlags) change() (change grantChange, err error) {
@@ -50,6 +52,11 @@ func (g *grantFlags) change() (change grantChange, err error) {
 	}
 	if g.given(readLogsFlag) {
 		change.readLogs = &g.readLogs
+	}
+	if g.given(admissionPolicyFlag) {
+		if change.policy, err = parsePolicyChoice(g.policy); err != nil {
+			return change, err
+		}
 	}
 	return change, nil
 }

@@ -26,9 +26,9 @@ type hub struct {
 	warned  map[string]bool // texts of the warnings that were printed
 	lead    silenceWatch
 	blind   bool // the user may not read the hub's Lease
-	// proof identifies a user who has no token: a text about a CertificateSigningRequest that hansectl created for the
-	// user. hansectl sends the proof to the hub instead of a token. It is nil if the user has a token, and before the
-	// first request. proofOn is the client with which hansectl created the CertificateSigningRequest.
+	// proof signs the requests of a user who has no token, with the key of a CertificateSigningRequest that hansectl
+	// created for the user. It is nil if the user has a token, and before the first request. proofOn is the client with
+	// which hansectl created the CertificateSigningRequest.
 	proof   *memberview.Proof
 	proofOn client.Client
 }

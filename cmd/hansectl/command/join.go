@@ -40,8 +40,9 @@ func newJoin(h *hub) *cobra.Command {
 		Long: `Join a cluster to the hub.
 
 On the member it creates the ServiceAccount hanse-system/hanse, a ClusterRole and ClusterRoleBinding for the kinds that
-you grant, a Role and RoleBinding with which the hub renews its token, roles with the rules of operators, and a token of
-30 days. If the chart hanse-member is installed on the member, its ServiceAccount and RBAC are used unchanged.
+you grant, a Role and RoleBinding with which the hub renews its token, roles with the rules of operators, an admission
+policy that limits what the hub may write, and a token of 30 days. If the chart hanse-member is installed on the member,
+its ServiceAccount, RBAC and admission policy are used unchanged.
 On the hub it creates a Secret with the address of the member and this token, and a MemberCluster.
 
 The member kubeconfig stays on this machine: only its server and CA are stored on the hub. Run the command again with

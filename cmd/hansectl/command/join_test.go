@@ -32,6 +32,7 @@ func TestBadInputOfJoinIsRefusedBeforeAnythingIsRead(t *testing.T) {
 		"a label that is none":        {[]string{"join", "a", "--member-kubeconfig", "x", "--labels", "a/b/c=1"}, "label a/b/c=1"},
 		"a region that is no label":   {[]string{"join", "a", "--member-kubeconfig", "x", "--region", "far away"}, "topology.kubernetes.io/region=far away"},
 		"two regions":                 {[]string{"join", "a", "--member-kubeconfig", "x", "--region", "b", "--labels", hubv1.RegionLabel + "=c"}, "they differ"},
+		"an unknown policy":           {[]string{"join", "a", "--member-kubeconfig", "x", "--admission-policy=on"}, `--admission-policy "on"`},
 		"a grant of everything":       {[]string{"join", "a", "--member-kubeconfig", "x", "--grant", "*/*"}, `--grant "*/*"`},
 		"an ungrant of everything":    {[]string{"join", "a", "--member-kubeconfig", "x", "--ungrant", "*"}, `--ungrant "*"`},
 		"a grant of a subresource":    {[]string{"join", "a", "--member-kubeconfig", "x", "--grant", "apps/deployments/scale"}, `--grant "apps/deployments/scale"`},

@@ -186,22 +186,10 @@ func checkRule(rule rbacv1.PolicyRule, namespaced bool) error {
 			}
 		}
 	}
-	if verb := escalating(rule); verb != "" {
+	if verb := known.Refused.in(rule); verb != "" {
 		return fmt.Errorf("%w with the verb %s (%s), by which the hub gets every right", errNeverGranted, verb, quoted(rule))
 	}
 	return nil
-}
-
-// escalating returns a verb of the rule that lets its holder grant rights that the holder does not have. These are
-// escalate, bind, and "*" on roles. It returns an empty text if there is no such verb.
-func escalating(rule rbacv1.PolicyRule) string {
-	ofRoles := slices.Contains(rule.APIGroups, rbacv1.GroupName) && (slices.Contains(rule.Resources, "roles") || slices.Contains(rule.Resources, "clusterroles"))
-	for _, verb := range rule.Verbs {
-		if verb == "escalate" || verb == "bind" || (verb == rbacv1.VerbAll && ofRoles) {
-			return verb
-		}
-	}
-	return ""
 }
 
 // ruleText returns a rule as text, such as "get, list on configmaps, apps/deployments".
@@ -242,13 +230,13 @@ func (r operatorRole) risks() []string {
 		if slices.Contains(rule.Verbs, rbacv1.VerbAll) {
 			out = append(out, fmt.Sprintf("all verbs on %s", strings.Join(kindsOf(rule), ", ")))
 		}
-		for _, known := range slices.Concat(kindRisks, otherRisks) {
+		for _, risk := range known.Risks {
 			switch {
-			case !known.of(rule):
-			case r.namespace != "" && known.namespaced():
-				out = append(out, fmt.Sprintf("%s in namespace %s: it acts as any ServiceAccount there", known.what, r.namespace))
-			case r.namespace == "" && (len(rule.ResourceNames) == 0 || strings.HasPrefix(known.what, "admissionregistration.k8s.io/")):
-				out = append(out, known.what+": "+known.why)
+			case !risk.in(rule):
+			case r.namespace != "" && risk.InNamespace:
+				out = append(out, fmt.Sprintf("%s in namespace %s: it acts as any ServiceAccount there", risk.Of, r.namespace))
+			case r.namespace == "" && (len(rule.ResourceNames) == 0 || strings.HasPrefix(risk.Of, "admissionregistration.k8s.io/")):
+				out = append(out, risk.Of+": "+risk.Why)
 			}
 		}
 	}

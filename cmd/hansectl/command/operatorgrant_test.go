@@ -151,7 +151,7 @@ func TestJoinGrantsWhatAnOperatorNeeds(t *testing.T) {
 	must(t, err)
 	file := grantFile(t, printed)
 	join := func(args ...string) (string, error) {
-		return hansectl(t, append([]string{"join", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig, "--token-lifetime", "1h", "--wait=false"}, args...)...)
+		return hansectl(t, append([]string{"join", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig, "--token-lifetime", "1h", "--wait=false", "--admission-policy=false"}, args...)...)
 	}
 	clusterRole := func() []rbacv1.PolicyRule {
 		var role rbacv1.ClusterRole
@@ -309,5 +309,5 @@ func TestJoinRefusesRightsOfOperatorsWhereTheMemberChartGrantsThem(t *testing.T)
 	}})
 	_, err := hansectl(t, "join", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig, "--wait=false",
 		"--grant-operator", grantFile(t, rulesOfWidgets("{apiGroups: [apps], resources: [deployments], verbs: [get]}")))
-	refused(t, err, "is managed by Helm", "--grant-operator", "set grantedKinds and operators there")
+	refused(t, err, "is managed by Helm", "--grant-operator", "set grantedKinds, operators and admissionPolicy there")
 }

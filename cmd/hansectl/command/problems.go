@@ -24,6 +24,8 @@ func newProblems(h *hub) *cobra.Command {
 		Short: "Show clusters, policies and objects with a problem, and the slowest clusters",
 		Long: `Show the problems that need a user. They are read from the hub; no request is sent to a member:
 
+  Rollouts               waves that wait for an approval or for clusters, revisions that failed, and objects whose clusters have an older
+                         revision than the hub object
   Clusters               MemberClusters that are not Ready, or whose credentials, topology or copies need a user
   Policies               placements and override policies that are not accepted, bundles and operators that are not stored, and removals that wait for
                          hansectl confirm

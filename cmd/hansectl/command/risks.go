@@ -2,71 +2,54 @@ package command
 
 import (
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/hanse-dev/hanse/charts"
 )
 
-const (
-	runsPods    = "it runs pods in kube-system, as any ServiceAccount there"
-	changesAll  = "it changes everything that is written"
-	liftsPolicy = "it lifts the policies that bound it"
-	isAdmin     = "it can give itself every right"
-)
+// dangers has the rights that are dangerous for a member. They are in a file of the chart hanse-member, whose templates
+// read it, too.
+type dangers struct {
+	Refused refusals `json:"refused"`
+	Risks   []risk   `json:"risks"`
+}
+
+// refusals are the rights that the rules of an operator may not have.
+type refusals struct {
+	Verbs []string `json:"verbs"`
+	// AllVerbsOf are resources whose verb "*" contains one of the verbs, in the syntax of --grant.
+	AllVerbsOf []string `json:"allVerbsOf"`
+}
 
 // risk is a right that makes its holder an administrator of the cluster if the right is granted in all namespaces.
 type risk struct {
-	// what is the resource that the right is about, in the syntax of --grant, such as "secrets" or "apps/deployments".
-	what string
-	// verbs are the dangerous verbs on the resource. A rule with one of these verbs on the resource contains the right.
-	verbs []string
-	why   string
+	// Of is the resource that the right is about, in the syntax of --grant, such as "secrets" or "apps/deployments".
+	Of string `json:"of"`
+	// Verbs are the dangerous verbs on the resource. A rule with one of these verbs on the resource contains the right.
+	Verbs []string `json:"verbs"`
+	Why   string   `json:"why"`
+	// InNamespace is true if the right is also dangerous in one namespace, because its holder can act as any
+	// ServiceAccount there.
+	InNamespace bool `json:"inNamespace"`
 }
 
-var (
-	readsAndWrites = []string{"get", "list", "watch", "create", "update", "patch"}
-	writes         = []string{"create", "update", "patch"}
-)
-
-// kindRisks are the risky rights that the grant of a kind can contain. charts/hanse-member/files/risks.yaml has the
-// same list.
-var kindRisks = []risk{
-	{"secrets", readsAndWrites, "it reads every Secret, those of kube-system too, and gets the token of any ServiceAccount by one"},
-	{"pods", writes, runsPods},
-	{"replicationcontrollers", writes, runsPods},
-	{"nodes", writes, "it changes the labels and taints by which pods are kept off nodes"},
-	{"apps/deployments", writes, runsPods},
-	{"apps/statefulsets", writes, runsPods},
-	{"apps/daemonsets", writes, runsPods},
-	{"apps/replicasets", writes, runsPods},
-	{"batch/jobs", writes, runsPods},
-	{"batch/cronjobs", writes, runsPods},
-	{"admissionregistration.k8s.io/validatingwebhookconfigurations", writes, "it has everything that is written sent to it, Secrets too"},
-	{"admissionregistration.k8s.io/mutatingwebhookconfigurations", writes, changesAll},
-	{"admissionregistration.k8s.io/mutatingadmissionpolicies", writes, changesAll},
-	{"admissionregistration.k8s.io/mutatingadmissionpolicybindings", writes, changesAll},
-	{"admissionregistration.k8s.io/validatingadmissionpolicies", append([]string{"delete"}, writes...), liftsPolicy},
-	{"admissionregistration.k8s.io/validatingadmissionpolicybindings", append([]string{"delete"}, writes...), liftsPolicy},
-	{"apiregistration.k8s.io/apiservices", writes, "it answers in the place of other API servers"},
-	{"certificates.k8s.io/certificatesigningrequests", writes, "it asks for certificates, which some clusters approve by themselves"},
-}
-
-// otherRisks are risky rights that neither the chart nor --grant gives to the hub. The hub can have them only by a role
-// that a user has written.
-var otherRisks = []risk{
-	{"rbac.authorization.k8s.io/roles", []string{"escalate", "bind"}, isAdmin},
-	{"rbac.authorization.k8s.io/clusterroles", []string{"escalate", "bind"}, isAdmin},
-	{"users", []string{"impersonate"}, "it acts as anybody"},
-	{"groups", []string{"impersonate"}, "it acts as anybody"},
-	{"serviceaccounts", []string{"impersonate"}, "it acts as any ServiceAccount"},
-	{"serviceaccounts/token", []string{"create"}, "it gets the token of any ServiceAccount"},
-	{"pods/exec", []string{"create", "get"}, "it runs commands in every pod"},
-	{"pods/attach", []string{"create", "get"}, "it runs commands in every pod"},
-	{"pods/ephemeralcontainers", []string{"patch", "update"}, "it runs commands in every pod"},
-	{"nodes/proxy", []string{"create", "get"}, "it runs commands in every pod"},
-	{"certificates.k8s.io/certificatesigningrequests/approval", []string{"update", "patch"}, "it approves its own certificates"},
-}
+// known are the dangers in the file of the chart.
+var known = func() dangers {
+	var out dangers
+	text, err := fs.ReadFile(charts.Member(), "files/risks.yaml")
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, &out)
+	}
+	if err != nil { // cannot fail: the file is part of the binary
+		panic(err)
+	}
+	return out
+}()
 
 // risks describes the risky rights in rules that apply to all namespaces. It skips rules that are limited to named
 // objects.
@@ -85,9 +68,9 @@ func risks(rules []rbacv1.PolicyRule) []string {
 			add(fmt.Sprintf("%s on %s of %s: it has a wildcard", strings.Join(rule.Verbs, ", "), strings.Join(rule.Resources, ", "), strings.Join(named(rule.APIGroups), ", ")))
 			continue
 		}
-		for _, r := range slices.Concat(kindRisks, otherRisks) {
-			if r.of(rule) {
-				add(r.what + ": " + r.why)
+		for _, r := range known.Risks {
+			if r.in(rule) {
+				add(r.Of + ": " + r.Why)
 			}
 		}
 	}
@@ -108,18 +91,19 @@ func named(groups []string) []string {
 	return out
 }
 
-// namespaced reports whether the right is also dangerous in one namespace, because its holder can act as any
-// ServiceAccount there.
-func (r risk) namespaced() bool {
-	return r.why == runsPods || strings.HasPrefix(r.what, "pods/") || strings.HasPrefix(r.what, "serviceaccounts") || r.what == "secrets"
+// in reports whether a rule contains the right. The rule must have no wildcards in its groups and resources.
+func (r risk) in(rule rbacv1.PolicyRule) bool {
+	return slices.ContainsFunc(rule.Verbs, func(verb string) bool { return verb == rbacv1.VerbAll || slices.Contains(r.Verbs, verb) }) &&
+		slices.Contains(kindsOf(rule), r.Of)
 }
 
-// of reports whether a rule contains the right. The rule must have no wildcards in its groups and resources.
-func (r risk) of(rule rbacv1.PolicyRule) bool {
-	if !slices.ContainsFunc(rule.Verbs, func(verb string) bool { return verb == rbacv1.VerbAll || slices.Contains(r.verbs, verb) }) {
-		return false
+// in returns a verb of the rule that no operator may have. It returns an empty text if there is no such verb.
+func (r refusals) in(rule rbacv1.PolicyRule) string {
+	all := slices.ContainsFunc(kindsOf(rule), func(kind string) bool { return slices.Contains(r.AllVerbsOf, kind) })
+	for _, verb := range rule.Verbs {
+		if slices.Contains(r.Verbs, verb) || all && verb == rbacv1.VerbAll {
+			return verb
+		}
 	}
-	return slices.ContainsFunc(rule.APIGroups, func(group string) bool {
-		return slices.ContainsFunc(rule.Resources, func(resource string) bool { return strings.TrimPrefix(group+"/"+resource, "/") == r.what })
-	})
+	return ""
 }

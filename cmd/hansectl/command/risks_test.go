@@ -1,16 +1,21 @@
 package command
 
 import (
-	"os"
-	"path/filepath"
+	"io/fs"
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/hanse-dev/hanse/test/apiserver"
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/chart"
+	"github.com/hanse-dev/hanse/charts"
+	"github.com/hanse-dev/hanse/cmd/hansectl/operatorrights"
 )
 
 func TestGrantsThatMakeAnAdministratorAreNamed(t *testing.T) {
@@ -63,20 +68,156 @@ func TestGrantsThatMakeAnAdministratorAreNamed(t *testing.T) {
 	}
 }
 
-func TestJoinAndTheMemberChartWarnOfTheSameGrants(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(apiserver.Root(), "charts", "hanse-member", "files", "risks.yaml"))
+// notesOf returns the notes of the chart hanse-member for these values. It renders them as an object, because package
+// chart renders no notes.
+func notesOf(t *testing.T, values map[string]any) (string, error) {
+	t.Helper()
+	files := fstest.MapFS{}
+	must(t, fs.WalkDir(charts.Member(), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(charts.Member(), path)
+		files[path] = &fstest.MapFile{Data: text}
+		return err
+	}))
+	notes := string(files["templates/NOTES.txt"].Data)
+	files["templates/_notes.tpl"] = &fstest.MapFile{Data: []byte(`{{ define "notes" }}` + notes + `{{ end }}`)}
+	files["templates/notes.yaml"] = &fstest.MapFile{Data: []byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: notes}, data: {notes: {{ include "notes" . | quote }}}}`)}
+	archive, err := charts.Archive("hanse-member", files)
+	must(t, err)
+	rendered, err := chart.Render(t.Context(), chart.Input{Archive: archive, Namespace: hubv1.SystemNamespace, Values: []map[string]any{values}})
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	chart := map[string]string{}
-	if err := yaml.Unmarshal(text, &chart); err != nil {
-		t.Fatal(err)
+	for _, o := range rendered.Objects {
+		if o.GetKind() == "ConfigMap" {
+			text, _, err := unstructured.NestedString(o.Object, "data", "notes")
+			return text, err
+		}
 	}
-	join := map[string]string{}
-	for _, r := range kindRisks {
-		join[r.what] = r.why
+	t.Fatal("the chart has no notes")
+	return "", nil
+}
+
+// warnings returns the warnings in notes, sorted.
+func warnings(notes string) []string {
+	_, after, _ := strings.Cut(notes, "is an administrator of this cluster by these grants:\n")
+	block, _, _ := strings.Cut(strings.TrimLeft(after, "\n"), "\n\n")
+	var out []string
+	for line := range strings.Lines(block) {
+		out = append(out, strings.TrimSpace(line))
 	}
-	if diff := cmp.Diff(chart, join); diff != "" {
-		t.Errorf("risks (-chart +join):\n%s", diff)
+	return sorted(out)
+}
+
+// ruleOf returns a rule with one verb on one resource in the syntax of --grant.
+func ruleOf(verb, of string) rbacv1.PolicyRule {
+	group, resource, found := strings.Cut(of, "/")
+	if !found || !strings.Contains(group, ".") && group != "apps" && group != "batch" {
+		group, resource = "", of
 	}
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}}
+}
+
+// everyRule returns a rule for each verb that the file of the chart names, on each resource that the file names and on
+// one that it does not name.
+func everyRule() []rbacv1.PolicyRule {
+	verbs, of := []string{"*", "get", "list", "delete"}, []string{"example.com/widgets", "configmaps"}
+	verbs, of = append(verbs, known.Refused.Verbs...), append(of, known.Refused.AllVerbsOf...)
+	for _, r := range known.Risks {
+		verbs, of = append(verbs, r.Verbs...), append(of, r.Of)
+	}
+	slices.Sort(verbs)
+	slices.Sort(of)
+	verbs, of = slices.Compact(verbs), slices.Compact(of)
+	var out []rbacv1.PolicyRule
+	for _, verb := range verbs {
+		for _, of := range of {
+			out = append(out, ruleOf(verb, of))
+		}
+	}
+	return out
+}
+
+// valuesOf returns values of the chart hanse-member, and the file for --grant-operator with the same content.
+func valuesOf(t *testing.T, namespace string, rules ...rbacv1.PolicyRule) (map[string]any, []byte) {
+	t.Helper()
+	operator := operatorrights.OperatorRules{Name: "widgets", Rules: rules}
+	if namespace != "" {
+		operator.Rules, operator.NamespacedRules = nil, map[string][]rbacv1.PolicyRule{namespace: rules}
+	}
+	text, err := yaml.Marshal(operatorrights.MemberValues{GrantedKinds: []operatorrights.GrantedKinds{}, Operators: []operatorrights.OperatorRules{operator}})
+	must(t, err)
+	values, err := chart.ParseValues(text)
+	must(t, err)
+	return values, text
+}
+
+func TestJoinAndTheMemberChartRefuseTheSameRules(t *testing.T) {
+	for _, namespace := range []string{"", "widgets"} {
+		var taken []rbacv1.PolicyRule
+		for _, rule := range everyRule() {
+			values, file := valuesOf(t, namespace, rule)
+			if _, err := parseOperatorGrants(file); err == nil {
+				taken = append(taken, rule)
+			} else if _, err := notesOf(t, values); err == nil {
+				t.Errorf("in namespace %q, join refuses %s and the chart takes it", namespace, ruleText(rule))
+			}
+		}
+		if len(taken) == 0 {
+			t.Error("join refuses everything")
+		}
+		values, _ := valuesOf(t, namespace, taken...)
+		if _, err := notesOf(t, values); err != nil {
+			t.Errorf("in namespace %q, the chart refuses a rule that join takes: %v", namespace, err)
+		}
+	}
+	for _, rule := range []rbacv1.PolicyRule{
+		ruleOf("escalate", "rbac.authorization.k8s.io/roles"), ruleOf("bind", "rbac.authorization.k8s.io/clusterroles"), ruleOf("*", "rbac.authorization.k8s.io/clusterroles"),
+		ruleOf("impersonate", "users"), ruleOf("impersonate", "groups"), ruleOf("impersonate", "serviceaccounts"), ruleOf("*", "serviceaccounts"),
+	} {
+		values, file := valuesOf(t, "", rule)
+		_, err := parseOperatorGrants(file)
+		refused(t, err, "join never grants this", "with the verb "+rule.Verbs[0])
+		_, err = notesOf(t, values)
+		refused(t, err, "the operator widgets has a rule with the verb "+rule.Verbs[0], "by which the hub gets every right")
+	}
+}
+
+func TestJoinAndTheMemberChartWarnOfTheSameGrants(t *testing.T) {
+	byVerb := map[string][]rbacv1.PolicyRule{}
+	for _, rule := range everyRule() {
+		// join has one warning for all rules with a wildcard.
+		if verb := rule.Verbs[0]; verb != rbacv1.VerbAll && known.Refused.in(rule) == "" {
+			byVerb[verb] = append(byVerb[verb], rule)
+		}
+	}
+	for verb, rules := range byVerb {
+		values, _ := valuesOf(t, "", rules...)
+		notes, err := notesOf(t, values)
+		must(t, err)
+		if diff := cmp.Diff(sorted(risks(rules)), warnings(notes)); diff != "" {
+			t.Errorf("the verb %s (-join +chart):\n%s", verb, diff)
+		}
+	}
+	var kinds []any
+	var rules []rbacv1.PolicyRule
+	for _, r := range known.Risks {
+		if rule := ruleOf("", r.Of); resource.MatchString(rule.Resources[0]) { // no grant is about a subresource
+			kinds = append(kinds, map[string]any{"apiGroups": []any{rule.APIGroups[0]}, "resources": []any{rule.Resources[0]}})
+			rule.Verbs = grantVerbs
+			rules = append(rules, rule)
+		}
+	}
+	notes, err := notesOf(t, map[string]any{"grantedKinds": kinds})
+	must(t, err)
+	if diff := cmp.Diff(sorted(risks(rules)), warnings(notes)); diff != "" {
+		t.Errorf("grantedKinds (-join +chart):\n%s", diff)
+	}
+}
+
+func sorted(texts []string) []string {
+	slices.Sort(texts)
+	return texts
 }

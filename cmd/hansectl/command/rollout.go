@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/rollout"
+	"github.com/hanse-dev/hanse/view"
 )
 
 func newRollout(h *hub) *cobra.Command {
@@ -122,6 +124,36 @@ func followers(ctx context.Context, c client.Client, p placementObject) ([]hubv1
 	}
 	err := eachBinding(ctx, c, visit)
 	return out, err
+}
+
+// sayWaves prints which waves wait for the clusters now, because they are cordoned or suspended. placements are the
+// placements to examine.
+func (h *hub) sayWaves(ctx context.Context, c client.Client, placements []hubv1.PlacementObject, clusters []*hubv1.MemberCluster) error {
+	placements = slices.DeleteFunc(placements, func(p hubv1.PlacementObject) bool { return p.PlacementSpec().Rollout == nil })
+	if len(placements) == 0 || len(clusters) == 0 {
+		return nil
+	}
+	var moving []hubv1.BindingObject
+	err := eachBinding(ctx, c, func(b hubv1.BindingObject) {
+		if r := b.BindingSpec().Rollout; r != nil && r.Wave != "" {
+			moving = append(moving, b)
+		}
+	})
+	if err := h.unlessForbidden(err, "which waves wait for the cluster is not known"); err != nil {
+		return err
+	}
+	for _, p := range placements {
+		named := "clusterplacement/" + p.GetName()
+		if p.GetNamespace() != "" {
+			named = fmt.Sprintf("placement/%s -n %s", p.GetName(), p.GetNamespace())
+		}
+		for _, cluster := range clusters {
+			if text := view.WaveThatWaits(p, moving, cluster); text != "" {
+				fmt.Fprintf(h.streams.Out, "  %s: %s\n", named, text)
+			}
+		}
+	}
+	return nil
 }
 
 // annotate changes the annotations of an object. After a write conflict it reads the object and tries again.

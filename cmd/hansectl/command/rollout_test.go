@@ -155,7 +155,7 @@ func TestUndoReturnsToARevisionThatIsStored(t *testing.T) {
 	}
 	out, err = hansectl(t, "rollout", "undo", "cm/settings", "-n", "shop")
 	must(t, err)
-	wants(t, out, "configmap/settings", "returns to revision 6, wave by wave, without soak and approvals")
+	wants(t, out, "the hub object still has revision 7: correct it in Git, or the next change starts from there", "configmap/settings", "returns to revision 6, wave by wave, without soak and approvals")
 	if got := annotation(t, object, hubv1.RolloutUndoAnnotation); !strings.HasPrefix(got, "6@20") {
 		t.Errorf("the annotation is %q, want 6 and a time", got)
 	}
@@ -193,9 +193,14 @@ func TestAnUndoOfAnOperatorNamesTheVersionsThatClustersStore(t *testing.T) {
 
 func TestARolloutIsPausedAndResumed(t *testing.T) {
 	p, _, _ := rolling(t)
+	p.Annotations = map[string]string{hubv1.ChangedByAnnotation: "another-user"}
+	must(t, onHub.Update(t.Context(), p))
 	out, err := hansectl(t, "rollout", "pause", "all", "-n", "shop")
 	must(t, err)
 	wants(t, out, "placement/all", "paused: no more clusters begin to change")
+	if got := annotation(t, p, hubv1.ChangedByAnnotation); got != "" {
+		t.Errorf("no webhook runs, and the author is %q", got)
+	}
 	if got := annotation(t, p, hubv1.RolloutPauseAnnotation); got != "true" {
 		t.Errorf("the annotation is %q", got)
 	}
@@ -232,6 +237,18 @@ func TestApprovalsAndSkipsAreForTheChangesInProgress(t *testing.T) {
 	if got, want := annotation(t, p, hubv1.RolloutSkipAnnotation), "cn-sha-1@2026-03-01T12:00:00Z"; got != want {
 		t.Errorf("the skips are %q, want %q", got, want)
 	}
+	_, err = hansectl(t, "rollout", "skip", "all", "-n", "shop")
+	refused(t, err, "CLUSTER is missing")
+	_, err = hansectl(t, "rollout", "skip", "all", "cn-sha-1", "--wave", "rest", "-n", "shop")
+	refused(t, err, `unexpected argument "cn-sha-1" beside --wave`)
+	_, err = hansectl(t, "rollout", "skip", "all", "--wave", "europe", "-n", "shop")
+	refused(t, err, `placement/all has no wave "europe": its waves are asia, rest`)
+	out, err = hansectl(t, "rollout", "skip", "all", "--wave", "rest", "-n", "shop")
+	must(t, err)
+	wants(t, out, "wave rest is skipped for the changes of 1 object")
+	if got, want := annotation(t, p, hubv1.RolloutSkipAnnotation), "cn-sha-1@2026-03-01T12:00:00Z,wave/rest@2026-03-01T12:00:00Z"; got != want {
+		t.Errorf("the skips are %q, want %q", got, want)
+	}
 
 	setPhase(t, binding, hubv1.RolloutRolledBack)
 	_, err = hansectl(t, "rollout", "approve", "all", "rest", "-n", "shop")
@@ -257,6 +274,28 @@ func TestStatusAndExplainTellOfTheRollout(t *testing.T) {
 	out, err = hansectl(t, "explain", "cm", "settings", "-n", "shop")
 	must(t, err)
 	wants(t, out, "Rollout:   revision 7, wave rest, WaitingForApproval")
+}
+
+func TestCordonAndSuspendSayWhichWaveWaits(t *testing.T) {
+	rolling(t)
+	const waits = "placement/all -n shop: wave rest waits for cn-sha-1 now: to leave the cluster out, use hansectl rollout skip all cn-sha-1 -n shop"
+	for _, command := range [][]string{{"cordon", "cn-sha-1"}, {"suspend", "placement/all", "-n", "shop", "--cluster", "cn-sha-1"}} {
+		out, err := hansectl(t, command...)
+		must(t, err)
+		wants(t, out, waits)
+	}
+	out, err := hansectl(t, "cordon", "ap-se-1")
+	must(t, err)
+	if strings.Contains(out, "wave") {
+		t.Errorf("a wave that has passed waits:\n%s", out)
+	}
+}
+
+func TestProblemsListAWaveThatWaitsForAUser(t *testing.T) {
+	rolling(t)
+	out, err := hansectl(t, "problems", "-n", "shop")
+	must(t, err)
+	wants(t, out, "\nRollouts\nOF  ", "Placement shop/all", "WaitingForApproval")
 }
 
 func TestWavesAreCompleted(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/rollout"
 	"github.com/hanse-dev/hanse/view"
 )
@@ -60,32 +61,40 @@ func (h *hub) rolloutHistory(ctx context.Context, out output, kind, name string)
 
 func newRolloutUndo(h *hub) *cobra.Command {
 	var to int64
+	var acknowledged []string
 	cmd := &cobra.Command{
-		Use:   "undo (KIND NAME | KIND/NAME) [--to-revision N]",
+		Use:   "undo (KIND NAME | KIND/NAME) [--to-revision N] [--acknowledge VERSION]",
 		Short: "Return the clusters to an earlier revision of an object",
 		Long: `Return the clusters to an earlier revision of an object, wave by wave: set the annotation hanse.dev/rollout-undo on
 the object. Without --to-revision, it is the last revision that passed on all clusters, except the current one.
 
 The object on the hub keeps its newest spec. The next change of the object ends the undo, and so does the removal of
-the annotation. A change of its policies alone goes to the clusters with the template of the earlier revision.`,
+the annotation. A change of its policies alone goes to the clusters with the template of the earlier revision.
+
+A CustomResourceDefinition does not return to a revision without a version at which clusters store objects, unless
+--acknowledge names the version. A cluster that still stores objects at it then keeps its definition, and its row has
+the reason StoredVersionKept.`,
 		Example: `  hansectl rollout undo deployment web -n shop
 
-  hansectl rollout undo deployment web -n shop --to-revision 5`,
+  hansectl rollout undo deployment web -n shop --to-revision 5
+
+  hansectl rollout undo crd gears.example.com --acknowledge v2`,
 		Args: objectArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("to-revision") && to < 1 {
 				return usageError(cmd, fmt.Errorf("--to-revision %d: want 1 or more", to))
 			}
 			kind, name := kindAndName(args)
-			return h.rolloutUndo(cmd.Context(), kind, name, to)
+			return h.rolloutUndo(cmd.Context(), kind, name, to, acknowledged)
 		},
 		ValidArgsFunction: h.completeObjects,
 	}
 	cmd.Flags().Int64Var(&to, "to-revision", 0, "The revision to return to; by default the last revision, other than the current one, that passed on all clusters.")
+	cmd.Flags().StringSliceVar(&acknowledged, "acknowledge", nil, "The versions of a CustomResourceDefinition that the earlier revision may lack, although clusters store objects at them.")
 	return cmd
 }
 
-func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64) error {
+func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64, acknowledged []string) error {
 	c, _, err := h.connect()
 	if err != nil {
 		return err
@@ -93,6 +102,9 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64) erro
 	id, version, err := h.identify(ctx, c, kind, name)
 	if err != nil {
 		return err
+	}
+	if len(acknowledged) > 0 && !decide.NeverBack(id) {
+		return fmt.Errorf("%s is no CustomResourceDefinition: --acknowledge is for versions of definitions", id)
 	}
 	if err := h.undoneInBundle(ctx, c, id); err != nil {
 		return err
@@ -110,14 +122,14 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64) erro
 		return fmt.Errorf("returning %s to an earlier revision: %w", id, err)
 	}
 	if stored := view.StoredVersions(found.binding); stored != "" {
-		h.warn(fmt.Sprintf("warning: a revision without a version that clusters store is refused (UndoBlocked): %s\n", stored))
+		h.warn(fmt.Sprintf("warning: a revision without a version that clusters store is refused (UndoBlocked), unless --acknowledge names the version: %s\n", stored))
 	}
 	named := strings.ToLower(id.Kind) + "/" + id.Name
 	if rollout.Undone(spec, revision) {
 		says(h.streams.Out, named, "the clusters get revision %d already", revision)
 		return nil
 	}
-	if err := annotate(ctx, c, found.object, rollout.Undo(revision, time.Now())); err != nil {
+	if err := annotate(ctx, c, found.object, rollout.Undo(revision, time.Now(), acknowledged...)); err != nil {
 		return fmt.Errorf("returning %s to revision %d: %w", id, revision, err)
 	}
 	how := "wave by wave, without soak and approvals: it has passed on all clusters before"
@@ -125,6 +137,9 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64) erro
 		how = "wave by wave"
 	}
 	says(h.streams.Out, named, "returns to revision %d, %s; hansectl rollout status %s --watch follows it", revision, how, named)
+	if newest := spec.Rollout.Newest; newest != revision {
+		says(h.streams.Out, named, "%s", rollout.StillHas(newest))
+	}
 	return nil
 }
 

@@ -48,8 +48,14 @@ func (h *hub) ask(ctx context.Context, arg string) (*asking, error) {
 	return &asking{hub: h, client: c, placement: p, named: strings.ToLower(placementKind(p)) + "/" + name}, nil
 }
 
+// annotate changes the annotations of the placement. It removes the author of the last change, which the hub's webhook
+// sets again. While no webhook answers, the API server would otherwise refuse a change in the name of another user.
 func (a *asking) annotate(ctx context.Context, change func(map[string]string)) error {
-	if err := annotate(ctx, a.client, a.placement, change); err != nil {
+	err := annotate(ctx, a.client, a.placement, func(annotations map[string]string) {
+		change(annotations)
+		delete(annotations, hubv1.ChangedByAnnotation)
+	})
+	if err != nil {
 		return fmt.Errorf("changing %s: %w", a.named, err)
 	}
 	return nil
@@ -128,34 +134,37 @@ An object enters the wave only after it has passed the earlier waves, even if th
 }
 
 func (h *hub) approve(ctx context.Context, placement, wave string) error {
-	a, err := h.ask(ctx, placement)
-	if err != nil {
-		return err
-	}
-	s, err := a.steering(ctx)
-	if err != nil {
-		return err
-	}
-	request, err := s.Approve(wave)
-	if err != nil {
-		return err
-	}
-	if err := a.annotate(ctx, request.Change); err != nil {
-		return err
-	}
-	a.says("wave %s is approved for the changes of %s: each enters it when it has passed the waves before", wave, counted(request.Objects, "object"))
-	return nil
+	return h.request(ctx, placement, func(s rollout.Steering) (rollout.Request, error) { return s.Approve(wave) },
+		"wave "+wave+" is approved for the changes of %s: each enters it when it has passed the waves before")
 }
 
 func newRolloutSkip(h *hub) *cobra.Command {
-	return &cobra.Command{
-		Use:   "skip PLACEMENT CLUSTER",
-		Short: "Let no wave wait for a cluster",
+	var wave string
+	cmd := &cobra.Command{
+		Use:   "skip PLACEMENT (CLUSTER | --wave WAVE)",
+		Short: "Let no wave wait for a cluster, or leave a wave out",
 		Long: `Let no wave wait for a cluster, for the changes in progress. The cluster gets the new revision when its wave has
-passed without it. A failure on the cluster does not stop the rollout.`,
-		Example: `  hansectl rollout skip web eu-fra-1 -n shop`,
-		Args:    placementArguments("CLUSTER"),
+passed without it. A failure on the cluster does not stop the rollout.
+
+With --wave, the changes in progress wait for no cluster of the wave. A skip is no approval: a manual wave still waits
+for its approval.`,
+		Example: `  hansectl rollout skip web eu-fra-1 -n shop
+
+  # All clusters of a wave have left
+  hansectl rollout skip web --wave asia -n shop`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case !cmd.Flags().Changed("wave"):
+				return placementArguments("CLUSTER")(cmd, args)
+			case len(args) > 1:
+				return usageError(cmd, fmt.Errorf("unexpected argument %q beside --wave", args[1]))
+			}
+			return placementArguments()(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("wave") {
+				return h.skipWave(cmd.Context(), args[0], wave)
+			}
 			return h.skip(cmd.Context(), args[0], args[1])
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -165,9 +174,26 @@ passed without it. A failure on the cluster does not stop the rollout.`,
 			return h.completePlacements(cmd, args, typed)
 		},
 	}
+	cmd.Flags().StringVar(&wave, "wave", "", "Wait for no cluster of this wave, instead of one cluster.")
+	_ = cmd.RegisterFlagCompletionFunc("wave", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return h.completeWaveNames(cmd, args, typed, func(hubv1.RolloutWave) bool { return true })
+	})
+	return cmd
 }
 
 func (h *hub) skip(ctx context.Context, placement, cluster string) error {
+	return h.request(ctx, placement, func(s rollout.Steering) (rollout.Request, error) { return s.Skip(cluster) },
+		cluster+" is skipped for the changes of %s: no wave waits for it, and it gets the change when its wave has passed")
+}
+
+func (h *hub) skipWave(ctx context.Context, placement, wave string) error {
+	return h.request(ctx, placement, func(s rollout.Steering) (rollout.Request, error) { return s.SkipWave(wave) },
+		"wave "+wave+" is skipped for the changes of %s: they wait for none of its clusters")
+}
+
+// request writes a user's request into the annotations of a placement. done is the text to print, with %s for the
+// number of objects.
+func (h *hub) request(ctx context.Context, placement string, of func(rollout.Steering) (rollout.Request, error), done string) error {
 	a, err := h.ask(ctx, placement)
 	if err != nil {
 		return err
@@ -176,14 +202,14 @@ func (h *hub) skip(ctx context.Context, placement, cluster string) error {
 	if err != nil {
 		return err
 	}
-	request, err := s.Skip(cluster)
+	request, err := of(s)
 	if err != nil {
 		return err
 	}
 	if err := a.annotate(ctx, request.Change); err != nil {
 		return err
 	}
-	a.says("%s is skipped for the changes of %s: no wave waits for it, and it gets the change when its wave has passed", cluster, counted(request.Objects, "object"))
+	a.says("%s", fmt.Sprintf(done, counted(request.Objects, "object")))
 	return nil
 }
 
@@ -251,6 +277,14 @@ func (h *hub) completeWaves(cmd *cobra.Command, args []string, typed string) ([]
 	if len(args) != 1 {
 		return h.completePlacements(cmd, args, typed)
 	}
+	return h.completeWaveNames(cmd, args, typed, func(w hubv1.RolloutWave) bool { return w.Approval == hubv1.ApprovalManual })
+}
+
+// completeWaveNames completes the names of the waves for which offer returns true. args has the placement.
+func (h *hub) completeWaveNames(cmd *cobra.Command, args []string, typed string, offer func(hubv1.RolloutWave) bool) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
 	kind, _ := placementArgument(args[0])
 	if emptyPlacement(kind) == nil {
 		return nil, cobra.ShellCompDirectiveError
@@ -261,7 +295,7 @@ func (h *hub) completeWaves(cmd *cobra.Command, args []string, typed string) ([]
 	}
 	var names []string
 	for _, w := range a.placement.PlacementSpec().Rollout.Waves {
-		if w.Approval == hubv1.ApprovalManual && strings.HasPrefix(w.Name, typed) {
+		if offer(w) && strings.HasPrefix(w.Name, typed) {
 			names = append(names, w.Name)
 		}
 	}

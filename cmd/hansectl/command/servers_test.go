@@ -111,7 +111,7 @@ func fresh(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		for _, made := range forOperators {
+		for _, made := range append(forOperators, madeForPolicy()...) {
 			remove(t, onMember, made.o)
 		}
 		var members hubv1.MemberClusterList
@@ -182,7 +182,7 @@ func TestJoinMakesAnAccountThatMayDoWhatIsGrantedAndNoMore(t *testing.T) {
 	asHub, err := newClient(config)
 	must(t, err)
 	must(t, asHub.List(ctx, &corev1.NodeList{}))
-	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}}
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings", Labels: map[string]string{hubv1.HubLabel: "hub-1"}}}
 	must(t, asHub.Create(ctx, settings))
 	must(t, asHub.Delete(ctx, settings))
 	if err := asHub.List(ctx, &corev1.SecretList{}); !apierrors.IsForbidden(err) {
@@ -226,7 +226,7 @@ func TestJoinUsesTheAccountOfTheMemberChart(t *testing.T) {
 	}})
 	join := []string{"join", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig, "--token-lifetime", "1h", "--wait=false"}
 	_, err := hansectl(t, append(join, "--grant", "configmaps")...)
-	refused(t, err, "is managed by Helm, release hanse", "set grantedKinds and operators there")
+	refused(t, err, "is managed by Helm, release hanse", "set grantedKinds, operators and admissionPolicy there")
 	out, err := hansectl(t, join...)
 	must(t, err)
 	wants(t, out, "exists, managed by Helm, release hanse: its RBAC is left as it is", "allowedNamespaces All, leave Orphan")

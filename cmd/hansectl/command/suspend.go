@@ -162,7 +162,20 @@ func (s *suspension) run(ctx context.Context, object placementObject, name strin
 		return fmt.Errorf("changing %s %s: %w", placementKind(object), nameOf(object), err)
 	}
 	says(s.hub.streams.Out, strings.ToLower(placementKind(object))+"/"+name, "%s", suspendedText(policy))
-	return nil
+	if !s.on || object.PlacementSpec().Rollout == nil {
+		return nil
+	}
+	members, err := listClusters(ctx, c)
+	if err := s.hub.unlessForbidden(err, "which waves wait for the clusters is not known"); err != nil {
+		return err
+	}
+	var suspended []*hubv1.MemberCluster
+	for i := range members {
+		if policy.SuspendsWrites(members[i].Name, &members[i]) {
+			suspended = append(suspended, &members[i])
+		}
+	}
+	return s.hub.sayWaves(ctx, c, []hubv1.PlacementObject{object}, suspended)
 }
 
 // apply suspends or resumes the parts of a placement that the flags name. Without flags, these are scheduling and

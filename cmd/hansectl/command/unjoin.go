@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -259,6 +261,26 @@ type made struct {
 
 func (o made) String() string { return o.kind + "/" + o.o.GetName() }
 
+// remove deletes the object from the member, if it exists and hansectl has made it.
+func (o made) remove(ctx context.Context, w io.Writer, m client.Client) error {
+	what := o.String()
+	err := m.Get(ctx, client.ObjectKeyFromObject(o.o), o.o)
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading %s of the member: %w", what, err)
+	case !ours(o.o):
+		says(w, what, "left: managed by %s", cmp.Or(o.o.GetLabels()[managedByLabel], "somebody else"))
+		return nil
+	}
+	if err := client.IgnoreNotFound(m.Delete(ctx, o.o)); err != nil {
+		return fmt.Errorf("deleting %s of the member: %w", what, err)
+	}
+	says(w, what, "deleted")
+	return nil
+}
+
 // clean deletes from the member the objects that join has created there.
 func (u *unjoin) clean(ctx context.Context, hub client.Client, m *memberCluster) error {
 	out := u.hub.streams.Out
@@ -275,29 +297,17 @@ func (u *unjoin) clean(ctx context.Context, hub client.Client, m *memberCluster)
 	if err != nil {
 		return err
 	}
-	for _, made := range append(forOperators, []made{
+	for _, made := range slices.Concat(forOperators, []made{
 		{"clusterrolebinding", &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}}},
 		{"clusterrole", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}}},
 		{"secret", secretMetadata(client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: credential.LastingSecret})},
 		{"rolebinding", &rbacv1.RoleBinding{ObjectMeta: named}},
 		{"role", &rbacv1.Role{ObjectMeta: named}},
 		{"serviceaccount", &corev1.ServiceAccount{ObjectMeta: named}},
-	}...) {
-		what := made.String()
-		err := m.Get(ctx, client.ObjectKeyFromObject(made.o), made.o)
-		switch {
-		case apierrors.IsNotFound(err):
-			continue
-		case err != nil:
-			return fmt.Errorf("reading %s of the member: %w", what, err)
-		case !ours(made.o):
-			says(out, what, "left: managed by %s", cmp.Or(made.o.GetLabels()[managedByLabel], "somebody else"))
-			continue
+	}, madeForPolicy()) {
+		if err := made.remove(ctx, out, m); err != nil {
+			return err
 		}
-		if err := client.IgnoreNotFound(m.Delete(ctx, made.o)); err != nil {
-			return fmt.Errorf("deleting %s of the member: %w", what, err)
-		}
-		says(out, what, "deleted")
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (w *window) open(ctx context.Context, h *hub, c client.Client) (*memberview
 	}
 	v := &memberview.Client{}
 	if v.Token, err = w.token(config); errors.Is(err, errNoToken) || errors.Is(err, errImpersonating) {
-		v.Token, err = h.prove(ctx, c, err)
+		v.Proof, err = h.prove(ctx, c, err)
 	}
 	if err != nil {
 		return nil, err
@@ -140,26 +140,25 @@ func (w *window) token(config *rest.Config) (string, error) {
 	return token, nil
 }
 
-// prove returns the text that a user without a usable token sends to the hub instead of a token. At its first call,
-// prove creates a CertificateSigningRequest on the hub. The text names this CertificateSigningRequest, and is signed
-// with the private key that belongs to it. The method forget deletes the CertificateSigningRequest when the command
-// ends. why is the reason why no token can be used. The error contains why if the user may not create a
-// CertificateSigningRequest.
-func (h *hub) prove(ctx context.Context, c client.Client, why error) (string, error) {
+// prove returns a proof, with which a user without a usable token signs requests to the hub. At its first call, prove
+// creates the CertificateSigningRequest of the proof on the hub. The method forget deletes the
+// CertificateSigningRequest when the command ends. why is the reason why no token can be used. The error contains why
+// if the user may not create a CertificateSigningRequest.
+func (h *hub) prove(ctx context.Context, c client.Client, why error) (*memberview.Proof, error) {
 	if h.proof != nil {
-		return h.proof.Token()
+		return h.proof, nil
 	}
 	proof, err := memberview.NewProof()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := c.Create(ctx, proof.Request); apierrors.IsForbidden(err) {
-		return "", fmt.Errorf("%w; or ask for the right to create certificatesigningrequests.certificates.k8s.io, by which hansectl authenticates you", why)
+		return nil, fmt.Errorf("%w; or ask for the right to create certificatesigningrequests.certificates.k8s.io, by which hansectl authenticates you", why)
 	} else if err != nil {
-		return "", fmt.Errorf("authenticating to the hub: creating a CertificateSigningRequest: %w", err)
+		return nil, fmt.Errorf("authenticating to the hub: creating a CertificateSigningRequest: %w", err)
 	}
 	h.proof, h.proofOn = proof, c
-	return proof.Token()
+	return proof, nil
 }
 
 // forget deletes the CertificateSigningRequest that hansectl created to identify the user. If the user may not delete

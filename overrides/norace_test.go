@@ -1,5 +1,0 @@
-//go:build !race
-
-package overrides
-
-const underRace = false
