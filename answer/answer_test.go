@@ -183,6 +183,8 @@ func TestAListIsReadObjectByObject(t *testing.T) {
 		"an empty one":          {text: `{"items":[]}`},
 		"nothing":               {text: `{"items":null}`},
 		"no list":               {text: `{"items":{}}`, err: errNoList.Error()},
+		"no field of the list":  {text: `{"kind":"NodeList","metadata":{"continue":"there"}}`, err: "the answer has no field items: " + errNoList.Error()},
+		"an empty object":       {text: `{}`, err: "the answer has no field items: " + errNoList.Error()},
 		"no object":             {text: `[]`, err: errNoList.Error()},
 		"cut off":               {text: `{"items":[{"a":1},`, items: []string{`{"a":1}`}, err: "unexpected EOF"},
 		"cut off in an object":  {text: `{"items":[{"a":`, err: "unexpected EOF"},

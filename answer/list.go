@@ -18,15 +18,17 @@ type ListBounds struct {
 	ItemBytes int64 // maximum length of an object, and of the data between objects
 }
 
-// List reads a list object by object. items is the name of the field with the objects. List calls each with the JSON of
-// every object, which is valid until each returns. next is the token with which the next page is requested. It is empty
-// if there are no more objects.
+// List reads a list object by object. items is the name of the field with the objects. An answer without this field is
+// an error and no empty list, because API servers never omit it. List calls each with the JSON of every object, which is
+// valid until each returns. next is the token with which the next page is requested. It is empty if there are no more
+// objects.
 func List(r io.Reader, items string, bounds ListBounds, each func(item []byte) error) (next string, err error) {
 	l := &listReader{from: r, bounds: bounds}
 	l.decoder = json.NewDecoder(l)
 	if err := l.open('{'); err != nil {
 		return "", err
 	}
+	found := false
 	for l.decoder.More() {
 		name, err := l.decoder.Token()
 		if err != nil {
@@ -34,6 +36,7 @@ func List(r io.Reader, items string, bounds ListBounds, each func(item []byte) e
 		}
 		switch name {
 		case items:
+			found = true
 			err = l.items(each)
 		case "metadata":
 			var metadata struct {
@@ -52,6 +55,9 @@ func List(r io.Reader, items string, bounds ListBounds, each func(item []byte) e
 	}
 	if _, err := l.decoder.Token(); err != nil {
 		return "", l.cause(err)
+	}
+	if !found {
+		return "", fmt.Errorf("the answer has no field %s: %w", items, errNoList)
 	}
 	return next, nil
 }

@@ -3,6 +3,7 @@ package served
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,6 +97,18 @@ func (m *mark) GetResourceVersion() string { return m.version }
 func (k *Kinds) Watched(group string) bool {
 	state, ok := k.definitions.State(definition)
 	return ok && state.Synced && state.Reason == "" && !isBuiltIn(group)
+}
+
+// confirmsMissing reports whether the member has no definition of the group, according to the watch of definitions. A
+// new definition then causes an event. If the member has a definition of the group, an answer that it does not serve a
+// kind may be wrong: a proxy can answer 404 for a moment, and no event follows.
+func (k *Kinds) confirmsMissing(group string) bool {
+	if !k.Watched(group) {
+		return false
+	}
+	return !slices.ContainsFunc(k.definitions.List(definition), func(o metav1.Object) bool {
+		return strings.HasSuffix(o.GetName(), "."+group)
+	})
 }
 
 // unwatchable reports whether the member forbids the hub to watch CustomResourceDefinitions.

@@ -158,7 +158,7 @@ func (k *Kinds) LearnFrom(gvk schema.GroupVersionKind, o member.Outcome) member.
 		known.troubled = true
 		k.mu.Unlock()
 	case o.Reason != hubv1.ReasonKindNotServed || o.Applied != metav1.ConditionFalse || isBuiltIn(gvk.Group):
-	case k.Watched(gvk.Group):
+	case k.confirmsMissing(gvk.Group):
 		o.Retry, o.After = member.RetryAfter, missingForWatched
 	case k.unwatchable():
 		o.Message += "; the hub may not watch definitions there and asks again within a minute"

@@ -1,6 +1,7 @@
 package served_test
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -156,6 +157,38 @@ func TestAKindIsKeptAgainAfterAnotherOfItsGroupWent(t *testing.T) {
 		before := w.disco.asked.Load()
 		return isServed(w.kinds, kind) && w.disco.asked.Load() == before
 	})
+}
+
+// A proxy in front of a member may answer for a moment like a server without the kind. No event follows.
+func TestAKindIsFoundAgainSoonAfterWrongAnswers(t *testing.T) {
+	w := newWorld(t)
+	kind := schema.GroupVersionKind{Group: "wrong.example.com", Version: "v1", Kind: "Thing"}
+	w.watched(kind)
+	w.install(definition(kind, objectOf(nil)))
+	until(t, "the kind", func() bool { return isServed(w.kinds, kind) })
+	for name, wrong := range map[string]struct {
+		status   int32
+		body     string
+		unserved bool // the answer is that of a server without the kind
+	}{
+		"not found":       {http.StatusNotFound, "default backend - 404", true},
+		"an empty object": {http.StatusOK, "{}", false},
+		"a web page":      {http.StatusOK, "<html></html>", false},
+	} {
+		body := []byte(wrong.body)
+		w.disco.status.Store(wrong.status)
+		w.disco.old.Store(&body)
+		w.kinds.Forget(kind)
+		_, err := w.kinds.Find(kind)
+		if err == nil || meta.IsNoMatchError(err) != wrong.unserved {
+			t.Errorf("%s: %v", name, err)
+		}
+		if o := w.kinds.LearnFrom(kind, notServed()); o.Retry != member.RetrySlowly {
+			t.Errorf("%s: the next attempt waits for an event that never comes: %+v", name, o)
+		}
+		w.disco.old.Store(nil)
+		until(t, "the kind after "+name, func() bool { return isServed(w.kinds, kind) })
+	}
 }
 
 func TestNothingIsWatchedForBuiltInKindsOrWhenNoKindIsInUse(t *testing.T) {

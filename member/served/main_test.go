@@ -2,6 +2,7 @@ package served_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -41,12 +42,13 @@ type world struct {
 }
 
 // lagging is a transport that answers discovery with an old response while it has one. A real API server does the same
-// for a moment after the deletion of a definition.
+// for a moment after the deletion of a definition. status is the code of the old response; 0 means 200.
 type lagging struct {
-	next  http.RoundTripper
-	old   atomic.Pointer[[]byte]
-	last  atomic.Pointer[[]byte] // the last response
-	asked atomic.Int32
+	next   http.RoundTripper
+	old    atomic.Pointer[[]byte]
+	status atomic.Int32
+	last   atomic.Pointer[[]byte] // the last response
+	asked  atomic.Int32
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -61,7 +63,7 @@ func (l *lagging) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if old := l.old.Load(); old != nil {
 		_ = response.Body.Close()
-		response.StatusCode, response.Body = http.StatusOK, io.NopCloser(bytes.NewReader(*old))
+		response.StatusCode, response.Body = cmp.Or(int(l.status.Load()), http.StatusOK), io.NopCloser(bytes.NewReader(*old))
 		return response, nil
 	}
 	body, err := io.ReadAll(response.Body)

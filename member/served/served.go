@@ -100,9 +100,9 @@ type Resource struct {
 }
 
 const (
-	// missingFor is how long the hub believes an answer that the member does not serve a kind. If the hub watches
-	// CustomResourceDefinitions, so that a new definition causes an event, missingForWatched replaces it. A failed write
-	// of the kind is then retried after missingForWatched, too.
+	// missingFor is how long the hub believes an answer that the member does not serve a kind. If the watch of
+	// CustomResourceDefinitions confirms the answer (see confirmsMissing), missingForWatched replaces it. A failed write of
+	// the kind is then retried after missingForWatched, too.
 	missingFor        = 2 * time.Second
 	missingForWatched = 5 * time.Minute
 	// stillDiscovered is how long discovery may still list a kind after its definition was deleted. No event reports the
@@ -187,7 +187,7 @@ func (k *Kinds) Find(gvk schema.GroupVersionKind) (Resource, error) {
 // isMissing reports whether the member has answered recently that it does not serve the kind.
 func (k *Kinds) isMissing(gvk schema.GroupVersionKind) bool {
 	holds := missingFor
-	if k.Watched(gvk.Group) {
+	if k.confirmsMissing(gvk.Group) {
 		holds = missingForWatched
 	}
 	k.mu.Lock()
