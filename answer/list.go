@@ -19,9 +19,9 @@ type ListBounds struct {
 }
 
 // List reads a list object by object. items is the name of the field with the objects. An answer without this field is
-// an error and no empty list, because API servers never omit it. List calls each with the JSON of every object, which is
-// valid until each returns. next is the token with which the next page is requested. It is empty if there are no more
-// objects.
+// an error and no empty list, because API servers never omit it. List calls each with the JSON of every object, which
+// is valid until each returns. next is the token with which the next page is requested. It is empty if there are no
+// more objects.
 func List(r io.Reader, items string, bounds ListBounds, each func(item []byte) error) (next string, err error) {
 	l := &listReader{from: r, bounds: bounds}
 	l.decoder = json.NewDecoder(l)

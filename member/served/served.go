@@ -101,8 +101,8 @@ type Resource struct {
 
 const (
 	// missingFor is how long the hub believes an answer that the member does not serve a kind. If the watch of
-	// CustomResourceDefinitions confirms the answer (see confirmsMissing), missingForWatched replaces it. A failed write of
-	// the kind is then retried after missingForWatched, too.
+	// CustomResourceDefinitions confirms the answer (see confirmsMissing), missingForWatched replaces it. A failed write
+	// of the kind is then retried after missingForWatched, too.
 	missingFor        = 2 * time.Second
 	missingForWatched = 5 * time.Minute
 	// stillDiscovered is how long discovery may still list a kind after its definition was deleted. No event reports the
