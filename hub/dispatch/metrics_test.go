@@ -39,7 +39,7 @@ func TestTheTimeFromAChangeToTheCopyIsMeasuredOnce(t *testing.T) {
 	var refuses atomic.Bool
 	m.answer = func(context.Context, string) member.Outcome {
 		if refuses.Load() {
-			return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonForbidden, Retry: member.RetryAfter, After: 10 * time.Millisecond}
+			return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonAdmissionDenied, Retry: member.RetryAfter, After: 10 * time.Millisecond}
 		}
 		return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Wrote: true}
 	}
@@ -58,7 +58,7 @@ func TestTheTimeFromAChangeToTheCopyIsMeasuredOnce(t *testing.T) {
 	is("a new queue has the series", 0)
 	refuses.Store(true)
 	w.create(kind, "web")
-	w.reads("measured", "web", hubv1.ReasonForbidden, "")
+	w.reads("measured", "web", hubv1.ReasonAdmissionDenied, "")
 	is("a refused copy", 0)
 	refuses.Store(false)
 	w.reads("measured", "web", hubv1.ReasonApplied, "")

@@ -38,6 +38,7 @@ type queue struct {
 type attempts struct {
 	changes  keyChanges
 	retries  retries
+	refusals refusals
 	fights   *fights
 	failures failures // failures that spans were sent for; empty while tracing is off
 }
@@ -123,6 +124,7 @@ func (q *queue) forget(key types.NamespacedName) {
 	q.waiting.drop(key)
 	q.readers.drop(key)
 	q.retries.forget(key)
+	q.refusals.drop(key)
 	q.fights.forget(key)
 	q.changes.take(key)
 	q.failures.forget(key)

@@ -51,7 +51,7 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 	if run.held {
 		return reconcile.Result{}, nil // the gate will queue the key again
 	}
-	return q.retries.after(key, outcome), nil
+	return q.retries.after(key, q.learn(key, hubv1.ObjectOf(binding).GroupKind(), outcome)), nil
 }
 
 // act applies or withdraws the copy, and reports the outcome.

@@ -68,7 +68,7 @@ func (r *run) apply(ctx context.Context, s Step) error {
 		r.causes.Add(time.Now(), "", Key{Kind: "ConfigMap", Namespace: referring}, s.String()) // the Widget may name another ConfigMap
 	}
 	if s.Key.Namespace == staged {
-		r.history.Write(s.Key, s.Value, time.Now())
+		r.history.Write(s.Key, s.Value, time.Now(), !r.hasRevision(ctx, s.Key))
 	}
 	return r.applyAs(ctx, s.Key.Namespace, object(s.Key, s.Value, s.Text))
 }
@@ -78,10 +78,18 @@ func (r *run) delete(ctx context.Context, k Key) error {
 	if k.Namespace == referring && k.Kind == WidgetKind.Kind {
 		r.causes.Add(time.Now(), "", Key{Kind: "ConfigMap", Namespace: referring}, "delete "+k.String())
 	}
-	if k.Namespace == staged {
-		r.history.Delete(k)
-	}
 	return client.IgnoreNotFound(r.teams[k.Namespace].Delete(ctx, object(k, 0, "")))
+}
+
+// hasRevision reports whether the hub surely has a revision of this object, and not only of an earlier object of the
+// same name.
+func (r *run) hasRevision(ctx context.Context, k Key) bool {
+	var b hubv1.ResourceBinding
+	o := object(k, 0, "")
+	if r.admin.Get(ctx, client.ObjectKeyFromObject(o), o) != nil || r.admin.Get(ctx, bindingOf(k), &b) != nil {
+		return false
+	}
+	return o.GetDeletionTimestamp() == nil && b.Spec.ObjectRef.UID == o.GetUID() && b.Spec.Rollout != nil
 }
 
 // applyAs applies an object as the team of a namespace.

@@ -15,32 +15,22 @@ type History struct {
 	approvals []time.Time
 }
 
-// version is one content of an object. The first content after a creation needs no approval.
+// version is one content of an object. The first revision of an object needs no approval.
 type version struct {
 	value string
 	at    time.Time
 	first bool
 }
 
-// Write notes that a user writes this number to an object.
-func (h *History) Write(k Key, value int64, at time.Time) {
+// Write notes that a user writes this number to an object. first is true if the hub may take it for the first revision
+// of the object.
+func (h *History) Write(k Key, value int64, at time.Time, first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.versions == nil {
 		h.versions = map[Key][]version{}
 	}
-	all := h.versions[k]
-	first := len(all) == 0 || all[len(all)-1].value == ""
-	h.versions[k] = append(all, version{value: fmt.Sprint(value), at: at, first: first})
-}
-
-// Delete notes that a user deletes an object.
-func (h *History) Delete(k Key) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if all := h.versions[k]; len(all) > 0 {
-		h.versions[k] = append(all, version{})
-	}
+	h.versions[k] = append(h.versions[k], version{value: fmt.Sprint(value), at: at, first: first})
 }
 
 // Approve notes an approval, which holds for all earlier writes.

@@ -138,11 +138,11 @@ func TestTheOracleFindsEachWrongMember(t *testing.T) {
 		"a wave that was not approved has the old content": {breaks: func(s *Snapshot, have Copies, h *History) {
 			rewrite(s, inWaves)
 			have["member-1"][inWaves] = Copy{Content: content(s.Objects[inWaves]), Owner: have["member-1"][inWaves].Owner}
-			h.Write(inWaves, 8, time.Unix(200, 0))
+			h.Write(inWaves, 8, time.Unix(200, 0), false)
 		}},
 		"the first wave needs no approval, and has the old content": {breaks: func(s *Snapshot, _ Copies, h *History) {
 			rewrite(s, inWaves)
-			h.Write(inWaves, 8, time.Unix(200, 0))
+			h.Write(inWaves, 8, time.Unix(200, 0), false)
 		}, want: "content"},
 		"a wave that was not approved has the new content": {breaks: func(s *Snapshot, have Copies, h *History) {
 			rewrite(s, inWaves)
@@ -150,21 +150,28 @@ func TestTheOracleFindsEachWrongMember(t *testing.T) {
 				have[m][inWaves] = Copy{Content: content(s.Objects[inWaves]), Owner: have[m][inWaves].Owner}
 			}
 			h.Approve(time.Unix(150, 0)) // before the edit
-			h.Write(inWaves, 8, time.Unix(200, 0))
+			h.Write(inWaves, 8, time.Unix(200, 0), false)
 		}, want: "too early"},
+		"the new content may be the first revision": {breaks: func(s *Snapshot, have Copies, h *History) {
+			rewrite(s, inWaves)
+			for _, m := range Members {
+				have[m][inWaves] = Copy{Content: content(s.Objects[inWaves]), Owner: have[m][inWaves].Owner}
+			}
+			h.Write(inWaves, 8, time.Unix(200, 0), true)
+		}},
 		"a wave that was not approved has a content that nobody wrote": {breaks: func(_ *Snapshot, have Copies, _ *History) {
 			have["member-2"][inWaves] = Copy{Content: map[string]any{"value": "drift"}, Owner: have["member-2"][inWaves].Owner}
 		}, want: "content"},
 		"everything is approved, and a wave has the old content": {breaks: func(s *Snapshot, have Copies, h *History) {
 			rewrite(s, inWaves)
 			have["member-1"][inWaves] = Copy{Content: content(s.Objects[inWaves]), Owner: have["member-1"][inWaves].Owner}
-			h.Write(inWaves, 8, time.Unix(200, 0))
+			h.Write(inWaves, 8, time.Unix(200, 0), false)
 			h.Approve(time.Unix(300, 0))
 		}, approved: true, want: "content"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, h := hubState(t), &History{}
-			h.Write(inWaves, 7, time.Unix(100, 0))
+			h.Write(inWaves, 7, time.Unix(100, 0), true)
 			have := Copies{}
 			for member, copies := range Expected(s) {
 				have[member] = maps.Clone(copies)

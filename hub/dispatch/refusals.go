@@ -1,0 +1,74 @@
+package dispatch
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// refusals has the keys of copies for which the hub lacks a right on the member. No event tells the hub about a new
+// right. Therefore one copy of each kind, its probe, is tried again every 30 s, and not ever more slowly. When the
+// member accepts a copy that it refused before, all refused copies are tried again at once, because a member often
+// grants rights on several kinds together.
+type refusals struct {
+	mu     sync.Mutex
+	kinds  map[types.NamespacedName]schema.GroupKind
+	probes map[schema.GroupKind]types.NamespacedName
+}
+
+// learn records the outcome of a try. It returns the outcome with the time of the next try.
+func (q *queue) learn(key types.NamespacedName, kind schema.GroupKind, o member.Outcome) member.Outcome {
+	if o.Reason == hubv1.ReasonForbidden {
+		if q.refusals.add(key, kind) {
+			o.Retry, o.After = member.RetryAfter, calm
+		}
+		return o
+	}
+	if q.refusals.drop(key) && o.Applied == metav1.ConditionTrue {
+		for _, other := range q.refusals.take() {
+			q.gate.add(due{other, lowPriority + q.records.rank(other)})
+		}
+	}
+	return o
+}
+
+// add adds a copy. It returns true if the copy is the probe of its kind.
+func (r *refusals) add(key types.NamespacedName, kind schema.GroupKind) (probe bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.kinds == nil {
+		r.kinds, r.probes = map[types.NamespacedName]schema.GroupKind{}, map[schema.GroupKind]types.NamespacedName{}
+	}
+	r.kinds[key] = kind
+	if _, found := r.probes[kind]; !found {
+		r.probes[kind] = key
+	}
+	return r.probes[kind] == key
+}
+
+// drop forgets a copy. It returns false if the copy was not there.
+func (r *refusals) drop(key types.NamespacedName) (found bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kind, found := r.kinds[key]
+	if delete(r.kinds, key); found && r.probes[kind] == key {
+		delete(r.probes, kind)
+	}
+	return found
+}
+
+// take forgets all copies and returns their keys.
+func (r *refusals) take() []types.NamespacedName {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keys := slices.Collect(maps.Keys(r.kinds))
+	r.kinds, r.probes = nil, nil
+	return keys
+}
