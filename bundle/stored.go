@@ -104,6 +104,27 @@ func ReadStored(secret *corev1.Secret) (Stored, error) {
 	return s, nil
 }
 
+// WithoutContent returns the manifest of an object of which only the identity is known.
+func WithoutContent(apiVersion string, id hubv1.ObjectIdentity) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(apiVersion)
+	u.SetKind(id.Kind)
+	u.SetNamespace(id.Namespace)
+	u.SetName(id.Name)
+	return u
+}
+
+// HasContent reports whether an object has any field beside its identity and metadata. It returns false for the objects
+// that WithoutContent returns.
+func HasContent(o *unstructured.Unstructured) bool {
+	for field := range o.Object {
+		if field != "apiVersion" && field != "kind" && field != "metadata" {
+			return true
+		}
+	}
+	return false
+}
+
 // Template returns the object in the form of a hub object: with UID, generation and other metadata that an API server
 // would set. secret is the Secret that stores the object.
 func (s Stored) Template(secret metav1.Object) *unstructured.Unstructured {

@@ -177,10 +177,19 @@ func (c *Controller) NamespaceAdded(ctx context.Context, _ changes.Namespace) {
 	})
 }
 
-// wakeAll queues all bundles. It also queues the bundles of stored objects, because such a bundle may have been
-// deleted.
+// wakeAll queues all bundles. It also queues the bundles of stored objects and of bindings, because such a bundle may
+// have been deleted.
 func (c *Controller) wakeAll(ctx context.Context) {
 	c.wakeIf(ctx, func(hubv1.BundleObject) bool { return true })
+	bindings, err := scopes.Bindings(ctx, c.Client, "", client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return // the cache stops because this process ends
+	}
+	for _, b := range bindings {
+		if bundle := b.BindingSpec().ObjectRef.Bundle; bundle != nil {
+			c.wake(*bundle)
+		}
+	}
 	for _, id := range c.Templates.ListStored(func(hubv1.ObjectBundle) bool { return true }) {
 		c.wakeBundleOf(id)
 	}
@@ -198,12 +207,26 @@ func (c *Controller) wakeIf(ctx context.Context, concerned func(hubv1.BundleObje
 	}
 }
 
-// wakeBundleOf queues the bundle of a stored object.
+// wakeBundleOf queues the bundle of a stored object, or of an object that was stored until now and has a binding.
 func (c *Controller) wakeBundleOf(id hubv1.ObjectIdentity) {
 	if o, ok := c.Templates.Get(id); ok {
 		if bundle := hubv1.BundleOf(o); bundle != nil {
 			c.wake(bundle.BundleReference)
 		}
+		return
+	}
+	c.mu.Lock()
+	ctx := c.ctx
+	c.mu.Unlock()
+	if ctx == nil {
+		return
+	}
+	b := hubv1.NewBinding(id.BindingKey())
+	if err := c.Client.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy); err != nil {
+		return // there is no binding, so no copy waits for the bundle
+	}
+	if bundle := b.BindingSpec().ObjectRef.Bundle; bundle != nil {
+		c.wake(*bundle)
 	}
 }
 

@@ -209,6 +209,13 @@ func (w *world) says(b *hubv1.Bundle, reason, message string) {
 	})
 }
 
+// cut sets the manifests of a bundle.
+func (w *world) cut(b *hubv1.Bundle, manifests ...string) {
+	w.Helper()
+	patch := `{"spec":{"manifests":[` + strings.Join(manifests, ",") + `]}}`
+	must(w.T, w.admin.Patch(w.Context(), b, client.RawPatch(types.MergePatchType, []byte(patch))))
+}
+
 // bind creates the binding of a stored object.
 func (w *world) bind(b *hubv1.Bundle, name string) *hubv1.ResourceBinding {
 	w.Helper()
@@ -252,6 +259,61 @@ func TestABundleThatWasDeletedWhileNoReplicaLedLosesItsObjects(t *testing.T) {
 	w.stores("-a", "c") // the object without a binding is deleted at once
 	must(t, w.admin.Delete(t.Context(), binding))
 	w.stores("c")
+}
+
+// forget deletes the Secret of a stored object, as a user may do by mistake.
+func (w *world) forget(name string) {
+	w.Helper()
+	must(w.T, w.admin.Delete(w.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: w.id(name).ManifestName()}}))
+}
+
+func TestAnObjectIsRemovedThatIsNeitherStoredNorInItsBundle(t *testing.T) {
+	t.Parallel()
+	apiserver.Needed(t)
+	for name, lose := range map[string]func(w *world, b *hubv1.Bundle, stop func()){
+		"its secret went after the bundle lost it": func(w *world, b *hubv1.Bundle, _ func()) {
+			w.cut(b, configMap("b"))
+			w.stores("-a", "b")
+			w.forget("a")
+		},
+		"its secret went before the bundle lost it": func(w *world, b *hubv1.Bundle, stop func()) {
+			stop()
+			w.forget("a")
+			w.cut(b, configMap("b"))
+			w.lead()
+		},
+		"its secret went before the bundle was deleted": func(w *world, b *hubv1.Bundle, stop func()) {
+			stop()
+			w.forget("a")
+			w.forget("b")
+			must(w.T, w.admin.Delete(w.Context(), b))
+			w.lead()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, strings.ReplaceAll(name, " ", "-"), hubConfig)
+			w.grant(writing("", "configmaps"))
+			stop := w.lead()
+			b := w.bundle("web", configMap("a"), configMap("b"))
+			w.stores("a", "b")
+			binding := w.bind(b, "a")
+			lose(w, b, stop)
+			w.eventually("it is removed, and nobody takes its manifest for content", func() error {
+				if got, ok := w.stored()["-a"]; !ok || bundle.HasContent(got.Manifest) || got.UID != b.UID {
+					return fmt.Errorf("stored are %v", w.stored())
+				}
+				return nil
+			})
+			must(t, w.admin.Delete(t.Context(), binding))
+			w.eventually("its Secret goes with its binding", func() error {
+				if _, ok := w.stored()["-a"]; ok {
+					return errors.New("it is still stored")
+				}
+				return nil
+			})
+		})
+	}
 }
 
 func TestNoObjectGoesWithTheDefinitionOfBundles(t *testing.T) {
@@ -367,7 +429,7 @@ func TestAnObjectWithCopiesCannotMoveToAnotherBundleYet(t *testing.T) {
 	from := w.bundle("a", configMap("x"), configMap("y"))
 	w.says(from, hubv1.ReasonStored, "")
 	w.bind(from, "x") // the hub may hold the removal of its copies
-	must(t, w.admin.Patch(t.Context(), from, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"manifests":[`+configMap("y")+`]}}`))))
+	w.cut(from, configMap("y"))
 	w.stores("-x", "y")
 	w.says(w.bundle("b", configMap("x")), hubv1.ReasonIdentityTaken,
 		"ConfigMap moves/x: Bundle moves/a no longer has this object, but clusters still have copies of it: wait until the copies are removed; "+

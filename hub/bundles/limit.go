@@ -63,7 +63,7 @@ func (c *Controller) withinLimit(b hubv1.BundleObject, changed []change) error {
 	}
 	added := 0
 	for _, ch := range changed {
-		if ch.before == nil {
+		if ch.before == nil && ch.Removed.IsZero() {
 			added++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundle"
+	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
 // errBehind means that the API server has a newer state of a bundle or a stored object than the cache.
@@ -174,7 +176,61 @@ func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted [
 			removed = append(removed, c.removal(before))
 		}
 	}
-	return append(removed, written...), nil
+	lost, _, err := c.lost(ctx, of, names)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(removed, lost, written), nil
+}
+
+// lost returns the changes that remove objects which have bindings, but are neither stored nor in the content of their
+// bundle: a user has deleted the Secret of an object, and the bundle, or its content, has gone since. Without these
+// changes, the copies would stay forever. The stored manifest of such an object has no content, see bundle.HasContent.
+// since is a time at which the bundle existed. It is zero if there are no such objects.
+func (c *Controller) lost(ctx context.Context, of hubv1.ObjectBundle, wanted map[hubv1.ObjectIdentity]bool) (out []change, since time.Time, err error) {
+	bindings, err := scopes.Bindings(ctx, c.Client, of.Namespace, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, since, err
+	}
+	for _, cached := range bindings {
+		id, ref := hubv1.ObjectOf(cached), cached.BindingSpec().ObjectRef
+		if ref.Bundle == nil || *ref.Bundle != of.BundleReference || wanted[id] {
+			continue
+		}
+		if _, stored := c.Templates.Get(id); stored {
+			continue
+		}
+		b := hubv1.NewBinding(id.BindingKey()) // read uncached, because the cache may still have a deleted binding
+		if err := c.APIReader.Get(ctx, id.BindingKey(), b); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return nil, since, fmt.Errorf("reading the binding of %s uncached: %w", id, err)
+		}
+		if b.BindingSpec().ObjectRef.Bundle == nil || *b.BindingSpec().ObjectRef.Bundle != of.BundleReference {
+			continue
+		}
+		since = latest(since, b)
+		out = append(out, change{Stored: bundle.Stored{
+			Bundle: of, UID: ref.UID, Generation: newestSent(b), Manifest: bundle.WithoutContent(ref.APIVersion, id), Removed: c.Clock.Now(),
+		}})
+	}
+	return out, since, nil
+}
+
+// latest returns the later of a time and the creation time of an object.
+func latest(t time.Time, o client.Object) time.Time {
+	if at := o.GetCreationTimestamp().Time; at.After(t) {
+		return at
+	}
+	return t
+}
+
+// newestSent returns the newest generation of the object that a cluster has.
+func newestSent(b hubv1.BindingObject) (generation int64) {
+	for _, row := range b.BindingStatus().Clusters {
+		generation = max(generation, row.Generation)
+	}
+	return generation
 }
 
 // taken returns the object that the hub stores for the bundle under this identity. The hub stores each object of a
@@ -208,10 +264,7 @@ func (c *Controller) taken(
 		return nil, 0, &refusal{hubv1.ReasonIdentityTaken, fmt.Sprintf(
 			"%s: the hub has an object of this name, and a placement sends it to clusters: remove it from the bundle, or delete the object on the hub; the stored objects stay", id)}
 	}
-	for _, row := range b.BindingStatus().Clusters {
-		sent = max(sent, row.Generation)
-	}
-	return nil, sent, nil
+	return nil, newestSent(b), nil
 }
 
 func (c *Controller) removal(before *unstructured.Unstructured) change {
@@ -244,8 +297,12 @@ func (c *Controller) write(ctx context.Context, ch change) error {
 		return err
 	}
 	log := ctrl.LoggerFrom(ctx).WithValues("object", ch.id().String())
-	if ch.before == nil {
+	if !ch.Removed.IsZero() {
+		log.Info("Removing an object from a bundle", "bundle", ch.Bundle.String())
+	} else {
 		log.V(1).Info("Storing an object of a bundle")
+	}
+	if ch.before == nil {
 		err := c.Client.Create(ctx, secret)
 		if apierrors.IsAlreadyExists(err) {
 			err = c.replaceBroken(ctx, secret)
@@ -258,11 +315,6 @@ func (c *Controller) write(ctx context.Context, ch change) error {
 	patch, err := ch.Patch(ch.before.GetResourceVersion())
 	if err != nil {
 		return fmt.Errorf("writing %s as JSON: %w", ch.id(), err)
-	}
-	if ch.Removed.IsZero() {
-		log.V(1).Info("Storing an object of a bundle anew")
-	} else {
-		log.Info("Removing an object from a bundle", "bundle", ch.Bundle.String())
 	}
 	if err := c.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("storing %s in Secret %s: %w", ch.id(), secret.Name, err)
@@ -306,16 +358,16 @@ func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) er
 		c.forgetRendering(of.Name)
 		c.Charts.Forget(of.Name)
 	}
-	var remove []*unstructured.Unstructured
-	var since time.Time // a time at which the bundle existed
+	remove, since, err := c.lost(ctx, hubv1.ObjectBundle{BundleReference: of}, nil)
+	if err != nil {
+		return err
+	}
 	for _, o := range c.stored(of) {
 		if o.GetDeletionTimestamp() != nil {
 			continue
 		}
-		remove = append(remove, o)
-		if at := o.GetCreationTimestamp().Time; at.After(since) {
-			since = at
-		}
+		remove = append(remove, c.removal(o))
+		since = latest(since, o)
 	}
 	if len(remove) > 0 {
 		live, gone, err := c.Templates.Live(ctx, of.Identity(), since)
@@ -326,8 +378,8 @@ func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) er
 			return errBehind // the bundle exists, so its objects are not removed
 		}
 	}
-	for _, o := range remove {
-		if err := c.write(ctx, c.removal(o)); err != nil {
+	for _, ch := range remove {
+		if err := c.write(ctx, ch); err != nil {
 			return err
 		}
 	}
