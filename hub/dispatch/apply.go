@@ -100,8 +100,8 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 
 // template returns the hub object. ok is false if the object is missing, is being deleted or has another UID than the
 // binding records. ok is also false if the MemberCluster is missing or being deleted. The object of a bundle that no
-// longer contains it is returned while the removal of its copy is held, because a held copy is still repaired. It is not
-// returned if its content is lost.
+// longer contains it is returned while the removal of its copy is held, because a held copy is still repaired. It is
+// not returned if its content is lost.
 func (r *run) template() (*unstructured.Unstructured, bool) {
 	t, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
 	if !ok || t.GetUID() != r.binding.BindingSpec().ObjectRef.UID {
