@@ -153,8 +153,9 @@ func (r *run) backUp(ctx context.Context) error {
 }
 
 // restore puts the copy back, as docs/backup.md says: it stops the hub first. Then it records what the restored hub may
-// delete: copies of objects that it has, and copies whose removal had begun at the time of the backup. All other copies
-// are unclaimed, and the hub must not delete them.
+// delete: copies of objects that it has, copies whose removal had begun at the time of the backup, and copies of
+// objects that its Bundle may have lost. The hub may have deleted some of them after the backup: it then makes them
+// again before it decides to delete them. All other copies are unclaimed, and the hub must not delete them.
 func (r *run) restore(ctx context.Context) error {
 	r.noteHub()
 	if err := r.replicas.stop(); err != nil {
@@ -184,9 +185,9 @@ func (r *run) restore(ctx context.Context) error {
 	if err := until(ctx, time.Minute, func() (err error) { bindings, err = r.bindings(ctx); return err }); err != nil {
 		return fmt.Errorf("reading the restored hub: %w", err)
 	}
-	for _, b := range bindings { // removals that had begun at the time of the backup go on
+	for _, b := range bindings {
 		for _, t := range b.Spec.Clusters {
-			if b.DeletionTimestamp != nil || t.State != hubv1.TargetPresent {
+			if b.DeletionTimestamp != nil || t.State != hubv1.TargetPresent || b.Namespace == bundled {
 				r.causes.Add(time.Now(), t.Name, boundKey(&b), "restore")
 			}
 		}
@@ -203,15 +204,15 @@ func (r *run) restore(ctx context.Context) error {
 			if w, wanted := want[k]; !wanted || w.Owner != "" && w.Owner != c.Owner {
 				r.unclaimed[member][k] = c
 			}
-			if _, known := s.Objects[k]; (known || k.Namespace == bundled && contains(want, k)) && k.Namespace != kept {
+		}
+		for k := range s.Objects {
+			if k.Namespace != kept {
 				r.causes.Add(time.Now(), member, k, "restore")
 			}
 		}
 	}
 	return nil
 }
-
-func contains(m map[Key]Copy, k Key) bool { _, ok := m[k]; return ok }
 
 func (r *run) lab(ctx context.Context, args ...string) error {
 	_, err := r.LabCommand(ctx, args...)

@@ -357,7 +357,7 @@ func (r *run) judge(ctx context.Context) error {
 	}
 	r.Deletions += len(deletions)
 	if without := r.causes.Without(deletions); len(without) > 0 {
-		err = errors.Join(err, fmt.Errorf("%d deletions without a cause: %.20v", len(without), without))
+		err = errors.Join(err, fmt.Errorf("%d deletions without a cause: %v", len(without), first(without, 20)))
 	}
 	r.causes.Clear()
 	r.say("judged in %s: %d deletions%s", time.Since(began).Round(time.Second), len(deletions), because(err))
@@ -397,7 +397,7 @@ func (r *run) converge(ctx context.Context, approved bool) error {
 		}
 		open := unsettled(bindings, approved)
 		if len(differences)+len(open) > 0 {
-			return fmt.Errorf("%d copies differ, %d rows are not settled: %.10v %.10v", len(differences), len(open), first(differences, 10), first(open, 10))
+			return fmt.Errorf("%d copies differ, %d rows are not settled: %v %v", len(differences), len(open), first(differences, 10), first(open, 10))
 		}
 		return nil
 	})
