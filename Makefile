@@ -32,8 +32,8 @@ IN_BROWSER = HANSE_BROWSER="$$(hack/browser.sh --path chromium)" HANSE_AXE="$$(h
 RELEASE = go run -C hack/release . $(1) -root $(CURDIR) -version $(VERSION) -registry $(IMAGE_REPOSITORY) \
 	-helm "$$($(TOOL) --path helm)" $(if $(ALLOW_DIRTY),-allow-dirty)
 
-# With a larger heap, the garbage collector of compilers, linters and control planes runs less often. The hub of the
-# end-to-end tests keeps the value of the chart.
+# With a larger heap, the garbage collector of control planes and tests runs less often. The hub of the end-to-end tests
+# keeps the value of the chart.
 verify verify-% test test-%: export GOGC := 400
 
 # say prints the name of a step. STEPS is a file for the times of all steps, which .ci/run reads.
@@ -244,7 +244,7 @@ ready-pods: build lab node-packages
 	bin/lab build cert-manager
 
 .PHONY: test-long
-test-long: lab node-packages ## Run what takes too long for each change: long forms of tests, more random cases, new inputs of fuzz tests
+test-long: lab node-packages ## Run what takes too long for each change: long forms of tests, more random cases, new inputs of fuzz tests, chaos
 	@rm -rf bin/tests
 	$(call say,long forms of tests)
 	assets="$$(bin/lab build --print-bin)"; export KUBEBUILDER_ASSETS="$$assets"; \
@@ -253,6 +253,7 @@ test-long: lab node-packages ## Run what takes too long for each change: long fo
 	$(call GOTESTSUM,properties) -timeout 60m $(call PACKAGES_WITH,"pgregory.net/rapid") -rapid.checks=5000
 	$(call say,fuzz tests)
 	hack/fuzz.sh
+	@$(MAKE) test-chaos HANSE_CHAOS_SEED=$$(date +%s) HANSE_CHAOS_MINUTES=20 HANSE_CHAOS_REPLICAS=3
 	@hack/slowest.sh
 
 .PHONY: test-chaos
