@@ -5,6 +5,8 @@ package openapi
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"regexp/syntax"
 	"strings"
 	"testing"
 
@@ -89,4 +91,61 @@ func TestASchemaKeepsNoMoreOfAnyDocumentThanItSays(t *testing.T) {
 			t.Fatalf("%d schemas take %d bytes, and say that they take %d", many, took, said)
 		}
 	})
+}
+
+// patterns draws a regular expression.
+func patterns(t *rapid.T, depth int) string {
+	atoms := []string{"x", "[a-z0-9]", "[^x]", ".", `\p{L}`, `\pN`, "(?i:straße)", "^", "$", `\b`, "[[:alpha:]]", strings.Repeat("literal", 20)}
+	if depth == 0 {
+		return rapid.SampledFrom(atoms).Draw(t, "atom")
+	}
+	var out strings.Builder
+	for range rapid.IntRange(1, 4).Draw(t, "parts") {
+		part := "(?:" + patterns(t, depth-1) + ")"
+		out.WriteString(rapid.SampledFrom([]string{"", "|"}).Draw(t, "between"))
+		out.WriteString(part + rapid.SampledFrom([]string{"", "", "*", "+", "?", "{3}", "{0,20}", "{200}", "*?"}).Draw(t, "repeat"))
+	}
+	return out.String()
+}
+
+func TestACompiledPatternKeepsNoMoreThanItSays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := patterns(t, rapid.IntRange(0, 3).Draw(t, "depth"))
+		parsed, err := syntax.Parse(text, syntax.Perl)
+		if err != nil || compiledSize(parsed) > maxPatternBytes {
+			return
+		}
+		const many = 20
+		took := heap.Kept(func() any {
+			var kept []*regexp.Regexp
+			for range many {
+				re := compile(text)
+				re.MatchString("xxxx literal Straße 7")
+				kept = append(kept, re)
+			}
+			return kept
+		})
+		const noise = 16 << 10 // what the runtime and the test itself keep
+		if said := many * compiledSize(parsed); took > said+noise {
+			t.Fatalf("%d times the pattern %q take %d bytes, and say that they take %d", many, text, took, said)
+		}
+	})
+}
+
+func TestTheLargestPatternsOfAHostileMemberKeepLittle(t *testing.T) {
+	largest := func(i int) string { // classes of many characters are the largest states
+		return fmt.Sprintf(`^%04d\p{L}{1,20}$`, i)
+	}
+	took := heap.Kept(func() any {
+		for i := range 4 * maxPatterns {
+			if matches(largest(i), "web") {
+				t.Fatalf("pattern %d is not checked", i)
+			}
+		}
+		return compiled
+	})
+	if most := int64(maxPatterns * maxPatternBytes); took > most {
+		t.Errorf("%d patterns keep %d bytes, more than %d", 4*maxPatterns, took, most)
+	}
+	t.Logf("%d bytes", took)
 }

@@ -175,8 +175,8 @@ func (c *checker) rules(r *rules, value any) {
 	if r.bounds != nil {
 		c.bounds(r.bounds, value)
 	}
-	if text, ok := value.(string); ok && r.pattern != nil && !r.pattern.matches(text) {
-		c.fault("must match "+r.pattern.text, text)
+	if text, ok := value.(string); ok && !matches(r.pattern, text) {
+		c.fault("must match "+r.pattern, text)
 	}
 	if r.others != nil {
 		c.others(r.others, value)

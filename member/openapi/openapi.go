@@ -13,9 +13,7 @@
 package openapi
 
 import (
-	"regexp"
 	"slices"
-	"sync"
 )
 
 // Schema describes the valid values at one place of an object. A nil Schema accepts every value. Equal parts of schemas
@@ -36,7 +34,7 @@ type Schema struct {
 type rules struct {
 	required []string
 	enum     []string // the allowed values, as JSON
-	pattern  *pattern
+	pattern  string   // a regular expression; empty if there is none
 	bounds   *bounds
 	others   *others
 	identity *identity // identity of the entries of a list; nil if duplicates are allowed
@@ -64,18 +62,6 @@ type bounds struct {
 	UniqueItems      bool     `json:"uniqueItems,omitempty"`
 	MinProperties    *int64   `json:"minProperties,omitempty"`
 	MaxProperties    *int64   `json:"maxProperties,omitempty"`
-}
-
-// pattern is a regular expression that is compiled at its first use.
-type pattern struct {
-	text string
-	once sync.Once
-	re   *regexp.Regexp // nil if the pattern is invalid
-}
-
-func (p *pattern) matches(s string) bool {
-	p.once.Do(func() { p.re, _ = regexp.Compile(p.text) })
-	return p.re == nil || p.re.MatchString(s)
 }
 
 // field returns the schema of a field. It returns false if the schema does not declare the field.

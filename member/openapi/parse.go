@@ -246,7 +246,7 @@ func (p *parser) rulesOf(e *element, depth int) *rules {
 	slices.Sort(r.required)
 	r.enum = enumOf(e.Enum)
 	if e.Pattern != "" && len(e.Pattern) <= mostPattern {
-		r.pattern = &pattern{text: e.Pattern}
+		r.pattern = e.Pattern
 	}
 	if b := e.bounds; b != (bounds{}) {
 		r.bounds = &b // b is a copy, so that e does not stay in memory
@@ -262,7 +262,7 @@ func (p *parser) rulesOf(e *element, depth int) *rules {
 }
 
 func (p *parser) shareRules(r rules) *rules {
-	if r.required == nil && r.enum == nil && r.pattern == nil && r.bounds == nil && r.others == nil && r.identity == nil {
+	if r.required == nil && r.enum == nil && r.pattern == "" && r.bounds == nil && r.others == nil && r.identity == nil {
 		return nil
 	}
 	limits, err := json.Marshal(r.bounds)
@@ -270,11 +270,7 @@ func (p *parser) shareRules(r rules) *rules {
 		p.fail(err)
 		return nil
 	}
-	text := ""
-	if r.pattern != nil {
-		text = r.pattern.text
-	}
-	key := fmt.Sprintf("%q %q %q %s %v %q", r.required, r.enum, text, limits, r.others, r.identity)
+	key := fmt.Sprintf("%q %q %q %s %v %q", r.required, r.enum, r.pattern, limits, r.others, r.identity)
 	if known := p.rules[key]; known != nil {
 		return known
 	}
