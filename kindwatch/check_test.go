@@ -120,6 +120,7 @@ func TestTransformSeesNoObjectThatNoServerWouldStore(t *testing.T) {
 					state, _ := s.State(shelf)
 					return strings.Contains(state.Refused, "metadata."+field+" of more than") && len(state.Refused) < 600
 				})
+				until(t, "the end of the list", synced(s)) // a refusal is told while the list is read
 				if diff := cmp.Diff([]string{"good"}, names(s)); diff != "" {
 					t.Errorf("stored (-want +got):\n%s", diff)
 				}
