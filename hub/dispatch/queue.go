@@ -124,7 +124,9 @@ func (q *queue) forget(key types.NamespacedName) {
 	q.waiting.drop(key)
 	q.readers.drop(key)
 	q.retries.forget(key)
-	q.refusals.drop(key)
+	if next, _ := q.refusals.drop(key); next != nil {
+		q.gate.add(due{*next, lowPriority + q.records.rank(*next)})
+	}
 	q.fights.forget(key)
 	q.changes.take(key)
 	q.failures.forget(key)

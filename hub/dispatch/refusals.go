@@ -13,10 +13,10 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// refusals has the keys of copies for which the hub lacks a right on the member. No event tells the hub about a new
-// right. Therefore one copy of each kind, its probe, is tried again every 30 s, and not ever more slowly. When the
-// member accepts a copy that it refused before, all refused copies are tried again at once, because a member often
-// grants rights on several kinds together.
+// refusals has the keys of copies that the member refuses until it changes, and no event tells the hub about the change:
+// the hub lacks a right, or the member answers that it does not serve the kind. Therefore one copy of each kind, its
+// probe, is tried again every 30 s, and not ever more slowly. When the member accepts a copy that it refused before, all
+// refused copies are tried again at once, because a member often grants rights on several kinds together.
 type refusals struct {
 	mu     sync.Mutex
 	kinds  map[types.NamespacedName]schema.GroupKind
@@ -25,16 +25,20 @@ type refusals struct {
 
 // learn records the outcome of a try. It returns the outcome with the time of the next try.
 func (q *queue) learn(key types.NamespacedName, kind schema.GroupKind, o member.Outcome) member.Outcome {
-	if o.Reason == hubv1.ReasonForbidden {
+	// The hub asks for a kind without a retry, or at a given time, if an event tells when the member serves it.
+	if o.Reason == hubv1.ReasonForbidden || o.Reason == hubv1.ReasonKindNotServed && o.Retry == member.RetrySlowly {
 		if q.refusals.add(key, kind) {
 			o.Retry, o.After = member.RetryAfter, calm
 		}
 		return o
 	}
-	if q.refusals.drop(key) && o.Applied == metav1.ConditionTrue {
+	switch next, found := q.refusals.drop(key); {
+	case found && o.Applied == metav1.ConditionTrue:
 		for _, other := range q.refusals.take() {
 			q.gate.add(due{other, lowPriority + q.records.rank(other)})
 		}
+	case next != nil:
+		q.gate.add(due{*next, lowPriority + q.records.rank(*next)})
 	}
 	return o
 }
@@ -53,15 +57,22 @@ func (r *refusals) add(key types.NamespacedName, kind schema.GroupKind) (probe b
 	return r.probes[kind] == key
 }
 
-// drop forgets a copy. It returns false if the copy was not there.
-func (r *refusals) drop(key types.NamespacedName) (found bool) {
+// drop forgets a copy. It returns false if the copy was not there. If the copy was the probe, next is another copy of
+// the kind, which must be tried to become the probe.
+func (r *refusals) drop(key types.NamespacedName) (next *types.NamespacedName, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kind, found := r.kinds[key]
-	if delete(r.kinds, key); found && r.probes[kind] == key {
-		delete(r.probes, kind)
+	if delete(r.kinds, key); !found || r.probes[kind] != key {
+		return nil, found
 	}
-	return found
+	delete(r.probes, kind)
+	for other, k := range r.kinds {
+		if k == kind {
+			return &other, true
+		}
+	}
+	return nil, true
 }
 
 // take forgets all copies and returns their keys.

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,8 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-func forbidden() member.Outcome {
-	return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonForbidden, Retry: member.RetrySlowly}
+func refusedFor(reason string) member.Outcome {
+	return member.Outcome{Applied: metav1.ConditionFalse, Reason: reason, Retry: member.RetrySlowly}
 }
 
 func TestAMemberThatGrantsOneRightIsAskedForAllRefusedCopiesAtOnce(t *testing.T) {
@@ -26,7 +27,7 @@ func TestAMemberThatGrantsOneRightIsAskedForAllRefusedCopiesAtOnce(t *testing.T)
 		if granted.Load() {
 			return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Wrote: true}
 		}
-		return forbidden()
+		return refusedFor(hubv1.ReasonForbidden)
 	}
 	w := newWorld(t, m)
 	w.engage()
@@ -47,6 +48,17 @@ func TestAMemberThatGrantsOneRightIsAskedForAllRefusedCopiesAtOnce(t *testing.T)
 
 func TestOneRefusedCopyOfEachKindIsTriedEvery30Seconds(t *testing.T) {
 	t.Parallel()
+	for _, reason := range []string{hubv1.ReasonForbidden, hubv1.ReasonKindNotServed} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			wantProbes(t, reason)
+		})
+	}
+}
+
+// wantProbes fails the test if not one copy of each kind is tried again every 30 s after refusals for the reason.
+func wantProbes(t *testing.T, reason string) {
+	t.Helper()
 	w := newWorld(t, takes("eu"))
 	w.engage()
 	q := w.dispatcher.queue("eu")
@@ -55,7 +67,7 @@ func TestOneRefusedCopyOfEachKindIsTriedEvery30Seconds(t *testing.T) {
 	// tried returns the longest possible time until the next try after many refusals.
 	tried := func(name string, kind schema.GroupKind) (longest time.Duration) {
 		for range 10 {
-			longest = q.retries.after(key(name), q.learn(key(name), kind, forbidden())).RequeueAfter
+			longest = q.retries.after(key(name), q.learn(key(name), kind, refusedFor(reason))).RequeueAfter
 		}
 		return longest
 	}
@@ -73,4 +85,39 @@ func TestOneRefusedCopyOfEachKindIsTriedEvery30Seconds(t *testing.T) {
 	probe("first", a, false)
 	q.learn(key("second"), a, member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonAdmissionDenied})
 	probe("first", a, true)
+}
+
+func TestAnotherCopyIsTriedWhenTheProbeFailsInAnotherWay(t *testing.T) {
+	t.Parallel()
+	var tries atomic.Int32 // of the second copy
+	answers := map[string]func() member.Outcome{
+		"one": func() member.Outcome { return refusedFor(hubv1.ReasonKindNotServed) },
+		"two": func() member.Outcome { tries.Add(1); return refusedFor(hubv1.ReasonKindNotServed) },
+	}
+	var mu sync.Mutex
+	m := takes("eu")
+	m.answer = func(_ context.Context, name string) member.Outcome {
+		mu.Lock()
+		defer mu.Unlock()
+		return answers[name]()
+	}
+	w := newWorld(t, m)
+	w.engage()
+	kind := schema.GroupVersionKind{Group: "a.example.com", Version: "v1", Kind: "A"}
+	for _, name := range []string{"one", "two"} { // one is the probe
+		w.create(kind, name)
+		w.reads("eu", name, hubv1.ReasonKindNotServed, "")
+	}
+	mu.Lock()
+	before := tries.Load()
+	answers["one"] = func() member.Outcome { return refusedFor(hubv1.ReasonManifestRefused) }
+	mu.Unlock()
+	w.dispatcher.WakeObject(t.Context(), hubv1.ObjectIdentity{Group: kind.Group, Kind: kind.Kind, Namespace: "ns", Name: "one"})
+	w.reads("eu", "one", hubv1.ReasonManifestRefused, "")
+	w.eventually(9*time.Second, func() string { // shorter than a slow retry
+		if tries.Load() > before {
+			return ""
+		}
+		return "the second copy is not tried"
+	})
 }
