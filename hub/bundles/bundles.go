@@ -114,8 +114,29 @@ func New(o Options) *Controller {
 	return &Controller{Options: o, renderings: map[string]rendering{}}
 }
 
+// bundleIndex is the name of an index. It finds the bindings of the objects of a bundle.
+const bundleIndex = "spec.objectRef.bundle"
+
+func index(indexer client.FieldIndexer) error {
+	for _, kind := range []client.Object{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
+		err := indexer.IndexField(context.Background(), kind, bundleIndex, func(o client.Object) []string {
+			if of := o.(hubv1.BindingObject).BindingSpec().ObjectRef.Bundle; of != nil {
+				return []string{of.String()}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("indexing %T by bundle: %w", kind, err)
+		}
+	}
+	return nil
+}
+
 // SetupWithManager adds the controller to the manager. The controller runs only in the leading replica.
 func (c *Controller) SetupWithManager(mgr manager.Manager) error {
+	if err := index(mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	control, err := controller.NewTyped("bundles", mgr, controller.TypedOptions[hubv1.BundleReference]{
 		Reconciler:         c,
 		NeedLeaderElection: ptr.To(true),

@@ -188,13 +188,13 @@ func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted [
 // changes, the copies would stay forever. The stored manifest of such an object has no content, see bundle.HasContent.
 // since is a time at which the bundle existed. It is zero if there are no such objects.
 func (c *Controller) lost(ctx context.Context, of hubv1.ObjectBundle, wanted map[hubv1.ObjectIdentity]bool) (out []change, since time.Time, err error) {
-	bindings, err := scopes.Bindings(ctx, c.Client, of.Namespace, client.UnsafeDisableDeepCopy)
+	bindings, err := scopes.Bindings(ctx, c.Client, of.Namespace, client.MatchingFields{bundleIndex: of.BundleReference.String()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, since, err
 	}
 	for _, cached := range bindings {
 		id, ref := hubv1.ObjectOf(cached), cached.BindingSpec().ObjectRef
-		if ref.Bundle == nil || *ref.Bundle != of.BundleReference || wanted[id] {
+		if wanted[id] {
 			continue
 		}
 		if _, stored := c.Templates.Get(id); stored {
