@@ -13,10 +13,10 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// refusals has the keys of copies that the member refuses until it changes, and no event tells the hub about the change:
-// the hub lacks a right, or the member answers that it does not serve the kind. Therefore one copy of each kind, its
-// probe, is tried again every 30 s, and not ever more slowly. When the member accepts a copy that it refused before, all
-// refused copies are tried again at once, because a member often grants rights on several kinds together.
+// refusals has the keys of copies that the member refuses until it changes: the hub lacks a right, or the member
+// answers that it does not serve the kind. No event tells the hub about the change. Therefore one copy of each kind,
+// its probe, is tried again every 30 s, and not ever more slowly. When the member accepts a copy that it refused
+// before, all refused copies are tried again at once, because a member often grants rights on several kinds together.
 type refusals struct {
 	mu     sync.Mutex
 	kinds  map[types.NamespacedName]schema.GroupKind
