@@ -323,12 +323,17 @@ func TestAReleaseWithoutAnAnswerIsNotTakenBack(t *testing.T) {
 	w.shared(5*time.Second, "a", "b")
 	begin := time.Now()
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		w.shared(time.Millisecond, "a", "b")
+		for _, m := range w.members {
+			if Owner(m, []string{"a", "b"}) == "b" && a.Holds(m) {
+				return false, fmt.Errorf("%s was taken back", m)
+			}
+		}
 		return time.Since(begin) > leaseLasts+3*pace.RetryAfter, nil
 	})
 	if err != nil {
 		t.Error(err)
 	}
+	w.shared(5*time.Second, "a", "b")
 }
 
 func TestARenewalWithoutAnAnswerDoesNotEndAReplica(t *testing.T) {
