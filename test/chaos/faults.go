@@ -155,8 +155,9 @@ func (r *run) backUp(ctx context.Context) error {
 // restore puts the copy back, as docs/backup.md says: it stops the hub first. Then it records what the restored hub may
 // delete: copies of objects that it has, copies whose removal had begun at the time of the backup, and copies of
 // objects that its Bundle may have lost. The hub may have deleted some of them after the backup: it then makes them
-// again before it decides to delete them. All other copies are unclaimed, and the hub must not delete them. A copy of
-// an object without a binding is unclaimed, too, if the object goes before the hub makes the binding.
+// again before it decides to delete them. All other copies are unclaimed, and the hub must not delete them. A copy on a
+// cluster that no target of a binding names is unclaimed, too, if the object or the cluster's label goes before the hub
+// makes the target.
 func (r *run) restore(ctx context.Context) error {
 	r.noteHub()
 	if err := r.replicas.stop(); err != nil {
@@ -186,10 +187,14 @@ func (r *run) restore(ctx context.Context) error {
 	if err := until(ctx, time.Minute, func() (err error) { bindings, err = r.bindings(ctx); return err }); err != nil {
 		return fmt.Errorf("reading the restored hub: %w", err)
 	}
-	bound := map[Key]bool{}
+	type target struct {
+		object Key
+		member string
+	}
+	bound := map[target]bool{}
 	for _, b := range bindings {
-		bound[boundKey(&b)] = true
 		for _, t := range b.Spec.Clusters {
+			bound[target{boundKey(&b), t.Name}] = true
 			if b.DeletionTimestamp != nil || t.State != hubv1.TargetPresent || b.Namespace == bundled {
 				r.causes.Add(time.Now(), t.Name, boundKey(&b), "restore")
 			}
@@ -204,7 +209,7 @@ func (r *run) restore(ctx context.Context) error {
 		}
 		r.unclaimed[member] = map[Key]Copy{}
 		for k, c := range have {
-			if w, wanted := want[k]; !wanted || !bound[k] || w.Owner != "" && w.Owner != c.Owner {
+			if w, wanted := want[k]; !wanted || !bound[target{k, member}] || w.Owner != "" && w.Owner != c.Owner {
 				r.unclaimed[member][k] = c
 			}
 		}
