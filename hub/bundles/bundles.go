@@ -117,24 +117,16 @@ func New(o Options) *Controller {
 // bundleIndex is the name of an index. It finds the bindings of the objects of a bundle.
 const bundleIndex = "spec.objectRef.bundle"
 
-func index(indexer client.FieldIndexer) error {
-	for _, kind := range []client.Object{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
-		err := indexer.IndexField(context.Background(), kind, bundleIndex, func(o client.Object) []string {
-			if of := o.(hubv1.BindingObject).BindingSpec().ObjectRef.Bundle; of != nil {
-				return []string{of.String()}
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("indexing %T by bundle: %w", kind, err)
-		}
+func bundleOf(b hubv1.BindingObject) []string {
+	if of := b.BindingSpec().ObjectRef.Bundle; of != nil {
+		return []string{of.String()}
 	}
 	return nil
 }
 
 // SetupWithManager adds the controller to the manager. The controller runs only in the leading replica.
 func (c *Controller) SetupWithManager(mgr manager.Manager) error {
-	if err := index(mgr.GetFieldIndexer()); err != nil {
+	if err := scopes.IndexBindings(mgr.GetFieldIndexer(), bundleIndex, bundleOf); err != nil {
 		return err
 	}
 	control, err := controller.NewTyped("bundles", mgr, controller.TypedOptions[hubv1.BundleReference]{

@@ -124,9 +124,7 @@ func (q *queue) forget(key types.NamespacedName) {
 	q.waiting.drop(key)
 	q.readers.drop(key)
 	q.retries.forget(key)
-	if next, _ := q.refusals.drop(key); next != nil {
-		q.gate.add(due{*next, lowPriority + q.records.rank(*next)})
-	}
+	q.tryAgain(q.refusals.settled(key, false))
 	q.fights.forget(key)
 	q.changes.take(key)
 	q.failures.forget(key)

@@ -32,15 +32,15 @@ func (q *queue) learn(key types.NamespacedName, kind schema.GroupKind, o member.
 		}
 		return o
 	}
-	switch next, found := q.refusals.drop(key); {
-	case found && o.Applied == metav1.ConditionTrue:
-		for _, other := range q.refusals.take() {
-			q.gate.add(due{other, lowPriority + q.records.rank(other)})
-		}
-	case next != nil:
-		q.gate.add(due{*next, lowPriority + q.records.rank(*next)})
-	}
+	q.tryAgain(q.refusals.settled(key, o.Applied == metav1.ConditionTrue))
 	return o
+}
+
+// tryAgain queues copies that the member refused before.
+func (q *queue) tryAgain(keys []types.NamespacedName) {
+	for _, key := range keys {
+		q.gate.add(due{key, lowPriority + q.records.rank(key)})
+	}
 }
 
 // add adds a copy. It returns true if the copy is the probe of its kind.
@@ -57,29 +57,27 @@ func (r *refusals) add(key types.NamespacedName, kind schema.GroupKind) (probe b
 	return r.probes[kind] == key
 }
 
-// drop forgets a copy. It returns false if the copy was not there. If the copy was the probe, next is another copy of
-// the kind, which must be tried to become the probe.
-func (r *refusals) drop(key types.NamespacedName) (next *types.NamespacedName, found bool) {
+// settled forgets a copy that is not refused any more, and returns the copies to try now. These are all refused copies
+// if the member has accepted the copy. Otherwise, and if the copy was the probe of its kind, it is another copy of the
+// kind, which becomes the probe when it is refused again.
+func (r *refusals) settled(key types.NamespacedName, accepted bool) []types.NamespacedName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kind, found := r.kinds[key]
-	if delete(r.kinds, key); !found || r.probes[kind] != key {
-		return nil, found
+	delete(r.kinds, key)
+	if found && accepted {
+		all := slices.Collect(maps.Keys(r.kinds))
+		r.kinds, r.probes = nil, nil
+		return all
+	}
+	if !found || r.probes[kind] != key {
+		return nil
 	}
 	delete(r.probes, kind)
 	for other, k := range r.kinds {
 		if k == kind {
-			return &other, true
+			return []types.NamespacedName{other}
 		}
 	}
-	return nil, true
-}
-
-// take forgets all copies and returns their keys.
-func (r *refusals) take() []types.NamespacedName {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	keys := slices.Collect(maps.Keys(r.kinds))
-	r.kinds, r.probes = nil, nil
-	return keys
+	return nil
 }

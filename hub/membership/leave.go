@@ -26,21 +26,7 @@ const (
 	leaveDefault = 600 // default timeout of leaving, in seconds
 )
 
-func indexTargets(indexer client.FieldIndexer) error {
-	for _, b := range []hubv1.BindingObject{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
-		// The index lives as long as the process. Therefore its context has no deadline.
-		if err := indexer.IndexField(context.Background(), b, TargetIndex, targetsOf); err != nil {
-			return fmt.Errorf("indexing %T by cluster: %w", b, err)
-		}
-	}
-	return nil
-}
-
-func targetsOf(o client.Object) []string {
-	b, ok := o.(hubv1.BindingObject)
-	if !ok {
-		return nil
-	}
+func targetsOf(b hubv1.BindingObject) []string {
 	names := make([]string, 0, len(b.BindingSpec().Clusters))
 	for _, target := range b.BindingSpec().Clusters {
 		names = append(names, target.Name)

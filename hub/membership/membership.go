@@ -45,6 +45,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/credential"
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -93,7 +94,7 @@ func New(c client.Client, apiReader client.Reader, links Links, hubID string, gr
 // SetupWithManager adds the controller and its index. The controller has one worker, because two workers could accept
 // two MemberClusters for the same cluster. One worker is enough, because a reconcile never waits for a member.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if err := indexTargets(mgr.GetFieldIndexer()); err != nil {
+	if err := scopes.IndexBindings(mgr.GetFieldIndexer(), TargetIndex, targetsOf); err != nil {
 		return err
 	}
 	inSystemNamespace := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == hubv1.SystemNamespace })

@@ -3,7 +3,6 @@ package policystatus
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -23,29 +22,23 @@ const (
 	otherIndex = "status.otherPlacements"
 )
 
-func index(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, kind := range []client.Object{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
-		err := indexer.IndexField(ctx, kind, placementIndex, func(o client.Object) []string {
-			if key, ok := followed(o.(hubv1.BindingObject)); ok {
-				return []string{key.String()}
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("indexing %T by placement: %w", kind, err)
+func index(indexer client.FieldIndexer) error {
+	err := scopes.IndexBindings(indexer, placementIndex, func(b hubv1.BindingObject) []string {
+		if key, ok := followed(b); ok {
+			return []string{key.String()}
 		}
-		err = indexer.IndexField(ctx, kind, otherIndex, func(o client.Object) []string {
-			var keys []string
-			for _, key := range notFollowed(o.(hubv1.BindingObject)) {
-				keys = append(keys, key.String())
-			}
-			return keys
-		})
-		if err != nil {
-			return fmt.Errorf("indexing %T by the placements that it does not follow: %w", kind, err)
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	return nil
+	return scopes.IndexBindings(indexer, otherIndex, func(b hubv1.BindingObject) []string {
+		var keys []string
+		for _, key := range notFollowed(b) {
+			keys = append(keys, key.String())
+		}
+		return keys
+	})
 }
 
 // followed returns the key of the placement that a binding's object follows. It returns false if the object follows

@@ -103,7 +103,7 @@ func New(opts Options) *Controllers {
 
 // SetupWithManager adds the controllers to the manager. They run only in the leading replica.
 func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager) error {
-	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := index(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	c.opts.Templates.OnState(c.kindChanged)

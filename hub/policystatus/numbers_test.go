@@ -37,7 +37,7 @@ func TestNumbersOfRegionsAloneAreWrittenEveryTenSeconds(t *testing.T) {
 	b.Spec.PlacementRef = &hubv1.PlacementReference{Kind: "Placement", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Generation: 1}
 	cluster := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "cn-1", Labels: map[string]string{hubv1.RegionLabel: "cn-shanghai"}}}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, b, cluster).WithStatusSubresource(p, b)
-	if err := index(t.Context(), indexes{builder}); err != nil {
+	if err := index(indexes{builder}); err != nil {
 		t.Fatal(err)
 	}
 	c := builder.Build()

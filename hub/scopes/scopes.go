@@ -30,6 +30,18 @@ func Bindings(ctx context.Context, r client.Reader, namespace string, options ..
 	return add(out, everywhere.Items, func(b *hubv1.ClusterResourceBinding) hubv1.BindingObject { return b }), nil
 }
 
+// IndexBindings adds a field index of bindings to a cache. values returns the values of a binding in the index.
+func IndexBindings(indexer client.FieldIndexer, name string, values func(hubv1.BindingObject) []string) error {
+	for _, kind := range []client.Object{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
+		// The index lives as long as the process. Therefore its context has no deadline.
+		err := indexer.IndexField(context.Background(), kind, name, func(o client.Object) []string { return values(o.(hubv1.BindingObject)) })
+		if err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", kind, name, err)
+		}
+	}
+	return nil
+}
+
 // Placements lists all placements.
 func Placements(ctx context.Context, r client.Reader, options ...client.ListOption) ([]hubv1.PlacementObject, error) {
 	var here hubv1.PlacementList
