@@ -12,8 +12,13 @@ TOOL := $(CURDIR)/hack/tool.sh
 # The Go modules that contain code of Hanse. All other modules contain only the go.mod of a tool or of a component of
 # the lab.
 MODULES := . lab hack/image hack/release hack/crdcheck hack/monitoring
+# Binaries, tools, tests and the control planes of the lab are compiled with the same flags, so that the build cache has
+# each package once. Only the race detector needs others, among them cgo. Clones in other folders share the cache, too.
+export GOFLAGS := -trimpath
+export CGO_ENABLED := 0
+RACE := CGO_ENABLED=1
 # The times of all tests of a run go to a file below bin/tests, from which hack/slowest.sh prints the longest. Vet is
-# off, because verify-vet checks all code once.
+# off, because verify-lint runs its checks.
 GOTESTSUM = $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
 	--junitfile $(CURDIR)/bin/tests/$(1).xml -- -vet=off
 # The packages of this module, but for those that need a browser or a fleet.
@@ -61,13 +66,13 @@ demo-down: ## Stop the clusters of demo and remove their state
 build: ## Build the commands into bin/
 	$(call say,building the commands of cmd/ into bin/)
 	@mkdir -p bin
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: build-race
 build-race: ## Build the commands with the race detector into bin/race/
 	$(call say,building the commands of cmd/ with the race detector into bin/race/)
 	@mkdir -p bin/race
-	go build -race -ldflags '-X main.version=$(VERSION)' -o bin/race/ ./cmd/...
+	$(RACE) go build -race -ldflags '-X main.version=$(VERSION)' -o bin/race/ ./cmd/...
 
 .PHONY: lab
 lab: bin/lab ## Build the lab and its control planes from source (about 10 minutes once, then reused)
@@ -133,7 +138,7 @@ generate-metrics: ## Generate the table of docs/metrics.md from the registry of 
 	go test ./test/docs -run TestThePageOfMetrics -update
 
 .PHONY: verify
-verify: verify-generated verify-lint verify-import-rules verify-vet verify-charts verify-upgrade verify-docs verify-modules verify-workflows bundle-validate ## Everything that CI checks before it runs tests
+verify: verify-generated verify-lint verify-import-rules verify-charts verify-upgrade verify-docs verify-modules verify-workflows bundle-validate ## Everything that CI checks before it runs tests
 	$(call say,verified)
 
 .PHONY: verify-generated
@@ -142,7 +147,7 @@ verify-generated: generate ## Check that generated files are current and committ
 	@hack/verify-generated.sh
 
 .PHONY: verify-lint
-verify-lint: ## Run golangci-lint on every module with code of Hanse
+verify-lint: ## Run golangci-lint, with the checks of go vet, on every module with code of Hanse
 	$(call say,linting the modules)
 	@for m in $(MODULES); do (set -x; cd $$m && $(TOOL) golangci-lint run ./...); done
 
@@ -150,11 +155,6 @@ verify-lint: ## Run golangci-lint on every module with code of Hanse
 verify-import-rules: ## Check that the linter refuses an import against the direction of the packages
 	$(call say,checking that the import rules bite)
 	@hack/verify-import-rules.sh
-
-.PHONY: verify-vet
-verify-vet: ## Run go vet on every module with code of Hanse
-	$(call say,vetting the modules)
-	@for m in $(MODULES); do (set -x; go vet -C $$m ./...); done
 
 .PHONY: verify-charts
 verify-charts: ## Check that the charts pass helm lint, render, and refuse bad values
@@ -203,14 +203,14 @@ test: ## Run all tests, each of them once, and print the slowest
 test-unit: SHORT := -short
 test-unit: test-norace test-modules ## Run the tests that need only Go
 	$(call say,unit tests)
-	$(call GOTESTSUM,hanse) -race $(SHORT) $(PACKAGES)
-	cd lab && $(call GOTESTSUM,lab) -race $(SHORT) ./...
+	$(RACE) $(call GOTESTSUM,hanse) -race $(SHORT) $(PACKAGES)
+	cd lab && $(RACE) $(call GOTESTSUM,lab) -race $(SHORT) ./...
 
 .PHONY: test-envtest
 test-envtest: lab node-packages ## Run the tests of test-unit and those that need a real API server, and the tests of the lab
 	$(call say,tests with a real API server)
-	assets="$$(bin/lab build --print-bin)"; KUBEBUILDER_ASSETS="$$assets" $(call GOTESTSUM,hanse) -race -timeout 25m -p 3 $(PACKAGES)
-	cd lab && $(call GOTESTSUM,lab) -race ./...
+	assets="$$(bin/lab build --print-bin)"; KUBEBUILDER_ASSETS="$$assets" $(RACE) $(call GOTESTSUM,hanse) -race -timeout 25m -p 3 $(PACKAGES)
+	cd lab && $(RACE) $(call GOTESTSUM,lab) -race ./...
 
 .PHONY: test-norace
 test-norace: ## Run the tests of bounds and of operators' definitions, for which the race detector is too slow
@@ -220,8 +220,8 @@ test-norace: ## Run the tests of bounds and of operators' definitions, for which
 .PHONY: test-modules
 test-modules: ## Run the tests of the modules in hack
 	$(call say,tests of the modules in hack)
-	cd hack/image && $(call GOTESTSUM,image) -race -count=1 ./... # they run files that Go's test cache does not see
-	cd hack/release && HANSE_HELM="$$($(TOOL) --path helm)" $(call GOTESTSUM,release) -race ./...
+	cd hack/image && $(call GOTESTSUM,image) -count=1 ./... # they run files that Go's test cache does not see
+	cd hack/release && HANSE_HELM="$$($(TOOL) --path helm)" $(call GOTESTSUM,release) ./...
 	cd hack/crdcheck && $(call GOTESTSUM,crdcheck) ./...
 	cd hack/monitoring && $(call GOTESTSUM,monitoring) -count=1 ./... # they run files that Go's test cache does not see
 
@@ -229,7 +229,7 @@ test-modules: ## Run the tests of the modules in hack
 test-e2e: lab build-race browser $(if $(E2E_PODS),ready-pods) ## Run the end-to-end tests, with a hub and regional clusters on the lab; E2E_RUN='TestA|TestB' selects some
 	$(call say,end-to-end tests on the lab)
 	bin/lab build prometheus
-	@$(IN_BROWSER) $(call GOTESTSUM,browser) -race -count=1 ./test/browser
+	@$(IN_BROWSER) $(RACE) $(call GOTESTSUM,browser) -race -count=1 ./test/browser
 	@$(call ON_LAB,bin/race) $(IN_BROWSER) exec hack/e2e.sh
 
 .PHONY: test-pods
@@ -248,7 +248,7 @@ test-long: lab node-packages ## Run what takes too long for each change: long fo
 	@rm -rf bin/tests
 	$(call say,long forms of tests)
 	assets="$$(bin/lab build --print-bin)"; export KUBEBUILDER_ASSETS="$$assets"; \
-		HANSE_LONG=1 $(call GOTESTSUM,long) -race -timeout 60m $(call PACKAGES_WITH,HANSE_LONG)
+		HANSE_LONG=1 $(RACE) $(call GOTESTSUM,long) -race -timeout 60m $(call PACKAGES_WITH,HANSE_LONG)
 	$(call say,properties of many random cases)
 	$(call GOTESTSUM,properties) -timeout 60m $(call PACKAGES_WITH,"pgregory.net/rapid") -rapid.checks=5000
 	$(call say,fuzz tests)

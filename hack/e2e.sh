@@ -19,7 +19,7 @@ last=TestEveryRuleOfTheChartsIsNeeded
 
 rm -rf "$out"
 mkdir -p "$out/requests"
-go test -race -c -o "$binary" ./test/e2e
+CGO_ENABLED=1 go test -race -c -o "$binary" ./test/e2e
 package=$(go list ./test/e2e)
 gotestsum=$(hack/tool.sh --path gotestsum)
 

@@ -41,7 +41,7 @@ if [[ ! -x $binary ]]; then
 	echo "building $name from source, once" >&2
 	# The binary is built under a temporary name and then renamed, so that a concurrent caller never runs an incomplete
 	# file.
-	go build -C "$module" -trimpath -tags="$tags" -ldflags='-s -w' -o "$binary.$$" "$package"
+	CGO_ENABLED=0 go build -C "$module" -trimpath -tags="$tags" -ldflags='-s -w' -o "$binary.$$" "$package"
 	mv "$binary.$$" "$binary"
 fi
 
