@@ -241,10 +241,10 @@ test-pods: ready-pods ## Test the charts as pods on real nodes: install, upgrade
 ready-pods: build lab node-packages
 	$(MAKE) images VERSION=$(CHART_VERSION) IMAGE_PLATFORMS=linux/$$(go env GOARCH)
 	hack/older.sh
-	bin/lab build cert-manager
+	$(if $(HANSE_LONG),bin/lab build cert-manager)
 
 .PHONY: test-long
-test-long: lab node-packages ## Run what takes too long for each change: long forms of tests, more random cases, new inputs of fuzz tests, chaos
+test-long: lab node-packages ## Run what takes too long for each change: long forms of tests, more random cases, new inputs of fuzz tests, cert-manager, chaos
 	@rm -rf bin/tests
 	$(call say,long forms of tests)
 	assets="$$(bin/lab build --print-bin)"; export KUBEBUILDER_ASSETS="$$assets"; \
@@ -253,6 +253,7 @@ test-long: lab node-packages ## Run what takes too long for each change: long fo
 	$(call GOTESTSUM,properties) -timeout 60m $(call PACKAGES_WITH,"pgregory.net/rapid") -rapid.checks=5000
 	$(call say,fuzz tests)
 	hack/fuzz.sh
+	@$(MAKE) test-pods HANSE_LONG=1
 	@$(MAKE) test-chaos HANSE_CHAOS_SEED=$$(date +%s) HANSE_CHAOS_MINUTES=20 HANSE_CHAOS_REPLICAS=3
 	@hack/slowest.sh
 
