@@ -17,6 +17,8 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // rendering is the result of rendering the templates of a chart once.
@@ -195,8 +197,5 @@ const mostErrorRunes = 1000
 // oneLine returns the text of an error of helm on one line, cut to mostErrorRunes.
 func oneLine(err error) string {
 	text := strings.Join(strings.Fields(err.Error()), " ")
-	if runes := []rune(text); len(runes) > mostErrorRunes {
-		return string(runes[:mostErrorRunes]) + "…"
-	}
-	return text
+	return hubv1.CutMessage(text, mostErrorRunes)
 }

@@ -123,9 +123,12 @@ func TestRenderRefuses(t *testing.T) {
 		"values that are no map where a subchart is": {
 			chart: with(files{"charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n", "values.yaml": "db: big"}), wants: "chart app: ",
 		},
-		"a schema that is no JSON":        {chart: with(files{"values.schema.json": "{"}), wants: "reading values.schema.json of app: "},
-		"a schema that reads a file":      {chart: with(files{"values.schema.json": `{"$ref": "file://` + filepath.ToSlash(secret) + `"}`}), wants: "put that schema into $defs"},
-		"a schema that reads a URL":       {chart: with(files{"values.schema.json": `{"$ref": "http://127.0.0.1:1/a.json"}`}), wants: "it refers to http://127.0.0.1:1/a.json"},
+		"a schema that is no JSON":   {chart: with(files{"values.schema.json": "{"}), wants: "reading values.schema.json of app: "},
+		"a schema that reads a file": {chart: with(files{"values.schema.json": `{"$ref": "file://` + filepath.ToSlash(secret) + `"}`}), wants: "put that schema into $defs"},
+		"a schema that reads a URL":  {chart: with(files{"values.schema.json": `{"$ref": "http://127.0.0.1:1/a.json"}`}), wants: "it refers to http://127.0.0.1:1/a.json"},
+		"a schema of a reference to another file of the chart": {
+			chart: with(files{"values.schema.json": `{"$ref": "files/a.json"}`, "files/a.json": "{}"}), wants: "it refers to files/a.json: put that schema into $defs",
+		},
 		"values of aliases of aliases":    {chart: with(files{"values.yaml": bomb()}), wants: "loading the chart: cannot load values.yaml: "},
 		"templates with nested ifs":       {chart: with(files{"templates/a.yaml": strings.Repeat("{{if 1}}", MostTemplateBytes/64)}), wants: "rendering chart app: parse error"},
 		"documents of aliases of aliases": {chart: with(files{"templates/a.yaml": bomb()}), wants: "reading the objects of chart app: "},

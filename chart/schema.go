@@ -39,6 +39,11 @@ func validate(c *helmchart.Chart, values map[string]any) error {
 	return nil
 }
 
+// location is the URL of the chart's folder, to which references in a schema are relative. It has the three slashes
+// with which the library writes all URLs of this form. With another number, a reference inside the document names a
+// document that the compiler does not know.
+const location = "chart:///"
+
 // compile compiles a JSON schema. A reference to another document is an error.
 func compile(text []byte) (*jsonschema.Schema, error) {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
@@ -47,17 +52,18 @@ func compile(text []byte) (*jsonschema.Schema, error) {
 	}
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(noLoader{})
-	if err := compiler.AddResource("chart:/values.schema.json", document); err != nil {
+	if err := compiler.AddResource(location+"values.schema.json", document); err != nil {
 		return nil, err
 	}
-	return compiler.Compile("chart:/values.schema.json")
+	return compiler.Compile(location + "values.schema.json")
 }
 
 type noLoader struct{}
 
-// Load returns an error for each file or URL to which a schema refers, because nothing outside the chart is read.
+// Load returns an error for each file or URL to which a schema refers, because nothing outside of the document is read.
 func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("it refers to %s: put that schema into $defs, as nothing outside of the chart is read", url)
+	return nil, fmt.Errorf("it refers to %s: put that schema into $defs, as nothing outside of values.schema.json is read",
+		strings.TrimPrefix(url, location))
 }
 
 // faults returns a text with the values that a schema does not allow: the path of each value, and the reason.
@@ -67,12 +73,17 @@ func faults(err error) string {
 		return oneLine(err)
 	}
 	var texts []string
-	for _, unit := range invalid.BasicOutput().Errors {
-		if unit.Error == nil || len(unit.Errors) > 0 {
-			continue
+	var collect func(*jsonschema.ValidationError)
+	collect = func(e *jsonschema.ValidationError) {
+		for _, cause := range e.Causes {
+			collect(cause)
 		}
-		texts = append(texts, fmt.Sprintf("%s: %s", valuePath(unit.InstanceLocation), unit.Error))
+		if len(e.Causes) == 0 { // the others, such as a reference, only say that something below them is wrong
+			unit := e.BasicOutput()
+			texts = append(texts, fmt.Sprintf("%s: %s", valuePath(unit.InstanceLocation), unit.Error))
+		}
 	}
+	collect(invalid)
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
 	if len(texts) > mostFaults {

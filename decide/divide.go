@@ -56,7 +56,7 @@ func (in input) divide(p *Plan, d *placement.Decision, winner hubv1.PlacementObj
 		return e.State == hubv1.TargetPresent && division.Shares[e.Name] == 0 && field.Total > 0 && in.Spec().Target(e.Name) == nil
 	})
 	for i := range p.Spec.Clusters {
-		if e := &p.Spec.Clusters[i]; e.State == hubv1.TargetPresent {
+		if e := &p.Spec.Clusters[i]; e.State == hubv1.TargetPresent || e.Returns() {
 			e.Replicas = ptr.To(int32(division.Shares[e.Name]))
 		}
 	}
@@ -99,7 +99,7 @@ func (in input) divisible(p *Plan, d *placement.Decision, spec *hubv1.PlacementS
 		closed[t.Cluster] = nothingNew[t.Reason]
 	}
 	for _, e := range p.Spec.Clusters {
-		if e.State != hubv1.TargetPresent {
+		if e.State != hubv1.TargetPresent && !e.Returns() {
 			continue
 		}
 		held, settled := in.share(e.Name, field)

@@ -166,7 +166,7 @@ func TestTheCompletionsOfAJobStayWhereTheyAre(t *testing.T) {
 	}{
 		"a cluster that is new gets nothing of it":                 {p, "a", "eu=6 sg=4"},
 		"what is withdrawn is done by a cluster that is new to it": {func() *hubv1.Placement { q := p.DeepCopy(); q.Spec.Clusters.ExcludedNames = []string{"sg"}; return q }(), "a", "eu=6 -sg us=4"},
-		"another Job of the name is divided anew":                  {p, "b", "eu=4 sg=3 us=3"},
+		"another Job of the name is divided anew":                  {p, "b", "-eu=4 -sg=3 us=3"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

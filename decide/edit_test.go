@@ -32,7 +32,7 @@ func TestTheRemovalsOfAnEdit(t *testing.T) {
 		},
 		"a smaller number of clusters removes a copy": {
 			bound(present("eu"), present("sg")), Facts{Placements: only(both)},
-			Facts{Placements: only(policy("web", named("eu", "sg"), spreading(hubv1.SpreadPolicy{NumberOfClusters: &one})))}, "[sg NotChosen]",
+			Facts{Placements: only(policy("web", named("eu", "sg"), spreading(hubv1.SpreadPolicy{NumberOfClusters: &one})))}, "[eu NotChosen]",
 		},
 		"a placement that no longer selects the object removes nothing": {
 			bound(present("eu")), Facts{Placements: only(both)}, Facts{Placements: only(policy("web", named("sg"), labelled("other")))}, "[]",

@@ -29,7 +29,9 @@ func (in input) exclusions() (map[string]placement.Exclusion, error) {
 		if ofOperator {
 			c = withoutOperators(c)
 		}
-		x, excluded := rules.Of(overrides.Cluster{Name: c.Name, Labels: c.Labels, Version: c.Version, Capacity: c.Capacity, Operators: c.Operators})
+		x, excluded := rules.Of(overrides.Cluster{
+			Name: c.Name, Labels: c.Labels, Annotations: overrides.ReadableAnnotations(c.Annotations), Version: c.Version, Capacity: c.Capacity, Operators: c.Operators,
+		})
 		if excluded {
 			out[m.Name] = placement.Exclusion{Rule: x.Rule.String(), Passing: x.Passing, Why: x.Why}
 		}

@@ -48,7 +48,7 @@ func TestDecideOnExcludedClusters(t *testing.T) {
 		"another cluster takes its place in a spread": {
 			in:        given{uid: "a", binding: bound(present("eu")), clusters: three(), placements: only(policy("web", spreading(hubv1.SpreadPolicy{NumberOfClusters: new(int32(1))})))},
 			overrides: these(excluding(naming("eu"))),
-			want:      []hubv1.BindingTarget{absent("eu", hubv1.ReasonExcludedByOverride, del), present("sg")}, reason: hubv1.ReasonScheduled, takes: true,
+			want:      []hubv1.BindingTarget{absent("eu", hubv1.ReasonExcludedByOverride, del), present("us")}, reason: hubv1.ReasonScheduled, takes: true,
 		},
 		"what a cluster is takes nothing away": {
 			in: given{uid: "a", binding: bound(present("eu")), placements: everywhere, clusters: three()}, overrides: these(excluding(&hubv1.RuleClusters{Expression: "version < 'v1.36'"})),

@@ -29,7 +29,7 @@ func TestFailover(t *testing.T) {
 	}{
 		"a cluster that did not answer for too long is replaced": {
 			in:   given{binding: bound(present("eu")), clusters: []*hubv1.MemberCluster{euLost, sg, us}, placements: failingOver(1)},
-			want: []string{"~eu Evicted by sg", "sg"}, takes: true, message: "1 of 3 clusters: 1 replaced by other clusters, 1 not needed",
+			want: []string{"~eu Evicted by us", "us"}, takes: true, message: "1 of 3 clusters: 1 replaced by other clusters, 1 not needed",
 		},
 		"before its time it is waited for": {
 			in:   given{binding: bound(present("eu")), clusters: []*hubv1.MemberCluster{cluster("eu", lost(time.Minute)), sg, us}, placements: failingOver(1)},
@@ -146,7 +146,7 @@ func TestFailover(t *testing.T) {
 
 		"a drained cluster is replaced": {
 			in:   given{binding: bound(present("eu")), clusters: []*hubv1.MemberCluster{cluster("eu", drained), sg, us}, placements: only(policy("web", spreading(hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](1)})))},
-			want: []string{"~eu Drained by sg", "sg"}, takes: true,
+			want: []string{"~eu Drained by us", "us"}, takes: true,
 		},
 		"a drained cluster goes when its replacement is healthy": {
 			in: given{binding: saying(bound(evictedBy("Drained", "sg"), present("sg")), "eu", "sg"), clusters: []*hubv1.MemberCluster{cluster("eu", drained), sg, us},

@@ -27,7 +27,7 @@ func TestALostClusterIsReplacedInAFleet(t *testing.T) {
 			policy("web", spreading(hubv1.SpreadPolicy{NumberOfClusters: &one})), bound(present("eu")), []string{"eu"}, "eu", hubv1.ReasonScheduled,
 		},
 		"with it another cluster takes its place, and its copy waits for it": {
-			policy("web", spreading(hubv1.SpreadPolicy{NumberOfClusters: &one}), failover(604800)), bound(present("eu")), []string{"eu"}, "eu sg", hubv1.ReasonScheduled,
+			policy("web", spreading(hubv1.SpreadPolicy{NumberOfClusters: &one}), failover(604800)), bound(present("eu")), []string{"eu"}, "eu us", hubv1.ReasonScheduled,
 		},
 		"where no other can it keeps what it has": {
 			policy("web", named("eu"), spreading(hubv1.SpreadPolicy{NumberOfClusters: &one}), failover(0)), bound(present("eu")), []string{"eu"}, "eu", hubv1.ReasonNoReplacement,

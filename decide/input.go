@@ -74,6 +74,13 @@ type Object struct {
 	// judges the removals of such an object, like the removals that an edit of a placement causes. CutFrom is nil if a
 	// user has deleted the object or its bundle. It has no meaning unless State is Deleted.
 	CutFrom *hubv1.BundleReference
+	// KindAnew is true if the CustomResourceDefinition of the object was created again after the object of the binding.
+	// The object of the binding was then deleted with its kind, and not by a user's wish. It has no meaning unless the
+	// template has another UID than the binding records.
+	KindAnew bool
+	// DeletionSeen is true if the hub has seen the deletion of the earlier object, whose UID the binding records. Package
+	// guard does not judge the removal of its copies then, as after any other deletion that the hub sees.
+	DeletionSeen bool
 	// Unconfirmed is true if State comes from a cache, and no uncached read has confirmed it. The decision then removes no
 	// copy.
 	Unconfirmed bool

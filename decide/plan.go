@@ -248,7 +248,7 @@ func (in input) follow(choice placement.Choice) Plan {
 	p.Claims = claims
 	p.Again = earlier(p.Again, earlier(d.Again, choose.again))
 	in.addReplacements(&p)
-	p.Spec.ObjectRef = in.objectRef()
+	in.refer(&p)
 	p.Spec.PlacementRef, p.Spec.Referenced = ReferenceTo(winner), false
 	if err := in.stage(&p, winner); err != nil {
 		return in.unrevised(err, answers)
@@ -261,7 +261,7 @@ func (in input) follow(choice placement.Choice) Plan {
 	p.WhenDeleted = whenDeleted
 	p.Status.OtherPlacements = names(choice.Others)
 	p.Status.Decision = explained(d, winner.PlacementSpec().Spread != nil)
-	p.Status.Scheduled = withHeld(in.withBlocked(withRest(summary(p.Spec, d, len(in.Facts.Clusters)), rest, total), d), p.Claims.Removals, len(would.Targets) == 0)
+	p.Status.Scheduled = withHeld(in.withBlocked(withRest(in.withEarlier(summary(p.Spec, d, len(in.Facts.Clusters)), &p), rest, total), d), p.Claims.Removals, len(would.Targets) == 0)
 	return p
 }
 
@@ -291,29 +291,42 @@ func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, 
 	for _, r := range slices.Concat(would.Withdraw, d.Withdraw) {
 		withdrawn[r.Cluster] = r
 	}
-	p := in.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
+	p := in.settle(in.renewing(func(e hubv1.BindingTarget) hubv1.BindingTarget {
 		r, unselected := withdrawn[e.Name]
+		earlier, outlived := in.outlived(e)
 		switch {
+		case outlived && targets[e.Name]:
+			return earlier
+		case outlived && evict[e.Name]:
+			return in.absent(e, hubv1.ReasonEvicted, hubv1.RemovalDelete) // other clusters get the object instead
 		case targets[e.Name] && e.State == hubv1.TargetEvicting && spec.Replicas.Divides() && !in.isBack(e):
 			return e // stays Evicting: other clusters keep its replicas until its copy is healthy
 		case targets[e.Name] && (!unselected || r.Reason == hubv1.ReasonClusterLeaving):
 			return present(e.Name)
 		case evict[e.Name]:
-			return in.evicted(restored(e), d, whenUnselected, spec)
+			return in.evicted(in.restored(e), d, whenUnselected, spec)
 		case unselected && r.Reason != hubv1.ReasonClusterLeaving: // settle handles clusters that leave
 			return in.absent(e, r.Reason, whenUnselected)
 		}
-		return restored(e)
-	})
-	for _, t := range d.Targets {
-		// A chosen cluster with the reason RemovalHeld already had an entry. If the entry is missing, it was dropped because
-		// the hub gave up the copy. The entry is not added again.
-		if p.Spec.Target(t.Cluster) == nil && t.Reason != hubv1.ReasonRemovalHeld {
-			p.Spec.Clusters = append(p.Spec.Clusters, present(t.Cluster))
-		}
+		return in.restored(e)
+	}))
+	if !in.keepsEarlier(&p) { // the hub writes nothing to a new cluster while the binding records an earlier hub object
+		p.Spec.Clusters = append(p.Spec.Clusters, added(p.Spec, d)...)
 	}
 	slices.SortFunc(p.Spec.Clusters, byName)
 	return p
+}
+
+// added returns the entries of the chosen clusters that have no entry yet. A chosen cluster with the reason RemovalHeld
+// had an entry, which was dropped because the hub gave up the copy. It gets no entry again.
+func added(spec *hubv1.BindingSpec, d placement.Decision) []hubv1.BindingTarget {
+	var out []hubv1.BindingTarget
+	for _, t := range d.Targets {
+		if spec.Target(t.Cluster) == nil && t.Reason != hubv1.ReasonRemovalHeld {
+			out = append(out, present(t.Cluster))
+		}
+	}
+	return out
 }
 
 // clusterChoice is a choice of clusters that respects the limits of the hub.
@@ -326,19 +339,31 @@ type clusterChoice struct {
 	again     time.Duration // time until a limit may allow more; 0 if an event will tell
 }
 
+// drawnAs returns the name by which clusters of equal score are drawn. The objects of a bundle are drawn as their
+// bundle, so that they land on the same clusters.
+func (in input) drawnAs() string {
+	if in.Object.Template != nil {
+		if b := hubv1.BundleOf(in.Object.Template); b != nil {
+			return b.Namespace + "/" + b.Name
+		}
+	}
+	return in.Object.ID.Namespace + "/" + in.Object.ID.Name
+}
+
 // chooseClusters asks package placement for the clusters of the object. The limits of the hub may forbid an eviction,
 // or package guard, which holds large removals, may not have permitted a removal yet. chooseClusters then asks again
 // and keeps the copies concerned. It returns an error if the override rules that exclude clusters cannot be read.
 func (in input) chooseClusters(by *placement.Compiled, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) (out clusterChoice, err error) {
-	held := heldBy(in.Spec())
+	held := in.heldBy()
 	ask := placement.Input{
-		Placement: by,
-		Object:    in.Object.hub(),
-		Clusters:  in.snapshot(held),
-		Held:      held,
-		Evicting:  evictingOf(in.Spec()),
-		Divided:   spec.Replicas.Divides(),
-		Now:       in.Now,
+		Placement:  by,
+		Object:     in.Object.hub(),
+		ObjectName: in.drawnAs(),
+		Clusters:   in.snapshot(held),
+		Held:       held,
+		Evicting:   evictingOf(in.Spec()),
+		Divided:    spec.Replicas.Divides(),
+		Now:        in.Now,
 	}
 	if in.Limits != nil {
 		ask.MostAway = in.Limits.MostAway
@@ -445,12 +470,13 @@ func (in input) keep(status metav1.ConditionStatus, reason, message string) Plan
 	}
 	p := in.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
 		if in.Object.State == Exists {
-			return restored(e)
+			return in.restored(e)
 		}
 		return e
 	})
 	if in.Object.State == Exists {
-		p.Spec.ObjectRef = in.objectRef()
+		in.refer(&p)
+		c = in.withEarlier(c, &p)
 	}
 	p.WhenDeleted = in.recordedPolicy()
 	p.Status.Decision = in.Binding.BindingStatus().Decision

@@ -214,14 +214,22 @@ func TestDecide(t *testing.T) {
 			in:     given{binding: withdrawnRow(bound(absent("eu", hubv1.ReasonObjectDeleted, del)), "eu"), state: Deleted, clusters: three()},
 			reason: hubv1.ReasonObjectDeleted, remove: true,
 		},
-		"a withdrawal is cancelled when the object is back": {
-			in: given{binding: bound(absent("eu", hubv1.ReasonObjectDeleted, del), present("sg")), uid: "b", placements: only(policy("web", named("eu"))), clusters: three()},
-			// The copy on sg has the UID of the object that was deleted.
+		"a withdrawal is cancelled when the same object is back": {
+			in:   given{binding: bound(absent("eu", hubv1.ReasonObjectDeleted, del), present("sg")), uid: "a", placements: only(policy("web", named("eu"))), clusters: three()},
 			want: []hubv1.BindingTarget{present("eu"), absent("sg", hubv1.ReasonNotSelected, del)}, reason: hubv1.ReasonScheduled, takes: true,
 		},
+		"a withdrawal goes on when another object of the name is there": {
+			in: given{binding: bound(absent("eu", hubv1.ReasonObjectDeleted, del), present("sg")), uid: "b", placements: only(policy("web", named("eu"))), clusters: three()},
+			// Both copies have the UID of the object that was deleted.
+			want: []hubv1.BindingTarget{absent("eu", hubv1.ReasonMadeAnew, del), absent("sg", hubv1.ReasonNotSelected, del)}, reason: hubv1.ReasonScheduled, takes: true,
+		},
 		"an object that is back keeps its decision if no placement selects it": {
-			in:   given{binding: bound(absent("eu", hubv1.ReasonObjectDeleted, del)), uid: "b", clusters: three()},
+			in:   given{binding: bound(absent("eu", hubv1.ReasonObjectDeleted, del)), uid: "a", clusters: three()},
 			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonPlacementGone,
+		},
+		"a withdrawal goes on when another object of the name is there, and no placement selects it": {
+			in:   given{binding: bound(absent("eu", hubv1.ReasonObjectDeleted, del)), uid: "b", clusters: three()},
+			want: []hubv1.BindingTarget{absent("eu", hubv1.ReasonMadeAnew, del)}, reason: hubv1.ReasonPlacementGone,
 		},
 		"nothing changes when the placement is gone": {
 			in:   given{binding: bound(present("eu")), uid: "a", clusters: three()},
@@ -298,7 +306,7 @@ func TestDecide(t *testing.T) {
 		"a lower number takes the object from the clusters that come last": {
 			in: given{binding: bound(present("eu"), present("sg"), present("us")), uid: "a", clusters: three(),
 				placements: only(policy("web", spreading(hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](1)})))},
-			want:   []hubv1.BindingTarget{present("eu"), absent("sg", hubv1.ReasonNotChosen, del), absent("us", hubv1.ReasonNotChosen, del)},
+			want:   []hubv1.BindingTarget{absent("eu", hubv1.ReasonNotChosen, del), absent("sg", hubv1.ReasonNotChosen, del), present("us")},
 			reason: hubv1.ReasonScheduled, message: "1 of 3 clusters: 2 not needed", takes: true,
 		},
 		"a constraint that cannot hold moves nothing": {

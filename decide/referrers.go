@@ -57,20 +57,25 @@ func (in input) followReferrers() Plan {
 		return in.addNeeded(needed)
 	}
 	policy := in.whenNotReferenced(owner)
-	p := in.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
+	p := in.settle(in.renewing(func(e hubv1.BindingTarget) hubv1.BindingTarget {
+		earlier, outlived := in.outlived(e)
 		switch {
+		case outlived && needed[e.Name]:
+			return earlier
 		case needed[e.Name]:
 			return present(e.Name)
 		case excluded[e.Name]:
 			return in.absent(e, hubv1.ReasonExcludedByOverride, policy)
 		case used[e.Name]:
-			return restored(e)
+			return in.restored(e)
 		}
 		return in.absent(e, hubv1.ReasonNotReferenced, policy)
-	})
-	p.addPresent(needed)
+	}))
+	if !in.keepsEarlier(&p) {
+		p.addPresent(needed)
+	}
 	p.Spec.Referenced, p.Spec.References, p.Spec.Division = true, nil, nil
-	p.Spec.ObjectRef = in.objectRef()
+	in.refer(&p)
 	p.WhenDeleted = in.recordedOr(owner)
 	if owner != nil {
 		p.Spec.PlacementRef = ReferenceTo(owner)
@@ -79,7 +84,7 @@ func (in input) followReferrers() Plan {
 		}
 	}
 	p.Remove = len(p.Spec.Clusters) == 0 && !in.Object.Unconfirmed && len(in.Referrers) == 0 && (in.Binding == nil || len(in.Binding.BindingStatus().Orphaned) == 0)
-	p.Status.Scheduled = in.referencedBy(needed)
+	p.Status.Scheduled = withHeld(in.withEarlier(in.referencedBy(needed), &p), p.Claims.Removals, false)
 	return p
 }
 
@@ -147,7 +152,7 @@ func (in input) excludedFromReference() (map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, out := heldBy(in.Spec()), map[string]bool{}
+	held, out := in.heldBy(), map[string]bool{}
 	for name, x := range rules {
 		out[name] = !x.Passing || !held[name]
 	}

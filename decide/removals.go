@@ -98,7 +98,7 @@ func (in input) verdictOn(cluster, reason string) Verdict {
 func (in input) isGuarded(before, after hubv1.BindingTarget) bool {
 	return before.State == hubv1.TargetPresent && after.State == hubv1.TargetAbsent &&
 		after.Absent.Policy == hubv1.RemovalDelete && !in.isDeletion(after.Absent) && after.Absent.Reason != hubv1.ReasonDraining &&
-		after.Absent.Reason != hubv1.ReasonNotReferenced &&
+		after.Absent.Reason != hubv1.ReasonNotReferenced && !(after.Absent.Reason == hubv1.ReasonMadeAnew && in.Object.DeletionSeen) &&
 		!in.orphansAdopted(before.Name) && !in.verdictOn(before.Name, after.Absent.Reason).Released
 }
 
@@ -131,6 +131,8 @@ func (in input) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget,
 	switch a.Reason {
 	case hubv1.ReasonClusterLeaving:
 		c.Owner, c.Message = Owner{Kind: MemberClusterKind, Name: before.Name}, "the MemberCluster is being deleted"
+	case hubv1.ReasonMadeAnew:
+		c.Message = "the hub object was deleted and created again"
 	case hubv1.ReasonObjectDeleted:
 		c.Owner, c.Message = OwnerOfBundle(*in.Object.CutFrom), "the bundle no longer contains the object"
 	}
@@ -144,7 +146,8 @@ func (in input) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget,
 	return before, c
 }
 
-// markLast marks all removals in p.Claims as last, if they would together leave no copy of the object.
+// markLast marks all removals in p.Claims as last, if they would together leave no copy of the object. A cluster that
+// gets the object again at once does not count as one that loses it.
 func (p *Plan) markLast() {
 	claimed := map[string]bool{}
 	for _, c := range p.Claims.Removals {
@@ -152,7 +155,7 @@ func (p *Plan) markLast() {
 	}
 	last := !slices.ContainsFunc(p.Spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State == hubv1.TargetPresent && !claimed[e.Name] })
 	for i := range p.Claims.Removals {
-		p.Claims.Removals[i].Last = last
+		p.Claims.Removals[i].Last = last && p.Claims.Removals[i].Reason != hubv1.ReasonMadeAnew
 	}
 }
 
@@ -169,7 +172,7 @@ func (p *Plan) claimFor(by hubv1.PlacementObject, would placement.Decision) {
 		c := &p.Claims.Removals[i]
 		c.Placement, c.Last = asks, c.Last && len(would.Targets) == 0 && !by.PlacementSpec().AllowEmpty
 		if c.Owner.Kind != MemberClusterKind {
-			c.Owner, c.Message = asks, why[c.Cluster]
+			c.Owner, c.Message = asks, cmp.Or(why[c.Cluster], c.Message)
 		}
 	}
 }

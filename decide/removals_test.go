@@ -96,7 +96,7 @@ func TestWhatTheGuardKeeps(t *testing.T) {
 		},
 		"it moves once its removal is released": {
 			guarded(bound(present("eu")), policy("web", named("sg", "us"), one), released, three()...),
-			"-eu NotSelected Delete, sg", "[]",
+			"-eu NotSelected Delete, us", "[]",
 		},
 		"a cluster that is newly selected need not wait": {
 			guarded(bound(present("eu")), policy("web", named("sg")), held, three()...),

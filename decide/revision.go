@@ -43,6 +43,9 @@ type Payload struct {
 type Inputs struct {
 	// Template is the hub object without the fields that are never copied to members.
 	Template *unstructured.Unstructured
+	// Whole is Template with the fields that are not sent because the hub's API server has filled them in, and with the
+	// owners of the fields. A revision stores it, so that rules can read these fields.
+	Whole *unstructured.Unstructured
 	// Rules are the override rules that select the object, and the settings of its placement that change copies.
 	Rules Rules
 }
@@ -87,7 +90,7 @@ func InputsOf(
 	if err != nil {
 		return Inputs{}, err
 	}
-	in := Inputs{Template: prepared.Manifest(), Rules: Rules{
+	in := Inputs{Template: prepared.Manifest(), Whole: prepared.Whole(), Rules: Rules{
 		MemberOwnedFields: slices.Sorted(slices.Values(settings.Apply.MemberOwnedFields)), UnknownFields: settings.Apply.UnknownFields,
 		RestartPaths: settings.RestartPaths(),
 	}}
@@ -118,6 +121,20 @@ func (i Inputs) Digests(key canonical.Key, division *hubv1.Division) (template, 
 // Held returns the override rules in the form that package overrides reads.
 func (r Rules) Held() *HeldRules { return &HeldRules{Rules: r, Objects: r.objects()} }
 
+// Named returns the digest by which a revision names this template: digest, or the digest that a hub gave it which sent
+// all fields. Such a revision is the current one as long as the template does not change, so that an upgrade of the hub
+// starts no rollout. revisions are the revisions of the binding.
+func (i Inputs) Named(key canonical.Key, division *hubv1.Division, revisions []hubv1.ObjectRevision, digest string) string {
+	earlier := TemplateDigest(key, i.Whole, division)
+	named := func(digest string) bool {
+		return slices.ContainsFunc(revisions, func(r hubv1.ObjectRevision) bool { return r.Template == digest })
+	}
+	if !named(digest) && named(earlier) {
+		return earlier
+	}
+	return digest
+}
+
 // DefaultRules returns the sets of override rules that change no copy and set at most how to treat unknown fields, by
 // their digests. Most objects share one of these sets. The hub therefore does not read them from a Secret, whose loss
 // would concern all these objects. The hub still stores them, for replicas of a version that reads the Secret.
@@ -131,9 +148,10 @@ func DefaultRules(key canonical.Key) map[string]*HeldRules {
 }
 
 // TemplateDigest returns a digest of a template: a hub object from which the fields that are never copied to members
-// were already removed. The digest ignores apiVersion, and the field that the hub divides among clusters.
+// were already removed. The digest ignores apiVersion, the owners of the fields, and the field that the hub divides
+// among clusters.
 func TemplateDigest(key canonical.Key, template *unstructured.Unstructured, division *hubv1.Division) string {
-	counted := maps.Clone(template.Object)
+	counted := overrides.Without(maps.Clone(template.Object), "/metadata/managedFields")
 	delete(counted, "apiVersion")
 	if division != nil {
 		counted = overrides.Without(counted, division.Path)

@@ -55,6 +55,7 @@ func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 	}
 	live := hubv1.ObjectRevision{Generation: in.Object.Template.GetGeneration()}
 	live.Template, live.Policies = inputs.Digests(in.Staging.Key, p.Spec.Division)
+	live.Template = inputs.Named(in.Staging.Key, p.Spec.Division, in.Spec().Revisions, live.Template)
 	if p.Payloads, err = in.payloads(inputs, live); err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (in input) payloads(inputs Inputs, live hubv1.ObjectRevision) (out []Payloa
 		p, err = Pack(digest, content)
 		out = append(out, p)
 	}
-	add(template, live.Template, inputs.Template.Object)
+	add(template, live.Template, inputs.Whole.Object)
 	add(rules, live.Policies, inputs.Rules)
 	return out, err
 }
@@ -210,7 +211,7 @@ var refusedFor = map[string]bool{
 	hubv1.ReasonOverrideInvalid: true, hubv1.ReasonOverrideConflict: true, hubv1.ReasonPathOwnedByDivision: true,
 	hubv1.ReasonManifestRefused: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonNamespaceRefused: true, hubv1.ReasonForbidden: true,
 	hubv1.ReasonSecretTypeRefused: true, hubv1.ReasonPodSecurityViolation: true, hubv1.ReasonTooLarge: true,
-	hubv1.ReasonVersionNotServed: true, hubv1.ReasonRevisionMissing: true, hubv1.ReasonStoredVersionKept: true,
+	hubv1.ReasonVersionNotServed: true, hubv1.ReasonRevisionMissing: true, hubv1.ReasonStoredVersionKept: true, hubv1.ReasonMadeAnew: true,
 }
 
 // rowFor returns the status row of a target in the form that package rollout reads.

@@ -347,6 +347,8 @@ func setLabel(s *staged, key string) {
 
 func TestAReplacementGetsAtLeastTheRevisionOfTheClusterThatItReplaces(t *testing.T) {
 	s := newStaged(t, named("eu", "us"), spreading(hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](1)}))
+	all := s.in.Facts.Clusters
+	s.in.Facts.Clusters = all[:2] // without us
 	s.decide()
 	s.is(hubv1.RolloutProgressing, "", "eu 1")
 	s.report()
@@ -354,7 +356,7 @@ func TestAReplacementGetsAtLeastTheRevisionOfTheClusterThatItReplaces(t *testing
 	s.edit("new")
 	s.decide()
 	s.is(hubv1.RolloutProgressing, "first", "eu 2")
-	s.in.Facts.Clusters[1] = cluster("eu", drained)
+	s.in.Facts.Clusters = []*hubv1.MemberCluster{all[0], cluster("eu", drained), all[2]}
 	s.decide()
 	var us *hubv1.BindingTarget
 	if us = s.binding.Spec.Target("us"); us == nil {

@@ -47,7 +47,7 @@ var inWords = map[string]string{
 func summary(spec *hubv1.BindingSpec, d placement.Decision, clusters int) metav1.Condition {
 	selected := 0
 	for _, e := range spec.Clusters {
-		if e.State == hubv1.TargetPresent {
+		if e.State == hubv1.TargetPresent || e.Returns() {
 			selected++
 		}
 	}

@@ -141,21 +141,31 @@ func (in input) absent(e hubv1.BindingTarget, reason string, policy hubv1.Remova
 	return hubv1.BindingTarget{Name: e.Name, State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: reason, UID: uid, Policy: policy}}
 }
 
-// restored makes an Absent entry Present again if its only reason is that the object was deleted. Other entries do not
-// change.
-func restored(e hubv1.BindingTarget) hubv1.BindingTarget {
-	if e.State == hubv1.TargetAbsent && e.Absent.Reason == hubv1.ReasonObjectDeleted {
-		return present(e.Name)
+// wasDeleted reports whether the only reason of an Absent entry is that the object, or an earlier object of its name,
+// was deleted.
+func wasDeleted(e hubv1.BindingTarget) bool {
+	return e.State == hubv1.TargetAbsent && (e.Absent.Reason == hubv1.ReasonObjectDeleted || e.Absent.Reason == hubv1.ReasonMadeAnew)
+}
+
+// restored makes an Absent entry Present again if its only reason is that the object was deleted, and if the same
+// object exists again. If another object of its name exists, the copy of the deleted object is removed first. Other
+// entries do not change.
+func (in input) restored(e hubv1.BindingTarget) hubv1.BindingTarget {
+	if !wasDeleted(e) {
+		return e
 	}
-	return e
+	if earlier, outlived := in.outlived(e); outlived {
+		return earlier
+	}
+	return present(e.Name)
 }
 
 // heldBy returns the clusters that hold the object: those with a Present entry, and those whose copy is withdrawn only
 // because the object was deleted.
-func heldBy(spec *hubv1.BindingSpec) map[string]bool {
+func (in input) heldBy() map[string]bool {
 	out := map[string]bool{}
-	for _, e := range spec.Clusters {
-		if restored(e).State == hubv1.TargetPresent {
+	for _, e := range in.Spec().Clusters {
+		if e.State == hubv1.TargetPresent || wasDeleted(e) {
 			out[e.Name] = true
 		}
 	}

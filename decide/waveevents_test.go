@@ -45,12 +45,12 @@ func newMidway(t *testing.T, replaces bool) *midway {
 		}
 	})
 	m.in.Facts.Clusters = []*hubv1.MemberCluster{cluster("ap"), cluster("eu"), cluster("us"), cluster("ux")}
-	if replaces {
-		m.in.Facts.Clusters = append(m.in.Facts.Clusters, cluster("zz"))
-	}
 	m.decide()
 	m.report()
 	m.decide()
+	if replaces {
+		m.in.Facts.Clusters = append(m.in.Facts.Clusters, cluster("zz"))
+	}
 	return m
 }
 

@@ -2,8 +2,9 @@
 // values of patches, judge the health of objects, and merge statuses. The package does no I/O and reads no clock: equal
 // values give equal results.
 //
-// The language and its libraries are those of a Kubernetes 1.36 API server, with one exception: lists and maps may have
-// values of several types, as in JSON. Each purpose of expressions has its own Environment:
+// The language and its libraries are those of a Kubernetes 1.36 API server, with two exceptions: lists and maps may
+// have values of several types, as in JSON, and there are the functions base64.encode and base64.decode. Each purpose
+// of expressions has its own Environment:
 //
 //	// "object" is a variable of any type. A variable with a list has the type cel.ListType(cel.DynType).
 //	env := expression.NewEnvironment(limit, map[string]*cel.Type{"object": cel.DynType})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
 	"k8s.io/apimachinery/pkg/util/version"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -33,9 +34,10 @@ func NewEnvironment(limit uint64, variables map[string]*cel.Type) *Environment {
 	return &Environment{variables: variables, limit: limit, env: sync.OnceValues(func() (*cel.Env, error) { return environ(variables) })}
 }
 
-// environ returns the CEL environment of a Kubernetes 1.36 API server, with these additional variables.
+// environ returns the CEL environment of a Kubernetes 1.36 API server, with base64.encode and base64.decode, and with
+// these variables.
 func environ(variables map[string]*cel.Type) (*cel.Env, error) {
-	options := []cel.EnvOption{orderedFunction}
+	options := []cel.EnvOption{orderedFunction, ext.Encoders()}
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		options = append(options, cel.Variable(name, variables[name]))
 	}

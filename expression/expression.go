@@ -117,7 +117,7 @@ const (
 // contain them.
 var reasons = []string{
 	reasonCost, "no such key", "no such overload", "division by zero", "divide by zero", "modulus by zero", "integer overflow", "unsigned integer overflow",
-	"index out of bounds", "range error", "type conversion error", "no such attribute", "optional.none() dereference", "duplicate key",
+	"index out of bounds", "range error", "type conversion error", "no such attribute", "optional.none() dereference", "duplicate key", "illegal base64 data",
 }
 
 func (x *Expression) failure(err error) *EvaluationError {

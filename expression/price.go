@@ -63,6 +63,8 @@ var prices = map[string]func(args []ref.Val, most uint64) uint64{
 	"int":             text,
 	"uint":            text,
 	"double":          text,
+	"base64.encode":   text,
+	"base64.decode":   text,
 }
 
 // text returns the price of a call that reads its first argument, a text, once.

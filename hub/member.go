@@ -20,6 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/member/copies"
 	"github.com/hanse-dev/hanse/member/health"
 	"github.com/hanse-dev/hanse/member/observe"
+	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/member/read"
 	"github.com/hanse-dev/hanse/member/served"
 	"github.com/hanse-dev/hanse/member/tokens"
@@ -55,6 +56,11 @@ func (m *memberCluster) IsHub() bool { return m.isHub }
 // Fit implements member.Cluster.
 func (m *memberCluster) Fit(ctx context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, []string) {
 	return m.kinds.Fit(ctx, manifest)
+}
+
+// Schema implements member.Cluster.
+func (m *memberCluster) Schema(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema {
+	return m.kinds.Schema(ctx, gvk)
 }
 
 // Misfits implements member.Cluster.

@@ -154,6 +154,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		// Only the schema of the member decides whether a field exists: an override may set a field that only the newer
 		// definition on the member has.
 		Misfits: k.kinds.DeclaredMisfits,
+		Schema:  k.kinds.Schema,
 		Epochs:  k.epochs,
 		Tracer:  p.tracer,
 	})

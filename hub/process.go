@@ -15,6 +15,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -135,6 +136,7 @@ func newManager(config *rest.Config, o Options, lead *shard.Lead, keeper *certif
 		RenewDeadline:                 ptr.To(shard.LeadRenewWithin),
 		RetryPeriod:                   ptr.To(shard.LeadRetryEvery),
 		GracefulShutdownTimeout:       ptr.To(8 * time.Second),
+		Controller:                    ctrlconfig.Controller{SkipNameValidation: ptr.To(true)}, // a test process runs several hubs
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)

@@ -71,9 +71,13 @@ func classify(err error) (reason, message string) {
 
 // retryAfter returns the pause after a number of consecutive failures. The pause begins at 0.2 s, or at 5 s for a kind
 // that is not served. It doubles with each failure, up to 60 s. It is never shorter than the delay that the server
-// requests. Jitter prevents that many kinds and clusters retry at the same time.
+// requests. If the hub lacks a right, the pause is at most 30 s: only an administrator can end this failure, and
+// nothing tells the hub about it. Jitter prevents that many kinds and clusters retry at the same time.
 func retryAfter(failures int, err error) time.Duration {
-	const longest = 60 * time.Second
+	longest := 60 * time.Second
+	if apierrors.IsForbidden(err) {
+		longest = 30 * time.Second
+	}
 	first := 200 * time.Millisecond
 	if isNotServed(err) {
 		first = 5 * time.Second

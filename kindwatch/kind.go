@@ -156,7 +156,7 @@ func (k *kind) report(edit func(*State)) {
 func (k *kind) edit(edit func(*State)) (changed bool) {
 	before := k.state
 	edit(&k.state)
-	if k.state.Synced != before.Synced || k.state.Reason != before.Reason {
+	if k.state.Synced != before.Synced || (k.state.Reason == "") != (before.Reason == "") {
 		k.state.Since = time.Now()
 	}
 	return k.state != before

@@ -74,8 +74,9 @@ type State struct {
 	// ReasonUnauthorized, ReasonThrottled, ReasonServerError, ReasonAnswerTooLarge or ReasonUnreachable of the API. It is
 	// empty while the kind is watched.
 	Reason, Message string
-	// Since is the time of the last change of Synced or Reason, or of the last Restart if that is later. The time of a
-	// failure before the Restart would say nothing about a server that has come back.
+	// Since is the time of the last change of Synced, or the time at which the kind began to fail or worked again. It is
+	// the time of the last Restart if that is later. The time of a failure before the Restart would say nothing about a
+	// server that has come back.
 	Since time.Time
 	// Refused names the last object that Transform refused, with the error. It becomes empty when the next list begins.
 	Refused string

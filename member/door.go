@@ -83,11 +83,16 @@ func boundedResources(list corev1.ResourceList) corev1.ResourceList {
 // Line converts a text that a member may have written to one line of valid UTF-8 with at most `most` characters. The
 // line is a clone, so that it does not keep a longer text in memory.
 func Line(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
+	return strings.Clone(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
 			return ' '
 		}
 		return r
-	}, text[:min(len(text), utf8.UTFMax*most)])
-	return strings.Clone(hubv1.CutMessage(text, most))
+	}, hubv1.CutMessage(text, most)))
+}
+
+// ChangedMessage returns the message of an outcome with the reason ChangedByCluster. changed names the fields. The way
+// out comes first, because long messages are cut at the end.
+func ChangedMessage(changed string) string {
+	return "change the cluster's admission, or list the fields in spec.apply.memberOwnedFields: the cluster stores " + changed
 }

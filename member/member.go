@@ -21,6 +21,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/credential"
+	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/source"
 )
 
@@ -45,6 +46,8 @@ type Cluster interface {
 	// these fields. It returns the manifest itself if the schema has all its fields, or if the cluster publishes no
 	// readable schema.
 	Fit(ctx context.Context, manifest *unstructured.Unstructured) (fitting *unstructured.Unstructured, unserved []string)
+	// Schema returns the cluster's schema of a kind, or nil if the cluster publishes no readable schema.
+	Schema(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema
 	// Misfits returns the values of a manifest that violate the cluster's schema of the kind. The result is empty if the
 	// cluster publishes no readable schema.
 	Misfits(ctx context.Context, manifest *unstructured.Unstructured) []Misfit
@@ -132,6 +135,10 @@ type ApplyIntent struct {
 	// Manifest is the rendered object without the hub's labels and annotations, which Apply adds. Apply does not change
 	// it.
 	Manifest *unstructured.Unstructured
+	// Whole is the manifest with the fields that it leaves out because the hub's API server has filled them in. An earlier
+	// version of the hub has sent these fields. Where the copy still has such a value, Apply keeps the value, and the hub
+	// gives up the field. Whole is nil if there are no such fields, or if the hub owns none of them on the copy.
+	Whole    *unstructured.Unstructured
 	Owner    hubv1.ObjectIdentity
 	OwnerUID types.UID
 	// Digest is computed from the manifest, and from the settings of the placement that change how the hub applies it.
@@ -143,6 +150,9 @@ type ApplyIntent struct {
 	// Adopting is the UID of an unmanaged object that the hub adopts, in the way that Adoption allows. If it is set,
 	// Apply writes to no other object and creates none.
 	Adopting types.UID
+	// Again is true if the cluster stored other values than the last write sent. Apply then writes even if nothing has
+	// changed since.
+	Again bool
 	// KeepAway is true if the cluster held the copy before and must not get it again. If the copy is missing, Apply does
 	// not create it, and the outcome has the reason NotRecreated.
 	KeepAway bool
@@ -241,6 +251,10 @@ type Outcome struct {
 	Applied metav1.ConditionStatus
 	// Reason is a constant of api/v1alpha1. Message says what the user can do, in at most 256 characters.
 	Reason, Message string
+
+	// Changed names the fields that the cluster stores with other values than the hub sent, see ChangedMessage. It is
+	// empty if the cluster stores all values, and if the call has not compared them.
+	Changed string
 
 	// CopyState is the state of the object on the member after the call. It is empty if the call has not seen the object.
 	// Its fields Adopted and Digest are set only if Applied is True. Digest is the digest of the intent. If Withdraw

@@ -45,6 +45,8 @@ type Preview struct {
 	// InSync is true if the content of the copy has the hash that the binding records, and the hub would send the same
 	// manifest again.
 	InSync bool
+	// Changed names the fields that the member would store with other values than the hub sends, see Outcome.Changed.
+	Changed string
 	// Refused is the reason why the hub would not make the previewed write now. It is nil if the hub would make the write.
 	Refused *Outcome
 }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
 // Stored is an object that the hub has stored for an operator, with the binding of the object.
@@ -38,9 +39,7 @@ func Clusters(objects []Stored) []Cluster {
 		}
 	}
 	for _, o := range objects {
-		if Needs(o.ObjectIdentity) {
-			o.addTo(on)
-		}
+		o.addTo(on)
 	}
 	var out []Cluster
 	for name, here := range on {
@@ -63,6 +62,7 @@ func (s Stored) addTo(clusters map[string][]Object) {
 			if row.Applied != metav1.ConditionTrue {
 				o.Health = hubv1.HealthUnknown
 			}
+			o.Refused = IsRefused(row)
 			here[row.Name] = o
 		}
 	}
@@ -71,4 +71,9 @@ func (s Stored) addTo(clusters map[string][]Object) {
 		o.ObjectIdentity = s.ObjectIdentity
 		clusters[name] = append(clusters[name], o)
 	}
+}
+
+// IsRefused reports whether the row is of a copy that the hub cannot write until a user changes something.
+func IsRefused(row hubv1.ClusterRow) bool {
+	return rollup.Failed(row.Applied, row.Reason) && !rollup.Waits(row.Reason)
 }

@@ -43,6 +43,13 @@ func TestClusters(t *testing.T) {
 			[]operator.Stored{stored(deployment, healthy("eu")), {ObjectIdentity: definition}},
 			[]operator.Cluster{{Name: "eu", WaitsFor: "CustomResourceDefinition.apiextensions.k8s.io rotors.example.com has no decision for the cluster"}},
 		},
+		"another object that the cluster refuses is the cause": {
+			[]operator.Stored{
+				stored(deployment, hubv1.ClusterRow{Name: "eu", Reason: hubv1.ReasonBundleNotReady, Applied: metav1.ConditionFalse}),
+				stored(account, hubv1.ClusterRow{Name: "eu", Reason: hubv1.ReasonForbidden, Applied: metav1.ConditionFalse, Message: "the hub may not create it"}),
+			},
+			[]operator.Cluster{{Name: "eu", WaitsFor: "ServiceAccount turbines/rotors cannot be written: the hub may not create it, and 1 more"}},
+		},
 		"a cluster without a report is waited for": {
 			[]operator.Stored{unreported}, []operator.Cluster{{Name: "eu"}, {Name: "us", WaitsFor: "Deployment.apps turbines/rotors is not on the cluster"}},
 		},

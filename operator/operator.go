@@ -27,11 +27,11 @@ type Object struct {
 	Placed bool
 	// LeftOut is true if the hub has decided about the object, and the decision does not select the cluster.
 	LeftOut bool
-	// Refused is true if the hub cannot write the copy until a user changes something.
+	// Refused is true if the hub cannot write the copy until a user changes something. Message then says why.
 	Refused bool
 	// Health is the health of the copy. It is empty if there is no copy.
 	Health hubv1.Health
-	// Message explains Health. It may be empty.
+	// Message explains Health or Refused. It may be empty.
 	Message string
 }
 
@@ -119,18 +119,25 @@ func IsPlaced(objects []Object) bool {
 	return slices.ContainsFunc(objects, func(o Object) bool { return o.Placed && Needs(o.ObjectIdentity) })
 }
 
-// WaitsFor returns why an operator is not ready on a cluster. objects are the operator's objects, with their state on
-// this cluster. Only objects for which Needs is true count, such as workloads and CustomResourceDefinitions. The text
-// names one of them that is not healthy, and counts the others. It is empty if the operator is ready, or if Needs is
-// true for none of the objects.
+// WaitsFor returns why an operator is not ready on a cluster. objects are all of the operator's objects, with their
+// state on this cluster. An operator waits only for objects for which Needs is true, such as workloads and
+// CustomResourceDefinitions. The text is empty if it waits for none. Otherwise the text names the cause: an object of
+// any kind that the hub cannot write, because the others may need it, or else an object that is not healthy. It counts
+// the others.
 func WaitsFor(objects []Object) string {
-	var waits []Object
+	var waits, refused []Object
 	for _, o := range objects {
-		if Needs(o.ObjectIdentity) && !o.isHealthy() {
+		switch {
+		case Needs(o.ObjectIdentity) && !o.isHealthy():
 			waits = append(waits, o)
+		case o.Placed && o.Refused:
+			refused = append(refused, o)
 		}
 	}
-	return firstOf(waits)
+	if len(waits) == 0 {
+		return ""
+	}
+	return firstOf(append(waits, refused...))
 }
 
 // CallsWait returns why a webhook configuration or APIService of a bundle is not created on a cluster yet. objects are
@@ -168,8 +175,6 @@ func firstOf(waits []Object) string {
 	if len(waits) == 0 {
 		return ""
 	}
-	// A workload is named first. It needs the CustomResourceDefinitions and the images, so that its state says most about
-	// the cause.
 	first := slices.MinFunc(waits, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.String(), b.String()))
 	})
@@ -180,17 +185,38 @@ func firstOf(waits []Object) string {
 	return text
 }
 
+// rank orders objects by how much their state says about the cause of a wait, most first. An object that the hub cannot
+// write comes first: of these, a Namespace or a CustomResourceDefinition, which others need, and at last a workload. A
+// workload on the cluster comes next, because it needs the CustomResourceDefinitions and the images. Objects that are
+// not on the cluster come later, and last those that the hub creates after the workloads.
 func rank(o Object) int {
-	if o.Group == appsv1.GroupName {
+	workload, calls := isWorkload(o.ObjectIdentity), CallsPods(o.GroupKind())
+	needed := o.Group == "" && o.Kind == "Namespace" || isBehind(o.ObjectIdentity) && !workload
+	switch {
+	case o.Refused && needed:
 		return 0
+	case o.Refused && !workload && !calls:
+		return 1
+	case o.Refused:
+		return 2
+	case workload && o.Health != "":
+		return 3
+	case !calls && o.Placed && o.Health != "":
+		return 4
+	case workload:
+		return 5
+	case !calls:
+		return 6
 	}
-	return 1
+	return 7
 }
 
 func state(o Object) string {
 	switch {
 	case !o.Placed:
 		return "has no decision for the cluster"
+	case o.Refused && o.Message != "":
+		return "cannot be written: " + o.Message
 	case o.Health == "":
 		return "is not on the cluster"
 	case o.Message == "":

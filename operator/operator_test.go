@@ -27,9 +27,36 @@ func TestWaitsFor(t *testing.T) {
 		"objects other than workloads and definitions do not matter": {
 			objects: []operator.Object{{ObjectIdentity: role, Placed: true, Health: hubv1.HealthDegraded}},
 		},
-		"a workload is named before a definition": {
+		"a workload on the cluster is named before a definition": {
+			objects: []operator.Object{{ObjectIdentity: definition, Placed: true, Health: hubv1.HealthProgressing}, {ObjectIdentity: deployment, Placed: true, Health: hubv1.HealthProgressing}},
+			want:    "Deployment.apps monitoring/rotors is Progressing, and 1 more", placed: true,
+		},
+		"the role that the cluster refuses is named before the workload that waits for it": {
+			objects: []operator.Object{{ObjectIdentity: deployment, Placed: true}, {ObjectIdentity: role, Placed: true, Refused: true, Message: "it grants rights that the hub does not have"}},
+			want:    "ClusterRole.rbac.authorization.k8s.io rotors cannot be written: it grants rights that the hub does not have, and 1 more", placed: true,
+		},
+		"the namespace that the cluster refuses is named before all objects in it": {
+			objects: []operator.Object{
+				{ObjectIdentity: hubv1.ObjectIdentity{Kind: "ServiceAccount", Namespace: "monitoring", Name: "rotors"}, Placed: true, Refused: true, Message: "namespace monitoring is missing"},
+				{ObjectIdentity: deployment, Placed: true, Refused: true, Message: "namespace monitoring is missing"},
+				{ObjectIdentity: hubv1.ObjectIdentity{Kind: "Namespace", Name: "monitoring"}, Placed: true, Refused: true, Message: "the hub may not create namespaces"},
+			},
+			want: "Namespace monitoring cannot be written: the hub may not create namespaces, and 2 more", placed: true,
+		},
+		"a refused role of an operator that is ready is no wait": {
+			objects: []operator.Object{{ObjectIdentity: deployment, Placed: true, Health: hubv1.HealthHealthy}, {ObjectIdentity: role, Placed: true, Refused: true}},
+			placed:  true,
+		},
+		"a webhook configuration that waits for the workload is named after it": {
+			objects: []operator.Object{
+				{ObjectIdentity: hubv1.ObjectIdentity{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration", Name: "rotors"}, Placed: true},
+				{ObjectIdentity: deployment, Placed: true},
+			},
+			want: "Deployment.apps monitoring/rotors is not on the cluster, and 1 more", placed: true,
+		},
+		"a definition that is not served is named before the workload that waits for it": {
 			objects: []operator.Object{{ObjectIdentity: definition, Placed: true, Health: hubv1.HealthProgressing}, {ObjectIdentity: deployment, Placed: true}},
-			want:    "Deployment.apps monitoring/rotors is not on the cluster, and 1 more", placed: true,
+			want:    "CustomResourceDefinition.apiextensions.k8s.io rotors.example.com is Progressing, and 1 more", placed: true,
 		},
 		"a health has its message": {
 			objects: []operator.Object{{ObjectIdentity: deployment, Placed: true, Health: hubv1.HealthDegraded, Message: "0/1 replicas"}},

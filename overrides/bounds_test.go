@@ -157,31 +157,37 @@ func TestHostileFormsAreRefused(t *testing.T) {
 		rules    []hubv1.OverrideRule
 		want     string
 	}{
-		"a bomb of aliases":               {text(bomb), edit, "anchors, aliases or merge keys"},
-		"a text that nests":               {text("a: " + strings.Repeat("[", 10000) + strings.Repeat("]", 10000)), edit, "deeper than 64 levels"},
-		"a text that nests a little":      {text("a: " + strings.Repeat("[", 100) + strings.Repeat("]", 100)), edit, "deeper than 64 levels"},
-		"JSON that nests":                 {text(`{"a":` + strings.Repeat("[", 10000) + strings.Repeat("]", 10000) + "}"), editJSON, "deeper than 64 levels"},
-		"JSON that nests a little":        {text(`{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}"), editJSON, "deeper than 64 levels"},
-		"a text of many entries":          {text("a:\n" + strings.Repeat("- 1\n", 60000)), edit, "too much to edit"},
-		"a text of many keys":             {text("a: {" + strings.Repeat("b,", 60000) + "}"), edit, "too much to edit"},
-		"a text that is too large":        {text("a: '" + strings.Repeat("x", 300<<10) + "'"), edit, "more than 256 KiB"},
-		"a text that is edited often":     {text("a: '" + strings.Repeat("x", 200<<10) + "'"), many(6, edit[0]), "too much to edit"},
-		"a text that grows":               {text("a: 1\n"), rule(`edits: [{path: /spec/text, format: YAML, patches: [{op: add, path: /b, value: [1]}, ` + strings.Repeat(`{op: copy, from: /b, path: /b/-}, `, 30) + `{op: copy, from: /b, path: /b/-}]}]`), "too large or too deep to be copied"},
-		"too many edits":                  {text("a: 1\n"), []hubv1.OverrideRule{{Name: "r", Edits: make([]hubv1.StringEdit, maxEdits+1)}}, "more than 16 entries"},
-		"an edit with too many patches":   {text("a: 1\n"), []hubv1.OverrideRule{{Name: "r", Edits: []hubv1.StringEdit{{Path: "/a", Format: "YAML", Patches: make([]hubv1.EditOperation, maxPatches+1)}}}}, "more than 64 operations"},
-		"more containers than there are":  {containers(maxListed+1, "a"), rule(`images: [{tag: b}]`), "too many to change by name"},
-		"many containers, many changes":   {containers(maxListed, "a"), many(9, rule(`images: [{tag: b}]`)[0]), "4096 operations"},
-		"a large value, many containers":  {containers(maxListed, "a"), rule(`args: [{value: ["` + strings.Repeat("x", 1000) + `"]}]`), "256 KiB"},
-		"an image that is too long":       {containers(1, strings.Repeat("a/", 1000)), rule(`images: [{tag: b}]`), "no image that can be read"},
-		"parts of an image that are long": {containers(1, "a"), rule(`images: [{repository: "` + strings.Repeat("a/", 1000) + `"}]`), "longer than an image"},
-		"too many images":                 {containers(1, "a"), []hubv1.OverrideRule{{Name: "r", Images: make([]hubv1.ImageOverride, maxTyped+1)}}, "more than 32 entries"},
-		"too many variables":              {containers(1, "a"), []hubv1.OverrideRule{{Name: "r", Env: []hubv1.EnvOverride{{Remove: make([]string, maxVariables+1)}}}}, "more than 128 variables"},
-		"a variable that is too large":    {containers(1, "a"), rule(`env: [{set: [{name: A, value: "` + strings.Repeat("x", maxValueBytes) + `"}]}]`), "larger than 64 KiB"},
-		"arguments that are too large":    {containers(1, "a"), rule(`args: [{value: ["` + strings.Repeat("x", maxValueBytes) + `"]}]`), "larger than 64 KiB"},
-		"too many arguments":              {containers(1, "a"), []hubv1.OverrideRule{{Name: "r", Args: []hubv1.CommandOverride{{Value: make([]string, maxArguments+1)}}}}, "more than 256 arguments"},
-		"too many names":                  {containers(1, "a"), []hubv1.OverrideRule{{Name: "r", Args: []hubv1.CommandOverride{{ContainerTarget: hubv1.ContainerTarget{Containers: make([]string, maxTyped+1)}}}}}, "more than 32 names"},
-		"labels that are too large":       {containers(1, "a"), rule(`annotations: {a: "` + strings.Repeat("x", maxAdded) + `"}`), "256 KiB"},
-		"many ways back":                  {objectWith(map[string]any{"a": strings.Repeat("x", 900<<10), "n": int64(1)}), many(8, rule(`patches: [{op: replace, path: /spec/n, value: 2}, {op: test, path: /spec/n, value: 1}]`)[0]), "move the test before all other operations"},
+		"a bomb of aliases":                        {text(bomb), edit, "anchors, aliases or merge keys"},
+		"a text that nests":                        {text("a: " + strings.Repeat("[", 10000) + strings.Repeat("]", 10000)), edit, "deeper than 64 levels"},
+		"a text that nests a little":               {text("a: " + strings.Repeat("[", 100) + strings.Repeat("]", 100)), edit, "deeper than 64 levels"},
+		"JSON that nests":                          {text(`{"a":` + strings.Repeat("[", 10000) + strings.Repeat("]", 10000) + "}"), editJSON, "deeper than 64 levels"},
+		"JSON that nests a little":                 {text(`{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}"), editJSON, "deeper than 64 levels"},
+		"a text of many entries":                   {text("a:\n" + strings.Repeat("- 1\n", 60000)), edit, "too much to edit"},
+		"a text of many keys":                      {text("a: {" + strings.Repeat("b,", 60000) + "}"), edit, "too much to edit"},
+		"a text that is too large":                 {text("a: '" + strings.Repeat("x", 300<<10) + "'"), edit, "more than 256 KiB"},
+		"a text that is edited often":              {text("a: '" + strings.Repeat("x", 200<<10) + "'"), many(6, edit[0]), "too much to edit"},
+		"a text that grows":                        {text("a: 1\n"), rule(`edits: [{path: /spec/text, format: YAML, patches: [{op: add, path: /b, value: [1]}, ` + strings.Repeat(`{op: copy, from: /b, path: /b/-}, `, 30) + `{op: copy, from: /b, path: /b/-}]}]`), "too large or too deep to be copied"},
+		"too many edits":                           {text("a: 1\n"), []hubv1.OverrideRule{{Name: "r", Edits: make([]hubv1.StringEdit, maxEdits+1)}}, "more than 16 entries"},
+		"an edit with too many patches":            {text("a: 1\n"), []hubv1.OverrideRule{{Name: "r", Edits: []hubv1.StringEdit{{Path: "/a", Format: "YAML", Patches: make([]hubv1.EditOperation, maxPatches+1)}}}}, "more than 64 operations"},
+		"more containers than there are":           {containers(maxListed+1, "a"), rule(`images: [{tag: b}]`), "too many to change by name"},
+		"many containers, many changes":            {containers(maxListed, "a"), many(9, rule(`images: [{tag: b}]`)[0]), "4096 operations"},
+		"a large value, many containers":           {containers(maxListed, "a"), rule(`args: [{value: ["` + strings.Repeat("x", 1000) + `"]}]`), "256 KiB"},
+		"an image that is too long":                {containers(1, strings.Repeat("a/", 1000)), rule(`images: [{tag: b}]`), "no image that can be read"},
+		"parts of an image that are long":          {containers(1, "a"), rule(`images: [{repository: "` + strings.Repeat("a/", 1000) + `"}]`), "longer than an image"},
+		"too many images":                          {containers(1, "a"), []hubv1.OverrideRule{{Name: "r", Images: make([]hubv1.ImageOverride, maxTyped+1)}}, "more than 32 entries"},
+		"too many variables":                       {containers(1, "a"), []hubv1.OverrideRule{{Name: "r", Env: []hubv1.EnvOverride{{Remove: make([]string, maxVariables+1)}}}}, "more than 128 variables"},
+		"a variable that is too large":             {containers(1, "a"), rule(`env: [{set: [{name: A, value: "` + strings.Repeat("x", maxValueBytes) + `"}]}]`), "larger than 64 KiB"},
+		"arguments that are too large":             {containers(1, "a"), rule(`args: [{value: ["` + strings.Repeat("x", maxValueBytes) + `"]}]`), "larger than 64 KiB"},
+		"too many arguments":                       {containers(1, "a"), []hubv1.OverrideRule{{Name: "r", Args: []hubv1.CommandOverride{{Value: make([]string, maxArguments+1)}}}}, "more than 256 arguments"},
+		"too many names":                           {containers(1, "a"), []hubv1.OverrideRule{{Name: "r", Args: []hubv1.CommandOverride{{ContainerTarget: hubv1.ContainerTarget{Containers: make([]string, maxTyped+1)}}}}}, "more than 32 names"},
+		"labels that are too large":                {containers(1, "a"), rule(`annotations: {a: "` + strings.Repeat("x", maxAdded) + `"}`), "256 KiB"},
+		"* over more items than there may be":      {containers(maxListed+1, "a"), rule(`images: [{path: /spec/template/spec/containers/*/image, tag: b}]`), "selects among more than 500 items"},
+		"a key among more items than there may be": {containers(maxListed+1, "a"), rule(`patches: [{op: remove, path: "/spec/template/spec/containers/[name=c500]"}]`), "selects among more than 500 items"},
+		"a test by such a key":                     {containers(20_000, "a"), rule(`patches: [{op: test, path: "/spec/template/spec/containers/[name=c500]/name", value: c500}]`), "selects among more than 500 items"},
+		"* in *":                                   {objectWith(map[string]any{"list": squared(23)}), rule(`patches: [{op: replace, path: /spec/list/*/*, value: 2}]`), "selects among more than 500 items"},
+		"* over many items, many times":            {containers(maxListed, "a"), many(9, rule(`patches: [{op: replace, path: /spec/template/spec/containers/*/image, value: b}]`)[0]), "4096 operations"},
+		"a large value, many items":                {containers(maxListed, "a"), rule(`patches: [{op: add, path: /spec/template/spec/containers/*/more, value: "` + strings.Repeat("x", 1000) + `"}]`), "256 KiB"},
+		"many ways back":                           {objectWith(map[string]any{"a": strings.Repeat("x", 900<<10), "n": int64(1)}), many(8, rule(`patches: [{op: replace, path: /spec/n, value: 2}, {op: test, path: /spec/n, value: 1}]`)[0]), "move the test before all other operations"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -200,6 +206,19 @@ func TestHostileFormsAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// squared returns n lists of n numbers.
+func squared(n int) []any {
+	out := make([]any, n)
+	for i := range out {
+		inner := make([]any, n)
+		for j := range inner {
+			inner[j] = int64(j)
+		}
+		out[i] = inner
+	}
+	return out
 }
 
 // Each policy is refused or rendered within a second and 64 MiB, for all of its rules together.
@@ -267,7 +286,7 @@ func TestTheDearestRenderIsBounded(t *testing.T) {
 	for i := range maxRules {
 		rule := hubv1.OverrideRule{Name: fmt.Sprint(i)}
 		for j := range maxTyped {
-			rule.Env = append(rule.Env, hubv1.EnvOverride{ContainerTarget: hubv1.ContainerTarget{Path: "/spec/c"}, Set: []corev1.EnvVar{{Name: fmt.Sprint(j), Value: fmt.Sprint(i)}}})
+			rule.Env = append(rule.Env, hubv1.EnvOverride{ContainerTarget: hubv1.ContainerTarget{Path: "/spec/c"}, Set: []hubv1.EnvVariable{{EnvVar: corev1.EnvVar{Name: fmt.Sprint(j), Value: fmt.Sprint(i)}}}})
 		}
 		variables = append(variables, rule)
 		ways = append(ways, parseRule(t, `patches: [{op: replace, path: /spec/n, value: 2}, {op: test, path: /spec/n, value: 1}]`))

@@ -9,17 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/expression"
 )
 
 // change is a compiled override rule. One change serves all objects and clusters, so no code modifies it after compile.
 type change struct {
 	guards      []operation // tests before all other patches, evaluated before any change
 	containers  []containerChange
-	merges      []mergeChange // labels and annotations, then mergePatch
-	ops         []operation   // the other patches
-	edits       []textEdit    // changes inside string fields
-	expressions bool          // whether some operation has an expression as its value
-	late        bool          // whether some test comes after another patch
+	merges      []mergeChange          // labels and annotations, then mergePatch
+	ops         []operation            // the other patches
+	edits       []textEdit             // changes inside string fields
+	when        *expression.Expression // nil: the rule has no condition
+	expressions bool                   // whether some operation or variable has an expression as its value
+	unwanted    bool                   // whether the condition when is not met; the rule is then skipped
+	late        bool                   // whether some test comes after another patch
 }
 
 // action is one step of a compiled rule, such as a patch operation.
@@ -69,9 +72,12 @@ func (c *change) apply(doc map[string]any, b *budget) *fault {
 	return c.each(func(a action) *fault { return a.apply(doc, b) })
 }
 
-// unmet returns a fault for the first guard that the object does not meet. Guards are the test operations that stand
-// before all other patches of the rule. The result is nil if the object meets all guards.
+// unmet returns a fault if the condition when is not met, or for the first guard that the object does not meet. Guards
+// are the test operations that stand before all other patches of the rule. The result is nil if all are met.
 func (c *change) unmet(doc map[string]any) *fault {
+	if c.unwanted {
+		return &fault{message: "its when is false", unmet: true}
+	}
 	for i := range c.guards {
 		if f := c.guards[i].test(doc); f != nil {
 			return f
@@ -81,12 +87,26 @@ func (c *change) unmet(doc map[string]any) *fault {
 }
 
 // evaluated returns a copy of the change in which each expression is replaced by its value for one object and cluster.
+// If the condition when is not met, it returns an empty change that is unwanted.
 func (c *change) evaluated(e *evaluation, b *budget) (*change, *fault) {
+	if c.when != nil {
+		if yes, f := e.meets(c.when); f != nil || !yes {
+			return &change{unwanted: true}, f
+		}
+	}
 	if !c.expressions {
 		return c, nil
 	}
 	out := *c
 	var f *fault
+	out.containers = slices.Clone(c.containers)
+	for i := range out.containers {
+		if evaluated := out.containers[i].evaluated; evaluated != nil {
+			if out.containers[i], f = evaluated(e, &b.added); f != nil {
+				return nil, f
+			}
+		}
+	}
 	if out.guards, f = e.evaluated(c.guards, &b.added); f != nil {
 		return nil, f
 	}
@@ -125,6 +145,8 @@ func compile(rule *hubv1.OverrideRule) (*change, []fault) {
 	switch {
 	case rule.Exclude && changes:
 		return nil, []fault{{field: "exclude", index: -1, message: "has exclude and other changes: split it into two rules"}}
+	case rule.Exclude && rule.When != "":
+		return nil, []fault{{field: "when", index: -1, message: "cannot be combined with exclude, which decides before an object is rendered: use clusters.expression"}}
 	case rule.Exclude:
 		return &change{}, nil
 	case !changes:
@@ -134,6 +156,10 @@ func compile(rule *hubv1.OverrideRule) (*change, []fault) {
 		return nil, []fault{*f}
 	}
 	c := compiler{}
+	var f *fault
+	if c.change.when, f = compileWhen(rule.When); f != nil {
+		c.faults = append(c.faults, *f)
+	}
 	c.addContainers(rule)
 	c.addKeys(rule)
 	c.addMerge(rule.MergePatch)

@@ -62,7 +62,7 @@ func conflict(rules []*rankedRule, state map[string]any, b *budget) *ConflictErr
 	if !slices.ContainsFunc(rules, func(r *rankedRule) bool { return r.ref.Policy != rules[0].ref.Policy }) {
 		return nil
 	}
-	c := claims{root: &node{}, budget: b}
+	c := claims{root: rootFor(state), budget: b}
 	for _, r := range rules {
 		c.begin(r)
 		c.claim(state)
@@ -92,7 +92,7 @@ func (c *claims) claim(state map[string]any) {
 	certain := true
 	for i := range c.current.guards {
 		g := &c.current.guards[i]
-		c.root.at(g.path).add(claim{kind: claimRead, claimant: c.claimant})
+		c.root.claimOperation(c.claimant, g, state)
 		certain = certain && !slices.ContainsFunc(c.earlier, func(o *change) bool { return o.touches(g.path) })
 	}
 	if certain && c.current.unmet(state) != nil {
@@ -200,10 +200,38 @@ func (n *node) claimMerge(by claimant, patch map[string]any, state any) {
 }
 
 func (o *operation) claim(c *claims, state map[string]any) {
+	for _, p := range []pointer{o.path, o.from} {
+		if list := p.beforeItems(); p.selectsItems() && c.reshaped(list) {
+			c.ordered(list)
+		}
+	}
 	c.root.claimOperation(c.claimant, o, state)
 }
 
 func (n *node) claimOperation(by claimant, o *operation, state any) {
+	if !o.selectsItems() {
+		n.claimOne(by, o, state)
+		return
+	}
+	ops, read, f := o.located(state)
+	n.reads(by, read)
+	if f != nil && !f.unmet { // an earlier rule may add the items
+		n.at(o.path.beforeItems()).add(claim{kind: claimOrdered, claimant: by})
+	}
+	for i := range ops {
+		n.claimOne(by, &ops[i], state)
+	}
+}
+
+// reads adds claims to read the values at these paths.
+func (n *node) reads(by claimant, paths []pointer) {
+	for _, path := range paths {
+		n.at(path).add(claim{kind: claimRead, claimant: by})
+	}
+}
+
+// claimOne adds the claims of an operation whose paths have no steps that select items.
+func (n *node) claimOne(by claimant, o *operation, state any) {
 	switch o.op {
 	case hubv1.PatchTest:
 		n.at(o.path).add(claim{kind: claimRead, claimant: by})

@@ -9,14 +9,17 @@ import (
 )
 
 // containerChange changes one field, such as env, in some containers of the object. If path is set, it changes this
-// field in the object at path instead. When it is applied, it is converted to a list of actions: merge patches, patch
+// field in the objects at path instead. When it is applied, it is converted to a list of actions: merge patches, patch
 // operations and image changes.
 type containerChange struct {
 	field    string   // name of the field in the container
 	names    []string // names of containers; nil: all
 	withInit bool     // if names is nil: also the init containers
-	path     pointer  // path of one object; nil: the containers of the pod template
+	path     pointer  // path of the objects to change; nil: the containers of the pod template
 	lower    func(container any, at pointer) ([]action, *fault)
+	// evaluated returns the change with the values of its expressions for one object and cluster. It is nil if the change
+	// has no expressions.
+	evaluated func(e *evaluation, budget *int) (containerChange, *fault)
 }
 
 // podPlaces are the paths of the pod spec in Kubernetes' workload kinds, and in most other kinds that run pods.
@@ -60,13 +63,10 @@ func podSpec(doc map[string]any) pointer {
 
 const adviceContainers = "set path to the object that has the field, or select only kinds that have a pod template"
 
-// locate returns the paths of the containers to change, or the path of the one object to change.
+// locate returns the paths of the containers or other objects to change.
 func (c *containerChange) locate(doc map[string]any) ([]pointer, *fault) {
 	if c.path != nil {
-		if _, ok := c.path.lookup(doc); !ok {
-			return nil, missing(c.path, "correct the path")
-		}
-		return []pointer{c.path}, nil
+		return c.locatePath(doc)
 	}
 	place := podSpec(doc)
 	if place == nil {
@@ -94,6 +94,23 @@ func (c *containerChange) locate(doc map[string]any) ([]pointer, *fault) {
 	}
 	if len(left) > 0 {
 		return nil, &fault{path: place.String(), message: fmt.Sprintf("has no container %q: correct the name or remove it from the rule", printable(left[0]))}
+	}
+	return out, nil
+}
+
+// locatePath returns the paths of the objects that c.path selects. Each must exist, unless the path has *.
+func (c *containerChange) locatePath(doc map[string]any) ([]pointer, *fault) {
+	found, _, f := c.path.items(doc)
+	if f != nil {
+		return nil, f
+	}
+	out := make([]pointer, 0, len(found))
+	for _, path := range found {
+		if _, ok := path.lookup(doc); ok {
+			out = append(out, path)
+		} else if !c.path.optional() {
+			return nil, missing(c.path, "correct the path")
+		}
 	}
 	return out, nil
 }
@@ -158,6 +175,18 @@ func (c *containerChange) claim(to *claims, state map[string]any) {
 			to.ordered(list)
 		}
 	}
+	if c.path.selectsItems() {
+		found, read, _ := c.path.items(state)
+		for _, path := range found {
+			if _, ok := path.lookup(state); !ok {
+				read = append(read, path)
+			}
+		}
+		to.root.reads(to.claimant, read)
+		if list := c.path.beforeItems(); to.reshaped(list) {
+			to.ordered(list)
+		}
+	}
 	f := c.lowered(state, func(at pointer, actions []action) *fault {
 		field := slices.Concat(at, pointer{c.field})
 		listed := c.field == "env" && to.root.at(field).claimedBy(to.rule.Policy)
@@ -180,7 +209,7 @@ func (c *containerChange) claim(to *claims, state map[string]any) {
 // state, because an earlier rule may add them.
 func (c *containerChange) unsure(state map[string]any) []pointer {
 	if c.path != nil {
-		return []pointer{c.path}
+		return []pointer{c.path.beforeItems()}
 	}
 	if place := podSpec(state); place != nil {
 		return []pointer{place}
@@ -221,6 +250,7 @@ func (c *compiler) addContainer(field string, index int, compile func() (contain
 	change, f := compile()
 	if !c.fault(field, index, f) {
 		c.change.containers = append(c.change.containers, change)
+		c.change.expressions = c.change.expressions || change.evaluated != nil
 	}
 }
 

@@ -33,9 +33,20 @@ func differs(rule *hubv1.OverrideRule, before, after Cluster) bool {
 	})
 }
 
-// valuesOf returns the expressions that compute values in a rule.
+// valuesOf returns the expressions over the object and the cluster in a rule: its condition when, and the expressions
+// that compute values.
 func valuesOf(rule *hubv1.OverrideRule) []string {
 	var out []string
+	if rule.When != "" {
+		out = append(out, rule.When)
+	}
+	for _, e := range rule.Env {
+		for _, v := range e.Set {
+			if v.Expression != "" {
+				out = append(out, v.Expression)
+			}
+		}
+	}
 	for _, p := range rule.Patches {
 		if p.Expression != "" {
 			out = append(out, p.Expression)
@@ -56,6 +67,8 @@ func readsOther(r expression.Reading, before, after Cluster) bool {
 	switch fact, _ := strings.CutPrefix(r.Variable, ofCluster); fact {
 	case "labels":
 		return entryDiffers(before.Labels, after.Labels, r.Key)
+	case "annotations":
+		return entryDiffers(before.Annotations, after.Annotations, r.Key)
 	case "region":
 		return before.Labels[hubv1.RegionLabel] != after.Labels[hubv1.RegionLabel]
 	case "zone":

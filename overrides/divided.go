@@ -66,12 +66,11 @@ func untouched(rules []*rankedRule, divided []Divided) error {
 }
 
 func (o *operation) touches(path pointer) bool {
-	over := func(p pointer) bool { return p.isAtOrBelow(path) || path.isAtOrBelow(p) }
 	switch o.op {
 	case hubv1.PatchTest:
 		return false
 	case hubv1.PatchMove:
-		return over(o.path) || over(o.from)
+		return o.path.over(path) || o.from.over(path)
 	}
-	return over(o.path)
+	return o.path.over(path)
 }

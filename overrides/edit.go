@@ -98,6 +98,9 @@ func (e *textEdit) read(doc map[string]any, b *budget) (string, *document, *faul
 	bad := func(message string) (string, *document, *fault) {
 		return "", nil, &fault{path: e.path.String(), message: message}
 	}
+	if e.path[0] == "data" && doc["kind"] == "Secret" && doc["apiVersion"] == "v1" {
+		return bad("holds base64, which edits cannot read: replace the whole value by an operation of patches, such as with base64.encode(bytes('text')) as its expression")
+	}
 	v, ok := e.path.lookup(doc)
 	if !ok {
 		return "", nil, missing(e.path, "correct the path, or let mergePatch put the text there")

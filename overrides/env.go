@@ -8,12 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/expression"
 )
 
 // variable is an environment variable of a container, as JSON.
 type variable struct {
 	name  string
 	value map[string]any
+	// expression computes the value. It is nil if the policy gives the value itself, or after the evaluation.
+	expression *expression.Expression
 }
 
 // compileEnv compiles an override of environment variables.
@@ -24,24 +27,82 @@ func compileEnv(in *hubv1.EnvOverride) (containerChange, *fault) {
 	if len(in.Set) == 0 && len(in.Remove) == 0 {
 		return containerChange{}, &fault{message: "changes nothing: name variables to set or to remove"}
 	}
-	var set []variable
+	change := envChange{remove: in.Remove}
 	var values []any
 	for i := range in.Set {
 		name := in.Set[i].Name
-		if name == "" || slices.ContainsFunc(set, func(v variable) bool { return v.name == name }) || slices.Contains(in.Remove, name) {
+		if name == "" || slices.ContainsFunc(change.set, func(v variable) bool { return v.name == name }) || slices.Contains(in.Remove, name) {
 			return containerChange{}, &fault{leaf: "set", message: fmt.Sprintf("has variable %q without a name, twice, or also in remove", printable(name))}
 		}
-		value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&in.Set[i])
-		if err != nil {
-			return containerChange{}, &fault{leaf: "set", message: fmt.Sprintf("has a variable %q that cannot be written as JSON", printable(name))}
+		v, f := compileVariable(&in.Set[i])
+		if f != nil {
+			return containerChange{}, f
 		}
-		set, values = append(set, variable{name, value}), append(values, value)
+		change.set, values = append(change.set, v), append(values, v.value)
 	}
 	c, f := compileTarget("env", &in.ContainerTarget)
-	c.lower = func(container any, at pointer) ([]action, *fault) {
-		return lowerEnv(container, slices.Concat(at, pointer{"env"}), set, in.Remove)
+	c.lower = change.lower
+	if slices.ContainsFunc(change.set, func(v variable) bool { return v.expression != nil }) {
+		c.evaluated = func(e *evaluation, budget *int) (containerChange, *fault) {
+			evaluated, f := change.evaluated(e, budget)
+			out := c
+			out.lower, out.evaluated = evaluated.lower, nil
+			return out, f
+		}
 	}
 	return c, sized(f, values)
+}
+
+func compileVariable(in *hubv1.EnvVariable) (variable, *fault) {
+	bad := func(format string, args ...any) (variable, *fault) {
+		return variable{}, &fault{leaf: "set", message: fmt.Sprintf("has a variable %q that ", printable(in.Name)) + fmt.Sprintf(format, args...)}
+	}
+	out := variable{name: in.Name}
+	if in.Expression != "" {
+		if in.Value != "" || in.ValueFrom != nil {
+			return bad("has both an expression and a value: drop one")
+		}
+		var message string
+		if out.expression, message = compileValue(in.Expression); message != "" {
+			return bad("%s", message)
+		}
+	}
+	var err error
+	if out.value, err = runtime.DefaultUnstructuredConverter.ToUnstructured(&in.EnvVar); err != nil {
+		return bad("cannot be written as JSON")
+	}
+	return out, nil
+}
+
+// envChange sets and removes environment variables of a container.
+type envChange struct {
+	set    []variable
+	remove []string
+}
+
+func (c envChange) lower(container any, at pointer) ([]action, *fault) {
+	return lowerEnv(container, slices.Concat(at, pointer{"env"}), c.set, c.remove)
+}
+
+// evaluated returns the change with the values of its expressions. It subtracts the size of these values from budget.
+func (c envChange) evaluated(e *evaluation, budget *int) (envChange, *fault) {
+	c.set = slices.Clone(c.set)
+	for i := range c.set {
+		v := &c.set[i]
+		if v.expression == nil {
+			continue
+		}
+		value, f := e.value(v.expression, budget)
+		text, ok := value.(string)
+		switch {
+		case f != nil:
+			return c, &fault{field: "env", leaf: "set", message: fmt.Sprintf("variable %q ", printable(v.name)) + f.message}
+		case !ok:
+			return c, &fault{field: "env", leaf: "set", message: fmt.Sprintf("variable %q takes only a string: use string() in its expression", printable(v.name))}
+		}
+		v.value, v.expression = map[string]any{"name": v.name, "value": text}, nil
+	}
+	return c, nil
 }
 
 // lowerEnv returns the JSON patch operations that set and remove environment variables of a container. at is the path

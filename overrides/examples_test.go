@@ -115,7 +115,7 @@ func (e *example) render(t *testing.T) string {
 		}
 		b.WriteString("---\n# in " + e.clusters[i].Name + "\n")
 		for _, s := range result.Skipped {
-			b.WriteString("# skipped: " + s.Rule.String() + ": " + s.Path + " " + s.Reason + "\n")
+			b.WriteString("# skipped: " + s.Rule.String() + ": " + strings.TrimSpace(s.Path+" "+s.Reason) + "\n")
 		}
 		out, err := yaml.Marshal(result.Manifest.Object)
 		if err != nil {
@@ -126,12 +126,8 @@ func (e *example) render(t *testing.T) string {
 	return b.String()
 }
 
-// Each example in docs/overrides.md is part of an example file, line by line.
+// Each example in docs/overrides.md and docs/overrides-recipes.md is part of an example file, line by line.
 func TestTheManualShowsExamples(t *testing.T) {
-	page, err := os.ReadFile("../docs/overrides.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	files, err := filepath.Glob(examples + "*.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -148,14 +144,20 @@ func TestTheManualShowsExamples(t *testing.T) {
 		}
 		all = append(all, strings.Split(string(data), "\n"))
 	}
-	blocks := strings.Split(string(page), "\n```yaml\n")[1:]
-	if len(blocks) == 0 {
-		t.Fatal("no examples in docs/overrides.md")
-	}
-	for _, rest := range blocks {
-		block, _, _ := strings.Cut(rest, "\n```")
-		if !slices.ContainsFunc(all, func(file []string) bool { return holds(file, strings.Split(block, "\n")) }) {
-			t.Errorf("in no example:\n%s", block)
+	for _, name := range []string{"overrides.md", "overrides-recipes.md"} {
+		page, err := os.ReadFile("../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := strings.Split(string(page), "\n```yaml\n")[1:]
+		if len(blocks) == 0 {
+			t.Fatalf("no examples in docs/%s", name)
+		}
+		for _, rest := range blocks {
+			block, _, _ := strings.Cut(rest, "\n```")
+			if !slices.ContainsFunc(all, func(file []string) bool { return holds(file, strings.Split(block, "\n")) }) {
+				t.Errorf("in no example of docs/%s:\n%s", name, block)
+			}
 		}
 	}
 }

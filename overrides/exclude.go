@@ -87,8 +87,8 @@ func (x Exclusions) Of(cluster Cluster) (first Exclusion, excluded bool) {
 	return first, excluded
 }
 
-// ReadsFacts reports whether a change of a cluster's version, capacity or operators may change whether a rule excludes
-// the object from the cluster.
+// ReadsFacts reports whether a change of a cluster's annotations, version, capacity or operators may change whether a
+// rule excludes the object from the cluster.
 func (x Exclusions) ReadsFacts() bool {
 	return slices.ContainsFunc(x.rules, func(r excludingRule) bool { return r.passing })
 }

@@ -30,6 +30,7 @@ var facts = []struct {
 }{
 	{"name", cel.StringType, func(c *Cluster) any { return c.Name }},
 	{"labels", cel.MapType(cel.StringType, cel.StringType), func(c *Cluster) any { return c.Labels }},
+	{"annotations", cel.MapType(cel.StringType, cel.StringType), func(c *Cluster) any { return c.Annotations }},
 	{"region", cel.StringType, func(c *Cluster) any { return c.Labels[hubv1.RegionLabel] }},
 	{"zone", cel.StringType, func(c *Cluster) any { return c.Labels[hubv1.ZoneLabel] }},
 	{"version", cel.StringType, func(c *Cluster) any { return c.Version }},
@@ -206,27 +207,61 @@ func (e *evaluation) evaluated(ops []operation, budget *int) ([]operation, *faul
 		if o.expression == nil {
 			continue
 		}
-		bad := func(format string, args ...any) ([]operation, *fault) {
-			return nil, &fault{field: "patches", index: i, leaf: "expression", path: o.path.String(), message: fmt.Sprintf(format, args...)}
+		v, f := e.value(o.expression, budget)
+		if f == nil && !o.takes(v) {
+			f = &fault{message: "is a label or annotation and takes only a string: use string() in its expression"}
 		}
-		v, err := o.expression.Value(e.variables(), e.budget)
-		if failure := (*expression.EvaluationError)(nil); errors.As(err, &failure) {
-			return bad("has an expression that %s: %s", answerless(failure), advice(failure.Reason))
+		if f != nil {
+			return nil, &fault{field: "patches", index: i, leaf: "expression", path: o.path.String(), message: f.message}
 		}
-		if v == nil {
-			return bad("has an expression that gives null: let it give a value, or use op remove in a rule for these clusters")
-		}
-		if !o.takes(v) {
-			return bad("is a label or annotation and takes only a string: use string() in its expression")
-		}
-		n, err := size(v, *budget, maxDepth)
-		if err != nil {
-			return bad("has an expression that gives too much: all rules together may add %d KiB and %d levels to an object", maxAdded>>10, maxDepth)
-		}
-		*budget -= n
 		o.value, o.expression = v, nil
 	}
 	return ops, nil
+}
+
+// value evaluates an expression that computes a value, and subtracts the size of the value from budget. The fault has
+// only a message.
+func (e *evaluation) value(x *expression.Expression, budget *int) (any, *fault) {
+	bad := func(format string, args ...any) (any, *fault) {
+		return nil, &fault{message: fmt.Sprintf(format, args...)}
+	}
+	v, err := x.Value(e.variables(), e.budget)
+	if failure := (*expression.EvaluationError)(nil); errors.As(err, &failure) {
+		return bad("has an expression that %s: %s", answerless(failure), advice(failure.Reason))
+	}
+	if v == nil {
+		return bad("has an expression that gives null: let it give a value, or use op remove in a rule for these clusters")
+	}
+	n, err := size(v, *budget, maxDepth)
+	if err != nil {
+		return bad("has an expression that gives too much: all rules together may add %d KiB and %d levels to an object", maxAdded>>10, maxDepth)
+	}
+	*budget -= n
+	return v, nil
+}
+
+// meets reports whether the object and the cluster meet the condition when of a rule.
+func (e *evaluation) meets(when *expression.Expression) (bool, *fault) {
+	holds, err := when.Holds(e.variables(), e.budget)
+	if failure := (*expression.EvaluationError)(nil); errors.As(err, &failure) {
+		return false, whenFault(fmt.Sprintf("fails for cluster %s: %s: %s", e.cluster.Name, answerless(failure), advice(failure.Reason)))
+	}
+	return holds, nil
+}
+
+func compileWhen(text string) (*expression.Expression, *fault) {
+	if text == "" {
+		return nil, nil
+	}
+	x, err := valueExpressions().CompileBool(text)
+	if err != nil {
+		return nil, whenFault("is refused: " + printable(err.Error()) + ": correct it")
+	}
+	return x, nil
+}
+
+func whenFault(message string) *fault {
+	return &fault{field: "when", index: -1, message: "its when " + message}
 }
 
 // answerless returns the reason why an expression has no value. The text contains no part of the object, because the
@@ -239,14 +274,15 @@ func answerless(f *expression.EvaluationError) string {
 }
 
 // ReadsFacts reports whether the rule's selection of clusters depends on facts that change without an action of a user:
-// version, capacity and operators. Names, labels, region and zone are not such facts. Users set names and labels, and
-// region and zone change only when a user permits it. ReadsFacts returns false for a rule that cannot be compiled.
+// version, capacity, operators and annotations, which tools write. Names, labels, region and zone are not such facts.
+// Users set names and labels, and region and zone change only when a user permits it. ReadsFacts returns false for a
+// rule that cannot be compiled.
 func ReadsFacts(rule *hubv1.OverrideRule) bool {
 	if rule.Clusters == nil || rule.Clusters.Expression == "" {
 		return false
 	}
 	t, f := readTarget(rule.Clusters)
 	return f == nil && slices.ContainsFunc(t.expression.Reads(), func(r expression.Reading) bool {
-		return r.Variable == "version" || r.Variable == "capacity" || r.Variable == "operators"
+		return r.Variable == "version" || r.Variable == "capacity" || r.Variable == "operators" || r.Variable == "annotations"
 	})
 }

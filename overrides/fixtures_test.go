@@ -76,7 +76,7 @@ func renderFixture(t *testing.T, dir string) (text string, failed bool) {
 		b.WriteString("# " + r.String() + "\n")
 	}
 	for _, s := range result.Skipped {
-		b.WriteString("# skipped: " + s.Rule.String() + ": " + s.Path + " " + s.Reason + "\n")
+		b.WriteString("# skipped: " + s.Rule.String() + ": " + strings.TrimSpace(s.Path+" "+s.Reason) + "\n")
 	}
 	out, err := yaml.Marshal(result.Manifest.Object)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 // FuzzRender reads a hub object and a rule, both as JSON. The rules include those that the CRD would refuse.
 func FuzzRender(f *testing.F) {
 	f.Add(`{"metadata":{"name":"a"},"spec":{"list":[1,{"a":null}]}}`, `{"patches":[{"op":"add","path":"/spec/list/1/b","value":[]}],"mergePatch":{"spec":{"x":{"y":null}}}}`)
+	f.Add(`{"metadata":{"name":"a"},"spec":{"list":[{"n":"a","v":[1,2]},{"n":1}]}}`, `{"when":"object.spec.list.size() > 1","patches":[{"op":"replace","path":"/spec/list/[n=a]/v/*","value":3}],"images":[{"path":"/spec/list/*/v/*","tag":"x"}],"env":[{"path":"/spec/list/[n=1]","set":[{"name":"A","expression":"cluster.name"}]}]}`)
 	f.Fuzz(func(t *testing.T, object, rule string) {
 		template := &unstructured.Unstructured{}
 		if utiljson.Unmarshal([]byte(object), &template.Object) != nil {

@@ -18,6 +18,8 @@ type imageParts struct{ registry, repository, tag, digest string }
 type imageChange struct {
 	path  pointer
 	parts *imageParts
+	// optional is true if a missing image stays missing.
+	optional bool
 }
 
 // compileImage compiles an override of images. It refuses parts that are not valid in an image name.
@@ -30,8 +32,18 @@ func compileImage(in *hubv1.ImageOverride) (containerChange, *fault) {
 	if leaf, message := parts.malformed(); message != "" {
 		return c, &fault{leaf: leaf, message: message}
 	}
-	c.lower = func(_ any, at pointer) ([]action, *fault) {
-		return []action{&imageChange{path: slices.Concat(at, pointer{c.field}), parts: &parts}}, nil
+	c.lower = func(container any, at pointer) ([]action, *fault) {
+		field := pointer{c.field}
+		found, _, f := field.items(container)
+		if f != nil {
+			f.path = slices.Concat(at, field).String()
+			return nil, f
+		}
+		var out []action
+		for _, image := range found {
+			out = append(out, &imageChange{path: slices.Concat(at, image), parts: &parts, optional: c.path.optional() || field.optional()})
+		}
+		return out, nil
 	}
 	f := c.setNames(in.Containers, in.Path)
 	if f != nil || in.Path == "" {
@@ -81,6 +93,11 @@ func (p *imageParts) malformed() (leaf, message string) {
 		return "digest", "is no digest, such as sha256: and 64 hexadecimal digits"
 	}
 	return "", ""
+}
+
+// whole reports whether the parts replace an image as a whole.
+func (p *imageParts) whole() bool {
+	return p.registry != "" && p.repository != "" && (p.tag != "" || p.digest != "")
 }
 
 func (p *imageParts) size() int {
@@ -142,7 +159,7 @@ const dockerHub = "docker.io"
 // of returns the image name text with the new parts. If it fails, the second result is an error message.
 func (p *imageParts) of(text string) (string, string) {
 	var i image
-	if p.registry == "" || p.repository == "" || p.tag == "" && p.digest == "" {
+	if !p.whole() {
 		var message string
 		if i, message = parseImage(text); message != "" {
 			return "", message
@@ -172,8 +189,11 @@ func (i *imageChange) apply(doc map[string]any, _ *budget) *fault {
 	if ok && !isString {
 		return &fault{path: i.path.String(), message: "is not a string: correct the path to the image"}
 	}
-	if !ok {
-		text = ""
+	switch {
+	case !ok && i.optional:
+		return nil
+	case !ok && !i.parts.whole():
+		return missing(i.path, "correct the path, or set registry, repository, and tag or digest, which create the field")
 	}
 	changed, message := i.parts.of(text)
 	if message != "" {

@@ -2,6 +2,8 @@ package overrides
 
 import (
 	"errors"
+	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,6 +15,9 @@ type Cluster struct {
 	Name string
 	// Labels are MemberCluster.SelectableLabels.
 	Labels map[string]string
+	// Annotations are the annotations of the MemberCluster, without those of Hanse and the configuration that kubectl
+	// apply records.
+	Annotations map[string]string
 	// Version is the Kubernetes version of the cluster, such as v1.36.0. It is empty if the version is not known.
 	Version string
 	// Capacity is the capacity of all nodes of the cluster together.
@@ -25,8 +30,24 @@ type Cluster struct {
 // ClusterOf returns the facts of a MemberCluster that rules can read.
 func ClusterOf(c *hubv1.MemberCluster) Cluster {
 	return Cluster{
-		Name: c.Name, Labels: c.SelectableLabels(), Version: c.Status.Version.Kubernetes, Capacity: c.Status.Capacity, Operators: c.Status.Operators,
+		Name: c.Name, Labels: c.SelectableLabels(), Annotations: ReadableAnnotations(c.Annotations), Version: c.Status.Version.Kubernetes, Capacity: c.Status.Capacity, Operators: c.Status.Operators,
 	}
+}
+
+// ReadableAnnotations returns the annotations of a MemberCluster that rules can read. Hanse's own annotations often
+// change without a user. The configuration that kubectl apply records contains the whole MemberCluster.
+func ReadableAnnotations(all map[string]string) map[string]string {
+	hidden := func(key, _ string) bool {
+		return key == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(key, hubv1.Prefix)
+	}
+	for key := range all {
+		if hidden(key, "") {
+			shown := maps.Clone(all)
+			maps.DeleteFunc(shown, hidden)
+			return shown
+		}
+	}
+	return all
 }
 
 // Matching returns the policies that select the object and whose scope contains it, in the given order. The error joins

@@ -11,11 +11,22 @@ import (
 
 const (
 	adviceCreate = "correct it, or use mergePatch, which creates what is missing"
+	// adviceItem replaces the other advice for a path through a list.
+	adviceItem   = "correct it: an item is selected by its index or by a key such as [name=web], and * passes over items without the field (a mergePatch would replace the whole list)"
+	adviceMap    = "* and keys such as [name=web] select items of a list, and here is none: name the field"
 	adviceFrom   = "correct the source of the operation or drop it"
 	adviceRemove = "correct it, or use null in a mergePatch, which takes a field that is missing for removed"
 )
 
 func (o *operation) apply(doc map[string]any, b *budget) *fault {
+	if o.op != hubv1.PatchTest && o.selectsItems() {
+		return o.applyToItems(doc, b)
+	}
+	return o.applyToOne(doc, b)
+}
+
+// applyToOne applies an operation whose paths have no steps that select items.
+func (o *operation) applyToOne(doc map[string]any, b *budget) *fault {
 	switch o.op {
 	case hubv1.PatchRemove:
 		return edit(doc, o.path, adviceRemove, remove)
@@ -64,6 +75,9 @@ func edit(doc any, path pointer, advice string, do step) *fault {
 
 func editAt(node any, path pointer, depth int, advice string, do step) (any, *fault) {
 	key := path[depth]
+	if _, isList := node.([]any); isList {
+		advice = adviceItem
+	}
 	if depth == len(path)-1 {
 		changed, message, ok := do(node, key)
 		switch {

@@ -57,18 +57,22 @@ func (p pointer) parent() pointer { return p[:len(p)-1] }
 
 func (p pointer) last() string { return p[len(p)-1] }
 
-// isAtOrBelow reports whether p equals q or points to a value below q.
+// isAtOrBelow reports whether p equals q or points to a value below q. For steps that select items, it reports whether
+// this is possible.
 func (p pointer) isAtOrBelow(q pointer) bool {
 	if len(p) < len(q) {
 		return false
 	}
 	for i, step := range q {
-		if p[i] != step {
+		if !meets(p[i], step) {
 			return false
 		}
 	}
 	return true
 }
+
+// over reports whether one of the two pointers points to a value in the value of the other one.
+func (p pointer) over(q pointer) bool { return p.isAtOrBelow(q) || q.isAtOrBelow(p) }
 
 // lookup returns the value at the pointer in v. The second result is false if there is no such value.
 func (p pointer) lookup(v any) (any, bool) {

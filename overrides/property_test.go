@@ -142,7 +142,7 @@ func TestStrippingTwiceIsStrippingOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		template := drawTemplate(t)
 		template.SetAnnotations(rapid.MapOf(rapid.SampledFrom([]string{
-			"a", "hanse.dev/x", "kubectl.kubernetes.io/x", "app.kubernetes.io/managed-by", "example.com/x",
+			"a", "hanse.dev/x", "meta.helm.sh/x", "app.kubernetes.io/managed-by", "example.com/x",
 		}), rapid.String()).Draw(t, "annotations"))
 		once, err := renderWith(template)
 		if err != nil {

@@ -59,7 +59,11 @@ func (p *Prepared) Explain(cluster Cluster, policies []hubv1.OverridePolicyObjec
 	if err != nil {
 		return Result{}, err
 	}
-	result.Fields = seen.fields(p.manifest.Object, result.Manifest.Object)
+	whole := result.Manifest
+	if result.Whole != nil {
+		whole = result.Whole
+	}
+	result.Fields = seen.fields(p.folded.Object, whole.Object)
 	return result, nil
 }
 
@@ -142,7 +146,7 @@ func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 // written returns the fields that the rule sets, with their values. It includes fields that already had the value. It
 // finds the fields by the rule's claims (see claim), and not by a comparison.
 func written(rule *rankedRule, before, after map[string]any) map[string]any {
-	c := claims{root: &node{}, budget: newBudget()}
+	c := claims{root: rootFor(before), budget: newBudget()}
 	c.begin(rule)
 	c.claim(before)
 	out := map[string]any{}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,9 +17,14 @@ type Result struct {
 	// Manifest is the object for one cluster. Callers must not change it, because it shares content with the template (the
 	// hub object). Clusters whose objects do not differ share one manifest.
 	Manifest *unstructured.Unstructured
+	// Whole is Manifest with the fields that are left out because the hub's API server has filled them in. It is nil if
+	// there are none. LeftOut are the JSON pointers of these fields in Whole.
+	Whole   *unstructured.Unstructured
+	LeftOut []string
 	// Applied are the override rules that were applied to the object, the lowest rank first.
 	Applied []RuleRef
-	// Skipped are the override rules that were skipped because one of their test operations failed, the lowest rank first.
+	// Skipped are the override rules that were skipped because their condition when is false or one of their test
+	// operations failed, the lowest rank first.
 	Skipped []SkippedRule
 	// Fields are the authors of the fields that differ from the template (the hub object), sorted by path. Only Explain
 	// sets Fields.
@@ -37,7 +41,14 @@ type rankedRule struct {
 }
 
 // Prepared is a template: a hub object without the data that must not be copied to members. All clusters share it.
-type Prepared struct{ manifest *unstructured.Unstructured }
+type Prepared struct {
+	manifest *unstructured.Unstructured // with the fields that are left out
+	owners   owners
+	filled   []pointer // the fields that are left out if no rule and no division sets them
+	result   Result    // the result without rules and division
+	// folded is the manifest without write-only fields: what a member gets if no rule changes it and no field is left out.
+	folded *unstructured.Unstructured
+}
 
 // Prepare prepares a hub object as a template. It removes labels and annotations whose keys begin with one of the
 // prefixes, or with a built-in prefix. The error is an *InvalidError or ErrTooLarge. The caller must not change the
@@ -50,12 +61,30 @@ func Prepare(template *unstructured.Unstructured, deniedMetadataPrefixes []strin
 	if err := fits(stripped); err != nil {
 		return nil, err
 	}
-	return &Prepared{manifest: &unstructured.Unstructured{Object: withoutGenerated(stripped)}}, nil
+	manifest := &unstructured.Unstructured{Object: withoutGenerated(stripped)}
+	owners := ownersOf(template)
+	return newPrepared(manifest, owners, slices.Concat(owners.filled(manifest.Object), owners.atRest(stripped))), nil
+}
+
+func newPrepared(manifest *unstructured.Unstructured, o owners, filled []pointer) *Prepared {
+	p := &Prepared{manifest: manifest, folded: FoldStringData(manifest), owners: o, filled: filled}
+	p.result.leave(p.folded, filled)
+	return p
 }
 
 // Manifest returns the template: the hub object without the data that must not be copied to members. It is shared, and
 // the caller must not change it.
-func (p *Prepared) Manifest() *unstructured.Unstructured { return p.manifest }
+func (p *Prepared) Manifest() *unstructured.Unstructured { return p.result.Manifest }
+
+// Whole returns the template with the fields that are not sent because the hub's API server has filled them in, and
+// with the owners of its fields. Prepare makes the same template from it. It is shared, and the caller must not change
+// it.
+func (p *Prepared) Whole() *unstructured.Unstructured {
+	if !p.owners.known {
+		return p.manifest
+	}
+	return p.owners.on(p.manifest)
+}
 
 // AtVersion returns the object at another API version of its kind. It converts like an API server without a conversion
 // webhook: only apiVersion changes. Both objects share their content.
@@ -64,8 +93,8 @@ func AtVersion(object *unstructured.Unstructured, version string) *unstructured.
 	if gv.Version == version {
 		return object
 	}
-	out := &unstructured.Unstructured{Object: maps.Clone(object.Object)}
 	gv.Version = version
+	out := ownersOf(object).on(object)
 	out.SetAPIVersion(gv.String())
 	return out
 }
@@ -81,27 +110,29 @@ func (p *Prepared) Render(cluster Cluster, policies []hubv1.OverridePolicyObject
 // the manifest before and after each rule.
 func (p *Prepared) render(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided, seen *recorder) (Result, error) {
 	if len(policies) == 0 && len(divided) == 0 {
-		return Result{Manifest: p.manifest}, nil
+		return p.result, nil
 	}
 	rules, b, err := applying(policies, newEvaluation(cluster, shownToExpressions(p.manifest)))
 	if err != nil {
 		return Result{}, err
 	}
 	if len(rules) == 0 && len(divided) == 0 {
-		return Result{Manifest: p.manifest}, nil
+		return p.result, nil
 	}
 	manifest := runtime.DeepCopyJSON(p.manifest.Object)
+	followTexts(nil, manifest)
 	if err := setDivided(manifest, divided); err != nil {
 		return Result{}, err
 	}
 	if err := untouched(rules, divided); err != nil {
 		return Result{}, err
 	}
-	if err := seen.start(p.manifest.Object, manifest, len(rules)); err != nil {
+	if err := seen.start(p.folded.Object, manifest, len(rules)); err != nil {
 		return Result{}, err
 	}
 	var result Result
 	forClaims := newBudget()
+	all := rules
 	for len(rules) > 0 {
 		rest := slices.IndexFunc(rules, func(r *rankedRule) bool { return r.rank != rules[0].rank })
 		if rest < 0 {
@@ -122,8 +153,26 @@ func (p *Prepared) render(cluster Cluster, policies []hubv1.OverridePolicyObject
 			return Result{}, err
 		}
 	}
-	result.Manifest = &unstructured.Unstructured{Object: manifest}
+	withoutTexts(manifest)
+	result.leave(&unstructured.Unstructured{Object: manifest}, p.leftOut(manifest, func(at pointer) bool {
+		return slices.ContainsFunc(divided, func(d Divided) bool { path, _ := parsePointer(d.Path); return path.over(at) }) ||
+			slices.ContainsFunc(all, func(r *rankedRule) bool { return slices.Contains(result.Applied, r.ref) && r.change.touches(at) })
+	}))
 	return result, nil
+}
+
+// leave sets the manifest of the result, without the fields at the pointers.
+func (res *Result) leave(manifest *unstructured.Unstructured, at []pointer) {
+	res.Manifest = manifest
+	if len(at) == 0 {
+		return
+	}
+	res.Whole = manifest
+	object, _ := cut(manifest.Object, at).(map[string]any)
+	res.Manifest = &unstructured.Unstructured{Object: object}
+	for _, p := range at {
+		res.LeftOut = append(res.LeftOut, p.String())
+	}
 }
 
 // apply applies one rule to the manifest and returns the result. If a test of the rule fails, apply returns the
@@ -139,8 +188,10 @@ func (res *Result) apply(r *rankedRule, manifest map[string]any, b *budget, seen
 		kept = runtime.DeepCopyJSON(manifest)
 	}
 	seen.before(manifest)
+	texts := textsOf(manifest)
 	switch f := r.change.apply(manifest, b); {
 	case f == nil:
+		followTexts(texts, manifest)
 		res.Applied = append(res.Applied, r.ref)
 		seen.after(r, manifest)
 		return manifest, nil

@@ -1,6 +1,7 @@
 package overrides
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,25 +10,59 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// These are labels and annotations that other tools set on the objects that they manage. A member may run the same
-// tool, which would adopt, prune or rewrite a copy with such labels or annotations.
+// These are labels and annotations of the hub object that a copy must not have:
+//
+//   - Marks of ownership. A member may run the same tool, which would adopt, prune or rewrite a copy with such a mark.
+//   - State of the hub's own controllers, which the controllers of a member set there themselves.
+//   - Requests that a controller removes after it has acted. The hub would set them again and again.
+//
+// All other labels and annotations may be part of the API of a kind, such as argocd.argoproj.io/secret-type. A prefix
+// is in the list only if all of its keys are of this character.
 var (
 	deniedPrefixes = []string{
 		hubv1.Prefix,
-		"kubectl.kubernetes.io/",
-		"argocd.argoproj.io/",
-		"meta.helm.sh/",
-		"deployment.kubernetes.io/",
-		"pv.kubernetes.io/",
+		"meta.helm.sh/",             // release-name and release-namespace: ownership by a Helm release
+		"deployment.kubernetes.io/", // revisions and sizes: state of the Deployment controller
+		"pv.kubernetes.io/",         // bound-by-controller and others: state of the volume controllers
 	}
 	deniedKeys = []string{
 		"app.kubernetes.io/managed-by",
+		"kubectl.kubernetes.io/last-applied-configuration",
+		"argocd.argoproj.io/instance",
+		"argocd.argoproj.io/tracking-id",
+		"argocd.argoproj.io/installation-id",
 		"kustomize.toolkit.fluxcd.io/name",
 		"kustomize.toolkit.fluxcd.io/namespace",
 		"helm.toolkit.fluxcd.io/name",
 		"helm.toolkit.fluxcd.io/namespace",
+		"argocd.argoproj.io/refresh", // a request, as the two below
+		"argocd.argoproj.io/hydrate",
+		"argocd.argoproj.io/application-set-refresh",
 	}
 )
+
+// Dropped returns the labels, annotations, finalizers and owner references of a hub object that a copy does not get,
+// such as "label argocd.argoproj.io/instance". denied are further prefixes of labels and annotations, as in Prepare.
+// The result is sorted by these groups and then by name. It leaves out the keys of Hanse itself.
+func Dropped(object *unstructured.Unstructured, denied []string) []string {
+	var out []string
+	keys := func(noun string, all map[string]string) {
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			if !strings.HasPrefix(key, hubv1.Prefix) && isDenied(key, denied) {
+				out = append(out, noun+" "+key)
+			}
+		}
+	}
+	keys("label", object.GetLabels())
+	keys("annotation", object.GetAnnotations())
+	for _, name := range slices.Sorted(slices.Values(object.GetFinalizers())) {
+		out = append(out, "finalizer "+name)
+	}
+	for _, owner := range object.GetOwnerReferences() {
+		out = append(out, "owner reference to "+owner.Kind+" "+owner.Name)
+	}
+	return out
+}
 
 // strip returns the part of the template (the hub object) that may be copied to members. The result shares everything
 // except metadata with the template.

@@ -41,12 +41,14 @@ func drawWorkloadRule(t *rapid.T, name string) hubv1.OverrideRule {
 		switch rapid.IntRange(0, 8).Draw(t, "change") {
 		case 0:
 			parts := rapid.SampledFrom([]hubv1.ImageOverride{{Registry: "r.io"}, {Repository: "team/z"}, {Tag: "2"}, {Registry: "r.io", Tag: "3"}}).Draw(t, "parts")
-			parts.Containers = drawTarget(t).Containers
+			if parts.Path = rapid.SampledFrom([]string{"", "/spec/template/spec/containers/*/image", "/spec/template/spec/*/0/image", "/spec/template/spec/containers/[name=b]/image"}).Draw(t, "path"); parts.Path == "" {
+				parts.Containers = drawTarget(t).Containers
+			}
 			rule.Images = append(rule.Images, parts)
 		case 1:
 			rule.Args = append(rule.Args, hubv1.CommandOverride{ContainerTarget: drawTarget(t), Value: []string{rapid.SampledFrom([]string{"x", "y"}).Draw(t, "arg")}})
 		case 2:
-			env := hubv1.EnvOverride{ContainerTarget: drawTarget(t), Set: []corev1.EnvVar{{Name: rapid.SampledFrom([]string{"A", "B", "C"}).Draw(t, "variable"), Value: "2"}}}
+			env := hubv1.EnvOverride{ContainerTarget: drawTarget(t), Set: []hubv1.EnvVariable{{EnvVar: corev1.EnvVar{Name: rapid.SampledFrom([]string{"A", "B", "C"}).Draw(t, "variable"), Value: "2"}}}}
 			if rapid.Bool().Draw(t, "removes") && env.Set[0].Name != "A" {
 				env.Remove = []string{"A"}
 			}
@@ -99,6 +101,10 @@ func drawWorkloadPatch(t *rapid.T) hubv1.PatchOperation {
 		patch("remove", containers+"/1", "", ""), patch("add", containers+"/0", "", `{"name":"c","image":"c"}`),
 		patch("add", containers+"/0/args", "", `["x"]`), patch("copy", "/spec/image", containers+"/0/image", ""),
 		patch("add", containers+"/1/env", "", `[{"name":"C","value":"2"}]`),
+		patch("replace", containers+"/*/image", "", `"nginx:2"`), patch("replace", containers+"/[name=b]/image", "", `"nginx:2"`),
+		patch("remove", containers+"/[name=a]", "", ""), patch("remove", containers+"/*/env/[name=A]", "", ""), patch("replace", containers+"/*/env/*/value", "", `"2"`),
+		patch("add", containers+"/*/args", "", `["x"]`), patch("test", containers+"/[name=b]/image", "", `"nginx"`), patch("replace", containers+"/0/name", "", `"b"`),
+		patch("copy", containers+"/[name=c]/image", containers+"/[name=a]/image", ""),
 	}).Draw(t, "patch")
 }
 

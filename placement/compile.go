@@ -60,6 +60,21 @@ func Compile(spec *hubv1.PlacementSpec) (*Compiled, error) {
 	return c, nil
 }
 
+// CheckTolerations returns the error of a toleration that Kubernetes would refuse in a pod, because it does not say
+// which taints it tolerates.
+func CheckTolerations(tolerations []corev1.Toleration) error {
+	for i, t := range tolerations {
+		equal := t.Operator == "" || t.Operator == corev1.TolerationOpEqual
+		switch {
+		case !equal && t.Operator != corev1.TolerationOpExists:
+			return fmt.Errorf("spec.clusters.tolerations[%d].operator: %q is neither Exists nor Equal", i, t.Operator)
+		case equal && t.Key == "":
+			return fmt.Errorf("spec.clusters.tolerations[%d].key: is required with operator Equal: name the key of the taint, or use operator Exists, which tolerates all taints", i)
+		}
+	}
+	return nil
+}
+
 func (c *Compiled) readSpread(s *hubv1.SpreadPolicy) error {
 	c.number = bound(s.NumberOfClusters)
 	c.rebalance = s.Rebalance == hubv1.RebalanceAlways

@@ -71,6 +71,10 @@ type Input struct {
 	Placement *Compiled
 	// Object has the object's kind and the versions at which clusters may receive it.
 	Object hubv1.HubObject
+	// ObjectName has the namespace and name of the object, or of its bundle, such as shop/web. Among clusters of equal
+	// score, a hash of it and of the cluster's name decides. The kind is left out, so that objects of one name, such as a
+	// Deployment and its Service, get the same order of clusters. If ObjectName is empty, the name of the cluster decides.
+	ObjectName string
 	// Clusters are the clusters of the hub, without duplicates.
 	Clusters []Cluster
 	// Held names the clusters whose entry in the binding has the state Present. Evicting names the clusters whose entry
@@ -207,7 +211,7 @@ func decide(in Input, t *Trace) (d Decision, compared int) {
 		}
 	}
 	if len(selected) > 0 {
-		s := spread{Compiled: in.Placement, divided: in.Divided, trace: t, decision: &d}
+		s := spread{Compiled: in.Placement, object: in.ObjectName, divided: in.Divided, trace: t, decision: &d}
 		s.choose(selected)
 		compared += s.compared
 	}
@@ -246,8 +250,9 @@ type contender struct {
 	// cause is the reason why a filter or the spread has rejected the cluster. It is empty if neither has.
 	cause cause
 	*findings
-	tally     // score and its parts: those of findings, and the built-in scores
-	rank  int // position in the order of preference
+	tally        // score and its parts: those of findings, and the built-in scores
+	draw  uint64 // hash of the object and the cluster, by which clusters of equal score are ordered
+	rank  int    // position in the order of preference
 	// chosen is true if the cluster shall hold the object.
 	chosen bool
 }

@@ -135,7 +135,7 @@ func decided(t *testing.T, block string, fleet []exampleCluster) string {
 		return err.Error() + "\n"
 	}
 	in := Input{Placement: p, Held: set(e.Holds), Evicting: set(e.Evicting), Divided: e.Divided, Now: noon}
-	in.Object = hubv1.HubObject{GVK: kindOf(e.Object), OtherVersions: e.OtherVersions}
+	in.Object, in.ObjectName = hubv1.HubObject{GVK: kindOf(e.Object), OtherVersions: e.OtherVersions}, "shop/web"
 	for cluster, rule := range e.Excluded {
 		if in.Excluded == nil {
 			in.Excluded = map[string]Exclusion{}

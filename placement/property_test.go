@@ -32,7 +32,7 @@ func genInput(t *rapid.T) Input {
 	}
 	in := Input{
 		Placement: c, Object: hubv1.HubObject{GVK: widget}, Held: map[string]bool{}, Evicting: map[string]bool{}, Hold: map[string]string{}, Excluded: map[string]Exclusion{}, Now: noon,
-		Divided: rapid.Bool().Draw(t, "divided"), MostAway: rapid.SampledFrom([]int{0, 0, 20, 100}).Draw(t, "mostAway"),
+		ObjectName: rapid.SampledFrom([]string{"", "shop/web", "shop/api"}).Draw(t, "object"), Divided: rapid.Bool().Draw(t, "divided"), MostAway: rapid.SampledFrom([]int{0, 0, 20, 100}).Draw(t, "mostAway"),
 	}
 	for i := range rapid.IntRange(0, 12).Draw(t, "clusters") {
 		in.Clusters = append(in.Clusters, genCluster(t, fmt.Sprintf("c%02d", i)))
@@ -194,7 +194,56 @@ func TestADecisionIsStable(t *testing.T) {
 		if diff := cmp.Diff(clustersOf(first), clustersOf(second)); diff != "" {
 			t.Fatalf("decided again, the object moves:\n%s", diff)
 		}
+		in.ObjectName = "of another order"
+		if diff := cmp.Diff(clustersOf(first), clustersOf(Decide(in))); diff != "" {
+			t.Fatalf("decided by another order of ties, the object moves:\n%s", diff)
+		}
 	})
+}
+
+// The choices of many objects are independent: no cluster gets many more of them than its share, and neighbours by name
+// are not chosen together more often than other clusters.
+func TestTiesSpreadManyObjectsOverAllClusters(t *testing.T) {
+	const clusters, objects, wanted = 300, 1000, 30
+	in := Input{Placement: compiled(t, every(), &hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](wanted)}), Object: hubv1.HubObject{GVK: widget}}
+	for i := range clusters {
+		in.Clusters = append(in.Clusters, open(fmt.Sprintf("eu-%03d", i)))
+	}
+	got, neighbours := map[string]int{}, 0
+	for i := range objects {
+		in.ObjectName = fmt.Sprintf("shop/web-%d", i)
+		chosen := holders(Decide(in))
+		for i, c := range in.Clusters {
+			if chosen[c.Name] {
+				got[c.Name]++
+				if i > 0 && chosen[in.Clusters[i-1].Name] {
+					neighbours++
+				}
+			}
+		}
+	}
+	const share = objects * wanted / clusters
+	for _, c := range in.Clusters {
+		if n := got[c.Name]; n < share/2 || n > share*3/2 {
+			t.Errorf("%s holds %d objects, the share of a cluster is %d", c.Name, n, share)
+		}
+	}
+	const expected = objects * (clusters - 1) * wanted * (wanted - 1) / (clusters * (clusters - 1))
+	if neighbours < expected*9/10 || neighbours > expected*11/10 {
+		t.Errorf("%d pairs of neighbours hold the same object, independent choices give %d", neighbours, expected)
+	}
+}
+
+func TestObjectsOfOneNameLandOnTheSameClusters(t *testing.T) {
+	in := Input{Placement: compiled(t, every(), &hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](3)}), Clusters: fleet(100), ObjectName: "shop/web"}
+	var all [][]string
+	for _, kind := range []string{"Deployment", "Service", "HorizontalPodAutoscaler"} {
+		in.Object = hubv1.HubObject{GVK: schema.GroupVersionKind{Version: "v1", Kind: kind}}
+		all = append(all, clustersOf(Decide(in)))
+	}
+	if !slices.Equal(all[0], all[1]) || !slices.Equal(all[0], all[2]) {
+		t.Errorf("the objects are on %v", all)
+	}
 }
 
 func holders(d Decision) map[string]bool {

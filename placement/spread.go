@@ -3,6 +3,8 @@ package placement
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"slices"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 // spread chooses among the clusters that passed the filters, or hold the object already.
 type spread struct {
 	*Compiled
+	object   string // Input.ObjectName
 	divided  bool
 	trace    *Trace
 	decision *Decision
@@ -58,15 +61,35 @@ func (s *spread) choose(selected []*contender) {
 func eligible(c *contender) bool { return !c.evict && !c.takenAway && (c.held || c.open()) }
 
 // order sorts clusters by score and sets their rank. Among equal scores, clusters that hold the object come first, and
-// clusters with an Evicting entry come second. The name decides last.
+// clusters with an Evicting entry come second. After that, a hash of the object and the cluster decides (see draw).
 func (s *spread) order(all []*contender) {
+	if s.object != "" {
+		for _, c := range all {
+			c.draw = draw(s.object, c.cluster.Name)
+		}
+	}
 	slices.SortFunc(all, func(a, b *contender) int {
 		s.compared++
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(first(b.held), first(a.held)), cmp.Compare(first(b.evicting), first(a.evicting)), cmp.Compare(a.cluster.Name, b.cluster.Name))
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(first(b.held), first(a.held)), cmp.Compare(first(b.evicting), first(a.evicting)),
+			cmp.Compare(a.draw, b.draw), cmp.Compare(a.cluster.Name, b.cluster.Name))
 	})
 	for i, c := range all {
 		c.rank = i
 	}
+}
+
+// draw returns a hash of the object and the cluster. It decides among clusters of equal score, so that many objects do
+// not all land on the same clusters. The result depends on no other cluster: a cluster that joins or leaves does not
+// change the order of the others.
+func draw(object, cluster string) uint64 {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, object+"\x00"+cluster)
+	x := h.Sum64()
+	// In FNV, the last bytes of a text hardly affect the highest bits, so that clusters with similar names would come
+	// next to each other. The finalizer of MurmurHash3 lets each byte affect all bits.
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd
+	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
 }
 
 func first(yes bool) int {

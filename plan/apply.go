@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/overrides"
 )
 
@@ -25,8 +23,7 @@ import (
 // that hansectl sets. A list is replaced by the list in the file. In built-in kinds, items of a list keep their
 // defaults if they have names, or if both lists are equally long.
 func Applied(object, file *unstructured.Unstructured) *unstructured.Unstructured {
-	wanted := overrides.AtVersion(file, object.GroupVersionKind().Version).DeepCopy()
-	encodeStrings(wanted)
+	wanted := overrides.FoldStringData(overrides.AtVersion(file, object.GroupVersionKind().Version)).DeepCopy()
 	delete(wanted.Object, "status")
 	if metadata, ok := wanted.Object["metadata"].(map[string]any); ok {
 		maps.DeleteFunc(metadata, func(key string, _ any) bool { return !slices.Contains(ofUsers, key) })
@@ -36,30 +33,11 @@ func Applied(object, file *unstructured.Unstructured) *unstructured.Unstructured
 	if equality.Semantic.DeepEqual(object.Object, merged) {
 		return object
 	}
-	return &unstructured.Unstructured{Object: merged}
+	return overrides.Owning(&unstructured.Unstructured{Object: merged}, wanted)
 }
 
 // ofUsers are the fields of metadata that an apply takes from the file.
 var ofUsers = []string{"name", "namespace", "labels", "annotations"}
-
-// encodeStrings moves stringData of a Secret to data, as the API server does.
-func encodeStrings(u *unstructured.Unstructured) {
-	texts, _, _ := unstructured.NestedMap(u.Object, "stringData")
-	if len(texts) == 0 || !hubv1.IsSecret(u.GroupVersionKind().GroupKind()) {
-		return
-	}
-	data, _, _ := unstructured.NestedMap(u.Object, "data")
-	if data == nil {
-		data = map[string]any{}
-	}
-	for key, text := range texts {
-		if s, ok := text.(string); ok {
-			data[key] = base64.StdEncoding.EncodeToString([]byte(s))
-		}
-	}
-	u.Object["data"] = data
-	delete(u.Object, "stringData")
-}
 
 // owned tells which fields of an object, or of a value in it, were set by previous applies. Other clients have set all
 // other fields.

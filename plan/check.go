@@ -29,6 +29,9 @@ func CheckPlacement(p hubv1.PlacementObject) error {
 	if _, err := placement.Compile(p.PlacementSpec()); err != nil {
 		return err
 	}
+	if err := placement.CheckTolerations(p.PlacementSpec().Clusters.Tolerations); err != nil {
+		return err
+	}
 	if _, err := metav1.LabelSelectorAsSelector(p.PlacementSpec().Suspend.ClusterSelector); err != nil {
 		return fmt.Errorf("spec.suspend.clusterSelector: %w", err)
 	}

@@ -40,10 +40,19 @@ type Rendering struct {
 	Manifest map[string]any `json:"manifest,omitempty"`
 	// Applied are the rules of override policies that changed the manifest, the lowest rank first.
 	Applied []RenderedRule `json:"applied,omitempty"`
-	// Skipped are the rules that were skipped because one of their test operations failed, the lowest rank first.
+	// Skipped are the rules that were skipped because their condition when is false or one of their test operations
+	// failed, the lowest rank first.
 	Skipped []SkippedRule `json:"skipped,omitempty"`
+	// LeftOut are the JSON pointers of fields that the hub does not send, because its API server has filled them in. Each
+	// cluster sets its own values.
+	LeftOut []string `json:"leftOut,omitempty"`
+	// Whole is the manifest with the fields in LeftOut. It is nil if there are none.
+	Whole map[string]any `json:"-"`
 	// Divided are the fields whose number the division of replicas sets, with the number for this cluster.
 	Divided []DividedNumber `json:"divided,omitempty"`
+	// Dropped are labels, annotations, finalizers and owner references of the hub object that the manifest lacks, because
+	// the hub never sends them. An example is "label argocd.argoproj.io/instance".
+	Dropped []string `json:"dropped,omitempty"`
 	// Excluded is the rule that excludes the object from the cluster. It is empty if no rule excludes the object.
 	Excluded string `json:"excluded,omitempty"`
 	// Error is the reason why the hub would not write the object. It is empty if the hub would write it.
@@ -59,10 +68,11 @@ type RenderedRule struct {
 // String returns the rule as text: `OverridePolicy shop/a, rule "r"`.
 func (r RenderedRule) String() string { return fmt.Sprintf("%s, rule %q", r.Policy, r.Rule) }
 
-// SkippedRule is a rule of an override policy that was skipped, because one of its test operations failed.
+// SkippedRule is a rule of an override policy that was skipped, because its condition when is false or one of its test
+// operations failed.
 type SkippedRule struct {
 	RenderedRule `json:",inline"`
-	// Path is the JSON pointer of the field that the failed test operation compares.
+	// Path is the JSON pointer of the field that the failed test operation compares. It is empty if when is false.
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
 }
@@ -181,7 +191,11 @@ func (r *renderer) manifest(c *hubv1.MemberCluster, cluster overrides.Cluster, o
 	if err != nil {
 		return err
 	}
-	out.Manifest = result.Manifest.Object
+	out.Manifest, out.LeftOut = result.Manifest.Object, result.LeftOut
+	if result.Whole != nil {
+		out.Whole = result.Whole.Object
+	}
+	out.Dropped = overrides.Dropped(r.in.Object, r.in.DeniedMetadataPrefixes)
 	for _, rule := range result.Applied {
 		out.Applied = append(out.Applied, RenderedRule{rule.Policy.String(), rule.Rule})
 	}

@@ -108,7 +108,7 @@ func (n *news) normal(reason, note string) { n.add(corev1.EventTypeNormal, reaso
 func (n *news) warn(reason, note string) { n.add(corev1.EventTypeWarning, reason, n.action, note) }
 
 func (n *news) add(kind, reason, action, note string) {
-	n.events = append(n.events, Event{kind, reason, action, cut(note, mostNote)})
+	n.events = append(n.events, Event{kind, reason, action, hubv1.CutMessage(note, mostNote)})
 }
 
 // approvals adds an event for each approval that the hub has recorded since, except the refused ones.

@@ -109,11 +109,11 @@ func ParseRequests(annotations map[string]string) (Requests, []error) {
 		at, err := parseTime(text)
 		switch reason = strings.TrimSpace(reason); {
 		case err != nil:
-			errs = append(errs, fmt.Errorf("annotation %s: %q is not an RFC 3339 time", hubv1.RolloutPromoteAnnotation, cut(text, mostName)))
+			errs = append(errs, fmt.Errorf("annotation %s: %q is not an RFC 3339 time", hubv1.RolloutPromoteAnnotation, hubv1.CutMessage(text, mostName)))
 		case reason == "":
 			errs = append(errs, fmt.Errorf("annotation %s: a reason must follow the time", hubv1.RolloutPromoteAnnotation))
 		default:
-			r.Promotion = &hubv1.RolloutRequest{Time: at, Reason: cut(reason, mostReason)}
+			r.Promotion = &hubv1.RolloutRequest{Time: at, Reason: hubv1.CutMessage(reason, mostReason)}
 		}
 	}
 	return r, errs
@@ -149,7 +149,7 @@ func parseTimes(annotations map[string]string, annotation string, errs []error) 
 		}
 		at, err := parseTime(text)
 		if short == "" || err != nil || len(short) > mostName {
-			errs = append(errs, fmt.Errorf("annotation %s: %q is not a name, @ and an RFC 3339 time", annotation, cut(item, 2*mostName)))
+			errs = append(errs, fmt.Errorf("annotation %s: %q is not a name, @ and an RFC 3339 time", annotation, hubv1.CutMessage(item, 2*mostName)))
 			continue
 		}
 		r := hubv1.RolloutRequest{Wave: name, Time: at}

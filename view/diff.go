@@ -34,6 +34,9 @@ type ClusterDiff struct {
 	// Diff is a unified diff of the copy on the cluster and the copy that the hub would write. It is empty if nothing
 	// differs.
 	Diff string `json:"diff,omitempty"`
+	// Changed names the fields that the cluster's admission changes in each write of the hub, such as `.spec.replicas 2
+	// for 4`. They count as differences, although the hub cannot change them. It is empty if the cluster changes none.
+	Changed string `json:"changed,omitempty"`
 	// Refused is the reason why the hub does not write the copy now. It is nil if the hub would write it.
 	Refused *memberview.Reason `json:"refused,omitempty"`
 	// Error is the reason why the copy on the cluster could not be compared with the copy that the hub would write. It is
@@ -47,7 +50,7 @@ const contextLines = 3
 // DiffOf compares the copy on a cluster with the copy that the hub would write. answer has both copies. If err is not
 // nil, the result has only the error.
 func DiffOf(cluster string, id hubv1.ObjectIdentity, answer memberview.DiffAnswer, err error) ClusterDiff {
-	out := ClusterDiff{Cluster: cluster, Unadopted: answer.Unadopted, Refused: answer.Refused}
+	out := ClusterDiff{Cluster: cluster, Unadopted: answer.Unadopted, Changed: answer.Changed, Refused: answer.Refused, Differs: answer.Changed != ""}
 	switch {
 	case err != nil:
 		out.Error = err.Error()
@@ -79,7 +82,7 @@ func DiffOf(cluster string, id hubv1.ObjectIdentity, answer memberview.DiffAnswe
 	if err != nil {
 		out.Error = err.Error()
 	}
-	out.Differs = out.Diff != ""
+	out.Differs = out.Differs || out.Diff != ""
 	return out
 }
 
@@ -116,10 +119,14 @@ func (d Diff) Write(w io.Writer, _ time.Time) {
 // file, "=" for the names of both sides, or empty for a line without a change.
 type DiffLine struct{ Sign, Text string }
 
-// Lines returns the lines of the diff.
+// Lines returns the lines of the diff. If the cluster changes fields, the first line names them.
 func (c ClusterDiff) Lines() []DiffLine {
 	var out []DiffLine
-	for text := range strings.Lines(c.Diff) {
+	all := c.Diff
+	if c.Changed != "" {
+		all = "# " + c.Cluster + " changes what the hub sends, and stores " + c.Changed + "\n" + all
+	}
+	for text := range strings.Lines(all) {
 		text = strings.Map(func(r rune) rune {
 			if unicode.IsPrint(r) || r == '\t' {
 				return r

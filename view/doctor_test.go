@@ -2,6 +2,7 @@ package view
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,5 +104,21 @@ func TestAnObjectThatTheHubCannotReadIsAProblem(t *testing.T) {
 	g.Add(binding("waits", hubv1.ReasonKindNotServed))
 	if len(g.ofObjects) != 1 || g.ofObjects[0].Of != "ConfigMap shop/lost" || g.ofObjects[0].Reason != hubv1.ReasonTemplateMissing {
 		t.Errorf("problems %+v, want the lost object alone", g.ofObjects)
+	}
+}
+
+func TestObjectsThatWaitForFinalizersAreProblems(t *testing.T) {
+	g := NewGatherer(nil)
+	since := metav1.Now()
+	hanging := &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "argoproj.io/v1alpha1", Kind: "Application"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "argocd", Name: "shop", DeletionTimestamp: &since, Finalizers: []string{"resources-finalizer.argocd.argoproj.io"}},
+	}
+	g.AddDeleting(hanging)
+	g.AddDeleting(&metav1.PartialObjectMetadata{TypeMeta: hanging.TypeMeta, ObjectMeta: metav1.ObjectMeta{Name: "gone", DeletionTimestamp: &since}})
+	found := g.Worst(10).OfObjects
+	if len(found) != 1 || found[0].Of != "Application.argoproj.io argocd/shop" || found[0].Reason != hubv1.ReasonFinalizersRemain ||
+		!strings.Contains(found[0].Message, "resources-finalizer.argocd.argoproj.io") {
+		t.Errorf("%+v", found)
 	}
 }

@@ -19,6 +19,9 @@ import (
 // --fields`.
 type Fields struct {
 	Fields []FieldRow `json:"fields"`
+	// Changed are the fields of the copy that the cluster has stored with other values than the hub sent, such as
+	// `.spec.replicas 2 for 4`. Of a Secret, there are only the paths.
+	Changed []string `json:"changed,omitempty"`
 	// Skipped are the rules that were skipped because one of their test operations failed.
 	Skipped []string `json:"skipped,omitempty"`
 	// Digest compares two digests of the manifest: the one in the annotation of the copy, and the one that the hub last
@@ -73,10 +76,29 @@ func FieldsOf(in decide.Input, policies []hubv1.OverridePolicyObject, cluster *h
 		}
 		out.Fields = append(out.Fields, row.managed(onMember, result.Manifest))
 	}
+	out.Changed = changedOn(in, cluster.Name, onMember, result.Manifest, secret)
 	for _, s := range result.Skipped {
-		out.Skipped = append(out.Skipped, fmt.Sprintf("%s: %s %s", author(overrides.Author{Rule: s.Rule}), s.Path, s.Reason))
+		out.Skipped = append(out.Skipped, fmt.Sprintf("%s: %s", author(overrides.Author{Rule: s.Rule}), strings.TrimSpace(s.Path+" "+s.Reason)))
 	}
 	out.Digest = digestOf(in, cluster.Name, onMember)
+	return out
+}
+
+// changedOn returns the fields that the cluster has changed, according to the row of the copy. The row names only the
+// first ones. All of them are known if the copy was read, except for a Secret, whose values are not shown.
+func changedOn(in decide.Input, cluster string, onMember, manifest *unstructured.Unstructured, secret bool) []string {
+	switch row := in.Binding.BindingStatus().Row(cluster); {
+	case row == nil || row.ChangedByCluster == "":
+		return nil
+	case onMember == nil || secret:
+		return []string{row.ChangedByCluster}
+	}
+	manifest = manifest.DeepCopy()
+	content.LeaveToMember(manifest, onMember, append(content.Autoscaled(onMember), leftToMember(in)...))
+	var out []string
+	for _, a := range content.Altered(onMember, manifest) {
+		out = append(out, content.AlterationText([]content.Alteration{a}, false))
+	}
 	return out
 }
 
@@ -155,8 +177,11 @@ func (f *Fields) write(w io.Writer) {
 	if len(rows) > 0 {
 		fmt.Fprintln(w)
 		table(w, []string{"FIELD", "VALUE", "SET BY", "RANK", "SHADOWED", "MEMBER MANAGER"}, rows)
-	} else if f.Error == "" {
+	} else if f.Error == "" && len(f.Changed) == 0 {
 		line(w, "Fields", "all are as in the template")
+	}
+	for _, c := range f.Changed {
+		line(w, "Changed", "the copy has "+c)
 	}
 	for _, s := range f.Skipped {
 		line(w, "Skipped", s)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member/health"
 )
 
 // Kinds is the output of the command kinds for all kinds.
@@ -82,14 +83,15 @@ type WantedClusters struct {
 	Unknown []string `json:"unknown"`
 }
 
-// KindProblem is the reason why copies of a kind are not created or changed on clusters.
+// KindProblem is the reason why copies of a kind are not created or changed on clusters, or never become Healthy.
 type KindProblem struct {
 	// Reason is KindNotServed if clusters do not serve the kind. It is VersionNotServed if they serve it, but not at a
-	// needed version. It is NotOnHub if the hub does not serve the kind.
+	// needed version. It is NotOnHub if the hub does not serve the kind, and KindUnreadable if the hub serves the kind but
+	// cannot read its objects. It is StatusNotUnderstood if no convention understands the status of any copy.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Clusters are the clusters on which copies of the kind are not created or changed. The list is empty if the reason is
-	// NotOnHub.
+	// Clusters are the clusters on which copies of the kind are not created or changed, or are not understood. The list is
+	// empty if the reason is NotOnHub or KindUnreadable.
 	Clusters []string `json:"clusters,omitempty"`
 }
 
@@ -160,6 +162,8 @@ type Inventory struct {
 type kindUse struct {
 	objects, bundled int
 	selected         bool
+	// unreadable says why the hub cannot read the objects of the kind. It is empty if the hub can read them.
+	unreadable string
 	// versions are the API versions of the kind's objects in bundles.
 	versions map[string]bool
 	targets  map[string]*KindCluster
@@ -167,6 +171,41 @@ type kindUse struct {
 	// selecting are clusters that placements select by name or label. Placements with an expression or a spread do not
 	// count for selecting.
 	keptAway, selecting map[string]bool
+	understanding       understanding
+}
+
+// understanding counts the copies of a kind whose health no convention tells.
+type understanding struct {
+	unread   int
+	clusters map[string]bool // clusters with such copies
+	// read is true if at least one copy is Healthy.
+	read bool
+}
+
+// add counts one copy by its row.
+func (u *understanding) add(row *hubv1.ClusterRow) {
+	switch {
+	case row.Health == hubv1.HealthHealthy:
+		u.read = true
+	case row.Health == hubv1.HealthUnknown && row.Reason == health.ReasonStatusNotUnderstood:
+		if u.unread++; u.clusters == nil {
+			u.clusters = map[string]bool{}
+		}
+		u.clusters[row.Name] = true
+	}
+}
+
+// never reports whether copies of the kind never become Healthy, because no convention understands their status.
+func (u *understanding) never() bool { return u.unread > 0 && !u.read }
+
+// message says how many copies are not understood, and what a user can do.
+func (u *understanding) message() string {
+	subject := "it never becomes Healthy, and holds waves and drains"
+	if u.unread > 1 {
+		subject = "they never become Healthy, and hold waves and drains"
+	}
+	return fmt.Sprintf("the status of %s is not understood: %s; set a healthExpression or the chart value statusVocabulary (try it with hansectl health)",
+		counted(u.unread, "copy"), subject)
 }
 
 // NewInventory returns an Inventory without kinds.
@@ -186,12 +225,16 @@ func (i *Inventory) use(kind schema.GroupKind) *kindUse {
 // AddPlacement adds the kinds that a placement names.
 func (i *Inventory) AddPlacement(p hubv1.PlacementObject) {
 	spec := p.PlacementSpec()
-	for _, s := range spec.ResourceSelectors {
+	scheduled := meta.FindStatusCondition(p.PlacementStatus().Conditions, hubv1.ConditionScheduled)
+	for n, s := range spec.ResourceSelectors {
 		if s.Kind == "*" || s.APIGroup == hubv1.GroupVersion.Group {
 			continue
 		}
 		u := i.use(schema.GroupKind{Group: s.APIGroup, Kind: s.Kind})
 		u.selected = true
+		if scheduled != nil && scheduled.Reason == hubv1.ReasonKindUnreadable {
+			u.unreadable = cmp.Or(u.unreadable, unreadableIn(scheduled.Message, n))
+		}
 		if spec.Spread != nil || spec.Clusters.Expression != "" {
 			continue // its selection may depend on served kinds
 		}
@@ -201,6 +244,19 @@ func (i *Inventory) AddPlacement(p hubv1.PlacementObject) {
 			}
 		}
 	}
+}
+
+// unreadableIn returns why the hub cannot read the kind of the resource selector with this index, from the message of
+// the condition Scheduled with the reason KindUnreadable. Package hub/policystatus writes messages such as
+// "resourceSelectors[0]: the hub cannot read Broken.example.com: ...". The result is empty if the message does not name
+// the selector.
+func unreadableIn(message string, selector int) string {
+	for _, part := range strings.Split(message, "; ") {
+		if why, found := strings.CutPrefix(part, fmt.Sprintf("resourceSelectors[%d]: ", selector)); found {
+			return why
+		}
+	}
+	return ""
 }
 
 // AddBinding adds the kind and the copies of one object.
@@ -230,6 +286,9 @@ func (i *Inventory) AddBinding(b hubv1.BindingObject) {
 			u.targets[t.Name] = c
 		}
 		c.add(rows[t.Name])
+		if row := rows[t.Name]; row != nil {
+			u.understanding.add(row)
+		}
 	}
 	if unplaced := unplacedOf(b); unplaced != nil {
 		for _, c := range unplaced.Clusters {
@@ -352,6 +411,9 @@ func (i *Inventory) summary(kind schema.GroupKind) KindSummary {
 	case own > 0:
 		s.add(notOnHub, "not on the hub, and bindings place "+counted(own, "object")+" of the hub", nil)
 	}
+	if u.unreadable != "" {
+		s.add(hubv1.ReasonKindUnreadable, u.unreadable, nil)
+	}
 	if len(lacking) > 0 {
 		s.add(hubv1.ReasonKindNotServed, fmt.Sprintf("not served by %s: %s", counted(len(lacking), "cluster"), list(lacking)), lacking)
 	}
@@ -362,6 +424,9 @@ func (i *Inventory) summary(kind schema.GroupKind) KindSummary {
 		}
 		message := fmt.Sprintf("%s %s only %s: %s", counted(len(older[only]), "cluster"), verb, only, list(older[only]))
 		s.add(hubv1.ReasonVersionNotServed, message, older[only])
+	}
+	if u.understanding.never() {
+		s.add(health.ReasonStatusNotUnderstood, u.understanding.message(), slices.Sorted(maps.Keys(u.understanding.clusters)))
 	}
 	return s
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member/health"
 )
 
 var widgets = schema.GroupKind{Group: "example.com", Kind: "Widget"}
@@ -295,6 +296,84 @@ func TestAKindIsFoundByItsNames(t *testing.T) {
 			}
 			if got != tc.want || fault != tc.fault {
 				t.Errorf("got %s, %q", got, fault)
+			}
+		})
+	}
+}
+
+func TestAKindThatTheHubCannotRead(t *testing.T) {
+	t.Parallel()
+	p := selecting(widgets, func(s *hubv1.PlacementSpec) {
+		s.ResourceSelectors = append([]hubv1.ResourceSelector{{Kind: "ConfigMap"}}, s.ResourceSelectors...)
+	})
+	unknown := metav1.Condition{
+		Type: hubv1.ConditionScheduled, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonKindUnreadable,
+		Message: "resourceSelectors[1]: the hub cannot read Widget.example.com: ServerError: conversion webhook failed; 1 of 1 objects",
+	}
+	p.Status.Conditions = []metav1.Condition{unknown}
+	i := NewInventory(nil, kindsHub)
+	i.AddPlacement(p)
+	problems := map[string][]KindProblem{}
+	for _, k := range i.Kinds("").Kinds {
+		problems[k.Kind] = k.Problems
+	}
+	want := []KindProblem{{Reason: hubv1.ReasonKindUnreadable, Message: "the hub cannot read Widget.example.com: ServerError: conversion webhook failed"}}
+	if diff := cmp.Diff(want, problems["Widget"]); diff != "" {
+		t.Errorf("problems of Widget (-want +got):\n%s", diff)
+	}
+	for _, other := range problems["ConfigMap"] {
+		if other.Reason == hubv1.ReasonKindUnreadable {
+			t.Errorf("ConfigMap has the problem %+v of another kind", other)
+		}
+	}
+
+	g := NewGatherer(nil)
+	g.AddPolicy("Placement shop/all", p.Status.Conditions)
+	if got := g.Worst(10).OfPolicies; len(got) != 1 || got[0].Reason != hubv1.ReasonKindUnreadable || got[0].Message != unknown.Message {
+		t.Errorf("problems of policies: %+v", got)
+	}
+}
+
+func TestAKindThatIsNeverUnderstood(t *testing.T) {
+	unread := hubv1.ClusterRow{Name: "eu", Applied: metav1.ConditionTrue, Health: hubv1.HealthUnknown, Reason: health.ReasonStatusNotUnderstood}
+	tests := map[string]struct {
+		rows []hubv1.ClusterRow
+		want string // the message; empty: no problem
+	}{
+		"one copy": {
+			rows: []hubv1.ClusterRow{unread},
+			want: "the status of 1 copy is not understood: it never becomes Healthy, and holds waves and drains; set a healthExpression or the chart value statusVocabulary (try it with hansectl health)",
+		},
+		"several copies": {
+			rows: []hubv1.ClusterRow{unread, {Name: "cn", Health: hubv1.HealthProgressing}, {Name: "us", Health: hubv1.HealthUnknown, Reason: health.ReasonStatusNotUnderstood}},
+			want: "the status of 2 copies is not understood: they never become Healthy, and hold waves and drains; set a healthExpression or the chart value statusVocabulary (try it with hansectl health)",
+		},
+		"a copy of the kind is Healthy":   {rows: []hubv1.ClusterRow{unread, {Name: "cn", Health: hubv1.HealthHealthy}}},
+		"the health is Unknown otherwise": {rows: []hubv1.ClusterRow{{Name: "eu", Health: hubv1.HealthUnknown, Reason: hubv1.ReasonUnreachable}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := on(widgets, "v1", "eu", "cn", "us")
+			b.Status.Clusters = tc.rows
+			inventory := NewInventory([]hubv1.MemberCluster{serving("eu", widgets, "v1"), serving("cn", widgets, "v1"), serving("us", widgets, "v1")}, kindsHub)
+			inventory.AddBinding(b)
+			g := NewGatherer(nil)
+			g.Add(b)
+			var kinds, problems []string
+			for _, k := range inventory.Kinds("").WithProblems().Kinds {
+				for _, p := range k.Problems {
+					kinds = append(kinds, p.Message)
+				}
+			}
+			for _, p := range g.Worst(10).OfKinds {
+				problems = append(problems, p.Message)
+			}
+			var want []string
+			if tc.want != "" {
+				want = []string{tc.want}
+			}
+			if diff := cmp.Diff(want, kinds) + cmp.Diff(want, problems); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
@@ -203,7 +204,7 @@ func (h *onHub) heard(t *testing.T, name string, status map[string]any) rollup.F
 			HubState: member.HubState{HubGeneration: h.object.GetGeneration()},
 		},
 		Observation: &member.Observation{
-			CopyState: state, OwnerUID: h.object.GetUID(), Observed: health.Project(status),
+			CopyState: state, OwnerUID: h.object.GetUID(), Observed: health.Project(schema.GroupKind{}, status),
 			Assessment: member.Assessment{Health: verdict.Health, HealthReason: verdict.Reason, HealthMessage: verdict.Message},
 		},
 	}

@@ -350,10 +350,7 @@ func valueText(v any) string {
 	if err != nil {
 		return "?"
 	}
-	if runes := []rune(string(text)); len(runes) > valueAtMost {
-		return string(runes[:valueAtMost-1]) + "…"
-	}
-	return string(text)
+	return hubv1.CutMessage(string(text), valueAtMost)
 }
 
 func (p Plan) guard() planSection {

@@ -12,8 +12,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/health"
 )
 
 // Problems is the output of the command problems.
@@ -24,6 +27,8 @@ type Problems struct {
 	// OfRollouts are waves that wait for a user, revisions that have failed, and objects whose clusters have an older
 	// revision than the hub object.
 	OfRollouts []Problem `json:"rolloutProblems"`
+	// OfKinds are kinds whose copies never become Healthy, because no convention understands their status.
+	OfKinds []Problem `json:"kindProblems"`
 	// OfClusters, OfPolicies and OfObjects are conditions that need a user's action.
 	OfClusters []Problem `json:"clusterProblems"`
 	OfPolicies []Problem `json:"policyProblems"`
@@ -92,11 +97,12 @@ type Gatherer struct {
 	clusters        map[string]*SlowCluster
 	drift           []DriftedCopy
 	contested       map[[2]string]*ContestedField // contested fields, by field and manager
+	kinds           map[schema.GroupKind]*understanding
 }
 
 // NewGatherer returns a Gatherer that has no bindings and policies yet.
 func NewGatherer(members []hubv1.MemberCluster) *Gatherer {
-	g := &Gatherer{members: map[string]*hubv1.MemberCluster{}, clusters: map[string]*SlowCluster{}, contested: map[[2]string]*ContestedField{}}
+	g := &Gatherer{members: map[string]*hubv1.MemberCluster{}, clusters: map[string]*SlowCluster{}, contested: map[[2]string]*ContestedField{}, kinds: map[schema.GroupKind]*understanding{}}
 	for i := range members {
 		m := &members[i]
 		g.members[m.Name] = m
@@ -150,6 +156,9 @@ func (t *Gatherer) AddPolicy(of string, conditions []metav1.Condition) {
 	if c := meta.FindStatusCondition(conditions, hubv1.ConditionAccepted); c != nil && c.Status == metav1.ConditionFalse {
 		t.ofPolicies = append(t.ofPolicies, problem(of, c))
 	}
+	if c := meta.FindStatusCondition(conditions, hubv1.ConditionScheduled); c != nil && c.Reason == hubv1.ReasonKindUnreadable {
+		t.ofPolicies = append(t.ofPolicies, problem(of, c))
+	}
 	for _, trouble := range problemConditions {
 		if c := meta.FindStatusCondition(conditions, trouble); c != nil && c.Status == metav1.ConditionTrue {
 			t.ofPolicies = append(t.ofPolicies, problem(of, c))
@@ -179,12 +188,29 @@ func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
 	}
 }
 
+// AddDeleting adds a hub object whose deletion waits for finalizers. o has the metadata of an object that is being
+// deleted.
+func (t *Gatherer) AddDeleting(o *metav1.PartialObjectMetadata) {
+	if len(o.Finalizers) == 0 {
+		return
+	}
+	id := hubv1.ObjectIdentity{Group: o.GroupVersionKind().Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+	t.ofObjects = append(t.ofObjects, Problem{
+		Of: id.String(), ID: id, Since: o.DeletionTimestamp, Reason: hubv1.ReasonFinalizersRemain,
+		Message: fmt.Sprintf("the deletion on the hub waits for %s: finalizers are not sent to members, so that only a client of the hub removes them", strings.Join(o.Finalizers, ", ")),
+	})
+}
+
 // Add examines the binding of one object, and its copies.
 func (t *Gatherer) Add(b hubv1.BindingObject) {
 	t.objects++
 	name := hubv1.ObjectOf(b).String() + bundleIn(BundleOf(b.BindingSpec().ObjectRef))
 	t.ofRollouts.add(name, b)
 	t.addObject(name, b)
+	kind := hubv1.ObjectOf(b).GroupKind()
+	if t.kinds[kind] == nil {
+		t.kinds[kind] = &understanding{}
+	}
 	for _, target := range b.BindingSpec().Clusters {
 		if target.State != hubv1.TargetPresent {
 			continue
@@ -195,8 +221,15 @@ func (t *Gatherer) Add(b hubv1.BindingObject) {
 			row = &hubv1.ClusterRow{Name: target.Name, Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonPending}
 		}
 		t.addToCluster(name, row)
-		if driftReasons[row.Reason] {
+		t.kinds[kind].add(row)
+		switch {
+		case driftReasons[row.Reason]:
 			t.drift = append(t.drift, DriftedCopy{Object: name, Cluster: row.Name, Since: row.LastTransitionTime, Reason: row.Reason, Message: row.Message})
+		case row.ChangedByCluster != "":
+			t.drift = append(t.drift, DriftedCopy{
+				Object: name, Cluster: row.Name, Since: row.LastTransitionTime,
+				Reason: hubv1.ReasonChangedByCluster, Message: member.ChangedMessage(row.ChangedByCluster),
+			})
 		}
 		if row.Reason == hubv1.ReasonContested {
 			t.addContested(name, row)
@@ -204,7 +237,8 @@ func (t *Gatherer) Add(b hubv1.BindingObject) {
 	}
 }
 
-// driftReasons are the reasons that mean: the copy differs from the hub's manifest, and the hub does not correct it.
+// driftReasons are the reasons that mean: the copy differs from the hub's manifest, and the hub does not correct it. A
+// copy whose values the cluster has changed may have another reason in its row.
 var driftReasons = map[string]bool{
 	hubv1.ReasonDiffers: true, hubv1.ReasonMissing: true, hubv1.ReasonNotRecreated: true, hubv1.ReasonPaused: true, hubv1.ReasonContested: true,
 }
@@ -280,8 +314,14 @@ func (t *Gatherer) Worst(limit int) Problems {
 	slices.SortFunc(out.Contested, func(a, b ContestedField) int {
 		return cmp.Or(cmp.Compare(b.Copies, a.Copies), byTime(a.Since, b.Since), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Manager, b.Manager))
 	})
+	var ofKinds []Problem
+	for kind, u := range t.kinds {
+		if u.never() {
+			ofKinds = append(ofKinds, Problem{Of: kind.String(), Reason: health.ReasonStatusNotUnderstood, Message: u.message()})
+		}
+	}
 	for _, p := range []struct{ from, to *[]Problem }{
-		{&t.ofRollouts.list, &out.OfRollouts}, {&t.ofClusters, &out.OfClusters}, {&t.ofPolicies, &out.OfPolicies}, {&t.ofObjects, &out.OfObjects},
+		{&ofKinds, &out.OfKinds}, {&t.ofRollouts.list, &out.OfRollouts}, {&t.ofClusters, &out.OfClusters}, {&t.ofPolicies, &out.OfPolicies}, {&t.ofObjects, &out.OfObjects},
 	} {
 		*p.to = append([]Problem{}, *p.from...)
 		slices.SortStableFunc(*p.to, func(a, b Problem) int { return cmp.Or(byTime(a.Since, b.Since), cmp.Compare(a.Of, b.Of)) })
@@ -301,7 +341,7 @@ func (l Problems) Write(w io.Writer, now time.Time) {
 		problems      []Problem
 	}{
 		{"Rollouts", "OF", l.OfRollouts}, {"Clusters", "CLUSTER", l.OfClusters}, {"Policies", "POLICY", l.OfPolicies},
-		{"Objects", "OBJECT", l.OfObjects},
+		{"Kinds", "KIND", l.OfKinds}, {"Objects", "OBJECT", l.OfObjects},
 	} {
 		var rows [][]string
 		for _, of := range p.problems {

@@ -27,17 +27,39 @@ func Render(in plan.RenderInput) Renderings {
 	return Renderings{Object: objectOf(hubv1.IdentityOf(in.Object), in.Object), Clusters: plan.Render(in)}
 }
 
-// Digests returns, by cluster, the digest of the manifest that the hub would send now. It returns no digest for a
-// Secret, because only the hub has the key for digests of Secrets. A digest may be wrong if the hub leaves out fields
+// Check replaces each manifest that does not fit the definition of its kind by an error, which names the sources of the
+// manifest. fits returns why an object does not fit.
+func (r Renderings) Check(fits func(*unstructured.Unstructured) error) {
+	for i := range r.Clusters {
+		c := &r.Clusters[i]
+		if c.Manifest == nil {
+			continue
+		}
+		if err := fits(&unstructured.Unstructured{Object: c.Manifest}); err != nil {
+			c.Error, c.Manifest = fmt.Sprintf("%s: it does not fit the definition of its kind: %s", made(*c), err), nil
+		}
+	}
+}
+
+// Digests returns, by cluster, the digest of the manifest that the hub would send now. A copy that has this content
+// from an earlier version of the hub, which sent all fields, keeps the digest in its row. Digests returns no digest for
+// a Secret, because only the hub has the key for digests of Secrets. A digest may be wrong if the hub leaves out fields
 // that the cluster does not serve, or labels and annotations that a flag denies.
-func Digests(in plan.RenderInput, salt string, memberOwned []string) map[string]string {
+func Digests(in plan.RenderInput, rows *hubv1.BindingStatus, salt string, memberOwned []string) map[string]string {
 	out := map[string]string{}
 	if hubv1.IsSecret(in.Object.GroupVersionKind().GroupKind()) {
 		return out
 	}
+	digest := func(manifest map[string]any) string {
+		return overrides.DigestLeaving(canonical.Key{}, &unstructured.Unstructured{Object: manifest}, memberOwned, salt)
+	}
 	for _, c := range plan.Render(in) {
-		if c.Manifest != nil {
-			out[c.Cluster] = overrides.DigestLeaving(canonical.Key{}, &unstructured.Unstructured{Object: c.Manifest}, memberOwned, salt)
+		if c.Manifest == nil {
+			continue
+		}
+		out[c.Cluster] = digest(c.Manifest)
+		if row := rows.Row(c.Cluster); row != nil && c.Whole != nil && digest(c.Whole) == row.Digest {
+			out[c.Cluster] = row.Digest
 		}
 	}
 	return out
@@ -69,6 +91,8 @@ func (r Renderings) Write(w io.Writer, _ time.Time) {
 // override policies. An example:
 //
 //	5 at /spec/replicas by the division; OverridePolicy shop/a, rule "r"; skipped OverridePolicy shop/b, rule "s": /spec/paused ...
+//
+// The text ends with the labels and other metadata of the hub object that the hub never sends.
 func made(c plan.Rendering) string {
 	var parts []string
 	for _, d := range c.Divided {
@@ -78,10 +102,16 @@ func made(c plan.Rendering) string {
 		parts = append(parts, a.String())
 	}
 	for _, s := range c.Skipped {
-		parts = append(parts, fmt.Sprintf("skipped %s: %s %s", s, s.Path, s.Reason))
+		parts = append(parts, fmt.Sprintf("skipped %s: %s", s, strings.TrimSpace(s.Path+" "+s.Reason)))
+	}
+	if len(c.LeftOut) > 0 {
+		parts = append(parts, "left to the cluster, as nobody set it: "+strings.Join(c.LeftOut, ", "))
 	}
 	if len(parts) == 0 {
-		return "as on the hub"
+		parts = []string{"as on the hub"}
+	}
+	if len(c.Dropped) > 0 {
+		parts = append(parts, "without "+strings.Join(c.Dropped, ", "))
 	}
 	return strings.Join(parts, "; ")
 }

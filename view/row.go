@@ -44,9 +44,18 @@ type Report struct {
 	Health   hubv1.Health           `json:"health"`
 	Reason   string                 `json:"reason,omitempty"`
 	Message  string                 `json:"message,omitempty"`
+	// ChangedByCluster names fields that the cluster has stored with other values than the hub sent.
+	ChangedByCluster string `json:"changedByCluster,omitempty"`
 }
 
-func (r Report) why() string { return why(r.Reason, r.Message) }
+// why returns the reason and the message. If they do not say that the cluster has changed values, it adds the fields.
+func (r Report) why() string {
+	text := why(r.Reason, r.Message)
+	if r.ChangedByCluster != "" && r.Reason != hubv1.ReasonChangedByCluster {
+		text += "; " + hubv1.ReasonChangedByCluster + ": " + r.ChangedByCluster
+	}
+	return text
+}
 
 // liveness tells whether a row may be out of date.
 type liveness struct {
@@ -69,7 +78,7 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 		return row
 	}
 	row.Generation, row.Reason, row.Message, row.LastObservedTime = r.Generation, r.Reason, r.Message, r.LastObservedTime
-	row.Revision = r.Revision
+	row.Revision, row.ChangedByCluster = r.Revision, r.ChangedByCluster
 	row.LastTransitionTime, row.UID, row.Digest = r.LastTransitionTime, r.UID, r.Digest
 	row.Applied = cmp.Or(r.Applied, metav1.ConditionUnknown)
 	row.Health = cmp.Or(r.Health, hubv1.HealthUnknown)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/overrides"
 )
 
 // Status is the output of the command status for one object.
@@ -45,6 +46,9 @@ type Federated struct {
 	// Rollout is the state of the object's rollout. It is absent if the placement has no rollout.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
 	Waiting []Wait                `json:"waiting,omitempty"`
+	// NotSent has the labels, annotations, finalizers and owner references of the hub object that its copies do not get,
+	// such as "label argocd.argoproj.io/instance".
+	NotSent []string `json:"notSent,omitempty"`
 }
 
 // Silence means that no hub renews its Lease. The displayed state is then the last state that a hub has written.
@@ -194,6 +198,9 @@ func Of(in StatusInput) Status {
 	s.Replicas = sum(s.Clusters)
 	s.Regions = regions(s.Clusters)
 	s.Waiting = waiting(s.Clusters)
+	if in.Object != nil {
+		s.NotSent = overrides.Dropped(in.Object, nil)
+	}
 	if in.Object != nil && s.StatusTo.Mode == string(hubv1.StatusOnObject) {
 		s.OnObject = onObject(in.Object)
 	}

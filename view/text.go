@@ -120,12 +120,22 @@ func (s Status) lines(rollout string, wide bool) []Line {
 		{"Regions", s.regions(wide)},
 		{"On object", s.onObject(wide)},
 		{"Scheduled", s.scheduled()},
+		{"Not sent", s.notSent()},
 		{"Rollout", rollout},
 		{"Also", s.others()},
 		{"Rows", s.truncated()},
 		{"Waiting", s.waits()},
 		{"Give up", s.giveUp()},
 	}
+}
+
+// notSent returns the metadata of the hub object that its copies do not get. It says what this means for finalizers.
+func (s Status) notSent() string {
+	text := strings.Join(s.NotSent, ", ")
+	if slices.ContainsFunc(s.NotSent, func(what string) bool { return strings.HasPrefix(what, "finalizer ") }) {
+		text += ": a finalizer acts on the hub only; a deletion waits until a client of the hub removes it, and copies are deleted without it"
+	}
+	return text
 }
 
 // Text says what it means for the displayed state that no hub runs: the state is old, and no change reaches a member.

@@ -29,7 +29,7 @@ func TestAnObjectIsRenderedAtTheVersionThatEachClusterGets(t *testing.T) {
 			t.Errorf("for %s: %v %s, want %s", c.Cluster, c.Manifest["apiVersion"], c.Error, want[c.Cluster])
 		}
 	}
-	digests := Digests(in, "uid", nil)
+	digests := Digests(in, &hubv1.BindingStatus{}, "uid", nil)
 	if digests["a"] == digests["b"] || digests["b"] != digests["c"] {
 		t.Errorf("digests %v, want the same for the same version alone", digests)
 	}

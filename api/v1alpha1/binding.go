@@ -78,6 +78,12 @@ func (s *BindingSpec) Target(cluster string) *BindingTarget {
 	return nil
 }
 
+// Returns reports whether the cluster has to remove the copy of an earlier hub object of the same name, and then gets a
+// copy of the present one.
+func (t BindingTarget) Returns() bool {
+	return t.State == TargetAbsent && t.Absent != nil && t.Absent.Reason == ReasonMadeAnew
+}
+
 // Revision returns the stored state of the hub object with this number. It returns nil if the binding does not list the
 // revision.
 func (s *BindingSpec) Revision(number int64) *ObjectRevision {

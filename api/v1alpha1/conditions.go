@@ -158,12 +158,14 @@ const (
 	ReasonClusterNotReady     = "ClusterNotReady"
 	ReasonClusterLeaving      = "ClusterLeaving"
 	ReasonObjectDeleted       = "ObjectDeleted"
+	ReasonMadeAnew            = "MadeAnew" // of an entry and a row: the copy is of an earlier hub object of the same name
 	ReasonScheduled           = "Scheduled"
 	ReasonNoClusterSelected   = "NoClusterSelected"
 	ReasonPlacementGone       = "PlacementGone"
 	ReasonSuspended           = "Suspended"
 	ReasonHubWouldRun         = "HubWouldRun"
 	ReasonNotFederated        = "NotFederated"       // the hub may not read this kind
+	ReasonKindUnreadable      = "KindUnreadable"     // of Scheduled: the hub cannot read the objects of a selected kind
 	ReasonExpressionFalse     = "ExpressionFalse"    // clusters.expression, which reads more than labels, is false
 	ReasonExpressionFailed    = "ExpressionFailed"   // the evaluation of clusters.expression fails for the cluster
 	ReasonVersionNotServed    = "VersionNotServed"   // the cluster serves the kind, but not the object's version
@@ -259,15 +261,16 @@ const (
 	ReasonIsTemplate           = "IsTemplate"
 	ReasonClusterMissing       = "ClusterMissing"
 	ReasonTemplateMissing      = "TemplateMissing"
-	ReasonCompleted            = "Completed"       // the copy ran to completion and is not created again
-	ReasonNotRecreated         = "NotRecreated"    // the copy was deleted and apply.recreate is Never
-	ReasonFieldsDropped        = "FieldsDropped"   // the copy lacks fields that the member does not know
-	ReasonAutoscaled           = "Autoscaled"      // the copy lacks fields that a HorizontalPodAutoscaler sets
-	ReasonInSync               = "InSync"          // apply.mode is ReportOnly: no field would change
-	ReasonDiffers              = "Differs"         // apply.mode is ReportOnly: these fields would change
-	ReasonMissing              = "Missing"         // apply.mode is ReportOnly: the copy would be created
-	ReasonRevisionMissing      = "RevisionMissing" // the revision that the cluster shall hold is not stored any more
-	ReasonHubIsOlder           = "HubIsOlder"      // the copy is from a later state of the hub, see docs/backup.md
+	ReasonCompleted            = "Completed"        // the copy ran to completion and is not created again
+	ReasonNotRecreated         = "NotRecreated"     // the copy was deleted and apply.recreate is Never
+	ReasonFieldsDropped        = "FieldsDropped"    // the copy lacks fields that the member does not know
+	ReasonAutoscaled           = "Autoscaled"       // the copy lacks fields that a HorizontalPodAutoscaler sets
+	ReasonChangedByCluster     = "ChangedByCluster" // the cluster has stored other values than the hub sent
+	ReasonInSync               = "InSync"           // apply.mode is ReportOnly: no field would change
+	ReasonDiffers              = "Differs"          // apply.mode is ReportOnly: these fields would change
+	ReasonMissing              = "Missing"          // apply.mode is ReportOnly: the copy would be created
+	ReasonRevisionMissing      = "RevisionMissing"  // the revision that the cluster shall hold is not stored any more
+	ReasonHubIsOlder           = "HubIsOlder"       // the copy is from a later state of the hub, see docs/backup.md
 )
 
 // Reasons of StatusWritten and RowsTruncated.

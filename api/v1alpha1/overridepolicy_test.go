@@ -36,6 +36,12 @@ var overridePolicyCases = withPaths(map[string]ruleCase{
   edits: [{path: /data/a.yaml, format: YAML, mergePatch: {a: null}, patches: [{op: add, path: /b, value: 1}, {op: copy, from: /b, path: /status}]}, {path: /metadata/annotations/a, format: JSON, mergePatch: {}}]
 }`)},
 	"a rule that excludes":                     {spec: overridesSpec(`{name: r, clusters: {expression: "region == 'eu'"}, exclude: true}`)},
+	"a rule with a condition":                  {spec: overridesSpec(`{name: r, when: "object.spec.on", labels: {a: b}}`)},
+	"a rule that excludes under a condition":   {spec: overridesSpec(`{name: r, exclude: true, when: "true"}`), says: "when does not go with exclude: use clusters.expression"},
+	"a condition without a change":             {spec: overridesSpec(`{name: r, when: "true"}`), says: changesNothing},
+	"paths to items of lists":                  {spec: overridesSpec(`{name: r, images: [{path: "/spec/a/*/image", tag: v1}], resources: [{path: "/spec/[name=a]", limits: {cpu: 1}}], patches: [{op: remove, path: "/spec/a/[b=c]/*/d"}]}`)},
+	"a variable by an expression":              {spec: overridesSpec(`{name: r, env: [{set: [{name: A, expression: cluster.name}, {name: B}]}]}`)},
+	"a variable by an expression and a value":  {spec: overridesSpec(`{name: r, env: [{set: [{name: A, expression: cluster.name, value: b}]}]}`), says: "set expression, value or valueFrom, not several of them"},
 	"a rule that excludes and changes":         {spec: overridesSpec(`{name: r, exclude: true, labels: {a: b}}`), says: changesNothing},
 	"a rule that does not exclude or change":   {spec: overridesSpec(`{name: r, exclude: false}`), says: changesNothing},
 	"an empty expression for clusters":         {spec: overridesSpec(`{name: r, clusters: {expression: ""}, labels: {a: b}}`), says: "clusters.expression in body should be at least 1 chars long"},

@@ -130,6 +130,7 @@ type OverridePolicySpec struct {
 // annotations, mergePatch, patches, edits.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.exclude) && self.exclude) != (has(self.images) || has(self.command) || has(self.args) || has(self.env) || has(self.resources) || has(self.labels) || has(self.annotations) || has(self.mergePatch) || has(self.patches) || has(self.edits))",message="set exclude: true alone, or at least one of images, command, args, env, resources, labels, annotations, mergePatch, patches and edits"
+// +kubebuilder:validation:XValidation:rule="!has(self.when) || !has(self.exclude) || !self.exclude",message="when does not go with exclude: use clusters.expression"
 type OverrideRule struct {
 	// name of the rule, unique in its policy. Conditions and the output of hansectl explain contain the name.
 	// +required
@@ -149,6 +150,14 @@ type OverrideRule struct {
 	// clusters to which the rule applies. Unset: all clusters.
 	// +optional
 	Clusters *RuleClusters `json:"clusters,omitempty"`
+
+	// when is a CEL expression that is true for the objects and clusters to which the rule applies. Its variables are
+	// cluster and object, as in the expression of a patch. If it is false, the whole rule is skipped for this object and
+	// cluster, and the reason is reported. Rules with exclude must not have it.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	When string `json:"when,omitempty"`
 
 	// exclude true keeps the objects away from the clusters of the rule, and withdraws copies that are there. A rule with
 	// exclude must not have other changes. Default false.
@@ -228,7 +237,7 @@ type OverrideRule struct {
 }
 
 // ContainerTarget selects containers of an object of any kind: the containers of a Pod, of the pod template at
-// /spec/template, or of the pod template in a jobTemplate. With a path, it selects one object that has the fields of a
+// /spec/template, or of the pod template in a jobTemplate. With a path, it selects objects that have the fields of a
 // container.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.containers) && has(self.path))",message="set containers or path, not both"
@@ -242,8 +251,9 @@ type ContainerTarget struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Containers []string `json:"containers,omitempty"`
 
-	// path is a JSON pointer (RFC 6901) to an object with the fields of a container, such as /spec of a Prometheus. The
-	// object must exist. Unset: the containers of the Pod or pod template.
+	// path is a JSON pointer (RFC 6901) to an object with the fields of a container, such as /spec of a Prometheus. In a
+	// list, a step may be a key such as [name=web], which selects the items whose field has this value, or *, which
+	// selects all items. The object must exist, unless the path has *. Unset: the containers of the Pod or pod template.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
@@ -267,7 +277,9 @@ type ImageOverride struct {
 	Containers []string `json:"containers,omitempty"`
 
 	// path is a JSON pointer (RFC 6901) to a string field that has an image as its value, such as /spec/image of a
-	// Prometheus. The field must exist. Unset: the images of the containers of the Pod or pod template.
+	// Prometheus. In a list, a step may be a key such as [name=web], which selects the items whose field has this value,
+	// or *, which selects all items. The field must exist, unless the path has *. Unset: the images of the containers of
+	// the Pod or pod template.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
@@ -315,14 +327,14 @@ type CommandOverride struct {
 type EnvOverride struct {
 	ContainerTarget `json:",inline"`
 
-	// set has variables, written as in a container. A variable with the name of an existing one replaces it. Other
-	// variables are appended. At most 128, with unique names.
+	// set has variables, written as in a container, or with an expression. A variable with the name of an existing one
+	// replaces it. Other variables are appended. At most 128, with unique names.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=128
-	Set []corev1.EnvVar `json:"set,omitempty"`
+	Set []EnvVariable `json:"set,omitempty"`
 
 	// remove has names of variables to remove. It is no error if a variable does not exist. At most 128.
 	// +optional
@@ -332,6 +344,20 @@ type EnvOverride struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	Remove []string `json:"remove,omitempty"`
+}
+
+// EnvVariable is an environment variable, written as in a container. Its value can be computed by an expression.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.expression) || (!has(self.value) && !has(self.valueFrom))",message="set expression, value or valueFrom, not several of them"
+type EnvVariable struct {
+	corev1.EnvVar `json:",inline"`
+
+	// expression in CEL computes the value, which must be a string. Its variables are cluster and object, as in the
+	// expression of a patch.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Expression string `json:"expression,omitempty"`
 }
 
 // ResourcesOverride sets requests and limits of containers. Requests and limits of other resources stay.
@@ -410,8 +436,8 @@ type RuleClusters struct {
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
 	// expression is a CEL expression that is true for the clusters to select, such as "semver(version, true).major() == 1
-	// && region.startsWith('eu-')". Its variables are name, labels, region, zone, version, capacity and operators. The
-	// language is the same as in clusters.expression of a Placement.
+	// && region.startsWith('eu-')". Its variables are name, labels, annotations, region, zone, version, capacity and
+	// operators. The language is the same as in clusters.expression of a Placement.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -445,7 +471,10 @@ type PatchOperation struct {
 	// +required
 	Op PatchOp `json:"op"`
 
-	// path is a JSON pointer (RFC 6901) to the field that the operation reads or changes, such as /spec/replicas.
+	// path is a JSON pointer (RFC 6901) to the field that the operation reads or changes, such as /spec/replicas. In a
+	// list, a step may be a key such as [name=web], which selects the items whose field has this value, or *, which
+	// selects all items. A path with * changes the fields that are there, which may be none. test, move and copy need a
+	// path that selects one value.
 	// +required
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
@@ -465,7 +494,7 @@ type PatchOperation struct {
 	Value *apiextensionsv1.JSON `json:"value,omitempty"`
 
 	// expression in CEL computes the value. Its variables are cluster and object. cluster has the fields name, labels,
-	// region, zone, version, capacity and operators. object is the hub object before all overrides.
+	// annotations, region, zone, version, capacity and operators. object is the hub object before all overrides.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -480,7 +509,8 @@ type EditOperation struct {
 	// +required
 	Op PatchOp `json:"op"`
 
-	// path is a JSON pointer (RFC 6901) from the root of the document, such as /global/scrape_interval.
+	// path is a JSON pointer (RFC 6901) from the root of the document, such as /global/scrape_interval. In a list, a step
+	// may be a key such as [name=web] or *, as in the patches of the rule.
 	// +required
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
@@ -501,7 +531,7 @@ type EditOperation struct {
 	Value *apiextensionsv1.JSON `json:"value,omitempty"`
 
 	// expression in CEL computes the value. Its variables are cluster and object. cluster has the fields name, labels,
-	// region, zone, version, capacity and operators. object is the hub object before all overrides.
+	// annotations, region, zone, version, capacity and operators. object is the hub object before all overrides.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096

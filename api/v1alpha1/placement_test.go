@@ -76,7 +76,7 @@ apply:
   adoption: IfNoDiff
   fieldConflict: Report
   unknownFields: Drop
-  memberOwnedFields: [/spec/replicas, /metadata/labels/example.com~1tier]
+  memberOwnedFields: [/spec/replicas, /metadata/labels/example.com~1tier, /data/8080, /spec/v1/10m]
   recreate: Never
   createNamespace: false
 deletion: {whenDeleted: Orphan, whenUnselected: Delete, adopted: Delete, propagationPolicy: Foreground}
@@ -200,6 +200,8 @@ statusAggregation:
 	"all of spec is the member's":            {spec: placementSpec + "apply: {memberOwnedFields: [/spec]}", says: "name fields of the object such as /spec/replicas, not apiVersion, kind, status, all of spec, or metadata other than single labels and annotations"},
 	"the status is the member's anyway":      {spec: placementSpec + "apply: {memberOwnedFields: [/status/phase]}", says: "name fields of the object such as /spec/replicas, not apiVersion, kind, status, all of spec, or metadata other than single labels and annotations"},
 	"the name is not the member's":           {spec: placementSpec + "apply: {memberOwnedFields: [/metadata/name]}", says: "name fields of the object such as /spec/replicas, not apiVersion, kind, status, all of spec, or metadata other than single labels and annotations"},
+	"an item of a list is the member's":      {spec: placementSpec + "apply: {memberOwnedFields: [/webhooks/0/failurePolicy]}", says: "a pointer names no item of a list: name the list, such as /webhooks instead of /webhooks/0/failurePolicy"},
+	"a new item of a list is the member's":   {spec: placementSpec + "apply: {memberOwnedFields: [/spec/args/-]}", says: "a pointer names no item of a list"},
 	"the same member-owned field twice":      {spec: placementSpec + "apply: {memberOwnedFields: [/spec/a, /spec/a]}", says: "spec.apply.memberOwnedFields[1]: Duplicate value"},
 	"33 member-owned fields":                 {spec: placementSpec + "apply: {memberOwnedFields: " + many(33, "/spec/f%d") + "}", says: "spec.apply.memberOwnedFields: Too many: 33"},
 	"a fieldConflict that is not there":      {spec: placementSpec + "apply: {fieldConflict: Ignore}", says: `spec.apply.fieldConflict: Unsupported value: "Ignore"`},

@@ -356,13 +356,15 @@ type ApplyPolicy struct {
 
 	// memberOwnedFields are JSON pointers (RFC 6901) to fields that belong to the member, such as /spec/replicas. The hub
 	// sets these fields when it creates the copy, and never changes them afterwards. A pointer names keys of objects, not
-	// items of lists. At most 32.
+	// items of lists: for a field of an item, name the list, such as /webhooks. Keys that are numbers are allowed only
+	// below /data, /binaryData and /metadata. At most 32.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=512
 	// +kubebuilder:validation:items:Pattern=`^(/([^/~]|~[01])+)+$`
 	// +kubebuilder:validation:XValidation:rule="self.all(p, !(p in ['/apiVersion', '/kind', '/metadata', '/status', '/spec']) && !p.startsWith('/status/') && (!p.startsWith('/metadata/') || p.startsWith('/metadata/labels/') || p.startsWith('/metadata/annotations/')))",message="name fields of the object such as /spec/replicas, not apiVersion, kind, status, all of spec, or metadata other than single labels and annotations"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, p.startsWith('/data/') || p.startsWith('/binaryData/') || p.startsWith('/metadata/') || !p.matches('/([0-9]+|-)(/|$)'))",message="a pointer names no item of a list: name the list, such as /webhooks instead of /webhooks/0/failurePolicy"
 	MemberOwnedFields []string `json:"memberOwnedFields,omitempty"`
 
 	// recreate sets whether the hub creates a copy again after it was deleted on the member: Always, UntilCompleted or

@@ -582,7 +582,7 @@ type ClusterRow struct {
 	Version string `json:"version,omitempty"`
 
 	// passingSince is the time since which the copy has the content of its revision and is Healthy. Unset: the copy has
-	// another content or is not Healthy, or the placement has no rollout.
+	// another content or is not Healthy, the cluster has changed its values, or the placement has no rollout.
 	// +optional
 	PassingSince *metav1.Time `json:"passingSince,omitempty"`
 
@@ -603,6 +603,13 @@ type ClusterRow struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
+
+	// changedByCluster names up to three fields that the cluster has stored with other values than the hub sent, such as
+	// `.spec.replicas 2 for 4`. Of a Secret it has no values. Unset: the cluster has stored all values. At most 256
+	// characters.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	ChangedByCluster string `json:"changedByCluster,omitempty"`
 
 	// observed is the part of the copy's status that can be merged: numbers, booleans, short texts and conditions. At most
 	// 512 bytes.

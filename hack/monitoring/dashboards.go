@@ -66,6 +66,8 @@ func cluster() *dashboard.DashboardBuilder {
 			query{`sum by (cluster, kind) (hanse_copies_failing{cluster=~"$cluster"})`, "{{cluster}} {{kind}}"})).
 		WithPanel(graph("Unknown", "Copies whose state the hub does not know.", units.Short,
 			query{`sum by (cluster, kind) (hanse_copies_unknown{cluster=~"$cluster"})`, "{{cluster}} {{kind}}"})).
+		WithPanel(graph("Changed by the cluster", "Copies in which the cluster stores other values than the hub sends.", units.Short,
+			query{`sum by (cluster) (hanse_cluster_copies_by_reason{cluster=~"$cluster",reason="ChangedByCluster"}) or vector(0)`, "{{cluster}}"})).
 		WithPanel(graph("Reasons", "Copies by the reason of their row, without Applied.", units.Short,
 			query{`sum by (cluster, reason) (hanse_cluster_copies_by_reason{cluster=~"$cluster"}) or vector(0)`, "{{cluster}} {{reason}}"})).
 		WithPanel(graph("Unclaimed copies", "Objects of the hub that no binding claims.", units.Short,

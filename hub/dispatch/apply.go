@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity)
 	template, ok := r.template()
 	if !ok {
-		return o, false
+		return r.madeAnew()
 	}
 	if o, stop := r.forbidden(); stop {
 		return o, true
@@ -56,6 +57,7 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	r.keepReads()
 	r.watch(r.queue.records.get(r.key), manifest.GroupVersionKind())
 	o, known = r.bring(ctx, manifest)
+	o = atOtherVersions(o, manifest.GroupVersionKind(), r.mcl)
 	o.HubState = member.HubState{HubGeneration: want.Generation, HubRevision: want.Revision, HubContent: content, HubVersion: r.operatorVersion(manifest)}
 	return o, known
 }
@@ -75,7 +77,7 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 	if len(unserved) > 0 && r.policy().Apply.UnknownFields != hubv1.UnknownFieldsDrop {
 		return r.notServed(ctx, manifest, unserved), true
 	}
-	w := r.want(fitting)
+	w := r.want(ctx, fitting)
 	if r.policy().Apply.Mode == hubv1.ApplyReportOnly {
 		if unfit := r.unfit(ctx, fitting); unfit != nil {
 			return *unfit, true
@@ -83,6 +85,9 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 		return dropped(r.report(ctx, w), unserved), true
 	}
 	o, known, drift := r.compare(w)
+	if w.settled && o.Changed != "" {
+		o = r.again(ctx, w, o)
+	}
 	if !known && !w.wait {
 		if unfit := r.unfit(ctx, fitting); unfit != nil {
 			return *unfit, true
@@ -112,6 +117,40 @@ func (r *run) template() (*unstructured.Unstructured, bool) {
 		return nil, false
 	}
 	return t, r.mcl != nil && r.mcl.DeletionTimestamp == nil
+}
+
+// decidedWithin is the time in which the leader normally decides on a hub object that was created anew.
+const decidedWithin = 30 * time.Second
+
+// madeAnew returns the outcome for a copy of an earlier hub object of the same name, which the binding still records.
+// The hub writes nothing to it. known is false while the leader is about to decide on the present object, and if there
+// is no present object. The copy is not looked at, because the leader decides what happens to it.
+func (r *run) madeAnew() (o member.Outcome, known bool) {
+	present, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
+	if !ok || present.GetDeletionTimestamp() != nil || present.GetUID() == r.binding.BindingSpec().ObjectRef.UID || r.cluster.IsHub() ||
+		!present.GetCreationTimestamp().After(r.binding.GetCreationTimestamp().Time) { // the cache is older than the binding
+		return o, false
+	}
+	const why = "the hub object was deleted and created again, and the copy of the earlier object stays"
+	if held := r.target.Removal; held != nil && held.Reason == hubv1.ReasonMadeAnew {
+		return outcome(metav1.ConditionFalse, hubv1.ReasonMadeAnew, "%s until a user confirms its removal: run hansectl confirm %s", why, followed(r.binding)), true
+	}
+	if left := decidedWithin - r.queue.opts.Clock.Since(present.GetCreationTimestamp().Time); left > 0 {
+		return member.Outcome{Retry: member.RetryAfter, After: left}, false
+	}
+	return outcome(metav1.ConditionFalse, hubv1.ReasonMadeAnew, "%s: the condition Scheduled of the binding says why", why), true
+}
+
+// followed returns the placement of a binding as the arguments of hansectl.
+func followed(b hubv1.BindingObject) string {
+	ref := b.BindingSpec().PlacementRef
+	switch {
+	case ref == nil:
+		return ""
+	case ref.Namespace == "":
+		return strings.ToLower(ref.Kind) + " " + ref.Name
+	}
+	return strings.ToLower(ref.Kind) + " " + ref.Name + " -n " + ref.Namespace
 }
 
 // forbidden returns the outcome for an object that must never be written to this cluster. It returns false if the
@@ -148,6 +187,8 @@ type wanted struct {
 	// wait is true if the write must wait until the cluster's watch has listed the kind. Without this wait, the hub would
 	// read each copy of the kind with a separate request. compare sets wait.
 	wait bool
+	// settled is true if the observed copy equals the wanted copy. compare sets it.
+	settled bool
 }
 
 // lastConfirmed describes the copy at the time when it last had the content that the hub wanted then. The data comes
@@ -159,24 +200,26 @@ type lastConfirmed struct {
 	// noteReason and note are the reason and message of the last successful write. If this process has not written the
 	// copy, they come from the cluster's row.
 	noteReason, note string
+	// changed names the fields that the cluster stored otherwise in the last successful write.
+	changed string
 }
 
 // want returns the wanted copy, and starts a watch of its kind on the cluster.
-func (r *run) want(manifest *unstructured.Unstructured) *wanted {
+func (r *run) want(ctx context.Context, manifest *unstructured.Unstructured) *wanted {
 	gvk := manifest.GroupVersionKind()
 	w := &wanted{
 		manifest: manifest,
-		digest:   r.digest(manifest),
 		record:   r.queue.records.get(r.key),
 	}
 	w.record = r.watch(w.record, gvk)
 	if last := w.record.last; last.Hash != "" {
 		w.confirmed, w.confirmedDigest, w.confirmedUID, w.adopted = last.Hash, last.Digest, last.UID, last.Adopted
-		w.noteReason, w.note = last.Reason, last.Message
+		w.noteReason, w.note, w.changed = last.Reason, last.Message, last.Changed
 	} else if row := r.binding.BindingStatus().Row(r.target.Name); row != nil {
 		w.confirmed, w.confirmedDigest, w.confirmedUID, w.adopted = row.Hash, row.Digest, row.UID, row.Adopted
-		w.noteReason, w.note = row.Reason, row.Message
+		w.noteReason, w.note, w.changed = row.Reason, row.Message, row.ChangedByCluster
 	}
+	w.digest = r.digestOf(ctx, manifest, w.confirmedDigest)
 	return w
 }
 
@@ -218,17 +261,14 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	held := w.confirmed != "" && w.confirmedDigest == w.digest
 	switch wait := r.watchWait(seen, w); {
 	case wait > 0:
-		o = w.record.last
-		if o.Retry == member.RetryNever {
-			o.Retry, o.After = member.RetryAfter, wait // at the latest after wait: an event may wake the key earlier
-		}
-		return o, true, false
+		return within(w.record.last, wait), true, false // an event may wake the key earlier
 	case r.settled(seen, w):
 		o = outcome(metav1.ConditionTrue, hubv1.ReasonApplied, "")
 		if notes[w.noteReason] {
 			o.Reason, o.Message = w.noteReason, w.note
 		}
-		o = r.contested(o)
+		w.settled = true
+		o = r.contested(alteredBefore(o, w))
 		o.UID, o.ResourceVersion, o.Generation, o.Hash, o.Digest = seen.UID, seen.ResourceVersion, seen.Generation, seen.Hash, w.digest
 		o.Adopted = w.adopted
 		return r.done(w.record, o), true, false
@@ -244,6 +284,14 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	changed := seen.found && !seen.Deleting && !r.paused(seen)
 	gone := !seen.found && seen.synced && w.record.last.UID != ""
 	return o, false, held && (changed || gone)
+}
+
+// within returns the outcome with a retry after at most this time.
+func within(o member.Outcome, wait time.Duration) member.Outcome {
+	if o.Retry == member.RetryNever || o.Retry == member.RetryAfter && o.After > wait {
+		o.Retry, o.After = member.RetryAfter, wait
+	}
+	return o
 }
 
 // watchWait returns how long to wait until the watch shows the hub's own write. It is zero or less if the wait is over
@@ -272,6 +320,9 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	}
 	r.useEpoch(ctx)
 	o := r.confirmOlder(ctx, r.cluster.Apply(ctx, r.intent(w)))
+	if o.Wrote && o.Applied == metav1.ConditionTrue {
+		w.record.yielded = true
+	}
 	if o.Wrote && (drift || len(o.Drifted) > 0) {
 		over := member.FieldDrift{} // no single field, as when the copy or its labels were deleted
 		if len(o.Drifted) > 0 {
@@ -279,6 +330,10 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 		}
 		r.queue.fights.corrected(r.key, over)
 		o = r.contested(o)
+	}
+	r.queue.altered.forget(r.key) // the pauses begin anew with new content
+	if o.Changed != "" && o.Retry == member.RetryNever {
+		o.Retry, o.After = member.RetryAfter, r.queue.altered.wait(r.key)
 	}
 	return r.done(w.record, o)
 }
@@ -316,8 +371,18 @@ func (r *run) intent(w *wanted) member.ApplyIntent {
 		KeepAway:        w.keepAway,
 		Source:          r.source,
 	}
+	if !w.record.yielded {
+		in.Whole = r.whole
+	}
 	if w.confirmed != "" {
 		in.ConfirmedUID, in.Adopted = w.confirmedUID, w.adopted
+	}
+	switch w.noteReason {
+	case "", hubv1.ReasonApplied, hubv1.ReasonPending:
+	default:
+		// Read the copy: a write without a read meets no conflict at 0 replicas, which have no manager. Autoscaled may be
+		// hidden by another reason.
+		in.Known.Observed = ""
 	}
 	return in
 }
@@ -336,13 +401,29 @@ func (r *run) leftHere(w *wanted) *hubv1.OrphanedCopy {
 
 // notes has those reasons of a successful write that stay in the cluster's row until the copy or its wanted content
 // changes.
-var notes = map[string]bool{hubv1.ReasonAutoscaled: true}
+var notes = map[string]bool{hubv1.ReasonAutoscaled: true, hubv1.ReasonMadeAnew: true}
 
 func contested(over member.FieldDrift) string {
 	if over.Path == "" {
 		return "the copy or Hanse's annotations on it are removed again and again; the hub restores them every 30 s: stop the client that removes them, or exclude the cluster in the placement"
 	}
-	return fmt.Sprintf("field manager %s keeps changing %s; the hub restores the field every 30 s: stop that manager, or remove the field from the hub object", over.Manager, over.Path)
+	return fmt.Sprintf("field manager %s keeps changing %s; the hub restores it every 30 s: list %s in apply.memberOwnedFields, stop that manager, or remove it from the hub object",
+		over.Manager, over.Path, memberOwned(over.Path))
+}
+
+// plainSteps matches the beginning of a path in which each step is a plain field name, such as .spec.webhooks in
+// .spec.webhooks[name="a"].failurePolicy.
+var plainSteps = regexp.MustCompile(`^(\.[a-zA-Z][a-zA-Z0-9]*)+`)
+
+// memberOwned returns the entry of memberOwnedFields for a path of managedFields: a JSON pointer to the field, or to
+// the list that has the field. It returns "the field" if the path may have keys with other characters, such as a label
+// or a key of a ConfigMap.
+func memberOwned(path string) string {
+	plain := plainSteps.FindString(path)
+	if plain == "" || plain != path && path[len(plain)] != '[' || strings.HasPrefix(path, ".data.") {
+		return "the field"
+	}
+	return strings.ReplaceAll(plain, ".", "/")
 }
 
 // done records an outcome. After a successful write, the next run of this binding knows the state of the copy, even if

@@ -16,6 +16,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/openapi"
 )
 
 // fakeCluster is a member whose watch shows the copy in the field seen, or no copy if seen is nil. It returns answer
@@ -35,6 +36,8 @@ func (c *fakeCluster) IsHub() bool { return false }
 func (c *fakeCluster) Fit(_ context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, []string) {
 	return manifest, nil
 }
+
+func (*fakeCluster) Schema(context.Context, schema.GroupVersionKind) *openapi.Schema { return nil }
 
 func (c *fakeCluster) Misfits(context.Context, *unstructured.Unstructured) []member.Misfit {
 	return nil
@@ -78,7 +81,7 @@ func newRun(c member.Cluster, after time.Duration) *run {
 	b := hubv1.NewBinding(object.BindingKey())
 	b.BindingSpec().ObjectRef = hubv1.ObjectReference{APIVersion: "test.hanse.dev/v1", Kind: "Widget", Name: "web", UID: "hub"}
 	clock := testclock.NewFakePassiveClock(now.Add(after))
-	q := &queue{renderings: &renderings{}, opts: Options{Clock: clock, Epochs: noEpochs{}, HubObject: atHubVersion}, attempts: attempts{fights: newFights(clock)}, records: newRecords(clock)}
+	q := &queue{renderings: &renderings{}, opts: Options{Clock: clock, Epochs: noEpochs{}, HubObject: atHubVersion}, attempts: attempts{fights: newFights(clock), altered: newAltered(clock)}, records: newRecords(clock)}
 	return &run{
 		queue: q, cluster: c, key: object.BindingKey(), binding: b, target: &hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent},
 		gathered: gathered{object: hubv1.SelectableObject{ObjectIdentity: object}},

@@ -18,7 +18,8 @@
 //     is tried;
 //   - retry: the time of a key's next try;
 //   - wake: events of copies; an event that only repeats the hub's own write wakes no key;
-//   - fights: fields of copies that another controller keeps changing back after the hub has corrected them.
+//   - fights: fields of copies that another controller keeps changing back after the hub has corrected them;
+//   - altered: copies whose values the cluster's admission changes, and the time of their next write.
 //
 // An unreachable member has no queue, and hub/report writes its rows. When the member is reachable again, all bindings
 // that name it are queued.
@@ -43,6 +44,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/hub/tracing"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/source"
 )
 
@@ -91,7 +93,7 @@ type Revisions interface {
 }
 
 // Options has the settings of a Dispatcher. The fields HubObject, Revisions, DeniedMetadataPrefixes, Key, Misfits,
-// Epochs, Workers, Clock and Tracer are optional; all other fields are required.
+// Schema, Epochs, Workers, Clock and Tracer are optional; all other fields are required.
 type Options struct {
 	// Client reads bindings, policies, clusters and namespaces from the cache.
 	Client client.Client
@@ -113,6 +115,9 @@ type Options struct {
 	// Misfits returns the values in a manifest that violate the schema of its kind on the hub. Default: it returns no
 	// values.
 	Misfits func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit
+	// Schema returns the hub's schema of a kind, whose defaults are the values that the hub's API server fills in.
+	// Default: the hub publishes no schema.
+	Schema func(context.Context, schema.GroupVersionKind) *openapi.Schema
 	// Epochs reads the hub's epochs. A copy records the epoch (the period) in which the hub wrote it. After a restore of
 	// the hub, this shows copies that are newer than the hub. Default: copies are written without an epoch, and their
 	// epochs are not checked.
@@ -147,6 +152,9 @@ func New(opts Options) *Dispatcher {
 	}
 	if opts.Misfits == nil {
 		opts.Misfits = func(context.Context, *unstructured.Unstructured) []member.Misfit { return nil }
+	}
+	if opts.Schema == nil {
+		opts.Schema = func(context.Context, schema.GroupVersionKind) *openapi.Schema { return nil }
 	}
 	if opts.Epochs == nil {
 		opts.Epochs = noEpochs{}

@@ -122,10 +122,11 @@ func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member
 	if unfit := r.unfit(ctx, fitting); unfit != nil {
 		return in, unfit, nil
 	}
-	w := &wanted{manifest: fitting, digest: r.digest(fitting)}
+	w := &wanted{manifest: fitting}
 	if row := r.binding.BindingStatus().Row(r.target.Name); row != nil {
-		w.confirmed, w.confirmedUID, w.adopted = row.Hash, row.UID, row.Adopted
+		w.confirmed, w.confirmedDigest, w.confirmedUID, w.adopted = row.Hash, row.Digest, row.UID, row.Adopted
 	}
+	w.digest = r.digestOf(ctx, fitting, w.confirmedDigest)
 	switch {
 	case r.suspended():
 		stop = refused(hubv1.ReasonSuspended, errSuspended)

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,7 +13,6 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/pace"
-	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/operator"
 )
@@ -137,6 +137,10 @@ func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 			continue
 		}
 		if waits := operator.WaitsFor(objects); waits != "" {
+			if objects, err = r.objectsHere(ctx, hubv1.ReferenceTo(o), func(hubv1.ObjectIdentity) bool { return true }); err != nil {
+				return nil, err
+			}
+			waits = cmp.Or(operator.WaitsFor(objects), waits) // with the objects that may be the cause
 			out := outcome(metav1.ConditionFalse, hubv1.ReasonOperatorNotReady, "the copy is created after operator %s is ready on the cluster: %s", o.Name, waits)
 			out.Retry = member.RetrySlowly // the operator may also leave the cluster
 			return &out, nil
@@ -186,10 +190,12 @@ func (r *run) objectHere(ctx context.Context, id hubv1.ObjectIdentity) (operator
 	o.LeftOut = found && !o.Placed
 	if o.Placed {
 		row := b.BindingStatus().Row(r.target.Name)
-		o.Refused = row != nil && rollup.Failed(row.Applied, row.Reason) && !rollup.Waits(row.Reason)
+		if o.Refused = row != nil && operator.IsRefused(*row); o.Refused {
+			o.Message = row.Message
+		}
 		gvk := r.queue.records.get(id.BindingKey()).gvk
 		if seen, ok, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}); ok && seen.Owner == id && !seen.Deleting {
-			o.Health, o.Message = seen.Health, seen.HealthMessage
+			o.Health, o.Message = seen.Health, cmp.Or(o.Message, seen.HealthMessage)
 		}
 	}
 	return o, nil

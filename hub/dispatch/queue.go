@@ -38,8 +38,9 @@ type queue struct {
 type attempts struct {
 	changes  keyChanges
 	retries  retries
-	refusals refusals
+	refusals pace.Refusals
 	fights   *fights
+	altered  *altered
 	failures failures // failures that spans were sent for; empty while tracing is off
 }
 
@@ -56,7 +57,7 @@ func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *re
 	q := &queue{
 		cluster: cluster, opts: opts, fresh: fresh, renderings: renderings,
 		gate: newGate(cluster, opts.Workers, opts.Clock), records: newRecords(opts.Clock),
-		attempts: attempts{retries: newRetries(), fights: newFights(opts.Clock)}, ended: make(chan struct{}),
+		attempts: attempts{retries: newRetries(), fights: newFights(opts.Clock), altered: newAltered(opts.Clock)}, ended: make(chan struct{}),
 	}
 	yes := true
 	c, err := controller.NewTypedUnmanaged(controllerName, controller.TypedOptions[types.NamespacedName]{
@@ -124,8 +125,9 @@ func (q *queue) forget(key types.NamespacedName) {
 	q.waiting.drop(key)
 	q.readers.drop(key)
 	q.retries.forget(key)
-	q.tryAgain(q.refusals.settled(key, false))
+	q.tryAgain(q.refusals.Settled(key, false))
 	q.fights.forget(key)
+	q.altered.forget(key)
 	q.changes.take(key)
 	q.failures.forget(key)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -14,6 +15,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/source"
 )
 
@@ -105,6 +107,12 @@ type run struct {
 type manifestParts struct {
 	// rendering is the part of the manifest's computation that all clusters share. render sets it.
 	rendering *rendering
+	// prepared is the template of the manifest: that of rendering, without the defaults that this cluster does not get.
+	// render sets it.
+	prepared *overrides.Prepared
+	// whole is the manifest with the fields that are left out because the hub's API server has filled them in. It is nil
+	// if there are none. render sets it.
+	whole *unstructured.Unstructured
 	// overridden has the rules that changed the manifest. render sets it.
 	overridden overridden
 	// revised has the override rules of the revision that the binding names for the cluster. It is nil if the binding

@@ -29,6 +29,8 @@ type record struct {
 	withdrawn *hubv1.Absence
 	// withdrawing is true if a withdrawal began after the last write of the copy.
 	withdrawing bool
+	// yielded is true if this process has written the copy. The hub then owns no field of it that the manifest leaves out.
+	yielded bool
 }
 
 // wrote reports whether an event of the copy shows the result of the hub's last write.
@@ -152,9 +154,11 @@ type common struct {
 	gvk             schema.GroupVersionKind
 	applied         metav1.ConditionStatus
 	reason, message string
+	changed         string
 	retry           member.Retry
 	after           time.Duration
 	withdrawing     bool
+	yielded         bool
 	adopted         bool
 	hubVersion      string
 }
@@ -165,8 +169,8 @@ func (r record) pack() *packed {
 	o := r.last
 	return &packed{
 		common: unique.Make(common{
-			gvk: r.gvk, applied: o.Applied, reason: o.Reason, message: o.Message, retry: o.Retry, after: o.After,
-			withdrawing: r.withdrawing, adopted: o.Adopted, hubVersion: o.HubVersion,
+			gvk: r.gvk, applied: o.Applied, reason: o.Reason, message: o.Message, changed: o.Changed, retry: o.Retry, after: o.After,
+			withdrawing: r.withdrawing, yielded: r.yielded, adopted: o.Adopted, hubVersion: o.HubVersion,
 		}),
 		uid: o.UID, resourceVersion: o.ResourceVersion, hash: o.Hash, digest: o.Digest,
 		generation: o.Generation, hub: hubNumbers{o.HubGeneration, o.HubRevision, o.HubContent},
@@ -183,11 +187,11 @@ func (p *packed) unpack() record {
 	c := p.common.Value()
 	return record{
 		last: member.Outcome{
-			Applied: c.applied, Reason: c.reason, Message: c.message, Retry: c.retry, After: c.after,
+			Applied: c.applied, Reason: c.reason, Message: c.message, Changed: c.changed, Retry: c.retry, After: c.after,
 			CopyState: member.CopyState{UID: p.uid, ResourceVersion: p.resourceVersion, Generation: p.generation, Digest: p.digest, Hash: p.hash, Adopted: c.adopted},
 			HubState:  member.HubState{HubGeneration: p.hub.generation, HubRevision: p.hub.revision, HubContent: p.hub.content, HubVersion: c.hubVersion},
 			Last:      p.seen, Orphaned: p.orphaned,
 		},
-		gvk: c.gvk, withdrawing: c.withdrawing, confirmedAt: p.confirmedAt, withdrawn: p.withdrawn,
+		gvk: c.gvk, withdrawing: c.withdrawing, yielded: c.yielded, confirmedAt: p.confirmedAt, withdrawn: p.withdrawn,
 	}
 }

@@ -17,13 +17,13 @@ func TestARecordIsPackedWhole(t *testing.T) {
 	t.Parallel()
 	want := record{
 		last: member.Outcome{
-			Applied: metav1.ConditionTrue, Reason: hubv1.ReasonCompleted, Message: "m",
+			Applied: metav1.ConditionTrue, Reason: hubv1.ReasonCompleted, Message: "m", Changed: "c",
 			CopyState: member.CopyState{UID: "u", ResourceVersion: "7", Generation: 2, Hash: "h", Digest: "d", Adopted: true},
 			HubState:  member.HubState{HubGeneration: 3, HubRevision: 9, HubContent: 4, HubVersion: "v1"},
 			Last:      &member.Observation{Name: "n"}, Orphaned: &hubv1.OrphanedCopy{UID: "u"}, Retry: member.RetryAfter, After: time.Minute,
 		},
 		confirmedAt: time.Unix(1, 0), gvk: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"},
-		withdrawn: &hubv1.Absence{UID: "x"}, withdrawing: true,
+		withdrawn: &hubv1.Absence{UID: "x"}, withdrawing: true, yielded: true,
 	}
 	// The test sets every field, so that pack cannot lose a new field without a failure.
 	set := func(v reflect.Value) {

@@ -13,6 +13,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/overrides"
 )
 
 // Pods may have to restart when a ConfigMap or Secret changes. The hub then writes a digest of the content of the
@@ -50,14 +51,15 @@ func (r *run) keepReads() {
 	r.queue.readers.keep(r.key, names)
 }
 
-// withReload returns the manifest with the digests in its pod templates. It also sets r.readByPods and r.reads. The
-// error is errBehind if the hub has not decided on a ConfigMap or Secret in r.readByPods yet.
-func (r *run) withReload(ctx context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, *member.Outcome, error) {
+// withReload returns the manifest with the digests in its pod templates. It also sets r.whole, r.readByPods and
+// r.reads. The error is errBehind if the hub has not decided on a ConfigMap or Secret in r.readByPods yet.
+func (r *run) withReload(ctx context.Context, rendered overrides.Result) (*unstructured.Unstructured, *member.Outcome, error) {
 	paths := r.restartPaths()
+	r.whole = rendered.Whole
 	if len(paths) == 0 {
-		return manifest, nil, nil
+		return rendered.Manifest, nil, nil
 	}
-	read, err := decide.ReadByPods(manifest, paths)
+	read, err := decide.ReadByPods(rendered.Manifest, paths)
 	if err != nil {
 		return nil, refused(hubv1.ReasonManifestRefused, err), nil
 	}
@@ -75,9 +77,12 @@ func (r *run) withReload(ctx context.Context, manifest *unstructured.Unstructure
 		}
 	}
 	if len(contents) == 0 {
-		return manifest, nil, nil
+		return rendered.Manifest, nil, nil
 	}
-	out, err := decide.WithReload(r.queue.opts.Key, manifest, paths, contents)
+	out, err := decide.WithReload(r.queue.opts.Key, rendered.Manifest, paths, contents)
+	if err == nil && r.whole != nil {
+		r.whole, err = decide.WithReload(r.queue.opts.Key, r.whole, paths, contents)
+	}
 	if err != nil {
 		return nil, refused(hubv1.ReasonManifestRefused, err), nil
 	}
@@ -126,7 +131,12 @@ func (r *run) copyOf(ctx context.Context, id hubv1.ObjectIdentity) (*readCopy, *
 		return nil, &o, nil
 	}
 	fitting, _ := r.cluster.Fit(ctx, manifest)
-	return &readCopy{id: id, manifest: fitting, digest: other.digest(fitting), row: b.BindingStatus().Row(r.target.Name)}, nil, nil
+	row := b.BindingStatus().Row(r.target.Name)
+	confirmed := r.queue.records.get(key).last.Digest
+	if confirmed == "" && row != nil {
+		confirmed = row.Digest
+	}
+	return &readCopy{id: id, manifest: fitting, digest: other.digestOf(ctx, fitting, confirmed), row: row}, nil, nil
 }
 
 // contentOnTheWay returns the outcome for a copy that waits until the cluster has the content that its pods read. It is

@@ -37,6 +37,7 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured, v
 	if err := r.rendering.err; err != nil {
 		return nil, refused(reasonOf(err), err), nil
 	}
+	r.prepared = r.leavingDefaults(ctx)
 	cluster := overrides.Cluster{Name: r.target.Name}
 	if r.mcl != nil {
 		cluster = overrides.ClusterOf(r.mcl)
@@ -44,12 +45,12 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured, v
 	if r.binding.BindingSpec().ObjectRef.IsOfOperator() {
 		cluster.Operators = nil
 	}
-	result, err := r.rendering.prepared.Render(cluster, matching, divided)
+	result, err := r.prepared.Render(cluster, matching, divided)
 	if err != nil {
 		return nil, refused(reasonOf(err), err), nil
 	}
 	r.overridden = overridden{cluster: cluster, policies: matching, divided: divided, applied: result.Applied}
-	return r.withReload(ctx, result.Manifest)
+	return r.withReload(ctx, result)
 }
 
 // matching returns the override policies that select the object. If the binding names a revision for this cluster,

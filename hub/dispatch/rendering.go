@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/overrides"
 )
 
@@ -39,6 +40,11 @@ type rendering struct {
 	// shared is the manifest whose digest was computed last, and digest is its digest.
 	shared       *unstructured.Unstructured
 	salt, digest string
+	// doubtful are the doubtful values of the template, by the schema hub.
+	hub      *openapi.Schema
+	doubtful []doubt
+	// left has the template without some of the doubtful values, by the paths of these values.
+	left map[string]*overrides.Prepared
 }
 
 // get returns the rendering of a template at a version of its kind. Callers must not change the template, because all

@@ -48,9 +48,15 @@ func (r *run) hold(ctx context.Context, newest *unstructured.Unstructured) (*uns
 // isNewest reports whether the newest template has the content of the revision. If so, the stored template need not be
 // read.
 func (r *run) isNewest(newest *unstructured.Unstructured, revision hubv1.ObjectRevision) bool {
-	prepared := r.queue.renderings.get(newest, newest.GroupVersionKind().Version)
-	return prepared.err == nil &&
-		decide.TemplateDigest(r.queue.opts.Key, prepared.prepared.Manifest(), r.binding.BindingSpec().Division) == revision.Template
+	of := r.queue.renderings.get(newest, newest.GroupVersionKind().Version)
+	if of.err != nil {
+		return false
+	}
+	digest := func(template *unstructured.Unstructured) string {
+		return decide.TemplateDigest(r.queue.opts.Key, template, r.binding.BindingSpec().Division)
+	}
+	// An earlier version of the hub has sent all fields, and has computed the digest from all of them.
+	return digest(of.prepared.Manifest()) == revision.Template || digest(of.prepared.Whole()) == revision.Template
 }
 
 // newestRules returns the newest override rules of the object, if they have the wanted digest. Otherwise it returns the

@@ -92,7 +92,11 @@ func (r *run) isOlder(ctx context.Context, copied member.Newer) (bool, error) {
 		}
 		state.Mark.Decision, state.Held = decisionOf(binding), r.isHeld(binding)
 	}
-	return state.Newer(copied.Mark, copied.SameObject && fresh.GetUID() == r.binding.BindingSpec().ObjectRef.UID), nil
+	of := r.binding.BindingSpec().ObjectRef.UID
+	if r.target.Absent != nil {
+		of = r.target.Absent.UID // that of an earlier object if the hub object was made anew
+	}
+	return state.Newer(copied.Mark, copied.SameObject && fresh.GetUID() == of), nil
 }
 
 // readObject reads the hub object uncached. It returns nil if the hub has no such object.

@@ -67,7 +67,7 @@ func (r *run) misfit(ctx context.Context, manifest *unstructured.Unstructured) *
 
 // renderedWith returns the manifest that results if only these policies apply.
 func (r *run) renderedWith(policies []hubv1.OverridePolicyObject) (*unstructured.Unstructured, error) {
-	result, err := r.rendering.prepared.Render(r.overridden.cluster, policies, r.overridden.divided)
+	result, err := r.prepared.Render(r.overridden.cluster, policies, r.overridden.divided)
 	return result.Manifest, err
 }
 

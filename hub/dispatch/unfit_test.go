@@ -163,7 +163,7 @@ func rendered(t *testing.T, r *run, spec map[string]any, rules []hubv1.OverrideR
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.rendering = &rendering{prepared: prepared}
+	r.rendering, r.prepared = &rendering{prepared: prepared}, prepared
 	r.overridden = overridden{cluster: overrides.Cluster{Name: "eu"}, policies: policies, applied: result.Applied}
 	return result.Manifest
 }

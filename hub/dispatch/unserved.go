@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -51,11 +52,27 @@ func lacking(manifest *unstructured.Unstructured, paths []string, setter *overri
 	return o
 }
 
+// atOtherVersions returns the outcome with the reason VersionNotServed instead of KindNotServed, if the cluster serves
+// the kind at other versions. Its copy then still exists, and the remedy is another one.
+func atOtherVersions(o member.Outcome, sent schema.GroupVersionKind, mcl *hubv1.MemberCluster) member.Outcome {
+	if o.Reason != hubv1.ReasonKindNotServed || mcl == nil {
+		return o
+	}
+	versions := mcl.ServedVersions(sent.GroupKind())
+	if len(versions) == 0 || slices.Contains(versions, sent.Version) {
+		return o
+	}
+	o.Reason = hubv1.ReasonVersionNotServed
+	o.Message = fmt.Sprintf("the cluster serves %s at %s, and the hub can send it only at %s: serve this version there too, or update the definition and the object on the hub",
+		sent.Kind, strings.Join(versions, ", "), sent.Version)
+	return o
+}
+
 // dropped adds the paths of the fields that were not written to the message of the outcome.
 func dropped(o member.Outcome, paths []string) member.Outcome {
 	switch text := "sent without fields that the cluster's definition lacks: " + firstOf(paths); {
 	case len(paths) == 0:
-	case o.Reason == hubv1.ReasonApplied || notes[o.Reason]:
+	case o.Reason == hubv1.ReasonApplied || o.Reason == hubv1.ReasonChangedByCluster || notes[o.Reason]:
 		o.Reason, o.Message = hubv1.ReasonFieldsDropped, text
 	case o.Reason == hubv1.ReasonInSync || o.Reason == hubv1.ReasonDiffers:
 		o.Message += "; " + text

@@ -8,6 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -41,6 +42,33 @@ func TestFieldsThatAClusterLacksAreNamed(t *testing.T) {
 			}
 			if o.Applied != metav1.ConditionFalse || o.Reason != hubv1.ReasonFieldsNotServed || o.Retry != member.RetrySlowly {
 				t.Errorf("got %+v", o)
+			}
+		})
+	}
+}
+
+func TestAKindThatIsServedAtOtherVersionsIsNotMissing(t *testing.T) {
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1beta1", Kind: "Gen"}
+	tests := map[string]struct {
+		reason   string
+		versions []string // served versions of the kind, as the cluster has reported them
+		want     string
+	}{
+		"at another version":             {reason: hubv1.ReasonKindNotServed, versions: []string{"v1"}, want: hubv1.ReasonVersionNotServed},
+		"at none":                        {reason: hubv1.ReasonKindNotServed, want: hubv1.ReasonKindNotServed},
+		"at this one until a moment ago": {reason: hubv1.ReasonKindNotServed, versions: []string{"v1", "v1beta1"}, want: hubv1.ReasonKindNotServed},
+		"another failure":                {reason: hubv1.ReasonForbidden, versions: []string{"v1"}, want: hubv1.ReasonForbidden},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			mcl := &hubv1.MemberCluster{}
+			mcl.Status.APIResources = []hubv1.ServedKind{{Group: kind.Group, Kind: kind.Kind, Versions: tt.versions}}
+			o := atOtherVersions(member.Outcome{Reason: tt.reason, Message: "install its definition there", Retry: member.RetrySlowly}, kind, mcl)
+			if o.Reason != tt.want || o.Retry != member.RetrySlowly {
+				t.Errorf("got %+v, want %s", o, tt.want)
+			}
+			if says := strings.Contains(o.Message, "serves Gen at v1, and the hub can send it only at v1beta1"); says != (tt.want == hubv1.ReasonVersionNotServed) {
+				t.Errorf("message %q", o.Message)
 			}
 		})
 	}

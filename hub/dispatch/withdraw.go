@@ -116,10 +116,14 @@ func (r *run) withdrawal(gvk schema.GroupVersionKind, absent *hubv1.Absence, row
 	if row != nil {
 		in.ConfirmedUID, in.ConfirmedDigest, in.Adopted = row.UID, row.Digest, row.Adopted
 	}
-	if template, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity); ok && template.GetUID() == absent.UID {
+	template, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
+	if ok && template.GetUID() == absent.UID {
 		r.setSource(template)
 	} else {
 		r.setSource(nil)
+	}
+	if ok { // also a user of an object that was made anew may accept that its earlier copy is newer than the hub
+		r.source.Accepted = template.GetAnnotations()[hubv1.AcceptSourceAnnotation]
 	}
 	in.Source = r.source
 	return in

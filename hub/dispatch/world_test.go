@@ -21,6 +21,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/openapi"
 )
 
 // world is a hub in memory, whose members answer as the test sets. It provides all inputs of a Dispatcher.
@@ -260,6 +261,8 @@ func (m *fakeMember) Fit(_ context.Context, manifest *unstructured.Unstructured)
 }
 
 // Misfits implements member.Cluster.
+func (*fakeMember) Schema(context.Context, schema.GroupVersionKind) *openapi.Schema { return nil }
+
 func (m *fakeMember) Misfits(context.Context, *unstructured.Unstructured) []member.Misfit { return nil }
 
 // Observe implements member.Cluster.

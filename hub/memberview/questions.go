@@ -112,7 +112,7 @@ func (v *View) diff(ctx context.Context, q *question) (any, error) {
 	before, after := compared(preview.Before), compared(preview.After)
 	redactBoth(before, after, preview.InSync)
 	return DiffAnswer{
-		Before: content(before), After: content(after), Unadopted: preview.Unadopted, Refused: reasonOf(preview.Refused),
+		Before: content(before), After: content(after), Unadopted: preview.Unadopted, Changed: preview.Changed, Refused: reasonOf(preview.Refused),
 	}, nil
 }
 

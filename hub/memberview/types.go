@@ -125,6 +125,9 @@ type DiffAnswer struct {
 	// Unadopted is true if the member's object in Before is not managed by Hanse. After is then this object as the hub
 	// would write it after adoption. Only users with the verb adopt on the MemberCluster see such an object.
 	Unadopted bool `json:"unadopted,omitempty"`
+	// Changed names up to three fields of After that have other values than the hub would send, because the member's
+	// admission changes them. Of a Secret it has no values.
+	Changed string `json:"changed,omitempty"`
 	// Refused is the reason why the hub would not write the copy as After shows it, or why After is absent. It is absent
 	// if the hub would write the copy.
 	Refused *Reason `json:"refused,omitempty"`

@@ -39,6 +39,8 @@ type Templates interface {
 	StoredState() kindwatch.State
 	// State returns the state of the watch of a kind. It returns false if the kind is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
+	// Wanted returns the kinds of a group that the hub watches, sorted by name.
+	Wanted(group string) []schema.GroupKind
 	// Watches reports whether the hub watches the objects of a kind in a namespace.
 	Watches(gk schema.GroupKind, namespace string) bool
 	// OnChange registers a function that is called after a change of an object. OnState registers one that is called after

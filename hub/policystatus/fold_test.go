@@ -3,6 +3,7 @@ package policystatus
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -441,5 +442,75 @@ func TestRules(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, rules(policy, selected, clusters)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestKindsThatTheHubCannotRead(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	prometheus := hubv1.ResourceSelector{APIGroup: "monitoring.coreos.com", Kind: "Prometheus"}
+	group := hubv1.ResourceSelector{APIGroup: "monitoring.coreos.com", Kind: "*"}
+	broken := func(since time.Duration, synced bool) kindwatch.State {
+		return kindwatch.State{Synced: synced, Reason: hubv1.ReasonServerError, Message: "conversion webhook failed; no answer", Since: at.Add(-since)}
+	}
+	says := "the hub cannot read Prometheus.monitoring.coreos.com: ServerError: conversion webhook failed, no answer"
+	tests := map[string]struct {
+		selectors  []hubv1.ResourceSelector
+		references []hubv1.ReferenceRule
+		state      kindwatch.State
+		want       []string
+		again      time.Duration
+	}{
+		"a kind that was never listed": {
+			selectors: []hubv1.ResourceSelector{{Kind: "ConfigMap"}, prometheus}, state: broken(time.Minute, false),
+			want: []string{"resourceSelectors[0]: " + strings.Replace(says, "Prometheus.monitoring.coreos.com", "ConfigMap", 1), "resourceSelectors[1]: " + says},
+		},
+		"a kind of a selector for all kinds of its group": {
+			selectors: []hubv1.ResourceSelector{group}, state: broken(time.Minute, false), want: []string{"resourceSelectors[0]: " + says},
+		},
+		"a kind of a reference": {
+			references: []hubv1.ReferenceRule{{APIGroup: prometheus.APIGroup, Kind: prometheus.Kind}}, state: broken(time.Minute, false),
+			want: []string{"references[0]: " + says},
+		},
+		"a kind that has just failed":     {selectors: []hubv1.ResourceSelector{prometheus}, state: broken(4*time.Second, false), again: 6 * time.Second},
+		"a watch that has failed for 20s": {selectors: []hubv1.ResourceSelector{prometheus}, state: broken(20*time.Second, true), again: 40 * time.Second},
+		"a watch that has failed for 60s": {selectors: []hubv1.ResourceSelector{prometheus}, state: broken(time.Minute, true), want: []string{"resourceSelectors[0]: " + says}},
+		"a kind that the hub reads":       {selectors: []hubv1.ResourceSelector{prometheus, group}, state: kindwatch.State{Synced: true}},
+		"a kind that is not served, which the condition Accepted says": {
+			selectors: []hubv1.ResourceSelector{prometheus}, state: kindwatch.State{Reason: hubv1.ReasonKindNotServed},
+		},
+		"a missing right, which the condition Accepted says": {
+			selectors: []hubv1.ResourceSelector{prometheus}, state: kindwatch.State{Reason: hubv1.ReasonForbidden},
+		},
+		"Bundles, whose kind the hub never lists": {selectors: []hubv1.ResourceSelector{{APIGroup: hubv1.GroupVersion.Group, Kind: "Bundle"}}, state: broken(time.Minute, false)},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := &hubv1.Placement{Spec: hubv1.PlacementSpec{ResourceSelectors: tc.selectors, References: tc.references}}
+			got, again := unreadableKinds(p, &fakeTemplates{state: tc.state}, at)
+			if diff := cmp.Diff(tc.want, got); diff != "" || again != tc.again {
+				t.Errorf("again after %s, want %s; causes (-want +got):\n%s", again, tc.again, diff)
+			}
+		})
+	}
+}
+
+func TestScheduledOfAKindThatTheHubCannotRead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before, want metav1.Condition
+	}{
+		"objects of other kinds are scheduled": {
+			metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonScheduled, Message: "1 of 1 objects"},
+			metav1.Condition{Status: metav1.ConditionUnknown, Reason: hubv1.ReasonKindUnreadable, Message: "cause; 1 of 1 objects"},
+		},
+		"an object of another kind is not scheduled": {
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.ReasonNoClusterSelected, Message: "1 of 2 objects"},
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.ReasonNoClusterSelected, Message: "1 of 2 objects; cause"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, withUnreadable(tc.before, []string{"cause"})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -61,6 +61,8 @@ func (f *fakeTemplates) ListStored(func(hubv1.ObjectBundle) bool) []hubv1.Object
 
 func (f *fakeTemplates) Watches(schema.GroupKind, string) bool { return true }
 
+func (f *fakeTemplates) Wanted(string) []schema.GroupKind { return []schema.GroupKind{prometheus} }
+
 func (f *fakeTemplates) OnChange(func(hubv1.ObjectIdentity))       {}
 func (f *fakeTemplates) OnState(onState func(gk schema.GroupKind)) { f.onState = onState }
 
@@ -227,6 +229,17 @@ func TestPlacementStatus(t *testing.T) {
 		scheduled := meta.FindStatusCondition(p.Status.Conditions, hubv1.ConditionScheduled)
 		return p.Status.Objects == 1 && scheduled != nil &&
 			strings.HasSuffix(scheduled.Message, "/db, which follows Placement/winner")
+	})
+
+	templates.set(kindwatch.State{Reason: hubv1.ReasonServerError, Message: "conversion webhook failed"})
+	eventually(t, c, p, "the kind that cannot be read", func() bool {
+		return has(p.Status.Conditions, hubv1.ConditionScheduled, metav1.ConditionUnknown, hubv1.ReasonKindUnreadable) &&
+			has(p.Status.Conditions, hubv1.ConditionReady, metav1.ConditionUnknown, hubv1.ReasonKindUnreadable) &&
+			strings.Contains(meta.FindStatusCondition(p.Status.Conditions, hubv1.ConditionScheduled).Message, "conversion webhook failed")
+	})
+	templates.set(kindwatch.State{Synced: true})
+	eventually(t, c, p, "the kind to be read again", func() bool {
+		return meta.FindStatusCondition(p.Status.Conditions, hubv1.ConditionScheduled).Reason != hubv1.ReasonKindUnreadable
 	})
 
 	templates.set(kindwatch.State{Synced: true, Reason: hubv1.ReasonKindNotServed})

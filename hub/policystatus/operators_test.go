@@ -57,7 +57,7 @@ func TestTheStatusOfAnOperatorNamesTheClustersWhereItIsNotReady(t *testing.T) {
 		},
 		"a copy is not applied on one cluster": {
 			objects: []bundled{rows(deployment, healthy("eu"), refused)}, total: 2, ready: 1,
-			notReady: []hubv1.OperatorOnCluster{{Name: "us", Message: "Deployment.apps turbines/rotors is Unknown: no right to create"}},
+			notReady: []hubv1.OperatorOnCluster{{Name: "us", Message: "Deployment.apps turbines/rotors cannot be written: no right to create"}},
 		},
 		"a definition has no decision for one cluster": {
 			objects: []bundled{rows(deployment, healthy("eu")), rows(definition)}, total: 1,

@@ -60,7 +60,8 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (agai
 		scalePath: func(kind schema.GroupKind) string { return p.ScalePath(ctx, kind) },
 	}
 	accepted, known := facts.condition()
-	fold(status, policy.GetGeneration(), of)
+	of.unreadable, again = unreadableKinds(policy, p.Templates, p.Clock.Now())
+	away := fold(status, policy.GetGeneration(), of)
 	refused := foldRollouts(status, policy, of.following, p.Clock.Now())
 	if known {
 		if len(refused) > 0 && accepted.Status == metav1.ConditionTrue {
@@ -71,20 +72,20 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (agai
 	p.foldRemoval(kindOf(policy), policy, &status.RemovalHeld, &status.Conditions)
 	set(&status.Conditions, policy.GetGeneration(), placementReady(status, policy.GetGeneration()))
 	if equality.Semantic.DeepEqual(was, *status) {
-		return 0, nil
+		return again, nil
 	}
 	m, now := p.record(key), p.Clock.Now()
 	if pause := m.wrote.Add(numbersEvery).Sub(now); pause > 0 && onlyNumbers(was, *status) {
-		return pause, nil
+		return earlier(pause, again), nil
 	}
 	if wrote, err := write(ctx, p.Client, before, policy); !wrote || err != nil {
-		return 0, err
+		return again, err
 	}
 	m.wrote = now
-	for _, e := range m.story(was, *status, now) {
+	for _, e := range m.story(was, *status, away, now) {
 		p.Events.Eventf(policy, nil, e.kind, e.reason, e.action, "%s", e.note)
 	}
-	return 0, nil
+	return again, nil
 }
 
 func (p *placements) record(key types.NamespacedName) *record {
@@ -127,10 +128,13 @@ type selected struct {
 	lost      []hubv1.BindingObject // bindings of objects that the placement selects, but that follow another one
 	suspend   hubv1.SuspendPolicy
 	regions   map[string]string // region of each cluster
+	// unreadable says why the hub cannot read the objects of selected kinds.
+	unreadable []string
 }
 
-// fold computes a placement's status from the bindings of the selected objects.
-func fold(status *hubv1.PlacementStatus, generation int64, of selected) {
+// fold computes a placement's status from the bindings of the selected objects. away are the clusters that do not
+// answer.
+func fold(status *hubv1.PlacementStatus, generation int64, of selected) (away []string) {
 	status.ObservedGeneration = generation
 	clusters := map[string]bool{}
 	objects := 0
@@ -156,11 +160,12 @@ func fold(status *hubv1.PlacementStatus, generation int64, of selected) {
 	set(&status.Conditions, generation, of.scheduled(conditions[hubv1.ConditionScheduled].condition(hubv1.ConditionScheduled, hubv1.ReasonScheduled), objects))
 	set(&status.Conditions, generation, of.applied(conditions[hubv1.ConditionApplied].condition(hubv1.ConditionApplied, hubv1.ReasonAppliedEverywhere)))
 	set(&status.Conditions, generation, conditions[hubv1.ConditionHealthy].condition(hubv1.ConditionHealthy, hubv1.ReasonHealthyEverywhere))
+	return topology.Away()
 }
 
 // scheduled adds to the condition Scheduled how many selected objects follow another placement (which decides about
-// them instead), and whether the placement suspends scheduling. following is the number of objects that follow this
-// placement.
+// them instead), whether the placement suspends scheduling, and which selected kinds the hub cannot read. following is
+// the number of objects that follow this placement.
 func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition {
 	if len(of.lost) > 0 {
 		c.Message += fmt.Sprintf("; %d of the selected objects follow another placement, such as %s", len(of.lost), nameOf(of.lost[0]))
@@ -175,6 +180,7 @@ func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition
 		c.Reason = hubv1.ReasonSuspended
 		c.Message = "scheduling is suspended: every cluster keeps its copies, and new objects wait; " + c.Message
 	}
+	c = withUnreadable(c, of.unreadable)
 	c.Message = cut(c.Message)
 	return c
 }

@@ -9,9 +9,12 @@ import (
 
 // placementReady returns the condition Ready of a placement, for tools that read only this condition. It has the status
 // and reason of the first other condition that is not good, such as Accepted or Applied. If the placement decides about
-// no object, Ready is True as soon as Accepted is True.
+// no object, Ready is True as soon as Accepted is True, unless the hub cannot read the objects of a selected kind.
 func placementReady(s *hubv1.PlacementStatus, generation int64) metav1.Condition {
 	c := reported(s.Conditions, hubv1.ConditionAccepted, generation)
+	if scheduled := reported(s.Conditions, hubv1.ConditionScheduled, generation); c.Status == metav1.ConditionUnknown && scheduled.Reason == hubv1.ReasonKindUnreadable {
+		return ready(scheduled) // until the hub has listed all selected kinds, it does not report Accepted
+	}
 	if c.Status != metav1.ConditionTrue {
 		return ready(c)
 	}
@@ -24,7 +27,7 @@ func placementReady(s *hubv1.PlacementStatus, generation int64) metav1.Condition
 	}
 	for _, kind := range kinds {
 		c = reported(s.Conditions, kind, generation)
-		if s.Objects == 0 {
+		if s.Objects == 0 && c.Reason != hubv1.ReasonKindUnreadable {
 			c.Status = metav1.ConditionTrue
 			break
 		}

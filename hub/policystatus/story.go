@@ -54,8 +54,8 @@ var chapters = []chapter{
 	{hubv1.ConditionHealthy, "Observe", EventDegraded, EventHealthy, hubv1.ReasonProgressingOnSome},
 }
 
-// story returns the events for a change of the status from `was` to `is`.
-func (m *record) story(was, is hubv1.PlacementStatus, now time.Time) []event {
+// story returns the events for a change of the status from `was` to `is`. gone are the clusters that do not answer.
+func (m *record) story(was, is hubv1.PlacementStatus, gone []string, now time.Time) []event {
 	var out []event
 	for _, c := range chapters {
 		before, after := meta.FindStatusCondition(was.Conditions, c.condition), meta.FindStatusCondition(is.Conditions, c.condition)
@@ -73,7 +73,8 @@ func (m *record) story(was, is hubv1.PlacementStatus, now time.Time) []event {
 	const away = "away"
 	switch was, is := was.OldestObservedTime, is.OldestObservedTime; {
 	case was == nil && is != nil && m.may(away, now):
-		note := fmt.Sprintf("a cluster has not answered since %s: its copies are shown as of then", is.UTC().Format(time.RFC3339))
+		note := fmt.Sprintf("%s: no answer since %s; the copies there are shown as of then: see kubectl describe membercluster",
+			firstOf(gone), is.UTC().Format(time.RFC3339))
 		out = append(out, event{corev1.EventTypeWarning, EventClustersAway, "Observe", note})
 	case was != nil && is == nil:
 		m.events[away] = lastEvent{at: m.events[away].at}

@@ -54,7 +54,7 @@ func TestTheStoryOfAPlacement(t *testing.T) {
 		"clusters that go away and come back are told once for all objects": {
 			statuses: []hubv1.PlacementStatus{good, away, away, good},
 			want: []event{
-				{corev1.EventTypeWarning, EventClustersAway, "Observe", "a cluster has not answered since 2026-03-01T12:00:00Z: its copies are shown as of then"},
+				{corev1.EventTypeWarning, EventClustersAway, "Observe", "eu-fra-1: no answer since 2026-03-01T12:00:00Z; the copies there are shown as of then: see kubectl describe membercluster"},
 				{corev1.EventTypeNormal, EventClustersBack, "Observe", "all clusters answer again"},
 			},
 		},
@@ -79,7 +79,7 @@ func TestTheStoryOfAPlacement(t *testing.T) {
 			m := &record{events: map[string]lastEvent{}}
 			var got []event
 			for i := range tc.statuses[1:] {
-				got = append(got, m.story(tc.statuses[i], tc.statuses[i+1], noon.Add(time.Duration(i)*10*time.Second))...)
+				got = append(got, m.story(tc.statuses[i], tc.statuses[i+1], []string{"eu-fra-1"}, noon.Add(time.Duration(i)*10*time.Second))...)
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(event{})); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)

@@ -148,9 +148,12 @@ func (c *Controllers) kindChanged(gk schema.GroupKind) {
 	if ctx == nil {
 		return
 	}
-	selects := func(s hubv1.ResourceSelector) bool { return s.APIGroup == gk.Group && s.Kind == gk.Kind }
+	selects := func(s hubv1.ResourceSelector) bool {
+		return s.APIGroup == gk.Group && (s.Kind == gk.Kind || s.Kind == "*")
+	}
+	needs := func(r hubv1.ReferenceRule) bool { return r.APIGroup == gk.Group && r.Kind == gk.Kind }
 	c.wakePlacements(ctx, func(p hubv1.PlacementObject) bool {
-		return slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, selects)
+		return slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, selects) || slices.ContainsFunc(p.PlacementSpec().References, needs)
 	})
 }
 

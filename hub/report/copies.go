@@ -49,6 +49,8 @@ var (
 	appliedReasons = map[string]bool{
 		hubv1.ReasonPending: true, hubv1.ReasonContested: true, hubv1.ReasonFieldsDropped: true, hubv1.ReasonCompleted: true, hubv1.ReasonInSync: true,
 		hubv1.ReasonIsTemplate: true, hubv1.ReasonEvicting: true, hubv1.ReasonPaused: true, hubv1.ReasonAutoscaled: true, hubv1.ReasonNotRecreated: true,
+		hubv1.ReasonMadeAnew:         true,
+		hubv1.ReasonChangedByCluster: true,
 	}
 )
 

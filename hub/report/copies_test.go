@@ -135,6 +135,10 @@ func TestAWantedCopyIsCountedByItsRow(t *testing.T) {
 		"a refused copy is out of sync": {
 			target: here, row: &hubv1.ClusterRow{Applied: no, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonForbidden},
 			want: append([]string{"cluster_copies_by_reason a Forbidden: 1", "kind_copies_by_reason Widget Forbidden: 1"}, late...)},
+		"a copy whose values its cluster has changed is in sync, and counted apart": {
+			target: here, row: &hubv1.ClusterRow{Applied: yes, Health: hubv1.HealthHealthy, Reason: hubv1.ReasonChangedByCluster, ChangedByCluster: ".spec.replicas 2 for 4"},
+			want: append([]string{
+				"cluster_copies_by_reason a ChangedByCluster: 1", "kind_copies_by_reason Widget ChangedByCluster: 1"}, both...)},
 		"a copy without a row is out of sync": {target: here, want: late},
 		"a copy that is not written yet is out of sync and not unknown": {
 			target: here, row: &hubv1.ClusterRow{Applied: unknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending},

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/pace"
@@ -168,6 +169,7 @@ func (r *run) writeObject(ctx context.Context) error {
 		return err
 	}
 	v, err := r.merge(ctx)
+	r.noteRefusal(err)
 	if v == nil || err != nil {
 		return err
 	}
@@ -176,6 +178,31 @@ func (r *run) writeObject(ctx context.Context) error {
 		ObservedGeneration: r.binding.GetGeneration(), LastTransitionTime: r.now,
 	})
 	return nil
+}
+
+// noteRefusal records whether the hub lacks the right to write the status of the hub object. If so, the write is tried
+// again as pace.Refusals says. err is the error of the merge.
+func (r *run) noteRefusal(err error) {
+	refusals := &r.reporter.refusals
+	switch {
+	case r.forbidden:
+		if refusals.Refused(r.key, r.id.GroupKind()) {
+			r.objectAgain = pace.ProbeEvery
+		}
+	case err == nil:
+		r.reporter.mu.Lock()
+		defer r.reporter.mu.Unlock()
+		r.reporter.tryAgain(refusals.Settled(r.key, r.wrote))
+	}
+}
+
+// tryAgain queues bindings whose hub object could not be written. The caller holds r.mu.
+func (r *Reporter) tryAgain(keys []types.NamespacedName) {
+	for _, key := range keys {
+		if e := r.entries[key]; e != nil {
+			r.wakeAfter(key, e, 0, pace.MergedStatus)
+		}
+	}
 }
 
 // merge merges the statuses in the rows, writes the result to the hub object, and returns the next condition
@@ -192,7 +219,7 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 	}
 	status, leftOut, err := rollup.MergeStatus(r.definition.schema, rules, r.current(), r.rows, r.targets, r.now)
 	switch {
-	case errors.Is(err, rollup.ErrRequired) && !r.observed():
+	case (errors.Is(err, rollup.ErrRequired) || err == nil && len(status) == 0) && !r.observed():
 		v := notWritten(hubv1.ReasonNothingToMerge, "no cluster has reported a status yet")
 		return v, r.takeBack(ctx, v)
 	case errors.Is(err, rollup.ErrRequired), errors.Is(err, rollup.ErrInvalid):
@@ -330,6 +357,7 @@ func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	case apierrors.IsConflict(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
 		return notWritten(hubv1.ReasonStatusOwnedByOther, "%s", err), nil
 	case apierrors.IsForbidden(err):
+		r.forbidden = true
 		return notWritten(hubv1.ReasonStatusRefused, "the hub may not write this status; grant it patch on the status subresource of the kind: %s", err), nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), undeclared(err):
 		// The API server may already use a newer schema than the cache has.

@@ -79,7 +79,8 @@ type writing struct {
 	waitingSince time.Time
 	definition   definition // definition of the hub object's kind
 	wrote        bool
-	objectAgain  time.Duration // time until the hub object is written, if its kind is slow; zero: no wait
+	objectAgain  time.Duration // time until the hub object is written, if its kind is slow or was refused; zero: no wait
+	forbidden    bool          // whether the hub lacks the right to write the hub object
 }
 
 // Reconcile updates the status of one binding and of its hub object.
@@ -229,7 +230,7 @@ func (r *run) report(ctx context.Context) {
 		if r.hubIsTarget {
 			status, _, _ := unstructured.NestedMap(r.template.Object, "status")
 			settings, conventions := settingsOf(r.binding), r.reporter.opts.Conventions(ctx, r.hub.GVK)
-			in.TemplateStatus, in.TemplateHealth = settings.Project(status), settings.Assess(r.template, conventions).Health
+			in.TemplateStatus, in.TemplateHealth = settings.Project(r.id.GroupKind(), status), settings.Assess(r.template, conventions).Health
 		}
 	}
 	previous := *r.binding.BindingStatus()

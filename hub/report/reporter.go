@@ -106,9 +106,11 @@ type Options struct {
 
 // Reporter keeps the status of every binding and of its hub object up to date.
 type Reporter struct {
-	opts    Options
-	writer  writer
-	elected <-chan struct{} // closed once this replica leads; nil until SetupWithManager has run
+	opts   Options
+	writer writer
+	// refusals has the hub objects whose status the hub may not write.
+	refusals pace.Refusals
+	elected  <-chan struct{} // closed once this replica leads; nil until SetupWithManager has run
 
 	mu      sync.Mutex
 	ctx     context.Context                                   // nil until the controller starts

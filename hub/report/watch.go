@@ -89,6 +89,7 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	}
 	recount(e.states, nil)
 	delete(r.entries, key)
+	r.tryAgain(r.refusals.Settled(key, false))
 }
 
 // unlinkedChanged queues the bindings of a cluster to which the hub has no connection (link), because their rows show

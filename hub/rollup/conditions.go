@@ -48,9 +48,9 @@ func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.C
 
 // applied returns the condition Applied. It also counts the targets (clusters of the binding) that must remove their
 // copy, because the decision is complete only after the removal. It does not count Evicting targets, because other
-// clusters replace them.
+// clusters replace them. Copies whose values the cluster has changed are applied; the message counts them apart.
 func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
-	var failed, unknown, waiting []hubv1.ClusterRow
+	var failed, unknown, waiting, changed []hubv1.ClusterRow
 	count := 0
 	for i, t := range byName(targets) {
 		if t.State == hubv1.TargetEvicting {
@@ -58,8 +58,12 @@ func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 		}
 		count++
 		switch row := rows[i]; {
-		case t.State == hubv1.TargetPresent && row.Applied == metav1.ConditionTrue, row.Reason == hubv1.ReasonWithdrawn:
-		case row.Reason == hubv1.ReasonPending, row.Reason == hubv1.ReasonDeleting, row.Reason == hubv1.ReasonFinalizersRemain:
+		case t.State == hubv1.TargetPresent && row.Applied == metav1.ConditionTrue:
+			if row.ChangedByCluster != "" {
+				changed = append(changed, hubv1.ClusterRow{Name: row.Name})
+			}
+		case row.Reason == hubv1.ReasonWithdrawn && !t.Returns():
+		case row.Reason == hubv1.ReasonWithdrawn, row.Reason == hubv1.ReasonPending, row.Reason == hubv1.ReasonDeleting, row.Reason == hubv1.ReasonFinalizersRemain:
 			waiting = append(waiting, row)
 		case row.Applied == metav1.ConditionUnknown:
 			unknown = append(unknown, row)
@@ -77,7 +81,11 @@ func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	case count == 0:
 		return noCluster(hubv1.ConditionApplied)
 	}
-	return condition(hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere, nil, count)
+	c := condition(hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere, nil, count)
+	if len(changed) > 0 {
+		c.Message += "; values changed by the cluster " + condition("", "", "", changed, count).Message
+	}
+	return c
 }
 
 // failedReason returns HubIsOlder if a failed row has this reason, because an administrator must then act on the hub.
@@ -90,11 +98,17 @@ func failedReason(failed []hubv1.ClusterRow) string {
 }
 
 // healthy returns the condition Healthy, from the health of the copies on the Present targets, which are the clusters
-// that shall have a copy.
+// that shall have a copy. A cluster that gets a copy again, in place of the copy of an earlier hub object, is
+// progressing.
 func healthy(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
 	var degraded, unknown, progressing []hubv1.ClusterRow
 	held := 0
 	for i, t := range byName(targets) {
+		if t.Returns() {
+			held++
+			progressing = append(progressing, rows[i])
+			continue
+		}
 		if t.State != hubv1.TargetPresent {
 			continue
 		}

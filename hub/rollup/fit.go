@@ -16,7 +16,10 @@ const (
 	maxRows = 200 << 10 // JSON bytes of all rows together
 	// fullRow is the assumed full size in bytes of a row that was cut. The assumption is used until the cluster of the row
 	// reports again.
-	fullRow = 1 << 10
+	fullRow = 7 << 8
+	// shortestChanged is the length to which fit cuts the field changedByCluster. It must not become empty, because the
+	// hub tries such a copy again.
+	shortestChanged = 32
 	// escaped is the maximum number of JSON bytes that one byte of text needs. beside is an upper bound of the JSON size
 	// of a row without its texts.
 	escaped = 6
@@ -54,6 +57,7 @@ func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1
 				out[i].Observed = nil
 			}
 			out[i].Message = hubv1.CutMessage(out[i].Message, most)
+			out[i].ChangedByCluster = hubv1.CutMessage(out[i].ChangedByCluster, max(most, shortestChanged))
 		}
 	}
 	setTruncated(status, metav1.ConditionTrue, hubv1.ReasonOverBudget,
@@ -67,7 +71,7 @@ func roughly(rows []hubv1.ClusterRow) int {
 	size := 0
 	for i := range rows {
 		row := &rows[i]
-		size += beside + fullRow + escaped*(len(row.Name)+len(row.UID)+len(row.Digest)+len(row.Hash)+len(row.Version)+len(row.Reason)+len(row.Message))
+		size += beside + fullRow + escaped*(len(row.Name)+len(row.UID)+len(row.Digest)+len(row.Hash)+len(row.Version)+len(row.Reason)+len(row.Message)+len(row.ChangedByCluster))
 		if row.Observed != nil {
 			size += escaped * len(row.Observed.Raw)
 		}

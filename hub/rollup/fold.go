@@ -71,10 +71,7 @@ func (m *merger) conditions(n *node) (any, outcome) {
 	if n.kind != "array" || item == nil || item.properties["type"] == nil || item.properties["status"] == nil || !writable(item) {
 		return nil, omitted
 	}
-	var all []folded
-	for _, kind := range m.conditionTypes() {
-		all = append(all, m.fold(kind))
-	}
+	all := m.foldAll(item)
 	if m.path == "" {
 		all = append(all, m.healthy())
 	}
@@ -89,11 +86,45 @@ func (m *merger) conditions(n *node) (any, outcome) {
 	}
 	switch {
 	case len(all) == 0:
-		return nil, m.absent(conditionsField, health.LostConditions)
+		return nil, m.absent(conditionsField, lostTypes)
 	case len(out) == 0:
 		return nil, omitted
 	}
 	return out, merged
+}
+
+// lostTypes are the groups of conditions that a report loses completely.
+const lostTypes = health.LostParts | health.LostConditions
+
+// foldAll merges every condition type that a report has. If a report has lost conditions because of the size limit, a
+// type that is missing there is left out, unless another cluster says that it is bad. The names of the fields that the
+// limit has removed are added to those that were left out.
+func (m *merger) foldAll(item *node) []folded {
+	kinds := m.conditionTypes()
+	out := make([]folded, 0, len(kinds))
+	for _, kind := range kinds {
+		f := m.fold(kind)
+		lost := slices.ContainsFunc(m.parts, func(p part) bool { return p.lost.Has(lostTypes) && findOrOpposite(p.observed, kind) == nil })
+		if lost && badness(m.polarityOf(kind), f.status) <= badness(m.polarityOf(kind), "Unknown") {
+			m.leaveOut(conditionsField + "[" + kind + "]")
+			continue
+		}
+		out = append(out, f)
+	}
+	loses := func(groups health.Loss) bool {
+		return slices.ContainsFunc(m.parts, func(p part) bool { return p.lost.Has(groups) })
+	}
+	if loses(lostTypes) {
+		m.leaveOut(conditionsField + "[other types]")
+	}
+	if loses(health.LostReasons) {
+		for _, name := range []string{"reason", observedGenerationField} {
+			if item.properties[name] != nil {
+				m.leaveOut(conditionsField + "[]." + name)
+			}
+		}
+	}
+	return out
 }
 
 // writable reports whether the merge can set every field that the schema requires in a condition.
@@ -202,7 +233,7 @@ func say(part part, kind string, p health.Polarity) said {
 	}
 	c := findOrOpposite(part.observed, kind)
 	switch {
-	case c == nil && p == health.GoodWhenFalse && len(part.observed) > 0 && part.lost < health.LostConditions:
+	case c == nil && p == health.GoodWhenFalse && len(part.observed) > 0 && !part.lost.Has(lostTypes):
 		s.status, s.reason, s.implied = "False", "", true
 	case c == nil:
 		s.reason = ReasonNotReported
@@ -351,11 +382,11 @@ func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 
 // generationOf returns the observedGeneration of a merged condition. The merged condition has this field if the
 // condition has it in all reports, or if the hub itself sets the condition. A report is the part of a copy's status in
-// its row. Reports that lost their conditions because of the size limit are ignored.
+// its row.
 func (m *merger) generationOf(item *node, kind string, before map[string]any) (any, outcome) {
 	n := item.properties[observedGenerationField]
 	dated := func(p part) bool {
-		return find(p.observed, kind)[observedGenerationField] != nil || p.lost >= health.LostConditions
+		return find(p.observed, kind)[observedGenerationField] != nil
 	}
 	if n == nil || kind != hubv1.ConditionObjectHealthy && !m.everyPart(dated) {
 		return nil, silent

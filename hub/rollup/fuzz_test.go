@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -93,7 +94,7 @@ func hostileRow(cluster string, status []byte, projected bool) hubv1.ClusterRow 
 	if projected {
 		var object map[string]any
 		if json.Unmarshal(status, &object) == nil {
-			status = health.Project(object, "/status/temperature", "/status/version", "/status/canary/image", "/status/step")
+			status = health.Project(schema.GroupKind{}, object, "/status/temperature", "/status/version", "/status/canary/image", "/status/step")
 		}
 	}
 	row.Observed = raw(status)

@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -81,7 +82,7 @@ func (s scenario) rows() (rows []hubv1.ClusterRow, targets []hubv1.BindingTarget
 		if slices.Contains(s.Unasked, name) {
 			asked = nil
 		}
-		row.Observed = raw(health.Project(s.Clusters[name], asked...))
+		row.Observed = raw(health.Project(schema.GroupKind{Group: s.Group, Kind: s.Kind}, s.Clusters[name], asked...))
 		rows = append(rows, row)
 		targets = append(targets, hubv1.BindingTarget{Name: name, State: hubv1.TargetPresent})
 	}

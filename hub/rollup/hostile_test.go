@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
@@ -38,7 +39,7 @@ func oddStatus(t *rapid.T) []byte {
 		status[fmt.Sprintf("%.300s%d", text, i)] = map[string]any{"a": int64(i), "b": strings.ToValidUTF8(oddText.Draw(t, "text"), "?"), "c": []any{map[string]any{"name": text}}}
 	}
 	status["conditions"] = []any{map[string]any{"type": strings.ToValidUTF8(oddText.Draw(t, "type"), "?"), "status": "True", "reason": strings.ToValidUTF8(oddText.Draw(t, "reason"), "?")}}
-	return health.Project(status)
+	return health.Project(schema.GroupKind{}, status)
 }
 
 func oddFact(t *rapid.T) Fact {

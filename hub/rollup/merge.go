@@ -16,7 +16,8 @@ import (
 )
 
 var (
-	// ErrRequired means that the schema requires a status field for which there is no merged value.
+	// ErrRequired means that the schema requires a status field for which there is no merged value, and that the field may
+	// not be empty.
 	ErrRequired = errors.New("a required field has no merged value")
 	// ErrInvalid means that the schema refuses the merged status as a whole, although it allows the value of each field.
 	ErrInvalid = errors.New("the merged status does not match the schema")
@@ -54,6 +55,7 @@ func MergeStatus(schema Schema, rules Rules, template *unstructured.Unstructured
 		}
 	}
 	slices.Sort(m.leftOut)
+	m.nameUncounted()
 	if len(missing) > 0 {
 		for i := range missing {
 			missing[i] = "status." + missing[i]
@@ -106,6 +108,8 @@ type merger struct {
 	observed bool
 	now      metav1.Time
 	counts   map[string]int64 // merged counts of a workload
+	// uncounted are the clusters with a copy, but without a status, that a sum therefore leaves out.
+	uncounted map[string]bool
 
 	place
 	leftOut []string // fields below the object that were left out
@@ -117,13 +121,14 @@ type place struct {
 	node   *node          // schema of the object
 	before map[string]any // last merged value of the object
 	keys   []string       // fields that are not merged
+	needed bool           // whether the schema requires the object, and all objects around it
 	// asked is true if only fields that a rule of the placement names are merged. This is the case inside a field whose
 	// values describe a single cluster.
 	asked bool
 }
 
 func newMerger(schema Schema, template *unstructured.Unstructured, rows []hubv1.ClusterRow, targets []hubv1.BindingTarget, now metav1.Time) (*merger, error) {
-	m := &merger{schema: schema, place: place{node: schema.status}, used: map[string]bool{}, generation: template.GetGeneration(), observed: true, now: seconds(now)}
+	m := &merger{schema: schema, place: place{node: schema.status, needed: true}, used: map[string]bool{}, uncounted: map[string]bool{}, generation: template.GetGeneration(), observed: true, now: seconds(now)}
 	m.spec, _ = template.Object["spec"].(map[string]any)
 	m.before, _ = template.Object["status"].(map[string]any)
 	byCluster := make(map[string]hubv1.ClusterRow, len(rows))
@@ -131,11 +136,11 @@ func newMerger(schema Schema, template *unstructured.Unstructured, rows []hubv1.
 		byCluster[row.Name] = row
 	}
 	for _, t := range byName(targets) {
-		if t.State != hubv1.TargetPresent {
+		if t.State != hubv1.TargetPresent && !t.Returns() {
 			continue
 		}
 		row, ok := byCluster[t.Name]
-		if !ok {
+		if !ok || t.Returns() { // the copy of an earlier hub object says nothing about this one
 			row = hubv1.ClusterRow{Name: t.Name, Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}
 		}
 		if shrunk(row) {
@@ -159,7 +164,7 @@ func newPart(row hubv1.ClusterRow) part {
 	if row.Observed != nil {
 		projection, err := health.ReadProjection(row.Observed.Raw)
 		if err != nil {
-			projection.Lost = health.LostNamed
+			projection.Lost = health.LostEverything
 		}
 		p.observed, p.named, p.lost = projection.Fields, projection.Named, projection.Lost
 	}
@@ -199,16 +204,63 @@ func (m *merger) fields() (out map[string]any, missing []string) {
 		}
 	}
 	for _, name := range slices.Sorted(slices.Values(m.node.required)) {
-		if _, ok := out[name]; !ok {
-			missing = append(missing, name)
+		if _, ok := out[name]; ok {
+			continue
 		}
+		if value, ok := m.node.properties[name].empty(); ok && m.requires(name) && m.heard() {
+			out[name] = value
+			m.leaveOut(name)
+			continue
+		}
+		missing = append(missing, name)
 	}
 	return out, missing
+}
+
+// requires reports whether the hub object's status needs the field: its schema requires the field, and all objects
+// around it.
+func (m *merger) requires(name string) bool {
+	return m.needed && slices.Contains(m.node.required, name)
+}
+
+// heard reports whether at least one copy has a status.
+func (m *merger) heard() bool {
+	return slices.ContainsFunc(m.parts, func(p part) bool { return len(p.whole) > 0 })
+}
+
+// empty returns an empty string, list or object. ok is false if the schema does not allow it. A number has no empty
+// value: 0 would be a statement. An object has empty values in its required fields.
+func (n *node) empty() (value any, ok bool) {
+	if n == nil {
+		return nil, false
+	}
+	switch n.kind {
+	case "string":
+		value = ""
+	case "array":
+		value = []any{}
+	case "object":
+		object := map[string]any{}
+		for _, name := range n.required {
+			if object[name], ok = n.properties[name].empty(); !ok {
+				return nil, false
+			}
+		}
+		value = object
+	default:
+		return nil, false
+	}
+	return value, n.refuses(value) == nil
 }
 
 // field merges one field. It leaves the field out if the schema does not allow the merged value.
 func (m *merger) field(name string, n *node) (any, outcome) {
 	value, how := m.rule(name, n)
+	if how != merged && n.kind == "string" && m.requires(name) && !health.PerCluster(name) {
+		if word, ok := m.lastWords(name, n); ok {
+			value, how = word, merged
+		}
+	}
 	if how == merged && n.refuses(value) != nil {
 		return nil, omitted
 	}
@@ -266,7 +318,7 @@ func (m *merger) count(path, name string, n *node) (any, outcome) {
 
 func (m *merger) text(name string, n *node) (any, outcome) {
 	switch {
-	case name == "phase", name == "state", m.knowsWords(name):
+	case name == "phase", name == "state", m.knowsWords(name), m.requires(name) && m.hasWords(name, n):
 		return m.phase(name, n)
 	case health.IsExpiry(name):
 		return m.time(name, n, time.Time.Before)

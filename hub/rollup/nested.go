@@ -16,15 +16,15 @@ const maxEntries = 64
 // is the last merged value of the inner object. The function inner returns the inner object in the status of one copy.
 func (m *merger) into(name string, n *node, before map[string]any, inner func(part int) map[string]any) *merger {
 	sub := *m
-	sub.path, sub.node, sub.leftOut, sub.before = m.path+"/"+escape.Replace(name), n, nil, before
+	sub.path, sub.node, sub.leftOut, sub.before, sub.needed = m.path+"/"+escape.Replace(name), n, nil, before, false
 	sub.parts = make([]part, 0, len(m.parts))
 	for i, p := range m.parts {
 		observed := inner(i)
 		switch {
 		case observed != nil:
-			p.lost = min(p.lost, health.LostStrings) // reports drop whole nested values, or only strings in them
-		case p.lost >= health.LostNested:
-			p.lost = health.LostNamed
+			p.lost &= health.LostDetails // reports drop whole nested values, or only strings and booleans in them
+		case p.lost.Has(health.LostNested):
+			p.lost = health.LostEverything
 		default:
 			p.lost = health.LostNothing
 		}
@@ -67,7 +67,7 @@ func (m *merger) take(name string, sub *merger) (map[string]any, outcome) {
 // reported reports whether the object may have a merged value. It returns true if a rule of the placement concerns the
 // object, if a copy has a value for it, or if the size limit may have removed such a value.
 func (m *merger) reported() bool {
-	return m.rules.below(m.path) || slices.ContainsFunc(m.parts, func(p part) bool { return p.observed != nil || p.lost > health.LostNothing })
+	return m.rules.below(m.path) || slices.ContainsFunc(m.parts, func(p part) bool { return p.observed != nil || p.lost != health.LostNothing })
 }
 
 func (m *merger) leaveOut(name string) {
@@ -79,7 +79,7 @@ func (m *merger) leaveOut(name string) {
 // object merges the object that is the value of a field.
 func (m *merger) object(name string, n *node) (any, outcome) {
 	sub := m.intoField(name, n)
-	sub.asked = m.asked || health.PerCluster(name)
+	sub.asked, sub.needed = m.asked || health.PerCluster(name), m.requires(name)
 	out, how := m.take(name, sub)
 	if how != merged {
 		return nil, how
@@ -96,7 +96,7 @@ func (m *merger) mapped(name string, n *node) (any, outcome) {
 	sub := m.intoField(name, n)
 	keys := map[string]bool{}
 	for _, p := range sub.parts {
-		if p.lost > health.LostStrings {
+		if p.lost.Has(^health.LostDetails) {
 			return nil, omitted
 		}
 		for key := range p.observed {
@@ -136,7 +136,7 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 	byPart := make([]map[string]map[string]any, 0, len(m.parts))
 	for _, p := range m.parts {
 		list, has := p.observed[name]
-		if list == nil && (has || p.lost >= health.LostNested) {
+		if list == nil && (has || p.lost.Has(health.LostNested)) {
 			return nil, omitted // a target's list did not fit into its report
 		}
 		entries, ok := n.entries(list)

@@ -49,7 +49,7 @@ clusters: {a: {pools: [{name: x, readyReplicas: 1}]}}`,
 			want: "{leftOut: [pools]}",
 		},
 		"a list that one cluster could not report whole is left out": {
-			in:   pools + "clusters: {a: {pools: [{name: x, readyReplicas: 1}]}, b: {pools: [" + many("{name: a-pool-%d, readyReplicas: 1}", 16) + "]}}",
+			in:   pools + "clusters: {a: {pools: [{name: x, readyReplicas: 1}]}, b: {pools: [" + many("{name: a-pool-with-a-name-of-more-than-forty-letters-%d, readyReplicas: 1}", 16) + "]}}",
 			want: "{leftOut: [pools]}",
 		},
 		"a list that is too long on one cluster is left out": {
@@ -190,8 +190,8 @@ clusters: {a: {replicas: 25%}, b: {replicas: 3}}`,
 			in: "schema: {version: {type: string, pattern: '^(?!v0).*$'}}\nclusters: {a: {version: v1}, b: {version: v1}}", want: "{leftOut: [version]}",
 		},
 		"a status that the schema does not allow as a whole is none": {
-			in:   "schema: {a: {type: string}, b: {type: string}, replicas: {type: integer}}\nrequired: [a]\nclusters: {x: {replicas: 1}}",
-			want: "{error: 'merging the status: a required field has no merged value: status.a'}",
+			in:   "schema: {a: {type: integer}, b: {type: string}, replicas: {type: integer}}\nrequired: [a]\nclusters: {x: {replicas: 1}}",
+			want: "{leftOut: [a], error: 'merging the status: a required field has no merged value: status.a'}",
 		},
 	}
 	for name, tc := range tests {

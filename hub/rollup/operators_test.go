@@ -63,7 +63,7 @@ func (k statusesOf) merge(t test, statuses []map[string]any, away int) (status m
 		name := fmt.Sprint("c", i)
 		row := hubv1.ClusterRow{
 			Name: name, UID: types.UID(name), Generation: 1, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy,
-			LastTransitionTime: &noon, Observed: raw(health.Project(status)),
+			LastTransitionTime: &noon, Observed: raw(health.Project(schema.GroupKind{Group: k.crd.Spec.Group, Kind: k.crd.Spec.Names.Kind}, status)),
 		}
 		if i == away {
 			row.Applied, row.Health, row.Reason = metav1.ConditionUnknown, hubv1.HealthUnknown, hubv1.ReasonUnreachable

@@ -82,7 +82,7 @@ func (p part) at(path string) (value any, ok bool) {
 	if value, ok := p.named[path]; ok {
 		return value, true
 	}
-	if p.lost >= health.LostNamed {
+	if p.lost.Has(health.LostNamed) {
 		return nil, false
 	}
 	value = p.whole

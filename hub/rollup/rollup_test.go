@@ -230,6 +230,18 @@ func TestRow(t *testing.T) {
 				r.Health, r.Reason, r.Message = hubv1.HealthProgressing, hubv1.ReasonPending, "applied; the cluster's watch has not shown the change yet"
 			}),
 		},
+		"a copy at a version that the hub cannot read keeps its last status, so that sums have it": {
+			previous: held(), target: shallHold, fact: &Fact{Connected: true, Outcome: refusedBy(hubv1.ReasonVersionNotServed)},
+			want: held(func(r *hubv1.ClusterRow) {
+				r.Applied, r.Health, r.Reason, r.Message, r.LastObservedTime = metav1.ConditionFalse, hubv1.HealthUnknown, hubv1.ReasonVersionNotServed, "do something", &noon
+			}),
+		},
+		"a copy whose kind is gone has no status": {
+			previous: held(), target: shallHold, fact: &Fact{Connected: true, Outcome: refusedBy(hubv1.ReasonKindNotServed)},
+			want: held(func(r *hubv1.ClusterRow) {
+				r.Applied, r.Health, r.Reason, r.Message, r.Observed = metav1.ConditionFalse, hubv1.HealthUnknown, hubv1.ReasonKindNotServed, "do something", nil
+			}),
+		},
 		"a newer sight with another digest takes Applied back": {
 			previous: held(), target: shallHold,
 			fact: &Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seen(func(o *member.Observation) {

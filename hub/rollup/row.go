@@ -21,10 +21,9 @@ import (
 )
 
 const (
-	maxMessage  = 256 // maximum length of a message, in characters
-	maxReason   = 64
-	maxWhole    = 128 // bytes of a UID, a digest, a hash or a version
-	maxObserved = 512 // maximum size of the projected status, in bytes
+	maxMessage = 256 // maximum length of a message, in characters
+	maxReason  = 64
+	maxWhole   = 128 // bytes of a UID, a digest, a hash or a version
 
 	notShown = "applied; the cluster's watch has not shown the change yet"
 )
@@ -67,10 +66,11 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 }
 
 // passingSince returns the time since which the copy has been healthy at the revision that its target (a cluster of the
-// binding) names. It is nil if the copy is not healthy, if it has another revision, or if the object has no rollout.
+// binding) names. It is nil if the copy is not healthy, if it has another revision, if the cluster has changed
+// its values, or if the object has no rollout.
 func passingSince(row hubv1.ClusterRow, previous *hubv1.ClusterRow, t hubv1.BindingTarget, now metav1.Time) *metav1.Time {
 	switch {
-	case t.Revision == 0, row.Revision != t.Revision, row.Applied != metav1.ConditionTrue, row.Health != hubv1.HealthHealthy:
+	case t.Revision == 0, row.Revision != t.Revision, row.Applied != metav1.ConditionTrue, row.Health != hubv1.HealthHealthy, row.ChangedByCluster != "":
 		return nil
 	case previous != nil && previous.Revision == row.Revision && previous.PassingSince != nil:
 		return previous.PassingSince
@@ -242,7 +242,7 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 		row.Generation, row.Revision, row.Version = o.HubGeneration, o.HubRevision, o.HubVersion
 	// If a deleted copy is not created again (NotRecreated), the row still says which copy the hub had written.
 	case o.Applied == metav1.ConditionTrue, o.Reason == hubv1.ReasonNotRecreated:
-		row.UID, row.Digest, row.Hash, row.Adopted = o.UID, o.Digest, o.Hash, o.Adopted
+		row.UID, row.Digest, row.Hash, row.Adopted, row.ChangedByCluster = o.UID, o.Digest, o.Hash, o.Adopted, o.Changed
 		row.Generation, row.Revision, row.Version = o.HubGeneration, o.HubRevision, o.HubVersion
 	}
 	switch {
@@ -270,10 +270,7 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 		unwatched(row, previous, f)
 		return
 	}
-	seen := f.Observation
-	if seen != nil && in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID {
-		seen = nil // ignore the observation: it is of another hub object's copy
-	}
+	seen := ofPresent(row, f.Observation, in)
 	var reason, message string
 	unshown := seen == nil && startsAnew(row, previous, f)
 	if unshown {
@@ -290,6 +287,10 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 		if !unshown {
 			row.Observed = nil
 		}
+	case seen == nil && row.Reason == hubv1.ReasonVersionNotServed && row.Observed != nil && previous != nil:
+		// The copy exists at a version at which the hub cannot read it. Its last status is kept, as for an unreachable
+		// cluster.
+		row.Health, row.LastObservedTime = hubv1.HealthUnknown, cmp.Or(previous.LastObservedTime, &in.Now)
 	case seen == nil:
 		row.Health, row.Observed = hubv1.HealthUnknown, nil
 	case row.Reason != hubv1.ReasonInSync && (seen.Deleting || seen.Digest != row.Digest):
@@ -300,6 +301,15 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 		row.Observed = raw(seen.Observed)
 	}
 	explain(row, reason, message)
+}
+
+// ofPresent returns the observation, or nil if it is of another hub object's copy.
+func ofPresent(row *hubv1.ClusterRow, seen *member.Observation, in Input) *member.Observation {
+	ofEarlier := row.Reason == hubv1.ReasonMadeAnew && row.Applied != metav1.ConditionTrue
+	if seen != nil && (ofEarlier || in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID) {
+		return nil
+	}
+	return seen
 }
 
 // unwatched sets the health of the row to Unknown, because the watch of the kind fails on the cluster. The row keeps
@@ -413,6 +423,7 @@ func kept(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	if previous != nil {
 		row.UID, row.Generation, row.Digest, row.Hash, row.Observed = previous.UID, previous.Generation, previous.Digest, previous.Hash, previous.Observed
 		row.Adopted, row.Revision, row.Version = previous.Adopted, previous.Revision, previous.Version
+		row.ChangedByCluster = previous.ChangedByCluster
 	}
 	return row
 }
@@ -424,7 +435,8 @@ func bound(row *hubv1.ClusterRow) {
 	row.Digest, row.Hash, row.Version = whole(row.Digest), whole(row.Hash), whole(row.Version)
 	row.Reason = strings.ToValidUTF8(row.Reason[:min(len(row.Reason), maxReason)], "")
 	row.Message = strings.ToValidUTF8(hubv1.CutMessage(row.Message, maxMessage), "?")
-	if row.Observed != nil && len(row.Observed.Raw) > maxObserved {
+	row.ChangedByCluster = strings.ToValidUTF8(hubv1.CutMessage(row.ChangedByCluster, maxMessage), "?")
+	if row.Observed != nil && len(row.Observed.Raw) > health.MaxProjection {
 		row.Observed = nil
 	}
 }

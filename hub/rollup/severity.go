@@ -64,6 +64,31 @@ func severityOf(kind schema.GroupKind, name string, n *node) (severity, bool) {
 	return s, true
 }
 
+// worstOf returns the worst of the words that a field of a kind has on members. A word whose rank the hub does not know
+// counts as the word Unknown. The rank of the best words is 0. ok is false if two unknown words are the worst, or if
+// the hub knows no word.
+func worstOf(kind schema.GroupKind, name string, words map[string]bool) (worst string, rank int, ok bool) {
+	s := severities
+	if lines := health.WordsOf(kind, name); lines != nil {
+		s = ranks(lines)
+	}
+	unread, _ := s.rank(unknownWord)
+	known, tied, most := false, false, 0
+	for _, word := range slices.Sorted(maps.Keys(words)) {
+		rank, read := s.rank(word)
+		if !read {
+			rank = unread
+		}
+		switch known = known || read; {
+		case worst == "" || rank > most:
+			worst, most, tied = word, rank, false
+		case rank == most && !read:
+			tied = true
+		}
+	}
+	return worst, most, known && !tied
+}
+
 // worst returns the worst of the words. Among words of the same rank, it returns the first in alphabetical order. It
 // returns false if the rank of a word is not known, or if there is no word.
 func (s severity) worst(words map[string]bool) (string, bool) {

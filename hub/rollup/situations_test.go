@@ -90,24 +90,8 @@ func rowOf(t *testing.T, s operators.Situation, cluster string, conventions heal
 	status, _ := obj.Object["status"].(map[string]any)
 	return hubv1.ClusterRow{
 		Name: cluster, UID: types.UID(cluster), Generation: obj.GetGeneration(), Applied: applied,
-		Health: got.Health, Reason: got.Reason, Message: got.Message, LastTransitionTime: &noon, Observed: raw(health.Project(status, paths...)),
+		Health: got.Health, Reason: got.Reason, Message: got.Message, LastTransitionTime: &noon, Observed: raw(health.Project(s.Object.GroupVersionKind().GroupKind(), status, paths...)),
 	}
-}
-
-// summarised returns the status with its conditions as a map from type to status.
-func summarised(status map[string]any) map[string]any {
-	out := map[string]any{}
-	for name, value := range status {
-		out[name] = value
-	}
-	if _, ok := status[conditionsField]; ok {
-		conditions := map[string]any{}
-		for _, c := range entries(status) {
-			conditions[fmt.Sprint(c["type"])] = c["status"]
-		}
-		out[conditionsField] = conditions
-	}
-	return out
 }
 
 func dated(status map[string]any) []string {

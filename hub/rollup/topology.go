@@ -2,6 +2,7 @@ package rollup
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 type Topology struct {
 	regions map[string]*hubv1.RegionSummary
 	oldest  *metav1.Time
+	away    map[string]bool // the clusters that do not answer
 }
 
 // Add counts the Present targets of a binding, which are the clusters that shall have a copy. region returns the region
@@ -28,6 +30,7 @@ func (t *Topology) Add(b hubv1.BindingObject, region func(cluster string) string
 			row = rows[i]
 		}
 		t.add(region(target.Name), row)
+		t.addAway(row)
 	}
 }
 
@@ -52,9 +55,22 @@ func (t *Topology) add(region string, row hubv1.ClusterRow) {
 	}
 	ready, total := Replicas(row.Observed)
 	r.ReadyReplicas, r.Replicas = plus(r.ReadyReplicas, ready), plus(r.Replicas, total)
-	if heard := row.LastObservedTime; heard != nil && (t.oldest == nil || heard.Before(t.oldest)) {
+}
+
+// addAway records a cluster that does not answer. A cluster that refuses the watch of one kind has an observed time in
+// its row, too, but it answers: the result of the last write is known.
+func (t *Topology) addAway(row hubv1.ClusterRow) {
+	heard := row.LastObservedTime
+	if heard == nil || row.Applied != metav1.ConditionUnknown {
+		return
+	}
+	if t.oldest == nil || heard.Before(t.oldest) {
 		t.oldest = heard
 	}
+	if t.away == nil {
+		t.away = map[string]bool{}
+	}
+	t.away[row.Name] = true
 }
 
 func plus(sum, n *int64) *int64 {
@@ -79,3 +95,6 @@ func (t *Topology) Regions() []hubv1.RegionSummary {
 // OldestObservedTime returns the oldest of the times at which unreachable clusters were last observed. It is nil if no
 // cluster is unreachable.
 func (t *Topology) OldestObservedTime() *metav1.Time { return t.oldest.DeepCopy() }
+
+// Away returns the sorted names of the clusters that do not answer.
+func (t *Topology) Away() []string { return slices.Sorted(maps.Keys(t.away)) }

@@ -55,6 +55,23 @@ func TestTopologySumsUpCopiesByRegion(t *testing.T) {
 	if oldest := got.OldestObservedTime(); !oldest.Equal(&earlier) {
 		t.Errorf("oldest is %v, want %v", oldest, earlier)
 	}
+	if diff := cmp.Diff([]string{"cn-2"}, got.Away()); diff != "" {
+		t.Errorf("away (-want +got):\n%s", diff)
+	}
+}
+
+func TestAClusterThatRefusesTheWatchOfAKindIsNotAway(t *testing.T) {
+	b := &hubv1.ResourceBinding{}
+	b.Spec.Clusters = []hubv1.BindingTarget{{Name: "cn-1", State: hubv1.TargetPresent}}
+	heard := metav1.Now()
+	b.Status.Clusters = []hubv1.ClusterRow{{
+		Name: "cn-1", Applied: metav1.ConditionTrue, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonForbidden, LastObservedTime: &heard,
+	}}
+	var got Topology
+	got.Add(b, func(string) string { return "" })
+	if got.OldestObservedTime() != nil || len(got.Away()) > 0 {
+		t.Errorf("%v is away", got.Away())
+	}
 }
 
 func TestTopologyIsBounded(t *testing.T) {

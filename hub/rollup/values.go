@@ -1,11 +1,15 @@
 package rollup
 
 import (
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hanse-dev/hanse/member/health"
 )
@@ -14,7 +18,8 @@ import (
 const largestCount = 1 << 53
 
 // absent returns the outcome of the merge for a field that has no value in any row. The outcome is the constant omitted
-// if the size limit may have removed a copy's value from its row, and the constant silent otherwise.
+// if the size limit may have removed a copy's value from its row, and the constant silent otherwise. `by` are the
+// groups of values to which the field may belong.
 func (m *merger) absent(name string, by health.Loss) outcome {
 	if m.mayLack(name, by) {
 		return omitted
@@ -22,13 +27,17 @@ func (m *merger) absent(name string, by health.Loss) outcome {
 	return silent
 }
 
-// mayLack reports whether the value of a copy may be missing because it did not fit into the copy's row. `by` is the
-// kind of the values, such as numbers.
+// mayLack reports whether the value of a copy may be missing because it did not fit into the copy's row. `by` are the
+// groups of values to which the field may belong.
 func (m *merger) mayLack(name string, by health.Loss) bool {
-	return slices.ContainsFunc(m.parts, func(p part) bool { return p.observed[name] == nil && p.lost >= by })
+	return slices.ContainsFunc(m.parts, func(p part) bool { return p.observed[name] == nil && p.lost.Has(by) })
 }
 
 func (m *merger) sum(name string, n *node) (any, outcome) {
+	by := health.LossOf(name)
+	if m.path != "" {
+		by = health.LostCounts // all numbers in nested values are in this group
+	}
 	var total float64
 	known := false
 	for _, p := range m.parts {
@@ -44,11 +53,35 @@ func (m *merger) sum(name string, n *node) (any, outcome) {
 	}
 	switch {
 	case !known:
-		return nil, m.absent(name, health.LostNumbers)
-	case m.mayLack(name, health.LostNumbers), total > n.maximum, math.Abs(total) >= largestCount:
+		return nil, m.absent(name, by)
+	case m.mayLack(name, by), total > n.maximum, math.Abs(total) >= largestCount:
 		return nil, omitted
 	}
+	m.sumOfReported()
 	return int64(total), merged
+}
+
+// sumOfReported notes the clusters that a sum leaves out, because their copies have no status. A cluster without a copy
+// adds nothing to a sum, and a status without the field may mean zero.
+func (m *merger) sumOfReported() {
+	for _, p := range m.parts {
+		if len(p.whole) == 0 && p.row.UID != "" {
+			m.uncounted[p.row.Name] = true
+		}
+	}
+}
+
+// nameUncounted adds the clusters that sums leave out to the names of what was left out. It names at most three.
+func (m *merger) nameUncounted() {
+	names := slices.Sorted(maps.Keys(m.uncounted))
+	if len(names) == 0 {
+		return
+	}
+	text := "the numbers of " + strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if more := len(names) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	m.leftOut = append(m.leftOut, text)
 }
 
 // amount returns the sum of the quantities of all copies, such as 40Gi.
@@ -60,12 +93,13 @@ func (m *merger) amount(name string) (any, outcome) {
 		}
 	}
 	if len(values) == 0 {
-		return nil, m.absent(name, health.LostStrings)
+		return nil, m.absent(name, health.LossOf(name))
 	}
 	total, ok := sumOf(values, reduced{})
-	if !ok || m.mayLack(name, health.LostStrings) {
+	if !ok || m.mayLack(name, health.LossOf(name)) {
 		return nil, omitted
 	}
+	m.sumOfReported()
 	return native(total), merged
 }
 
@@ -128,7 +162,7 @@ func (m *merger) equal(name string) (any, outcome) {
 	}
 	switch {
 	case known == 0:
-		return nil, m.absent(name, health.LostStrings)
+		return nil, m.absent(name, health.LossOf(name)|health.LostBooleans)
 	case known < len(m.parts):
 		return nil, omitted // targets that have not reported may have other values
 	}
@@ -142,7 +176,7 @@ func (m *merger) time(name string, n *node, wins func(a, b time.Time) bool) (any
 		best time.Time
 		text string
 	)
-	if m.mayLack(name, health.LostStrings) {
+	if m.mayLack(name, health.LossOf(name)) {
 		return nil, omitted
 	}
 	for _, p := range m.parts {
@@ -174,6 +208,33 @@ func (m *merger) knowsWords(name string) bool {
 	return m.path == "" && health.WordsOf(m.schema.kind, name) != nil
 }
 
+// hasWords reports whether the hub knows the rank of each word that the schema's enum allows in the field.
+func (m *merger) hasWords(name string, n *node) bool {
+	_, ok := severityOf(schema.GroupKind{Group: m.schema.kind.Group}, name, n)
+	return ok
+}
+
+// lastWords merges a required field with words that the method phase cannot merge: the hub does not know each word, or
+// the schema does not have the word Unknown for a cluster that does not answer. It returns the worst of the last words
+// of all copies. An unknown word counts as the word Unknown. ok is false if several unknown words are the worst, if no
+// word is known, or if a copy has no word and the others have only good ones.
+func (m *merger) lastWords(name string, n *node) (word string, ok bool) {
+	if m.mayLack(name, health.LossOf(name)) {
+		return "", false
+	}
+	words := map[string]bool{}
+	silent := false
+	for _, p := range m.parts {
+		if word, _ := p.observed[name].(string); word != "" {
+			words[word] = true
+		} else {
+			silent = true
+		}
+	}
+	worst, rank, ok := worstOf(m.schema.kind, name, words)
+	return worst, ok && n.allows(worst) && !(silent && rank == 0)
+}
+
 // phase merges a field whose values are words with a rank from best to worst, such as phase: Ready. It returns the
 // worst value of all copies. If a copy has no value, lacks the wanted content, or is on an unreachable cluster, its
 // value counts as Unknown. The field is left out if the hub does not know all ranks, or if the field cannot be Unknown.
@@ -197,7 +258,7 @@ func (m *merger) phase(name string, n *node) (any, outcome) {
 		words[word] = true
 	}
 	if !known {
-		return nil, m.absent(name, health.LostStrings)
+		return nil, m.absent(name, health.LossOf(name))
 	}
 	worst, ok := severity.worst(words)
 	if !ok || !n.allows(worst) {
@@ -210,8 +271,8 @@ func (m *merger) phase(name string, n *node) (any, outcome) {
 // member has observed it. Until then, it returns the last merged value. It leaves the field out if the status of a copy
 // does not have this field, because the hub then cannot know what the operator has observed.
 func (m *merger) observedGeneration(name string, n *node) (any, outcome) {
-	if !m.everyPart(func(p part) bool { return p.observed[name] != nil || p.lost >= health.LostNumbers }) {
-		return nil, m.absent(name, health.LostNumbers)
+	if !m.everyPart(func(p part) bool { return p.observed[name] != nil }) {
+		return nil, m.absent(name, health.LostCounts)
 	}
 	return m.generationIn(n, m.before[name])
 }

@@ -93,7 +93,7 @@ func (w *workload) compared() []string {
 // workloadCount returns the merged value of one count. It leaves out a count of 0, unless the status of the kind shows
 // this count even if it is 0.
 func (m *merger) workloadCount(name string) (any, outcome) {
-	if m.mayLack(name, health.LostNumbers) {
+	if m.mayLack(name, health.LossOf(name)) {
 		return nil, omitted
 	}
 	n := m.counts[name]

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubectl/pkg/polymorphichelpers"
 	"k8s.io/utils/ptr"
@@ -50,7 +51,7 @@ func (w workloadOf) merge(t test) *unstructured.Unstructured {
 		c := w.copies[name]
 		row := hubv1.ClusterRow{
 			Name: name, UID: types.UID(name), Generation: 3, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Reason: c.reason,
-			LastTransitionTime: &noon, Observed: raw(health.Project(c.status)),
+			LastTransitionTime: &noon, Observed: raw(health.Project(schema.GroupKind{}, c.status)),
 		}
 		if c.generation != 0 {
 			row.Generation = c.generation

@@ -77,6 +77,9 @@ type Templates interface {
 	// itself was deleted, or was created again after `since`. If the error has a method Undecided that returns true, a
 	// retry will not succeed soon.
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
+	// KindStays returns an error with a method Undecided, which returns true, if the kind was deleted or created again
+	// after `since`. Any other error means that the kind could not be read.
+	KindStays(ctx context.Context, gk schema.GroupKind, since time.Time) error
 }
 
 // Options has the settings of a Scheduler. All fields except ScalePath, HubObject, Clock, Workers, Failover, Guard,
@@ -207,6 +210,9 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	// is new, clusters are then asked early whether they serve the kind.
 	s.Templates.OnChange(s.wants.objectChanged)
 	s.Templates.OnChange(func(id key) {
+		if _, found := s.Templates.Get(id); !found {
+			s.gone.objects.saw(id)
+		}
 		s.noteChange(id)
 		s.wakeObject(id)
 	})

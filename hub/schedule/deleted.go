@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -29,6 +30,9 @@ type deletedObjects struct {
 
 	mu   sync.Mutex
 	seen map[key]deletedObject
+	// vanished has the objects that the watch has lately shown as deleted, with the time. If an object of the same name
+	// exists now, the hub knows that it saw the deletion of the earlier one.
+	vanished map[key]time.Time
 }
 
 type deletedObject struct {
@@ -52,6 +56,28 @@ func (d *deletedObjects) learn(id key, b hubv1.BindingObject, at time.Time) {
 		d.seen = map[key]deletedObject{}
 	}
 	d.seen[id] = deletedObject{uid: b.BindingSpec().ObjectRef.UID, at: at}
+}
+
+// saw records that the watch has shown the deletion of an object.
+func (d *deletedObjects) saw(id key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.vanished == nil {
+		d.vanished = map[key]time.Time{}
+	}
+	const most = 1000
+	if len(d.vanished) >= most {
+		maps.DeleteFunc(d.vanished, func(_ key, at time.Time) bool { return d.clock.Since(at) >= deletedHolds })
+	}
+	d.vanished[id] = d.clock.Now()
+}
+
+// sawDeletion reports whether the watch has lately shown the deletion of an object of this name.
+func (d *deletedObjects) sawDeletion(id key) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at, found := d.vanished[id]
+	return found && d.clock.Since(at) < deletedHolds
 }
 
 func (d *deletedObjects) forget(id key) {

@@ -42,8 +42,8 @@ func speaksOf(p hubv1.OverridePolicyObject, gk schema.GroupKind) bool {
 	})
 }
 
-// excludingByFacts returns the override policies that exclude clusters by their Kubernetes version, capacity or
-// operators.
+// excludingByFacts returns the override policies that exclude clusters by their annotations, Kubernetes version,
+// capacity or operators.
 func (s *Scheduler) excludingByFacts(ctx context.Context) []hubv1.OverridePolicyObject {
 	policies, err := scopes.OverridePolicies(ctx, s.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {

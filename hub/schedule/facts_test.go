@@ -86,7 +86,9 @@ func TestASpreadIsWrittenOnce(t *testing.T) {
 	s := newScene(t, "spread", "eu", "sg", "us")
 	p := s.place("web", "eu", "sg", "us")
 	two := int32(2)
-	p.Spec.Spread = &hubv1.SpreadPolicy{NumberOfClusters: &two, Preferences: []hubv1.ClusterPreference{{Weight: 5, Expression: "name.endsWith('-us')"}}}
+	p.Spec.Spread = &hubv1.SpreadPolicy{NumberOfClusters: &two, Preferences: []hubv1.ClusterPreference{
+		{Weight: 5, Expression: "name.endsWith('-us')"}, {Weight: 1, Expression: "name.endsWith('-eu')"},
+	}}
 	s.create(p)
 	s.object()
 	s.becomes("eu", "us")

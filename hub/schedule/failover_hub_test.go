@@ -94,9 +94,13 @@ func (s *scene) plays(away ...string) {
 	s.eventually("the rows are written", func() error { return s.play(s.binding(), away...) })
 }
 
+// spreading returns a placement that prefers the clusters in this order.
 func (s *scene) spreading(number int32, clusters ...string) *hubv1.Placement {
 	p := s.place("web", clusters...)
 	p.Spec.Spread = &hubv1.SpreadPolicy{NumberOfClusters: &number}
+	for i, c := range p.Spec.Clusters.Names {
+		p.Spec.Spread.Preferences = append(p.Spec.Spread.Preferences, hubv1.ClusterPreference{Weight: int32(len(clusters) - i), Expression: fmt.Sprintf("name == %q", c)})
+	}
 	p.Spec.Failover.EvictAfterSeconds = ptr.To[int32](1)
 	return p
 }

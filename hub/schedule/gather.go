@@ -77,7 +77,7 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 	if found && template.GetDeletionTimestamp() == nil {
 		o.Template = template
 		s.gone.objects.forget(o.ID)
-		return o, nil
+		return s.sinceItsKind(ctx, o, binding)
 	}
 	if binding == nil {
 		o.State = decide.Deleted // counts as deleted: without a binding, nothing changes
@@ -114,6 +114,20 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 	default:
 		o.Template = live
 	}
+	return o, nil
+}
+
+// sinceItsKind sets KindAnew and DeletionSeen of an object that was created anew. An object that was lost with its kind
+// was not deleted by a user.
+func (s *Scheduler) sinceItsKind(ctx context.Context, o decide.Object, binding hubv1.BindingObject) (decide.Object, error) {
+	if binding == nil || o.Template.GetUID() == binding.BindingSpec().ObjectRef.UID || hubv1.BundleOf(o.Template) != nil {
+		return o, nil
+	}
+	err := s.Templates.KindStays(ctx, o.ID.GroupKind(), knownSince(binding))
+	if err != nil && !isUndecided(err) {
+		return o, fmt.Errorf("gathering for %s: %w", o.ID, err)
+	}
+	o.KindAnew, o.DeletionSeen = err != nil, s.gone.objects.sawDeletion(o.ID)
 	return o, nil
 }
 

@@ -132,6 +132,7 @@ type hubObjects struct {
 	unlisted     sets.Set[schema.GroupKind]
 	asked        map[key]int // number of calls of Live, by object
 	wanted       sets.Set[schema.GroupKind]
+	anew         bool // whether the kinds of undecided objects were created again
 	onChange     func(key)
 }
 
@@ -213,6 +214,18 @@ func (h *hubObjects) Live(_ context.Context, id key, _ time.Time) (*unstructured
 	}
 	u, ok := h.live[id]
 	return u, !ok, nil
+}
+
+// KindStays says that the kind was created again if the object is undecided.
+func (h *hubObjects) KindStays(_ context.Context, gk schema.GroupKind, _ time.Time) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id := range h.undecided {
+		if id.GroupKind() == gk && h.anew {
+			return notServedError{errors.New("the kind was created again")}
+		}
+	}
+	return nil
 }
 
 // change changes the cached and the live object, and calls the registered functions.

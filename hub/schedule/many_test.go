@@ -57,7 +57,7 @@ func TestManyObjectsAreDecidedOnAnewWithOneWriteForEachThatMoves(t *testing.T) {
 
 	before, began = s.bindingWrites(), time.Now()
 	s.label("sg", map[string]any{"scene": nil})
-	held := s.holds("web")
+	held := s.holds()
 	s.counting("half of the copies are held", objects/2, objects/2, 0)
 	s.confirmRemoval("web", held.ID)
 	s.manyDecided(0, objects, "eu", "sg: label scene is not set")

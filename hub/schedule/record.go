@@ -87,7 +87,7 @@ func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (
 	}
 	annotate(after, decide.WhenDeletedAnnotation, policyToRemember(in, p))
 	annotate(after, hubv1.SettingsAnnotation, settingsToRemember(in, p))
-	if in.Object.State == decide.Exists && in.Object.Template.GetUID() != in.Spec().ObjectRef.UID {
+	if in.Object.State == decide.Exists && p.Spec.ObjectRef.UID != in.Spec().ObjectRef.UID {
 		annotate(after, objectSinceAnnotation, in.Object.Template.GetCreationTimestamp().UTC().Format(time.RFC3339))
 	}
 	unchanged := equality.Semantic.DeepEqual(in.Binding, after)

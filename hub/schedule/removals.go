@@ -293,7 +293,9 @@ func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 			m.state, m.since = removalHeld, ptr.Deref(m.ShownSince, metav1.NewTime(now).Rfc3339Copy())
 			out.held = append(out.held, id)
 			r.hold(c, m, breaches)
-		case mayGo:
+		// A new leader has decided on all objects before it judges. All objects that were made anew while no hub ran are
+		// therefore judged together, and no earlier removal is missing in their number.
+		case mayGo, m.Reason == hubv1.ReasonMadeAnew:
 			m.state = removalReleased
 			out.released = append(out.released, id)
 			r.recent.Add(m.Group().String(), now)
@@ -514,7 +516,11 @@ func counted(n int, one, many string) string {
 // text returns the message of the condition RemovalHeld. It tells which removals are held, and how a user can confirm
 // or avoid them.
 func (s *heldSet) text(o decide.Owner) string {
-	text := fmt.Sprintf("%s on %s would be removed (%s), but stay and are still updated", counted(int(s.Copies), "copy", "copies"), counted(len(s.Clusters), "cluster", "clusters"), strings.Join(s.Causes, "; "))
+	stay := "stay and are still updated"
+	if slices.ContainsFunc(s.Causes, func(cause string) bool { return strings.HasPrefix(cause, hubv1.ReasonMadeAnew) }) {
+		stay = "stay; those of objects that were made anew are not updated"
+	}
+	text := fmt.Sprintf("%s on %s would be removed (%s), but %s", counted(int(s.Copies), "copy", "copies"), counted(len(s.Clusters), "cluster", "clusters"), strings.Join(s.Causes, "; "), stay)
 	if s.message != "" {
 		text += ": " + s.message
 	}

@@ -96,10 +96,10 @@ func entriesIn(e apiwatch.Event) []string {
 	return out
 }
 
-// holds waits until the scheduler reports that it holds removals of a placement until a user confirms them.
-func (s *scene) holds(placement string) *hubv1.RemovalHeld {
+// holds waits until the scheduler reports that it holds removals of the placement web until a user confirms them.
+func (s *scene) holds() *hubv1.RemovalHeld {
 	s.t.Helper()
-	return s.holdsOf("Placement", placement)
+	return s.holdsOf("Placement", "web")
 }
 
 // holdsOf waits until the scheduler reports that it holds removals of an object of this kind.
@@ -148,7 +148,7 @@ func TestAWrongLabelOnAllClustersRemovesNothingUntilItIsConfirmed(t *testing.T) 
 	off := s.neverAbsent()
 	label("prdo")
 	s.counting("all copies are held", 0, 3*objects, 0)
-	held := s.holds("web")
+	held := s.holds()
 	if held.Copies != 3*objects || len(held.Clusters) != 3 {
 		t.Errorf("held is %+v", held)
 	}
@@ -171,7 +171,7 @@ func TestAWrongLabelOnAllClustersRemovesNothingUntilItIsConfirmed(t *testing.T) 
 
 	label("prdo")
 	s.counting("all copies are held again", 0, 3*objects, 0)
-	again := s.holds("web")
+	again := s.holds()
 	if again.ID == held.ID {
 		t.Error("another removal has the id of the one before")
 	}

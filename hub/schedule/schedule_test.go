@@ -64,6 +64,8 @@ func TestLifeOfAnObject(t *testing.T) {
 	objects.remove(s.id)
 	s.becomes("-sg ObjectDeleted Delete")
 	second := s.object()
+	s.becomes("-sg MadeAnew Delete") // the copy of the deleted object goes first
+	s.withdraws()
 	s.becomes("sg")
 	if got := s.binding(); got.Spec.ObjectRef.UID != second || got.UID != b.UID || got.Annotations[objectSinceAnnotation] == "" {
 		t.Errorf("the binding of an object that is back is %+v", got)
@@ -95,6 +97,8 @@ func TestTheAPIServerIsNotAskedAboutAWithdrawalThatIsUnderWay(t *testing.T) {
 	objects.remove(s.id)
 	s.becomes("-eu ObjectDeleted Delete", "-sg ObjectDeleted Delete")
 	s.object()
+	s.becomes("-eu MadeAnew Delete", "-sg MadeAnew Delete")
+	s.withdraws()
 	s.becomes("eu", "sg")
 	first := asked()
 	objects.remove(s.id)

@@ -48,13 +48,13 @@ func (w *withdrawals) note(b hubv1.BindingObject) (news bool) {
 	return true
 }
 
-// cover reports whether confirmed withdrawals are recorded for this generation of the binding, or for the previous one.
-// The previous one counts, because the deletion of the binding also increases the generation.
+// cover reports whether confirmed withdrawals are recorded for this generation of the binding. For a binding that is
+// being deleted, the previous generation counts, too, because the deletion increases the generation.
 func (w *withdrawals) cover(b hubv1.BindingObject) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	d, ok := w.done[client.ObjectKeyFromObject(b)]
-	return ok && d.uid == b.GetUID() && (d.generation == b.GetGeneration() || d.generation == b.GetGeneration()-1)
+	return ok && d.uid == b.GetUID() && (d.generation == b.GetGeneration() || b.GetDeletionTimestamp() != nil && d.generation == b.GetGeneration()-1)
 }
 
 func (w *withdrawals) forget(key types.NamespacedName) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,21 +14,28 @@ import (
 
 func TestWhichBindingAConfirmationCovers(t *testing.T) {
 	t.Parallel()
+	now := metav1.Now()
 	of := func(uid types.UID, generation int64) *hubv1.ResourceBinding {
 		b := bound(absent("eu", hubv1.ReasonObjectDeleted, hubv1.RemovalDelete))
 		b.UID, b.Generation = uid, generation
+		return b
+	}
+	ending := func(uid types.UID, generation int64) *hubv1.ResourceBinding {
+		b := of(uid, generation)
+		b.DeletionTimestamp = &now
 		return b
 	}
 	tests := map[string]struct {
 		b    *hubv1.ResourceBinding
 		want bool
 	}{
-		"the one that was confirmed":                 {of("x", 5), true},
-		"the same after its deletion was asked for":  {of("x", 6), true},
-		"not a later decision":                       {of("x", 7), false},
-		"not an earlier decision":                    {of("x", 4), false},
-		"not another binding of that name":           {of("y", 5), false},
-		"not another binding with the next decision": {of("y", 6), false},
+		"the one that was confirmed":                {of("x", 5), true},
+		"the same after its deletion was asked for": {ending("x", 6), true},
+		"not the next decision":                     {of("x", 6), false},
+		"not a later decision":                      {of("x", 7), false},
+		"not an earlier decision":                   {of("x", 4), false},
+		"not another binding of that name":          {of("y", 5), false},
+		"not another binding that is being deleted": {ending("y", 6), false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -100,6 +108,8 @@ func TestAConfirmationEndsWithItsDecision(t *testing.T) {
 	s.becomes("-eu ObjectDeleted Delete")
 	confirmed := s.binding()
 	s.object()
+	s.becomes("-eu MadeAnew Delete")
+	s.withdraws()
 	s.becomes("eu")
 	objects.remove(s.id)
 	s.becomes("-eu ObjectDeleted Delete")

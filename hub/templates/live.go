@@ -125,6 +125,24 @@ func isGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
+// KindStays returns an error unless the kind has existed since the given time and is not being deleted. If the error
+// has a method Undecided that returns true, the objects of the kind were deleted with it.
+func (s *Store) KindStays(ctx context.Context, gk schema.GroupKind, since time.Time) error {
+	if builtIn(gk.Group) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
+	defer cancel()
+	resource, err := s.resource(ctx, gk)
+	if meta.IsNoMatchError(err) {
+		return undecided{fmt.Sprintf("the hub does not serve the kind %s", gk)}
+	}
+	if err != nil {
+		return fmt.Errorf("reading the kind %s uncached: %w", gk, err)
+	}
+	return s.kindStays(ctx, resource.GroupResource(), since)
+}
+
 // kindStays returns an error unless the kind has existed since the given time and is not being deleted. It must be
 // called after the read of the object. A CRD gets its deletionTimestamp before its objects disappear, and never loses
 // it.

@@ -9,6 +9,8 @@ var (
 	templatesDesc = prometheus.NewDesc("hanse_templates", "Hub objects and objects of bundles in memory, by group and kind.", []string{"group", "kind"}, nil)
 	bytesDesc     = prometheus.NewDesc("hanse_templates_bytes",
 		"Bytes of these objects: as uncompressed JSON (json), and of their compressed form in memory, estimated (held).", []string{"form"}, nil)
+	unreadableDesc = prometheus.NewDesc("hanse_unreadable_kinds",
+		"Wanted kinds whose objects the hub cannot read from its own API server, by the reason; always 1.", []string{"group", "kind", "reason"}, nil)
 	unpackedDesc = prometheus.NewDesc("hanse_templates_unpacked", "Objects that are also in memory without compression, because they were used recently.", nil, nil)
 )
 
@@ -22,6 +24,7 @@ type collector struct{ *Store }
 func (collector) Describe(out chan<- *prometheus.Desc) {
 	out <- templatesDesc
 	out <- bytesDesc
+	out <- unreadableDesc
 	out <- unpackedDesc
 }
 
@@ -42,6 +45,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	for gk := range wanted {
 		number[gk] = 0
+		if state, _ := c.State(gk); state.Reason != "" {
+			out <- prometheus.MustNewConstMetric(unreadableDesc, prometheus.GaugeValue, 1, gk.Group, gk.Kind, state.Reason)
+		}
 		for _, o := range c.watches.List(unversioned(gk)) {
 			if r, ok := o.(*record); ok {
 				count(gk, r)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"slices"
 	"unsafe"
 
 	"github.com/klauspost/compress/zstd"
@@ -96,7 +97,14 @@ func withoutStatus(u *unstructured.Unstructured) map[string]any {
 	if metadata, ok := out["metadata"].(map[string]any); ok {
 		metadata = maps.Clone(metadata)
 		delete(metadata, "resourceVersion")
-		delete(metadata, "managedFields")
+		entries, _ := metadata["managedFields"].([]any)
+		owners := slices.DeleteFunc(slices.Clone(entries), func(e any) bool {
+			entry, _ := e.(map[string]any)
+			return entry["subresource"] == "status"
+		})
+		if delete(metadata, "managedFields"); len(owners) > 0 {
+			metadata["managedFields"] = owners
+		}
 		out["metadata"] = metadata
 	}
 	return out

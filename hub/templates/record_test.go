@@ -151,3 +151,50 @@ func TestARecordTellsApartWhatIsNotStatus(t *testing.T) {
 		}
 	}
 }
+
+// TestTheOwnersOfFieldsTakeLittleMemory compares records with and without owners.
+func TestTheOwnersOfFieldsTakeLittleMemory(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		entries func(spec map[string]any) []any
+		most    int // bytes per object
+	}{
+		"created by a client that sends all fields": {func(spec map[string]any) []any {
+			return []any{map[string]any{"manager": "kubectl-create", "operation": "Update", "apiVersion": "example.com/v1", "fieldsV1": map[string]any{"f:spec": fieldsOf(spec)}}}
+		}, 64},
+		"applied, with some fields of the API server": {func(spec map[string]any) []any {
+			fields := fieldsOf(spec)
+			delete(fields, "f:replicas")
+			return []any{map[string]any{"manager": "flux", "operation": "Apply", "apiVersion": "example.com/v1", "fieldsV1": map[string]any{"f:spec": fields}}}
+		}, 256},
+	} {
+		const objects = 100
+		var without, with int
+		for i := range objects {
+			u := sized(i, 1<<10)
+			u.SetAPIVersion("example.com/v1")
+			trim(u)
+			without += pack(u).held()
+			u.Object["metadata"].(map[string]any)["managedFields"] = test.entries(u.Object["spec"].(map[string]any))
+			trim(u)
+			with += pack(u).held()
+		}
+		t.Logf("%s: %d bytes on the heap each, %d without owners", name, with/objects, without/objects)
+		if more := (with - without) / objects; more > test.most {
+			t.Errorf("%s: the owners take %d bytes each, want %d at most", name, more, test.most)
+		}
+	}
+}
+
+// fieldsOf returns the fields of a value as managedFields has them.
+func fieldsOf(value map[string]any) map[string]any {
+	out := map[string]any{}
+	for name, v := range value {
+		below := map[string]any{}
+		if m, ok := v.(map[string]any); ok {
+			below = fieldsOf(m)
+		}
+		out["f:"+name] = below
+	}
+	return out
+}

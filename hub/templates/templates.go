@@ -14,8 +14,10 @@
 package templates
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,6 +48,7 @@ type Store struct {
 	namespace   string         // namespace of these Secrets
 	recent      recent
 	places      places
+	unreadable  unreadable
 
 	onChange []func(hubv1.ObjectIdentity)
 	onStatus []func(hubv1.ObjectIdentity)
@@ -104,7 +107,8 @@ func New(cfg *rest.Config, apiReader client.Reader, own string, namespaces map[s
 		Namespaces: func(r schema.GroupVersionResource) []string { return namespaces[r.GroupResource()] },
 		Transform:  s.keep,
 		Handler:    s.changed,
-		OnState: func(gvk schema.GroupVersionKind, _ kindwatch.State) {
+		OnState: func(gvk schema.GroupVersionKind, state kindwatch.State) {
+			s.unreadable.log(s.context(), gvk.GroupKind(), state)
 			for _, f := range s.onState {
 				f(gvk.GroupKind())
 			}
@@ -207,6 +211,21 @@ func (s *Store) Retry(ctx context.Context, groups sets.Set[string]) {
 	if unserved {
 		s.watches.Restart() // the watches of all kinds, which continue at their resourceVersion
 	}
+}
+
+// Wanted returns the watched kinds of a group, sorted by name.
+func (s *Store) Wanted(group string) []schema.GroupKind {
+	s.mu.Lock()
+	wanted := s.wanted
+	s.mu.Unlock()
+	var out []schema.GroupKind
+	for gk := range wanted {
+		if gk.Group == group {
+			out = append(out, gk)
+		}
+	}
+	slices.SortFunc(out, func(a, b schema.GroupKind) int { return cmp.Compare(a.Kind, b.Kind) })
+	return out
 }
 
 // Get returns a template, which is a hub object or an object of a bundle. The template is shared and must not be

@@ -123,11 +123,11 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	if in.Mode == hubv1.ApplyReportOnly {
 		return a.report(ctx, t, in, manifest)
 	}
-	// A write without a read creates the copy if it is missing. In three cases the copy must therefore be read first.
+	// A write without a read creates the copy if it is missing. In four cases the copy must therefore be read first.
 	// First, the placement leaves some fields to the member (MemberOwned), and their live values are needed. Second, a
 	// deleted copy must not be created again (KeepAway). Third, the hub had adopted the copy, and a newly created copy
-	// must not get the annotation of an adopted copy.
-	if in.Observed != "" && len(in.MemberOwned) == 0 && !in.KeepAway && !in.Adopted {
+	// must not get the annotation of an adopted copy. Fourth, the hub may own fields that the manifest leaves out (Whole).
+	if in.Observed != "" && len(in.MemberOwned) == 0 && !in.KeepAway && !in.Adopted && in.Whole == nil {
 		if out, settled := a.applyUnread(ctx, t, in, manifest); settled {
 			return out
 		}
@@ -165,9 +165,31 @@ func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyInte
 	case err != nil:
 		return classify(err, t), true
 	}
-	out = a.done(in, after)
+	out = a.written(t, in, manifest, after)
 	out.Wrote = after.GetResourceVersion() != in.Observed
 	return out, true
+}
+
+// yield gives up the fields that the manifest leaves out and that the hub still owns on the copy, so that their values
+// stay. It changes only managedFields, and returns the manifest for the next write.
+func (a *Applier) yield(ctx context.Context, t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if in.Whole == nil {
+		return manifest, nil
+	}
+	managed, ok := content.Yielded(live, manifest, in.Whole)
+	if !ok {
+		return manifest, nil
+	}
+	patch := canonical.Bytes(map[string]any{"metadata": map[string]any{
+		"uid": string(live.GetUID()), "resourceVersion": live.GetResourceVersion(), "managedFields": managed,
+	}})
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
+	defer cancel()
+	after, err := t.objects.Patch(ctx, t.key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: hubv1.FieldManager})
+	if err != nil {
+		return nil, err
+	}
+	return onVersion(manifest, after.GetResourceVersion()), nil
 }
 
 // noVersion is a resourceVersion that no object has, because etcd's revision 1 is the empty store. An apply with this
@@ -186,12 +208,8 @@ func (a *Applier) createUnread(ctx context.Context, t target, in member.ApplyInt
 func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, again bool) {
 	live, err := t.read(ctx)
 	switch {
-	case isGone(err) && in.Adopting != "":
-		return refused(hubv1.ReasonMissing, member.RetryNever, "%s is gone from the cluster", t), false
-	case isGone(err) && in.KeepAway:
-		return refused(hubv1.ReasonNotRecreated, member.RetryNever, "%s is gone from the cluster", t), false
 	case isGone(err):
-		return a.create(ctx, t, in, manifest)
+		return a.missing(ctx, t, in, manifest)
 	case err != nil:
 		return classify(err, t), false
 	}
@@ -211,6 +229,13 @@ func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent
 	if p.adopted {
 		markAdopted(manifest, live.GetUID())
 	}
+	manifest, err = a.yield(ctx, t, in, manifest, live)
+	switch {
+	case isChanged(err) || isGone(err):
+		return member.Outcome{}, true
+	case err != nil:
+		return classify(err, t), false
+	}
 	after, err := a.write(ctx, t, manifest, metav1.ApplyOptions{Force: p.force})
 	switch {
 	case isFieldConflict(err):
@@ -218,14 +243,25 @@ func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent
 	case isChanged(err) || isGone(err):
 		return member.Outcome{}, true
 	case err != nil:
-		return classify(err, t), false
+		return p.complete(t, classify(err, t)), false
 	}
-	out = noted(a.done(in, after), scaled)
+	out = p.complete(t, noted(a.written(t, in, manifest, after), scaled))
 	out.Wrote = after.GetResourceVersion() != live.GetResourceVersion()
 	if out.Wrote {
 		out.Drifted = p.drift
 	}
 	return out, false
+}
+
+// missing creates the object, which the cluster does not have, unless the intent forbids it.
+func (a *Applier) missing(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, again bool) {
+	switch {
+	case in.Adopting != "":
+		return refused(hubv1.ReasonMissing, member.RetryNever, "%s is gone from the cluster", t), false
+	case in.KeepAway:
+		return refused(hubv1.ReasonNotRecreated, member.RetryNever, "%s is gone from the cluster", t), false
+	}
+	return a.create(ctx, t, in, manifest)
 }
 
 // write sends the manifest by server-side apply, without field validation on the member. The hub has already checked
@@ -262,16 +298,35 @@ func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, m
 	case err != nil:
 		return classify(err, t), false
 	}
-	out = a.done(in, after)
+	out = a.written(t, in, manifest, after)
 	out.Wrote = true
 	return out, false
 }
 
-// done returns the successful outcome for a live object that has the content of the manifest, either after a write or
-// because no write was necessary.
+// written returns the outcome for a live object that was written from the manifest, either now or before. The outcome
+// has the reason ChangedByCluster if the cluster has stored other values than the manifest has.
+func (a *Applier) written(t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured) member.Outcome {
+	out := a.done(in, live)
+	if out.Changed = changed(t, in, manifest, live); out.Changed != "" {
+		out.Reason, out.Message = hubv1.ReasonChangedByCluster, line(member.ChangedMessage(out.Changed))
+	}
+	return out
+}
+
+// done returns the successful outcome for a live object that is the hub's copy.
 func (a *Applier) done(in member.ApplyIntent, live *unstructured.Unstructured) member.Outcome {
 	out := seen(applied(hubv1.ReasonApplied, ""), live)
 	out.Hash, _ = content.Hash(a.key, live)
 	out.Digest, out.Adopted = in.Digest, isAdopted(live)
 	return out
+}
+
+// changed names the values of the manifest that the cluster stores otherwise. It is empty if the cluster stores all of
+// them. Fields that the placement leaves to the member do not count: the hub sends them only to create the object.
+func changed(t target, in member.ApplyIntent, manifest, stored *unstructured.Unstructured) string {
+	if len(in.MemberOwned) > 0 {
+		manifest = manifest.DeepCopy()
+		content.LeaveToMember(manifest, stored, in.MemberOwned)
+	}
+	return line(content.AlterationText(content.Altered(stored, manifest), t.secret()))
 }

@@ -338,7 +338,7 @@ func TestARecreatedHubObjectTakesItsCopyOver(t *testing.T) {
 	in := w.intent(map[string]any{"size": int64(3)}, "d1")
 	first := w.apply(in, written)
 	in.OwnerUID, in.Confirmed = "template-2", first.Hash
-	out := w.apply(in, written)
+	out := w.apply(in, result{metav1.ConditionTrue, hubv1.ReasonMadeAnew, true, member.RetryNever})
 	if out.UID != first.UID || !strings.HasSuffix(w.get().GetAnnotations()[hubv1.OwnerAnnotation], "/template-2") {
 		t.Errorf("%+v %v", out, w.get().GetAnnotations())
 	}

@@ -72,7 +72,9 @@ var (
 	// conflictManager matches the message of one cause of a conflict, such as: conflict with "manager" using apps/v1.
 	// duplicated matches the path and the keys in a message such as: .spec.containers[name="web"].env: duplicate entries
 	// for key [name="A"].
-	duplicated      = regexp.MustCompile(`(\.\S+): ` + duplicateEntries + ` \[((?:[^"\]]|"(?:[^"\\]|\\.)*")*)\]`)
+	duplicated = regexp.MustCompile(`(\.\S+): ` + duplicateEntries + ` \[((?:[^"\]]|"(?:[^"\\]|\\.)*")*)\]`)
+	// ofBinding matches the names in a text such as: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: x.
+	ofBinding       = regexp.MustCompile(`(AdmissionPolicy '[^']*') with binding '[^']*'`)
 	conflictManager = regexp.MustCompile(`^conflict with "((?:[^"\\]|\\.)*)"`)
 )
 
@@ -99,7 +101,7 @@ func classify(err error, t target) member.Outcome {
 	case isNamespaceMissing(err):
 		return refused(hubv1.ReasonNamespaceMissing, member.RetrySlowly, "namespace %s is missing on the cluster", t.key.Namespace)
 	case strings.Contains(text, "denied the request") || strings.Contains(text, "denied request"):
-		return refused(hubv1.ReasonAdmissionDenied, member.RetrySlowly, "%s", t.published(text))
+		return refused(hubv1.ReasonAdmissionDenied, member.RetrySlowly, "%s", t.published(denial(text)))
 	case strings.Contains(text, "field not declared in schema"):
 		return refused(hubv1.ReasonFieldsNotServed, member.RetrySlowly, "the cluster's definition of %s has no field %s: update it there",
 			t.gvk.Kind, undeclared(text))
@@ -230,6 +232,15 @@ func fieldConflict(err error, t target, live *unstructured.Unstructured) member.
 	out := refused(hubv1.ReasonFieldConflict, member.RetrySlowly, "%s", t.conflictText(drift))
 	out.Drifted = drift
 	return seen(out, live)
+}
+
+// denial returns the text of an admission denial without the name of the object, which users know, and without the
+// binding of a policy. The text that the author of the policy has written comes last, and should stay whole.
+func denial(text string) string {
+	if object, rest, ok := strings.Cut(text, " is forbidden: "); ok && !strings.Contains(object, "denied") {
+		text = rest
+	}
+	return ofBinding.ReplaceAllString(text, "$1")
 }
 
 // undeclared returns the path from a message such as: .spec.foo: field not declared in schema.

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -57,7 +58,7 @@ func TestAdoptionIfNoDiffTakesOverWhatIsTheSame(t *testing.T) {
 			gvk: deployment, theirs: strings.Replace(web, `"selector"`, `"replicas":3,"selector"`, 1), ours: web, want: differs, says: "in .spec.replicas:",
 		},
 		"a template that could not take its place": {
-			gvk: deployment, theirs: web, ours: `{"spec":{"replicas":1}}`, want: differs, says: "could not take its place: the cluster refuses spec.selector",
+			gvk: deployment, theirs: web, ours: `{"spec":{"replicas":1}}`, want: differs, says: "could not take its place: the cluster refuse",
 		},
 		"a Secret": {
 			gvk: secret, theirs: `{"stringData":{"password":"swordfish"}}`, ours: `{"stringData":{"password":"swordfish"}}`,
@@ -329,7 +330,7 @@ func TestReplicasThatAnAutoscalerSetAreLeftToIt(t *testing.T) {
 
 	w.scaled(in.Manifest, "kube-controller-manager", "6")
 	out := w.apply(in, autoscaled)
-	if replicas() != 6 || !strings.Contains(out.Message, "/spec/replicas is left to the HorizontalPodAutoscaler") {
+	if replicas() != 6 || !strings.Contains(out.Message, "/spec/replicas is left to the autoscaler") {
 		t.Errorf("%d replicas, %q", replicas(), out.Message)
 	}
 	// A write at the observed version does not change the autoscaled replicas either.
@@ -345,6 +346,39 @@ func TestReplicasThatAnAutoscalerSetAreLeftToIt(t *testing.T) {
 	out = w.apply(next, written)
 	if diff := cmp.Diff([]member.FieldDrift{{Path: ".spec.replicas", Manager: "kubectl"}}, out.Drifted); diff != "" || replicas() != 4 {
 		t.Errorf("%d replicas; %s", replicas(), diff)
+	}
+}
+
+func TestReplicasThatAnAutoscalerSetToZeroAreLeftToIt(t *testing.T) {
+	w := newWorld(t)
+	labels := map[string]any{"app": "consumer"}
+	in := w.intentOf(object(deployment, w.ns, "consumer", spec(map[string]any{
+		"replicas": int64(1), "selector": map[string]any{"matchLabels": labels},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": labels},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "consumer", "image": "consumer:2.0.1"}}},
+		},
+	})), "d1")
+	first := w.apply(in, written)
+	in.Confirmed, in.ConfirmedUID = first.Hash, first.UID
+	has := func(want int64) {
+		t.Helper()
+		u, err := w.objects(deployment, w.ns).Get(t.Context(), "consumer", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); n != want {
+			t.Errorf("%d replicas, want %d", n, want)
+		}
+	}
+	for _, to := range []int64{0, 3, 0} {
+		w.scaled(in.Manifest, "keda-operator", fmt.Sprint(to))
+		out := w.applier.Apply(t.Context(), in)
+		if out.Applied != metav1.ConditionTrue || out.Reason != hubv1.ReasonAutoscaled || len(out.Drifted) > 0 {
+			t.Errorf("scaled to %d: %+v", to, out)
+		}
+		has(to)
+		in.Confirmed = out.Hash
 	}
 }
 
@@ -462,5 +496,40 @@ func TestOrphanOfANamespaceMadeOnDemand(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestAdoptionIfNoDiffLeavesWhatTheHubFilledIn(t *testing.T) {
+	w := newWorld(t)
+	w.create(object(widget, w.ns, "web", spec(map[string]any{"size": int64(3), "color": "red"})))
+	in := w.intent(map[string]any{"size": int64(3)}, "d1")
+	in.Whole = object(widget, w.ns, "web", spec(map[string]any{"size": int64(3), "color": "blue"}))
+	in.Adoption = hubv1.AdoptionIfNoDiff
+	w.apply(in, written)
+	if got := w.get().Object["spec"].(map[string]any)["color"]; got != "red" {
+		t.Errorf("the color is %v, want the one of the cluster", got)
+	}
+}
+
+func TestTheHubGivesUpAFieldThatItNoLongerSends(t *testing.T) {
+	w := newWorld(t)
+	sent := w.intent(map[string]any{"size": int64(3), "color": "red", "note": "first"}, "d1")
+	first := w.apply(sent, written)
+
+	in := w.intent(map[string]any{"size": int64(4)}, "d2")
+	in.Whole = object(widget, w.ns, "web", spec(map[string]any{"size": int64(4), "color": "red", "note": "second"}))
+	in.Confirmed, in.ConfirmedUID, in.Observed = first.Hash, first.UID, first.ResourceVersion
+	w.apply(in, written)
+	want := map[string]any{"size": int64(4), "color": "red"} // the note has another value than the hub's, and goes
+	if diff := cmp.Diff(want, w.get().Object["spec"]); diff != "" {
+		t.Errorf("the spec (-want +got):\n%s", diff)
+	}
+
+	w.edit(`{"spec":{"color":"blue"}}`)
+	in.Digest, in.Whole, in.Observed = "d3", nil, ""
+	w.apply(in, written)
+	want["color"] = "blue"
+	if diff := cmp.Diff(want, w.get().Object["spec"]); diff != "" {
+		t.Errorf("the spec after an edit on the cluster (-want +got):\n%s", diff)
 	}
 }

@@ -9,10 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
+	"github.com/hanse-dev/hanse/member/health"
 )
 
 // standing tells whose copy an object on the member is.
@@ -65,6 +67,8 @@ type plan struct {
 	drift  []member.FieldDrift
 	// adopted is true if the object was on the member before the hub adopted it.
 	adopted bool
+	// earlier is true if the object is the copy of an earlier hub object of the same name.
+	earlier bool
 }
 
 func stop(out member.Outcome, live *unstructured.Unstructured) plan {
@@ -85,24 +89,19 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 	}
 	inSync := whose == ours && a.synced(in, live)
 	if left := pausedFor(live); left > 0 {
-		return stop(a.paused(in, live, inSync, left), live)
+		return stop(a.paused(t, in, manifest, live, inSync, left), live)
 	}
-	if inSync {
-		out := a.done(in, live)
+	if inSync && !in.Again {
+		out := a.written(t, in, manifest, live)
 		return plan{stop: &out}
 	}
-	// After a restore from a backup, a later state of the hub than the current one may have written the copy. Such a copy
-	// is left alone. If the digests are equal, the later state has written the same manifest, and this check is not
-	// necessary.
-	if live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest {
-		if out := hubIsOlder(in.Source, live, whose); out != nil {
-			return stop(*out, live)
-		}
+	if out := notOverwritten(t, in, live, whose); out != nil {
+		return stop(*out, live)
 	}
 	if whose == nobodys && !back {
 		return plan{force: true, ifSame: in.Adoption == hubv1.AdoptionIfNoDiff && !madeOnDemand(live), adopted: !madeOnDemand(live)}
 	}
-	p := plan{force: in.FieldConflict != hubv1.FieldConflictReport, drift: a.drift(t, in, manifest, live)}
+	p := plan{earlier: whose == oursOutdated, force: in.FieldConflict != hubv1.FieldConflictReport, drift: a.drift(t, in, manifest, live)}
 	p.adopted = isAdopted(live) || back && in.Orphaned.Adopted || in.Adopted && live.GetUID() == in.ConfirmedUID
 	if !p.force && len(p.drift) > 0 {
 		// The outcome asks for a retry. The other manager may change the value back but still own the field. The hub then
@@ -113,6 +112,60 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 	}
 	p.force = p.force || back // the server reports a conflict for fields without an owner
 	return p
+}
+
+// notOverwritten returns the outcome for a copy with other content that the hub leaves alone. It returns nil if the hub
+// writes the copy.
+func notOverwritten(t target, in member.ApplyIntent, live *unstructured.Unstructured, whose standing) *member.Outcome {
+	// After a restore from a backup, a later state of the hub than the current one may have written the copy. Such a copy
+	// is left alone. If the digests are equal, the later state has written the same manifest, and this check is not
+	// necessary.
+	if live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest {
+		if out := hubIsOlder(in.Source, live, whose); out != nil {
+			return out
+		}
+	}
+	if whose == oursOutdated && health.RunsOnce(t.gvk.GroupKind()) {
+		return ptr.To(madeAnew(t, "it does not run again"))
+	}
+	return nil
+}
+
+// madeAnew returns the outcome for the copy of an earlier hub object of the same name that the hub cannot turn into a
+// copy of the present object. why says why it cannot.
+func madeAnew(t target, why string) member.Outcome {
+	return refused(hubv1.ReasonMadeAnew, member.RetrySlowly, "the hub object was deleted and created again, and the earlier copy stays: %s: "+
+		"to replace it, on the cluster run kubectl delete %s %s", why, t.resource.GroupResource(), t.named())
+}
+
+// named returns the name of the object for a command, with the flag for its namespace.
+func (t target) named() string {
+	if t.key.Namespace == "" {
+		return t.key.Name
+	}
+	return t.key.Name + " -n " + t.key.Namespace
+}
+
+// complete adds to the outcome of a write that the copy is of an earlier hub object, if it is.
+func (p plan) complete(t target, out member.Outcome) member.Outcome {
+	if p.earlier {
+		return t.ofEarlier(out)
+	}
+	return out
+}
+
+// ofEarlier completes the outcome of a write to the copy of an earlier hub object of the same name. If the cluster has
+// refused the write, the copy probably has fields that no update can change. Otherwise the copy has the present
+// content, but it keeps data and an age of the earlier object.
+func (t target) ofEarlier(out member.Outcome) member.Outcome {
+	switch {
+	case out.Reason == hubv1.ReasonManifestRefused:
+		return madeAnew(t, out.Message)
+	case out.Reason == hubv1.ReasonApplied:
+		out.Reason, out.Message = hubv1.ReasonMadeAnew, line("the hub object was deleted and created again: the copy of the earlier object stays, with the present content; "+
+			"to replace it, run kubectl delete "+t.resource.GroupResource().String()+" "+t.named()+" on the cluster")
+	}
+	return out
 }
 
 // notAdopted returns the outcome for an unmanaged object that the hub does not adopt now. It returns nil if the hub
@@ -256,7 +309,7 @@ func (t target) conflictText(drift []member.FieldDrift) string {
 	for i, d := range drift {
 		parts[i] = d.Path + " was changed by " + d.Manager
 	}
-	return strings.Join(parts, "; ") + ": change it back, take the field out of the template, or set spec.apply.fieldConflict to Take"
+	return strings.Join(parts, "; ") + ": leave it to members by spec.apply.memberOwnedFields, change it back, or set spec.apply.fieldConflict to Take"
 }
 
 // pausedFor returns how long the hub must still leave the object alone, because an annotation of the object says so.
@@ -271,11 +324,11 @@ func pausedFor(live *unstructured.Unstructured) time.Duration {
 
 // paused returns the outcome for a paused object. It reports the pause even if there is nothing to write, because users
 // should see the pause.
-func (a *Applier) paused(in member.ApplyIntent, live *unstructured.Unstructured, inSync bool, left time.Duration) member.Outcome {
+func (a *Applier) paused(t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured, inSync bool, left time.Duration) member.Outcome {
 	out := refused(hubv1.ReasonPaused, member.RetryAfter, "left alone until %s, as the annotation %s on the member object says",
 		live.GetAnnotations()[hubv1.PauseAnnotation], hubv1.PauseAnnotation)
 	if inSync {
-		done := a.done(in, live)
+		done := a.written(t, in, manifest, live)
 		done.Reason, done.Message, done.Retry = out.Reason, out.Message, out.Retry
 		out = done
 	}

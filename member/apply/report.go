@@ -38,7 +38,7 @@ func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, m
 			return seen(*out, live)
 		}
 		sent, scaled := leave(in, manifest, live)
-		after, err := a.write(ctx, t, sent, metav1.ApplyOptions{Force: true, DryRun: []string{metav1.DryRunAll}})
+		after, err := a.write(ctx, t, keeping(in, sent, live), metav1.ApplyOptions{Force: true, DryRun: []string{metav1.DryRunAll}})
 		switch {
 		case isChanged(err) || isGone(err):
 			continue
@@ -56,7 +56,7 @@ func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, m
 			}
 			covers = same
 		}
-		return seen(reported(changes, covers, takesBack(in, live), whose, in, scaled), live)
+		return seen(reported(changes, covers, takesBack(in, live), whose, in, scaled, changed(t, in, sent, after)), live)
 	}
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is compared", t)
 }
@@ -96,8 +96,8 @@ func missing(t target) member.Outcome {
 
 // reported returns the outcome of report. changes are the paths that a write would change. covers is false if the
 // object is unmanaged and has fields that the manifest lacks. back is true for a copy that the hub orphaned on this
-// cluster before.
-func reported(changes []string, covers, back bool, whose standing, in member.ApplyIntent, scaled []string) member.Outcome {
+// cluster before. altered names the values that the cluster would store otherwise.
+func reported(changes []string, covers, back bool, whose standing, in member.ApplyIntent, scaled []string, altered string) member.Outcome {
 	also := ""
 	switch {
 	case whose == nobodys && (in.Adoption == hubv1.AdoptionAlways || back),
@@ -109,9 +109,15 @@ func reported(changes []string, covers, back bool, whose standing, in member.App
 	if len(scaled) > 0 {
 		also += "; " + scaledText(scaled)
 	}
+	if altered != "" {
+		also += "; the cluster would store " + altered
+	}
 	out := applied(hubv1.ReasonInSync, "no value would be changed%s", also)
-	if len(changes) > 0 {
+	switch {
+	case len(changes) > 0:
 		out = refused(hubv1.ReasonDiffers, member.RetrySlowly, "apply.mode Enforce would change %s%s", first(changes), also)
+	case altered != "":
+		out = refused(hubv1.ReasonDiffers, member.RetrySlowly, "apply.mode Enforce would change no value%s", also)
 	}
 	out.Retry = member.RetrySlowly
 	return out
@@ -122,7 +128,7 @@ func reported(changes []string, covers, back bool, whose standing, in member.App
 // managers, and fields that are left to the member, are not compared.
 func (a *Applier) replaces(ctx context.Context, t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured, scaled []string,
 ) (out member.Outcome, again, same bool) {
-	patch, err := replacement(manifest, live, slices.Concat(scaled, in.MemberOwned))
+	patch, err := replacement(manifest, live, slices.Concat(scaled, in.MemberOwned, leftOut(in)))
 	if err != nil {
 		return refused(hubv1.ReasonManifestRefused, member.RetryNever, "%s cannot be compared: %v", t, err), false, false
 	}
@@ -186,6 +192,31 @@ func replacement(manifest, live *unstructured.Unstructured, left []string) ([]by
 	return json.Marshal(ops)
 }
 
+// leftOut returns JSON pointers to the fields that the manifest leaves out because the hub's API server has filled them
+// in. It does not search lists.
+func leftOut(in member.ApplyIntent) []string {
+	if in.Whole == nil {
+		return nil
+	}
+	var out []string
+	var search func(at string, sent, whole map[string]any)
+	search = func(at string, sent, whole map[string]any) {
+		for _, name := range slices.Sorted(maps.Keys(whole)) {
+			value, is := sent[name]
+			below, isMap := value.(map[string]any)
+			inside, alsoMap := whole[name].(map[string]any)
+			switch pointer := at + pointerTo(name); {
+			case !is:
+				out = append(out, pointer)
+			case isMap && alsoMap:
+				search(pointer, below, inside)
+			}
+		}
+	}
+	search("", in.Manifest.Object, in.Whole.Object)
+	return out
+}
+
 // identifying has the top-level fields of an object that do not belong to its content.
 var identifying = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "status": true}
 
@@ -219,6 +250,14 @@ func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (se
 	return sent, scaled
 }
 
+// keeping returns the manifest for a dry run. It has the values that the copy keeps when the hub gives up their fields.
+func keeping(in member.ApplyIntent, manifest, live *unstructured.Unstructured) *unstructured.Unstructured {
+	if in.Whole == nil {
+		return manifest
+	}
+	return content.Keeping(live, manifest, in.Whole)
+}
+
 // noted adds the fields that an autoscaler sets to the message of a successful outcome.
 func noted(out member.Outcome, scaled []string) member.Outcome {
 	if len(scaled) > 0 && out.Reason == hubv1.ReasonApplied {
@@ -228,7 +267,7 @@ func noted(out member.Outcome, scaled []string) member.Outcome {
 }
 
 func scaledText(pointers []string) string {
-	return strings.Join(pointers, ", ") + " is left to the HorizontalPodAutoscaler that set it on the cluster"
+	return strings.Join(pointers, ", ") + " is left to the autoscaler that set it on the cluster"
 }
 
 const mostPaths = 3

@@ -158,7 +158,7 @@ func TestACopyOfAnEarlierObjectOfItsName(t *testing.T) {
 	w.apply(w.sized(4, hubAt(t, 9, "10-a 11-b")), written)
 	again := w.sized(3, hubAt(t, 1, "10-a 11-b"))
 	again.OwnerUID = "template-2"
-	w.apply(again, written)
+	w.apply(again, result{metav1.ConditionTrue, hubv1.ReasonMadeAnew, true, member.RetryNever})
 
 	again = w.sized(4, hubAt(t, 1, "10-a 11-c"))
 	again.OwnerUID = "template-3"

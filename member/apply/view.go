@@ -77,7 +77,7 @@ func (a *Applier) previewOnce(ctx context.Context, t target, in member.ApplyInte
 	}
 	p = member.Preview{Before: live, Unadopted: whose == nobodys, InSync: whose == ours && a.synced(in, live)}
 	sent, scaled := leave(in, manifest, live)
-	after, err := a.write(ctx, t, sent, dryRun)
+	after, err := a.write(ctx, t, keeping(in, sent, live), dryRun)
 	switch {
 	case isChanged(err) || isGone(err):
 		return member.Preview{}, true
@@ -86,7 +86,7 @@ func (a *Applier) previewOnce(ctx context.Context, t target, in member.ApplyInte
 		p.Refused = &out
 		return p, false
 	}
-	p.After = after
+	p.After, p.Changed = after, changed(t, in, sent, after)
 	plan := a.plan(t, in, sent, live)
 	switch {
 	case plan.stop != nil && (plan.stop.Applied != metav1.ConditionTrue || plan.stop.Reason == hubv1.ReasonPaused):
@@ -116,7 +116,7 @@ func (a *Applier) previewNew(ctx context.Context, t target, in member.ApplyInten
 		out := classify(err, t)
 		return member.Preview{Refused: &out}, false
 	}
-	return member.Preview{After: after}, false
+	return member.Preview{After: after, Changed: changed(t, in, manifest, after)}, false
 }
 
 // notShown returns the outcome if the object on the member is not the requested copy. Otherwise the result is nil.

@@ -58,7 +58,7 @@ var (
 
 var plurals = map[string]string{
 	"Widget": "widgets", "ConfigMap": "configmaps", "Secret": "secrets", "Pod": "pods", "Namespace": "namespaces", "Ghost": "ghosts",
-	"Deployment": "deployments", "ServiceAccount": "serviceaccounts", "CustomResourceDefinition": "customresourcedefinitions",
+	"Deployment": "deployments", "Job": "jobs", "ServiceAccount": "serviceaccounts", "CustomResourceDefinition": "customresourcedefinitions",
 }
 
 var key = canonical.Key("k")

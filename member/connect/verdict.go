@@ -170,10 +170,7 @@ func printable(text string) string {
 		}
 		return r
 	}, text)
-	if len(text) > maxQuoted {
-		text = strings.ToValidUTF8(text[:maxQuoted], "") + "..."
-	}
-	return text
+	return hubv1.CutMessage(text, maxQuoted)
 }
 
 func expectedName(to member.Connection) string {

@@ -110,25 +110,42 @@ func (d *drifts) element(path fieldpath.Path, pe fieldpath.PathElement, want, ha
 // they are compared as whole values.
 func (d *drifts) items(path fieldpath.Path, pe fieldpath.PathElement, want, have []any, at []owner) {
 	inside := below(at, pe)
-	keys, byValue := shape(inside)
-	l := listOf(have)
+	items, addressed := addressedItems(want, have, inside)
 	switch {
-	case keys != nil:
-		for _, w := range want {
-			item := keyElement(keys, w, have)
-			got, ok := l.find(textOf(item))
-			d.element(path, item, w, got, ok, inside)
-		}
-	case byValue:
-		for _, w := range want {
-			v := value.NewValueInterface(w)
-			item := fieldpath.PathElement{Value: &v}
-			got, ok := l.find(textOf(item))
-			d.element(path, item, w, got, ok, inside)
+	case addressed:
+		for _, i := range items {
+			d.element(path, i.element, i.want, i.have, i.there, inside)
 		}
 	case !covers(have, want):
 		d.report(path, pe, at)
 	}
+}
+
+// addressedItem is an item of the manifest's list, and the live item with the same key or value.
+type addressedItem struct {
+	element    fieldpath.PathElement
+	want, have any
+	there      bool // the live list has the item
+}
+
+// addressedItems finds the live items of a list of the manifest. ok is false if no manager addresses the items by key
+// or by value.
+func addressedItems(want, have []any, inside []owner) (items []addressedItem, ok bool) {
+	keys, byValue := shape(inside)
+	if keys == nil && !byValue {
+		return nil, false
+	}
+	l := listOf(have)
+	for _, w := range want {
+		v := value.NewValueInterface(w)
+		i := addressedItem{element: fieldpath.PathElement{Value: &v}, want: w}
+		if keys != nil {
+			i.element = keyElement(keys, w, have)
+		}
+		i.have, i.there = l.find(textOf(i.element))
+		items = append(items, i)
+	}
+	return items, true
 }
 
 // shape returns how managers address the items of a list. If they use key fields, keys has the names of these fields.

@@ -182,18 +182,23 @@ func keptItems(items []any, set *fieldpath.Set) []any {
 	return out
 }
 
-// autoscaler is the field manager of the HorizontalPodAutoscaler controller. Only entries for the subresource scale are
-// its own. No other controller in kube-controller-manager writes through this subresource.
-const (
-	autoscaler       = "kube-controller-manager"
-	scaleSubresource = "scale"
-)
+// scaleSubresource is the subresource through which autoscalers set the number of replicas.
+const scaleSubresource = "scale"
 
-// Autoscaled returns JSON pointers to the fields that a HorizontalPodAutoscaler has set last.
+// scaledByHand is the beginning of the names of kubectl's field managers. A user who runs kubectl scale is no
+// autoscaler, so that the hub restores its own number of replicas.
+const scaledByHand = "kubectl"
+
+// Autoscaled returns JSON pointers to the fields that an autoscaler has set last. Autoscalers, such as the
+// HorizontalPodAutoscaler controller and KEDA, write through the subresource scale.
+//
+// A server that sets replicas to 0 through this subresource records no manager of the field, not even the former one,
+// and it records none when it then sets another number. See isScaled.
 func Autoscaled(live *unstructured.Unstructured) []string {
 	var out []string
 	for e := range entries(live) {
-		if e.manager != autoscaler || e.subresource != scaleSubresource || e.operation != string(metav1.ManagedFieldsOperationUpdate) {
+		byHand := strings.HasPrefix(e.manager, scaledByHand)
+		if e.isOurs() || byHand || e.subresource != scaleSubresource || e.operation != string(metav1.ManagedFieldsOperationUpdate) {
 			continue
 		}
 		if set := e.paths(); set != nil {
@@ -204,7 +209,26 @@ func Autoscaled(live *unstructured.Unstructured) []string {
 			}
 		}
 	}
+	if isScaled(live) {
+		out = append(out, "/spec/replicas")
+	}
 	return out
+}
+
+// isScaled reports whether the hub has applied the object, and a client, perhaps kubectl, has set its /spec/replicas
+// through the subresource scale, although the field has no manager. A number without a manager may also be a default:
+// it is 1 for the workloads of the group apps, and unknown, but never 0, for other kinds.
+func isScaled(live *unstructured.Unstructured) bool {
+	n, ok, err := unstructured.NestedInt64(live.Object, "spec", "replicas")
+	if !ok || err != nil || ours(live) == nil || n != 0 && (n == 1 || live.GroupVersionKind().Group != "apps") {
+		return false
+	}
+	for e := range entries(live) {
+		if set := e.paths(); set == nil || set.Has(fieldpath.MakePathOrDie("spec", "replicas")) {
+			return false
+		}
+	}
+	return true
 }
 
 // pointerOf returns the JSON pointer of a path. ok is false if the path is not below the spec, or has an element that

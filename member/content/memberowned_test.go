@@ -120,12 +120,39 @@ func TestLeaveToMember(t *testing.T) {
 	}
 }
 
-func TestAutoscaledIsWhatTheAutoscalerSet(t *testing.T) {
-	if diff := cmp.Diff([]string{"/spec/replicas"}, content.Autoscaled(object(t, shared))); diff != "" {
-		t.Error(diff)
+func TestAutoscaledIsWhatAutoscalersSet(t *testing.T) {
+	copyOf := func(replicas string, more string) string {
+		return `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, managedFields: [
+			{manager: hanse, operation: Apply, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:paused": {}}}}` + more + `]},
+			spec: {paused: true, replicas: ` + replicas + `}}`
 	}
-	if got := content.Autoscaled(object(t, live)); got != nil {
-		t.Errorf("%v", got)
+	entry := func(manager, subresource string) string {
+		return `, {manager: ` + manager + `, operation: Update, subresource: "` + subresource + `", fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:replicas": {}}}}`
+	}
+	none, replicas := []string(nil), []string{"/spec/replicas"}
+	tests := map[string]struct {
+		live string
+		want []string
+	}{
+		"the HorizontalPodAutoscaler":               {shared, replicas},
+		"KEDA":                                      {copyOf("3", entry("keda-operator", "scale")), replicas},
+		"kubectl scale":                             {copyOf("3", entry("kubectl", "scale")), none},
+		"kubectl scale with its own name":           {copyOf("3", entry("kubectl-scale", "scale")), none},
+		"an edit of the object":                     {copyOf("3", entry("tuner", "")), none},
+		"0 that an autoscaler set has no manager":   {copyOf("0", ""), replicas},
+		"0 of an edit has a manager":                {copyOf("0", entry("kubectl-edit", "")), none},
+		"another number without a manager":          {copyOf("1", ""), none},
+		"no number":                                 {copyOf("null", ""), none},
+		"the hub's own 0":                           {copyOf("0", `, {manager: hanse, operation: Apply, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:replicas": {}}}}`), none},
+		"an object that a backup tool has restored": {`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 0}}`, none},
+		"other fields":                              {live, none},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, content.Autoscaled(object(t, tc.live))); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

@@ -24,11 +24,13 @@ type condition struct {
 const (
 	ConditionReady    = "Ready"
 	ConditionNotReady = "NotReady"
+
+	conditionAvailable = "Available"
 )
 
-// perReader are lists in a status with one item for each controller that uses the object, such as each gateway of a
-// route or each target of a policy. Each item has its own conditions.
-var perReader = []string{"parents", "ancestors"}
+// perReader are lists in a status whose items have conditions: one item for each controller that uses the object, such
+// as each gateway of a route or each target of a policy, or for each listener of a gateway.
+var perReader = []string{"parents", "ancestors", "listeners", "bindings"}
 
 // conditionsOf returns the well-formed conditions in status.conditions and in the lists of perReader.
 func conditionsOf(obj *unstructured.Unstructured) []condition {
@@ -119,6 +121,10 @@ type conditionsSay struct {
 	// with rolePart describes a part. whole is true if a condition with roleWhole is True. sound is true if a condition
 	// with either role is True.
 	judged, whole, sound bool
+	// rests is true if a condition such as Stopped or Suspended is True, and underway if one such as Updating is.
+	rests, underway bool
+	// ended is true if a condition says that the object has run to completion.
+	ended bool
 	// unread has the conditions whose type is not in vocabulary.yaml and whose status is not True.
 	unread []string
 }
@@ -132,21 +138,21 @@ func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) c
 		return conditionsSay{verdict: v, judged: true}
 	}
 	say := conditionsSay{verdict: Verdict{Health: hubv1.HealthHealthy}}
+	answered := holds(conditions, ConditionReady) || holds(conditions, conditionAvailable)
 	failed, ended := false, false // a condition reports a failure, or that the object has run to completion
 	for _, c := range conditions {
 		is := r.role(c.kind)
-		if is == roleUnread && c.status != "True" {
-			say.unread = append(say.unread, c.kind)
-		}
-		if !counts(c) && !(is == roleUnread && c.status == "False" && saysFailure(c.reason)) {
+		say.noteAny(c, is)
+		if !counts(c) && !r.countsAnyway(c, is) || !speaks(c, is, answered) {
 			continue
 		}
 		say.judged = true
 		if c.status == "True" {
-			say.noteTrue(is)
+			say.noteTrue(c, is)
 			ended = ended || is == roleEnded
 		}
 		h := r.judge(c, is)
+		say.underway = say.underway || is == roleUnderway && h == hubv1.HealthProgressing
 		failed = failed || is == roleFailure && h == hubv1.HealthDegraded
 		if worse(h, say.verdict.Health) {
 			say.verdict = explain(h, c)
@@ -164,10 +170,19 @@ func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) c
 	return say
 }
 
-// noteTrue records that a condition with this role has the status True.
-func (s *conditionsSay) noteTrue(is role) {
+// noteAny records what a condition says even if it does not affect the health.
+func (s *conditionsSay) noteAny(c condition, is role) {
+	if is == roleUnread && c.status != "True" {
+		s.unread = append(s.unread, c.kind)
+	}
+	s.rests = s.rests || c.status == "True" && wordSays(lastWord(c.kind)) == stopped
+}
+
+// noteTrue records a condition that has this role and the status True, and affects the health.
+func (s *conditionsSay) noteTrue(c condition, is role) {
 	s.whole = s.whole || is == roleWhole
 	s.sound = s.sound || is == roleWhole || is == rolePart
+	s.ended = s.ended || is == roleEnded || is == roleWhole && slices.Contains(endings, strings.ToLower(c.kind))
 }
 
 // end records that the object has run to completion. If a condition means Progressing, it no longer affects the health
@@ -192,6 +207,35 @@ func (r reader) counting(conditions []condition) func(condition) bool {
 		}
 		return true
 	}
+}
+
+// countsAnyway reports whether a condition of a part, or of a type that vocabulary.yaml lacks, affects the health even
+// beside a condition that describes the whole object. Its reason names a failure, or it is False and its reason means
+// that something is being done. A part that refuses counts when it is False.
+func (r reader) countsAnyway(c condition, is role) bool {
+	switch {
+	case is == roleUnread && c.status != "Unknown" && saysFailure(c.reason):
+		return true
+	case is == roleUnread && strings.HasSuffix(lastWord(c.kind), "ing"):
+		return false // an activity that does not take place, such as Synchronizing between two runs
+	case c.status != "False" || is != roleUnread && is != rolePart:
+		return false
+	}
+	return saysProgress(c.reason) || words.condition(r.kind, c.kind).refuses
+}
+
+// speaks reports whether a condition says anything yet. answered is true if Ready or Available is True.
+func speaks(c condition, is role, answered bool) bool {
+	return !(answered && notReported(c, is)) && !(is == roleEnded && c.status != "True")
+}
+
+// notReported reports whether a condition beside Ready or Available is Unknown only because nothing reports its value.
+// An example is Healthy of a machine whose hardware has no report of its health.
+func notReported(c condition, is role) bool {
+	if c.status != "Unknown" || c.reason != "" && !strings.EqualFold(c.reason, "unknown") || is != roleWhole && is != rolePart {
+		return false
+	}
+	return c.kind != ConditionReady && c.kind != conditionAvailable
 }
 
 // outdated reports whether a condition that affects the health belongs to an older generation of the object. The other
@@ -223,7 +267,9 @@ func (r reader) judge(c condition, is role) hubv1.Health {
 		return judgeUnderway(c, is)
 	}
 	switch {
-	case c.status == "True":
+	case is == roleUnread && saysFailure(c.reason):
+		return hubv1.HealthDegraded
+	case c.status == "True", slices.Contains(words.Reasons.Resting.Words, strings.ToLower(c.reason)):
 		return hubv1.HealthHealthy
 	case is == rolePart && c.severity == "Info":
 		return hubv1.HealthHealthy // the condition has a severity that does not affect readiness
@@ -260,8 +306,24 @@ func explain(h hubv1.Health, c condition) Verdict {
 	return verdict(h, reason, message)
 }
 
+// saysFailure reports whether a reason names a failure.
 func saysFailure(reason string) bool {
-	return strings.HasPrefix(reason, "Err") || contains(words.Reasons.Failing.Words, reason) && !contains(words.Reasons.Harmless.Words, reason)
+	return strings.HasPrefix(reason, "Err") || contains(words.Reasons.Failing.Words, withoutHarmless(reason))
+}
+
+// saysProgress reports whether a reason means that something is being done. A reason such as NoPendingChange does not.
+func saysProgress(reason string) bool {
+	return contains(words.Reasons.Waiting.Words, reason) && !strings.HasPrefix(reason, "No") && !saysFailure(reason)
+}
+
+// withoutHarmless returns the text in lower case, without the parts that contain a word of failure and report none,
+// such as failover.
+func withoutHarmless(text string) string {
+	text = strings.ToLower(text)
+	for _, harmless := range words.Reasons.Harmless.Words {
+		text = strings.ReplaceAll(text, harmless, "")
+	}
+	return text
 }
 
 // contains reports whether the reason contains one of the parts, ignoring case.

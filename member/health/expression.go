@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/expression"
@@ -37,12 +38,13 @@ func (s *Settings) Assess(obj *unstructured.Unstructured, c Conventions) Verdict
 	return assess(obj, c, s.Expression)
 }
 
-// Project returns the parts of a status that the hub keeps (the projection), which include the fields at Paths.
-func (s *Settings) Project(status map[string]any) []byte {
+// Project returns the parts of the status of an object that the hub keeps (the projection), which include the fields at
+// Paths.
+func (s *Settings) Project(kind schema.GroupKind, status map[string]any) []byte {
 	if s == nil {
-		return Project(status)
+		return Project(kind, status)
 	}
-	return Project(status, s.Paths...)
+	return Project(kind, status, s.Paths...)
 }
 
 // And returns a copy of the settings with one more path in Paths.

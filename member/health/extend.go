@@ -33,10 +33,10 @@ func (k kindWords) check() error {
 	switch {
 	case k.Group == "":
 		return fmt.Errorf("group is missing")
-	case k.Kind == "" && len(k.Words)+len(k.Means) > 0:
-		return fmt.Errorf("kind is missing: words and means belong to one kind")
-	case len(k.Conditions)+len(k.Words)+len(k.Means) == 0:
-		return fmt.Errorf("conditions, means or words are missing")
+	case k.Kind == "" && (len(k.Words)+len(k.Means) > 0 || k.Generation != ""):
+		return fmt.Errorf("kind is missing: words, means and generation belong to one kind")
+	case len(k.Conditions)+len(k.Words)+len(k.Means) == 0 && k.Generation == "":
+		return fmt.Errorf("conditions, means, words or generation are missing")
 	}
 	for i, c := range k.Conditions {
 		switch {

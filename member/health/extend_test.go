@@ -71,6 +71,24 @@ kinds:
 	}
 }
 
+func TestAGenerationInAnotherFieldIsRead(t *testing.T) {
+	extended(t, "kinds: [{group: example.com, kind: Lamp, generation: operator.*.seen}]")
+	lamp := func(status string) string {
+		return "{apiVersion: example.com/v1, kind: Lamp, metadata: {generation: 3}, status: " + status + "}"
+	}
+	for status, want := range map[string]hubv1.Health{
+		"{phase: Ready, operator: {eu: {seen: 3}, us: {seen: 3}}}":     hubv1.HealthHealthy,
+		"{phase: Ready, operator: {eu: {seen: 3}, us: {seen: 2}}}":     hubv1.HealthProgressing,
+		"{phase: Ready, operator: [{seen: '3'}, {seen: '2'}]}":         hubv1.HealthProgressing,
+		"{phase: Ready, operator: [{seen: 3}], observedGeneration: 1}": hubv1.HealthHealthy,
+		"{phase: Ready}": hubv1.HealthHealthy,
+	} {
+		if got := Assess(object(t, lamp(status)), Conventions{}); got.Health != want {
+			t.Errorf("%s: %s (%s), want %s", status, got.Health, got.Message, want)
+		}
+	}
+}
+
 func withCondition(kind, status string) map[string]any {
 	return map[string]any{"conditions": []any{map[string]any{"type": kind, "status": status}}}
 }
@@ -79,7 +97,7 @@ func TestAnEntryThatCannotBeFollowedIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`kinds: [{kind: Lamp, means: {lamp: {Healthy: [green]}}}]`:                                           "kinds[0] ( Lamp): group is missing",
 		`kinds: [{group: example.com, means: {lamp: {Healthy: [green]}}}]`:                                   "kinds[0] (example.com ): kind is missing",
-		`kinds: [{group: example.com, kind: Lamp}]`:                                                          "conditions, means or words are missing",
+		`kinds: [{group: example.com, kind: Lamp}]`:                                                          "conditions, means, words or generation are missing",
 		`kinds: [{group: example.com, conditions: [{says: Whole}]}]`:                                         "conditions[0].types is missing",
 		`kinds: [{group: example.com, conditions: [{types: [Lit], says: Wholly}]}]`:                          `conditions[0].says is "Wholly", want one of [Failure Whole`,
 		`kinds: [{group: example.com, conditions: [{types: [Lit], says: Whole, folds: Up}]}]`:                `conditions[0].folds is "Up"`,

@@ -2,37 +2,51 @@ package health
 
 import (
 	"encoding/json"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
+// RunsOnce reports whether objects of a kind run to completion: batch Jobs, Tekton's runs and Argo's Workflows.
+func RunsOnce(gk schema.GroupKind) bool {
+	return gk == job || isRun(gk)
+}
+
+var workflow = schema.GroupKind{Group: "argoproj.io", Kind: "Workflow"}
+
 // Finished reports whether an object has run to completion, and whether it is then Healthy or Degraded. The projection
-// is the part of the object's status that Project returns. Finished supports batch Jobs, Tekton's runs and Argo's
-// Workflows. For every other kind it returns false.
+// is the part of the object's status that Project returns. For a kind that does not run to completion, Finished returns
+// false.
 func Finished(gk schema.GroupKind, projection []byte) (ended hubv1.Health, ok bool) {
-	var status map[string]any
-	if len(projection) == 0 || json.Unmarshal(projection, &status) != nil {
+	p, err := ReadProjection(projection)
+	if err != nil || !RunsOnce(gk) {
 		return "", false
 	}
+	status := p.Fields
 	conditions := readConditions(status)
 	switch {
 	case gk == job:
 		return either(holds(conditions, "Complete"), holds(conditions, "Failed"))
-	case gk.Group == "tekton.dev" && (gk.Kind == "PipelineRun" || gk.Kind == "TaskRun" || gk.Kind == "CustomRun"):
+	case gk == workflow:
+		phase, _ := status["phase"].(string)
+		return either(phase == "Succeeded", phase == "Failed" || phase == "Error")
+	default: // a run of Tekton
 		for _, c := range conditions {
 			if c.kind == "Succeeded" {
 				return either(c.status == "True", c.status == "False")
 			}
 		}
-	case gk == schema.GroupKind{Group: "argoproj.io", Kind: "Workflow"}:
-		phase, _ := status["phase"].(string)
-		return either(phase == "Succeeded", phase == "Failed" || phase == "Error")
 	}
 	return "", false
 }
+
+func isTektonRun(gk schema.GroupKind) bool {
+	return gk.Group == "tekton.dev" && (gk.Kind == "PipelineRun" || gk.Kind == "TaskRun" || gk.Kind == "CustomRun")
+}
+
+// isRun reports whether objects of the kind run steps and end.
+func isRun(gk schema.GroupKind) bool { return gk == workflow || isTektonRun(gk) }
 
 // Essential returns the parts of a projection that a restarted hub needs: the fields from which Finished decides, and
 // the observed generation. A projection is the part of a status that the hub keeps. The result is nil if the projection
@@ -47,14 +61,20 @@ func Essential(projection []byte) []byte {
 		ObservedGeneration *int64      `json:"observedGeneration,omitempty"`
 		Phase              string      `json:"phase,omitempty"`
 	}
-	if len(projection) == 0 || json.Unmarshal(projection, &kept) != nil {
+	p, err := ReadProjection(projection)
+	if err != nil {
 		return nil
 	}
-	kept.Conditions = slices.DeleteFunc(kept.Conditions, func(c condition) bool {
-		return c.Status != "True" || c.Type != "Complete" && c.Type != "Succeeded"
-	})
-	if kept.Phase != "Succeeded" {
-		kept.Phase = ""
+	for _, c := range readConditions(p.Fields) {
+		if c.status == "True" && (c.kind == "Complete" || c.kind == "Succeeded") {
+			kept.Conditions = append(kept.Conditions, condition{Type: c.kind, Status: c.status})
+		}
+	}
+	if g, ok := whole(p.Fields["observedGeneration"]); ok {
+		kept.ObservedGeneration = &g
+	}
+	if p.Fields["phase"] == "Succeeded" {
+		kept.Phase = "Succeeded"
 	}
 	if len(kept.Conditions) == 0 && kept.ObservedGeneration == nil && kept.Phase == "" {
 		return nil

@@ -40,7 +40,7 @@ func TestFinished(t *testing.T) {
 			projection := []byte(tc.status)
 			var status map[string]any
 			if json.Unmarshal(projection, &status) == nil {
-				projection = Project(status) // the status in the form in which rows have it
+				projection = Project(schema.GroupKind{}, status) // the status in the form in which rows have it
 			}
 			got, ok := Finished(tc.kind, projection)
 			if got != tc.want || ok != (tc.want != "") {

@@ -7,6 +7,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/test/operators"
@@ -54,7 +55,7 @@ func FuzzAssess(f *testing.F) {
 		fits(t, Assess(&unstructured.Unstructured{Object: content}, conventions))
 		fits(t, Assess(&unstructured.Unstructured{Object: content}, Conventions{}))
 		s, _ := content["status"].(map[string]any)
-		if p := Project(s); len(p) > maxProjection || (p != nil && !json.Valid(p)) {
+		if p := Project(schema.GroupKind{}, s); len(p) > MaxProjection || (p != nil && !json.Valid(p)) {
 			t.Errorf("projection of %d bytes: %s", len(p), p)
 		}
 		ObservedGeneration(&unstructured.Unstructured{Object: content})

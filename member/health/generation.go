@@ -25,11 +25,48 @@ func ObservedGeneration(obj *unstructured.Unstructured) int64 {
 	return lowest
 }
 
+// ownObservedGeneration returns status.observedGeneration, or the field that vocabulary.yaml names for the kind. If the
+// path leads to several numbers, such as one for each pod of the operator, it returns the lowest. The result is -1 if
+// there is none.
 func ownObservedGeneration(obj *unstructured.Unstructured) int64 {
+	if path := words.generationPath(obj.GroupVersionKind().GroupKind()); path != nil {
+		lowest := int64(-1)
+		for _, value := range allAt(statusOf(obj), path) {
+			if g, ok := integer(value); ok && (lowest < 0 || g < lowest) {
+				lowest = g
+			}
+		}
+		return lowest
+	}
 	if g, ok := integer(statusOf(obj)["observedGeneration"]); ok {
 		return g
 	}
 	return -1
+}
+
+// allAt returns the values at a path. A * in the path stands for each item of a list or field of an object.
+func allAt(value any, path []string) []any {
+	if len(path) == 0 {
+		return []any{value}
+	}
+	var out []any
+	switch v := value.(type) {
+	case map[string]any:
+		if path[0] != "*" {
+			return allAt(v[path[0]], path[1:])
+		}
+		for _, field := range v {
+			out = append(out, allAt(field, path[1:])...)
+		}
+	case []any:
+		if path[0] != "*" {
+			return nil
+		}
+		for _, item := range v {
+			out = append(out, allAt(item, path[1:])...)
+		}
+	}
+	return out
 }
 
 // neverObserved reports whether status.observedGeneration is a default value, which means that no controller has

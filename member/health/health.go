@@ -47,6 +47,9 @@ const (
 	ReasonGenerationNotObserved = "GenerationNotObserved"
 	ReasonJobRunning            = "JobRunning"
 	ReasonReplicas              = "ReplicasDiffer"
+	ReasonNoAddress             = "NoAddress"
+	ReasonPausedBySpec          = "PausedBySpec"
+	ReasonTypeCheckFailed       = "TypeCheckFailed"
 )
 
 const (
@@ -111,45 +114,6 @@ func assess(obj *unstructured.Unstructured, c Conventions, e *Expression) Verdic
 	return verdict(last.Health, ReasonGenerationNotObserved, strings.TrimSuffix("it is paused; "+v.Message+"; "+last.Message, "; "))
 }
 
-// builtIn judges a kind for which kstatus has rules.
-func builtIn(obj *unstructured.Unstructured) Verdict {
-	result, err := compute(obj)
-	if err != nil {
-		return verdict(hubv1.HealthUnknown, ReasonStatusUnreadable, err.Error())
-	}
-	reason := string(result.Status)
-	if len(result.Conditions) > 0 && result.Conditions[0].Reason != "" {
-		reason = result.Conditions[0].Reason
-	}
-	switch result.Status {
-	case status.CurrentStatus:
-		// kstatus reports Current for a Job as soon as it has started.
-		if obj.GroupVersionKind().GroupKind() == job && !holds(conditionsOf(obj), "Complete") {
-			return verdict(hubv1.HealthProgressing, ReasonJobRunning, result.Message)
-		}
-		return Verdict{Health: hubv1.HealthHealthy}
-	case status.FailedStatus:
-		return verdict(hubv1.HealthDegraded, reason, result.Message)
-	case status.InProgressStatus:
-		return verdict(hubv1.HealthProgressing, reason, result.Message)
-	}
-	return verdict(hubv1.HealthUnknown, reason, result.Message)
-}
-
-// compute calls kstatus and recovers from its panics, which a field of an unexpected type can cause.
-func compute(obj *unstructured.Unstructured) (result *status.Result, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("reading the status: %v", r)
-		}
-	}()
-	result, err = status.Compute(obj)
-	if err != nil {
-		return nil, fmt.Errorf("reading the status: %w", err)
-	}
-	return result, nil
-}
-
 // customResource judges an object by the conventions of its kind. It applies the generic rules of kstatus to each
 // well-formed part of the status. kstatus itself would return an error if one condition were malformed.
 //
@@ -170,32 +134,46 @@ func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generat
 			worst = v
 		}
 	}
+	weigh(byTypeChecks(obj))
 	weigh(byStatedErrors(status))
 	weigh(byErrorTexts(status))
 	said := r.byWords(obj, conditions.judged)
 	weigh(said.verdict, said.judged)
 	weigh(byReplicas(obj.Object, c.Scale))
+	nested := r.byNested(status, conditions.ended || said.ended)
+	weigh(nested.failure, nested.failed)
 	if !conditions.whole {
-		weigh(byNestedReplicas(status))
+		weigh(nested.progress, nested.underway)
+		weigh(nested.counts, nested.counted)
+	}
+	// An object that its spec stops is not on its way: it has reached the state in its spec.
+	rests := restWanted(obj) && said.rests || stopWanted(obj) && conditions.rests || scaledToZero(obj, c.Scale)
+	if rests && worst.Health == hubv1.HealthProgressing && !conditions.underway && !said.underway {
+		return Verdict{Health: hubv1.HealthHealthy}
 	}
 	switch {
-	case worst.Health != hubv1.HealthHealthy, isSilent(gk):
-		return worst
-	case !judged && isEmpty(obj.Object["status"]):
-		if c.HasStatus {
-			return verdict(hubv1.HealthProgressing, ReasonStatusMissing, "nothing has written the object's status yet")
-		}
-		return worst
-	case !judged && isBuiltInGroup(gk.Group), conditions.sound:
+	case worst.Health != hubv1.HealthHealthy, isSilent(gk), conditions.sound:
 		return worst
 	case !judged:
-		return notUnderstood(obj, "")
+		return r.unjudged(obj)
 	case said.unread != "":
 		return notUnderstood(obj, said.unread)
 	case len(conditions.unread) > 0 && !said.well:
 		return notUnderstood(obj, "")
 	}
 	return worst
+}
+
+// unjudged returns the verdict for an object of which no part of the status is understood.
+func (r reader) unjudged(obj *unstructured.Unstructured) Verdict {
+	empty := isEmpty(obj.Object["status"])
+	switch {
+	case empty && r.HasStatus:
+		return verdict(hubv1.HealthProgressing, ReasonStatusMissing, "nothing has written the object's status yet")
+	case empty, isBuiltInGroup(r.kind.Group):
+		return Verdict{Health: hubv1.HealthHealthy}
+	}
+	return notUnderstood(obj, "")
 }
 
 // notUnderstood returns the verdict for a status that is not understood. Its message names a word that vocabulary.yaml
@@ -236,14 +214,6 @@ func isEmpty(value any) bool {
 		return len(v) == 0
 	}
 	return false
-}
-
-// pauses are boolean fields of a spec with which a user stops the operator from acting on the object.
-var pauses = []string{"paused", "pause", "suspend", "suspended"}
-
-func paused(obj *unstructured.Unstructured) bool {
-	spec, _ := obj.Object["spec"].(map[string]any)
-	return slices.ContainsFunc(pauses, func(name string) bool { return spec[name] == true })
 }
 
 func notObserved(observed, generation int64) Verdict {

@@ -154,8 +154,8 @@ func TestAssess(t *testing.T) {
 			manifest: widget("{conditions: [{type: ReconcileError, status: 'True'}]}"), want: Verdict{degraded, "ReconcileErrorTrue", "condition ReconcileError is True"},
 		},
 		"a refused spec is degraded whatever the reason": {
-			manifest: widget("{conditions: [{type: Ready, status: 'True'}, {type: Synced, status: 'False', reason: Whatever}]}"),
-			want:     Verdict{degraded, "Whatever", "condition Synced is False"},
+			manifest: widget("{conditions: [{type: Ready, status: 'True'}, {type: Valid, status: 'False', reason: Whatever}]}"),
+			want:     Verdict{degraded, "Whatever", "condition Valid is False"},
 		},
 		"a failed pipeline says Succeeded False": {
 			manifest: widget("{conditions: [{type: Succeeded, status: 'False', reason: Timeout}]}"), want: Verdict{degraded, "Timeout", "condition Succeeded is False"},

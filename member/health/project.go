@@ -7,36 +7,41 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 const (
-	maxProjection = 512 // bytes of JSON
-	maxString     = 64  // in bytes; longer strings are text for people
-	maxDepth      = 4   // levels of nested maps and lists
-	maxEntries    = 16  // entries of a list
-	maxNamed      = 256 // bytes of JSON of one value in Named
+	maxString  = 64  // in bytes; longer strings are text for people
+	maxDepth   = 4   // levels of nested maps and lists
+	maxEntries = 16  // entries of a list
+	maxNamed   = 256 // bytes of JSON of one value in Named
 )
 
+// MaxProjection is the maximum size of a projection in bytes of JSON. A binding with a row for each of 140 clusters
+// stays below its limit of 200 KiB if all projections are that large, which those of few kinds are.
+const MaxProjection = 1024
+
 // Project returns the parts of a status that the rows of bindings and the status of the hub object need. The result is
-// canonical JSON of at most 512 bytes. Project keeps whole numbers, booleans, short strings, and conditions (without
-// their messages) at the top level and in nested maps. Of a list whose items have names, it keeps the names and the
-// values that can be merged. If such a list is too large, its value is null. It drops fields with a meaning in one
-// cluster only (PerCluster). It also drops times, because each heartbeat would change the row. It keeps the times of an
-// expiry or a failure.
+// canonical JSON of at most MaxProjection bytes. Project keeps whole numbers, booleans, short strings, and conditions
+// (without their messages) at the top level and in nested maps. Of a list whose items have names, it keeps the names
+// and the values that can be merged. If such a list is too large, its value is null. It drops fields with a meaning in
+// one cluster only (PerCluster). It also drops times, because each heartbeat would change the row. It keeps the times
+// of an expiry or a failure.
 //
 // paths are JSON pointers, such as /status/storage/used. The values at these paths are kept unchanged, see
 // Projection.Named.
 //
-// If the result (the projection) is too large, it loses values in this order: strings (the longest first), nested maps
-// and lists, the reasons of conditions, booleans, numbers, conditions and named values. The projection records the last
-// step that was necessary. The result is nil if nothing is left.
-func Project(status map[string]any, paths ...string) []byte {
+// If the result (the projection) is too large, it loses groups of values by their weight, from LostDetails to
+// LostNamed. Conditions that are bad for an object of the kind weigh most. The projection records the groups of which
+// it has lost values. The result is nil if nothing is left.
+func Project(kind schema.GroupKind, status map[string]any, paths ...string) []byte {
 	kept := scalars(status, 0)
 	addNamed(kept, status, paths)
 	if len(kept) == 0 {
 		return nil
 	}
-	return shrink(kept)
+	return lossy{kind: kind, kept: kept}.shrink()
 }
 
 // conditionsIn returns the well-formed conditions of a map, without messages and times, sorted by type.
@@ -52,13 +57,24 @@ func conditionsIn(m map[string]any) []any {
 		}
 		out = append(out, entry)
 	}
-	slices.SortStableFunc(out, func(a, b any) int { return cmp.Compare(conditionType(a), conditionType(b)) })
+	slices.SortStableFunc(out, byType)
 	return out
 }
 
-func conditionType(c any) string {
-	kind, _ := c.(map[string]any)["type"].(string)
+func byType(a, b any) int {
+	one, _ := a.(map[string]any)
+	other, _ := b.(map[string]any)
+	return cmp.Compare(conditionType(one), conditionType(other))
+}
+
+func conditionType(c map[string]any) string {
+	kind, _ := c["type"].(string)
 	return kind
+}
+
+func conditionStatus(c map[string]any) string {
+	status, _ := c["status"].(string)
+	return status
 }
 
 // scalars returns the values of a map that a projection (the kept part of a status) contains, including values in

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 )
@@ -76,66 +78,156 @@ func TestProject(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(tc.status), &status); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, string(Project(status))); diff != "" {
+			if diff := cmp.Diff(tc.want, string(Project(schema.GroupKind{}, status))); diff != "" {
 				t.Errorf("projection (-want +got):\n%s", diff)
 			}
 		})
 	}
-	if got := Project(nil); got != nil {
+	if got := Project(schema.GroupKind{}, nil); got != nil {
 		t.Errorf("no status gives %s", got)
 	}
 }
 
-// keys returns the names of the fields of a projection, and the number of its conditions that have a reason.
-func keys(t *testing.T, projection []byte) (names []string, reasons int) {
+// survivors returns the groups of the status of TestAProjectionLosesTheLightestFirst that a projection still has
+// completely.
+func survivors(t *testing.T, p Projection, bad int) []string {
 	t.Helper()
-	var m map[string]any
-	if err := json.Unmarshal(projection, &m); err != nil {
-		t.Fatal(err)
-	}
-	conditions, _ := m["conditions"].([]any)
-	for _, c := range conditions {
-		if _, ok := c.(map[string]any)["reason"]; ok {
-			reasons++
+	of := map[string]map[string]any{}
+	conditions, _ := p.Fields["conditions"].([]any)
+	failing, failingReasons := 0, 0
+	for _, e := range conditions {
+		c := e.(map[string]any)
+		of[conditionType(c)] = c
+		if strings.HasSuffix(conditionType(c), "Failed") {
+			failing++
+			if c["reason"] != nil {
+				failingReasons++
+			}
 		}
 	}
-	for _, name := range []string{"conditions", "flag", "nested", "number", "long", "short"} {
-		if _, ok := m[name]; ok {
-			names = append(names, name)
+	nested, _ := p.Fields["nested"].(map[string]any)
+	var out []string
+	for _, group := range []struct {
+		name string
+		has  bool
+	}{
+		{"details", p.Fields["version"] != nil && nested["image"] != nil && p.Fields["temperature"] != nil},
+		{"good reasons", of["DiskReady"]["reason"] != nil && of["Ready"]["reason"] != nil},
+		{"booleans", p.Fields["flag"] != nil},
+		{"parts", of["DiskReady"] != nil && of["Odd"] != nil},
+		{"words", p.Fields["phase"] != nil},
+		{"nested", nested["replicas"] != nil},
+		{"counts", p.Fields["replicas"] != nil},
+		{"bad reasons", failingReasons == bad},
+		{"whole", of["Ready"] != nil},
+		{"bad", failing == bad},
+	} {
+		if group.has {
+			out = append(out, group.name)
 		}
 	}
-	return names, reasons
+	return out
 }
 
-func TestProjectDropsInOrder(t *testing.T) {
-	status := func(conditions, reason int) map[string]any {
-		var list []any
-		for i := range conditions {
-			list = append(list, map[string]any{"type": fmt.Sprintf("Type%02d", i), "status": "True", "reason": strings.Repeat("r", reason)})
+// Each further failing condition takes space from the values that weigh less than it.
+func TestAProjectionLosesTheLightestFirst(t *testing.T) {
+	order := []string{"details", "good reasons", "booleans", "parts", "words", "nested", "counts", "bad reasons", "whole", "bad"}
+	seen := map[int]bool{}
+	for bad := range 30 {
+		list := []any{
+			map[string]any{"type": "Ready", "status": "True", "reason": "Up", "observedGeneration": int64(3)},
+			map[string]any{"type": "DiskReady", "status": "True", "reason": "DiskReady"},
+			map[string]any{"type": "Odd", "status": "Maybe"},
 		}
-		return map[string]any{
-			"conditions": list, "flag": true, "number": int64(7), "short": "s", "long": strings.Repeat("l", 64),
-			"nested": map[string]any{"count": int64(math.MaxInt64)},
+		for i := range bad {
+			list = append(list, map[string]any{"type": fmt.Sprintf("Part%02dFailed", i), "status": "True", "reason": "Overloaded"})
+		}
+		data := Project(schema.GroupKind{}, map[string]any{
+			"conditions": list, "flag": true, "replicas": int64(7), "phase": "Running", "observedGeneration": int64(3),
+			"version": strings.Repeat("v", 64), "temperature": int64(20), "nested": map[string]any{"replicas": int64(3), "image": strings.Repeat("i", 60)},
+		})
+		p, err := ReadProjection(data)
+		if err != nil || len(data) > MaxProjection {
+			t.Fatalf("%d bytes, %v", len(data), err)
+		}
+		got := survivors(t, p, bad)
+		seen[len(got)] = true
+		if want := order[len(order)-len(got):]; !slices.Equal(want, got) {
+			t.Errorf("with %d failing conditions it has %v, want %v: %s", bad, got, want, data)
+		}
+		if p.Fields["observedGeneration"] == nil {
+			t.Errorf("with %d failing conditions the generation is lost", bad)
+		}
+		if (p.Lost == LostNothing) != (len(got) == len(order)) {
+			t.Errorf("with %d failing conditions %v is left, and the loss is %b", bad, got, p.Lost)
 		}
 	}
+	for _, left := range []int{len(order), 2, 0} {
+		if !seen[left] {
+			t.Errorf("no projection has %d groups: the test tries too few sizes", left)
+		}
+	}
+}
+
+func TestAProjectionKeepsAllConditionsOfAManyPartObject(t *testing.T) {
+	parts := []string{
+		"Available", "ControlPlaneAvailable", "ControlPlaneInitialized", "ControlPlaneMachinesReady", "ControlPlaneMachinesUpToDate", "InfrastructureReady",
+		"RemoteConnectionProbe", "TopologyReconciled", "WorkerMachinesReady", "WorkerMachinesUpToDate", "WorkersAvailable",
+	}
+	var list []any
+	want := map[string]string{}
+	add := func(kind, status, reason string) {
+		list = append(list, map[string]any{"type": kind, "status": status, "reason": reason, "observedGeneration": int64(1)})
+		want[kind] = status
+	}
+	for _, kind := range parts {
+		add(kind, "True", kind)
+	}
+	for _, kind := range []string{"Deleting", "Paused", "Remediating", "ScalingDown", "ScalingUp"} {
+		add(kind, "False", "Not"+kind)
+	}
+	add("RollingOut", "True", "RollingOut")
+	sums := func() map[string]any {
+		return map[string]any{"desiredReplicas": int64(5), "replicas": int64(5), "readyReplicas": int64(5), "availableReplicas": int64(5), "upToDateReplicas": int64(2)}
+	}
+	kind := schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Cluster"}
+	data := Project(kind, map[string]any{"conditions": list, "phase": "Provisioned", "observedGeneration": int64(1), "workers": sums(), "controlPlane": sums()})
+	p, err := ReadProjection(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, c := range readConditions(p.Fields) {
+		got[c.kind] = c.status
+		if c.kind == "RollingOut" && c.reason != "RollingOut" {
+			t.Errorf("the condition that tells what happens lost its reason: %s", data)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	if workers, _ := p.Fields["workers"].(map[string]any); len(workers) != 5 || p.Lost != LostReasons {
+		t.Errorf("workers %v, loss %b", workers, p.Lost)
+	}
+}
+
+func TestAProjectionOfAnEarlierVersionIsRead(t *testing.T) {
 	tests := map[string]struct {
-		conditions, reason int
-		want               []string
-		reasons            int
+		data string
+		want Loss
 	}{
-		"what fits keeps everything":  {conditions: 2, reason: 10, want: []string{"conditions", "flag", "nested", "number", "long", "short"}, reasons: 2},
-		"then goes the long string":   {conditions: 6, reason: 15, want: []string{"conditions", "flag", "nested", "number", "short"}, reasons: 6},
-		"then the short one":          {conditions: 6, reason: 25, want: []string{"conditions", "flag", "nested", "number"}, reasons: 6},
-		"then the nested map":         {conditions: 6, reason: 27, want: []string{"conditions", "flag", "number"}, reasons: 6},
-		"then reasons, as few as may": {conditions: 6, reason: 40, want: []string{"conditions", "flag", "number"}, reasons: 5},
-		"numbers and conditions last": {conditions: 14, reason: 5, want: []string{"conditions", "number"}, reasons: 0},
+		"nothing lost":        {`{"replicas":1}`, LostNothing},
+		"strings":             {`{"~":1}`, LostDetails | LostWords},
+		"up to numbers":       {`{"~":5}`, LostDetails | LostWords | LostNested | LostReasons | LostBooleans | LostCounts},
+		"all":                 {`{"~":7}`, LostEverything},
+		"what no version has": {`{"~":"x"}`, LostEverything},
+		"a negative number":   {`{"~":-1}`, LostEverything},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Project(status(tc.conditions, tc.reason))
-			names, reasons := keys(t, got)
-			if diff := cmp.Diff(tc.want, names); diff != "" || reasons != tc.reasons || len(got) > maxProjection {
-				t.Errorf("kept (-want +got):\n%s\n%d reasons, %d bytes", diff, reasons, len(got))
+			got, err := ReadProjection([]byte(tc.data))
+			if err != nil || got.Lost != tc.want {
+				t.Errorf("%b, %v; want %b", got.Lost, err, tc.want)
 			}
 		})
 	}
@@ -163,11 +255,11 @@ func TestProjectionIsBoundedAndStable(t *testing.T) {
 			list = append(list, map[string]any{"type": word.Draw(t, "type"), "status": "True", "reason": word.Draw(t, "reason")})
 		}
 		status["conditions"] = list
-		first := Project(status)
-		if len(first) > maxProjection || (first != nil && !json.Valid(first)) {
+		first := Project(schema.GroupKind{}, status)
+		if len(first) > MaxProjection || (first != nil && !json.Valid(first)) {
 			t.Fatalf("%d bytes: %s", len(first), first)
 		}
-		if second := Project(status); string(first) != string(second) {
+		if second := Project(schema.GroupKind{}, status); string(first) != string(second) {
 			t.Fatalf("first %s\nthen %s", first, second)
 		}
 		if first == nil {
@@ -184,7 +276,7 @@ func TestProjectionIsBoundedAndStable(t *testing.T) {
 				delete(again, name)
 			}
 		}
-		if got := Project(again); len(got) > len(first) {
+		if got := Project(schema.GroupKind{}, again); len(got) > len(first) {
 			t.Fatalf("projected again %s grows to %s", first, got)
 		}
 	})
@@ -196,7 +288,7 @@ func BenchmarkProject(b *testing.B) {
 		status[fmt.Sprintf("field%d", i)] = "some short text"
 	}
 	for b.Loop() {
-		Project(status)
+		Project(schema.GroupKind{}, status)
 	}
 }
 
@@ -226,7 +318,7 @@ func TestProjectKeepsWhatIsNamed(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(tc.status), &status); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, string(Project(status, tc.paths...))); diff != "" {
+			if diff := cmp.Diff(tc.want, string(Project(schema.GroupKind{}, status, tc.paths...))); diff != "" {
 				t.Errorf("projection (-want +got):\n%s", diff)
 			}
 		})
@@ -238,10 +330,10 @@ func TestAProjectionSaysWhatItMayHaveLost(t *testing.T) {
 	status := map[string]any{"replicas": int64(1), "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
 	for i := range 16 {
 		field := fmt.Sprintf("f%02d", i)
-		status[field], named = strings.Repeat("v", 60), append(named, "/status/"+field)
+		status[field], named = strings.Repeat("v", 61), append(named, "/status/"+field)
 	}
 	lists := map[string]any{"replicas": int64(1)}
-	for i := range 60 {
+	for i := range 120 {
 		lists[fmt.Sprintf("f%02d", i)] = []any{map[string]any{"replicas": int64(1)}}
 	}
 	tests := map[string]struct {
@@ -249,25 +341,25 @@ func TestAProjectionSaysWhatItMayHaveLost(t *testing.T) {
 		paths  []string
 		lost   Loss
 	}{
-		"long strings":                                {lost: LostStrings},
+		"long strings":                                {lost: LostDetails},
 		"lists that could not be kept anyway":         {status: lists, lost: LostNested},
-		"everything else before some named ones":      {paths: named, lost: LostNamed},
-		"strings that nobody named go before the one": {paths: named[:1], lost: LostStrings},
+		"everything else before some named ones":      {paths: named, lost: LostDetails | LostReasons | LostCounts | LostConditions | LostNamed},
+		"strings that nobody named go before the one": {paths: named[:1], lost: LostDetails},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			if tc.status == nil {
 				tc.status = status
 			}
-			data := Project(tc.status, tc.paths...)
+			data := Project(schema.GroupKind{}, tc.status, tc.paths...)
 			got, err := ReadProjection(data)
-			if err != nil || len(data) > maxProjection {
+			if err != nil || len(data) > MaxProjection {
 				t.Fatalf("%d bytes, %v", len(data), err)
 			}
 			if got.Lost != tc.lost {
-				t.Errorf("lost %d, want %d, in %s", got.Lost, tc.lost, data)
+				t.Errorf("lost %b, want %b, in %s", got.Lost, tc.lost, data)
 			}
-			if tc.lost < LostNamed && len(got.Named) != len(tc.paths) {
+			if !tc.lost.Has(LostNamed) && len(got.Named) != len(tc.paths) {
 				t.Errorf("named values of %s", data)
 			}
 			for name := range got.Fields {

@@ -3,47 +3,75 @@ package health
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// loss removes one value from a projection, which is the kept part of a status. It returns the number of bytes of JSON
-// that this saves.
+// A lossy is a projection (the kept part of a status) that becomes smaller. The kind of its object says what its
+// conditions mean.
+type lossy struct {
+	kind schema.GroupKind
+	kept map[string]any
+}
+
+// loss removes one value from a projection, or makes it shorter. It returns the number of bytes of JSON that this
+// saves.
 type loss func() (saved int)
 
-// A projection is the kept part of a status. If a projection is too large, it loses one group of values after the
-// other. losses has one function for each group, which finds the values of the group. The order is that of the Loss
-// constants, from LostStrings on.
-var losses = []func(map[string]any) []loss{ofStrings, ofNested, ofReasons, ofBooleans, ofNumbers, ofConditions, ofNamed}
+// A projection that is too large loses one group of values after the other. losses has the groups from the one that
+// weighs least, each with a method that finds the values of the group.
+var losses = []struct {
+	group Loss
+	of    func(lossy) []loss
+}{
+	{LostDetails, lossy.details},
+	{LostReasons, lossy.goodReasons},
+	{LostBooleans, lossy.booleans},
+	{LostParts, lossy.parts},
+	{LostWords, lossy.words},
+	{LostNested, lossy.nested},
+	{LostCounts, lossy.counts},
+	{LostReasons, lossy.badReasons},
+	{LostConditions, lossy.conditions},
+	{LostNamed, lossy.named},
+}
 
-// shrink returns the projection as JSON of at most maxProjection bytes. It removes values until the JSON is small
-// enough, and records the last removed group as the Loss. It returns nil if nothing is left.
-func shrink(kept map[string]any) []byte {
-	data := encode(kept)
+// shrink returns the projection as JSON of at most MaxProjection bytes. It removes values until the JSON is small
+// enough, and records their groups as the Loss. It returns nil if nothing is left.
+func (p lossy) shrink() []byte {
+	lost := LostNothing
+	if p.limitConditions() {
+		lost = LostParts | LostConditions
+		p.kept[lossField] = int64(lost | newLoss)
+	}
+	data := encode(p.kept)
 	size := len(data)
-	for i, of := range losses {
-		if len(data) <= maxProjection {
+	for _, next := range losses {
+		if len(data) <= MaxProjection {
 			break
 		}
-		if kept[lossField] == nil {
-			size += len(`"~":1,`)
-		}
-		kept[lossField] = int64(LostStrings) + int64(i)
-		for _, lose := range of(kept) {
-			if size -= lose(); size > maxProjection {
+		for _, lose := range next.of(p) {
+			if lost |= next.group; p.kept[lossField] == nil {
+				size += len(`"~":1234,`)
+			}
+			p.kept[lossField] = int64(lost | newLoss)
+			if size -= lose(); size > MaxProjection {
 				continue
 			}
-			// The estimated size may be too large by a comma or two. The real size decides.
-			if data = encode(kept); len(data) <= maxProjection {
+			// The estimated size may be off by some bytes. The real size decides.
+			if data = encode(p.kept); len(data) <= MaxProjection {
 				break
 			}
 			size = len(data)
 		}
-		dropEmpty(kept)
-		data = encode(kept)
+		dropEmpty(p.kept)
+		data = encode(p.kept)
 		size = len(data)
 	}
-	if len(kept) == 0 {
+	if len(p.kept) == 0 {
 		return nil
 	}
 	return data
@@ -69,95 +97,251 @@ func (f field) lose() int {
 	return f.size
 }
 
-// ofStrings returns functions that each remove one string from a projection (the kept part of a status), the longest
-// string first. No function removes a string from a condition.
-func ofStrings(kept map[string]any) []loss {
-	return inOrder(fields(kept, "", nil, func(v any) bool { _, ok := v.(string); return ok }))
+func fieldOf(in map[string]any, name, path string) field {
+	return field{in: in, name: name, path: path, size: len(encode(name)) + len(encode(in[name])) + len(":,")}
 }
 
-// ofNested returns functions that each remove one nested map or list from a projection (the kept part of a status), the
-// largest first. A list that was too large, and whose value is therefore null, goes last.
-func ofNested(kept map[string]any) []loss {
-	return inOrder(slices.DeleteFunc(topLevel(kept, func(v any) bool {
+// details returns functions that each remove a value that the hub seldom merges, the largest first: a string or number
+// that no other group has, and a string or boolean in a nested map.
+func (p lossy) details() []loss {
+	out := p.topLevel(func(name string, v any) bool {
 		switch v.(type) {
-		case map[string]any, []any, nil:
-			return true
+		case string, int64:
+			return LossOf(name) == LostDetails && name != "observedGeneration"
 		}
 		return false
-	}), func(f field) bool { return f.name == "conditions" }))
-}
-
-func ofBooleans(kept map[string]any) []loss {
-	return inOrder(topLevel(kept, func(v any) bool { _, ok := v.(bool); return ok }))
-}
-
-func ofNumbers(kept map[string]any) []loss {
-	return inOrder(topLevel(kept, func(v any) bool { _, ok := v.(int64); return ok }))
-}
-
-// ofReasons returns functions that each remove the reason of one condition from a projection (the kept part of a
-// status), the longest reason first.
-func ofReasons(kept map[string]any) []loss {
-	var out []field
-	list, _ := kept["conditions"].([]any)
-	for _, c := range list {
-		m, _ := c.(map[string]any)
-		if reason, ok := m["reason"]; ok {
-			out = append(out, field{in: m, name: "reason", path: conditionType(c), size: len(encode(reason)) + len(`"reason":,`)})
+	})
+	for name, v := range p.kept {
+		if nested, ok := v.(map[string]any); ok && !reserved(name) {
+			out = within(nested, name+".", out)
 		}
 	}
 	return inOrder(out)
 }
 
-// ofConditions returns functions that each remove one condition from a projection (the kept part of a status), from the
-// last condition to the first.
-func ofConditions(kept map[string]any) []loss {
-	list, _ := kept["conditions"].([]any)
+// within appends the strings and booleans in a nested map to the fields. Phases, quantities and the like are none of
+// them.
+func within(m map[string]any, path string, out []field) []field {
+	for name, value := range m {
+		switch v := value.(type) {
+		case map[string]any:
+			out = within(v, path+name+".", out)
+		case string:
+			if LossOf(name) == LostDetails {
+				out = append(out, fieldOf(m, name, path+name))
+			}
+		case bool:
+			out = append(out, fieldOf(m, name, path+name))
+		}
+	}
+	return out
+}
+
+func (p lossy) booleans() []loss {
+	return inOrder(p.topLevel(func(_ string, v any) bool { _, ok := v.(bool); return ok }))
+}
+
+func (p lossy) words() []loss {
+	return inOrder(p.topLevel(func(name string, v any) bool { _, ok := v.(string); return ok && LossOf(name) == LostWords }))
+}
+
+// nested returns functions that each remove one nested map or list, the largest first. A list that was too large, and
+// whose value is therefore null, goes last.
+func (p lossy) nested() []loss {
+	return inOrder(p.topLevel(func(name string, v any) bool {
+		switch v.(type) {
+		case map[string]any, []any, nil:
+			return name != "conditions"
+		}
+		return false
+	}))
+}
+
+// counts returns functions that each remove one number or quantity. status.observedGeneration is not removed: without
+// it, the hub could not tell whether a copy has it.
+func (p lossy) counts() []loss {
+	return inOrder(p.topLevel(func(name string, v any) bool {
+		switch v.(type) {
+		case int64, string:
+			return name != "observedGeneration"
+		}
+		return false
+	}))
+}
+
+// weighed is a condition that still has all its fields, with its weight.
+type weighed struct {
+	fields map[string]any
+	bad    bool // whether it tells of a problem, or of something that is not done yet
+	whole  bool // whether it describes the whole object, and not only a part
+	size   int
+}
+
+// weigh returns the conditions that still have all their fields, the one that weighs least first: good ones before bad
+// ones, those of parts before those of the whole object, and large ones before small ones.
+func (p lossy) weigh() []weighed {
+	list, _ := p.kept["conditions"].([]any)
+	out := make([]weighed, 0, len(list))
+	for _, e := range list {
+		if c, ok := e.(map[string]any); ok {
+			out = append(out, weighed{fields: c, bad: p.bad(c), whole: p.ofWhole(conditionType(c)), size: len(encode(c)) + len(",")})
+		}
+	}
+	later := func(b bool) int {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(out, func(a, b weighed) int {
+		return cmp.Or(later(a.bad)-later(b.bad), later(a.whole)-later(b.whole), cmp.Compare(b.size, a.size))
+	})
+	return out
+}
+
+func (p lossy) bad(c map[string]any) bool {
+	switch words.condition(p.kind, conditionType(c)).folds {
+	case GoodWhenTrue:
+		return conditionStatus(c) != "True"
+	case GoodWhenFalse:
+		return conditionStatus(c) != "False"
+	}
+	reason, _ := c["reason"].(string)
+	return saysFailure(reason)
+}
+
+func (p lossy) ofWhole(kind string) bool { return words.condition(p.kind, kind).says == roleWhole }
+
+// mostConditions is the number of conditions beyond which a projection loses some before it is encoded.
+const mostConditions = 128
+
+// limitConditions removes the conditions beyond mostConditions that weigh least, and reports whether there were any.
+func (p lossy) limitConditions() bool {
+	list, _ := p.kept["conditions"].([]any)
+	if len(list) <= mostConditions {
+		return false
+	}
+	all := p.weigh()
+	kept := make([]any, 0, mostConditions)
+	for _, c := range all[len(all)-mostConditions:] {
+		kept = append(kept, c.fields)
+	}
+	slices.SortStableFunc(kept, byType)
+	p.kept["conditions"] = kept
+	return true
+}
+
+// goodReasons returns functions that each shorten one good condition to its type, in the list of the types with the
+// same status.
+func (p lossy) goodReasons() []loss {
 	var out []loss
-	for range list {
+	for _, c := range p.weigh() {
+		if !c.bad {
+			out = append(out, func() int { return p.shorten(c.fields) })
+		}
+	}
+	return out
+}
+
+func (p lossy) shorten(c map[string]any) (saved int) {
+	kind, status := conditionType(c), conditionStatus(c)
+	saved = len(encode(c)) - len(encode(kind))
+	p.remove(c)
+	short, _ := p.kept[shortField+status].([]any)
+	if short == nil {
+		saved -= len(encode(shortField+status)) + len(":[],")
+	}
+	p.kept[shortField+status] = append(short, kind)
+	return saved
+}
+
+// remove removes a condition from the list of the conditions with all their fields.
+func (p lossy) remove(c map[string]any) {
+	list, _ := p.kept["conditions"].([]any)
+	if i := slices.IndexFunc(list, func(e any) bool { m, _ := e.(map[string]any); return maps.Equal(m, c) }); i >= 0 {
+		list = slices.Delete(list, i, i+1)
+	}
+	if p.kept["conditions"] = list; len(list) == 0 {
+		delete(p.kept, "conditions")
+	}
+}
+
+// shortened returns functions that each remove one shortened condition, the longest type first. is tells which types
+// are removed.
+func (p lossy) shortened(is func(kind string) bool) []loss {
+	type entry struct{ list, kind string }
+	var found []entry
+	for name, value := range p.kept {
+		if types, _ := value.([]any); strings.HasPrefix(name, shortField) {
+			for _, t := range types {
+				if kind, _ := t.(string); is(kind) {
+					found = append(found, entry{name, kind})
+				}
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(len(b.kind), len(a.kind)), strings.Compare(b.kind, a.kind), strings.Compare(b.list, a.list))
+	})
+	out := make([]loss, 0, len(found))
+	for _, e := range found {
 		out = append(out, func() int {
-			now, _ := kept["conditions"].([]any)
-			last := len(now) - 1
-			kept["conditions"] = now[:last]
-			return len(encode(now[last]))
+			types, _ := p.kept[e.list].([]any)
+			i := slices.Index(types, any(e.kind))
+			if p.kept[e.list] = slices.Delete(types, i, i+1); len(types) == 1 {
+				delete(p.kept, e.list)
+				return len(encode(e.list)) + len(encode(e.kind)) + len(":[],")
+			}
+			return len(encode(e.kind)) + len(",")
 		})
 	}
 	return out
 }
 
-// ofNamed returns one function for each named value in a projection (the kept part of a status). A named value is at a
-// path that a placement names. The function removes the value. The function for the largest value is the first.
-func ofNamed(kept map[string]any) []loss {
+func (p lossy) parts() []loss { return p.shortened(func(kind string) bool { return !p.ofWhole(kind) }) }
+
+// badReasons returns functions that each remove the reason and the generation of a condition that is not good.
+func (p lossy) badReasons() []loss {
 	var out []field
-	for name, value := range kept {
-		if name != lossField && reserved(name) {
-			out = append(out, field{in: kept, name: name, path: name, size: len(encode(name)) + len(encode(value)) + len(":,")})
+	for _, c := range p.weigh() {
+		for _, name := range []string{"reason", "observedGeneration"} {
+			if _, has := c.fields[name]; has {
+				out = append(out, fieldOf(c.fields, name, conditionType(c.fields)+"."+name))
+			}
 		}
 	}
 	return inOrder(out)
 }
 
-func topLevel(kept map[string]any, of func(any) bool) []field {
-	var out []field
-	for name, value := range kept {
-		if of(value) && !reserved(name) {
-			out = append(out, field{in: kept, name: name, path: name, size: len(encode(name)) + len(encode(value)) + len(":,")})
-		}
+// conditions returns functions that each remove one condition. Conditions that are not good go last.
+func (p lossy) conditions() []loss {
+	out := p.shortened(func(string) bool { return true })
+	for _, c := range p.weigh() {
+		out = append(out, func() int {
+			p.remove(c.fields)
+			return c.size
+		})
 	}
 	return out
 }
 
-// fields appends to out each value v in m and in its nested maps for which of(v) is true, and returns out.
-func fields(m map[string]any, path string, out []field, of func(any) bool) []field {
-	for name, value := range m {
-		if reserved(name) {
-			continue
+// named returns one function for each named value. A named value is at a path that a placement names. The function
+// removes the value. The function for the largest value is the first.
+func (p lossy) named() []loss {
+	var out []field
+	for name := range p.kept {
+		if strings.HasPrefix(name, "/") {
+			out = append(out, fieldOf(p.kept, name, name))
 		}
-		if nested, ok := value.(map[string]any); ok {
-			out = fields(nested, path+name+".", out, of)
-		}
-		if of(value) {
-			out = append(out, field{in: m, name: name, path: path + name, size: len(encode(name)) + len(encode(value)) + len(":,")})
+	}
+	return inOrder(out)
+}
+
+func (p lossy) topLevel(of func(name string, v any) bool) []field {
+	var out []field
+	for name, value := range p.kept {
+		if !reserved(name) && of(name, value) {
+			out = append(out, fieldOf(p.kept, name, name))
 		}
 	}
 	return out

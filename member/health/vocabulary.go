@@ -25,6 +25,7 @@ type vocabulary struct {
 		Harmless     sourced `json:"harmless"`
 		Waiting      sourced `json:"waiting"`
 		Settled      sourced `json:"settled"`
+		Resting      sourced `json:"resting"`
 		PodsNotReady sourced `json:"podsNotReady"`
 	} `json:"reasons"`
 	Words []rankedWords `json:"words"`
@@ -48,8 +49,13 @@ type kindWords struct {
 	Words      map[string][][]string `json:"words,omitempty"`
 	// Means has the words that mean each health, by field of the status. Both the judgement of health and the merging of
 	// statuses use it.
-	Means  map[string]map[hubv1.Health][]string `json:"means,omitempty"`
-	Source string                               `json:"source,omitempty"`
+	Means map[string]map[hubv1.Health][]string `json:"means,omitempty"`
+	// Idle has words, by field of the status. While the field has one of them, the other words of the object say nothing.
+	Idle map[string][]string `json:"idle,omitempty"`
+	// Generation is the path of the observed generation in the status, if it is not status.observedGeneration. Its parts
+	// are separated by dots; a * stands for each item of a list or field of an object.
+	Generation string `json:"generation,omitempty"`
+	Source     string `json:"source,omitempty"`
 }
 
 // healths are the health values for which vocabulary.yaml may list words, from best to worst.
@@ -202,19 +208,63 @@ func (v *vocabulary) condition(gk schema.GroupKind, kind string) typeMeaning {
 		}
 		for _, c := range k.Conditions {
 			if c.has(kind) {
-				return c.meaning(v.exact[kind].order)
+				order := math.MaxInt
+				if m, ok := v.exact[kind]; ok {
+					order = m.order
+				}
+				return c.meaning(order)
 			}
 		}
 	}
 	if m, ok := v.exact[kind]; ok {
 		return m
 	}
+	negative := negated(kind)
 	for _, c := range v.Conditions {
+		if negative && c.Says != roleNothing {
+			c.Types = slices.DeleteFunc(slices.Clone(c.Types), func(pattern string) bool { return !strings.Contains(pattern, "Not") })
+		}
 		if c.has(kind) {
 			return c.meaning(math.MaxInt)
 		}
 	}
-	return typeMeaning{says: roleUnread, folds: Neither, order: math.MaxInt}
+	return conditionTypes{Says: v.spoken(kind)}.meaning(math.MaxInt)
+}
+
+// negated reports whether a condition type denies its last word, as NoConflicts and PodsNotExpired do.
+func negated(kind string) bool {
+	parts := wordsIn(kind)
+	return len(parts) > 1 && (parts[0] == "no" || parts[0] == "non" || parts[len(parts)-2] == "not")
+}
+
+// spoken returns what a condition type says by the words in its name. The words are those of phases: CertificateExpired
+// and NotConnected name a failure, ReplacingNodes and Starting tell that something is being done.
+func (v *vocabulary) spoken(kind string) role {
+	parts := wordsIn(kind)
+	if len(parts) == 0 || kind[0] < 'A' || kind[0] > 'Z' { // a type that is not in CamelCase may be the name of a past state
+		return roleUnread
+	}
+	says := func(word string) hubv1.Health {
+		if i, ok := v.ranks[word]; ok {
+			return v.Words[i].Says
+		}
+		return ""
+	}
+	first, last := parts[0], parts[len(parts)-1]
+	switch {
+	case negated(kind):
+		if says(last) == hubv1.HealthHealthy {
+			return roleFailure
+		}
+		return roleUnread
+	case says(last) == hubv1.HealthDegraded:
+		return roleFailure
+	case says(last) == hubv1.HealthProgressing && strings.HasSuffix(last, "ing"):
+		return roleUnderway
+	case says(first) == hubv1.HealthProgressing && strings.HasSuffix(first, "ing") && !strings.HasSuffix(last, "ed"):
+		return roleUnderway
+	}
+	return roleUnread
 }
 
 // PolarityOf returns the polarity of a type of condition for objects of a kind.
@@ -264,6 +314,25 @@ func (v *vocabulary) meanings(gk schema.GroupKind) map[string]map[string]hubv1.H
 		}
 	}
 	return out
+}
+
+// isIdle reports whether a field of an object of the kind has a word with which the other words say nothing.
+func (v *vocabulary) isIdle(gk schema.GroupKind, field string, word any) bool {
+	text, _ := word.(string)
+	return slices.ContainsFunc(v.Kinds, func(k kindWords) bool {
+		return k.Group == gk.Group && k.Kind == gk.Kind && slices.Contains(k.Idle[field], text)
+	})
+}
+
+// generationPath returns the path of the observed generation in the status of a kind. It returns nil if the kind has it
+// in status.observedGeneration.
+func (v *vocabulary) generationPath(gk schema.GroupKind) []string {
+	for _, k := range v.Kinds {
+		if k.Group == gk.Group && k.Kind == gk.Kind && k.Generation != "" {
+			return strings.Split(k.Generation, ".")
+		}
+	}
+	return nil
 }
 
 // wordSays returns the health that a word means. The result is empty if vocabulary.yaml lacks the word.

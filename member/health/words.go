@@ -17,15 +17,14 @@ import (
 const longestPhase = 128
 
 // judgeWord returns the health that a phase means. The result is empty if the phase is not known. If vocabulary.yaml
-// lacks the phase, a part such as "failed" or "error" means Degraded. Otherwise, if the phase has several words and the
-// first one means Progressing, the result is Progressing. paused is true if the spec stops the object: a phase such as
-// Stopped then means Healthy.
-func judgeWord(text string, paused bool) hubv1.Health {
+// lacks the phase, a part such as "failed" or "error" means Degraded, and so does a first word that means Degraded,
+// such as in InvalidSpec. Otherwise the result is Progressing if the first or the last of several words means
+// Progressing. If the spec stops the object, a phase such as Stopped means Healthy.
+func judgeWord(text string, atRest bool) hubv1.Health {
 	word := letters(text)
 	says := wordSays(word)
-	first, _, sentence := strings.Cut(text, " ")
 	switch {
-	case says == stopped && paused:
+	case says == stopped && atRest:
 		return hubv1.HealthHealthy
 	case says == stopped:
 		return hubv1.HealthProgressing
@@ -33,10 +32,49 @@ func judgeWord(text string, paused bool) hubv1.Health {
 		return says
 	case tellsFailure(word):
 		return hubv1.HealthDegraded
-	case sentence && wordSays(letters(first)) == hubv1.HealthProgressing:
+	}
+	parts := wordsIn(text)
+	if len(parts) < 2 || slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(negations, part) }) {
+		return ""
+	}
+	first, last := wordSays(parts[0]), wordSays(parts[len(parts)-1])
+	sentence := strings.Contains(text, " ")
+	switch {
+	case first == hubv1.HealthDegraded && !sentence:
+		return hubv1.HealthDegraded
+	case first == hubv1.HealthProgressing, last == hubv1.HealthProgressing && !sentence:
 		return hubv1.HealthProgressing
 	}
 	return ""
+}
+
+// negations are words that reverse the meaning of the words beside them.
+var negations = []string{"not", "no", "non", "without", "never"}
+
+// wordsIn returns the words of a phase or of a condition type, in lower case: BlockedByFailedLoad, PENDING_RERUN and
+// "Setting up primary" have three, two and three.
+func wordsIn(text string) []string {
+	var spaced strings.Builder
+	var before rune
+	for _, r := range text {
+		if r >= 'A' && r <= 'Z' && before >= 'a' && before <= 'z' {
+			spaced.WriteByte(' ')
+		}
+		spaced.WriteRune(r)
+		before = r
+	}
+	return strings.FieldsFunc(strings.ToLower(spaced.String()), func(r rune) bool { return r < 'a' || r > 'z' })
+}
+
+// endings are words and types of conditions, in lower case, of an object that has run to completion.
+var endings = []string{"succeeded", "complete", "completed", "finished", "successful"}
+
+func lastWord(text string) string {
+	parts := wordsIn(text)
+	if len(parts) == 0 {
+		return ""
+	}
+	return parts[len(parts)-1]
 }
 
 func letters(text string) string {
@@ -53,11 +91,7 @@ func letters(text string) string {
 
 // tellsFailure reports whether a word or a sentence describes a failure. Examples are UpdateFailed and PartiallyFailed.
 func tellsFailure(word string) bool {
-	for _, harmless := range words.Reasons.Harmless.Words {
-		if strings.Contains(word, harmless) {
-			return false
-		}
-	}
+	word = withoutHarmless(word)
 	return strings.Contains(word, "failed") || strings.Contains(word, "failure") || strings.Contains(word, "error") || strings.Contains(word, "unrecoverable")
 }
 
@@ -80,20 +114,28 @@ type wordsSay struct {
 	// known.
 	well   bool
 	unread string
+	// rests is true if a word such as Stopped tells that the object does not run, and ended if one such as Succeeded
+	// tells that it has run to completion. underway is true if a word means Progressing, even if the verdict ignores it.
+	rests, ended, underway bool
 }
 
 // byWords judges the words in a status: phases, states, healths, the printer columns of the kind, and fields with
 // similar names. conditionsSpeak is true if a condition affects the health. In this case a phase that means progress is
-// ignored. A phase that means failure, and a field whose name contains health or sync, still count.
+// ignored, except if the spec stops the object. A phase that means failure, and a field whose name contains health or
+// sync, still count.
 func (r reader) byWords(obj *unstructured.Unstructured, conditionsSpeak bool) wordsSay {
 	out := wordsSay{verdict: Verdict{Health: hubv1.HealthHealthy}}
+	atRest := restWanted(obj)
 	for _, s := range r.said(obj) {
-		h, reason := s.judge(paused(obj))
+		h, reason := s.judge(atRest)
 		text, _ := s.value.(string)
+		out.rests = out.rests || s.means[text] == "" && wordSays(letters(text)) == stopped
+		out.ended = out.ended || !s.guessed && slices.Contains(endings, letters(text))
+		out.underway = out.underway || h == hubv1.HealthProgressing
 		switch {
 		case h == "" && text != "" && len(text) <= longestPhase && !s.guessed && out.unread == "":
 			out.unread = fmt.Sprintf("%s is %s", s.name, text)
-		case h == "" || h == hubv1.HealthProgressing && conditionsSpeak && !s.isHealth():
+		case h == "" || h == hubv1.HealthProgressing && conditionsSpeak && !s.isHealth() && !atRest:
 		default:
 			out.judged = true
 			out.well = out.well || h == hubv1.HealthHealthy
@@ -115,7 +157,11 @@ func (r reader) said(obj *unstructured.Unstructured) []said {
 	shown := map[string]bool{}
 	own := words.meanings(r.kind)
 	for _, field := range slices.Sorted(maps.Keys(own)) {
-		all = append(all, said{name: field, value: at(status, strings.Split(field, ".")), means: own[field]})
+		s := said{name: field, value: at(status, strings.Split(field, ".")), means: own[field]}
+		if words.isIdle(r.kind, field, s.value) {
+			return []said{s}
+		}
+		all = append(all, s)
 		shown[field] = true
 	}
 	for _, field := range []string{"phase", "state", "health"} {
@@ -161,10 +207,13 @@ func namedLikePhase(name string) bool {
 // errorFields are fields of a status that are empty while the object has no error.
 var errorFields = []string{"error", "errors", "errorMessage", "errorReason", "failureMessage", "failureReason"}
 
+// noErrors are the values, in lower case, by which a field in errorFields says that there is no error.
+var noErrors = []string{"", "false", "0", "none", "<none>", "nil", "null"}
+
 // byErrorTexts judges the fields in errorFields. An object with a text in one of them is Degraded.
 func byErrorTexts(status map[string]any) (v Verdict, judged bool) {
 	for _, name := range errorFields {
-		if isEmpty(status[name]) || status[name] == "" || status[name] == false {
+		if isEmpty(status[name]) || slices.Contains(noErrors, strings.ToLower(fmt.Sprint(status[name]))) {
 			continue
 		}
 		return verdict(hubv1.HealthDegraded, titled(name), fmt.Sprintf("%s is %v", name, status[name])), true
@@ -178,36 +227,48 @@ func (s said) isHealth() bool {
 }
 
 // judge returns the health that the value means, and the reason for the row in the binding.
-func (s said) judge(paused bool) (h hubv1.Health, reason string) {
+func (s said) judge(atRest bool) (h hubv1.Health, reason string) {
 	switch value := s.value.(type) {
 	case bool:
-		switch {
-		case value && s.name == "failed":
-			return hubv1.HealthDegraded, titled(s.name)
-		case value || s.name == "failed":
-			return hubv1.HealthHealthy, ""
-		}
-		return hubv1.HealthProgressing, titled(s.name) + "False"
+		return s.judgeFlag(value, atRest)
 	case string:
-		if own := s.means[value]; own != "" {
-			return own, titled(value)
-		}
-		has, of, isRatio := ratio(value)
-		switch {
-		case len(value) > longestPhase:
-			return "", ""
-		case value == "True" || value == "true":
-			return hubv1.HealthHealthy, ""
-		case value == "False" || value == "false":
-			return hubv1.HealthProgressing, titled(s.name) + "False"
-		case isRatio && has < of:
-			return hubv1.HealthProgressing, ReasonReplicas
-		case isRatio:
-			return hubv1.HealthHealthy, ""
-		}
-		return judgeWord(value, paused), titled(value)
+		return s.judgeText(value, atRest)
 	}
 	return "", ""
+}
+
+func (s said) judgeFlag(value, atRest bool) (h hubv1.Health, reason string) {
+	switch {
+	case atRest && !value:
+		return "", ""
+	case value && s.name == "failed":
+		return hubv1.HealthDegraded, titled(s.name)
+	case value || s.name == "failed":
+		return hubv1.HealthHealthy, ""
+	}
+	return hubv1.HealthProgressing, titled(s.name) + "False"
+}
+
+func (s said) judgeText(value string, atRest bool) (h hubv1.Health, reason string) {
+	if own := s.means[value]; own != "" {
+		return own, titled(value)
+	}
+	has, of, isRatio := ratio(value)
+	switch {
+	case len(value) > longestPhase:
+		return "", ""
+	case value == "True" || value == "true":
+		return hubv1.HealthHealthy, ""
+	case atRest && (value == "False" || value == "false"):
+		return "", ""
+	case value == "False" || value == "false":
+		return hubv1.HealthProgressing, titled(s.name) + "False"
+	case isRatio && has < of:
+		return hubv1.HealthProgressing, ReasonReplicas
+	case isRatio:
+		return hubv1.HealthHealthy, ""
+	}
+	return judgeWord(value, atRest), titled(value)
 }
 
 // titled joins the words of a sentence: "Setting up primary" becomes SettingUpPrimary.

@@ -114,7 +114,7 @@ func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions heal
 		if c.gvk.GroupKind() == definitionKind {
 			projected = settings.And("/status/storedVersions") // hub/bundles reads them
 		}
-		r.observed = bytes.Clone(projected.Project(status)) // without spare capacity
+		r.observed = bytes.Clone(projected.Project(c.gvk.GroupKind(), status)) // without spare capacity
 	}
 	r.common = unique.Make(c)
 	return r

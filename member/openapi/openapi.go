@@ -22,12 +22,15 @@ type Schema struct {
 	types types // allowed types; 0 allows every type
 	// open is true if the value may have undeclared fields. values is the schema of these fields. If values is nil,
 	// undeclared fields may have any value.
-	open   bool
-	names  []string  // names of the fields, sorted
-	parts  []*Schema // schemas of the fields, in the order of names
-	values *Schema
-	items  *Schema
-	rules  *rules // nil if there are no rules
+	open  bool
+	names []string  // names of the fields, sorted
+	parts []*Schema // schemas of the fields, in the order of names
+	// fallbacks are the defaults of the fields as JSON, in the order of names. A field without a default has "". fallbacks
+	// is nil if no field has a default.
+	fallbacks []string
+	values    *Schema
+	items     *Schema
+	rules     *rules // nil if there are no rules
 }
 
 // rules are the requirements on a value beyond its type and fields.

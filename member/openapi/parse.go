@@ -232,6 +232,18 @@ func (p *parser) object(s *Schema, e *element, depth int, alternative bool) {
 		s.names = append(s.names, unique.Make(name).Value())
 		s.parts = append(s.parts, parts[name])
 	}
+	for i, name := range s.names {
+		property := e.Properties[name]
+		if property == nil || property.Default == nil {
+			continue
+		}
+		if s.fallbacks == nil {
+			s.fallbacks = make([]string, len(s.names))
+		}
+		for _, text := range enumOf([]json.RawMessage{property.Default}) {
+			s.fallbacks[i] = text
+		}
+	}
 }
 
 // rulesOf returns the rules of an OpenAPI schema (element): the requirements on a value beyond its type and fields. It
@@ -290,7 +302,7 @@ func (p *parser) list(elements []*element, depth int) []*Schema {
 // share returns the stored schema that equals s. If there is none, it stores s and returns it.
 func (p *parser) share(s Schema) *Schema {
 	s.names, s.parts = slices.Clip(s.names), slices.Clip(s.parts)
-	key := fmt.Sprintf("%d %t %q %v %p %p %p", s.types, s.open, s.names, s.parts, s.values, s.items, s.rules)
+	key := fmt.Sprintf("%d %t %q %v %q %p %p %p", s.types, s.open, s.names, s.parts, s.fallbacks, s.values, s.items, s.rules)
 	if known := p.schemas[key]; known != nil {
 		return known
 	}

@@ -2,7 +2,7 @@ package openapi
 
 // These are upper bounds of the memory of the parts of a schema, in bytes, without their texts and lists.
 const (
-	schemaSize = 96
+	schemaSize = 128
 	rulesSize  = 96
 	boundsSize = 192 // with the numbers to which it points
 	othersSize = 96
@@ -30,6 +30,7 @@ func (z *sizer) schema(s *Schema) {
 	z.schemas[s] = struct{}{}
 	z.size += schemaSize
 	z.texts(s.names)
+	z.texts(s.fallbacks)
 	z.list(s.parts)
 	z.schema(s.values)
 	z.schema(s.items)

@@ -167,6 +167,7 @@ var mostValues = map[string]int{
 	"hanse_hub_writes_total":    3 * fleetKinds,
 	"hanse_templates_bytes":     2,
 	"hanse_templates":           fleetKinds,
+	"hanse_unreadable_kinds":    fleetKinds,
 	"hanse_operator_clusters":   2 * fleetKinds, // one operator for each kind
 	"hanse_operator_info":       fleetKinds,
 	"hanse_notifications_total": 4 * 20, // the results for 20 sinks

@@ -96,12 +96,13 @@ spread:
   numberOfClusters: 3
   topologySpreadConstraints:
   - {topologyKey: topology.kubernetes.io/region, maxDomains: 2}
-  - {topologyKey: provider, clustersPerDomain: 1}`,
+  - {topologyKey: provider, clustersPerDomain: 1}
+  preferences: [{weight: 20, expression: "region == 'ap-southeast-1'"}, {weight: 10, expression: "name == 'cn-sha-1'"}]`,
 		want: `
 			Scheduled: 3 of 6 clusters: 3 not needed
-			ap-se-1 holds
-			ap-se-2 holds
-			cn-sha-1 holds
+			ap-se-1 holds (score 20)
+			ap-se-2 holds (score 20)
+			cn-sha-1 holds (score 10)
 			cn-sha-2 NotChosen: numberOfClusters is 3, and other clusters come first
 			eu-fra-1 NotChosen: numberOfClusters is 3, and other clusters come first
 			eu-fra-2 NotChosen: numberOfClusters is 3, and other clusters come first`,
@@ -109,12 +110,14 @@ spread:
 	"not more than one more in a tier": {
 		spec: `
 clusters: {labelSelector: {}, excludedNames: [cn-sha-2]}
-spread: {topologySpreadConstraints: [{topologyKey: tier, maxSkew: 1}]}`,
+spread:
+  topologySpreadConstraints: [{topologyKey: tier, maxSkew: 1}]
+  preferences: [{weight: 10, expression: "name in ['ap-se-1', 'cn-sha-1']"}]`,
 		want: `
 			Scheduled: 3 of 6 clusters: 1 excluded, 1 excluded by a spread constraint, 1 in no domain
-			ap-se-1 holds
+			ap-se-1 holds (score 10)
 			ap-se-2 TopologyMissing: label tier is not set, and topologySpreadConstraints need it
-			cn-sha-1 holds
+			cn-sha-1 holds (score 10)
 			cn-sha-2 Excluded: cn-sha-2 is in excludedNames
 			eu-fra-1 SpreadConstraint: label tier 1 has 2 already and another has 1, maxSkew is 1
 			eu-fra-2 holds`,
@@ -137,12 +140,13 @@ spread: {topologySpreadConstraints: [{topologyKey: topology.kubernetes.io/zone, 
 clusters: {labelSelector: {matchExpressions: [{key: topology.kubernetes.io/region, operator: NotIn, values: [eu-central-1]}]}}
 spread:
   numberOfClusters: 3
-  topologySpreadConstraints: [{topologyKey: topology.kubernetes.io/region, minDomains: 3, whenUnsatisfiable: ScheduleAnyway}]`,
+  topologySpreadConstraints: [{topologyKey: topology.kubernetes.io/region, minDomains: 3, whenUnsatisfiable: ScheduleAnyway}]
+  preferences: [{weight: 10, expression: "name != 'cn-sha-2'"}]`,
 		want: `
 			Scheduled: 3 of 6 clusters: 2 not selected, 1 not needed; region: 2 of at least 3 domains
-			ap-se-1 holds
-			ap-se-2 holds
-			cn-sha-1 holds
+			ap-se-1 holds (score 10)
+			ap-se-2 holds (score 10)
+			cn-sha-1 holds (score 10)
 			cn-sha-2 NotChosen: numberOfClusters is 3, and other clusters come first
 			eu-fra-1 NotSelected: region eu-central-1 is in [eu-central-1]
 			eu-fra-2 NotSelected: region eu-central-1 is in [eu-central-1]`,
@@ -167,13 +171,14 @@ spread:
   numberOfClusters: 3
   affinityGroups:
   - {name: own, labelSelector: {matchLabels: {provider: own}}}
-  - {name: cloud, labelSelector: {matchExpressions: [{key: provider, operator: In, values: [aws, ali]}]}}`,
+  - {name: cloud, labelSelector: {matchExpressions: [{key: provider, operator: In, values: [aws, ali]}]}}
+  preferences: [{weight: 10, expression: "region != 'eu-central-1'"}]`,
 		want: `
 			Scheduled: 3 of 6 clusters: 2 in other affinity groups, 1 not needed; affinity group cloud
-			ap-se-1 holds
+			ap-se-1 holds (score 10)
 			ap-se-2 OtherAffinityGroup: affinity group cloud holds the object
-			cn-sha-1 holds
-			cn-sha-2 holds
+			cn-sha-1 holds (score 10)
+			cn-sha-2 holds (score 10)
 			eu-fra-1 NotChosen: numberOfClusters is 3, and other clusters come first
 			eu-fra-2 OtherAffinityGroup: affinity group cloud holds the object`,
 	},
@@ -445,7 +450,7 @@ func rebalanceMoves(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	w := widget(ns, "moved")
 	var spec hubv1.PlacementSpec
-	must(t, yaml.UnmarshalStrict([]byte(`{clusters: {labelSelector: {}}, spread: {numberOfClusters: 1}}`), &spec))
+	must(t, yaml.UnmarshalStrict([]byte(`{clusters: {labelSelector: {}}, spread: {numberOfClusters: 1, preferences: [{weight: 10, expression: "name == 'ap-se-1'"}]}}`), &spec))
 	p := place(t, ns, "one", everyWidget, spec)
 	must(t, suite.Hub.Create(ctx, w))
 	eventually(t, normal, func() error { return heldBy(ctx, w, singapore) })

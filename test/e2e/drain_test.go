@@ -19,7 +19,7 @@ import (
 // sixth one fits on no other cluster, and the command must name it.
 func aClusterIsDrained(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
-	const toShanghai2 = "clusters: {labelSelector: {}}\nspread: {numberOfClusters: 1, preferences: [{weight: 10, expression: \"name == 'cn-sha-2'\"}]}"
+	const toShanghai2 = "clusters: {labelSelector: {}}\nspread: {numberOfClusters: 1, preferences: [{weight: 10, expression: \"name == 'cn-sha-2'\"}, {weight: 5, expression: \"name == 'ap-se-1'\"}]}"
 	var moving []*unstructured.Unstructured
 	for i := range 4 {
 		// A pod requests 33 CPUs, more than a node has.

@@ -19,7 +19,9 @@ func TestADecisionIsExplained(t *testing.T) {
 		Clusters: everyCluster(),
 		Spread: &hubv1.SpreadPolicy{
 			NumberOfClusters: ptr.To[int32](2),
-			Preferences:      []hubv1.ClusterPreference{{Weight: 20, Expression: "region == 'eu-central-1'"}},
+			Preferences: []hubv1.ClusterPreference{
+				{Weight: 20, Expression: "region == 'eu-central-1'"}, {Weight: 10, Expression: "region == 'ap-southeast-1'"},
+			},
 		},
 		Replicas: hubv1.ReplicasPolicy{Type: hubv1.ReplicasDivide, Path: "/spec/replicas"},
 	})

@@ -186,7 +186,7 @@ func TestReplicasThatAnAutoscalerSetAreLeftToIt(t *testing.T) {
 	must(t, suite.Members[shanghai].Create(t.Context(), hpa))
 	eventually(t, 90*time.Second, func() error { return replicasOn(t.Context(), shanghai, d, 5) })
 	eventually(t, normal, func() error {
-		return rowTells(t.Context(), d, metav1.ConditionTrue, hubv1.ReasonAutoscaled, "/spec/replicas is left to the HorizontalPodAutoscaler")
+		return rowTells(t.Context(), d, metav1.ConditionTrue, hubv1.ReasonAutoscaled, "/spec/replicas is left to the autoscaler")
 	})
 	patchSpec(t, suite.Hub, threeOf(ns, "scaled"), `{"spec":{"replicas":4,"minReadySeconds":1}}`)
 	eventually(t, normal, func() error {

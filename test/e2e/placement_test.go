@@ -148,7 +148,7 @@ func TestAnObjectIsSpreadOverRegionsByPreference(t *testing.T) {
 	}
 
 	// A new preference moves no object until the placement also allows rebalancing.
-	must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"spread":{"preferences":[{"weight":50,"expression":"region == 'ap-southeast-1'"}]}}}`))))
+	must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"spread":{"preferences":[{"weight":50,"expression":"region == 'ap-southeast-1'"},{"weight":10,"expression":"region == 'cn-shanghai'"}]}}}`))))
 	eventually(t, normal, func() error { return observedPlacement(ctx, p) })
 	must(t, decidedFor(ctx, w, []string{shanghai, frankfurt}, hubv1.ReasonScheduled))
 	must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"spread":{"rebalance":"Always"}}}`))))
@@ -190,6 +190,7 @@ func TestAnAffinityGroupHoldsTheObjectAndAnotherOneFollows(t *testing.T) {
 			{Name: "europe", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{hubv1.RegionLabel: "eu-central-1"}}},
 			{Name: "asia", Names: []string{singapore, shanghai}},
 		},
+		Preferences: []hubv1.ClusterPreference{{Weight: 10, Expression: "name == 'ap-se-1'"}},
 	}})
 	must(t, suite.Hub.Create(ctx, w))
 	eventually(t, normal, func() error {

@@ -103,7 +103,10 @@ clusters: {labelSelector: {}}
 spread:
   numberOfClusters: 2
   topologySpreadConstraints: [{topologyKey: topology.kubernetes.io/region, clustersPerDomain: 1}]
-  preferences: [{weight: 20, expression: "region == 'eu-central-1'"}, {weight: 10, expression: "region == 'cn-shanghai'"}]
+  preferences:
+  - {weight: 20, expression: "region == 'eu-central-1'"}
+  - {weight: 10, expression: "region == 'cn-shanghai'"}
+  - {weight: 5, expression: "name.endsWith('-1')"}
 `
 
 // aRegionIsLost stops both clusters of a region. Objects whose placement has failover must move as `hansectl simulate`
@@ -172,9 +175,9 @@ func lostDecisions(t *testing.T, moving, staying, bound, shared *unstructured.Un
 	for obj, want := range map[*unstructured.Unstructured]string{
 		moving: `
 			Scheduled: 2 of 6 clusters: 2 not needed, 1 not ready, 1 replaced by other clusters
-			ap-se-1 holds
+			ap-se-1 holds (score 5)
 			ap-se-2 NotChosen: numberOfClusters is 2, and other clusters come first
-			cn-sha-1 holds (score 10)
+			cn-sha-1 holds (score 15)
 			cn-sha-2 NotChosen: numberOfClusters is 2, and other clusters come first
 			eu-fra-1` + evicted + `
 			eu-fra-2 ClusterNotReady: the cluster is not Ready`,
@@ -182,9 +185,9 @@ func lostDecisions(t *testing.T, moving, staying, bound, shared *unstructured.Un
 			Scheduled: 2 of 6 clusters: 3 not needed, 1 not ready
 			ap-se-1 NotChosen: numberOfClusters is 2, and other clusters come first
 			ap-se-2 NotChosen: numberOfClusters is 2, and other clusters come first
-			cn-sha-1 holds (score 10)
+			cn-sha-1 holds (score 15)
 			cn-sha-2 NotChosen: numberOfClusters is 2, and other clusters come first
-			eu-fra-1 holds (score 20)
+			eu-fra-1 holds (score 25)
 			eu-fra-2 ClusterNotReady: the cluster is not Ready`,
 		bound: `
 			NoReplacement: 2 of 6 clusters: 4 not selected; stays on eu-fra-1: no other cluster can replace it: without it, numberOfClusters: 1 of 2; stays on eu-fra-2: no other cluster can replace it: without it, numberOfClusters: 1 of 2
@@ -226,9 +229,9 @@ func theHubIsCutOff(t *testing.T) {
 			TooManyAway: 2 of 6 clusters: 3 not ready, 1 not needed; stays on eu-fra-1: 4 of 6 clusters do not answer: the hub moves no object while more than half do not answer
 			ap-se-1 NotChosen: numberOfClusters is 2, and other clusters come first
 			ap-se-2 ClusterNotReady: the cluster is not Ready
-			cn-sha-1 holds (score 10)
+			cn-sha-1 holds (score 15)
 			cn-sha-2 ClusterNotReady: the cluster is not Ready
-			eu-fra-1 holds (score 20)
+			eu-fra-1 holds (score 25)
 			eu-fra-2 ClusterNotReady: the cluster is not Ready`)
 	})
 	// The cluster with the object comes first. If the others came back before it, the hub would move the object.

@@ -2,7 +2,6 @@ package operators
 
 import (
 	"embed"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
@@ -108,13 +107,5 @@ func (s Situation) On(tb testing.TB, cluster string) *unstructured.Unstructured 
 	if status := s.Clusters[cluster].Status; status != nil {
 		out.Object["status"] = status
 	}
-	text, err := json.Marshal(out.Object)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	out = &unstructured.Unstructured{} // decodes whole numbers as integers, like a response of an API server
-	if err := out.UnmarshalJSON(text); err != nil {
-		tb.Fatal(err)
-	}
-	return out
+	return decoded(tb, out)
 }

@@ -52,7 +52,7 @@ func TestHashesAreThoseOfEarlierReleases(t *testing.T) {
 			Namespace: "shop", Name: "by-region",
 			Rules: []hubv1.OverrideRule{{
 				Name: "eu", Priority: 5, Clusters: &hubv1.RuleClusters{Names: []string{"eu-fra-1"}},
-				Images: []hubv1.ImageOverride{{Tag: "v2"}}, Env: []hubv1.EnvOverride{{Set: []corev1.EnvVar{{Name: "REGION", Value: "eu"}}}},
+				Images: []hubv1.ImageOverride{{Tag: "v2"}}, Env: []hubv1.EnvOverride{{Set: []hubv1.EnvVariable{{EnvVar: corev1.EnvVar{Name: "REGION", Value: "eu"}}}}},
 			}},
 		}}},
 	}.Digests(key, &hubv1.Division{Path: "/spec/replicas"})

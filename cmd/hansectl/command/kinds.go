@@ -34,6 +34,7 @@ to a member.
   SERVED    clusters that serve the kind / clusters that shall hold an object of it, or would if they served it
   VERSIONS  versions that clusters serve, with the number of clusters if not all serve the same
   HUB       version at which the hub serves the kind
+  PROBLEMS  clusters that lack the kind or a version, and kinds whose status is not understood: their copies never become Healthy
 
 With KIND, one row per cluster is shown. A cluster that has not reported its kinds is unknown. All namespaces are
 included unless you name one.

@@ -2,6 +2,8 @@ package command
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,10 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/inputs"
+	"github.com/hanse-dev/hanse/overrides"
+	"github.com/hanse-dev/hanse/plan"
 )
 
 // fileKinds tells which kinds and bundles the hub has, for plan --from. With this flag, hansectl reads files that
@@ -175,19 +180,20 @@ func (r *fleetReader) definitionsFor(files *fleetFiles) (map[schema.GroupKind]*a
 	return out, nil
 }
 
-// fits checks objects against the CustomResourceDefinitions of their kinds.
+// fits checks objects against the definitions of their kinds: CustomResourceDefinitions, or the Go types of the kinds
+// of Kubernetes.
 type fits struct {
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	read        map[schema.GroupVersionKind]*definition
 }
 
-// check returns why an object does not match the CustomResourceDefinition of its kind. It returns nil if there is no
-// CustomResourceDefinition.
+// check returns why an object does not match the definition of its kind. It returns nil if the kind has no definition
+// here.
 func (f *fits) check(ctx context.Context, u *unstructured.Unstructured) error {
 	kind := u.GroupVersionKind()
 	crd := f.definitions[kind.GroupKind()]
 	if crd == nil {
-		return nil
+		return fitsKubernetes(u)
 	}
 	d, known := f.read[kind]
 	if !known {
@@ -206,4 +212,43 @@ func (f *fits) check(ctx context.Context, u *unstructured.Unstructured) error {
 		return nil
 	}
 	return d.check(ctx, u)
+}
+
+// fitsKubernetes returns the first field of an object whose value has another type than its kind in Kubernetes says. It
+// returns nil for a kind that Kubernetes does not have.
+func fitsKubernetes(u *unstructured.Unstructured) error {
+	typed, err := scheme.Scheme.New(u.GroupVersionKind())
+	if err != nil {
+		return nil //nolint:nilerr // not a kind of Kubernetes
+	}
+	raw, err := u.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	err = json.Unmarshal(raw, typed)
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		return fmt.Errorf("%s must be of type %s, not %s", wrong.Field, wrong.Type, wrong.Value)
+	}
+	return err
+}
+
+// refused returns an error if the hub would refuse a placement or an override policy of the files.
+func (f *fleetFiles) refused() error {
+	for _, p := range f.placements {
+		o := decide.OwnerOf(decide.ReferenceTo(p))
+		if err := plan.CheckPlacement(p); err != nil {
+			return f.refusal(hubv1.ObjectIdentity{Group: hubv1.GroupVersion.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}, err)
+		}
+	}
+	for _, p := range f.overrides {
+		o := overrides.RefOf(p)
+		if err := plan.CheckOverrides(p); err != nil {
+			return f.refusal(hubv1.ObjectIdentity{Group: hubv1.GroupVersion.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}, err)
+		}
+	}
+	return nil
+}
+
+func (f *fleetFiles) refusal(id hubv1.ObjectIdentity, err error) error {
+	return fmt.Errorf("reading %s: %s: %w", f.sources[id], id, err)
 }

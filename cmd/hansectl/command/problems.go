@@ -29,9 +29,11 @@ func newProblems(h *hub) *cobra.Command {
   Clusters               MemberClusters that are not Ready, or whose credentials, topology or copies need a user
   Policies               placements and override policies that are not accepted, bundles and operators that are not stored, and removals that wait for
                          hansectl confirm
-  Objects                objects that have no cluster, are not applied everywhere, or are not healthy
+  Kinds                  kinds whose copies never become Healthy, because their status is not understood; they hold waves and drains
+  Objects                objects that have no cluster, are not applied everywhere, or are not healthy, and objects whose deletion on the hub
+                         waits for finalizers
   Slowest clusters       members without the desired content; the member whose copy has waited longest comes first
-  Oldest drift           copies that differ from the desired content and stay so: paused on the member, only reported, or contested
+  Oldest drift           copies that differ from the desired content and stay so: paused on the member, only reported, contested, or changed by the cluster
   Most contested fields  paths that another field manager keeps changing, with that manager and the number of copies
 
 All namespaces are included unless you name one.`,
@@ -77,13 +79,17 @@ func (h *hub) problems(ctx context.Context, w *window, out output, limit int) er
 		return err
 	}
 	found, namespace := view.NewGatherer(members.Items), *h.flags.Namespace
-	if err := h.eachPolicy(ctx, c, namespace, found.AddPolicy); err != nil {
+	kinds := placedKinds{}
+	if err := h.eachPolicy(ctx, c, namespace, kinds, found.AddPolicy); err != nil {
 		return err
 	}
 	if err := h.eachBundle(ctx, c, namespace, found.AddBundle); err != nil {
 		return err
 	}
-	visit := func(b hubv1.BindingObject) { found.Add(b) }
+	visit := func(b hubv1.BindingObject) {
+		found.Add(b)
+		kinds.addBinding(b)
+	}
 	if namespace != "" {
 		err = eachBindingIn(ctx, c, namespace, visit)
 	} else {
@@ -92,17 +98,21 @@ func (h *hub) problems(ctx context.Context, w *window, out output, limit int) er
 	if err != nil {
 		return err
 	}
+	if err := h.eachDeleting(ctx, c, kinds, namespace, found.AddDeleting); err != nil {
+		return err
+	}
 	return out.print(h.streams.Out, found.Worst(limit))
 }
 
 // eachPolicy reads the conditions of all policies in a namespace. If the namespace is empty, it reads all policies,
-// including the cluster-scoped ones. If the user may not list a kind, it prints a warning and skips the kind.
-func (h *hub) eachPolicy(ctx context.Context, c client.Client, namespace string, visit func(of string, conditions []metav1.Condition)) error {
-	kinds := []client.ObjectList{&hubv1.PlacementList{}, &hubv1.OverridePolicyList{}}
+// including the cluster-scoped ones. It adds the kinds that placements select to kinds. If the user may not list a kind
+// of policies, it prints a warning and skips the kind.
+func (h *hub) eachPolicy(ctx context.Context, c client.Client, namespace string, kinds placedKinds, visit func(of string, conditions []metav1.Condition)) error {
+	lists := []client.ObjectList{&hubv1.PlacementList{}, &hubv1.OverridePolicyList{}}
 	if namespace == "" {
-		kinds = append(kinds, &hubv1.ClusterPlacementList{}, &hubv1.ClusterOverridePolicyList{})
+		lists = append(lists, &hubv1.ClusterPlacementList{}, &hubv1.ClusterOverridePolicyList{})
 	}
-	for _, list := range kinds {
+	for _, list := range lists {
 		if err := h.unlessForbidden(c.List(ctx, list, client.InNamespace(namespace)), "not all policies are considered"); err != nil {
 			return fmt.Errorf("listing policies: %w", err)
 		}
@@ -113,6 +123,7 @@ func (h *hub) eachPolicy(ctx context.Context, c client.Client, namespace string,
 			}
 			switch p := o.(type) {
 			case hubv1.PlacementObject:
+				kinds.addSelectors(p)
 				visit(gvk.Kind+" "+nameOf(p), p.PlacementStatus().Conditions)
 			case hubv1.OverridePolicyObject:
 				visit(gvk.Kind+" "+nameOf(p), p.OverrideStatus().Conditions)

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	cliresource "k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -101,6 +103,9 @@ func (r *renderRun) run(ctx context.Context, kind, name string) error {
 	if len(files.bundles) > 0 {
 		return errBundleInFiles
 	}
+	if err := files.refused(); err != nil {
+		return err
+	}
 	in := plan.RenderInput{DeniedMetadataPrefixes: r.denied}
 	if r.offline {
 		err = r.readFiles(ctx, &in, files, kind, name)
@@ -114,6 +119,10 @@ func (r *renderRun) run(ctx context.Context, kind, name string) error {
 		return err
 	}
 	renderings := view.Render(in)
+	if r.offline { // otherwise the hub's own check has the schemas of all kinds
+		fits := &fits{definitions: files.definitions(), read: map[schema.GroupVersionKind]*definition{}}
+		renderings.Check(func(u *unstructured.Unstructured) error { return fits.check(ctx, u) })
+	}
 	if err := r.out.print(r.hub.streams.Out, renderings); err != nil {
 		return err
 	}

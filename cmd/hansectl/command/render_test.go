@@ -85,6 +85,47 @@ func TestRenderOfflineNeedsClusters(t *testing.T) {
 	}
 }
 
+// The hub's webhook and hansectl render --offline refuse the same policies.
+func TestRenderOfflineRefusesWhatTheHubRefuses(t *testing.T) {
+	const around = `
+{apiVersion: hanse.dev/v1alpha1, kind: MemberCluster, metadata: {name: eu-fra-1}, spec: {connection: {type: Direct, direct: {kubeconfigSecretRef: {name: eu}}}, allowedNamespaces: {from: All}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 2}}
+---
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.example.com}, spec: {group: example.com, scope: Namespaced, names: {kind: Widget, plural: widgets},
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}}]}}
+---
+{apiVersion: example.com/v1, kind: Widget, metadata: {name: web, namespace: shop}, spec: {size: 1}}
+---
+`
+	policy := func(rule string) string {
+		return `{apiVersion: hanse.dev/v1alpha1, kind: OverridePolicy, metadata: {name: a, namespace: shop}, spec: {resourceSelectors: [{apiGroup: apps, kind: Deployment}, {apiGroup: example.com, kind: Widget}], rules: [` + rule + `]}}`
+	}
+	tests := map[string]struct{ kind, policy, stderr, err string }{
+		"a number of replicas that is a word": {"deployment", policy("{name: r, mergePatch: {spec: {replicas: five}}}"),
+			`eu-fra-1: OverridePolicy shop/a, rule "r": it does not fit the definition of its kind: spec.replicas must be of type int32, not string`, "cannot be rendered for 1 of 1 cluster"},
+		"a value that the definition in the files refuses": {"widget", policy("{name: r, mergePatch: {spec: {size: large}}}"),
+			`eu-fra-1: OverridePolicy shop/a, rule "r": it does not fit the definition of its kind: spec.size: Invalid value: "string"`, "cannot be rendered for 1 of 1 cluster"},
+		"an expression that does not compile": {"deployment", policy("{name: r, patches: [{op: add, path: /spec/replicas, expression: nothing}]}"), "", "spec.rules[0].patches[0].expression"},
+		"a placement with a toleration without a key": {"deployment", "{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: a, namespace: shop}, spec: {resourceSelectors: [{kind: ConfigMap}], clusters: {labelSelector: {}, tolerations: [{value: v}]}}}",
+			"", "spec.clusters.tolerations[0].key: is required with operator Equal"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "fleet.yaml")
+			must(t, os.WriteFile(file, []byte(around+tc.policy), 0o600))
+			var out, errs bytes.Buffer
+			root := New("hansectl", "test", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs})
+			root.SetArgs([]string{"render", "--offline", "-f", file, tc.kind, "web", "--all"})
+			refused(t, root.ExecuteContext(t.Context()), tc.err)
+			wants(t, errs.String(), tc.stderr)
+			if out.Len() > 0 {
+				t.Errorf("output %q", out.String())
+			}
+		})
+	}
+}
+
 func TestRenderNamesWhatIsWrong(t *testing.T) {
 	tests := map[string]struct {
 		args []string

@@ -46,7 +46,7 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 	top := newProblems(h)
 	top.Use, top.Hidden = "top", true
 	root.AddCommand(newJoin(h), newUnjoin(h), newRotate(h), newCordon(h), newUncordon(h), newDrain(h), newConfirm(h), newClusters(h), newGet(h),
-		newStatus(h), newWait(h), newExplain(h), newProblems(h), newDoctor(h), newKinds(h), h.deprecated(top, "top"), newDiff(h), newTree(h), newEvents(h), newLogs(h), newRender(h), newPlan(h), newSimulate(h), newSuspend(h), newResume(h), newAdopt(h),
+		newStatus(h), newWait(h), newExplain(h), newProblems(h), newDoctor(h), newKinds(h), newHealth(h), h.deprecated(top, "top"), newDiff(h), newTree(h), newEvents(h), newLogs(h), newRender(h), newPlan(h), newSimulate(h), newSuspend(h), newResume(h), newAdopt(h),
 		newWithdraw(h), newRollout(h), newOperator(h), newOperators(h), newDashboard(h), newAcceptRestore(h), newUnclaimed(h), newPrune(h), newUninstall(h), newVersion(h), newOptions())
 	rename(root, name)
 	h.forgetAfter(root)

@@ -94,6 +94,9 @@ func (s *simulate) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := files.refused(); err != nil {
+		return err
+	}
 	in := snapshotInput{files: files, changes: s.changes}
 	if s.offline {
 		in.from, in.files = files, &fleetFiles{}

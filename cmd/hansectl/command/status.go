@@ -195,8 +195,8 @@ func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdenti
 		return found, err
 	}
 	object, err := h.template(ctx, c, id, version, binding)
-	unread := err != nil && inBundle(binding) != ""
-	if unread { // the object of the bundle cannot be read, so only the binding is shown
+	unread := err != nil && binding != nil && ctx.Err() == nil
+	if unread { // such as an object of a bundle, or of a kind with a dead conversion webhook: only the binding is shown
 		h.warn(fmt.Sprintf("warning: %v\n", err))
 		object, err = view.Unread(binding), nil
 	}
@@ -267,7 +267,7 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 		return nil, fmt.Errorf("reading the policies that change %s: %w", id, err)
 	}
 	in := plan.RenderInput{Object: object, OtherVersions: others, Binding: spec, Policies: policies, NamespaceLabels: ns.Labels, Clusters: clusters}
-	return view.Digests(in, string(spec.ObjectRef.UID), settings.Apply.MemberOwnedFields), nil
+	return view.Digests(in, binding.BindingStatus(), string(spec.ObjectRef.UID), settings.Apply.MemberOwnedFields), nil
 }
 
 // atPreferred returns an object at the version that the hub's API server prefers. It returns nil if the object was

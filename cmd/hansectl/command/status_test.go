@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/canonical"
@@ -113,6 +114,50 @@ func TestStatusFindsAnObjectAsKubectlDoes(t *testing.T) {
 		_, err = hansectl(t, "status", "prometheus", "web")
 		refused(t, err, `the hub does not serve a kind "prometheus"`)
 	})
+}
+
+func TestStatusShowsTheBindingOfAnObjectThatCannotBeRead(t *testing.T) {
+	fresh(t)
+	aHubRan(t, time.Now())
+	must(t, client.IgnoreAlreadyExists(onHub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})))
+	definition := &unstructured.Unstructured{}
+	must(t, yaml.Unmarshal([]byte(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: brokens.dead.example.com}
+spec:
+  group: dead.example.com
+  scope: Namespaced
+  names: {kind: Broken, plural: brokens}
+  conversion:
+    strategy: Webhook
+    webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://127.0.0.1:1/none"}}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`), &definition.Object))
+	apply(t, onHub, definition)
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "dead.example.com/v1", "kind": "Broken", "metadata": map[string]any{"namespace": "shop", "name": "web"},
+	}}
+	must(t, wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		return client.IgnoreAlreadyExists(onHub.Create(ctx, object.DeepCopy())) == nil, nil
+	}))
+	t.Cleanup(func() { remove(t, onHub, object) }) // before its definition
+	key := hubv1.ObjectIdentity{Group: "dead.example.com", Kind: "Broken", Namespace: "shop", Name: "web"}.BindingKey()
+	binding := &hubv1.ResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Spec: hubv1.BindingSpec{
+			ObjectRef: hubv1.ObjectReference{APIVersion: "dead.example.com/v2", Kind: "Broken", Name: "web", UID: "u"},
+			Clusters:  []hubv1.BindingTarget{{Name: "ap-se-1", State: hubv1.TargetPresent}},
+		},
+	}
+	apply(t, onHub, binding)
+	binding.Status.Clusters = []hubv1.ClusterRow{{Name: "ap-se-1", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy}}
+	must(t, onHub.Status().Update(t.Context(), binding))
+	out, err := hansectl(t, "status", "brokens.v2.dead.example.com", "web", "-n", "shop")
+	must(t, err)
+	wants(t, out, "warning: reading Broken.dead.example.com shop/web: ", "conversion webhook", "ap-se-1")
 }
 
 // A ConfigMap has no generation. Only the digest in its row shows whether the copy has the present content of the hub
