@@ -188,7 +188,7 @@ func firstOf(waits []Object) string {
 // rank orders objects by how much their state says about the cause of a wait, most first. An object that the hub cannot
 // write comes first: of these, a Namespace or a CustomResourceDefinition, which others need, and at last a workload. A
 // workload on the cluster comes next, because it needs the CustomResourceDefinitions and the images. Objects that are
-// not on the cluster come later, and last those that the hub creates after the workloads.
+// not on the cluster come later. Objects that the hub creates after the workloads come last.
 func rank(o Object) int {
 	workload, calls := isWorkload(o.ObjectIdentity), CallsPods(o.GroupKind())
 	needed := o.Group == "" && o.Kind == "Namespace" || isBehind(o.ObjectIdentity) && !workload

@@ -366,7 +366,7 @@ func (it *items) index(names []string) {
 	}
 }
 
-// keyText returns the key fields of an item as text, without those that the item lacks.
+// keyText returns the fields of an item that have these names, as text. It leaves out a name that the item lacks.
 func keyText(item map[string]any, names []string) string {
 	key := make(map[string]any, len(names))
 	for _, name := range names {

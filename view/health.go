@@ -50,7 +50,7 @@ func Judged(object string, e health.Explanation, defined bool) Judgement {
 	return out
 }
 
-// Write writes the health of each object, and what it is from.
+// Write prints the health of each object, and the conditions and fields from which the health follows.
 func (j Judgements) Write(w io.Writer, _ time.Time) {
 	for i, o := range j.Objects {
 		if i > 0 {

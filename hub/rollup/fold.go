@@ -97,8 +97,8 @@ func (m *merger) conditions(n *node) (any, outcome) {
 const lostTypes = health.LostParts | health.LostConditions
 
 // foldAll merges every condition type that a report has. If a report has lost conditions because of the size limit, a
-// type that is missing there is left out, unless another cluster says that it is bad. The names of the fields that the
-// limit has removed are added to those that were left out.
+// type that is missing there is left out, unless another cluster says that it is bad. foldAll records the names of the
+// fields that the limit has removed as left out.
 func (m *merger) foldAll(item *node) []folded {
 	kinds := m.conditionTypes()
 	out := make([]folded, 0, len(kinds))

@@ -46,7 +46,8 @@ func Keeping(live, manifest, whole *unstructured.Unstructured) *unstructured.Uns
 	return out
 }
 
-// yield divides the fields of a managedFields entry in two: those that the hub keeps, and those that it gives up.
+// yield divides the fields of a managedFields entry. kept are the fields that the hub continues to own. gone are the
+// fields that the hub gives up.
 func yield(fields map[string]any, manifest, whole, live any) (kept, gone map[string]any) {
 	sent, filled, there := partsOf(manifest), partsOf(whole), partsOf(live)
 	kept, gone = map[string]any{}, map[string]any{}

@@ -32,9 +32,9 @@ func (k placedKinds) addBinding(b hubv1.BindingObject) {
 	}
 }
 
-// eachDeleting reads the metadata of the hub objects of the kinds, page by page, and visits those that are being
-// deleted. If the namespace is empty, it reads all objects. It skips kinds that the hub does not serve. It prints one
-// warning about the kinds that it cannot list.
+// eachDeleting calls visit for each hub object that is being deleted. It reads the metadata of all objects of the
+// kinds, page by page. If the namespace is empty, it reads all namespaces. It skips kinds that the hub does not serve.
+// It prints one warning about the kinds that it cannot list.
 func (h *hub) eachDeleting(ctx context.Context, c client.Client, kinds placedKinds, namespace string, visit func(*metav1.PartialObjectMetadata)) error {
 	var first error
 	failed := 0

@@ -38,7 +38,9 @@ func newHealth(h *hub) *cobra.Command {
   Ignored   conditions and fields of the status that are not understood
   READ      conditions and fields that are understood, and what each of them would mean alone
 
-A kind whose healthy objects are Unknown holds waves and drains. Try a vocabulary for it here, before you set the chart value statusVocabulary.
+A kind whose healthy objects are Unknown holds waves and drains. Try a vocabulary for it here, before you set the chart
+value statusVocabulary.
+
 The definition tells which printer columns and which replicas are read. It may also be among the objects.`,
 		Example: `  # The objects of a kind, as a member has them
   kubectl get lamps -A -o yaml > lamps.yaml
