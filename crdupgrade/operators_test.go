@@ -20,13 +20,13 @@ func TestDefinitionsOfOperators(t *testing.T) {
 	definitions := operators.Definitions(t)
 	for _, sample := range operators.Samples(t) {
 		gvk := sample.Object.GroupVersionKind()
-		crd := definitions[gvk.GroupKind()]
-		i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == gvk.Version })
-		if i < 0 || !crd.Spec.Versions[i].Served {
+		known := definitions[gvk.GroupKind()]
+		i := slices.IndexFunc(known.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == gvk.Version })
+		if i < 0 || !known.Spec.Versions[i].Served {
 			continue
 		}
 		t.Run(sample.Operator+" "+sample.Name, func(t *testing.T) {
-			in := crdupgrade.Input{Before: crd, After: crd.DeepCopy(), Objects: []crdupgrade.Object{{Content: sample.Object, Clusters: []string{"eu-1"}}}}
+			in := crdupgrade.Input{Before: known, After: known.DeepCopy(), Objects: []crdupgrade.Object{{Content: sample.Object, Clusters: []string{"eu-1"}}}}
 			schema := in.After.Spec.Versions[i].Schema.OpenAPIV3Schema
 			undescribe(schema)
 			report, err := crdupgrade.Check(t.Context(), in)

@@ -111,7 +111,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		Client: p.mgr.GetClient(), Scheme: p.mgr.GetScheme(), Namespace: p.options.Namespace, Hub: string(p.hub.UID), Replica: p.host, Proxy: p.options.Proxy,
 		Events: eventlog.New(p.mgr.GetEventRecorder("hanse"), p.mgr.GetScheme(), p.mgr.GetLogger().WithName("events")),
 	})
-	events := notifier.Recorder()
+	recorder := notifier.Recorder()
 	failover := p.options.Failover.WithDefaults()
 	failover.Confirmed = p.held.Confirmed
 	pacer := pace.New(nil)
@@ -120,7 +120,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		copies: report.NewCopies(p.mgr.GetClient()), notifier: notifier,
 		members: membership.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.held, string(p.hub.UID), failover.Grace),
 	}
-	c.members.KeepTokens(f.tokensOf, events)
+	c.members.KeepTokens(f.tokensOf, recorder)
 	c.unclaimed = c.members.CountUnclaimed(f.copies)
 	uncached, err := client.NewWithWatch(p.mgr.GetConfig(), client.Options{
 		HTTPClient: p.mgr.GetHTTPClient(), Scheme: p.mgr.GetScheme(), Mapper: p.mgr.GetRESTMapper(),
@@ -131,14 +131,14 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	stored := revisions.New(revisions.Options{Client: p.mgr.GetClient(), Reader: uncached, Namespace: p.options.Namespace, Key: p.hub.Key})
 	c.revisions = stored
 	c.scheduler = schedule.New(schedule.Options{
-		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Templates: k.store, Recorder: events, HubRunsWorkloads: k.runWorkloads,
+		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Templates: k.store, Recorder: recorder, HubRunsWorkloads: k.runWorkloads,
 		ScalePath: k.definitions.ScalePath, HubObject: k.definitions.HubObject, Failover: failover, Guard: p.options.Guard, Pacer: pacer,
 		Rank:      dispatch.Rank,
 		Revisions: stored, Key: p.hub.Key, DeniedMetadataPrefixes: p.options.DeniedMetadataPrefixes, Tracer: p.tracer,
 	})
 	c.reporter, err = report.New(report.Options{
 		Client: p.mgr.GetClient(), Definitions: k.definitions, HubConfig: p.mgr.GetConfig(), Fleet: f, Links: p.links,
-		Templates: k.store, Decisions: c.scheduler, Withdrawn: c.scheduler.Withdrawn, Events: events, Pacer: pacer,
+		Templates: k.store, Decisions: c.scheduler, Withdrawn: c.scheduler.Withdrawn, Events: recorder, Pacer: pacer,
 		Holds: p.coordinator.Holds, IsHub: c.members.IsHub, HubRunsWorkloads: k.runWorkloads,
 		Conventions: k.definitions.Learn, Converged: c.copies.Converged, Tracer: p.tracer,
 	})
@@ -159,11 +159,11 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		Tracer:  p.tracer,
 	})
 	c.policies = policystatus.New(policystatus.Options{
-		Client: p.mgr.GetClient(), Templates: k.store, HubRunsWorkloads: k.runWorkloads, ScalePath: k.definitions.ScalePath, Events: events,
+		Client: p.mgr.GetClient(), Templates: k.store, HubRunsWorkloads: k.runWorkloads, ScalePath: k.definitions.ScalePath, Events: recorder,
 		Removals: c.scheduler, Pacer: pacer,
 	})
 	c.bundles = bundles.New(bundles.Options{
-		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store, Events: events,
+		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store, Events: recorder,
 		Namespace: p.options.Namespace, Revisions: stored, Render: child.Render, PerNamespace: p.options.ManifestsPerNamespace,
 		Charts: charts.New(charts.Options{Repositories: p.options.Repositories, Proxy: p.options.Proxy}),
 	})

@@ -42,19 +42,19 @@ type Version struct {
 	Others []string
 }
 
-func newDefinition(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error) {
-	d := &Definition{Name: crd.Name, ResourceVersion: crd.ResourceVersion, Preferred: versions.Preferred(crd), uid: crd.UID, generation: crd.Generation}
-	for i := range crd.Spec.Versions {
-		from := &crd.Spec.Versions[i]
-		v := Version{Name: from.Name, Served: from.Served, Conventions: health.ReadConventions(crd, from.Name)}
+func newDefinition(definition *apiextensionsv1.CustomResourceDefinition) (*Definition, error) {
+	d := &Definition{Name: definition.Name, ResourceVersion: definition.ResourceVersion, Preferred: versions.Preferred(definition), uid: definition.UID, generation: definition.Generation}
+	for i := range definition.Spec.Versions {
+		from := &definition.Spec.Versions[i]
+		v := Version{Name: from.Name, Served: from.Served, Conventions: health.ReadConventions(definition, from.Name)}
 		if from.Subresources != nil && from.Subresources.Scale != nil {
 			v.ScalePath = from.Subresources.Scale.SpecReplicasPath
 		}
 		var err error
-		if v.Status, v.StatusSubresource, err = rollup.NewSchema(crd, from.Name); err != nil {
-			return nil, fmt.Errorf("reading the schema of CustomResourceDefinition %s: %w", crd.Name, err)
+		if v.Status, v.StatusSubresource, err = rollup.NewSchema(definition, from.Name); err != nil {
+			return nil, fmt.Errorf("reading the schema of CustomResourceDefinition %s: %w", definition.Name, err)
 		}
-		v.Others = versions.Others(crd, from.Name)
+		v.Others = versions.Others(definition, from.Name)
 		d.Versions = append(d.Versions, v)
 	}
 	return d, nil

@@ -117,16 +117,16 @@ func (u *users) with(token string) *user { return &user{Client: acting{u.client,
 // narrowed returns the user for a page about one namespace. If the user may not list clusters and policies, package
 // memberview supplies them with only the fields that concern the namespace. If namespace is empty, the page shows all
 // namespaces, and the user reads everything directly.
-func (u *user) narrowed(namespace string, views *memberview.Client) *user {
-	u.views = views
+func (u *user) narrowed(namespace string, viewer *memberview.Client) *user {
+	u.views = viewer
 	if namespace != "" {
 		u.Client = &memberview.Narrowed{
 			Client: u.Client, Namespace: namespace, Note: u.note,
 			Views: func(context.Context) (*memberview.Client, error) {
-				if views == nil {
+				if viewer == nil {
 					return nil, memberview.ErrNoViews
 				}
-				return views, nil
+				return viewer, nil
 			},
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// manifest of the Widget shop/web.
-const manifest = `{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "web", "namespace": "shop", "annotations": {"of": "its author"}}}`
+// webWidget is the manifest of the Widget shop/web.
+const webWidget = `{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "web", "namespace": "shop", "annotations": {"of": "its author"}}}`
 
 // stack returns the metadata of a stored bundle.
 func stack(namespace string) metav1.ObjectMeta {
@@ -29,7 +29,7 @@ func configMap(namespace, text string) *corev1.ConfigMap {
 func TestAnObjectOfABundleIsReadAsTheHubWouldStoreIt(t *testing.T) {
 	t.Parallel()
 	inConfigMap := hubv1.BundleSpec{ConfigMaps: []hubv1.ConfigMapSource{{Name: "manifests"}}}
-	inline := hubv1.BundleSpec{Manifests: []runtime.RawExtension{{Raw: []byte(manifest)}}}
+	inline := hubv1.BundleSpec{Manifests: []runtime.RawExtension{{Raw: []byte(webWidget)}}}
 	charted := &hubv1.OperatorChart{Namespace: "shop", Archive: &hubv1.ArchiveSource{ConfigMap: "manifests"}}
 	for name, tc := range map[string]struct {
 		bundle    hubv1.BundleObject
@@ -40,15 +40,15 @@ func TestAnObjectOfABundleIsReadAsTheHubWouldStoreIt(t *testing.T) {
 		gone bool
 	}{
 		"of a Bundle":                              {bundle: &hubv1.Bundle{ObjectMeta: stack("shop"), Spec: inline}},
-		"of a Bundle with a ConfigMap":             {bundle: &hubv1.Bundle{ObjectMeta: stack("shop"), Spec: inConfigMap}, configMap: configMap("shop", manifest)},
-		"of a ClusterBundle, of the hub's own":     {bundle: &hubv1.ClusterBundle{ObjectMeta: stack(""), Spec: inConfigMap}, configMap: configMap(hubv1.SystemNamespace, manifest)},
-		"of a bundle that no longer has it":        {bundle: &hubv1.Bundle{ObjectMeta: stack("shop"), Spec: inConfigMap}, configMap: configMap("shop", strings.Replace(manifest, `"web"`, `"b"`, 1)), gone: true},
+		"of a Bundle with a ConfigMap":             {bundle: &hubv1.Bundle{ObjectMeta: stack("shop"), Spec: inConfigMap}, configMap: configMap("shop", webWidget)},
+		"of a ClusterBundle, of the hub's own":     {bundle: &hubv1.ClusterBundle{ObjectMeta: stack(""), Spec: inConfigMap}, configMap: configMap(hubv1.SystemNamespace, webWidget)},
+		"of a bundle that no longer has it":        {bundle: &hubv1.Bundle{ObjectMeta: stack("shop"), Spec: inConfigMap}, configMap: configMap("shop", strings.Replace(webWidget, `"web"`, `"b"`, 1)), gone: true},
 		"of a bundle whose ConfigMap is not there": {bundle: &hubv1.Bundle{ObjectMeta: stack("shop"), Spec: inConfigMap}, says: "reading ConfigMap shop/manifests of Bundle shop/stack: "},
 		"of a bundle that the hub refuses": {
 			bundle: &hubv1.Bundle{ObjectMeta: stack("shop"), Spec: inConfigMap}, configMap: configMap("shop", `{"kind": "Widget"}`), says: "reading the objects of Bundle shop/stack: ",
 		},
 		"of an operator, by the caller's renderer": {
-			bundle: &hubv1.FederatedOperator{ObjectMeta: stack(""), Spec: hubv1.FederatedOperatorSpec{Chart: charted}}, configMap: configMap(hubv1.SystemNamespace, manifest),
+			bundle: &hubv1.FederatedOperator{ObjectMeta: stack(""), Spec: hubv1.FederatedOperatorSpec{Chart: charted}}, configMap: configMap(hubv1.SystemNamespace, webWidget),
 			charts: func(o *hubv1.FederatedOperator, configMaps ConfigMaps) ([]*unstructured.Unstructured, error) {
 				archive, err := configMaps(client.ObjectKey{Namespace: BundleHome(o), Name: o.Spec.Chart.Archive.ConfigMap})
 				if err != nil {

@@ -109,7 +109,7 @@ const longestName = 253
 // find returns the hub object, if the user may get the object and its binding names the requested member. Otherwise
 // find returns the same error as for a missing object. The error therefore does not reveal whether the object exists.
 func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) {
-	p := placed{id: o.identity()}
+	p := placed{id: o.Identity()}
 	if err := checkName(o); err != nil {
 		return p, err
 	}

@@ -22,6 +22,9 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
+// passedOn is the header of a request that another replica passed on.
+const passedOn = "Hanse-Passed-On"
+
 // question is one request, whose user is identified.
 type question struct {
 	who     who
@@ -61,7 +64,7 @@ func (v *View) answer(what string, f func(context.Context, *question) (any, erro
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
 		defer cancel()
-		q := &question{cluster: r.PathValue("cluster"), namespace: r.URL.Query().Get(namespaceParameter), passed: r.Header.Get(passedOn) != ""}
+		q := &question{cluster: r.PathValue("cluster"), namespace: r.URL.Query().Get(NamespaceParameter), passed: r.Header.Get(passedOn) != ""}
 		q.path = PathIn(q.cluster, what, q.namespace)
 		defer q.release()
 		result, err := v.ask(ctx, w, r, q, f)

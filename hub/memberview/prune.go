@@ -133,7 +133,7 @@ func (v *View) prune(ctx context.Context, q *question) (any, error) {
 		if err := c.check(); err != nil {
 			return nil, err
 		}
-		q.who.asked = append(q.who.asked, c.Object.identity().String())
+		q.who.asked = append(q.who.asked, c.Object.Identity().String())
 	}
 	members := hubv1.GroupVersion.WithResource("memberclusters").GroupResource()
 	allowed, err := v.may(ctx, q.who, authorizationv1.ResourceAttributes{Verb: "prune", Group: members.Group, Resource: members.Resource, Name: q.cluster})
@@ -155,7 +155,7 @@ func (v *View) prune(ctx context.Context, q *question) (any, error) {
 		if working.Err() == nil {
 			out.Outcome, out.Message = v.pruneOne(working, q.cluster, m, rights, c)
 		}
-		v.opts.Logger.Info("Pruned a copy", "user", q.who.name, "cluster", q.cluster, "object", c.Object.identity().String(), "uid", c.UID,
+		v.opts.Logger.Info("Pruned a copy", "user", q.who.name, "cluster", q.cluster, "object", c.Object.Identity().String(), "uid", c.UID,
 			"outcome", out.Outcome, "message", out.Message)
 		answer.Copies = append(answer.Copies, out)
 	}
@@ -179,7 +179,7 @@ func (c ShownCopy) check() error {
 
 // pruneOne removes one copy, if an uncached read confirms that no binding claims it.
 func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *listRights, c ShownCopy) (outcome PruneOutcome, message string) {
-	id := c.Object.identity()
+	id := c.Object.Identity()
 	visible, err := rights.allow(ctx, id)
 	switch {
 	case err != nil:

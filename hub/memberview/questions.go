@@ -200,3 +200,10 @@ func (v *View) children(ctx context.Context, q *question) (any, error) {
 	answer.Notes = found.Notes
 	return answer, nil
 }
+
+func reasonOf(o *member.Outcome) *Reason {
+	if o == nil {
+		return nil
+	}
+	return &Reason{Reason: o.Reason, Message: o.Message}
+}

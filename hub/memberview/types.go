@@ -17,8 +17,6 @@ const (
 	TokenHeader = "Hanse-Token"
 	// Audience is the audience of tokens that are valid only for requests to the hub about members.
 	Audience = "hanse-hub"
-	// passedOn is the header of a request that another replica passed on.
-	passedOn = "Hanse-Passed-On"
 )
 
 // These are the names of requests about a member, with the types of their bodies and answers. A request is a POST with
@@ -45,9 +43,9 @@ const (
 // FactsRequest, and its answer a FactsAnswer. To answer it, the hub sends no request to a member.
 const Facts = "facts"
 
-// namespaceParameter is the query parameter with the namespace of all requested objects. A user who may view only one
+// NamespaceParameter is the query parameter with the namespace of all requested objects. A user who may view only one
 // namespace must set this parameter.
-const namespaceParameter = "namespace"
+const NamespaceParameter = "namespace"
 
 // Path returns the path of a request about a member.
 func Path(cluster, what string) string { return "/members/" + cluster + "/" + what }
@@ -62,7 +60,7 @@ func PathIn(cluster, what, namespace string) string {
 	if namespace == "" {
 		return path
 	}
-	return path + "?" + url.Values{namespaceParameter: {namespace}}.Encode()
+	return path + "?" + url.Values{NamespaceParameter: {namespace}}.Encode()
 }
 
 // FactsRequest asks for the policies and clusters that affect the namespace in the request's query.
@@ -92,7 +90,8 @@ func ObjectOf(id hubv1.ObjectIdentity) Object {
 	return Object{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
 }
 
-func (o Object) identity() hubv1.ObjectIdentity {
+// Identity returns the identity of the named object.
+func (o Object) Identity() hubv1.ObjectIdentity {
 	return hubv1.ObjectIdentity{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
@@ -332,11 +331,4 @@ type ContainerLog struct {
 type Reason struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
-}
-
-func reasonOf(o *member.Outcome) *Reason {
-	if o == nil {
-		return nil
-	}
-	return &Reason{Reason: o.Reason, Message: o.Message}
 }

@@ -94,7 +94,7 @@ func (a *adoption) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	views, err := a.window.open(ctx, a.hub, c)
+	viewer, err := a.window.open(ctx, a.hub, c)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (a *adoption) run(ctx context.Context, kind, name string) error {
 		}
 		found.Clusters = append(found.Clusters, there)
 	}
-	a.ask(ctx, views, found, func(c view.ClusterAdoption) bool { return c.State == "" })
+	a.ask(ctx, viewer, found, func(c view.ClusterAdoption) bool { return c.State == "" })
 	if a.out.format == "" {
 		if err := a.out.print(a.hub.streams.Out, found); err != nil {
 			return err
@@ -120,7 +120,7 @@ func (a *adoption) run(ctx context.Context, kind, name string) error {
 		return err
 	}
 	asked := func(c view.ClusterAdoption) bool { return slices.Contains(possible, c.Cluster) }
-	a.ask(ctx, views, found, asked)
+	a.ask(ctx, viewer, found, asked)
 	if a.out.format == "" {
 		taken := view.Adoption{Object: found.Object}
 		for _, c := range found.Clusters {
@@ -141,7 +141,7 @@ func holdsCopy(binding hubv1.BindingObject, cluster string) bool {
 }
 
 // ask asks clusters to adopt their objects, and stores the answers in found. The argument "which" selects the clusters.
-func (a *adoption) ask(ctx context.Context, views *memberview.Client, found view.Adoption, which func(view.ClusterAdoption) bool) {
+func (a *adoption) ask(ctx context.Context, viewer *memberview.Client, found view.Adoption, which func(view.ClusterAdoption) bool) {
 	asking, ctx := errgroup.WithContext(ctx)
 	asking.SetLimit(askedAtOnce)
 	for i := range found.Clusters {
@@ -155,7 +155,7 @@ func (a *adoption) ask(ctx context.Context, views *memberview.Client, found view
 				request.Adoption = hubv1.AdoptionAlways
 			}
 			there.AdoptAnswer = memberview.AdoptAnswer{}
-			err := views.Ask(ctx, there.Cluster, memberview.Adopt, found.Object.Namespace, request, &there.AdoptAnswer)
+			err := viewer.Ask(ctx, there.Cluster, memberview.Adopt, found.Object.Namespace, request, &there.AdoptAnswer)
 			if err != nil {
 				there.Error = err.Error()
 			}

@@ -138,7 +138,7 @@ func (g *get) run(ctx context.Context, kind, name string) error {
 	}
 	byCluster := g.targets(bindings)
 	if len(byCluster) > 0 {
-		views, err := g.window.open(ctx, g.hub, c)
+		viewer, err := g.window.open(ctx, g.hub, c)
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (g *get) run(ctx context.Context, kind, name string) error {
 		if err != nil {
 			return err
 		}
-		g.read(ctx, views, byCluster, heard, &found)
+		g.read(ctx, viewer, byCluster, heard, &found)
 	}
 	found.Sort()
 	if err := g.out.print(g.hub.streams.Out, found); err != nil {
@@ -199,14 +199,14 @@ func (g *get) targets(bindings []hubv1.BindingObject) map[string][]hubv1.Binding
 
 // read reads the copies from each cluster.
 func (g *get) read(
-	ctx context.Context, views *memberview.Client, byCluster map[string][]hubv1.BindingObject, heard func(cluster string) bool, found *view.Copies,
+	ctx context.Context, viewer *memberview.Client, byCluster map[string][]hubv1.BindingObject, heard func(cluster string) bool, found *view.Copies,
 ) {
 	var mu sync.Mutex
 	var asking errgroup.Group
 	asking.SetLimit(askedAtOnce)
 	for cluster, bindings := range byCluster {
 		asking.Go(func() error {
-			copies, err := readCopies(ctx, views, cluster, bindings, heard(cluster))
+			copies, err := readCopies(ctx, viewer, cluster, bindings, heard(cluster))
 			mu.Lock()
 			defer mu.Unlock()
 			found.Items = append(found.Items, copies...)
@@ -222,12 +222,12 @@ func (g *get) read(
 // readCopies reads the copies from a cluster one by one. It stops at the first error, except a Forbidden error, because
 // the user may have the right to read other objects.
 func readCopies(
-	ctx context.Context, views *memberview.Client, cluster string, bindings []hubv1.BindingObject, heard bool,
+	ctx context.Context, viewer *memberview.Client, cluster string, bindings []hubv1.BindingObject, heard bool,
 ) (copies []view.MemberCopy, refusal error) {
 	for _, b := range bindings {
 		id := hubv1.ObjectOf(b)
 		request, answer := memberview.CopyRequest{Object: memberview.ObjectOf(id)}, memberview.CopyAnswer{}
-		err := views.Ask(ctx, cluster, memberview.Copy, id.Namespace, request, &answer)
+		err := viewer.Ask(ctx, cluster, memberview.Copy, id.Namespace, request, &answer)
 		switch {
 		case apierrors.IsForbidden(err):
 			refusal = err // the user may lack the right to this object only, or to all objects

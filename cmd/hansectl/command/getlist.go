@@ -35,14 +35,14 @@ func (g *get) list(ctx context.Context, kind, name string) error {
 			return err
 		}
 	}
-	views, err := g.window.open(ctx, g.hub, c)
+	viewer, err := g.window.open(ctx, g.hub, c)
 	if err != nil {
 		return err
 	}
 	if g.all {
 		id.Namespace = ""
 	}
-	look := func() *view.Listed { return g.ask(ctx, views, clusters, id, version) }
+	look := func() *view.Listed { return g.ask(ctx, viewer, clusters, id, version) }
 	if g.watch {
 		return g.watchList(ctx, look)
 	}
@@ -82,7 +82,7 @@ func (g *get) watchList(ctx context.Context, look func() *view.Listed) error {
 
 // ask lists the objects of the kind on the clusters. For a cluster that does not serve the kind, the list has no
 // objects.
-func (g *get) ask(ctx context.Context, views *memberview.Client, clusters []string, id hubv1.ObjectIdentity, version string) *view.Listed {
+func (g *get) ask(ctx context.Context, viewer *memberview.Client, clusters []string, id hubv1.ObjectIdentity, version string) *view.Listed {
 	request := memberview.ListRequest{
 		Group: id.Group, Version: version, Kind: id.Kind, Name: id.Name, LabelSelector: g.selector, Most: g.limit,
 		Whole: g.out.format != "name" && !g.out.text(),
@@ -91,7 +91,7 @@ func (g *get) ask(ctx context.Context, views *memberview.Client, clusters []stri
 	var mu sync.Mutex
 	found.NotAsked = eachMember(clusters, func(cluster string) error {
 		var answer memberview.ListAnswer
-		if err := views.Ask(ctx, cluster, memberview.List, id.Namespace, request, &answer); err != nil {
+		if err := viewer.Ask(ctx, cluster, memberview.List, id.Namespace, request, &answer); err != nil {
 			return err
 		}
 		mu.Lock()

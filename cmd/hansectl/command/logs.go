@@ -71,13 +71,13 @@ func (l *logs) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	views, err := l.window.open(ctx, l.hub, c)
+	viewer, err := l.window.open(ctx, l.hub, c)
 	if err != nil {
 		return err
 	}
 	request := memberview.LogsRequest{Object: memberview.ObjectOf(hubv1.ObjectOf(binding)), Container: l.container, Lines: l.tail}
 	r := view.NewLogReader()
-	fault := l.print(ctx, views, r, clusters, func(string) memberview.LogsRequest { return request })
+	fault := l.print(ctx, viewer, r, clusters, func(string) memberview.LogsRequest { return request })
 	if !l.follow {
 		return fault
 	}
@@ -90,7 +90,7 @@ func (l *logs) run(ctx context.Context, kind, name string) error {
 			return nil // the user has ended the command
 		case <-tick.C:
 		}
-		_ = l.print(ctx, views, r, clusters, func(cluster string) memberview.LogsRequest {
+		_ = l.print(ctx, viewer, r, clusters, func(cluster string) memberview.LogsRequest {
 			newer := request
 			newer.Since = r.Since(cluster)
 			return newer
@@ -99,7 +99,7 @@ func (l *logs) run(ctx context.Context, kind, name string) error {
 }
 
 // print reads logs from the clusters, and prints the lines that it has not printed before.
-func (l *logs) print(ctx context.Context, views *memberview.Client, r *view.LogReader, clusters []string, request func(cluster string) memberview.LogsRequest) error {
+func (l *logs) print(ctx context.Context, viewer *memberview.Client, r *view.LogReader, clusters []string, request func(cluster string) memberview.LogsRequest) error {
 	requests := map[string]memberview.LogsRequest{}
 	for _, cluster := range clusters {
 		requests[cluster] = request(cluster)
@@ -109,7 +109,7 @@ func (l *logs) print(ctx context.Context, views *memberview.Client, r *view.LogR
 	notAsked := eachMember(clusters, func(cluster string) error {
 		var answer memberview.LogsAnswer
 		in := requests[cluster]
-		if err := views.Ask(ctx, cluster, memberview.Logs, in.Object.Namespace, in, &answer); err != nil {
+		if err := viewer.Ask(ctx, cluster, memberview.Logs, in.Object.Namespace, in, &answer); err != nil {
 			return err
 		}
 		mu.Lock()

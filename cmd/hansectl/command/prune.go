@@ -47,11 +47,11 @@ func (h *hub) prune(ctx context.Context, w *window, clusters []string, yes bool)
 	if err != nil {
 		return err
 	}
-	views, err := w.open(ctx, h, c)
+	viewer, err := w.open(ctx, h, c)
 	if err != nil {
 		return err
 	}
-	found, faults, err := h.unclaimed(ctx, c, views, clusters)
+	found, faults, err := h.unclaimed(ctx, c, viewer, clusters)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (h *hub) prune(ctx context.Context, w *window, clusters []string, yes bool)
 	if err := h.confirm(yes, "%s", aboutToPrune(found.Copies)); err != nil {
 		return err
 	}
-	pruned := pruneCopies(ctx, views, found.Copies)
+	pruned := pruneCopies(ctx, viewer, found.Copies)
 	pruned.Write(h.streams.Out, time.Now())
 	if left, held := pruned.Left(); left > 0 {
 		text := counted(left, "copy") + " left"
@@ -99,7 +99,7 @@ func aboutToPrune(copies []view.UnclaimedCopy) string {
 }
 
 // pruneCopies deletes the copies on several clusters at the same time. The results have the order of the copies.
-func pruneCopies(ctx context.Context, views *memberview.Client, copies []view.UnclaimedCopy) view.Pruned {
+func pruneCopies(ctx context.Context, viewer *memberview.Client, copies []view.UnclaimedCopy) view.Pruned {
 	var byCluster [][]view.UnclaimedCopy
 	for i, c := range copies {
 		if i == 0 || c.Cluster != copies[i-1].Cluster {
@@ -114,7 +114,7 @@ func pruneCopies(ctx context.Context, views *memberview.Client, copies []view.Un
 	for i, here := range byCluster {
 		asking.Go(func() error {
 			for some := range slices.Chunk(here, askedTogether) {
-				outcomes[i] = append(outcomes[i], pruneSome(ctx, views, some)...)
+				outcomes[i] = append(outcomes[i], pruneSome(ctx, viewer, some)...)
 			}
 			return nil
 		})
@@ -124,13 +124,13 @@ func pruneCopies(ctx context.Context, views *memberview.Client, copies []view.Un
 }
 
 // pruneSome deletes several copies on one cluster with one request.
-func pruneSome(ctx context.Context, views *memberview.Client, copies []view.UnclaimedCopy) []view.PrunedCopy {
+func pruneSome(ctx context.Context, viewer *memberview.Client, copies []view.UnclaimedCopy) []view.PrunedCopy {
 	cluster, request := copies[0].Cluster, memberview.PruneRequest{}
 	for _, c := range copies {
 		request.Copies = append(request.Copies, c.ShownCopy)
 	}
 	var answer memberview.PruneAnswer
-	err := views.Ask(ctx, cluster, memberview.Prune, "", request, &answer)
+	err := viewer.Ask(ctx, cluster, memberview.Prune, "", request, &answer)
 	if err == nil && len(answer.Copies) != len(copies) {
 		err = fmt.Errorf("the hub answered for %d of %d copies", len(answer.Copies), len(copies))
 	}

@@ -79,11 +79,11 @@ func (t *tree) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	views, err := t.window.open(ctx, t.hub, c)
+	viewer, err := t.window.open(ctx, t.hub, c)
 	if err != nil {
 		fmt.Fprintf(t.hub.streams.ErrOut, "warning: objects on the members are not shown: %v\n", err)
 	} else {
-		shown.Notes = t.grow(ctx, views, namespace, shown)
+		shown.Notes = t.grow(ctx, viewer, namespace, shown)
 	}
 	return t.out.print(t.hub.streams.Out, shown)
 }
@@ -179,11 +179,11 @@ const askedTogether = 25
 
 // grow reads the children of the copies from the members, and adds them to the tree. If a member does not answer, only
 // its branches are missing, and a note has the reason.
-func (t *tree) grow(ctx context.Context, views *memberview.Client, namespace string, shown view.Tree) (notes []string) {
+func (t *tree) grow(ctx context.Context, viewer *memberview.Client, namespace string, shown view.Tree) (notes []string) {
 	for _, cluster := range shown.Clusters() {
 		for objects := range slices.Chunk(shown.On(cluster), askedTogether) {
 			var answer memberview.ChildrenAnswer
-			if err := views.Ask(ctx, cluster, memberview.Children, namespace, memberview.ChildrenRequest{Objects: objects}, &answer); err != nil {
+			if err := viewer.Ask(ctx, cluster, memberview.Children, namespace, memberview.ChildrenRequest{Objects: objects}, &answer); err != nil {
 				notes = append(notes, fmt.Sprintf("%s: %v", cluster, err))
 				break
 			}

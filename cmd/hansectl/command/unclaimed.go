@@ -35,11 +35,11 @@ that you may list on the hub.`,
 			if err != nil {
 				return err
 			}
-			views, err := window.open(cmd.Context(), h, c)
+			viewer, err := window.open(cmd.Context(), h, c)
 			if err != nil {
 				return err
 			}
-			found, faults, err := h.unclaimed(cmd.Context(), c, views, args)
+			found, faults, err := h.unclaimed(cmd.Context(), c, viewer, args)
 			if err != nil {
 				return err
 			}
@@ -63,7 +63,7 @@ func (h *hub) completeMoreClusters(cmd *cobra.Command, args []string, typed stri
 
 // unclaimed lists the copies for which the hub has no binding. It asks the given clusters, or all clusters if there are
 // none. faults are the errors of clusters that did not answer.
-func (h *hub) unclaimed(ctx context.Context, c client.Client, views *memberview.Client, clusters []string) (found view.Unclaimed, faults []view.ClusterNote, err error) {
+func (h *hub) unclaimed(ctx context.Context, c client.Client, viewer *memberview.Client, clusters []string) (found view.Unclaimed, faults []view.ClusterNote, err error) {
 	if err := existing(ctx, c, clusters, nil); err != nil {
 		return found, nil, err
 	}
@@ -79,7 +79,7 @@ func (h *hub) unclaimed(ctx context.Context, c client.Client, views *memberview.
 	asking.SetLimit(askedAtOnce)
 	for i, cluster := range clusters {
 		asking.Go(func() error {
-			errs[i] = views.Ask(ctx, cluster, memberview.Unclaimed, "", memberview.UnclaimedRequest{}, &answers[i])
+			errs[i] = viewer.Ask(ctx, cluster, memberview.Unclaimed, "", memberview.UnclaimedRequest{}, &answers[i])
 			return nil
 		})
 	}
