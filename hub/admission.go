@@ -15,13 +15,13 @@ import (
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/hanse-dev/hanse/hub/admission"
-	"github.com/hanse-dev/hanse/hub/certificate"
-	"github.com/hanse-dev/hanse/member/served"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/hub/admission/certificate"
+	"github.com/hanse-dev/hanse/member/discovery"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // addAdmission serves, in every replica, the webhooks that review policies and record their authors.
-func addAdmission(mgr manager.Manager, o Options, store admission.Templates, kinds *served.Kinds, keeper *certificate.Keeper) error {
+func addAdmission(mgr manager.Manager, o Options, store admission.Templates, kinds *discovery.Kinds, keeper *certificate.Keeper) error {
 	if !o.reviews() {
 		return nil
 	}
@@ -40,7 +40,7 @@ func addAdmission(mgr manager.Manager, o Options, store admission.Templates, kin
 		}
 	}
 	reviewer := admission.New(admission.Options{
-		Client: mgr.GetClient(), Mapper: mgr.GetRESTMapper(), Templates: store, Schema: kinds.Schema, Readable: plan.CheckPlacement,
+		Client: mgr.GetClient(), Mapper: mgr.GetRESTMapper(), Templates: store, Schema: kinds.Schema, Readable: preview.CheckPlacement,
 		DryRun: dryRun, RemovalLimit: o.Guard.WithDefaults().Limit, DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
 	})
 	server := &webhookServer{Server: webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {

@@ -37,10 +37,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/shard"
-	"github.com/hanse-dev/hanse/hub/templates"
-	"github.com/hanse-dev/hanse/member/served"
+	"github.com/hanse-dev/hanse/hub/membership/shard"
+	"github.com/hanse-dev/hanse/hub/store/templates"
+	"github.com/hanse-dev/hanse/member/discovery"
+	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/test/apiserver"
 	"github.com/hanse-dev/hanse/test/charts"
 )
@@ -98,7 +98,7 @@ func startReviewing(t *testing.T) *reviewing {
 	ctx, cancel := context.WithCancel(t.Context())
 	store, err := templates.New(mgr.GetConfig(), mgr.GetAPIReader(), hubv1.SystemNamespace, nil)
 	must(t, err)
-	kinds, err := served.NewForConfig(ctx, mgr.GetConfig(), mgr.GetConfig(), nil, func(schema.GroupKind) {}, func() {})
+	kinds, err := discovery.NewForConfig(ctx, mgr.GetConfig(), mgr.GetConfig(), nil, func(schema.GroupKind) {}, func() {})
 	must(t, err)
 	store.Want(sets.New(gizmo, schema.GroupKind{Group: "apps", Kind: "Deployment"}))
 	must(t, keeper.SetupWithManager(mgr))

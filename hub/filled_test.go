@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/internal/informer"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/apply"
 	"github.com/hanse-dev/hanse/member/content"
@@ -234,7 +234,7 @@ func TestAnUpgradeOfTheHubChangesNoSpec(t *testing.T) {
 		Provisioner: "example.com/standard",
 	}))
 	must(t, c.Create(t.Context(), forMember(t, true)))
-	rest, err := kindwatch.NewRESTClient(config)
+	rest, err := informer.NewRESTClient(config)
 	must(t, err)
 	resolve := func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 		m, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)

@@ -14,8 +14,8 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
-	"github.com/hanse-dev/hanse/member/observe"
-	"github.com/hanse-dev/hanse/member/served"
+	"github.com/hanse-dev/hanse/member/cache"
+	"github.com/hanse-dev/hanse/member/discovery"
 )
 
 // fakeLinks returns the same link state for every member, or no link if state is nil.
@@ -65,8 +65,8 @@ func TestTheWatchesOfAMemberThatIsBackAreResumed(t *testing.T) {
 		client := &hanging{asked: asked[name]}
 		f.members[name] = &memberCluster{
 			name:  name,
-			kinds: served.New(t.Context(), served.Options{Definitions: client}),
-			Observer: observe.New(t.Context(), observe.Options{Cluster: name, Client: client,
+			kinds: discovery.New(t.Context(), discovery.Options{Definitions: client}),
+			Observer: cache.New(t.Context(), cache.Options{Cluster: name, Client: client,
 				Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) {
 					return schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, nil
 				},

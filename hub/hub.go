@@ -1,29 +1,9 @@
 // Package hub is the composition root: it creates every part of the hub and connects the hub's side of each member to
-// the member's side. It is the only package that imports both the interfaces and their implementations.
+// the member's side. It is the only package that imports both the interfaces of package member and their
+// implementations.
 //
-//	member/connect  keeps the links             hub/identity    identity of the hub, and its key for digests of Secrets
-//	member/observe  watches the copies          hub/changes     changes of bindings, policies, clusters, namespaces
-//	member/apply    writes and withdraws        hub/catalog     how the hub's definitions read objects
-//	member/children finds children of copies    hub/templates   the hub's own objects of the selected kinds
-//	member/copies   lists copies                hub/membership  MemberClusters: facts and conditions
-//	member/served   knows the kinds             hub/schedule    object + policies + clusters -> binding spec
-//	member/tokens   issues and revokes tokens   hub/dispatch    binding -> one member, a queue for each
-//	                                            hub/report      outcomes + observations -> rows, hub object's status
-//	                                            hub/policystatus  status of placements, override policies and bundles
-//	                                            hub/bundles     the objects of bundles
-//	                                            hub/epochs      how a restored hub recognises newer copies
-//	                                            hub/shard       which replica works on which member, and who writes
-//	                                            hub/memberview  views of members for users
-//	                                            hub/admission   reviews of policies, and their authors
-//	                                            hub/certificate certificate of the webhooks, the metrics and the console
-//	                                            hub/console     pages for browsers
-//	                                            hub/protect     protection of namespaces and definitions from deletion
-//	                                            hub/eventlog    the hub's events in its log
-//	                                            hub/tracing     spans of changes
-//	                                            hub/notify      the hub's events to receivers outside
-//
-// Run creates the parts (process.go, parts.go), connects changes with the parts that must react to them (wakes.go), and
-// starts the manager.
+// Run reads the identity of the hub (identity.go), creates the parts (process.go, parts.go), connects changes with the
+// parts that must react to them (wakes.go), and starts the manager.
 package hub
 
 import (
@@ -36,9 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/charts"
+	"github.com/hanse-dev/hanse/hub/bundles/fetch"
 	"github.com/hanse-dev/hanse/hub/console"
-	"github.com/hanse-dev/hanse/hub/identity"
 	"github.com/hanse-dev/hanse/hub/schedule"
 	"github.com/hanse-dev/hanse/hub/tracing"
 )
@@ -66,7 +45,7 @@ type Options struct {
 	// proxy.
 	Proxy func(*http.Request) (*url.URL, error)
 	// Repositories are the repositories from which the hub may fetch the charts of operators.
-	Repositories charts.Repositories
+	Repositories fetch.Repositories
 	// ManifestsPerNamespace is the maximum number of objects that the hub stores for the Bundles of one namespace. 0 means
 	// no limit.
 	ManifestsPerNamespace int
@@ -126,7 +105,7 @@ func (o *Options) securesMetrics() bool {
 // Run runs the hub. It returns when ctx ends, when this process stops being the leader, or when it loses the Lease
 // under which it works on members. The process must then end, because a new process starts without outdated state.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
-	self, err := identity.Await(ctx, config, o.Namespace)
+	self, err := awaitIdentity(ctx, config, o.Namespace)
 	if err != nil || self.UID == "" {
 		return err
 	}

@@ -11,31 +11,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/shard"
-	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/hub/membership/shard"
+	"github.com/hanse-dev/hanse/internal/informer"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/apply"
-	"github.com/hanse-dev/hanse/member/children"
+	"github.com/hanse-dev/hanse/member/cache"
 	"github.com/hanse-dev/hanse/member/connect"
-	"github.com/hanse-dev/hanse/member/copies"
+	"github.com/hanse-dev/hanse/member/credential"
+	"github.com/hanse-dev/hanse/member/discovery"
 	"github.com/hanse-dev/hanse/member/health"
-	"github.com/hanse-dev/hanse/member/observe"
 	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/member/read"
-	"github.com/hanse-dev/hanse/member/served"
-	"github.com/hanse-dev/hanse/member/tokens"
 )
 
 // memberCluster implements member.Cluster for one connection to a member. It has all parts that write to the member and
 // watch it.
 type memberCluster struct {
 	*apply.Applier
-	*observe.Observer
-	*children.Finder
-	*copies.Lister
+	*cache.Observer
+	*read.Finder
+	*read.Lister
 	*read.Reader
-	kinds  *served.Kinds
-	tokens *tokens.Issuer
+	kinds  *discovery.Kinds
+	tokens *credential.Issuer
 	name   string
 	isHub  bool
 }
@@ -128,24 +126,24 @@ func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect
 		config.Wrap(apply.KeepRetryAfter) // after Retry-After, the queue waits, and not the request
 		config.Wrap(hold.Guard)
 	}
-	writes, err := kindwatch.NewRESTClient(c.Requests)
+	writes, err := informer.NewRESTClient(c.Requests)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for writes: %w", err)
 	}
 	requests := dynamic.New(writes)
-	reads, err := kindwatch.NewRESTClient(c.Reads)
+	reads, err := informer.NewRESTClient(c.Reads)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for reads: %w", err)
 	}
-	watches, err := kindwatch.NewClient(c.Watches)
+	watches, err := informer.NewClient(c.Watches)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for watches: %w", err)
 	}
 	m := &memberCluster{
-		name: name, isHub: c.ID == string(maker.hub.UID), Finder: children.New(dynamic.New(reads)), Reader: read.New(reads),
-		tokens: tokens.New(requests, maker.hub.UID),
+		name: name, isHub: c.ID == string(maker.hub.UID), Finder: read.NewFinder(dynamic.New(reads)), Reader: read.New(reads),
+		tokens: credential.New(requests, maker.hub.UID),
 	}
-	m.kinds, err = served.NewForConfig(ctx, c.Reads, c.Watches, c.Retained, func(gk schema.GroupKind) {
+	m.kinds, err = discovery.NewForConfig(ctx, c.Reads, c.Watches, c.Retained, func(gk schema.GroupKind) {
 		m.Retry(gk) // Retry the copies; without an observer, no kind is in use
 		maker.wakes.kind(ctx, name, gk)
 	}, func() { maker.links.LookAgain(name) })
@@ -165,21 +163,13 @@ func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect
 }
 
 // newLister creates the part that lists the copies on a member.
-func (maker *memberMaker) newLister(c *connect.Cluster, kinds *served.Kinds) (*copies.Lister, error) {
-	client, err := kindwatch.NewClient(served.MetadataOnly(c.Reads))
+func (maker *memberMaker) newLister(c *connect.Cluster, kinds *discovery.Kinds) (*read.Lister, error) {
+	client, err := informer.NewClient(discovery.MetadataOnly(c.Reads))
 	if err != nil {
 		return nil, fmt.Errorf("making the client for lists of copies: %w", err)
 	}
-	return copies.New(copies.Options{
-		Client: client, HubUID: maker.hub.UID, Groups: kinds.Groups,
-		Kinds: func(ctx context.Context, group string) ([]copies.Kind, error) {
-			var out []copies.Kind
-			found, err := kinds.Listable(ctx, group)
-			for _, k := range found {
-				out = append(out, copies.Kind(k))
-			}
-			return out, err
-		},
+	return read.NewLister(read.ListerOptions{
+		Client: client, HubUID: maker.hub.UID, Groups: kinds.Groups, Kinds: kinds.Listable,
 	}), nil
 }
 
@@ -195,8 +185,8 @@ func claimedOn(bindings client.Reader, cluster string) func(hubv1.ObjectIdentity
 }
 
 // newObserver creates the part that watches the copies on a member.
-func (maker *memberMaker) newObserver(ctx context.Context, m *memberCluster, c *connect.Cluster, watches dynamic.Interface) *observe.Observer {
-	return observe.New(ctx, observe.Options{
+func (maker *memberMaker) newObserver(ctx context.Context, m *memberCluster, c *connect.Cluster, watches dynamic.Interface) *cache.Observer {
+	return cache.New(ctx, cache.Options{
 		Cluster: m.name, Client: watches, HubUID: maker.hub.UID, Key: maker.hub.Key, OnUse: m.kinds.Use, Settings: maker.settings.Of,
 		Retained: c.Retained, Claimed: claimedOn(maker.mgr.GetClient(), m.name),
 		Conventions: func(gvk schema.GroupVersionKind) health.Conventions {
@@ -219,7 +209,7 @@ func (maker *memberMaker) newObserver(ctx context.Context, m *memberCluster, c *
 			}
 			maker.wakes.copied(cluster, o, change)
 		},
-		OnState: func(cluster string, gvk schema.GroupVersionKind, state kindwatch.State) {
+		OnState: func(cluster string, gvk schema.GroupVersionKind, state informer.State) {
 			go maker.wakes.kind(ctx, cluster, gvk.GroupKind())
 			go maker.wakes.watch(cluster, gvk.GroupKind(), state.Reason != "")
 		},

@@ -11,27 +11,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/chart/child"
+	"github.com/hanse-dev/hanse/bundles/chart/child"
+	"github.com/hanse-dev/hanse/hub/admission/protect"
 	"github.com/hanse-dev/hanse/hub/bundles"
-	"github.com/hanse-dev/hanse/hub/catalog"
-	"github.com/hanse-dev/hanse/hub/changes"
-	"github.com/hanse-dev/hanse/hub/charts"
+	"github.com/hanse-dev/hanse/hub/bundles/fetch"
 	"github.com/hanse-dev/hanse/hub/console"
 	"github.com/hanse-dev/hanse/hub/dispatch"
-	"github.com/hanse-dev/hanse/hub/epochs"
-	"github.com/hanse-dev/hanse/hub/eventlog"
+	"github.com/hanse-dev/hanse/hub/dispatch/epochs"
+	"github.com/hanse-dev/hanse/hub/events"
 	"github.com/hanse-dev/hanse/hub/membership"
-	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/hub/notify"
 	"github.com/hanse-dev/hanse/hub/pace"
-	"github.com/hanse-dev/hanse/hub/policystatus"
-	"github.com/hanse-dev/hanse/hub/protect"
 	"github.com/hanse-dev/hanse/hub/report"
-	"github.com/hanse-dev/hanse/hub/revisions"
+	"github.com/hanse-dev/hanse/hub/report/policies"
 	"github.com/hanse-dev/hanse/hub/schedule"
-	"github.com/hanse-dev/hanse/hub/scopes"
-	"github.com/hanse-dev/hanse/hub/templates"
-	"github.com/hanse-dev/hanse/member/served"
+	"github.com/hanse-dev/hanse/hub/store/catalog"
+	"github.com/hanse-dev/hanse/hub/store/changes"
+	"github.com/hanse-dev/hanse/hub/store/revisions"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
+	"github.com/hanse-dev/hanse/hub/store/templates"
+	"github.com/hanse-dev/hanse/hub/views"
+	"github.com/hanse-dev/hanse/member/discovery"
 )
 
 // parts has all parts of the hub. Each part is built from the parts above it.
@@ -47,7 +46,7 @@ type knowledge struct {
 	changes      *changes.Feed
 	store        *templates.Store
 	definitions  *catalog.Catalog
-	kinds        *served.Kinds // kinds that the hub serves
+	kinds        *discovery.Kinds // kinds that the hub serves
 	settings     *report.StatusSettings
 	epochs       *epochs.Keeper
 	runWorkloads func() bool // whether the hub would itself run the objects that are placed on members
@@ -62,10 +61,10 @@ type controllers struct {
 	copies     *report.Copies
 	dispatcher *dispatch.Dispatcher
 	revisions  *revisions.Store
-	policies   *policystatus.Controllers
+	policies   *policies.Controllers
 	bundles    *bundles.Controller
 	protection *protect.Keeper // nil if no names are protected
-	notifier   *notify.Notifier
+	notifier   *events.Notifier
 	console    *console.Console // nil if it is turned off
 }
 
@@ -87,7 +86,7 @@ func newKnowledge(ctx context.Context, p *process) (*knowledge, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds, err := served.NewForConfig(ctx, p.mgr.GetConfig(), p.mgr.GetConfig(), nil, func(schema.GroupKind) {}, func() {})
+	kinds, err := discovery.NewForConfig(ctx, p.mgr.GetConfig(), p.mgr.GetConfig(), nil, func(schema.GroupKind) {}, func() {})
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +106,9 @@ func newKnowledge(ctx context.Context, p *process) (*knowledge, error) {
 }
 
 func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
-	notifier := notify.New(notify.Options{
+	notifier := events.New(events.Options{
 		Client: p.mgr.GetClient(), Scheme: p.mgr.GetScheme(), Namespace: p.options.Namespace, Hub: string(p.hub.UID), Replica: p.host, Proxy: p.options.Proxy,
-		Events: eventlog.New(p.mgr.GetEventRecorder("hanse"), p.mgr.GetScheme(), p.mgr.GetLogger().WithName("events")),
+		Events: events.Logged(p.mgr.GetEventRecorder("hanse"), p.mgr.GetScheme(), p.mgr.GetLogger().WithName("events")),
 	})
 	recorder := notifier.Recorder()
 	failover := p.options.Failover.WithDefaults()
@@ -158,14 +157,14 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		Epochs:  k.epochs,
 		Tracer:  p.tracer,
 	})
-	c.policies = policystatus.New(policystatus.Options{
+	c.policies = policies.New(policies.Options{
 		Client: p.mgr.GetClient(), Templates: k.store, HubRunsWorkloads: k.runWorkloads, ScalePath: k.definitions.ScalePath, Events: recorder,
 		Removals: c.scheduler, Pacer: pacer,
 	})
 	c.bundles = bundles.New(bundles.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store, Events: recorder,
 		Namespace: p.options.Namespace, Revisions: stored, Render: child.Render, PerNamespace: p.options.ManifestsPerNamespace,
-		Charts: charts.New(charts.Options{Repositories: p.options.Repositories, Proxy: p.options.Proxy}),
+		Charts: fetch.New(fetch.Options{Repositories: p.options.Repositories, Proxy: p.options.Proxy}),
 	})
 	if p.options.ProtectedCopies >= 0 {
 		c.protection = protect.New(protect.Options{
@@ -286,16 +285,16 @@ func (p *parts) addViews() error {
 	if p.views == nil {
 		return nil
 	}
-	p.views.Handler = memberview.New(memberview.Options{
+	p.views.Handler = views.New(views.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(),
-		Members: memberview.MembersOf(p.fleet), Intent: p.dispatcher.Intent, Adopt: p.dispatcher.Adopt,
+		Members: views.MembersOf(p.fleet), Intent: p.dispatcher.Intent, Adopt: p.dispatcher.Adopt,
 		HubObject: p.definitions.HubObject,
 		Epochs:    p.epochs, Rank: dispatch.Rank,
-		Holder: func(cluster string) memberview.Holder {
+		Holder: func(cluster string) views.Holder {
 			if p.coordinator.Holds(cluster) {
-				return memberview.Holder{Here: true}
+				return views.Holder{Here: true}
 			}
-			return memberview.HolderOf(p.coordinator.Holder(cluster))
+			return views.HolderOf(p.coordinator.Holder(cluster))
 		},
 		Logger: p.mgr.GetLogger().WithName("view"),
 	})

@@ -23,11 +23,10 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/admission"
-	"github.com/hanse-dev/hanse/hub/certificate"
-	"github.com/hanse-dev/hanse/hub/identity"
-	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/hub/shard"
+	"github.com/hanse-dev/hanse/hub/admission/certificate"
+	"github.com/hanse-dev/hanse/hub/membership/shard"
 	"github.com/hanse-dev/hanse/hub/tracing"
+	"github.com/hanse-dev/hanse/hub/views"
 	"github.com/hanse-dev/hanse/member/connect"
 )
 
@@ -35,18 +34,18 @@ import (
 // serves), and its connections to these members.
 type process struct {
 	options     Options
-	hub         identity.Hub
+	hub         identity
 	host        string              // name of this replica in the status of NotificationSinks
 	certificate *certificate.Keeper // nil if neither webhook nor metrics need one
 	mgr         manager.Manager
-	views       *memberview.Server // nil if views are turned off
+	views       *views.Server // nil if views are turned off
 	links       *connect.Provider
 	coordinator *shard.Coordinator
 	held        *shard.Links    // links of the members in this replica's shard
 	tracer      *tracing.Tracer // nil if tracing is off
 }
 
-func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, error) {
+func newProcess(config *rest.Config, o Options, self identity) (*process, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("reading the name of the host: %w", err)
@@ -56,7 +55,7 @@ func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, er
 	if p.mgr, err = newManager(config, o, lead, p.certificate); err != nil {
 		return nil, err
 	}
-	if p.views, err = memberview.Listen(o.ViewAddress, o.ViewHost); err != nil {
+	if p.views, err = views.Listen(o.ViewAddress, o.ViewHost); err != nil {
 		return nil, err
 	}
 	p.links = connect.New(connect.Options{

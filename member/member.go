@@ -3,8 +3,8 @@
 //
 //   - member/connect keeps the link to each cluster and reports whether its watches deliver events.
 //   - member/apply writes one object to one cluster and returns an Outcome.
-//   - member/served caches which kinds a cluster serves, and with which fields.
-//   - member/observe watches the copies and keeps one Observation for each.
+//   - member/discovery caches which kinds a cluster serves, and with which fields.
+//   - member/cache watches the copies and keeps one Observation for each.
 //   - member/health judges one object, without I/O.
 package member
 
@@ -20,9 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/credential"
+	"github.com/hanse-dev/hanse/member/credential"
+	"github.com/hanse-dev/hanse/member/epoch"
 	"github.com/hanse-dev/hanse/member/openapi"
-	"github.com/hanse-dev/hanse/source"
 )
 
 // ErrNotConnected means that the cluster cannot be reached now, or is not registered.
@@ -72,7 +72,7 @@ type Cluster interface {
 
 // WatchFailure is the reason why the watch of a kind fails.
 type WatchFailure struct {
-	// Reason says why the watch fails, such as Forbidden; see package kindwatch. Message is the error of the last attempt.
+	// Reason says why the watch fails, such as Forbidden; see package informer. Message is the error of the last attempt.
 	Reason, Message string
 	// Since is the time of the first failure after the watch last worked, or after the hub last connected to the cluster.
 	Since time.Time
@@ -101,7 +101,7 @@ type Observation struct {
 
 	Owner    hubv1.ObjectIdentity // from the owner annotation; zero if the annotation is missing or unreadable
 	OwnerUID types.UID            // UID of the hub object, from the owner annotation
-	Source   source.Mark          // from the annotations for the mark
+	Source   epoch.Mark           // from the annotations for the mark
 	Paused   time.Time            // from the pause annotation; zero if the annotation is missing or unreadable
 
 	Assessment
@@ -158,7 +158,7 @@ type ApplyIntent struct {
 	KeepAway bool
 	// Source is the state of the hub from which the manifest was rendered. After a restore from a backup, a copy may be
 	// from a later state of the hub. Apply does not overwrite such a copy, and the outcome has the reason HubIsOlder.
-	Source source.State
+	Source epoch.State
 	// NamespaceLabels are the pod-security labels of the hub's namespace. Apply sets them on a namespace that it
 	// creates on demand.
 	NamespaceLabels map[string]string
@@ -211,7 +211,7 @@ type WithdrawIntent struct {
 	ConfirmedDigest string
 	// Source is the state of the hub in which the withdrawal was decided. After a restore from a backup, a copy may be
 	// from a later state of the hub. Such a copy stays on the cluster, and the outcome has the reason HubIsOlder.
-	Source source.State
+	Source epoch.State
 
 	// Adopted is true if the hub had adopted the copy with ConfirmedUID.
 	Adopted bool
@@ -299,7 +299,7 @@ type HubState struct {
 // Newer describes a copy that a later state of the hub wrote than the current one. This is possible after a restore of
 // the hub from a backup. Mark is the later state.
 type Newer struct {
-	Mark       source.Mark
+	Mark       epoch.Mark
 	SameObject bool
 }
 

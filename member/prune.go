@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/source"
+	"github.com/hanse-dev/hanse/member/epoch"
 )
 
 // Pruner removes, for users, the copies on a connected member that no binding claims.
@@ -28,7 +28,7 @@ type Copy struct {
 	UID             types.UID
 	ResourceVersion string
 	Created         time.Time
-	Source          source.Mark
+	Source          epoch.Mark
 	Adopted         bool // the hub had adopted the object
 }
 
@@ -51,7 +51,7 @@ type PruneIntent struct {
 	ResourceVersion string
 	// Source is the current state of the hub. After a restore from a backup, a copy may be from a later state of the hub.
 	// Prune does not change such a copy, and the outcome has the reason HubIsOlder.
-	Source source.State
+	Source epoch.State
 	// Policy decides whether the copy is deleted, or orphaned (left without the hub's labels and annotations). An adopted
 	// copy is always orphaned.
 	Policy hubv1.RemovalPolicy

@@ -9,20 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/expression"
+	"github.com/hanse-dev/hanse/internal/cel"
 )
 
 // change is a compiled override rule. One change serves all objects and clusters, so no code modifies it after compile.
 type change struct {
 	guards      []operation // tests before all other patches, evaluated before any change
 	containers  []containerChange
-	merges      []mergeChange          // labels and annotations, then mergePatch
-	ops         []operation            // the other patches
-	edits       []textEdit             // changes inside string fields
-	when        *expression.Expression // nil: the rule has no condition
-	expressions bool                   // whether some operation or variable has an expression as its value
-	unwanted    bool                   // whether the condition when is not met; the rule is then skipped
-	late        bool                   // whether some test comes after another patch
+	merges      []mergeChange   // labels and annotations, then mergePatch
+	ops         []operation     // the other patches
+	edits       []textEdit      // changes inside string fields
+	when        *cel.Expression // nil: the rule has no condition
+	expressions bool            // whether some operation or variable has an expression as its value
+	unwanted    bool            // whether the condition when is not met; the rule is then skipped
+	late        bool            // whether some test comes after another patch
 }
 
 // action is one step of a compiled rule, such as a patch operation.

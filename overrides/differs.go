@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/expression"
+	"github.com/hanse-dev/hanse/internal/cel"
 )
 
 // Differs reports whether a policy may render an object differently after a cluster has changed. This is the case if a
@@ -29,7 +29,7 @@ func differs(rule *hubv1.OverrideRule, before, after Cluster) bool {
 	}
 	return is && slices.ContainsFunc(valuesOf(rule), func(text string) bool {
 		x, _ := compileValue(text)
-		return x == nil || slices.ContainsFunc(x.Reads(), func(r expression.Reading) bool { return readsOther(r, before, after) })
+		return x == nil || slices.ContainsFunc(x.Reads(), func(r cel.Reading) bool { return readsOther(r, before, after) })
 	})
 }
 
@@ -63,7 +63,7 @@ func valuesOf(rule *hubv1.OverrideRule) []string {
 }
 
 // readsOther reports whether the data that the expression reads from the cluster differ before and after the change.
-func readsOther(r expression.Reading, before, after Cluster) bool {
+func readsOther(r cel.Reading, before, after Cluster) bool {
 	switch fact, _ := strings.CutPrefix(r.Variable, ofCluster); fact {
 	case "labels":
 		return entryDiffers(before.Labels, after.Labels, r.Key)

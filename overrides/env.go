@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/expression"
+	"github.com/hanse-dev/hanse/internal/cel"
 )
 
 // variable is an environment variable of a container, as JSON.
@@ -16,7 +16,7 @@ type variable struct {
 	name  string
 	value map[string]any
 	// expression computes the value. It is nil if the policy gives the value itself, or after the evaluation.
-	expression *expression.Expression
+	expression *cel.Expression
 }
 
 // compileEnv compiles an override of environment variables.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/cel-go/cel"
+	celgo "github.com/google/cel-go/cel"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +16,7 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/expression"
+	"github.com/hanse-dev/hanse/internal/cel"
 )
 
 // facts are the data of a cluster that expressions can read. Users set these data, or they seldom change. Data that
@@ -25,17 +25,17 @@ import (
 // variable cluster.
 var facts = []struct {
 	name    string
-	celType *cel.Type
+	celType *celgo.Type
 	of      func(*Cluster) any
 }{
-	{"name", cel.StringType, func(c *Cluster) any { return c.Name }},
-	{"labels", cel.MapType(cel.StringType, cel.StringType), func(c *Cluster) any { return c.Labels }},
-	{"annotations", cel.MapType(cel.StringType, cel.StringType), func(c *Cluster) any { return c.Annotations }},
-	{"region", cel.StringType, func(c *Cluster) any { return c.Labels[hubv1.RegionLabel] }},
-	{"zone", cel.StringType, func(c *Cluster) any { return c.Labels[hubv1.ZoneLabel] }},
-	{"version", cel.StringType, func(c *Cluster) any { return c.Version }},
-	{"capacity", cel.MapType(cel.StringType, apiservercel.QuantityType), func(c *Cluster) any { return quantities(c.Capacity) }},
-	{"operators", expression.Operators, func(c *Cluster) any { return expression.OperatorsOf(c.Operators) }},
+	{"name", celgo.StringType, func(c *Cluster) any { return c.Name }},
+	{"labels", celgo.MapType(celgo.StringType, celgo.StringType), func(c *Cluster) any { return c.Labels }},
+	{"annotations", celgo.MapType(celgo.StringType, celgo.StringType), func(c *Cluster) any { return c.Annotations }},
+	{"region", celgo.StringType, func(c *Cluster) any { return c.Labels[hubv1.RegionLabel] }},
+	{"zone", celgo.StringType, func(c *Cluster) any { return c.Labels[hubv1.ZoneLabel] }},
+	{"version", celgo.StringType, func(c *Cluster) any { return c.Version }},
+	{"capacity", celgo.MapType(celgo.StringType, apiservercel.QuantityType), func(c *Cluster) any { return quantities(c.Capacity) }},
+	{"operators", cel.Operators, func(c *Cluster) any { return cel.OperatorsOf(c.Operators) }},
 }
 
 const (
@@ -43,20 +43,20 @@ const (
 	varObject = "object"
 )
 
-var targetExpressions = sync.OnceValue(func() *expression.Environment {
-	variables := map[string]*cel.Type{}
+var targetExpressions = sync.OnceValue(func() *cel.Environment {
+	variables := map[string]*celgo.Type{}
 	for _, f := range facts {
 		variables[f.name] = f.celType
 	}
-	return expression.NewEnvironment(maxExpressionCost, variables)
+	return cel.NewEnvironment(maxExpressionCost, variables)
 })
 
-var valueExpressions = sync.OnceValue(func() *expression.Environment {
-	variables := map[string]*cel.Type{varObject: cel.MapType(cel.StringType, cel.DynType)}
+var valueExpressions = sync.OnceValue(func() *cel.Environment {
+	variables := map[string]*celgo.Type{varObject: celgo.MapType(celgo.StringType, celgo.DynType)}
 	for _, f := range facts {
 		variables[ofCluster+f.name] = f.celType
 	}
-	return expression.NewEnvironment(maxExpressionCost, variables)
+	return cel.NewEnvironment(maxExpressionCost, variables)
 })
 
 func quantities(list corev1.ResourceList) map[string]any {
@@ -72,12 +72,12 @@ func quantities(list corev1.ResourceList) map[string]any {
 type evaluation struct {
 	cluster Cluster
 	object  map[string]any
-	budget  *expression.Budget
+	budget  *cel.Budget
 	values  map[string]any
 }
 
 func newEvaluation(cluster Cluster, object map[string]any) *evaluation {
-	return &evaluation{cluster: cluster, object: object, budget: expression.NewBudget(maxRenderCost)}
+	return &evaluation{cluster: cluster, object: object, budget: cel.NewBudget(maxRenderCost)}
 }
 
 // shownToExpressions returns the part of an object that expressions can read. The values of a Secret are left out. They
@@ -130,7 +130,7 @@ func (e *evaluation) in(t *target, c *hubv1.RuleClusters) (bool, *fault) {
 	holds, err := t.expression.Holds(e.variables(), e.budget)
 	if err != nil {
 		reason := ""
-		if failure := (*expression.EvaluationError)(nil); errors.As(err, &failure) {
+		if failure := (*cel.EvaluationError)(nil); errors.As(err, &failure) {
 			reason = failure.Reason
 		}
 		return false, targetFault(fmt.Sprintf("fails for cluster %s: %s: %s", e.cluster.Name, printable(err.Error()), advice(reason)))
@@ -141,7 +141,7 @@ func (e *evaluation) in(t *target, c *hubv1.RuleClusters) (bool, *fault) {
 // target is a rule's parsed selection of clusters.
 type target struct {
 	labels     labels.Selector
-	expression *expression.Expression // nil if the rule has none
+	expression *cel.Expression // nil if the rule has none
 }
 
 // readTarget parses a selection of clusters. It parses all fields at once, so that an invalid rule is invalid for every
@@ -168,7 +168,7 @@ func readTarget(c *hubv1.RuleClusters) (t target, f *fault) {
 const adviceMissing = "test first for fields that may be missing, such as labels.?tier.orValue('') or has(object.spec.replicas)"
 
 // advice returns what a user can do about an expression that failed. reason is the field Reason of an
-// *expression.EvaluationError.
+// *cel.EvaluationError.
 func advice(reason string) string {
 	switch reason {
 	case "no such key":
@@ -187,7 +187,7 @@ func targetFault(message string) *fault {
 
 // compileValue compiles the expression that computes the value of an operation. If it fails, the second result is an
 // error message. Otherwise the message is empty.
-func compileValue(text string) (*expression.Expression, string) {
+func compileValue(text string) (*cel.Expression, string) {
 	x, err := valueExpressions().CompileValue(text)
 	if err != nil {
 		return nil, "has an expression that is refused: " + printable(err.Error()) + ": correct it"
@@ -221,12 +221,12 @@ func (e *evaluation) evaluated(ops []operation, budget *int) ([]operation, *faul
 
 // value evaluates an expression that computes a value, and subtracts the size of the value from budget. The fault has
 // only a message.
-func (e *evaluation) value(x *expression.Expression, budget *int) (any, *fault) {
+func (e *evaluation) value(x *cel.Expression, budget *int) (any, *fault) {
 	bad := func(format string, args ...any) (any, *fault) {
 		return nil, &fault{message: fmt.Sprintf(format, args...)}
 	}
 	v, err := x.Value(e.variables(), e.budget)
-	if failure := (*expression.EvaluationError)(nil); errors.As(err, &failure) {
+	if failure := (*cel.EvaluationError)(nil); errors.As(err, &failure) {
 		return bad("has an expression that %s: %s", answerless(failure), advice(failure.Reason))
 	}
 	if v == nil {
@@ -241,15 +241,15 @@ func (e *evaluation) value(x *expression.Expression, budget *int) (any, *fault) 
 }
 
 // meets reports whether the object and the cluster meet the condition when of a rule.
-func (e *evaluation) meets(when *expression.Expression) (bool, *fault) {
+func (e *evaluation) meets(when *cel.Expression) (bool, *fault) {
 	holds, err := when.Holds(e.variables(), e.budget)
-	if failure := (*expression.EvaluationError)(nil); errors.As(err, &failure) {
+	if failure := (*cel.EvaluationError)(nil); errors.As(err, &failure) {
 		return false, whenFault(fmt.Sprintf("fails for cluster %s: %s: %s", e.cluster.Name, answerless(failure), advice(failure.Reason)))
 	}
 	return holds, nil
 }
 
-func compileWhen(text string) (*expression.Expression, *fault) {
+func compileWhen(text string) (*cel.Expression, *fault) {
 	if text == "" {
 		return nil, nil
 	}
@@ -266,7 +266,7 @@ func whenFault(message string) *fault {
 
 // answerless returns the reason why an expression has no value. The text contains no part of the object, because the
 // object may be a Secret.
-func answerless(f *expression.EvaluationError) string {
+func answerless(f *cel.EvaluationError) string {
 	if strings.HasPrefix(f.Reason, "gives ") {
 		return f.Reason
 	}
@@ -282,7 +282,7 @@ func ReadsFacts(rule *hubv1.OverrideRule) bool {
 		return false
 	}
 	t, f := readTarget(rule.Clusters)
-	return f == nil && slices.ContainsFunc(t.expression.Reads(), func(r expression.Reading) bool {
+	return f == nil && slices.ContainsFunc(t.expression.Reads(), func(r cel.Reading) bool {
 		return r.Variable == "version" || r.Variable == "capacity" || r.Variable == "operators" || r.Variable == "annotations"
 	})
 }

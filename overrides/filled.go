@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/internal/canonical"
 )
 
 // ownership tells how certain it is that a user of the hub has asked for a value.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/expression"
+	"github.com/hanse-dev/hanse/internal/cel"
 )
 
 // operation is a JSON patch operation (RFC 6902).
@@ -16,7 +16,7 @@ type operation struct {
 	inner bool    // true: the path is in the document of a string field, so every path is allowed
 	// expression computes the value. It is nil if the policy gives the value itself. It is also nil after
 	// evaluation.evaluated has computed the value.
-	expression *expression.Expression
+	expression *cel.Expression
 }
 
 func compileOperation(in *hubv1.PatchOperation, inner bool) (operation, *fault) {

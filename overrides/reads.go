@@ -7,12 +7,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/expression"
+	"github.com/hanse-dev/hanse/internal/cel"
 )
 
 // Reads returns the facts of clusters that a rule reads in its selection of clusters and in its values. It ignores
 // expressions that cannot be compiled.
-func Reads(rule *hubv1.OverrideRule) []expression.Reading {
+func Reads(rule *hubv1.OverrideRule) []cel.Reading {
 	out := ChoiceReads(rule.Clusters)
 	for _, text := range valuesOf(rule) {
 		x, _ := compileValue(text)
@@ -21,7 +21,7 @@ func Reads(rule *hubv1.OverrideRule) []expression.Reading {
 		}
 		for _, r := range x.Reads() {
 			if fact, ok := strings.CutPrefix(r.Variable, ofCluster); ok {
-				out = append(out, expression.Reading{Variable: fact, Key: r.Key})
+				out = append(out, cel.Reading{Variable: fact, Key: r.Key})
 			}
 		}
 	}
@@ -29,7 +29,7 @@ func Reads(rule *hubv1.OverrideRule) []expression.Reading {
 }
 
 // ChoiceReads returns the facts of clusters that a selection of clusters reads.
-func ChoiceReads(c *hubv1.RuleClusters) []expression.Reading {
+func ChoiceReads(c *hubv1.RuleClusters) []cel.Reading {
 	if c == nil {
 		return nil
 	}
@@ -42,20 +42,20 @@ func ChoiceReads(c *hubv1.RuleClusters) []expression.Reading {
 
 // ReadsOperators reports whether a selection of clusters reads their operators.
 func ReadsOperators(c *hubv1.RuleClusters) bool {
-	return slices.ContainsFunc(ChoiceReads(c), func(r expression.Reading) bool { return r.Variable == "operators" })
+	return slices.ContainsFunc(ChoiceReads(c), func(r cel.Reading) bool { return r.Variable == "operators" })
 }
 
 // SelectorReads returns the labels of clusters that a label selector reads.
-func SelectorReads(s *metav1.LabelSelector) []expression.Reading {
+func SelectorReads(s *metav1.LabelSelector) []cel.Reading {
 	if s == nil {
 		return nil
 	}
-	var out []expression.Reading
+	var out []cel.Reading
 	for key := range s.MatchLabels {
-		out = append(out, expression.Reading{Variable: "labels", Key: key})
+		out = append(out, cel.Reading{Variable: "labels", Key: key})
 	}
 	for _, e := range s.MatchExpressions {
-		out = append(out, expression.Reading{Variable: "labels", Key: e.Key})
+		out = append(out, cel.Reading{Variable: "labels", Key: e.Key})
 	}
 	return out
 }

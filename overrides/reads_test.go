@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/expression"
+	"github.com/hanse-dev/hanse/internal/cel"
 	"github.com/hanse-dev/hanse/overrides"
 )
 
@@ -24,7 +24,7 @@ func TestReadsAreTheFactsOfClustersThatARuleLooksAt(t *testing.T) {
 			{Op: hubv1.PatchAdd, Path: "/spec/a", Expression: "cluster.labels['zone'] + object.metadata.name"}, {Op: hubv1.PatchAdd, Path: "/spec/b", Expression: "this is none"},
 		},
 	}
-	want := []expression.Reading{
+	want := []cel.Reading{
 		{Variable: "labels", Key: "tier"}, {Variable: "labels", Key: "team"}, {Variable: "version"}, {Variable: "labels"}, {Variable: "labels", Key: "zone"},
 	}
 	if diff := cmp.Diff(want, overrides.Reads(rule)); diff != "" {

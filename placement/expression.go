@@ -7,12 +7,12 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/cel-go/cel"
+	celgo "github.com/google/cel-go/cel"
 	corev1 "k8s.io/api/core/v1"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/expression"
+	"github.com/hanse-dev/hanse/internal/cel"
 )
 
 // These are the names of the variables of an expression.
@@ -34,36 +34,36 @@ const (
 // change of such a value may remove an object from a cluster. A change of any other variable's value only prevents new
 // copies.
 var variables = map[string]struct {
-	celType *cel.Type
+	celType *celgo.Type
 	said    bool
 }{
-	varName:        {cel.StringType, true},
-	varLabels:      {cel.MapType(cel.StringType, cel.StringType), true},
-	varAnnotations: {cel.MapType(cel.StringType, cel.StringType), true},
-	varRegion:      {cel.StringType, true},
-	varZone:        {cel.StringType, true},
-	varVersion:     {cel.StringType, false},
-	varCapacity:    {cel.MapType(cel.StringType, apiservercel.QuantityType), false},
-	varAllocatable: {cel.MapType(cel.StringType, apiservercel.QuantityType), false},
-	varNodes:       {cel.MapType(cel.StringType, cel.IntType), false},
-	varServedKinds: {cel.ListType(cel.StringType), false},
-	varOperators:   {expression.Operators, false},
+	varName:        {celgo.StringType, true},
+	varLabels:      {celgo.MapType(celgo.StringType, celgo.StringType), true},
+	varAnnotations: {celgo.MapType(celgo.StringType, celgo.StringType), true},
+	varRegion:      {celgo.StringType, true},
+	varZone:        {celgo.StringType, true},
+	varVersion:     {celgo.StringType, false},
+	varCapacity:    {celgo.MapType(celgo.StringType, apiservercel.QuantityType), false},
+	varAllocatable: {celgo.MapType(celgo.StringType, apiservercel.QuantityType), false},
+	varNodes:       {celgo.MapType(celgo.StringType, celgo.IntType), false},
+	varServedKinds: {celgo.ListType(celgo.StringType), false},
+	varOperators:   {cel.Operators, false},
 }
 
 // costLimit limits one evaluation to about a millisecond.
 const costLimit = 20_000
 
-var environment = sync.OnceValue(func() *expression.Environment {
-	types := map[string]*cel.Type{}
+var environment = sync.OnceValue(func() *cel.Environment {
+	types := map[string]*celgo.Type{}
 	for name, v := range variables {
 		types[name] = v.celType
 	}
-	return expression.NewEnvironment(costLimit, types)
+	return cel.NewEnvironment(costLimit, types)
 })
 
 // condition is a compiled expression that is evaluated for one cluster.
 type condition struct {
-	*expression.Expression
+	*cel.Expression
 	// said is true if users set all the values that the expression reads.
 	said bool
 }
@@ -76,14 +76,14 @@ func compileExpression(text string) (*condition, error) {
 	if err := checkNodeKeys(e.Reads()); err != nil {
 		return nil, err
 	}
-	said := !slices.ContainsFunc(e.Reads(), func(r expression.Reading) bool { return !variables[r.Variable].said })
+	said := !slices.ContainsFunc(e.Reads(), func(r cel.Reading) bool { return !variables[r.Variable].said })
 	return &condition{Expression: e, said: said}, nil
 }
 
 // checkNodeKeys returns an error if the expression reads a key of the variable nodes that does not exist. Such an
 // expression would fail for every cluster. Keys that an expression computes are not checked, because they are known
 // only when the expression is evaluated.
-func checkNodeKeys(reads []expression.Reading) error {
+func checkNodeKeys(reads []cel.Reading) error {
 	known := nodeCounts(hubv1.NodeSummary{})
 	for _, r := range reads {
 		if r.Variable != varNodes || r.Key == "" {
@@ -97,7 +97,7 @@ func checkNodeKeys(reads []expression.Reading) error {
 }
 
 func (e *condition) readsFacts() bool {
-	return e != nil && slices.ContainsFunc(e.Reads(), func(r expression.Reading) bool { return r.Variable == varAnnotations || !variables[r.Variable].said })
+	return e != nil && slices.ContainsFunc(e.Reads(), func(r cel.Reading) bool { return r.Variable == varAnnotations || !variables[r.Variable].said })
 }
 
 // holds evaluates the expression for a cluster. It returns an error if the expression has no result for the cluster.
@@ -116,7 +116,7 @@ func (c *Cluster) facts() map[string]any {
 		varAllocatable: quantities(c.Allocatable),
 		varNodes:       nodeCounts(c.Nodes),
 		varServedKinds: c.servedKinds(),
-		varOperators:   expression.OperatorsOf(c.Operators),
+		varOperators:   cel.OperatorsOf(c.Operators),
 	}
 }
 
@@ -167,7 +167,7 @@ func (e *condition) values(c *Cluster) string {
 	return strings.Join(out, ", ")
 }
 
-func valueOf(r expression.Reading, v any) string {
+func valueOf(r cel.Reading, v any) string {
 	subject := r.Variable
 	if r.Key != "" && r.Variable != varServedKinds {
 		var set bool

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/expression"
+	"github.com/hanse-dev/hanse/internal/cel"
 	"github.com/hanse-dev/hanse/placement"
 )
 
@@ -19,7 +19,7 @@ func TestReadsAreWhatASpecLooksAt(t *testing.T) {
 			Scores:                    []hubv1.WeighedScore{{Name: hubv1.ScoreAvailableCapacity}, {Name: hubv1.ScoreFewestObjects}},
 		},
 	}
-	want := []expression.Reading{
+	want := []cel.Reading{
 		{Variable: "labels", Key: "tier"}, {Variable: "annotations", Key: "a/b"}, {Variable: "labels", Key: "rack"}, {Variable: "nodes", Key: "ready"},
 		{Variable: "allocatable"}, {Variable: "capacity"},
 	}

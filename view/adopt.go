@@ -9,19 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // Adoption shows for each cluster who manages an object there, and whether Hanse adopts the object.
 type Adoption struct {
-	Object   memberview.Object `json:"object"`
+	Object   wire.Object       `json:"object"`
 	Clusters []ClusterAdoption `json:"clusters"`
 }
 
 // ClusterAdoption says who manages the object on one cluster, and whether Hanse adopts the object there.
 type ClusterAdoption struct {
 	Cluster string `json:"cluster"`
-	memberview.AdoptAnswer
+	wire.AdoptAnswer
 	// Error says why the cluster did not answer the request of the command adopt. It is empty if the cluster answered.
 	Error string `json:"error,omitempty"`
 }
@@ -42,17 +42,17 @@ func (c ClusterAdoption) state() string {
 	return string(c.State)
 }
 
-func (c ClusterAdoption) why(object memberview.Object) string {
+func (c ClusterAdoption) why(object wire.Object) string {
 	switch {
 	case c.Error != "":
 		return c.Error
 	case c.Refused != nil:
 		return strings.TrimSuffix(c.Refused.Reason+": "+c.Refused.Message, ": ")
-	case c.State == memberview.AdoptPossible && hubv1.IsSecret(schema.GroupKind{Group: object.Group, Kind: object.Kind}):
+	case c.State == wire.AdoptPossible && hubv1.IsSecret(schema.GroupKind{Group: object.Group, Kind: object.Kind}):
 		return "values of a Secret are not compared"
-	case c.State == memberview.AdoptPossible && len(c.Changes) == 0:
+	case c.State == wire.AdoptPossible && len(c.Changes) == 0:
 		return "nothing would change"
-	case c.State == memberview.AdoptPossible:
+	case c.State == wire.AdoptPossible:
 		return "would change " + firstOf(c.Changes)
 	}
 	return ""
@@ -74,7 +74,7 @@ func (a Adoption) Left() (objects, unknown int) {
 		switch {
 		case c.Error != "":
 			unknown++
-		case c.State == memberview.AdoptDiffers, c.State == memberview.AdoptRefused:
+		case c.State == wire.AdoptDiffers, c.State == wire.AdoptRefused:
 			objects++
 		}
 	}

@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 func TestAChangedCopyDiffersThoughTheHubWouldChangeNothing(t *testing.T) {
 	copied := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web"}}
-	answer := memberview.DiffAnswer{Before: copied, After: copied, Changed: ".spec.replicas 2 for 4"}
+	answer := wire.DiffAnswer{Before: copied, After: copied, Changed: ".spec.replicas 2 for 4"}
 	diff := DiffOf("cn-sha-1", hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "ns", Name: "web"}, answer, nil)
 	if !diff.Differs || diff.Diff != "" {
 		t.Errorf("%+v", diff)

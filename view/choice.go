@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // Choice has the clusters that a replayed decision chooses. To replay a decision means that hansectl decides again, by

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // Comparison compares the decision that the hub has recorded with a replay: hansectl makes the decision again and

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/hub/rollup"
+	"github.com/hanse-dev/hanse/member/rollup"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // Copies are the live copies of hub objects of one kind.
@@ -25,8 +25,8 @@ type Copies struct {
 
 // MemberCopy is the copy of one object on one cluster.
 type MemberCopy struct {
-	Cluster string            `json:"cluster"`
-	ID      memberview.Object `json:"id"`
+	Cluster string      `json:"cluster"`
+	ID      wire.Object `json:"id"`
 	// Health and the numbers of replicas are the last values of the copy that the hub received.
 	Health   hubv1.Health `json:"health,omitempty"`
 	Ready    *int64       `json:"ready,omitempty"`
@@ -35,15 +35,15 @@ type MemberCopy struct {
 	// be out of date.
 	Away bool `json:"away,omitempty"`
 	// Object is the current copy on the cluster. If the hub returned no copy, it is absent, and Refused has the reason.
-	Object  map[string]any     `json:"object,omitempty"`
-	Refused *memberview.Reason `json:"refused,omitempty"`
+	Object  map[string]any `json:"object,omitempty"`
+	Refused *wire.Reason   `json:"refused,omitempty"`
 }
 
 // CopyOf converts the hub's answer about one copy into a MemberCopy, without managedFields. heard is true while the hub
 // observes the cluster.
-func CopyOf(cluster string, b hubv1.BindingObject, answer memberview.CopyAnswer, heard bool) MemberCopy {
+func CopyOf(cluster string, b hubv1.BindingObject, answer wire.CopyAnswer, heard bool) MemberCopy {
 	out := MemberCopy{
-		Cluster: cluster, ID: memberview.ObjectOf(hubv1.ObjectOf(b)), Object: answer.Object, Refused: answer.Refused,
+		Cluster: cluster, ID: wire.ObjectOf(hubv1.ObjectOf(b)), Object: answer.Object, Refused: answer.Refused,
 	}
 	unstructured.RemoveNestedField(out.Object, "metadata", "managedFields")
 	if row := b.BindingStatus().Row(cluster); row != nil {

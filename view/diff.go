@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/view/preview"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // Diff contains the changes that the hub would make to the copies of one object.
 type Diff struct {
-	Object   memberview.Object `json:"object"`
-	Clusters []ClusterDiff     `json:"clusters"`
+	Object   wire.Object   `json:"object"`
+	Clusters []ClusterDiff `json:"clusters"`
 	// Colours turns on colours in the printed differences, for terminals.
 	Colours bool `json:"-"`
 }
@@ -38,7 +38,7 @@ type ClusterDiff struct {
 	// for 4`. They count as differences, although the hub cannot change them. It is empty if the cluster changes none.
 	Changed string `json:"changed,omitempty"`
 	// Refused is the reason why the hub does not write the copy now. It is nil if the hub would write it.
-	Refused *memberview.Reason `json:"refused,omitempty"`
+	Refused *wire.Reason `json:"refused,omitempty"`
 	// Error is the reason why the copy on the cluster could not be compared with the copy that the hub would write. It is
 	// empty if they were compared.
 	Error string `json:"error,omitempty"`
@@ -49,7 +49,7 @@ const contextLines = 3
 
 // DiffOf compares the copy on a cluster with the copy that the hub would write. answer has both copies. If err is not
 // nil, the result has only the error.
-func DiffOf(cluster string, id hubv1.ObjectIdentity, answer memberview.DiffAnswer, err error) ClusterDiff {
+func DiffOf(cluster string, id hubv1.ObjectIdentity, answer wire.DiffAnswer, err error) ClusterDiff {
 	out := ClusterDiff{Cluster: cluster, Unadopted: answer.Unadopted, Changed: answer.Changed, Refused: answer.Refused, Differs: answer.Changed != ""}
 	switch {
 	case err != nil:
@@ -61,7 +61,7 @@ func DiffOf(cluster string, id hubv1.ObjectIdentity, answer memberview.DiffAnswe
 		out.Error, out.Refused = answer.Refused.Reason+": "+answer.Refused.Message, nil
 		return out
 	}
-	if len(plan.FieldsOf(&unstructured.Unstructured{Object: answer.Before}, &unstructured.Unstructured{Object: answer.After})) == 0 {
+	if len(preview.FieldsOf(&unstructured.Unstructured{Object: answer.Before}, &unstructured.Unstructured{Object: answer.After})) == 0 {
 		return out
 	}
 	before, err := lines(answer.Before)

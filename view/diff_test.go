@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 func prometheus(replicas int) map[string]any {
@@ -23,15 +23,15 @@ func prometheus(replicas int) map[string]any {
 
 func TestDiff(t *testing.T) {
 	id := hubv1.ObjectIdentity{Group: "monitoring.coreos.com", Kind: "Prometheus", Namespace: "monitoring", Name: "web"}
-	suspended := &memberview.Reason{Reason: hubv1.ReasonSuspended, Message: "it is"}
+	suspended := &wire.Reason{Reason: hubv1.ReasonSuspended, Message: "it is"}
 	tests := map[string]struct {
-		answer memberview.DiffAnswer
+		answer wire.DiffAnswer
 		err    error
 		want   ClusterDiff
 	}{
-		"nothing differs": {memberview.DiffAnswer{Before: prometheus(3), After: prometheus(3)}, nil, ClusterDiff{Cluster: "cn-sha-1"}},
+		"nothing differs": {wire.DiffAnswer{Before: prometheus(3), After: prometheus(3)}, nil, ClusterDiff{Cluster: "cn-sha-1"}},
 		"a value differs": {
-			memberview.DiffAnswer{Before: prometheus(3), After: prometheus(5), Refused: suspended}, nil,
+			wire.DiffAnswer{Before: prometheus(3), After: prometheus(5), Refused: suspended}, nil,
 			ClusterDiff{Cluster: "cn-sha-1", Differs: true, Refused: suspended, Diff: `--- cn-sha-1/Prometheus/monitoring/web	on the cluster
 +++ cn-sha-1/Prometheus/monitoring/web	as the hub would have it
 @@ -5,4 +5,4 @@
@@ -43,7 +43,7 @@ func TestDiff(t *testing.T) {
 `},
 		},
 		"there is no copy": {
-			memberview.DiffAnswer{After: map[string]any{"kind": "Prometheus"}}, nil,
+			wire.DiffAnswer{After: map[string]any{"kind": "Prometheus"}}, nil,
 			ClusterDiff{Cluster: "cn-sha-1", Differs: true, Diff: `--- cn-sha-1/Prometheus/monitoring/web	on the cluster
 +++ cn-sha-1/Prometheus/monitoring/web	as the hub would have it
 @@ -0,0 +1 @@
@@ -51,7 +51,7 @@ func TestDiff(t *testing.T) {
 `},
 		},
 		"what is not Hanse's is headed so": {
-			memberview.DiffAnswer{Before: prometheus(1), After: prometheus(3), Unadopted: true}, nil,
+			wire.DiffAnswer{Before: prometheus(1), After: prometheus(3), Unadopted: true}, nil,
 			ClusterDiff{Cluster: "cn-sha-1", Unadopted: true, Differs: true, Diff: `--- cn-sha-1/Prometheus/monitoring/web	on the cluster, not Hanse's
 +++ cn-sha-1/Prometheus/monitoring/web	as the hub would have it
 @@ -5,4 +5,4 @@
@@ -63,13 +63,13 @@ func TestDiff(t *testing.T) {
 `},
 		},
 		"what cannot be said is an error": {
-			memberview.DiffAnswer{Before: prometheus(3), Refused: &memberview.Reason{Reason: hubv1.ReasonOverrideInvalid, Message: "no such path"}}, nil,
+			wire.DiffAnswer{Before: prometheus(3), Refused: &wire.Reason{Reason: hubv1.ReasonOverrideInvalid, Message: "no such path"}}, nil,
 			ClusterDiff{Cluster: "cn-sha-1", Error: "OverrideInvalid: no such path"},
 		},
-		"what the hub does not answer is one, too": {memberview.DiffAnswer{}, errors.New("no replica"), ClusterDiff{Cluster: "cn-sha-1", Error: "no replica"}},
+		"what the hub does not answer is one, too": {wire.DiffAnswer{}, errors.New("no replica"), ClusterDiff{Cluster: "cn-sha-1", Error: "no replica"}},
 		"the hub's own cluster never differs": {
-			memberview.DiffAnswer{Refused: &memberview.Reason{Reason: hubv1.ReasonIsTemplate}}, nil,
-			ClusterDiff{Cluster: "cn-sha-1", Refused: &memberview.Reason{Reason: hubv1.ReasonIsTemplate}},
+			wire.DiffAnswer{Refused: &wire.Reason{Reason: hubv1.ReasonIsTemplate}}, nil,
+			ClusterDiff{Cluster: "cn-sha-1", Refused: &wire.Reason{Reason: hubv1.ReasonIsTemplate}},
 		},
 	}
 	for name, tc := range tests {

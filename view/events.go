@@ -10,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // Events are the events about an object, its copies and the children of the copies, the oldest first.
@@ -31,7 +31,7 @@ type ClusterEvent struct {
 }
 
 // Add adds the events that a cluster has returned.
-func (e *Events) Add(cluster string, answer memberview.EventsAnswer) {
+func (e *Events) Add(cluster string, answer wire.EventsAnswer) {
 	note := func(text string) { e.Notes = append(e.Notes, ClusterNote{Cluster: cluster, Note: text}) }
 	for _, found := range answer.Events {
 		e.Items = append(e.Items, ClusterEvent{cluster, found})

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/placement"
-	dividing "github.com/hanse-dev/hanse/replicas"
+	"github.com/hanse-dev/hanse/placement/decide"
+	dividing "github.com/hanse-dev/hanse/placement/replicas"
 )
 
 // Explanation is the output of the command explain. It shows how the scheduling decision for one object comes about,

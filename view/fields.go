@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/member/content"
 	"github.com/hanse-dev/hanse/overrides"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // Fields shows which policy or manager set each field of an object on one cluster. It is the output of `explain
@@ -51,7 +51,7 @@ type FieldRow struct {
 // the copy was read.
 func FieldsOf(in decide.Input, policies []hubv1.OverridePolicyObject, cluster *hubv1.MemberCluster, onMember *unstructured.Unstructured) *Fields {
 	out := &Fields{}
-	result, err := plan.Explain(plan.RenderInput{
+	result, err := preview.Explain(preview.RenderInput{
 		Object: in.Object.Template, OtherVersions: in.Object.OtherVersions, Binding: in.Binding.BindingSpec(), Policies: policies,
 		NamespaceLabels: in.Facts.NamespaceLabels,
 	}, cluster)

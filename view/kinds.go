@@ -247,7 +247,7 @@ func (i *Inventory) AddPlacement(p hubv1.PlacementObject) {
 }
 
 // unreadableIn returns why the hub cannot read the kind of the resource selector with this index, from the message of
-// the condition Scheduled with the reason KindUnreadable. Package hub/policystatus writes messages such as
+// the condition Scheduled with the reason KindUnreadable. Package hub/report/policies writes messages such as
 // "resourceSelectors[0]: the hub cannot read Broken.example.com: ...". The result is empty if the message does not name
 // the selector.
 func unreadableIn(message string, selector int) string {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // Listed are the objects of one kind on several clusters.
@@ -48,7 +48,7 @@ func NewListed(kind schema.GroupKind, namespaces bool) *Listed {
 }
 
 // Add adds the objects that a cluster has returned.
-func (l *Listed) Add(cluster string, answer memberview.ListAnswer) {
+func (l *Listed) Add(cluster string, answer wire.ListAnswer) {
 	if answer.NotServed {
 		l.Notes = append(l.Notes, ClusterNote{Cluster: cluster, Note: fmt.Sprintf("it does not serve %s at this version", l.kind)})
 	}

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // LogReader prints the lines of logs. It prints each line once.
@@ -31,7 +31,7 @@ func NewLogReader() *LogReader {
 // characters, because with them a container could change the user's terminal. skips is true if some lines will never be
 // printed. This happens if one second has more lines than fit into one answer, because a request names its start only
 // in whole seconds.
-func (r *LogReader) Print(w io.Writer, cluster string, log memberview.ContainerLog) (skips bool) {
+func (r *LogReader) Print(w io.Writer, cluster string, log wire.ContainerLog) (skips bool) {
 	name := logName{cluster, log.Pod, log.Container}
 	prefix := fmt.Sprintf("[%s %s %s] ", cluster, printable(log.Pod), printable(log.Container))
 	text := log.Text
@@ -64,10 +64,10 @@ func (r *LogReader) Print(w io.Writer, cluster string, log memberview.ContainerL
 
 // Since returns the containers of a cluster whose logs were printed, each with the time from which the next request
 // asks for lines.
-func (r *LogReader) Since(cluster string) (out []memberview.LogSince) {
+func (r *LogReader) Since(cluster string) (out []wire.LogSince) {
 	for name, at := range r.from {
 		if name.cluster == cluster {
-			out = append(out, memberview.LogSince{Pod: name.pod, Container: name.container, Time: metav1.NewTime(at)})
+			out = append(out, wire.LogSince{Pod: name.pod, Container: name.container, Time: metav1.NewTime(at)})
 		}
 	}
 	return out

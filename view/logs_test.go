@@ -10,13 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 func TestALogThatIsCutWithinOneSecondGoesOn(t *testing.T) {
 	var out bytes.Buffer
 	r := NewLogReader()
-	log := memberview.ContainerLog{Pod: "web-0", Text: "2026-01-01T00:00:01.1Z one\n2026-01-01T00:00:01.2Z two\n2026-01-01T00:00:01.3Z cu", Cut: true}
+	log := wire.ContainerLog{Pod: "web-0", Text: "2026-01-01T00:00:01.1Z one\n2026-01-01T00:00:01.2Z two\n2026-01-01T00:00:01.3Z cu", Cut: true}
 	if skips := r.Print(&out, "a", log); skips || r.Since("a")[0].Time.Second() != 1 {
 		t.Errorf("at first: skips %v, goes on at %v", skips, r.Since("a"))
 	}
@@ -46,7 +46,7 @@ func FuzzLinesOfALogArePrintable(f *testing.F) {
 	f.Add("", true)
 	f.Fuzz(func(t *testing.T, text string, cut bool) {
 		var out bytes.Buffer
-		NewLogReader().Print(&out, "eu-fra-1", memberview.ContainerLog{Pod: "web-0", Container: "main", Text: text, Cut: cut})
+		NewLogReader().Print(&out, "eu-fra-1", wire.ContainerLog{Pod: "web-0", Container: "main", Text: text, Cut: cut})
 		for line := range strings.Lines(out.String()) {
 			if !strings.HasPrefix(line, "[eu-fra-1 web-0 main] ") || !strings.HasSuffix(line, "\n") {
 				t.Errorf("got %q", line)

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // Movement describes how an object and its replicas move among clusters.
@@ -34,7 +34,7 @@ type SimulatedTarget struct {
 
 // movementOf returns how an object moves. awayBefore has the clusters that do not answer before the change, and away
 // has those that do not answer after it.
-func movementOf(p plan.Pair, awayBefore, away map[string]bool) Movement {
+func movementOf(p preview.Pair, awayBefore, away map[string]bool) Movement {
 	m := Movement{Before: targetsOf(p.HeldBefore), After: targetsOf(p.Held), Gained: p.Gained, Lost: p.Lost, ReplicasMoved: p.ReplicasMoved()}
 	for _, t := range m.Before {
 		if !awayBefore[t.Cluster] {

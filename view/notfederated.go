@@ -12,7 +12,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/placement"
-	"github.com/hanse-dev/hanse/tenancy"
+	"github.com/hanse-dev/hanse/placement/tenancy"
 )
 
 // NotFederated is the reason why an object has no binding, and the steps that help.

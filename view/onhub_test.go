@@ -26,11 +26,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/health"
+	"github.com/hanse-dev/hanse/member/rollup"
 	"github.com/hanse-dev/hanse/test/operators"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // operated is one object of an operator in three regions. It lists the data that an experienced user of the operator
@@ -84,7 +84,7 @@ type onHub struct {
 	object   *unstructured.Unstructured
 	binding  *hubv1.ResourceBinding
 	members  []hubv1.MemberCluster
-	children map[string][]memberview.ObjectChildren
+	children map[string][]wire.ObjectChildren
 	notes    []string
 	seen     []map[string]any // statuses of the members
 }
@@ -145,7 +145,7 @@ func (o operated) on(t *testing.T, cluster string, other map[string]any) map[str
 // start returns the hub after all clusters have reported.
 func (o operated) start(t *testing.T) *onHub {
 	t.Helper()
-	hub := &onHub{object: &unstructured.Unstructured{Object: whole(t, o.Object)}, children: map[string][]memberview.ObjectChildren{}}
+	hub := &onHub{object: &unstructured.Unstructured{Object: whole(t, o.Object)}, children: map[string][]wire.ObjectChildren{}}
 	hub.object.SetUID("u1")
 	hub.crd = operators.Definition(t, hub.object.GroupVersionKind().GroupKind())
 	id := hubv1.IdentityOf(hub.object)
@@ -161,7 +161,7 @@ func (o operated) start(t *testing.T) *onHub {
 		m.Status.Topology.Region, m.Status.LastObservedTime = regionOf[name], &observed
 		m.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionTrue, Reason: hubv1.ReasonConnected, LastTransitionTime: metav1.NewTime(placed)}}
 		hub.members = append(hub.members, m)
-		hub.children[name] = []memberview.ObjectChildren{{Object: memberview.ObjectOf(id), Children: o.Children}}
+		hub.children[name] = []wire.ObjectChildren{{Object: wire.ObjectOf(id), Children: o.Children}}
 	}
 	hub.report(t, facts, placed)
 	return hub
@@ -179,7 +179,7 @@ func (h *onHub) lose(t *testing.T) {
 		}
 	}
 	delete(h.children, troubled)
-	h.notes = []string{troubled + ": the cluster is not connected: see hansectl clusters"} // the answer of hub/memberview
+	h.notes = []string{troubled + ": the cluster is not connected: see hansectl clusters"} // the answer of hub/views
 }
 
 // fail makes the operator of the troubled cluster report a failure.

@@ -17,7 +17,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/operator"
+	"github.com/hanse-dev/hanse/bundles/operator"
 )
 
 // Operators is the output of the command operators for all operators.

@@ -12,17 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // Plan is a plan with the data that `plan` and `plan show` print.
 type Plan struct {
-	plan.Plan
+	preview.Plan
 	// Made is the creation time of a stored plan.
 	Made *metav1.Time `json:"made,omitempty"`
 	// MovedSince lists the hub objects that have changed since the stored plan was made. It is empty for a plan that is
 	// not stored.
-	MovedSince []plan.Difference `json:"movedSince,omitempty"`
+	MovedSince []preview.Difference `json:"movedSince,omitempty"`
 }
 
 // Changed reports whether the plan removes, creates, moves or changes anything, or has a problem.
@@ -246,7 +246,7 @@ func (p Plan) moves() planSection {
 	return s
 }
 
-func sharesText(shares []plan.Share) string {
+func sharesText(shares []preview.Share) string {
 	texts := make([]string, 0, len(shares))
 	for _, s := range shares {
 		texts = append(texts, fmt.Sprintf("%s %d -> %d", s.Cluster, s.Before, s.After))
@@ -268,7 +268,7 @@ func (p Plan) creations() planSection {
 
 // changesOf returns the section about changed copies. An object's clusters are in groups with equal changes, the
 // largest group first.
-func changesOf(title string, copies int, changes []plan.Change) planSection {
+func changesOf(title string, copies int, changes []preview.Change) planSection {
 	s := planSection{title: title + ": " + counted(copies, "copy")}
 	for _, c := range changes {
 		i := planItem{what: c.Object.String(), where: spread(c.Groups)}
@@ -294,7 +294,7 @@ func changesOf(title string, copies int, changes []plan.Change) planSection {
 	return s
 }
 
-func objectsText(objects []plan.Object) string {
+func objectsText(objects []preview.Object) string {
 	var names []string
 	for _, o := range objects {
 		names = append(names, o.String())
@@ -302,7 +302,7 @@ func objectsText(objects []plan.Object) string {
 	return list(names)
 }
 
-func waveText(w plan.Wave) string {
+func waveText(w preview.Wave) string {
 	if w.Approval {
 		return fmt.Sprintf("wave %s, after an approval: %s", w.Name, list(w.Clusters))
 	}
@@ -310,7 +310,7 @@ func waveText(w plan.Wave) string {
 }
 
 // spread describes groups of clusters as text: "the same on 11 clusters; cn-shanghai-2 differs".
-func spread(groups []plan.Group) string {
+func spread(groups []preview.Group) string {
 	if len(groups) == 0 {
 		return ""
 	}
@@ -338,7 +338,7 @@ func spread(groups []plan.Group) string {
 // valueAtMost is the maximum number of columns for a value in the text.
 const valueAtMost = 40
 
-func fieldText(f plan.Field) string {
+func fieldText(f preview.Field) string {
 	return fmt.Sprintf("%s: %s -> %s", f.Path, valueText(f.Before), valueText(f.After))
 }
 
@@ -369,7 +369,7 @@ func (p Plan) refusals() planSection {
 	return s
 }
 
-func problemsOf(title string, problems []plan.Problem) planSection {
+func problemsOf(title string, problems []preview.Problem) planSection {
 	s := planSection{title: title}
 	for _, problem := range problems {
 		s.add(planItem{what: problem.Object.String(), where: list(problem.Clusters), lines: []string{why(problem.Reason, problem.Message)}})

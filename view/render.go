@@ -11,20 +11,20 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/internal/canonical"
 	"github.com/hanse-dev/hanse/overrides"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // Renderings contains the rendered manifests of one object, the output of the command render.
 type Renderings struct {
-	Object   Object           `json:"object"`
-	Clusters []plan.Rendering `json:"clusters"`
+	Object   Object              `json:"object"`
+	Clusters []preview.Rendering `json:"clusters"`
 }
 
 // Render renders the manifests of one object.
-func Render(in plan.RenderInput) Renderings {
-	return Renderings{Object: objectOf(hubv1.IdentityOf(in.Object), in.Object), Clusters: plan.Render(in)}
+func Render(in preview.RenderInput) Renderings {
+	return Renderings{Object: objectOf(hubv1.IdentityOf(in.Object), in.Object), Clusters: preview.Render(in)}
 }
 
 // Check replaces each manifest that does not fit the definition of its kind by an error, which names the sources of the
@@ -45,7 +45,7 @@ func (r Renderings) Check(fits func(*unstructured.Unstructured) error) {
 // from an earlier version of the hub, which sent all fields, keeps the digest in its row. Digests returns no digest for
 // a Secret, because only the hub has the key for digests of Secrets. A digest may be wrong if the hub leaves out fields
 // that the cluster does not serve, or labels and annotations that a flag denies.
-func Digests(in plan.RenderInput, rows *hubv1.BindingStatus, salt string, memberOwned []string) map[string]string {
+func Digests(in preview.RenderInput, rows *hubv1.BindingStatus, salt string, memberOwned []string) map[string]string {
 	out := map[string]string{}
 	if hubv1.IsSecret(in.Object.GroupVersionKind().GroupKind()) {
 		return out
@@ -53,7 +53,7 @@ func Digests(in plan.RenderInput, rows *hubv1.BindingStatus, salt string, member
 	digest := func(manifest map[string]any) string {
 		return overrides.DigestLeaving(canonical.Key{}, &unstructured.Unstructured{Object: manifest}, memberOwned, salt)
 	}
-	for _, c := range plan.Render(in) {
+	for _, c := range preview.Render(in) {
 		if c.Manifest == nil {
 			continue
 		}
@@ -66,8 +66,8 @@ func Digests(in plan.RenderInput, rows *hubv1.BindingStatus, salt string, member
 }
 
 // Failed returns the clusters for which the object cannot be rendered.
-func (r Renderings) Failed() []plan.Rendering {
-	return slices.DeleteFunc(slices.Clone(r.Clusters), func(c plan.Rendering) bool { return c.Error == "" })
+func (r Renderings) Failed() []preview.Rendering {
+	return slices.DeleteFunc(slices.Clone(r.Clusters), func(c preview.Rendering) bool { return c.Error == "" })
 }
 
 // Write writes the manifests as YAML documents, each after a comment with its sources. For an excluded cluster, it
@@ -93,7 +93,7 @@ func (r Renderings) Write(w io.Writer, _ time.Time) {
 //	5 at /spec/replicas by the division; OverridePolicy shop/a, rule "r"; skipped OverridePolicy shop/b, rule "s": /spec/paused ...
 //
 // The text ends with the labels and other metadata of the hub object that the hub never sends.
-func made(c plan.Rendering) string {
+func made(c preview.Rendering) string {
 	var parts []string
 	for _, d := range c.Divided {
 		parts = append(parts, fmt.Sprintf("%d at %s by the division", d.Number, d.Path))

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/rollout"
+	"github.com/hanse-dev/hanse/placement/rollout"
 )
 
 // WaveState is the state of a wave of a placement: Passed, Pending, or the most urgent phase of the objects in the

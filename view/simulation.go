@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // Simulation is the output of the command simulate. It compares where all objects finally run with the changes and
@@ -78,7 +78,7 @@ type SimulatedCluster struct {
 
 // Simulate returns the differences between the decisions before and after the changes. If all is true, the text of the
 // result names every object that differs.
-func Simulate(d *plan.Decisions, changes, notes []string, all bool) Simulation {
+func Simulate(d *preview.Decisions, changes, notes []string, all bool) Simulation {
 	s := Simulation{Changes: changes, Notes: append(notes, d.Notes()...), Objects: []SimulatedObject{}, all: all}
 	before, after := d.Clusters()
 	awayBefore, away := awayIn(before), awayIn(after)

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // Tree shows the objects of a placement or of a bundle, their clusters, and their children on each cluster.
@@ -34,7 +34,7 @@ type PlacementName struct {
 
 // TreeObject is one object of the placement or bundle that is the root of the tree.
 type TreeObject struct {
-	memberview.Object
+	wire.Object
 	// Bundle is the bundle that contains the object, such as "Bundle shop/web". It is empty for an object of the hub.
 	Bundle string `json:"bundle,omitempty"`
 	// Unplaced is true for an object of a bundle if the object has no binding.
@@ -54,7 +54,7 @@ type TreeCluster struct {
 	Message  string            `json:"message,omitempty"`
 	Children []member.Child    `json:"children,omitempty"`
 	// Refused is the reason why the hub does not show the objects that controllers on the member created for the copy.
-	Refused *memberview.Reason `json:"refused,omitempty"`
+	Refused *wire.Reason `json:"refused,omitempty"`
 }
 
 // TreeOf returns the tree of a placement: its objects and their clusters, without children. clusters limits the
@@ -79,10 +79,10 @@ func (t Tree) root() PlacementName {
 func treeOf(t Tree, bindings []hubv1.BindingObject, unplaced []hubv1.ObjectIdentity, clusters []string, most int) Tree {
 	t.Objects, t.Total = []TreeObject{}, len(bindings)+len(unplaced)
 	for _, id := range unplaced {
-		t.Objects = append(t.Objects, TreeObject{Object: memberview.ObjectOf(id), Unplaced: true})
+		t.Objects = append(t.Objects, TreeObject{Object: wire.ObjectOf(id), Unplaced: true})
 	}
 	for _, b := range bindings {
-		o := TreeObject{Object: memberview.ObjectOf(hubv1.ObjectOf(b)), Bundle: BundleOf(b.BindingSpec().ObjectRef)}
+		o := TreeObject{Object: wire.ObjectOf(hubv1.ObjectOf(b)), Bundle: BundleOf(b.BindingSpec().ObjectRef)}
 		for _, target := range b.BindingSpec().Clusters {
 			if len(clusters) > 0 && !slices.Contains(clusters, target.Name) {
 				continue
@@ -104,8 +104,8 @@ func treeOf(t Tree, bindings []hubv1.BindingObject, unplaced []hubv1.ObjectIdent
 }
 
 // On returns the objects of the tree that have a copy on the given cluster.
-func (t Tree) On(cluster string) []memberview.Object {
-	var out []memberview.Object
+func (t Tree) On(cluster string) []wire.Object {
+	var out []wire.Object
 	for _, o := range t.Objects {
 		for _, c := range o.Clusters {
 			if c.Cluster == cluster {
@@ -129,8 +129,8 @@ func (t Tree) Clusters() []string {
 }
 
 // Grow adds the children of objects on a cluster. found has the children, by object.
-func (t Tree) Grow(cluster string, found []memberview.ObjectChildren) {
-	of := map[memberview.Object]memberview.ObjectChildren{}
+func (t Tree) Grow(cluster string, found []wire.ObjectChildren) {
+	of := map[wire.Object]wire.ObjectChildren{}
 	for _, f := range found {
 		of[f.Object] = f
 	}

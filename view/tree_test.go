@@ -9,14 +9,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // forest has the objects of the hub, and the answers of members.
 type forest struct {
-	Bindings []hubv1.ResourceBinding                `json:"bindings"`
-	Children map[string][]memberview.ObjectChildren `json:"children"`
-	Notes    []string                               `json:"notes"`
+	Bindings []hubv1.ResourceBinding          `json:"bindings"`
+	Children map[string][]wire.ObjectChildren `json:"children"`
+	Notes    []string                         `json:"notes"`
 }
 
 func TestTree(t *testing.T) {

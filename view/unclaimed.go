@@ -6,7 +6,7 @@ import (
 	"time"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // Unclaimed is the output of the command unclaimed.
@@ -20,7 +20,7 @@ type Unclaimed struct {
 // UnclaimedCopy is a copy for which the hub has no binding.
 type UnclaimedCopy struct {
 	Cluster string `json:"cluster"`
-	memberview.UnclaimedCopy
+	wire.UnclaimedCopy
 }
 
 // ClusterNote is a note about one cluster.
@@ -46,7 +46,7 @@ func (u Unclaimed) Write(w io.Writer, now time.Time) {
 	table(w, []string{"CLUSTER", "OBJECT", "AGE", "REMOVAL", "NOTE"}, rows)
 }
 
-func objectName(o memberview.Object) string {
+func objectName(o wire.Object) string {
 	return hubv1.ObjectIdentity{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}.String()
 }
 
@@ -58,7 +58,7 @@ type Pruned struct {
 // PrunedCopy is the result of the command prune for one copy.
 type PrunedCopy struct {
 	Cluster string `json:"cluster"`
-	memberview.PrunedCopy
+	wire.PrunedCopy
 }
 
 // Write writes a table with one row for each copy.
@@ -75,10 +75,10 @@ func (p Pruned) Write(w io.Writer, _ time.Time) {
 func (p Pruned) Left() (left, held int) {
 	for _, c := range p.Copies {
 		switch c.Outcome {
-		case memberview.PruneHeld:
+		case wire.PruneHeld:
 			held++
 			left++
-		case memberview.PruneFailed:
+		case wire.PruneFailed:
 			left++
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 func TestAnObjectIsRenderedAtTheVersionThatEachClusterGets(t *testing.T) {
@@ -16,7 +16,7 @@ func TestAnObjectIsRenderedAtTheVersionThatEachClusterGets(t *testing.T) {
 		c.Status.APIResources = []hubv1.ServedKind{{Group: "example.com", Kind: "Widget", Versions: versions}}
 		return c
 	}
-	in := plan.RenderInput{
+	in := preview.RenderInput{
 		Object: &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "example.com/v2", "kind": "Widget", "metadata": map[string]any{"name": "web", "namespace": "shop"}, "spec": map[string]any{"a": "b"},
 		}},

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/rollout"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/placement/rollout"
 )
 
 // WaveThatWaits returns a text about the current wave of a placement's rollouts, if this wave waits for the cluster

@@ -27,12 +27,12 @@ const (
 	// SourceAnnotation on a copy names the state of the hub that wrote it. Its value has the generation of the hub object
 	// and the hub's epoch, such as 7;1764028800-3f9c01ab. An epoch is a period of the hub's work. A new one begins with
 	// the first write after a start, and about every ten minutes while the hub writes. A hub that was restored from a
-	// backup does not know the epochs after the backup. See package source.
+	// backup does not know the epochs after the backup. See package epoch.
 	SourceAnnotation = Prefix + "source"
 
 	// DecisionAnnotation on a copy names the decision that the hub carried out when it wrote the copy. Its value has the
 	// UID and the generation of the binding, such as 0c5a7f9e-6f0e-4a52-9a3b-2f1a5c1f6d11;12. A hub that was restored
-	// from a backup thus finds copies of later decisions. See package source.
+	// from a backup thus finds copies of later decisions. See package epoch.
 	DecisionAnnotation = Prefix + "decision"
 
 	// AcceptSourceAnnotation on a hub object lists values of SourceAnnotation, separated by commas. A user sets it after

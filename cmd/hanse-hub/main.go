@@ -20,12 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/chart/child"
-	"github.com/hanse-dev/hanse/guard"
+	"github.com/hanse-dev/hanse/bundles/chart/child"
 	"github.com/hanse-dev/hanse/hub"
-	"github.com/hanse-dev/hanse/hub/charts"
+	"github.com/hanse-dev/hanse/hub/bundles/fetch"
 	"github.com/hanse-dev/hanse/member/health"
 	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/placement/guard"
 )
 
 // version is the version of the hub. The build sets it.
@@ -79,7 +79,7 @@ func run() error {
 		"Prefixes of repositories, separated by commas, from which charts of FederatedOperators may be fetched, "+
 			"such as oci://registry.example.com/charts or https://charts.example.com; none if it is empty.",
 		func(text string) (err error) {
-			o.Repositories, err = charts.ParseRepositories(list(text))
+			o.Repositories, err = fetch.ParseRepositories(list(text))
 			return err
 		})
 	flag.IntVar(&o.ManifestsPerNamespace, "manifests-per-namespace", 2000,

@@ -2,8 +2,8 @@
 // its author.
 //
 //   - The author must have the rights on the hub that the policy exercises in the author's name (rights.go). The rights
-//     are checked first, so that a user without rights causes no other work. hub/slots limits the reviews of one author
-//     and of one namespace.
+//     are checked first, so that a user without rights causes no other work. hub/access limits the reviews of one
+//     author and of one namespace.
 //   - A policy must be valid: paths, expressions, forbidden fields, sizes (overrides.Validate, placement.Compile,
 //     rollout.Validate).
 //   - An override policy must break no object. Each selected object is rendered for each of its clusters, and compared
@@ -20,8 +20,8 @@
 // an object. If the object is a Secret, the answer shows only names in the schema.
 //
 // The controllers repeat most checks: they report an invalid policy in its status, and do not send a broken manifest
-// (hub/policystatus, hub/dispatch). The rights of the author cannot be checked later, because only the author's name is
-// stored (author.go), without the groups of the author.
+// (hub/report/policies, hub/dispatch). The rights of the author cannot be checked later, because only the author's name
+// is stored (author.go), without the groups of the author.
 package admission
 
 import (
@@ -44,14 +44,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/guard"
-	"github.com/hanse-dev/hanse/hub/slots"
+	"github.com/hanse-dev/hanse/hub/access"
 	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/placement/guard"
 )
 
-// ReviewPath is the path of the webhook that reviews policies, without its random part, which package hub/certificate
-// appends.
+// ReviewPath is the path of the webhook that reviews policies, without its random part, which package
+// hub/admission/certificate appends.
 const ReviewPath = "/validate-policies"
 
 const (
@@ -103,15 +103,15 @@ type Options struct {
 // Reviewer reviews policies.
 type Reviewer struct {
 	options   Options
-	slots     *slots.Slots
-	forecasts *slots.Slots
+	slots     *access.Slots
+	forecasts *access.Slots
 }
 
 var _ admission.Handler = &Reviewer{}
 
 // New returns a Reviewer with these options.
 func New(o Options) *Reviewer {
-	return &Reviewer{options: o, slots: slots.New(atOnce), forecasts: slots.New(forecastsAtOnce)}
+	return &Reviewer{options: o, slots: access.New(atOnce), forecasts: access.New(forecastsAtOnce)}
 }
 
 // refusal is the reason why a policy is refused. Its text is for the author of the policy.
@@ -161,12 +161,12 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 
 // parties returns the author and, for a namespaced policy, its namespace. For each party, the number of concurrent
 // reviews is limited.
-func parties(user, namespace string) []slots.Party {
-	author := slots.Party{Name: "user/" + user, Most: ofAuthor}
+func parties(user, namespace string) []access.Party {
+	author := access.Party{Name: "user/" + user, Most: ofAuthor}
 	if namespace == "" {
-		return []slots.Party{author}
+		return []access.Party{author}
 	}
-	return []slots.Party{author, {Name: "namespace/" + namespace, Most: ofNamespace}}
+	return []access.Party{author, {Name: "namespace/" + namespace, Most: ofNamespace}}
 }
 
 func (r *Reviewer) review(ctx context.Context, policy client.Object, who author) ([]string, error) {

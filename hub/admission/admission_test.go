@@ -32,9 +32,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/guard"
 	"github.com/hanse-dev/hanse/hub/admission"
 	"github.com/hanse-dev/hanse/member/openapi"
+	"github.com/hanse-dev/hanse/placement/guard"
 )
 
 var widget = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Widget"}

@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
 	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/overrides"
-	"github.com/hanse-dev/hanse/replicas"
-	"github.com/hanse-dev/hanse/tenancy"
+	"github.com/hanse-dev/hanse/placement/replicas"
+	"github.com/hanse-dev/hanse/placement/tenancy"
 )
 
 // mostObjects is the maximum number of objects that a review renders. If the policy selects more objects, the review

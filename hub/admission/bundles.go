@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/bundle"
-	"github.com/hanse-dev/hanse/hub/rights"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/bundles/manifest"
+	"github.com/hanse-dev/hanse/hub/access"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
 )
 
 const whyImpersonate = "the hub stores the objects of the bundle with the rights of this ServiceAccount"
@@ -21,7 +21,7 @@ const whyImpersonate = "the hub stores the objects of the bundle with the rights
 // not read ConfigMaps with manifests or charts, because they may change later. The condition Stored reports errors in
 // them. A warning names the objects that the change removes from the bundle.
 func (r *Reviewer) reviewBundle(ctx context.Context, b hubv1.BundleObject, who author) ([]string, error) {
-	if err := r.demand(ctx, who, []rights.Need{impersonating(b, whyImpersonate)}); err != nil {
+	if err := r.demand(ctx, who, []access.Need{impersonating(b, whyImpersonate)}); err != nil {
 		return nil, err
 	}
 	o, isOperator := b.(*hubv1.FederatedOperator)
@@ -29,11 +29,11 @@ func (r *Reviewer) reviewBundle(ctx context.Context, b hubv1.BundleObject, who a
 	if fromConfigMaps && len(b.BundleSpec().Manifests) == 0 {
 		return nil, nil
 	}
-	objects, err := bundle.Read(bundle.Input{
+	objects, err := manifest.Read(manifest.Input{
 		Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests,
-		Namespaced: bundle.NamespacedOn(r.options.Mapper),
+		Namespaced: manifest.NamespacedOn(r.options.Mapper),
 	})
-	if errors.Is(err, bundle.ErrScope) {
+	if errors.Is(err, manifest.ErrScope) {
 		return nil, err
 	}
 	if err != nil {

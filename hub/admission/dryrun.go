@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/rights"
+	"github.com/hanse-dev/hanse/hub/access"
 )
 
 // notAdmitted records why the hub's API server does not admit the rendered manifest as a new object, if the reviewed
@@ -29,7 +29,7 @@ import (
 //     client that knows the webhook's path could then act as another user.
 func (t *trial) notAdmitted(ctx context.Context, o selectedObject, where string, manifest *unstructured.Unstructured, without func() *unstructured.Unstructured) error {
 	dryRun := t.reviewer.options.DryRun
-	if dryRun == nil || len(rights.Granting(o.GroupKind(), "")) > 0 { // the API server lets the hub grant no rights to others
+	if dryRun == nil || len(access.Granting(o.GroupKind(), "")) > 0 { // the API server lets the hub grant no rights to others
 		return nil
 	}
 	content, err := json.Marshal(manifest.Object)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/rights"
+	"github.com/hanse-dev/hanse/hub/access"
 )
 
 // author has the data that the API server sends about the user who changes a policy.
@@ -43,7 +43,7 @@ func (r *Reviewer) mapping(gk schema.GroupKind) (*meta.RESTMapping, bool, error)
 }
 
 // adoption returns the rights to adopt existing objects on the named members, or on all members.
-func adoption(spec *hubv1.PlacementSpec) []rights.Need {
+func adoption(spec *hubv1.PlacementSpec) []access.Need {
 	if spec.Apply.Adoption == "" || spec.Apply.Adoption == hubv1.AdoptionNever {
 		return nil
 	}
@@ -51,9 +51,9 @@ func adoption(spec *hubv1.PlacementSpec) []rights.Need {
 	if len(names) == 0 {
 		names = []string{""}
 	}
-	var out []rights.Need
+	var out []access.Need
 	for _, name := range names {
-		out = append(out, rights.Need{Why: whyAdopt, Right: authorizationv1.ResourceAttributes{
+		out = append(out, access.Need{Why: whyAdopt, Right: authorizationv1.ResourceAttributes{
 			Verb: "adopt", Group: hubv1.GroupVersion.Group, Resource: "memberclusters", Name: name,
 		}})
 	}
@@ -62,18 +62,18 @@ func adoption(spec *hubv1.PlacementSpec) []rights.Need {
 
 // placing returns the rights to place objects on clusters that require the verb place. It considers clusters that the
 // placement selects by name or label. It ignores the expression, because its result can change.
-func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelection) ([]rights.Need, error) {
+func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelection) ([]access.Need, error) {
 	var all hubv1.MemberClusterList
 	if err := r.options.Client.List(ctx, &all); err != nil {
 		return nil, fmt.Errorf("listing MemberClusters: %w", err)
 	}
-	var out []rights.Need
+	var out []access.Need
 	for i := range all.Items {
 		c := &all.Items[i]
 		if !c.Spec.RequirePlaceVerb || !selection.MaySelect(c) {
 			continue
 		}
-		out = append(out, rights.Need{Why: whyPlace, Right: authorizationv1.ResourceAttributes{
+		out = append(out, access.Need{Why: whyPlace, Right: authorizationv1.ResourceAttributes{
 			Verb: "place", Group: hubv1.GroupVersion.Group, Resource: "memberclusters", Name: c.Name,
 		}})
 	}
@@ -82,21 +82,21 @@ func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelectio
 
 // overriding returns the right to change the objects of others by overrides. For kinds of admission it includes the
 // verb escalate on ClusterRoles, because such an object can change every request to a member.
-func overriding(p hubv1.OverridePolicyObject) []rights.Need {
-	out := []rights.Need{{Why: whyOverride, Right: authorizationv1.ResourceAttributes{
+func overriding(p hubv1.OverridePolicyObject) []access.Need {
+	out := []access.Need{{Why: whyOverride, Right: authorizationv1.ResourceAttributes{
 		Namespace: p.GetNamespace(), Verb: "override", Group: hubv1.GroupVersion.Group, Resource: "placements",
 	}}}
 	if slices.ContainsFunc(p.OverrideSpec().ResourceSelectors, func(s hubv1.ResourceSelector) bool { return s.APIGroup == "admissionregistration.k8s.io" }) {
-		for _, right := range rights.Granting(schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"}, "") {
-			out = append(out, rights.Need{Why: whyEscalate, Right: right})
+		for _, right := range access.Granting(schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"}, "") {
+			out = append(out, access.Need{Why: whyEscalate, Right: right})
 		}
 	}
 	return out
 }
 
 // demand returns a refusal if the author lacks a right.
-func (r *Reviewer) demand(ctx context.Context, who author, needs []rights.Need) error {
-	missing, err := rights.Missing(ctx, r.options.Client, authenticationv1.UserInfo(who), needs)
+func (r *Reviewer) demand(ctx context.Context, who author, needs []access.Need) error {
+	missing, err := access.Missing(ctx, r.options.Client, authenticationv1.UserInfo(who), needs)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,8 @@ package admission
 
 import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/plan"
-	"github.com/hanse-dev/hanse/rollout"
+	"github.com/hanse-dev/hanse/placement/rollout"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // reviewRollout refuses an invalid rollout, and warns of settings without an effect. It never refuses a placement
@@ -18,7 +18,7 @@ func reviewRollout(p hubv1.PlacementObject) ([]string, error) {
 	if policy == nil {
 		return warnings, nil
 	}
-	errs, more := plan.CheckRollout(policy)
+	errs, more := preview.CheckRollout(policy)
 	if len(errs) > 0 {
 		return nil, refusalOf(errs)
 	}

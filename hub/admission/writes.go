@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/rights"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/access"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // write is a kind of objects that a policy can cause the hub to write to members. A name limits it to one object.
@@ -78,22 +78,22 @@ func checkSizes(policy client.Object) error {
 
 // toWrite returns the rights that the author of a policy needs for the objects that the policy can cause the hub to
 // write.
-func (r *Reviewer) toWrite(policy client.Object) ([]rights.Need, error) {
+func (r *Reviewer) toWrite(policy client.Object) ([]access.Need, error) {
 	if err := checkSizes(policy); err != nil {
 		return nil, err
 	}
-	var out []rights.Need
+	var out []access.Need
 	for _, w := range writesOf(policy) {
 		resource, err := r.resource(w.kind)
 		if err != nil {
 			return nil, err
 		}
-		needed := rights.ToWrite(w.kind, resource, policy.GetNamespace(), w.name)
+		needed := access.ToWrite(w.kind, resource, policy.GetNamespace(), w.name)
 		if w.ofPods {
 			needed = needed[:1] // get
 		}
 		for _, right := range needed {
-			n := rights.Need{Right: right, Why: w.why}
+			n := access.Need{Right: right, Why: w.why}
 			if right.Verb == "escalate" || right.Verb == "bind" {
 				n.Why = whyEscalate
 			}
@@ -108,7 +108,7 @@ func (r *Reviewer) toWrite(policy client.Object) ([]rights.Need, error) {
 // accounts returns the rights to impersonate the ServiceAccounts of the bundles that a placement selects now. The
 // objects of these bundles are written with the rights of the accounts. The author of a bundle that comes later needs
 // the same right.
-func (r *Reviewer) accounts(ctx context.Context, p hubv1.PlacementObject) ([]rights.Need, error) {
+func (r *Reviewer) accounts(ctx context.Context, p hubv1.PlacementObject) ([]access.Need, error) {
 	if !slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, func(s hubv1.ResourceSelector) bool { return s.APIGroup == hubv1.GroupVersion.Group }) {
 		return nil, nil
 	}
@@ -116,7 +116,7 @@ func (r *Reviewer) accounts(ctx context.Context, p hubv1.PlacementObject) ([]rig
 	if err != nil {
 		return nil, err
 	}
-	var out []rights.Need
+	var out []access.Need
 	for _, b := range bundles {
 		labels, err := r.namespaceLabels(ctx, b.GetNamespace())
 		if err != nil {
@@ -139,12 +139,12 @@ func (r *Reviewer) accounts(ctx context.Context, p hubv1.PlacementObject) ([]rig
 }
 
 // impersonating returns the right to impersonate the ServiceAccount of a bundle.
-func impersonating(b hubv1.BundleObject, why string) rights.Need {
+func impersonating(b hubv1.BundleObject, why string) access.Need {
 	namespace := b.GetNamespace()
 	if namespace == "" {
 		namespace = hubv1.SystemNamespace
 	}
-	return rights.Need{Why: why, Right: authorizationv1.ResourceAttributes{
+	return access.Need{Why: why, Right: authorizationv1.ResourceAttributes{
 		Namespace: namespace, Verb: "impersonate", Resource: "serviceaccounts", Name: b.BundleSpec().ServiceAccountName,
 	}}
 }

@@ -1,7 +1,7 @@
 // Package bundles stores each object of a Bundle, ClusterBundle or FederatedOperator in a Secret on the hub, and sets
 // the condition Stored. The stored object is the template of the copies on members.
 //
-//   - Package bundle reads the manifests of a bundle. The bundle keeps its stored objects, and nothing new is stored,
+//   - Package manifest reads the manifests of a bundle. The bundle keeps its stored objects, and nothing new is stored,
 //     if a manifest is invalid, if the bundle's ServiceAccount lacks a right, or if another bundle or the hub has an
 //     object of the same identity. The condition Stored says why.
 //   - A stored object that is no longer in the bundle gets a removal time. The removal time is the decision to delete
@@ -10,10 +10,10 @@
 //   - The Bundles of one namespace store only so many objects. A Bundle that would exceed the limit is refused, and
 //     loses nothing.
 //   - All objects of a deleted bundle are removed in the same way. The deletion of the bundle is proved by Live of
-//     hub/templates.
+//     hub/store/templates.
 //
-// Only the leader stores objects. All replicas read the stored objects. hub/policystatus counts the objects, and writes
-// the counts into the status of the bundle.
+// Only the leader stores objects. All replicas read the stored objects. hub/report/policies counts the objects, and
+// writes the counts into the status of the bundle.
 package bundles
 
 import (
@@ -40,12 +40,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/changes"
-	"github.com/hanse-dev/hanse/hub/charts"
+	"github.com/hanse-dev/hanse/hub/bundles/fetch"
 	"github.com/hanse-dev/hanse/hub/pace"
-	"github.com/hanse-dev/hanse/hub/revisions"
-	"github.com/hanse-dev/hanse/hub/scopes"
-	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/hub/store/changes"
+	"github.com/hanse-dev/hanse/hub/store/revisions"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
+	"github.com/hanse-dev/hanse/internal/informer"
 )
 
 // workers is the number of bundles that are stored concurrently. Charts are rendered one after the other.
@@ -56,9 +56,9 @@ type Templates interface {
 	// Get returns an object from memory. The object is shared, and the caller must not change it.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
 	// State returns the state of the watch of a kind. It returns false if the kind is not watched.
-	State(gk schema.GroupKind) (kindwatch.State, bool)
+	State(gk schema.GroupKind) (informer.State, bool)
 	// StoredState returns the state of the watch of the Secrets in which the hub stores the objects of bundles.
-	StoredState() kindwatch.State
+	StoredState() informer.State
 	// List returns the objects of a kind.
 	List(gk schema.GroupKind) []hubv1.ObjectIdentity
 	// ListStored returns the objects of the bundles that `which` selects.
@@ -89,7 +89,7 @@ type Options struct {
 	// PerNamespace is the maximum number of stored objects of the Bundles of one namespace. 0 means no limit.
 	PerNamespace int
 	// Charts fetches the charts of operators.
-	Charts *charts.Fetcher
+	Charts *fetch.Fetcher
 	// Render renders the charts of operators.
 	Render Render
 	Clock  clock.PassiveClock
@@ -273,7 +273,7 @@ func (c *Controller) Reconcile(ctx context.Context, of hubv1.BundleReference) (r
 	switch {
 	case isOutdated(err):
 		return behind, nil // try again later, because the cache does not have an earlier write yet
-	case errors.Is(err, charts.ErrFetching):
+	case errors.Is(err, fetch.ErrFetching):
 		return reconcile.Result{}, nil // no retry, because the end of the fetch wakes the operator
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("storing the objects of %s: %w", of, err)

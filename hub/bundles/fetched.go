@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/charts"
+	"github.com/hanse-dev/hanse/hub/bundles/fetch"
 )
 
 // fetched returns the archive of the chart in an operator's repository. It returns nil if the operator has no
@@ -22,7 +22,7 @@ func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([
 		c.Charts.Forget(o.Name)
 		return nil, nil
 	}
-	wanted := charts.Chart{URL: r.URL, Name: r.Name, Version: r.Version, Digest: o.Spec.Chart.Digest, CA: string(r.CABundle)}
+	wanted := fetch.Chart{URL: r.URL, Name: r.Name, Version: r.Version, Digest: o.Spec.Chart.Digest, CA: string(r.CABundle)}
 	if archive, ok := c.Charts.Kept(o.Name, wanted); ok {
 		return archive, nil
 	}
@@ -38,11 +38,11 @@ func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([
 	of := hubv1.ReferenceTo(o)
 	archive, err := c.Charts.Get(c.leading(), o.Name, wanted, func() { c.wake(of) })
 	switch {
-	case err == nil, errors.Is(err, charts.ErrFetching):
+	case err == nil, errors.Is(err, fetch.ErrFetching):
 		return archive, err
-	case errors.Is(err, charts.ErrNotAllowed):
+	case errors.Is(err, fetch.ErrNotAllowed):
 		return nil, &refusal{hubv1.ReasonRepositoryNotAllowed, err.Error() + ": add it there, or choose another repository; the stored objects stay"}
-	case errors.Is(err, charts.ErrDigest):
+	case errors.Is(err, fetch.ErrDigest):
 		return nil, invalidChart(err)
 	}
 	return nil, notFetched(err)

@@ -17,7 +17,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/charts"
+	"github.com/hanse-dev/hanse/hub/bundles/fetch"
 	"github.com/hanse-dev/hanse/test/registry"
 )
 
@@ -25,7 +25,7 @@ import (
 type chartRegistry struct {
 	*world
 	server  *httptest.Server
-	allowed charts.Repositories
+	allowed fetch.Repositories
 	clock   *testclock.FakePassiveClock
 	away    atomic.Bool
 	open    atomic.Bool // whether the registry accepts any password
@@ -49,7 +49,7 @@ func newChartRegistry(w *world) *chartRegistry {
 		}
 	}))
 	var err error
-	r.allowed, err = charts.ParseRepositories([]string{"oci://" + registry.Host(r.server) + "/charts"})
+	r.allowed, err = fetch.ParseRepositories([]string{"oci://" + registry.Host(r.server) + "/charts"})
 	must(w.T, err)
 	r.newFetcher()
 	return r
@@ -57,7 +57,7 @@ func newChartRegistry(w *world) *chartRegistry {
 
 // newFetcher replaces the fetcher, so that the next leader has no archive in memory.
 func (r *chartRegistry) newFetcher() {
-	r.charts = charts.New(charts.Options{Repositories: r.allowed, Clock: r.clock})
+	r.charts = fetch.New(fetch.Options{Repositories: r.allowed, Clock: r.clock})
 }
 
 func (r *chartRegistry) push(t *testing.T, version string, archive []byte) {

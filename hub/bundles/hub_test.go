@@ -29,11 +29,11 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/bundle"
-	"github.com/hanse-dev/hanse/chart"
-	"github.com/hanse-dev/hanse/hub/changes"
-	"github.com/hanse-dev/hanse/hub/charts"
-	"github.com/hanse-dev/hanse/hub/templates"
+	"github.com/hanse-dev/hanse/bundles/chart"
+	"github.com/hanse-dev/hanse/bundles/manifest"
+	"github.com/hanse-dev/hanse/hub/bundles/fetch"
+	"github.com/hanse-dev/hanse/hub/store/changes"
+	"github.com/hanse-dev/hanse/hub/store/templates"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
@@ -54,7 +54,7 @@ type world struct {
 	config            *rest.Config
 	admin             client.Client
 	namespace, system string
-	charts            *charts.Fetcher
+	charts            *fetch.Fetcher
 	control           *Controller
 	events            chan string // the texts of events
 }
@@ -65,7 +65,7 @@ func newWorld(t *testing.T, name string, server *rest.Config) *world {
 	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)))
 	admin, err := client.New(server, client.Options{Scheme: scheme})
 	must(t, err)
-	w := &world{T: t, config: server, admin: admin, namespace: name, system: name + "-system", charts: charts.New(charts.Options{}), events: make(chan string, 1000)}
+	w := &world{T: t, config: server, admin: admin, namespace: name, system: name + "-system", charts: fetch.New(fetch.Options{}), events: make(chan string, 1000)}
 	for _, ns := range []string{w.namespace, w.system} {
 		must(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	}
@@ -144,13 +144,13 @@ func (w *world) id(name string) hubv1.ObjectIdentity {
 }
 
 // stored returns the stored objects by name. The name of a removed object has the prefix "-".
-func (w *world) stored() map[string]bundle.Stored {
+func (w *world) stored() map[string]manifest.Stored {
 	w.Helper()
 	var list corev1.SecretList
 	must(w.T, w.admin.List(w.Context(), &list, client.InNamespace(w.system), client.HasLabels{hubv1.ManifestLabel}))
-	out := map[string]bundle.Stored{}
+	out := map[string]manifest.Stored{}
 	for _, secret := range list.Items {
-		s, err := bundle.ReadStored(&secret)
+		s, err := manifest.ReadStored(&secret)
 		must(w.T, err)
 		name := s.Manifest.GetName()
 		if !s.Removed.IsZero() {
@@ -300,7 +300,7 @@ func TestAnObjectIsRemovedThatIsNeitherStoredNorInItsBundle(t *testing.T) {
 			binding := w.bind(b, "a")
 			lose(w, b, stop)
 			w.eventually("it is removed, and nobody takes its manifest for content", func() error {
-				if got, ok := w.stored()["-a"]; !ok || bundle.HasContent(got.Manifest) || got.UID != b.UID {
+				if got, ok := w.stored()["-a"]; !ok || manifest.HasContent(got.Manifest) || got.UID != b.UID {
 					return fmt.Errorf("stored are %v", w.stored())
 				}
 				return nil

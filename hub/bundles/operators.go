@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/bundle"
-	"github.com/hanse-dev/hanse/canonical"
-	"github.com/hanse-dev/hanse/chart/child"
+	"github.com/hanse-dev/hanse/bundles/chart/child"
+	"github.com/hanse-dev/hanse/bundles/manifest"
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/internal/canonical"
 )
 
 // Render renders a chart.
@@ -139,7 +139,7 @@ func invalidChart(err error) error {
 func provided(objects []*unstructured.Unstructured) []string {
 	var kinds []string
 	for _, o := range objects {
-		if gk, _, ok := bundle.DefinedKind(o); ok {
+		if gk, _, ok := manifest.DefinedKind(o); ok {
 			kinds = append(kinds, gk.String())
 		}
 	}

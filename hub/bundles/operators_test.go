@@ -10,7 +10,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/chart"
+	"github.com/hanse-dev/hanse/bundles/chart"
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/rights"
+	"github.com/hanse-dev/hanse/hub/access"
 )
 
 // allowed returns a *refusal if the bundle's ServiceAccount lacks a right that it would need to write a changed object
 // directly on the hub. Without this check, the author of a bundle could send objects to members without the right to
 // create them on the hub.
 func (c *Controller) allowed(ctx context.Context, b hubv1.BundleObject, changed []change) error {
-	var needed []rights.Need
+	var needed []access.Need
 	for _, ch := range changed {
 		if !ch.Removed.IsZero() {
 			continue
@@ -29,7 +29,7 @@ func (c *Controller) allowed(ctx context.Context, b hubv1.BundleObject, changed 
 		}
 		needed = append(needed, needs...)
 	}
-	slices.SortFunc(needed, func(a, b rights.Need) int {
+	slices.SortFunc(needed, func(a, b access.Need) int {
 		x, y := a.Right, b.Right
 		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Group, y.Group), cmp.Compare(x.Resource, y.Resource), cmp.Compare(x.Verb, y.Verb))
 	})
@@ -38,7 +38,7 @@ func (c *Controller) allowed(ctx context.Context, b hubv1.BundleObject, changed 
 		Username: fmt.Sprintf("system:serviceaccount:%s:%s", home, name),
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + home, "system:authenticated"},
 	}
-	missing, err := rights.Missing(ctx, c.Client, account, slices.Compact(needed))
+	missing, err := access.Missing(ctx, c.Client, account, slices.Compact(needed))
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (c *Controller) allowed(ctx context.Context, b hubv1.BundleObject, changed 
 }
 
 // needed returns the rights that the bundle's ServiceAccount would need to write the object directly on the hub.
-func (c *Controller) needed(id hubv1.ObjectIdentity) ([]rights.Need, error) {
+func (c *Controller) needed(id hubv1.ObjectIdentity) ([]access.Need, error) {
 	gk := id.GroupKind()
 	plural, _ := meta.UnsafeGuessKindToResource(gk.WithVersion("v1"))
 	resource := plural.Resource // the default for a kind that the hub does not serve
@@ -60,9 +60,9 @@ func (c *Controller) needed(id hubv1.ObjectIdentity) ([]rights.Need, error) {
 	case !meta.IsNoMatchError(err):
 		return nil, fmt.Errorf("finding the resource of %s: %w", gk, err)
 	}
-	var out []rights.Need
-	for _, right := range rights.ToWrite(gk, resource, id.Namespace, "") {
-		out = append(out, rights.Need{Right: right})
+	var out []access.Need
+	for _, right := range access.ToWrite(gk, resource, id.Namespace, "") {
+		out = append(out, access.Need{Right: right})
 	}
 	return out, nil
 }

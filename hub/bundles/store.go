@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/bundle"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/bundles/manifest"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
 )
 
 // errBehind means that the API server has a newer state of a bundle or a stored object than the cache.
@@ -76,7 +76,7 @@ func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Co
 
 // read returns the content of a bundle. The error is a *refusal if the content is not acceptable.
 func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) (has content, err error) {
-	in := bundle.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: bundle.NamespacedOn(c.Mapper)}
+	in := manifest.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: manifest.NamespacedOn(c.Mapper)}
 	for _, source := range b.BundleSpec().ConfigMaps {
 		m, err := c.configMap(ctx, types.NamespacedName{Namespace: c.home(b), Name: source.Name}, false)
 		if err != nil {
@@ -89,8 +89,8 @@ func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) (has conten
 			return has, err
 		}
 	}
-	has.objects, err = bundle.Read(in)
-	if errors.Is(err, bundle.ErrScope) {
+	has.objects, err = manifest.Read(in)
+	if errors.Is(err, manifest.ErrScope) {
 		return has, err
 	}
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Controller) home(b hubv1.BundleObject) string {
 
 // change is one change of the stored objects: an object to create, to replace or to remove.
 type change struct {
-	bundle.Stored
+	manifest.Stored
 	// before is the stored object. It is nil if the object is not stored yet.
 	before *unstructured.Unstructured
 }
@@ -159,9 +159,9 @@ func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted [
 		if err != nil {
 			return nil, err
 		}
-		next := bundle.Stored{Bundle: of, UID: b.GetUID(), Generation: max(b.GetGeneration(), sent+1), Manifest: o}
+		next := manifest.Stored{Bundle: of, UID: b.GetUID(), Generation: max(b.GetGeneration(), sent+1), Manifest: o}
 		if before != nil {
-			is := before.GetUID() == b.GetUID() && before.GetDeletionTimestamp() == nil && equality.Semantic.DeepEqual(bundle.ManifestOf(before).Object, o.Object)
+			is := before.GetUID() == b.GetUID() && before.GetDeletionTimestamp() == nil && equality.Semantic.DeepEqual(manifest.ManifestOf(before).Object, o.Object)
 			if is && maps.Equal(hubv1.BundleOf(before).Labels, of.Labels) {
 				continue
 			}
@@ -210,8 +210,8 @@ func (c *Controller) lost(ctx context.Context, of hubv1.ObjectBundle, wanted map
 			continue
 		}
 		since = latest(since, b)
-		out = append(out, change{Stored: bundle.Stored{
-			Bundle: of, UID: ref.UID, Generation: newestSent(b), Manifest: bundle.WithoutContent(ref.APIVersion, id), Removed: c.Clock.Now(),
+		out = append(out, change{Stored: manifest.Stored{
+			Bundle: of, UID: ref.UID, Generation: newestSent(b), Manifest: manifest.WithoutContent(ref.APIVersion, id), Removed: c.Clock.Now(),
 		}})
 	}
 	return out, since, nil
@@ -269,8 +269,8 @@ func (c *Controller) taken(
 
 func (c *Controller) removal(before *unstructured.Unstructured) change {
 	bundled := hubv1.BundleOf(before)
-	return change{bundle.Stored{
-		Bundle: *bundled, UID: before.GetUID(), Generation: before.GetGeneration(), Manifest: bundle.ManifestOf(before), Removed: c.Clock.Now(),
+	return change{manifest.Stored{
+		Bundle: *bundled, UID: before.GetUID(), Generation: before.GetGeneration(), Manifest: manifest.ManifestOf(before), Removed: c.Clock.Now(),
 	}, before}
 }
 
@@ -329,7 +329,7 @@ func (c *Controller) replaceBroken(ctx context.Context, secret *corev1.Secret) e
 	if err := c.APIReader.Get(ctx, client.ObjectKeyFromObject(secret), &is); err != nil {
 		return client.IgnoreNotFound(err) // the next reconcile stores the object
 	}
-	if _, err := bundle.ReadStored(&is); err == nil {
+	if _, err := manifest.ReadStored(&is); err == nil {
 		return errBehind
 	}
 	ctrl.LoggerFrom(ctx).Info("Replacing a Secret that has no readable object of a bundle", "secret", is.Name)

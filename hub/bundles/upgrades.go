@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/bundle"
-	"github.com/hanse-dev/hanse/crdupgrade"
-	"github.com/hanse-dev/hanse/hub/revisions"
+	"github.com/hanse-dev/hanse/bundles/crd"
+	"github.com/hanse-dev/hanse/bundles/manifest"
+	"github.com/hanse-dev/hanse/hub/store/revisions"
 	"github.com/hanse-dev/hanse/member/health"
 )
 
@@ -26,17 +26,17 @@ const mostUndo = 824
 // upgradable returns a refusal if the new version of an operator's CustomResourceDefinition breaks objects that the hub
 // sends to clusters. chart is the new chart. It is nil if the operator has manifests instead of a chart.
 func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator, chart *hubv1.RenderedChart, changed []change) error {
-	var reports []crdupgrade.Report
+	var reports []crd.Report
 	for _, ch := range changed {
-		kind, _, ok := bundle.DefinedKind(ch.Manifest)
+		kind, _, ok := manifest.DefinedKind(ch.Manifest)
 		if !ok || ch.before == nil || !ch.Removed.IsZero() {
 			continue
 		}
-		before, err := crdupgrade.Definition(bundle.ManifestOf(ch.before))
+		before, err := crd.Definition(manifest.ManifestOf(ch.before))
 		if err != nil {
 			return err
 		}
-		after, err := crdupgrade.Definition(ch.Manifest)
+		after, err := crd.Definition(ch.Manifest)
 		if err != nil {
 			return &refusal{hubv1.ReasonManifestInvalid, err.Error() + "; the stored objects stay"}
 		}
@@ -48,7 +48,7 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 		if err != nil {
 			return err
 		}
-		report, err := crdupgrade.Check(ctx, crdupgrade.Input{
+		report, err := crd.Check(ctx, crd.Input{
 			Before: before, After: after, StoredVersions: stored, Earlier: earlier, Objects: objects, Acknowledged: o.Spec.Acknowledge,
 		})
 		if ctx.Err() != nil {
@@ -60,13 +60,13 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 		reports = append(reports, report)
 	}
 	if isOlder(chart, o.Status.Chart) {
-		if text := crdupgrade.UndoMessage(mostUndo, "accept a change by its crd, rule and path in spec.acknowledge", reports...); text != "" {
+		if text := crd.UndoMessage(mostUndo, "accept a change by its crd, rule and path in spec.acknowledge", reports...); text != "" {
 			return &refusal{hubv1.ReasonUndoBlocked, fmt.Sprintf("chart %s %s is older than the stored %s: %s", chart.Name, chart.Version, o.Status.Chart.Version, text)}
 		}
-	} else if text := crdupgrade.Message(reports...); text != "" {
+	} else if text := crd.Message(reports...); text != "" {
 		return &refusal{hubv1.ReasonUpgradeBlocked, text}
 	}
-	if text := crdupgrade.Warning(reports...); text != "" {
+	if text := crd.Warning(reports...); text != "" {
 		c.Events.Eventf(o, nil, corev1.EventTypeWarning, hubv1.ReasonStoredVersionKept, "Store", "%s", text)
 	}
 	return nil
@@ -107,11 +107,11 @@ func (c *Controller) storedVersions(
 var errObjectsUnknown = errors.New("its objects are not read yet")
 
 // sent returns the objects of a kind that the hub sends to clusters.
-func (c *Controller) sent(ctx context.Context, kind schema.GroupKind) ([]crdupgrade.Object, error) {
+func (c *Controller) sent(ctx context.Context, kind schema.GroupKind) ([]crd.Object, error) {
 	if state, watched := c.Templates.State(kind); watched && !state.Synced {
 		return nil, fmt.Errorf("reading the objects of %s: %w", kind, errObjectsUnknown)
 	}
-	var out []crdupgrade.Object
+	var out []crd.Object
 	for _, id := range c.Templates.List(kind) {
 		object, ok := c.Templates.Get(id)
 		if !ok {
@@ -130,7 +130,7 @@ func (c *Controller) sent(ctx context.Context, kind schema.GroupKind) ([]crdupgr
 			}
 		}
 		if len(clusters) > 0 {
-			out = append(out, crdupgrade.Object{Content: object, Clusters: clusters})
+			out = append(out, crd.Object{Content: object, Clusters: clusters})
 		}
 	}
 	return out, nil

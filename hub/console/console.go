@@ -2,7 +2,7 @@
 // problems. Every replica serves the pages over HTTPS.
 //
 //   - The console has no rights of its own. It reads each page from the hub's API server with the user's bearer token,
-//     and from package memberview with the same token. Therefore a user sees exactly what the user may read. A page
+//     and from package views with the same token. Therefore a user sees exactly what the user may read. A page
 //     reads bindings from the hub's cache, after the API server has accepted a list request with the user's token.
 //   - Package view decides what a page shows, as it does for hansectl.
 //   - A user signs in with a bearer token, or at an identity provider that issues one; see signin.go and oidc.go.
@@ -34,7 +34,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/hanse-dev/hanse/hub/slots"
+	"github.com/hanse-dev/hanse/hub/access"
 )
 
 const (
@@ -62,7 +62,7 @@ type Options struct {
 	Config *rest.Config
 	// Mapper maps the kinds of the hub.
 	Mapper meta.RESTMapper
-	// Views answers requests about members, see package memberview. It is nil if the hub does not answer such requests.
+	// Views answers requests about members, see package views. It is nil if the hub does not answer such requests.
 	Views http.Handler
 	// Bindings is the hub's cache of bindings, from which pages are made. If it is nil, pages read bindings from the API
 	// server.
@@ -82,10 +82,10 @@ type Options struct {
 type Console struct {
 	opts    Options
 	users   *users
-	pages   *slots.Slots
-	signIns *slots.Slots
+	pages   *access.Slots
+	signIns *access.Slots
 	// simulations lets only one what-if simulation run at a time, because a simulation keeps a processor busy.
-	simulations *slots.Slots
+	simulations *access.Slots
 	// provider is the identity provider. It is nil if users sign in with tokens only.
 	provider *provider
 	// waitForSlot is how long a request waits until it may make its page, if too many pages are being made.
@@ -109,7 +109,7 @@ func New(o Options) (*Console, error) {
 		return nil, err
 	}
 	return &Console{
-		opts: o, users: u, pages: slots.New(mostPages), signIns: slots.New(mostSignIns), simulations: slots.New(1), provider: p,
+		opts: o, users: u, pages: access.New(mostPages), signIns: access.New(mostSignIns), simulations: access.New(1), provider: p,
 		waitForSlot: longestWait, Live: newLive(), membersWithin: membersWithin,
 	}, nil
 }
@@ -234,7 +234,7 @@ func (c *Console) admitted(w http.ResponseWriter, r *http.Request, s session) (v
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), c.waitForSlot)
 	defer cancel()
-	leave, ok = c.pages.Take(ctx, slots.Party{Name: s.party(), Most: mostPerUser})
+	leave, ok = c.pages.Take(ctx, access.Party{Name: s.party(), Most: mostPerUser})
 	if !ok {
 		w.Header().Set("Retry-After", "5")
 		c.fail(w, v, http.StatusServiceUnavailable, errBusy)

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/inputs"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/store/inputs"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
 	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/view"
 )
 

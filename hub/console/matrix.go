@@ -7,7 +7,7 @@ import (
 	"time"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/rollup"
+	"github.com/hanse-dev/hanse/member/rollup"
 	"github.com/hanse-dev/hanse/view"
 )
 

@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/inputs"
-	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/store/inputs"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
+	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // every is the value of a query parameter that selects all clusters with a copy of the object.
@@ -369,10 +369,10 @@ func (r *objectReader) askMembers(ctx context.Context, body *objectBody, in *dec
 }
 
 func (r *objectReader) diff(ctx context.Context, ask *questions, cluster string) *view.ClusterDiff {
-	var answer memberview.DiffAnswer
+	var answer wire.DiffAnswer
 	fault := ask.one(ctx, cluster, func(ctx context.Context, cluster string) error {
-		request := memberview.DiffRequest{Object: memberview.ObjectOf(r.id)}
-		return ask.views.Ask(ctx, cluster, memberview.Diff, r.id.Namespace, request, &answer)
+		request := wire.DiffRequest{Object: wire.ObjectOf(r.id)}
+		return ask.views.Ask(ctx, cluster, wire.Diff, r.id.Namespace, request, &answer)
 	})
 	diff := view.DiffOf(cluster, r.id, answer, fault)
 	return &diff
@@ -380,13 +380,13 @@ func (r *objectReader) diff(ctx context.Context, ask *questions, cluster string)
 
 func (r *objectReader) tree(ctx context.Context, ask *questions, clusters []string) (*view.TreeObject, []view.ClusterNote) {
 	tree := view.TreeOf(view.PlacementName{}, []hubv1.BindingObject{r.binding}, clusters, 1)
-	object := memberview.ObjectOf(r.id)
+	object := wire.ObjectOf(r.id)
 	var mu sync.Mutex
 	var notes []view.ClusterNote
 	notAsked := ask.each(ctx, clusters, func(ctx context.Context, cluster string) error {
-		var answer memberview.ChildrenAnswer
-		request := memberview.ChildrenRequest{Objects: []memberview.Object{object}}
-		err := ask.views.Ask(ctx, cluster, memberview.Children, r.id.Namespace, request, &answer)
+		var answer wire.ChildrenAnswer
+		request := wire.ChildrenRequest{Objects: []wire.Object{object}}
+		err := ask.views.Ask(ctx, cluster, wire.Children, r.id.Namespace, request, &answer)
 		mu.Lock()
 		defer mu.Unlock()
 		tree.Grow(cluster, answer.Objects)
@@ -396,7 +396,7 @@ func (r *objectReader) tree(ctx context.Context, ask *questions, clusters []stri
 		return err
 	})
 	for _, n := range notAsked {
-		tree.Grow(n.Cluster, []memberview.ObjectChildren{{Object: object, Refused: &memberview.Reason{Message: n.Note}}})
+		tree.Grow(n.Cluster, []wire.ObjectChildren{{Object: object, Refused: &wire.Reason{Message: n.Note}}})
 	}
 	return &tree.Objects[0], notes
 }
@@ -404,9 +404,9 @@ func (r *objectReader) tree(ctx context.Context, ask *questions, clusters []stri
 func (r *objectReader) events(ctx context.Context, ask *questions, clusters []string, to *view.Events) {
 	var mu sync.Mutex
 	to.NotAsked = ask.each(ctx, clusters, func(ctx context.Context, cluster string) error {
-		var answer memberview.EventsAnswer
-		request := memberview.EventsRequest{Object: memberview.ObjectOf(r.id)}
-		err := ask.views.Ask(ctx, cluster, memberview.Events, r.id.Namespace, request, &answer)
+		var answer wire.EventsAnswer
+		request := wire.EventsRequest{Object: wire.ObjectOf(r.id)}
+		err := ask.views.Ask(ctx, cluster, wire.Events, r.id.Namespace, request, &answer)
 		mu.Lock()
 		defer mu.Unlock()
 		to.Add(cluster, answer)
@@ -421,10 +421,10 @@ func (r *objectReader) fields(ctx context.Context, ask *questions, in *decide.In
 	if i < 0 {
 		return nil
 	}
-	var answer memberview.CopyAnswer
+	var answer wire.CopyAnswer
 	fault := ask.one(ctx, cluster, func(ctx context.Context, cluster string) error {
-		request := memberview.CopyRequest{Object: memberview.ObjectOf(r.id)}
-		return ask.views.Ask(ctx, cluster, memberview.Copy, r.id.Namespace, request, &answer)
+		request := wire.CopyRequest{Object: wire.ObjectOf(r.id)}
+		return ask.views.Ask(ctx, cluster, wire.Copy, r.id.Namespace, request, &answer)
 	})
 	var onMember *unstructured.Unstructured
 	switch {

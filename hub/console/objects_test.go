@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/views"
 	members "github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
@@ -132,7 +132,7 @@ func (w *world) admin() *browser {
 
 // stubMember is a member whose answers a test sets. It implements only the methods that the pages use.
 type stubMember struct {
-	memberview.Member
+	views.Member
 	live     *unstructured.Unstructured
 	preview  members.Preview
 	children []members.Child
@@ -175,15 +175,15 @@ func (m *stubMember) Events(ctx context.Context, _ string, _ []members.Involved)
 	return members.Events{Items: m.events}, nil
 }
 
-// serveViews serves package memberview with the given stub members, so that the console's requests about members reach
+// serveViews serves package views with the given stub members, so that the console's requests about members reach
 // these stubs.
 func (w *world) serveViews(stubs map[string]*stubMember) {
-	w.console.opts.Views = memberview.New(memberview.Options{
+	w.console.opts.Views = views.New(views.Options{
 		Client: w.hub, APIReader: w.hub, Mapper: w.hub.RESTMapper(), Logger: logr.Discard(),
 		HubObject: func(_ context.Context, ref hubv1.ObjectReference, template *unstructured.Unstructured) (hubv1.HubObject, error) {
 			return hubv1.HubObjectOf(ref, template), nil
 		},
-		Members: func(name string) (memberview.Member, error) {
+		Members: func(name string) (views.Member, error) {
 			if m := stubs[name]; m != nil {
 				return m, nil
 			}
@@ -192,7 +192,7 @@ func (w *world) serveViews(stubs map[string]*stubMember) {
 		Intent: func(context.Context, string, hubv1.ObjectIdentity, []hubv1.OverridePolicyObject) (members.ApplyIntent, *members.Outcome, error) {
 			return members.ApplyIntent{Manifest: &unstructured.Unstructured{}}, nil, nil
 		},
-		Holder: func(string) memberview.Holder { return memberview.Holder{Here: true} },
+		Holder: func(string) views.Holder { return views.Holder{Here: true} },
 		Rank:   func(schema.GroupKind) int { return 0 },
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/oauth2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/hanse-dev/hanse/answer"
-	"github.com/hanse-dev/hanse/hub/slots"
+	"github.com/hanse-dev/hanse/hub/access"
+	"github.com/hanse-dev/hanse/internal/answer"
 )
 
 // A user signs in with OpenID Connect in three steps. The sign-in page links to beginOIDC, which redirects the browser
@@ -185,7 +185,7 @@ func (c *Console) attempt(r *http.Request) (attempt, error) {
 func (c *Console) exchange(r *http.Request) (leave func(), ok bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), c.waitForSlot)
 	defer cancel()
-	return c.provider.slots.Take(ctx, slots.Party{Name: slots.Address(r), Most: exchangesPerAddress})
+	return c.provider.slots.Take(ctx, access.Party{Name: access.Address(r), Most: exchangesPerAddress})
 }
 
 // idToken exchanges the authorization code from the identity provider for an ID token, and verifies the ID token.

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/oauth2"
 	"k8s.io/utils/clock"
 
-	"github.com/hanse-dev/hanse/answer"
-	"github.com/hanse-dev/hanse/hub/slots"
+	"github.com/hanse-dev/hanse/hub/access"
+	"github.com/hanse-dev/hanse/internal/answer"
 )
 
 const (
@@ -78,7 +78,7 @@ type provider struct {
 	OIDC
 
 	http  *http.Client
-	slots *slots.Slots
+	slots *access.Slots
 	clock clock.PassiveClock
 
 	mu        sync.Mutex // held while the discovery document is read
@@ -107,7 +107,7 @@ func newProvider(o OIDC, proxy func(*http.Request) (*url.URL, error), clock cloc
 			return nil, fmt.Errorf("reading --console-oidc-ca-file: %s has no certificate in PEM", o.CAFile)
 		}
 	}
-	return &provider{OIDC: o, clock: clock, slots: slots.New(mostExchanges), http: &http.Client{
+	return &provider{OIDC: o, clock: clock, slots: access.New(mostExchanges), http: &http.Client{
 		Transport: confined{transport}, Timeout: answer.Timeout,
 		// A client secret or an authorization code is sent only to the address in the identity provider's discovery document.
 		// A redirect to another address is not followed.

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
+	"github.com/hanse-dev/hanse/hub/views"
 )
 
 // unlessForbidden turns a Forbidden error into a note on the page and returns nil, so that the user sees the rest of
@@ -44,7 +44,7 @@ func (u *user) member(ctx context.Context, name string) (*hubv1.MemberCluster, e
 	if err == nil {
 		return m, nil
 	}
-	narrowed, ok := u.Client.(*memberview.Narrowed)
+	narrowed, ok := u.Client.(*views.Narrowed)
 	switch {
 	case apierrors.IsForbidden(err) && !ok:
 		return nil, fmt.Errorf("%w: %w", errNeedsNamespace, err)

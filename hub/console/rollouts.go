@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/guard"
-	"github.com/hanse-dev/hanse/hub/scopes"
-	"github.com/hanse-dev/hanse/rollout"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
+	"github.com/hanse-dev/hanse/placement/guard"
+	"github.com/hanse-dev/hanse/placement/rollout"
 	"github.com/hanse-dev/hanse/view"
 )
 

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hanse-dev/hanse/hub/slots"
+	"github.com/hanse-dev/hanse/hub/access"
 )
 
 const (
@@ -47,7 +47,7 @@ type session struct {
 // party returns the name under which the session's requests are counted. It is the same for all ServiceAccounts of a
 // namespace.
 func (s session) party() string {
-	if namespace, ok := slots.AccountNamespace(s.User); ok {
+	if namespace, ok := access.AccountNamespace(s.User); ok {
 		return "namespace/" + namespace
 	}
 	return "user/" + s.User

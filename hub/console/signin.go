@@ -14,7 +14,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/hanse-dev/hanse/hub/slots"
+	"github.com/hanse-dev/hanse/hub/access"
 )
 
 const (
@@ -140,7 +140,7 @@ var (
 func (c *Console) admit(r *http.Request, token string) (session, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), c.waitForSlot)
 	defer cancel()
-	leave, ok := c.signIns.Take(ctx, slots.Party{Name: slots.Address(r), Most: signInsPerAddress})
+	leave, ok := c.signIns.Take(ctx, access.Party{Name: access.Address(r), Most: signInsPerAddress})
 	if !ok {
 		return session{}, errAdmitBusy
 	}

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/guard"
-	"github.com/hanse-dev/hanse/rollout"
+	"github.com/hanse-dev/hanse/placement/guard"
+	"github.com/hanse-dev/hanse/placement/rollout"
 )
 
 // errRefused is the error of an action that the current state does not allow.

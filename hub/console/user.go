@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/views"
 )
 
 // users sends the requests of all users by one client. A client for each user would cost most of the memory of a
@@ -103,8 +103,8 @@ func (a acting) Patch(ctx context.Context, o client.Object, patch client.Patch, 
 // user reads and writes objects of the hub with the token of a user.
 type user struct {
 	client.Client
-	// views sends requests about members to package memberview. It is nil if the hub does not answer such requests.
-	views *memberview.Client
+	// views sends requests about members to package views. It is nil if the hub does not answer such requests.
+	views *views.Client
 	// cache is the hub's cache of bindings. If it is nil, the user reads bindings from the API server.
 	cache client.Reader
 	// notes are sentences that say which parts of a page are missing.
@@ -117,14 +117,14 @@ func (u *users) with(token string) *user { return &user{Client: acting{u.client,
 // narrowed returns the user for a page about one namespace. If the user may not list clusters and policies, package
 // memberview supplies them with only the fields that concern the namespace. If namespace is empty, the page shows all
 // namespaces, and the user reads everything directly.
-func (u *user) narrowed(namespace string, viewer *memberview.Client) *user {
+func (u *user) narrowed(namespace string, viewer *views.Client) *user {
 	u.views = viewer
 	if namespace != "" {
-		u.Client = &memberview.Narrowed{
+		u.Client = &views.Narrowed{
 			Client: u.Client, Namespace: namespace, Note: u.note,
-			Views: func(context.Context) (*memberview.Client, error) {
+			Views: func(context.Context) (*views.Client, error) {
 				if viewer == nil {
-					return nil, memberview.ErrNoViews
+					return nil, views.ErrNoViews
 				}
 				return viewer, nil
 			},

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/views"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -99,13 +99,13 @@ func (a *recorder) SetReadDeadline(time.Time) error { return nil }
 // SetWriteDeadline implements the optional method of http.ResponseController.
 func (a *recorder) SetWriteDeadline(time.Time) error { return nil }
 
-// viewsOf returns a client of package memberview that uses a user's token. It is nil if the hub does not serve requests
+// viewsOf returns a client of package views that uses a user's token. It is nil if the hub does not serve requests
 // about members.
-func (c *Console) viewsOf(token string) *memberview.Client {
+func (c *Console) viewsOf(token string) *views.Client {
 	if c.opts.Views == nil {
 		return nil
 	}
-	return &memberview.Client{
+	return &views.Client{
 		Base: &url.URL{Scheme: "https", Host: "hub.invalid"}, HTTP: &http.Client{Transport: local{c.opts.Views}}, Token: token,
 	}
 }
@@ -113,7 +113,7 @@ func (c *Console) viewsOf(token string) *memberview.Client {
 // questions sends the requests to members for one page. Each request has half of the page's time for requests to
 // members as its timeout. A member that hangs therefore leaves time for the next requests.
 type questions struct {
-	views  *memberview.Client
+	views  *views.Client
 	within time.Duration
 	slots  *semaphore.Weighted
 }
@@ -147,7 +147,7 @@ var errNoMember = errors.New("the member did not answer in time: reload the page
 
 func (q *questions) one(ctx context.Context, cluster string, ask func(ctx context.Context, cluster string) error) error {
 	if q.views == nil {
-		return memberview.ErrNoViews
+		return views.ErrNoViews
 	}
 	if q.slots.Acquire(ctx, 1) != nil {
 		return errNoMember

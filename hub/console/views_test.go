@@ -11,14 +11,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // askedBy sends a request about a namespace to a handler of this process.
-func askedBy(ctx context.Context, handler http.HandlerFunc) (memberview.FactsAnswer, error) {
+func askedBy(ctx context.Context, handler http.HandlerFunc) (wire.FactsAnswer, error) {
 	c := &Console{opts: Options{Views: handler}}
-	var answer memberview.FactsAnswer
-	err := c.viewsOf("a-token").Ask(ctx, "", memberview.Facts, "shop", memberview.FactsRequest{}, &answer)
+	var answer wire.FactsAnswer
+	err := c.viewsOf("a-token").Ask(ctx, "", wire.Facts, "shop", wire.FactsRequest{}, &answer)
 	return answer, err
 }
 
@@ -29,10 +29,10 @@ func TestTheViewsAreAskedWithTheTokenOfTheUser(t *testing.T) {
 		if err := errors.Join(connection.SetReadDeadline(time.Time{}), connection.SetWriteDeadline(time.Time{})); err != nil {
 			t.Error(err)
 		}
-		if r.Header.Get(memberview.TokenHeader) != "a-token" || r.URL.Query().Get("namespace") != "shop" {
+		if r.Header.Get(wire.TokenHeader) != "a-token" || r.URL.Query().Get("namespace") != "shop" {
 			t.Errorf("the views get %s with %v", r.URL, r.Header)
 		}
-		_ = json.NewEncoder(w).Encode(memberview.FactsAnswer{Notes: []string{"hidden: 1"}})
+		_ = json.NewEncoder(w).Encode(wire.FactsAnswer{Notes: []string{"hidden: 1"}})
 	})
 	if err != nil || len(answer.Notes) != 1 {
 		t.Errorf("the views answer %v, %v", answer, err)

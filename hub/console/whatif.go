@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/slots"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/hub/access"
+	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 const (
@@ -117,7 +117,7 @@ func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readWithin)
 	defer cancel()
-	done, ok := c.simulations.Take(ctx, slots.Party{Name: v.session.party(), Most: 1})
+	done, ok := c.simulations.Take(ctx, access.Party{Name: v.session.party(), Most: 1})
 	if !ok {
 		w.Header().Set("Retry-After", "10")
 		c.fail(w, v, http.StatusServiceUnavailable, errBusy)
@@ -179,7 +179,7 @@ func (b *whatIfBody) answer(ctx context.Context, v *visit) error {
 		return b.plan(ctx, v, before, after, changes)
 	}
 	silent := func(int, int) {}
-	decisions, err := plan.Decide(ctx, before, after, silent, silent)
+	decisions, err := preview.Decide(ctx, before, after, silent, silent)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (v *visit) changed(ctx context.Context, before decide.Fleet, pasted []clien
 	for _, lost := range []struct {
 		names []string
 		lose  func(*decide.Fleet, string) (string, error)
-	}{{v.PostForm["cluster"], plan.LoseCluster}, {v.PostForm["region"], plan.LoseRegion}} {
+	}{{v.PostForm["cluster"], preview.LoseCluster}, {v.PostForm["region"], preview.LoseRegion}} {
 		for _, name := range lost.names {
 			change, err := lost.lose(&after, name)
 			if err != nil {
@@ -233,7 +233,7 @@ func (b *whatIfBody) plan(ctx context.Context, v *visit, before, after decide.Fl
 	if b.Namespace != "" {
 		v.user.note("Objects of other namespaces than " + b.Namespace + " are not considered")
 	}
-	made, err := plan.Make(ctx, before, after, plan.Options{})
+	made, err := preview.Make(ctx, before, after, preview.Options{})
 	if err != nil {
 		return err
 	}

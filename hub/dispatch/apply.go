@@ -15,10 +15,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/bundle"
+	"github.com/hanse-dev/hanse/bundles/manifest"
 	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
-	"github.com/hanse-dev/hanse/tenancy"
+	"github.com/hanse-dev/hanse/placement/tenancy"
 )
 
 // apply writes the copy if its content is not the wanted content. known is false if there is no outcome to report for
@@ -112,7 +112,7 @@ func (r *run) template() (*unstructured.Unstructured, bool) {
 	if !ok || t.GetUID() != r.binding.BindingSpec().ObjectRef.UID {
 		return nil, false
 	}
-	cutAndHeld := r.target.Removal != nil && r.binding.BindingSpec().ObjectRef.Bundle != nil && bundle.HasContent(t)
+	cutAndHeld := r.target.Removal != nil && r.binding.BindingSpec().ObjectRef.Bundle != nil && manifest.HasContent(t)
 	if t.GetDeletionTimestamp() != nil && !cutAndHeld {
 		return nil, false
 	}

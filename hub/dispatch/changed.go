@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/rollup"
 )
 
 // keyChanges has, for each binding, the time at which the hub saw a change that the member does not have yet. The

@@ -39,13 +39,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/canonical"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
 	"github.com/hanse-dev/hanse/hub/tracing"
+	"github.com/hanse-dev/hanse/internal/canonical"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/epoch"
 	"github.com/hanse-dev/hanse/member/openapi"
-	"github.com/hanse-dev/hanse/source"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // Templates returns the hub's own objects from memory.
@@ -69,19 +69,19 @@ type Recorder interface {
 	Record(binding hubv1.BindingObject, cluster string, o member.Outcome)
 }
 
-// Epochs reads the hub's list of epochs: periods in which the hub writes to members (package source). The hub marks
+// Epochs reads the hub's list of epochs: periods in which the hub writes to members (package epoch). The hub marks
 // each copy with its current epoch. If the list lacks the epoch of a copy (a foreign epoch), the hub wrote the copy and
 // was later restored from an older backup.
 type Epochs interface {
 	// Current returns the cached list of the hub's epochs (periods in which the hub writes to members).
-	Current() source.Epochs
+	Current() epoch.Epochs
 	// Confirm returns the hub's epochs (periods in which the hub writes to members) by an uncached read, because the cache
 	// may lack the given epoch. If an earlier uncached read did not find this epoch, Confirm may return the cached epochs.
-	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
+	Confirm(ctx context.Context, e epoch.Epoch) (epoch.Epochs, error)
 	// Use returns the hub's list of epochs. The caller marks the copy that it writes with the newest epoch, so that a hub
 	// that is restored from a backup recognises later copies. Use adds an epoch to the list first if this hub process has
 	// written to no member since its start.
-	Use(ctx context.Context) source.Epochs
+	Use(ctx context.Context) epoch.Epochs
 }
 
 // Revisions reads stored revisions: earlier contents of hub objects and of override rules, which clusters keep during a

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/member/openapi"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // filledTemplate returns a template whose fields a server-side apply (Apply) or a create (Update) owns. The hub's API

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/bundles/operator"
 	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
-	"github.com/hanse-dev/hanse/operator"
 )
 
 // Some kinds are provided by a FederatedOperator. If the operator is placed on a cluster, the hub creates copies of its

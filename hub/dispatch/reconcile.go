@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/epoch"
 	"github.com/hanse-dev/hanse/overrides"
-	"github.com/hanse-dev/hanse/source"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // Reconcile brings the copy of one binding on this cluster to its wanted state.
@@ -126,7 +126,7 @@ type manifestParts struct {
 	reads []readCopy
 	// source identifies the state of the hub. A copy from a later state was written before the hub was restored from a
 	// backup. setSource sets it.
-	source source.State
+	source epoch.State
 }
 
 // gated is a member's client. Each call first passes the gate, which limits the concurrent calls to the member.

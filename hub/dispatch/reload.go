@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/overrides"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // Pods may have to restart when a ConfigMap or Secret changes. The hub then writes a digest of the content of the

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/store/changes"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // reading adds a Rotor whose pods read the ConfigMap settings and the Secret tls, and restart when one of them changes.

@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/overrides"
-	"github.com/hanse-dev/hanse/replicas"
+	"github.com/hanse-dev/hanse/placement/replicas"
 )
 
 // render makes the manifest for this cluster at the given version of the object's kind. If an override policy cannot be

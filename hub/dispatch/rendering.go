@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/internal/canonical"
 	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/overrides"
 )

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // storedRevisions has the contents of revisions, and records the reads.

@@ -13,7 +13,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
-	"github.com/hanse-dev/hanse/source"
+	"github.com/hanse-dev/hanse/member/epoch"
 )
 
 // setSource sets r.source to the hub's epoch (the period in which the hub writes now), the generation of the hub
@@ -32,8 +32,8 @@ func (r *run) setSource(template metav1.Object) {
 	r.source.Held = !written && r.isHeld(r.binding)
 }
 
-func decisionOf(b hubv1.BindingObject) source.Decision {
-	return source.Decision{Binding: string(b.GetUID()), Generation: b.GetGeneration()}
+func decisionOf(b hubv1.BindingObject) epoch.Decision {
+	return epoch.Decision{Binding: string(b.GetUID()), Generation: b.GetGeneration()}
 }
 
 // isHeld reports whether the binding's row of this cluster says that the copy is newer than the hub.
@@ -72,7 +72,7 @@ func (r *run) confirmOlder(ctx context.Context, o member.Outcome) member.Outcome
 }
 
 func (r *run) isOlder(ctx context.Context, copied member.Newer) (bool, error) {
-	state := source.State{Epochs: r.source.Epochs}
+	state := epoch.State{Epochs: r.source.Epochs}
 	if state.Epochs.Foreign(copied.Mark.Epoch) {
 		epochs, err := r.queue.opts.Epochs.Confirm(ctx, copied.Mark.Epoch)
 		if err != nil || epochs.Foreign(copied.Mark.Epoch) {
@@ -123,12 +123,12 @@ func (r *run) readObject(ctx context.Context) (metav1.Object, error) {
 type noEpochs struct{}
 
 // Current implements Epochs.
-func (noEpochs) Current() source.Epochs { return source.Epochs{} }
+func (noEpochs) Current() epoch.Epochs { return epoch.Epochs{} }
 
 // Confirm implements Epochs.
-func (noEpochs) Confirm(context.Context, source.Epoch) (source.Epochs, error) {
-	return source.Epochs{}, nil
+func (noEpochs) Confirm(context.Context, epoch.Epoch) (epoch.Epochs, error) {
+	return epoch.Epochs{}, nil
 }
 
 // Use implements Epochs.
-func (noEpochs) Use(context.Context) source.Epochs { return source.Epochs{} }
+func (noEpochs) Use(context.Context) epoch.Epochs { return epoch.Epochs{} }

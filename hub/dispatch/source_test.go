@@ -13,12 +13,12 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
-	"github.com/hanse-dev/hanse/source"
+	"github.com/hanse-dev/hanse/member/epoch"
 )
 
-func epochsOf(t *testing.T, text string) source.Epochs {
+func epochsOf(t *testing.T, text string) epoch.Epochs {
 	t.Helper()
-	l, ok := source.ParseEpochs(text)
+	l, ok := epoch.ParseEpochs(text)
 	if !ok {
 		t.Fatalf("reading %q", text)
 	}
@@ -28,17 +28,17 @@ func epochsOf(t *testing.T, text string) source.Epochs {
 // fakeEpochs has the list of the hub's epochs in the cache, and the list on the API server. An epoch is a period in
 // which the hub writes to members.
 type fakeEpochs struct {
-	cached, stored source.Epochs
+	cached, stored epoch.Epochs
 	err            error
 }
 
-func (f fakeEpochs) Current() source.Epochs { return f.cached }
+func (f fakeEpochs) Current() epoch.Epochs { return f.cached }
 
-func (f fakeEpochs) Confirm(context.Context, source.Epoch) (source.Epochs, error) {
+func (f fakeEpochs) Confirm(context.Context, epoch.Epoch) (epoch.Epochs, error) {
 	return f.stored, f.err
 }
 
-func (f fakeEpochs) Use(context.Context) source.Epochs { return f.cached }
+func (f fakeEpochs) Use(context.Context) epoch.Epochs { return f.cached }
 
 // uncached simulates a client that reads from the API server. Its Get returns a hub object with this generation and
 // accept-source annotation.
@@ -85,10 +85,10 @@ func TestAHubIsOlderOnlyIfUncachedReadsSaySo(t *testing.T) {
 		"nor is one whose epoch became old since all epochs were accepted": {mark: "6;12-lost", stored: "900-x", object: uncached{generation: 5}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonHubIsOlder, Newer: member.Newer{Mark: source.ParseMark(test.mark), SameObject: !test.other}}
+			o := member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonHubIsOlder, Newer: member.Newer{Mark: epoch.ParseMark(test.mark), SameObject: !test.other}}
 			r := newRun(&fakeCluster{answer: o}, 0)
 			r.queue.opts.APIReader = test.object
-			stored := source.Epochs{}
+			stored := epoch.Epochs{}
 			if test.stored != "" {
 				stored = epochsOf(t, test.stored)
 			}
@@ -126,7 +126,7 @@ func TestADecisionIsLaterOnlyIfAnUncachedReadSaysSo(t *testing.T) {
 		"a row that is older than the write of this process holds nothing of this hub": {cached: bound("b", 12, hubv1.ReasonHubIsOlder), live: bound("b", 12, ""), written: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mark := source.ReadMark("5;11-b", "b;9")
+			mark := epoch.ReadMark("5;11-b", "b;9")
 			o := member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonHubIsOlder, Newer: member.Newer{Mark: mark, SameObject: true}}
 			r := newRun(&fakeCluster{answer: o}, 0)
 			list := epochsOf(t, "10-a 11-b")
@@ -182,7 +182,7 @@ func TestTheGenerationOfAnObjectOfABundleIsThatOfItsSecret(t *testing.T) {
 		"an object that is gone proves nothing":                   {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonHubIsOlder, Newer: member.Newer{Mark: source.ParseMark("6;11-b"), SameObject: true}}
+			o := member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonHubIsOlder, Newer: member.Newer{Mark: epoch.ParseMark("6;11-b"), SameObject: true}}
 			r := newRun(&fakeCluster{answer: o}, 0)
 			r.binding.BindingSpec().ObjectRef.Bundle = &hubv1.BundleReference{Kind: "ClusterBundle", Name: "web"}
 			r.queue.opts.APIReader = uncached{generation: 9} // the hub has another object of this name
@@ -212,7 +212,7 @@ func TestACopyThatIsNewerIsReadBeforeItIsWritten(t *testing.T) {
 		"one of a higher generation is not":                              {"6;11-b", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := &member.Observation{Owner: object, OwnerUID: "hub", CopyState: member.CopyState{UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}, Source: source.ParseMark(test.mark)}
+			seen := &member.Observation{Owner: object, OwnerUID: "hub", CopyState: member.CopyState{UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}, Source: epoch.ParseMark(test.mark)}
 			r := newRun(&fakeCluster{seen: seen, synced: true}, 0)
 			r.queue.opts.Epochs = fakeEpochs{cached: epochsOf(t, "10-a 11-b")}
 			r.setSource(&metav1.ObjectMeta{Generation: 5})
@@ -232,7 +232,7 @@ func TestADeletedObjectHoldsNothingByItsGeneration(t *testing.T) {
 	r := newRun(&fakeCluster{}, 0)
 	r.queue.opts.Epochs = fakeEpochs{cached: epochsOf(t, "10-a 11-b")}
 	r.setSource(nil)
-	if r.source.Newer(source.ParseMark("6;11-b"), true) || !r.source.Newer(source.ParseMark("6;12-lost"), true) {
+	if r.source.Newer(epoch.ParseMark("6;11-b"), true) || !r.source.Newer(epoch.ParseMark("6;12-lost"), true) {
 		t.Errorf("%+v", r.source)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/hub/tracing"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/rollup"
 )
 
 // times has the times of the steps of one run. A time is zero while tracing is off, and for a step that the run has not

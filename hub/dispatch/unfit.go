@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/overrides"
-	"github.com/hanse-dev/hanse/tenancy"
+	"github.com/hanse-dev/hanse/placement/tenancy"
 )
 
 // overridden has the policies and rules that changed a manifest. It is empty if no rule changed the manifest.

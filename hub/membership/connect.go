@@ -13,8 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/credential"
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/member/credential"
 )
 
 // readKubeconfig reads the kubeconfig of the cluster from its Secret. If there is no kubeconfig, readKubeconfig ends

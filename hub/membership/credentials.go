@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/credential"
+	"github.com/hanse-dev/hanse/member/credential"
 )
 
 // revokeTries is the maximum number of attempts to revoke the hub's token on a leaving cluster, whose MemberCluster is

@@ -43,10 +43,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/credential"
 	"github.com/hanse-dev/hanse/hub/pace"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/credential"
 )
 
 // Links are the connections to the clusters in this replica's shard, which is the set of clusters that this replica

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/hanse-dev/hanse/answer"
+	"github.com/hanse-dev/hanse/internal/answer"
 )
 
 // These are the pauses before a failed attempt is repeated. Each further failure doubles the pause.

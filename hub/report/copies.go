@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/store/changes"
 )
 
 // These are the values of the metric label hold. They tell why a copy stays at an older revision, or why its removal
@@ -217,8 +217,8 @@ func (c *counts) add(b hubv1.BindingObject, n int) {
 		row := &b.BindingStatus().Clusters[i]
 		rows[row.Name] = row
 	}
-	// hub/policystatus uses the same condition when it counts the rollouts of a placement: the binding has a rollout and
-	// is not being deleted.
+	// hub/report/policies uses the same condition when it counts the rollouts of a placement: the binding has a rollout
+	// and is not being deleted.
 	if spec.Rollout != nil && b.GetDeletionTimestamp() == nil {
 		increase(c.rollouts, spec.Rollout.Phase, n)
 		c.addWaiting(spec, n)

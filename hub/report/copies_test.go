@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/store/changes"
 )
 
 // series returns the series of the metrics with the given names, as "name labels: value". All names are without the

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/rollup"
 )
 
 // entry has what this process knows about one binding. A restart loses it. This loss alone causes no write of a status.

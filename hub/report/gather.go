@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/rollup"
 )
 
 // gather reads the inputs from which the rows are computed. If the state of a cluster is not known, r.facts has no
@@ -157,7 +157,7 @@ func (r *run) gvk(ctx context.Context, t hubv1.BindingTarget) (schema.GroupVersi
 }
 
 // fromMembers are the reasons of outcomes whose message may quote the copy. OverrideConflict is not in this set: its
-// message quotes only policies, and hub/policystatus reads the names of the policies from it.
+// message quotes only policies, and hub/report/policies reads the names of the policies from it.
 var fromMembers = map[string]bool{
 	hubv1.ReasonManifestRefused: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonFieldsNotServed: true, hubv1.ReasonServerError: true,
 	hubv1.ReasonOverrideInvalid: true, hubv1.ReasonTooLarge: true,

@@ -28,9 +28,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/catalog"
-	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/hub/store/catalog"
+	"github.com/hanse-dev/hanse/hub/store/changes"
 	"github.com/hanse-dev/hanse/hub/tracing"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/test/apiserver"

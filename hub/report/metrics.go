@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/rollup"
+	"github.com/hanse-dev/hanse/member/rollup"
 )
 
 var (

@@ -17,7 +17,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/pace"
-	"github.com/hanse-dev/hanse/hub/rollup"
+	"github.com/hanse-dev/hanse/member/rollup"
 )
 
 // merged is the status that this process last wrote to a hub object.

@@ -20,8 +20,8 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/pace"
-	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/rollup"
 )
 
 // run is one reconcile of one binding.

@@ -1,7 +1,7 @@
 // Package report writes the rows and conditions of each binding, writes the merged status of the hub object, and sends
 // the object's events.
 //
-// hub/rollup computes the statuses. This package gathers the inputs, and decides when a status is written.
+// member/rollup computes the statuses. This package gathers the inputs, and decides when a status is written.
 //
 //   - An event only queues a binding; the reconcile reads the state from the caches. Only the outcomes of package
 //     dispatch are kept in memory, because no cache has them. After a restart, a row does not change until there is a

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/catalog"
-	"github.com/hanse-dev/hanse/hub/rollup"
+	"github.com/hanse-dev/hanse/hub/store/catalog"
+	"github.com/hanse-dev/hanse/member/rollup"
 )
 
 // Definitions are the hub's CustomResourceDefinitions, see catalog.Catalog.

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/store/changes"
 )
 
 func boundTo(name string, status hubv1.StatusAggregation) *hubv1.ResourceBinding {

@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/hub/store/changes"
 )
 
 // BindingChanged queues a binding if its decision or its settings have changed, or if another replica has written its

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // askAgain is the time between two decisions that wait for answers.

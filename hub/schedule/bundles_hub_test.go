@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/store/changes"
 )
 
 // stores puts the scene's object into a bundle of its namespace, and returns the object.

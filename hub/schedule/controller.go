@@ -38,12 +38,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/canonical"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/hub/tracing"
-	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/internal/canonical"
+	"github.com/hanse-dev/hanse/internal/informer"
 	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // Templates has the hub objects of the watched kinds in memory.
@@ -62,9 +62,9 @@ type Templates interface {
 	// StateOf returns the state of the watch that delivers an object. For an object of a bundle, it is the watch of the
 	// Secrets of bundles. For all other objects, it is the watch of their kind. StateOf returns false if the kind is not
 	// watched.
-	StateOf(id hubv1.ObjectIdentity) (kindwatch.State, bool)
+	StateOf(id hubv1.ObjectIdentity) (informer.State, bool)
 	// StoredState returns the state of the watch of the Secrets of bundles.
-	StoredState() kindwatch.State
+	StoredState() informer.State
 	// StoredKinds returns the kinds of the objects of bundles.
 	StoredKinds() sets.Set[schema.GroupKind]
 	// ListStored returns the objects of the bundles for which `which` returns true.

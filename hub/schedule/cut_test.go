@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 func TestABundleThatExistsHasCutAnObject(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/rollout"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/placement/rollout"
 )
 
 // decisions has the last decision of this process for each binding.

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 func numbered(n int) key {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // set edits a MemberCluster of the scene and its status.

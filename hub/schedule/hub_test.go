@@ -30,10 +30,10 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/canonical"
-	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/store/changes"
 	"github.com/hanse-dev/hanse/hub/tracing"
-	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/internal/canonical"
+	"github.com/hanse-dev/hanse/internal/informer"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
@@ -169,17 +169,17 @@ func (h *hubObjects) List(gk schema.GroupKind) []key {
 	return ids
 }
 
-func (h *hubObjects) State(gk schema.GroupKind) (kindwatch.State, bool) {
+func (h *hubObjects) State(gk schema.GroupKind) (informer.State, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	// The first list is over, so every change has its own event.
-	return kindwatch.State{Synced: !h.unlisted.Has(gk), Delivered: true}, true
+	return informer.State{Synced: !h.unlisted.Has(gk), Delivered: true}, true
 }
 
-func (h *hubObjects) StateOf(id key) (kindwatch.State, bool) { return h.State(id.GroupKind()) }
+func (h *hubObjects) StateOf(id key) (informer.State, bool) { return h.State(id.GroupKind()) }
 
-func (h *hubObjects) StoredState() kindwatch.State {
-	return kindwatch.State{Synced: true, Delivered: true}
+func (h *hubObjects) StoredState() informer.State {
+	return informer.State{Synced: true, Delivered: true}
 }
 
 func (h *hubObjects) StoredKinds() sets.Set[schema.GroupKind] {

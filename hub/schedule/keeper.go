@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/guard"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/placement/guard"
 )
 
 // lookEvery is how often the keeper checks removals and drains, and how often the wanted kinds are collected at most.
@@ -75,7 +75,7 @@ func (k keeper) look(ctx context.Context) {
 }
 
 // tell updates the status of the placement, MemberCluster or bundle (the owner) that causes held removals.
-// hub/policystatus writes the status of placements and bundles, and calls Removal for that.
+// hub/report/policies writes the status of placements and bundles, and calls Removal for that.
 func (k keeper) tell(ctx context.Context, o decide.Owner) {
 	if o.Kind != decide.MemberClusterKind {
 		if k.onRemoval != nil {

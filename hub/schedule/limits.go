@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // Failover limits evictions.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 func TestEvictionsHaveARate(t *testing.T) {

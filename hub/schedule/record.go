@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // objectSinceAnnotation is an annotation of a binding. It has the creation time of the hub object if the hub object was

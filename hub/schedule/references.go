@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/pace"
-	"github.com/hanse-dev/hanse/tenancy"
+	"github.com/hanse-dev/hanse/hub/store/changes"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/placement/tenancy"
 )
 
 // An object may need other objects on its clusters, such as the Secret that it names. The hub therefore writes bindings

@@ -15,7 +15,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/store/changes"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/store/changes"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 func TestAnAskLastsUntilTheCacheHasTheDecision(t *testing.T) {

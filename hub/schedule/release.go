@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // release removes the binding of an object in several steps. After a crash between two steps, the next reconcile

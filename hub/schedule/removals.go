@@ -16,8 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/guard"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/placement/guard"
 )
 
 // Guard limits how many copies decisions delete at once. See package guard.

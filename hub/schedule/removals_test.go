@@ -11,8 +11,8 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/guard"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/placement/guard"
 )
 
 // owners has the inputs for the limits of removals: the numbers of copies, the held removals, and the confirmations of

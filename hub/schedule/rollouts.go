@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/scopes"
-	"github.com/hanse-dev/hanse/rollout"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/placement/rollout"
 )
 
 // Revisions stores the contents of revisions: earlier templates and override rules, which clusters keep during a

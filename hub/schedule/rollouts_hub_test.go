@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/canonical"
-	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/internal/canonical"
+	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/rollout"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/placement/rollout"
 )
 
 func TestRolloutsOfAPlacementWaitForEachOther(t *testing.T) {

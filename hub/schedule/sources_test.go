@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/changes"
-	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/hub/store/changes"
+	"github.com/hanse-dev/hanse/internal/informer"
 )
 
 func TestAnObjectThatChangesGoesBeforeThoseOfAClusterThatDoes(t *testing.T) {
@@ -141,8 +141,8 @@ type stateOf struct {
 	told bool
 }
 
-func (s stateOf) StateOf(key) (kindwatch.State, bool) {
-	return kindwatch.State{Synced: true, Delivered: s.told}, true
+func (s stateOf) StateOf(key) (informer.State, bool) {
+	return informer.State{Synced: true, Delivered: s.told}, true
 }
 
 func (s stateOf) List(schema.GroupKind) []key {

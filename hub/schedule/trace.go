@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/tracing"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // changeLog has the newest change of each hub object, and whether spans of this change were made. It is empty while

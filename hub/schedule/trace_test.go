@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/clock"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/tracing"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // has returns the value of a span's attribute.

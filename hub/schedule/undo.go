@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/crdupgrade"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/revisions"
+	"github.com/hanse-dev/hanse/bundles/crd"
+	"github.com/hanse-dev/hanse/hub/store/revisions"
 	"github.com/hanse-dev/hanse/member/health"
-	"github.com/hanse-dev/hanse/rollout"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/placement/rollout"
 )
 
 // mostUndo is the maximum length, in characters, of the text that tells why an undo is blocked. It leaves room for the
@@ -36,7 +36,7 @@ func (s *Scheduler) undoBlocked(ctx context.Context, in decide.Input) string {
 	if err != nil {
 		return fmt.Sprintf("cannot compare revision %d with the versions that clusters store: %v", earlier.Number, err)
 	}
-	if text := crdupgrade.UndoMessage(mostUndo, "run hansectl rollout undo with --acknowledge VERSION", report); text != "" {
+	if text := crd.UndoMessage(mostUndo, "run hansectl rollout undo with --acknowledge VERSION", report); text != "" {
 		return fmt.Sprintf("%s: revision %d: %s", hubv1.ReasonUndoBlocked, earlier.Number, text)
 	}
 	return ""
@@ -44,28 +44,28 @@ func (s *Scheduler) undoBlocked(ctx context.Context, in decide.Input) string {
 
 // checkUndo compares an earlier revision of a CustomResourceDefinition with the versions in which the API servers of
 // clusters store its objects. Only versions of the stored revisions and of the hub's object count.
-func (s *Scheduler) checkUndo(ctx context.Context, in decide.Input, earlier *hubv1.ObjectRevision) (crdupgrade.Report, error) {
+func (s *Scheduler) checkUndo(ctx context.Context, in decide.Input, earlier *hubv1.ObjectRevision) (crd.Report, error) {
 	template, err := s.Revisions.Template(ctx, earlier.Template)
 	if err != nil {
-		return crdupgrade.Report{}, err
+		return crd.Report{}, err
 	}
 	stored, err := health.StoredVersions(in.Binding.BindingStatus().Clusters)
 	if err != nil {
-		return crdupgrade.Report{}, err
+		return crd.Report{}, err
 	}
-	after, err := crdupgrade.Definition(template)
+	after, err := crd.Definition(template)
 	if err != nil {
-		return crdupgrade.Report{}, err
+		return crd.Report{}, err
 	}
 	known, err := revisions.Definitions(ctx, s.Revisions, in.Spec())
 	if err != nil {
-		return crdupgrade.Report{}, err
+		return crd.Report{}, err
 	}
-	newest, err := crdupgrade.Definition(in.Object.Template)
+	newest, err := crd.Definition(in.Object.Template)
 	if err != nil {
-		return crdupgrade.Report{}, err
+		return crd.Report{}, err
 	}
-	return crdupgrade.Check(ctx, crdupgrade.Input{
+	return crd.Check(ctx, crd.Input{
 		After: after, StoredVersions: stored, Earlier: append(known, newest), Acknowledged: acknowledgedVersions(in.Object.Template),
 	})
 }
@@ -76,7 +76,7 @@ func acknowledgedVersions(o *unstructured.Unstructured) []hubv1.AcknowledgedChan
 	var out []hubv1.AcknowledgedChange
 	for version := range strings.SplitSeq(o.GetAnnotations()[hubv1.RolloutUndoAcknowledgeAnnotation], ",") {
 		if version = strings.TrimSpace(version); version != "" {
-			out = append(out, crdupgrade.RemovedVersion(o.GetName(), version))
+			out = append(out, crd.RemovedVersion(o.GetName(), version))
 		}
 	}
 	return out

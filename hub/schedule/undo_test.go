@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // earlier returns its template, or its error, for the first revision. The second revision is not stored any more.

@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/pace"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/store/changes"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // everyKind is the kind in a selector that selects all kinds of an API group. The hub looks up the kinds of such a

@@ -22,10 +22,10 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/canonical"
-	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/internal/answer"
+	"github.com/hanse-dev/hanse/internal/canonical"
+	"github.com/hanse-dev/hanse/internal/informer"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
 )
@@ -97,7 +97,7 @@ func (t target) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	defer cancel()
 	live, err := t.objects.Get(ctx, t.key.Name, metav1.GetOptions{})
 	if err == nil {
-		err = kindwatch.CheckObject(live)
+		err = informer.CheckObject(live)
 	}
 	return live, err
 }
@@ -274,7 +274,7 @@ func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Un
 	patch.FieldManager, patch.FieldValidation = hubv1.FieldManager, metav1.FieldValidationIgnore
 	after, err := t.objects.Patch(ctx, manifest.GetName(), types.ApplyPatchType, canonical.Bytes(manifest.Object), patch)
 	if err == nil {
-		err = kindwatch.CheckObject(after)
+		err = informer.CheckObject(after)
 	}
 	if err == nil && len(patch.DryRun) == 0 {
 		a.wrote(t.gvk, after)

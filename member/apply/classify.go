@@ -20,9 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/internal/answer"
+	"github.com/hanse-dev/hanse/internal/informer"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
 )
@@ -82,7 +82,7 @@ var (
 func classify(err error, t target) member.Outcome {
 	status := statusOf(err)
 	text := status.Message
-	var odd *kindwatch.ObjectError
+	var odd *informer.ObjectError
 	switch {
 	case answer.IsTooLarge(err):
 		return refused(hubv1.ReasonAnswerTooLarge, member.RetrySlowly, "the cluster's answer about %s was dropped: %s", t, tooLarge(err))

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/internal/informer"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/apply"
 )
@@ -34,7 +34,7 @@ func TestRetryAfterIsLeftToTheCaller(t *testing.T) {
 			t.Cleanup(server.Close)
 			config := &rest.Config{Host: server.URL, QPS: -1}
 			config.Wrap(apply.KeepRetryAfter)
-			client, err := kindwatch.NewRESTClient(config)
+			client, err := informer.NewRESTClient(config)
 			if err != nil {
 				t.Fatal(err)
 			}

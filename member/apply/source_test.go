@@ -8,24 +8,24 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
-	"github.com/hanse-dev/hanse/source"
+	"github.com/hanse-dev/hanse/member/epoch"
 )
 
 // hubAt returns the state of a hub with these epochs, the periods in which it writes to members. The mark, which the
 // hub writes into the source annotation of a copy, has the generation and the last epoch.
-func hubAt(t *testing.T, generation int64, epochs string) source.State {
+func hubAt(t *testing.T, generation int64, epochs string) epoch.State {
 	t.Helper()
-	l, ok := source.ParseEpochs(epochs)
+	l, ok := epoch.ParseEpochs(epochs)
 	if !ok {
 		t.Fatalf("reading %q", epochs)
 	}
 	last, _ := l.Last()
-	return source.State{Mark: source.Mark{Generation: generation, Epoch: last}, Epochs: l}
+	return epoch.State{Mark: epoch.Mark{Generation: generation, Epoch: last}, Epochs: l}
 }
 
 // sized returns the intent to apply a widget of this size. from is the state of the hub from which the widget was
 // rendered. Each size has its own digest.
-func (w *world) sized(size int64, from source.State) member.ApplyIntent {
+func (w *world) sized(size int64, from epoch.State) member.ApplyIntent {
 	in := w.intent(map[string]any{"size": size}, "d"+string(rune('0'+size)))
 	in.Source = from
 	return in
@@ -46,7 +46,7 @@ var older = failed(hubv1.ReasonHubIsOlder, member.RetrySlowly)
 func TestACopyThatIsNewerThanTheHubIsHeld(t *testing.T) {
 	const backup, lost, restored = "10-a 11-b", "10-a 11-b 12-lost", "10-a 11-b 12-new"
 	for name, test := range map[string]struct {
-		wrote, hub source.State
+		wrote, hub epoch.State
 		accepted   string
 	}{
 		"its epoch is above those that the hub knows":        {wrote: hubAt(t, 5, lost), hub: hubAt(t, 5, backup), accepted: "5;12-lost"},
@@ -84,8 +84,8 @@ func TestACopyThatIsNewerThanTheHubIsHeld(t *testing.T) {
 }
 
 // decided returns the state of the hub with this generation of the binding.
-func decided(hub source.State, binding string, generation int64) source.State {
-	hub.Mark.Decision = source.Decision{Binding: binding, Generation: generation}
+func decided(hub epoch.State, binding string, generation int64) epoch.State {
+	hub.Mark.Decision = epoch.Decision{Binding: binding, Generation: generation}
 	return hub
 }
 
@@ -93,14 +93,14 @@ func TestACopyOfALaterDecisionIsHeld(t *testing.T) {
 	const backup, restored = "10-a 11-b", "10-a 11-b 12-new"
 	wrote := decided(hubAt(t, 5, backup), "binding", 9)
 	for name, test := range map[string]struct {
-		hub  source.State
+		hub  epoch.State
 		want result
 	}{
 		"by an earlier decision of a restored hub":   {decided(hubAt(t, 5, restored), "binding", 8), older},
 		"by the same decision":                       {decided(hubAt(t, 5, restored), "binding", 9), written},
 		"by a binding that was made anew":            {decided(hubAt(t, 5, restored), "binding-2", 1), written},
 		"by a hub that knows no decision":            {hubAt(t, 5, restored), written},
-		"by an earlier decision that a user accepts": {decided(source.State{Mark: hubAt(t, 5, restored).Mark, Accepted: "5;11-b"}, "binding", 8), written},
+		"by an earlier decision that a user accepts": {decided(epoch.State{Mark: hubAt(t, 5, restored).Mark, Accepted: "5;11-b"}, "binding", 8), written},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -126,13 +126,13 @@ func TestACopyOfALaterDecisionIsHeld(t *testing.T) {
 
 func TestACopyIsUpdatedAsEver(t *testing.T) {
 	wrote := hubAt(t, 5, "10-a 11-b")
-	for name, hub := range map[string]source.State{
+	for name, hub := range map[string]epoch.State{
 		"by the next generation of its object":             hubAt(t, 6, "10-a 11-b"),
 		"by a policy in the same epoch":                    hubAt(t, 5, "10-a 11-b"),
 		"in a later epoch":                                 hubAt(t, 5, "10-a 11-b 12-c"),
 		"after its epoch left the list":                    hubAt(t, 6, "12-c 13-d"),
 		"after all epochs were accepted":                   hubAt(t, 2, "500-x"),
-		"by a hub that has no epochs, as before an update": {Mark: source.Mark{Generation: 6}},
+		"by a hub that has no epochs, as before an update": {Mark: epoch.Mark{Generation: 6}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -147,7 +147,7 @@ func TestACopyIsUpdatedAsEver(t *testing.T) {
 
 func TestACopyWithoutAMarkIsNotNewer(t *testing.T) {
 	w := newWorld(t)
-	w.apply(w.sized(4, source.State{}), written)
+	w.apply(w.sized(4, epoch.State{}), written)
 	w.apply(w.sized(3, hubAt(t, 1, "10-a")), written)
 	w.holds(3, "1;10-a")
 }
@@ -181,14 +181,14 @@ func TestNoWriteIsMadeForTheMarkAlone(t *testing.T) {
 	w.apply(w.sized(4, hubAt(t, 6, "10-a 11-b")), unchanged) // the row has no confirmed hash
 	w.holds(4, "5;10-a")
 	w.apply(w.sized(4, decided(hubAt(t, 6, "10-a 11-b"), "binding", 9)), unchanged)
-	in := w.sized(4, source.State{})
+	in := w.sized(4, epoch.State{})
 	in.Mode = hubv1.ApplyReportOnly
 	w.apply(in, result{metav1.ConditionTrue, hubv1.ReasonInSync, false, member.RetrySlowly})
 }
 
 func TestACopyWithoutAMarkHasNotDrifted(t *testing.T) {
 	w := newWorld(t)
-	w.apply(w.sized(4, source.State{}), written)
+	w.apply(w.sized(4, epoch.State{}), written)
 	in := w.sized(4, decided(hubAt(t, 5, "10-a"), "binding", 9))
 	in.FieldConflict = hubv1.FieldConflictReport
 	w.apply(in, written)

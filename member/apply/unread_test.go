@@ -14,7 +14,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
-	"github.com/hanse-dev/hanse/source"
+	"github.com/hanse-dev/hanse/member/epoch"
 )
 
 var serviceAccount = schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
@@ -30,7 +30,7 @@ func (w *world) seen(gvk schema.GroupVersionKind, ns, name string) member.Withdr
 	o := member.Observation{
 		CopyState: member.CopyState{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Adopted: annotations[hubv1.AdoptedAnnotation] == "true"},
 		Deleting:  live.GetDeletionTimestamp() != nil,
-		Source:    source.ParseMark(annotations[hubv1.SourceAnnotation]),
+		Source:    epoch.ParseMark(annotations[hubv1.SourceAnnotation]),
 	}
 	if owner, uid, err := hubv1.ParseOwner(annotations[hubv1.OwnerAnnotation]); err == nil {
 		o.Owner, o.OwnerUID = owner, uid

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/internal/answer"
+	"github.com/hanse-dev/hanse/internal/informer"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
 )
@@ -221,7 +221,7 @@ func (a *Applier) remove(
 	if left.GroupVersionKind() == metav1.Unversioned.WithKind("Status") && left.Object["status"] == metav1.StatusSuccess {
 		return nil, nil
 	}
-	return left, kindwatch.CheckObject(left)
+	return left, informer.CheckObject(left)
 }
 
 func pathOf(gv schema.GroupVersion) string {

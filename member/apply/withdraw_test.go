@@ -12,14 +12,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/internal/informer"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
 )
 
 func clientOf(t *testing.T, way http.RoundTripper) rest.Interface {
 	t.Helper()
-	c, err := kindwatch.NewRESTClient(&rest.Config{Host: "https://member.invalid", Transport: way, QPS: -1})
+	c, err := informer.NewRESTClient(&rest.Config{Host: "https://member.invalid", Transport: way, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

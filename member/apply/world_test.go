@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/canonical"
-	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/internal/canonical"
+	"github.com/hanse-dev/hanse/internal/informer"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/apply"
 	"github.com/hanse-dev/hanse/test/apiserver"
@@ -171,7 +171,7 @@ func (w *world) as(config *rest.Config, hub types.UID) *apply.Applier {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return transport(func(r *http.Request) (*http.Response, error) { return w.roundTrip(next, r) })
 	})
-	client, err := kindwatch.NewRESTClient(config)
+	client, err := informer.NewRESTClient(config)
 	if err != nil {
 		w.Fatal(err)
 	}

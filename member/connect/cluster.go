@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/hanse-dev/hanse/answer"
+	"github.com/hanse-dev/hanse/internal/answer"
 )
 
 const userAgent = "hanse-hub"

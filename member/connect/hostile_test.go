@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/internal/informer"
 )
 
 // mostHeap is the largest growth of the heap that one attack may cause, in bytes.
@@ -134,7 +134,7 @@ func oneGroup(ctx context.Context, l *line, server string, _ *Cluster) error {
 }
 
 func listOf(ctx context.Context, _ *line, _ string, c *Cluster) error {
-	client, err := kindwatch.NewClient(c.Watches)
+	client, err := informer.NewClient(c.Watches)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func listOf(ctx context.Context, _ *line, _ string, c *Cluster) error {
 }
 
 func getOf(ctx context.Context, _ *line, _ string, c *Cluster) error {
-	client, err := kindwatch.NewClient(c.Requests)
+	client, err := informer.NewClient(c.Requests)
 	if err != nil {
 		return err
 	}
@@ -152,17 +152,17 @@ func getOf(ctx context.Context, _ *line, _ string, c *Cluster) error {
 }
 
 func followOf(ctx context.Context, _ *line, _ string, c *Cluster) error {
-	client, err := kindwatch.NewClient(c.Watches)
+	client, err := informer.NewClient(c.Watches)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	states := make(chan kindwatch.State, 100)
-	s := kindwatch.New(kindwatch.Options{
+	states := make(chan informer.State, 100)
+	s := informer.New(informer.Options{
 		Client:  client,
 		Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return mapsOf, nil },
-		OnState: func(_ schema.GroupVersionKind, s kindwatch.State) { states <- s },
+		OnState: func(_ schema.GroupVersionKind, s informer.State) { states <- s },
 	})
 	s.Start(ctx, oneMap)
 	for state := range states {

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/credential"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/credential"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/hanse-dev/hanse/answer"
+	"github.com/hanse-dev/hanse/internal/answer"
 )
 
 const (

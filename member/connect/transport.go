@@ -14,9 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hanse-dev/hanse/answer"
-	"github.com/hanse-dev/hanse/credential"
+	"github.com/hanse-dev/hanse/internal/answer"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/credential"
 )
 
 const (

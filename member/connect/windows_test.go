@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/internal/informer"
 )
 
 // flood answers every request for a path under /flood with data that does not end. A write that the client does not
@@ -99,7 +99,7 @@ func TestReadsThatNeverEndDelayNoWriteAndNoWatch(t *testing.T) {
 	}
 	for name, read := range map[string]func(context.Context) error{
 		"a write": func(ctx context.Context) error {
-			client, err := kindwatch.NewClient(c.Requests)
+			client, err := informer.NewClient(c.Requests)
 			if err == nil {
 				_, err = client.Resource(mapsOf.GroupVersion().WithResource("namespaces")).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 			}

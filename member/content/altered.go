@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/internal/canonical"
 )
 
 // Alteration is a field that an API server has stored with another value than the hub sent.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/internal/canonical"
 )
 
 // Changes returns the paths at which two states of one object differ, sorted, such as .spec.replicas. It ignores the

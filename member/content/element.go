@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/internal/canonical"
 )
 
 // element is one path element of managedFields, with the path elements below it.

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/google/cel-go/cel"
+	celgo "github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/expression"
+	"github.com/hanse-dev/hanse/internal/cel"
 )
 
 // These are the reasons of a verdict that the Expression of a placement gives.
@@ -59,18 +59,18 @@ func (s *Settings) And(path string) *Settings {
 // within the limit takes some milliseconds.
 const costLimit = 100_000
 
-var environment = expression.NewEnvironment(costLimit, map[string]*cel.Type{"object": cel.DynType})
+var environment = cel.NewEnvironment(costLimit, map[string]*celgo.Type{"object": celgo.DynType})
 
 // Expression is the healthExpression of a placement.
 type Expression struct {
-	compiled *expression.Expression
+	compiled *cel.Expression
 	err      error
 }
 
 // Compile compiles an expression. If it returns an error, it also returns an Expression, which judges every object as
 // Unknown.
 func Compile(text string) (*Expression, error) {
-	compiled, err := environment.CompileValue(text, cel.BoolType, cel.StringType, cel.MapType(cel.StringType, cel.DynType))
+	compiled, err := environment.CompileValue(text, celgo.BoolType, celgo.StringType, celgo.MapType(celgo.StringType, celgo.DynType))
 	return &Expression{compiled: compiled, err: err}, err
 }
 
@@ -85,7 +85,7 @@ func (e *Expression) judge(obj *unstructured.Unstructured, generation int64, c C
 		return expressionFailed("the expression cannot be read: " + e.err.Error())
 	}
 	value, err := e.compiled.Value(map[string]any{"object": obj.Object}, nil)
-	if failure := (*expression.EvaluationError)(nil); errors.As(err, &failure) {
+	if failure := (*cel.EvaluationError)(nil); errors.As(err, &failure) {
 		return expressionFailed(failure.Where())
 	} else if err != nil {
 		return expressionFailed("the evaluation failed")

@@ -12,7 +12,7 @@
 //
 // An object without a status is Progressing if its kind has a status, because its operator has not processed it yet. If
 // the package understands no part of the status, the object is Unknown, never Healthy. vocabulary.yaml has the known
-// words; package hub/rollup uses them, too. Kinds with a status that no controller writes are listed by name in
+// words; package member/rollup uses them, too. Kinds with a status that no controller writes are listed by name in
 // silent.go. If the spec pauses an object, its current status is judged, although it may belong to an older generation.
 //
 // An object is Degraded only if its status reports a failure. Pods that are not ready are not a failure. A status looks

@@ -9,7 +9,7 @@
 //     rules in CEL are left to the server, because the check must never refuse a valid object.
 //   - The checks skip apiVersion, kind and metadata, which are the same for every kind.
 //
-// The package sends no requests; member/served caches the schemas.
+// The package sends no requests; member/discovery caches the schemas.
 package openapi
 
 import (

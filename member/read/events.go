@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/hanse-dev/hanse/answer"
+	"github.com/hanse-dev/hanse/internal/answer"
 	"github.com/hanse-dev/hanse/member"
 )
 

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/hanse-dev/hanse/answer"
-	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/internal/answer"
+	"github.com/hanse-dev/hanse/internal/informer"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/read"
 )
@@ -38,7 +38,7 @@ func hostile(t *testing.T, answers http.HandlerFunc) *read.Reader {
 	t.Helper()
 	server := httptest.NewServer(answers)
 	t.Cleanup(server.Close)
-	client, err := kindwatch.NewRESTClient(&rest.Config{Host: server.URL, Transport: bounded{answer.NewShare()}, QPS: -1})
+	client, err := informer.NewRESTClient(&rest.Config{Host: server.URL, Transport: bounded{answer.NewShare()}, QPS: -1})
 	must(t, err)
 	return read.New(client)
 }

@@ -1,13 +1,3 @@
-// Package read reads objects, events and logs of one member for users, including objects that the hub does not manage.
-//
-//   - A list is read page by page. The size of a page and the sum of the pages are limited. If a member answers with
-//     100 MB, the hub needs only the memory of one page. The caller charges all pages to the memory budget of the
-//     member, by answer.Keep.
-//   - A table has the columns that the member prints. Of its objects, only name, namespace and resourceVersion are
-//     kept, because annotations may contain the values of a Secret.
-//   - Texts in tables and events are printable. A log is returned unchanged: the caller escapes its control characters.
-//
-// This package does not check the rights of the user, and does not remove values of Secrets. hub/memberview does both.
 package read
 
 import (
@@ -21,8 +11,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
 
-	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/internal/answer"
 	"github.com/hanse-dev/hanse/member"
 )
 

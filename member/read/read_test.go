@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/internal/informer"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/read"
 	"github.com/hanse-dev/hanse/test/apiserver"
@@ -44,7 +44,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	apiserver.Needed(t)
-	client, err := kindwatch.NewRESTClient(apiServer)
+	client, err := informer.NewRESTClient(apiServer)
 	must(t, err)
 	w := &world{T: t, Reader: read.New(client), admin: kubernetes.NewForConfigOrDie(apiServer)}
 	ns, err := w.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}, metav1.CreateOptions{})

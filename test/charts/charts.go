@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/hanse-dev/hanse/chart"
+	"github.com/hanse-dev/hanse/bundles/chart"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 

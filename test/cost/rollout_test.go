@@ -256,7 +256,7 @@ func TestWhatARolloutWrites(t *testing.T) {
 	}
 }
 
-// foldEvery is the minimum time between two statuses of a placement, see package policystatus.
+// foldEvery is the minimum time between two statuses of a placement, see package policies.
 const foldEvery = 500 * time.Millisecond
 
 // fleet is a hub that runs in the process of the test, with its members.

@@ -20,20 +20,20 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub"
-	"github.com/hanse-dev/hanse/hub/certificate"
-	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/admission/certificate"
 	"github.com/hanse-dev/hanse/hub/console"
 	"github.com/hanse-dev/hanse/hub/dispatch"
+	"github.com/hanse-dev/hanse/hub/events"
 	"github.com/hanse-dev/hanse/hub/membership"
-	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/hub/notify"
 	"github.com/hanse-dev/hanse/hub/pace"
-	"github.com/hanse-dev/hanse/hub/policystatus"
 	"github.com/hanse-dev/hanse/hub/report"
+	"github.com/hanse-dev/hanse/hub/report/policies"
 	"github.com/hanse-dev/hanse/hub/schedule"
-	"github.com/hanse-dev/hanse/hub/templates"
+	"github.com/hanse-dev/hanse/hub/store/changes"
+	"github.com/hanse-dev/hanse/hub/store/templates"
+	"github.com/hanse-dev/hanse/hub/views"
+	"github.com/hanse-dev/hanse/member/cache"
 	"github.com/hanse-dev/hanse/member/connect"
-	"github.com/hanse-dev/hanse/member/observe"
 )
 
 const metricsPage = "../../docs/metrics.md"
@@ -41,8 +41,8 @@ const metricsPage = "../../docs/metrics.md"
 // collectors returns the collectors of all metrics of the hub.
 func collectors() []prom.Collector {
 	return append(slices.Concat(
-		hub.Metrics, certificate.Metrics, console.Metrics, dispatch.Metrics, membership.Metrics, memberview.Metrics, notify.Metrics, pace.Metrics, policystatus.Metrics,
-		report.Metrics, schedule.Metrics, templates.Metrics, connect.Metrics, observe.Metrics,
+		hub.Metrics, certificate.Metrics, console.Metrics, dispatch.Metrics, membership.Metrics, views.Metrics, events.Metrics, pace.Metrics, policies.Metrics,
+		report.Metrics, schedule.Metrics, templates.Metrics, connect.Metrics, cache.Metrics,
 	), report.NewCopies(fleet{}))
 }
 

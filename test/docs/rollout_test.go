@@ -20,7 +20,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/overrides"
-	"github.com/hanse-dev/hanse/rollout"
+	"github.com/hanse-dev/hanse/placement/rollout"
 )
 
 var update = flag.Bool("update", false, "write what is decided into docs/rollout.md, and the metrics into docs/metrics.md")

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/views"
 )
 
 // viewer is a user of the hub's API server with a token. The user has only the rights that a test grants.
@@ -232,7 +232,7 @@ spec:
 		var requests certificatesv1.CertificateSigningRequestList
 		must(t, suite.Hub.List(ctx, &requests))
 		for _, r := range requests.Items {
-			if r.Spec.SignerName == memberview.ProofSigner {
+			if r.Spec.SignerName == views.ProofSigner {
 				t.Errorf("the request %s is left", r.Name)
 			}
 		}

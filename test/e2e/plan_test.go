@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // plannedFiles are the objects before the first edit. NS stands for the namespace.
@@ -146,7 +146,7 @@ func TestAPlanIsWhatMembersSee(t *testing.T) {
 		path := file(fmt.Sprintf("%d.yaml", i), edit.files)
 		out, err := suite.Hansectl(ctx, "plan", "-n", ns, "-f", path, "-o", "json")
 		must(t, err)
-		var p plan.Plan
+		var p preview.Plan
 		must(t, json.Unmarshal([]byte(out), &p))
 		want := foretold(p)
 		if len(want) == 0 {
@@ -184,14 +184,14 @@ func timesThree(verb string, names ...string) (out []string) {
 }
 
 // foretold returns the writes that a plan announces, such as "eu-fra-1 delete two".
-func foretold(p plan.Plan) []string {
+func foretold(p preview.Plan) []string {
 	all := map[string]bool{}
 	add := func(verb, object string, clusters ...string) {
 		for _, cluster := range clusters {
 			all[cluster+" "+verb+" "+object] = true
 		}
 	}
-	shares := func(object string, shares []plan.Share) {
+	shares := func(object string, shares []preview.Share) {
 		for _, s := range shares {
 			add("change", object, s.Cluster)
 		}

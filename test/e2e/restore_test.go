@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/shard"
-	"github.com/hanse-dev/hanse/source"
+	"github.com/hanse-dev/hanse/hub/membership/shard"
+	"github.com/hanse-dev/hanse/member/epoch"
 )
 
 // TestARestoredHubHoldsCopiesThatAreNewer restores an old backup of the hub's etcd. After the backup, the test edited
@@ -197,11 +197,11 @@ func TestARestoreInMidRolloutHoldsTheClustersThatAWaveReachedSince(t *testing.T)
 }
 
 // knownEpochs returns the hub's list of epochs.
-func knownEpochs(t *testing.T) source.Epochs {
+func knownEpochs(t *testing.T) epoch.Epochs {
 	t.Helper()
 	var list corev1.ConfigMap
 	must(t, suite.Hub.Get(t.Context(), client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubv1.EpochsConfigMap}, &list))
-	epochs, ok := source.ParseEpochs(list.Data[hubv1.EpochsKey])
+	epochs, ok := epoch.ParseEpochs(list.Data[hubv1.EpochsKey])
 	if !ok {
 		t.Fatalf("the list of epochs is %q", list.Data)
 	}
@@ -209,12 +209,12 @@ func knownEpochs(t *testing.T) source.Epochs {
 }
 
 // markOn returns the mark of an object's copy on a member.
-func markOn(ctx context.Context, t *testing.T, member string, obj *unstructured.Unstructured) source.Mark {
+func markOn(ctx context.Context, t *testing.T, member string, obj *unstructured.Unstructured) epoch.Mark {
 	t.Helper()
 	copied, err := on(ctx, member, obj)
 	must(t, err)
 	a := copied.GetAnnotations()
-	return source.ReadMark(a[hubv1.SourceAnnotation], a[hubv1.DecisionAnnotation])
+	return epoch.ReadMark(a[hubv1.SourceAnnotation], a[hubv1.DecisionAnnotation])
 }
 
 // TestAProcessEndsWhenItsHubIsRestored restores an old backup of the hub's etcd while the hub process runs. The process

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/shard"
+	"github.com/hanse-dev/hanse/hub/membership/shard"
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 

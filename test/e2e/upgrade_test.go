@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/chart/charttest"
+	"github.com/hanse-dev/hanse/bundles/chart/charttest"
 )
 
 // upgrade is an upgrade of the operator on two clusters. Shanghai is the first wave, Singapore the second one.

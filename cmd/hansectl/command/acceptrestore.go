@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/source"
+	"github.com/hanse-dev/hanse/member/epoch"
 )
 
 var errNoEpochs = errors.New("the hub has no ConfigMap " + hubv1.SystemNamespace + "/" + hubv1.EpochsConfigMap + ": a running hub makes it")
@@ -82,8 +82,8 @@ func restartEpochs(ctx context.Context, hub client.Client) error {
 		case err != nil:
 			return fmt.Errorf("reading ConfigMap %s: %w", hubv1.EpochsConfigMap, err)
 		}
-		known, _ := source.ParseEpochs(c.Data[hubv1.EpochsKey])
-		c.Data = map[string]string{hubv1.EpochsKey: known.Restart(source.NewRandom(), time.Now().Unix()).String()}
+		known, _ := epoch.ParseEpochs(c.Data[hubv1.EpochsKey])
+		c.Data = map[string]string{hubv1.EpochsKey: known.Restart(epoch.NewRandom(), time.Now().Unix()).String()}
 		if err := hub.Update(ctx, c); err != nil {
 			return fmt.Errorf("writing ConfigMap %s: %w", hubv1.EpochsConfigMap, err)
 		}

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/source"
+	"github.com/hanse-dev/hanse/member/epoch"
 )
 
 func TestARestoreIsAcceptedByNewEpochs(t *testing.T) {
@@ -26,8 +26,8 @@ func TestARestoreIsAcceptedByNewEpochs(t *testing.T) {
 	must(t, err)
 	wants(t, out, "the epochs begin anew")
 	must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(list), list))
-	now, ok := source.ParseEpochs(list.Data[hubv1.EpochsKey])
-	if !ok || now.Len() != 1 || now.Foreign(source.Epoch{Sequence: 11, Random: "b"}) || now.Foreign(source.Epoch{Sequence: 12, Random: "lost"}) {
+	now, ok := epoch.ParseEpochs(list.Data[hubv1.EpochsKey])
+	if !ok || now.Len() != 1 || now.Foreign(epoch.Epoch{Sequence: 11, Random: "b"}) || now.Foreign(epoch.Epoch{Sequence: 12, Random: "lost"}) {
 		t.Errorf("the list is %q", list.Data)
 	}
 }

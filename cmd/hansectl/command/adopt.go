@@ -13,8 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/views"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // adoption has the arguments of one run of the command adopt.
@@ -98,11 +99,11 @@ func (a *adoption) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	found := view.Adoption{Object: memberview.ObjectOf(id)}
+	found := view.Adoption{Object: wire.ObjectOf(id)}
 	for _, cluster := range clusters {
 		there := view.ClusterAdoption{Cluster: cluster}
 		if len(a.clusters) == 0 && holdsCopy(binding, cluster) {
-			there.State = memberview.AdoptCopy
+			there.State = wire.AdoptCopy
 		}
 		found.Clusters = append(found.Clusters, there)
 	}
@@ -141,7 +142,7 @@ func holdsCopy(binding hubv1.BindingObject, cluster string) bool {
 }
 
 // ask asks clusters to adopt their objects, and stores the answers in found. The argument "which" selects the clusters.
-func (a *adoption) ask(ctx context.Context, viewer *memberview.Client, found view.Adoption, which func(view.ClusterAdoption) bool) {
+func (a *adoption) ask(ctx context.Context, viewer *views.Client, found view.Adoption, which func(view.ClusterAdoption) bool) {
 	asking, ctx := errgroup.WithContext(ctx)
 	asking.SetLimit(askedAtOnce)
 	for i := range found.Clusters {
@@ -150,12 +151,12 @@ func (a *adoption) ask(ctx context.Context, viewer *memberview.Client, found vie
 			continue
 		}
 		asking.Go(func() error {
-			request := memberview.AdoptRequest{Object: found.Object, Adoption: hubv1.AdoptionIfNoDiff, UID: there.UID}
+			request := wire.AdoptRequest{Object: found.Object, Adoption: hubv1.AdoptionIfNoDiff, UID: there.UID}
 			if a.overwrite {
 				request.Adoption = hubv1.AdoptionAlways
 			}
-			there.AdoptAnswer = memberview.AdoptAnswer{}
-			err := viewer.Ask(ctx, there.Cluster, memberview.Adopt, found.Object.Namespace, request, &there.AdoptAnswer)
+			there.AdoptAnswer = wire.AdoptAnswer{}
+			err := viewer.Ask(ctx, there.Cluster, wire.Adopt, found.Object.Namespace, request, &there.AdoptAnswer)
 			if err != nil {
 				there.Error = err.Error()
 			}
@@ -169,7 +170,7 @@ func (a *adoption) ask(ctx context.Context, viewer *memberview.Client, found vie
 func adoptable(found view.Adoption) []string {
 	var clusters []string
 	for _, c := range found.Clusters {
-		if c.State == memberview.AdoptPossible {
+		if c.State == wire.AdoptPossible {
 			clusters = append(clusters, c.Cluster)
 		}
 	}

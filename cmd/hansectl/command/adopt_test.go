@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 func TestAdoptShowsWhatWouldChangeBeforeItTakesOver(t *testing.T) {
@@ -29,26 +29,26 @@ func TestAdoptShowsWhatWouldChangeBeforeItTakesOver(t *testing.T) {
 		Health: hubv1.HealthHealthy, LastTransitionTime: ptr.To(metav1.Now()),
 	}}
 	must(t, onHub.Status().Update(t.Context(), binding))
-	states := map[string]memberview.AdoptAnswer{
-		"ap-se-1":  {State: memberview.AdoptPossible, UID: "theirs"},
-		"cn-sha-1": {State: memberview.AdoptDiffers, Refused: &memberview.Reason{Reason: hubv1.ReasonAlreadyExists, Message: "differs in .data.a"}},
-		"eu-fra-1": {State: memberview.AdoptMissing},
+	states := map[string]wire.AdoptAnswer{
+		"ap-se-1":  {State: wire.AdoptPossible, UID: "theirs"},
+		"cn-sha-1": {State: wire.AdoptDiffers, Refused: &wire.Reason{Reason: hubv1.ReasonAlreadyExists, Message: "differs in .data.a"}},
+		"eu-fra-1": {State: wire.AdoptMissing},
 	}
 	h := newPlayedHub(t, func(cluster, what string, body []byte) (any, error) {
-		var in memberview.AdoptRequest
+		var in wire.AdoptRequest
 		if err := json.Unmarshal(body, &in); err != nil {
 			return nil, err
 		}
 		state, known := states[cluster]
 		switch {
-		case !known || what != memberview.Adopt || in.Object.Name != "settings":
+		case !known || what != wire.Adopt || in.Object.Name != "settings":
 			return nil, fmt.Errorf("%s is not connected", cluster)
-		case in.UID != "" && (in.UID != "theirs" || state.State == memberview.AdoptMissing):
+		case in.UID != "" && (in.UID != "theirs" || state.State == wire.AdoptMissing):
 			return nil, errors.New("it was not shown so")
 		case in.UID != "":
-			return memberview.AdoptAnswer{State: memberview.AdoptAdopted}, nil
-		case in.Adoption == hubv1.AdoptionAlways && state.State == memberview.AdoptDiffers:
-			return memberview.AdoptAnswer{State: memberview.AdoptPossible, UID: "theirs", Changes: []string{".data.a", ".data.b", ".data.c", ".data.d"}}, nil
+			return wire.AdoptAnswer{State: wire.AdoptAdopted}, nil
+		case in.Adoption == hubv1.AdoptionAlways && state.State == wire.AdoptDiffers:
+			return wire.AdoptAnswer{State: wire.AdoptPossible, UID: "theirs", Changes: []string{".data.a", ".data.b", ".data.c", ".data.d"}}, nil
 		}
 		return state, nil
 	})
@@ -86,7 +86,7 @@ func TestAdoptShowsWhatWouldChangeBeforeItTakesOver(t *testing.T) {
 		must(t, err)
 		var shown view.Adoption
 		must(t, json.Unmarshal([]byte(out), &shown))
-		if len(shown.Clusters) != 1 || shown.Clusters[0].State != memberview.AdoptAdopted {
+		if len(shown.Clusters) != 1 || shown.Clusters[0].State != wire.AdoptAdopted {
 			t.Errorf("got %s", out)
 		}
 		_, err = h.hansectl(append(adopt, "-o", "json")...)

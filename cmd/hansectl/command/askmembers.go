@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // askedAtOnce is the number of members to which a command sends requests at the same time.
@@ -67,12 +67,12 @@ type memberQuestion struct {
 // memberAnswer has the copy before and after a dry run, or the error of the dry run.
 type memberAnswer struct {
 	memberQuestion
-	memberview.DiffAnswer
+	wire.DiffAnswer
 	err error
 }
 
 // askMembers makes dry runs on members, for diff and plan --live. The dry runs use the override policies in the files.
-// Package plan cannot compute the results, because only the members know their defaults, webhooks and drift.
+// Package preview cannot compute the results, because only the members know their defaults, webhooks and drift.
 func (h *hub) askMembers(ctx context.Context, w *window, c client.Client, questions []memberQuestion, files *fleetFiles) ([]memberAnswer, error) {
 	views, err := w.open(ctx, h, c)
 	if err != nil {
@@ -88,8 +88,8 @@ func (h *hub) askMembers(ctx context.Context, w *window, c client.Client, questi
 				return err
 			}
 			out[i].memberQuestion = q
-			request := memberview.DiffRequest{Object: memberview.ObjectOf(q.object), Policies: policies}
-			out[i].err = views.Ask(ctx, q.cluster, memberview.Diff, q.object.Namespace, request, &out[i].DiffAnswer)
+			request := wire.DiffRequest{Object: wire.ObjectOf(q.object), Policies: policies}
+			out[i].err = views.Ask(ctx, q.cluster, wire.Diff, q.object.Namespace, request, &out[i].DiffAnswer)
 			return nil
 		})
 	}

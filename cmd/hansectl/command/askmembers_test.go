@@ -9,7 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 func TestTwoMembersAreReadAtATime(t *testing.T) {
@@ -43,12 +43,12 @@ func TestAReadThatTheHubPutsOffIsAskedAgain(t *testing.T) {
 			return nil, apierrors.NewTooManyRequests("too many ask", 1)
 		}
 		switch what {
-		case memberview.List:
+		case wire.List:
 			return podsOf("Status", []string{"web-0", "1"}), nil
-		case memberview.Events:
-			return memberview.EventsAnswer{}, nil
-		case memberview.Logs:
-			return memberview.LogsAnswer{}, nil
+		case wire.Events:
+			return wire.EventsAnswer{}, nil
+		case wire.Logs:
+			return wire.LogsAnswer{}, nil
 		}
 		return nil, errors.New("that was not asked for")
 	})

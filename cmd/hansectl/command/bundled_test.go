@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/inputs"
+	"github.com/hanse-dev/hanse/hub/store/inputs"
 )
 
 // bundleOnHub creates a stored Bundle with a ConfigMap and an object of a kind that the hub does not serve. Both

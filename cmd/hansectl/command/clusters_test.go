@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/test/apiserver"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // TestATenantSeesTheClustersOfTheNamespace runs the command as a user who may list the bindings of one namespace, and
@@ -25,12 +25,12 @@ func TestATenantSeesTheClustersOfTheNamespace(t *testing.T) {
 	apply(t, onHub, binding)
 	member(t, "eu-fra-1")
 	h := newPlayedHub(t, func(_, what string, _ []byte) (any, error) {
-		if what != memberview.Facts {
+		if what != wire.Facts {
 			return nil, errors.New("that was not asked for")
 		}
 		shown := hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "ap-se-1", Labels: map[string]string{hubv1.RegionLabel: "ap-southeast-1"}}}
 		shown.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable}}
-		return memberview.FactsAnswer{MemberClusters: []hubv1.MemberCluster{shown}, Notes: []string{"clusters that are not shown: 1"}}, nil
+		return wire.FactsAnswer{MemberClusters: []hubv1.MemberCluster{shown}, Notes: []string{"clusters that are not shown: 1"}}, nil
 	})
 	kubeconfig := reader(t, "tenant", allowed("coordination.k8s.io", "list", "leases"), allowed("coordination.k8s.io", "get", "leases"))
 	rules := []rbacv1.PolicyRule{allowed(hubv1.GroupVersion.Group, "list", "resourcebindings", "placements", "overridepolicies")}

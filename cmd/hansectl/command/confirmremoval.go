@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/guard"
+	"github.com/hanse-dev/hanse/placement/guard"
 )
 
 // confirmation has the arguments of one run of the command confirm.

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/scopes"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 func newCordon(h *hub) *cobra.Command {
@@ -146,7 +146,7 @@ func noCluster(ctx context.Context, hub client.Client, name string) error {
 	for i := range members {
 		names = append(names, members[i].Name)
 	}
-	return fmt.Errorf("the hub has no membercluster/%s: %s", name, plan.ThereAre(names))
+	return fmt.Errorf("the hub has no membercluster/%s: %s", name, preview.ThereAre(names))
 }
 
 // changeCluster patches only the fields of a MemberCluster that differ between before and after.

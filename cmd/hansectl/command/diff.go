@@ -11,8 +11,8 @@ import (
 	cliresource "k8s.io/cli-runtime/pkg/resource"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // diff has the arguments of one run of the command diff.
@@ -100,7 +100,7 @@ func (d *diff) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	result := view.Diff{Object: memberview.ObjectOf(id), Clusters: []view.ClusterDiff{}}
+	result := view.Diff{Object: wire.ObjectOf(id), Clusters: []view.ClusterDiff{}}
 	for _, a := range answers {
 		result.Clusters = append(result.Clusters, view.DiffOf(a.cluster, id, a.DiffAnswer, a.err))
 	}

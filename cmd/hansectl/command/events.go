@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // events has the arguments of one run of the command events.
@@ -74,9 +74,9 @@ func (e *events) run(ctx context.Context, kind, name string) error {
 	id := hubv1.ObjectOf(binding)
 	var mu sync.Mutex
 	found.NotAsked = eachMember(clusters, func(cluster string) error {
-		var answer memberview.EventsAnswer
-		request := memberview.EventsRequest{Object: memberview.ObjectOf(id)}
-		if err := views.Ask(ctx, cluster, memberview.Events, id.Namespace, request, &answer); err != nil {
+		var answer wire.EventsAnswer
+		request := wire.EventsRequest{Object: wire.ObjectOf(id)}
+		if err := views.Ask(ctx, cluster, wire.Events, id.Namespace, request, &answer); err != nil {
 			return err
 		}
 		mu.Lock()

@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/inputs"
-	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/hub/store/inputs"
+	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/preview"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // explain has the arguments of one run of the command explain.
@@ -98,7 +98,7 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 		for _, m := range in.Facts.Clusters {
 			names = append(names, m.Name)
 		}
-		return fmt.Errorf("the hub has no MemberCluster %q: %s", e.cluster, plan.ThereAre(names))
+		return fmt.Errorf("the hub has no MemberCluster %q: %s", e.cluster, preview.ThereAre(names))
 	}
 	shown := view.Explain(in, decide.Replay(in), e.cluster)
 	if e.fields {
@@ -132,8 +132,8 @@ func (e *explain) copyOf(ctx context.Context, c client.Client, id hubv1.ObjectId
 	if err != nil {
 		return nil, err
 	}
-	var answer memberview.CopyAnswer
-	if err := views.Ask(ctx, e.cluster, memberview.Copy, id.Namespace, memberview.CopyRequest{Object: memberview.ObjectOf(id)}, &answer); err != nil {
+	var answer wire.CopyAnswer
+	if err := views.Ask(ctx, e.cluster, wire.Copy, id.Namespace, wire.CopyRequest{Object: wire.ObjectOf(id)}, &answer); err != nil {
 		return nil, err
 	}
 	if answer.Object == nil && answer.Refused != nil {

@@ -15,8 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/views"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // get has the arguments of one run of the command get.
@@ -77,10 +78,10 @@ The exit code is 1 if a cluster could not be asked.`,
 				return usageError(cmd, errors.New("--limit is at least 1"))
 			case g.fleet:
 				if !cmd.Flags().Changed("limit") {
-					g.limit = memberview.MostListed
+					g.limit = views.MostListed
 				}
-				if g.limit > memberview.MostListed {
-					return usageError(cmd, fmt.Errorf("--limit is at most %d with --clusters", memberview.MostListed))
+				if g.limit > views.MostListed {
+					return usageError(cmd, fmt.Errorf("--limit is at most %d with --clusters", views.MostListed))
 				}
 				if g.watch && !g.out.text() {
 					return usageError(cmd, errors.New("--watch shows tables alone"))
@@ -99,7 +100,7 @@ The exit code is 1 if a cluster could not be asked.`,
 	cmd.Flags().BoolVar(&g.fleet, "clusters", false, "Show all objects of the kind on the clusters, not only the copies of hub objects.")
 	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "Show only objects with these labels, such as app=web,tier!=db. Needs --clusters.")
 	cmd.Flags().BoolVarP(&g.watch, "watch", "w", false, fmt.Sprintf("Show the table again after a change: the members are asked every %s. Needs --clusters.", readEvery))
-	cmd.Flags().IntVar(&g.limit, "limit", 50, fmt.Sprintf("How many objects are shown, at most. With --clusters, of each cluster; %d if it is not given.", memberview.MostListed))
+	cmd.Flags().IntVar(&g.limit, "limit", 50, fmt.Sprintf("How many objects are shown, at most. With --clusters, of each cluster; %d if it is not given.", views.MostListed))
 	_ = cmd.RegisterFlagCompletionFunc("cluster", h.completeMoreClusters)
 	clusters := h.deprecated(newClusters(h), "get clusters")
 	clusters.Hidden = true
@@ -199,7 +200,7 @@ func (g *get) targets(bindings []hubv1.BindingObject) map[string][]hubv1.Binding
 
 // read reads the copies from each cluster.
 func (g *get) read(
-	ctx context.Context, viewer *memberview.Client, byCluster map[string][]hubv1.BindingObject, heard func(cluster string) bool, found *view.Copies,
+	ctx context.Context, viewer *views.Client, byCluster map[string][]hubv1.BindingObject, heard func(cluster string) bool, found *view.Copies,
 ) {
 	var mu sync.Mutex
 	var asking errgroup.Group
@@ -222,12 +223,12 @@ func (g *get) read(
 // readCopies reads the copies from a cluster one by one. It stops at the first error, except a Forbidden error, because
 // the user may have the right to read other objects.
 func readCopies(
-	ctx context.Context, viewer *memberview.Client, cluster string, bindings []hubv1.BindingObject, heard bool,
+	ctx context.Context, viewer *views.Client, cluster string, bindings []hubv1.BindingObject, heard bool,
 ) (copies []view.MemberCopy, refusal error) {
 	for _, b := range bindings {
 		id := hubv1.ObjectOf(b)
-		request, answer := memberview.CopyRequest{Object: memberview.ObjectOf(id)}, memberview.CopyAnswer{}
-		err := viewer.Ask(ctx, cluster, memberview.Copy, id.Namespace, request, &answer)
+		request, answer := wire.CopyRequest{Object: wire.ObjectOf(id)}, wire.CopyAnswer{}
+		err := viewer.Ask(ctx, cluster, wire.Copy, id.Namespace, request, &answer)
 		switch {
 		case apierrors.IsForbidden(err):
 			refusal = err // the user may lack the right to this object only, or to all objects

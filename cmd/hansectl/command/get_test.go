@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 func TestGetShowsCopiesAsTheyAreOnMembers(t *testing.T) {
@@ -28,14 +28,14 @@ func TestGetShowsCopiesAsTheyAreOnMembers(t *testing.T) {
 	must(t, onHub.Status().Update(t.Context(), binding))
 	away := false
 	h := newPlayedHub(t, func(cluster, what string, body []byte) (any, error) {
-		var in memberview.CopyRequest
+		var in wire.CopyRequest
 		switch err := json.Unmarshal(body, &in); {
 		case err != nil:
 			return nil, err
-		case what != memberview.Copy || in.Object.Name != "settings" || in.Object.Namespace != "shop":
+		case what != wire.Copy || in.Object.Name != "settings" || in.Object.Namespace != "shop":
 			return nil, errors.New("that was not asked for")
 		case cluster == "ap-se-1":
-			return memberview.CopyAnswer{Object: map[string]any{
+			return wire.CopyAnswer{Object: map[string]any{
 				"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"colour": "red"}, "user": 1000620000, "nanoseconds": 1234567890123456789,
 				"metadata": map[string]any{
 					"namespace": "shop", "name": "settings", "managedFields": []any{map[string]any{"manager": "hanse"}},
@@ -45,8 +45,8 @@ func TestGetShowsCopiesAsTheyAreOnMembers(t *testing.T) {
 		case away:
 			return nil, errors.New("the cluster is not connected")
 		}
-		missing := &memberview.Reason{Reason: hubv1.ReasonMissing, Message: "it is not there"}
-		return memberview.CopyAnswer{Refused: missing}, nil
+		missing := &wire.Reason{Reason: hubv1.ReasonMissing, Message: "it is not there"}
+		return wire.CopyAnswer{Refused: missing}, nil
 	})
 	const header = "CLUSTER    NAMESPACE   NAME       HEALTH    READY   AGE   WHY"
 	for name, args := range map[string][]string{

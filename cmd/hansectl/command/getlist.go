@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/views"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // list shows all objects of a kind on the clusters, including objects that are not copies.
@@ -82,16 +83,16 @@ func (g *get) watchList(ctx context.Context, look func() *view.Listed) error {
 
 // ask lists the objects of the kind on the clusters. For a cluster that does not serve the kind, the list has no
 // objects.
-func (g *get) ask(ctx context.Context, viewer *memberview.Client, clusters []string, id hubv1.ObjectIdentity, version string) *view.Listed {
-	request := memberview.ListRequest{
+func (g *get) ask(ctx context.Context, viewer *views.Client, clusters []string, id hubv1.ObjectIdentity, version string) *view.Listed {
+	request := wire.ListRequest{
 		Group: id.Group, Version: version, Kind: id.Kind, Name: id.Name, LabelSelector: g.selector, Most: g.limit,
 		Whole: g.out.format != "name" && !g.out.text(),
 	}
 	found := view.NewListed(id.GroupKind(), g.all)
 	var mu sync.Mutex
 	found.NotAsked = eachMember(clusters, func(cluster string) error {
-		var answer memberview.ListAnswer
-		if err := viewer.Ask(ctx, cluster, memberview.List, id.Namespace, request, &answer); err != nil {
+		var answer wire.ListAnswer
+		if err := viewer.Ask(ctx, cluster, wire.List, id.Namespace, request, &answer); err != nil {
 			return err
 		}
 		mu.Lock()

@@ -14,14 +14,15 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/views"
 	hansemember "github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // podsOf returns a table of pods with an additional column.
-func podsOf(column string, rows ...[]string) memberview.ListAnswer {
-	answer := memberview.ListAnswer{Listed: hansemember.Listed{Columns: []hansemember.Column{{Name: "Name"}, {Name: column}, {Name: "IP", Wide: true}}}}
+func podsOf(column string, rows ...[]string) wire.ListAnswer {
+	answer := wire.ListAnswer{Listed: hansemember.Listed{Columns: []hansemember.Column{{Name: "Name"}, {Name: column}, {Name: "IP", Wide: true}}}}
 	for _, cells := range rows {
 		answer.Rows = append(answer.Rows, hansemember.ListedRow{Namespace: "shop", Name: cells[0], ResourceVersion: cells[1], Cells: cells})
 	}
@@ -49,12 +50,12 @@ func TestGetShowsAllObjectsOfTheClusters(t *testing.T) {
 	fresh(t)
 	aHubRan(t, time.Now())
 	threeRegions(t)
-	var requests []memberview.ListRequest
+	var requests []wire.ListRequest
 	var faults map[string]error
-	answers := map[string]memberview.ListAnswer{}
+	answers := map[string]wire.ListAnswer{}
 	h := newPlayedHub(t, func(cluster, what string, body []byte) (any, error) {
-		var in memberview.ListRequest
-		if err := json.Unmarshal(body, &in); err != nil || what != memberview.List {
+		var in wire.ListRequest
+		if err := json.Unmarshal(body, &in); err != nil || what != wire.List {
 			return nil, errors.Join(err, errors.New("that was not asked for"))
 		}
 		requests = append(requests, in)
@@ -67,7 +68,7 @@ func TestGetShowsAllObjectsOfTheClusters(t *testing.T) {
 		requests, faults = nil, map[string]error{}
 		answers["ap-se-1"] = podsOf("Status", []string{"web-1", "Run\x1b[2Jning", "10.1"})
 		answers["cn-sha-1"] = podsOf("Ready", []string{"web-0", "1/1", "10.2"}, []string{"web-2", "0/1", "10.3"})
-		answers["eu-fra-1"] = memberview.ListAnswer{NotServed: true}
+		answers["eu-fra-1"] = wire.ListAnswer{NotServed: true}
 		h.took()
 	}
 
@@ -84,7 +85,7 @@ warning: eu-fra-1: it does not serve Pod at this version
 		if out != want {
 			t.Errorf("got\n%s", out)
 		}
-		if got := requests[0]; got != (memberview.ListRequest{Version: "v1", Kind: "Pod", Most: memberview.MostListed}) {
+		if got := requests[0]; got != (wire.ListRequest{Version: "v1", Kind: "Pod", Most: views.MostListed}) {
 			t.Errorf("asked for %+v", got)
 		}
 	})
@@ -109,13 +110,13 @@ warning: eu-fra-1: it does not serve Pod at this version
 		if asked := h.took(); asked != "[cn-sha-1 list]" {
 			t.Errorf("asked %s", asked)
 		}
-		if got := requests[0]; got != (memberview.ListRequest{Version: "v1", Kind: "Pod", Name: "web-0", LabelSelector: "app=web", Most: 7}) {
+		if got := requests[0]; got != (wire.ListRequest{Version: "v1", Kind: "Pod", Name: "web-0", LabelSelector: "app=web", Most: 7}) {
 			t.Errorf("asked for %+v", got)
 		}
 	})
 	t.Run("as JSON", func(t *testing.T) {
 		reset()
-		answers["cn-sha-1"] = memberview.ListAnswer{Listed: hansemember.Listed{More: true, Objects: []map[string]any{{"kind": "Pod", "text": "\x1b"}}}}
+		answers["cn-sha-1"] = wire.ListAnswer{Listed: hansemember.Listed{More: true, Objects: []map[string]any{{"kind": "Pod", "text": "\x1b"}}}}
 		out, err := h.hansectl("get", "pods", "-n", "shop", "--clusters", "--cluster", "cn-sha-1", "-o", "json")
 		must(t, err)
 		var shown view.Listed
@@ -161,7 +162,7 @@ warning: eu-fra-1: it does not serve Pod at this version
 func TestAWatchOfListsShowsTheTableAfterAChange(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	answers := []memberview.ListAnswer{
+	answers := []wire.ListAnswer{
 		podsOf("Age", []string{"web-0", "1s"}), podsOf("Age", []string{"web-0", "1s"}), podsOf("Age", []string{"web-0", "2s"}, []string{"web-1", "0s"}),
 	}
 	var out bytes.Buffer

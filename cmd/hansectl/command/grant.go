@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/credential"
+	"github.com/hanse-dev/hanse/member/credential"
 )
 
 // grants are the rights that the hub has on a member. The chart hanse-member gives the hub the same rights.

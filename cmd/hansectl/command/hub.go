@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
+	"github.com/hanse-dev/hanse/hub/views"
 )
 
 // hub is the hub that the flags select.
@@ -29,7 +29,7 @@ type hub struct {
 	// proof signs the requests of a user who has no token, with the key of a CertificateSigningRequest that hansectl
 	// created for the user. It is nil if the user has a token, and before the first request. proofOn is the client with
 	// which hansectl created the CertificateSigningRequest.
-	proof   *memberview.Proof
+	proof   *views.Proof
 	proofOn client.Client
 }
 

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/credential"
+	"github.com/hanse-dev/hanse/member/credential"
 )
 
 // join has the arguments of one run of the command join.

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/test/apiserver"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // serves acts as the hub: it writes the kinds that a member serves.
@@ -107,12 +107,12 @@ func TestATenantSeesTheKindsOfTheNamespace(t *testing.T) {
 	_, binding := settings(t)
 	apply(t, onHub, binding)
 	h := newPlayedHub(t, func(_, what string, _ []byte) (any, error) {
-		if what != memberview.Facts {
+		if what != wire.Facts {
 			return nil, errors.New("that was not asked for")
 		}
 		shown := hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "ap-se-1"}}
 		shown.Status.APIResources = []hubv1.ServedKind{{Kind: "ConfigMap", Versions: []string{"v1"}}}
-		return memberview.FactsAnswer{MemberClusters: []hubv1.MemberCluster{shown}}, nil
+		return wire.FactsAnswer{MemberClusters: []hubv1.MemberCluster{shown}}, nil
 	})
 	kubeconfig := reader(t, "kinds-tenant", allowed("coordination.k8s.io", "get", "leases"), allowed("coordination.k8s.io", "list", "leases"))
 	rules := []rbacv1.PolicyRule{allowed(hubv1.GroupVersion.Group, "list", "resourcebindings", "placements"), allowed("", "get", "namespaces")}

@@ -10,8 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/views"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // readEvery is the interval at which commands read repeatedly from members.
@@ -46,8 +47,8 @@ The exit code is 1 if a cluster could not be asked.`,
 		Args:              objectArguments,
 		ValidArgsFunction: h.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if l.tail < 1 || l.tail > memberview.MostLines {
-				return usageError(cmd, fmt.Errorf("--tail is at least 1 and at most %d", memberview.MostLines))
+			if l.tail < 1 || l.tail > views.MostLines {
+				return usageError(cmd, fmt.Errorf("--tail is at least 1 and at most %d", views.MostLines))
 			}
 			kind, name := kindAndName(args)
 			return l.run(cmd.Context(), kind, name)
@@ -75,9 +76,9 @@ func (l *logs) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	request := memberview.LogsRequest{Object: memberview.ObjectOf(hubv1.ObjectOf(binding)), Container: l.container, Lines: l.tail}
+	request := wire.LogsRequest{Object: wire.ObjectOf(hubv1.ObjectOf(binding)), Container: l.container, Lines: l.tail}
 	r := view.NewLogReader()
-	fault := l.print(ctx, viewer, r, clusters, func(string) memberview.LogsRequest { return request })
+	fault := l.print(ctx, viewer, r, clusters, func(string) wire.LogsRequest { return request })
 	if !l.follow {
 		return fault
 	}
@@ -90,7 +91,7 @@ func (l *logs) run(ctx context.Context, kind, name string) error {
 			return nil // the user has ended the command
 		case <-tick.C:
 		}
-		_ = l.print(ctx, viewer, r, clusters, func(cluster string) memberview.LogsRequest {
+		_ = l.print(ctx, viewer, r, clusters, func(cluster string) wire.LogsRequest {
 			newer := request
 			newer.Since = r.Since(cluster)
 			return newer
@@ -99,17 +100,17 @@ func (l *logs) run(ctx context.Context, kind, name string) error {
 }
 
 // print reads logs from the clusters, and prints the lines that it has not printed before.
-func (l *logs) print(ctx context.Context, viewer *memberview.Client, r *view.LogReader, clusters []string, request func(cluster string) memberview.LogsRequest) error {
-	requests := map[string]memberview.LogsRequest{}
+func (l *logs) print(ctx context.Context, viewer *views.Client, r *view.LogReader, clusters []string, request func(cluster string) wire.LogsRequest) error {
+	requests := map[string]wire.LogsRequest{}
 	for _, cluster := range clusters {
 		requests[cluster] = request(cluster)
 	}
 	var mu sync.Mutex
-	answers := map[string]memberview.LogsAnswer{}
+	answers := map[string]wire.LogsAnswer{}
 	notAsked := eachMember(clusters, func(cluster string) error {
-		var answer memberview.LogsAnswer
+		var answer wire.LogsAnswer
 		in := requests[cluster]
-		if err := viewer.Ask(ctx, cluster, memberview.Logs, in.Object.Namespace, in, &answer); err != nil {
+		if err := viewer.Ask(ctx, cluster, wire.Logs, in.Object.Namespace, in, &answer); err != nil {
 			return err
 		}
 		mu.Lock()
@@ -136,7 +137,7 @@ func (l *logs) print(ctx context.Context, viewer *memberview.Client, r *view.Log
 
 // printOne prints the logs that one cluster has returned, and notes about missing lines. Each note is printed only
 // once.
-func (l *logs) printOne(r *view.LogReader, cluster string, answer memberview.LogsAnswer) {
+func (l *logs) printOne(r *view.LogReader, cluster string, answer wire.LogsAnswer) {
 	note := func(text string) {
 		l.hub.warn(fmt.Sprintf("warning: %s: %s\n", cluster, view.Printable(text)))
 	}

@@ -16,8 +16,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/hanse-dev/hanse/hub/memberview"
 	hansemember "github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 func TestEventsOfAllClustersAreInOneTableByTime(t *testing.T) {
@@ -32,19 +32,19 @@ func TestEventsOfAllClustersAreInOneTableByTime(t *testing.T) {
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(time.Now().Add(-d)) }
 	away := false
 	h := newPlayedHub(t, func(cluster, what string, body []byte) (any, error) {
-		var in memberview.EventsRequest
+		var in wire.EventsRequest
 		switch err := json.Unmarshal(body, &in); {
-		case err != nil || what != memberview.Events || in.Object.Name != "settings":
+		case err != nil || what != wire.Events || in.Object.Name != "settings":
 			return nil, errors.Join(err, errors.New("that was not asked for"))
 		case cluster == "ap-se-1":
-			return memberview.EventsAnswer{Notes: []string{"jobs.batch: not granted to the hub on this cluster"}, Events: []hansemember.Event{
+			return wire.EventsAnswer{Notes: []string{"jobs.batch: not granted to the hub on this cluster"}, Events: []hansemember.Event{
 				{Kind: "Pod", Name: "web-0", Type: "Warning", Reason: "BackOff", Message: "again\x1b[2J", Count: 7, Last: ago(time.Hour)},
 				{Group: "apps", Kind: "StatefulSet", Name: "web", Type: "Normal", Reason: "Created", Last: ago(3 * time.Hour)},
 			}}, nil
 		case away:
 			return nil, errors.New("the cluster is not connected")
 		}
-		return memberview.EventsAnswer{More: true, Events: []hansemember.Event{{Kind: "Pod", Name: "web-9", Type: "Normal", Reason: "Pulled", Last: ago(2 * time.Hour)}}}, nil
+		return wire.EventsAnswer{More: true, Events: []hansemember.Event{{Kind: "Pod", Name: "web-9", Type: "Normal", Reason: "Pulled", Last: ago(2 * time.Hour)}}}, nil
 	})
 	out, err := h.hansectl("events", "cm/settings", "-n", "shop")
 	must(t, err)
@@ -78,17 +78,17 @@ func TestLogsHaveThePrefixOfTheirContainer(t *testing.T) {
 	aHubRan(t, time.Now())
 	_, binding := settings(t)
 	apply(t, onHub, binding)
-	var requests []memberview.LogsRequest
+	var requests []wire.LogsRequest
 	h := newPlayedHub(t, func(cluster, what string, body []byte) (any, error) {
-		var in memberview.LogsRequest
-		if err := json.Unmarshal(body, &in); err != nil || what != memberview.Logs {
+		var in wire.LogsRequest
+		if err := json.Unmarshal(body, &in); err != nil || what != wire.Logs {
 			return nil, errors.Join(err, errors.New("that was not asked for"))
 		}
 		requests = append(requests, in)
 		if cluster == "ap-se-1" {
-			return memberview.LogsAnswer{Refused: &memberview.Reason{Message: "the hub knows of no copy"}}, nil
+			return wire.LogsAnswer{Refused: &wire.Reason{Message: "the hub knows of no copy"}}, nil
 		}
-		return memberview.LogsAnswer{Logs: []memberview.ContainerLog{
+		return wire.LogsAnswer{Logs: []wire.ContainerLog{
 			{Pod: "web-0", Container: "main", Text: "2026-01-01T00:00:01Z one\x1b[2J\ttwo\n2026-01-01T00:00:02.5Z three\nbroken", Cut: true},
 			{Pod: "web-1", Container: "main", Error: "it is waiting"},
 		}}, nil
@@ -116,20 +116,20 @@ func TestFollowedLogsHaveEachLineOnce(t *testing.T) {
 	apply(t, onHub, binding)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	var asked []memberview.LogsRequest
+	var asked []wire.LogsRequest
 	texts := []string{
 		"2026-01-01T00:00:01Z one\n2026-01-01T00:00:02.1Z two\n", "2026-01-01T00:00:02.1Z two\n2026-01-01T00:00:02.2Z three\n",
 		"2026-01-01T00:00:02.2Z three\n2026-01-01T00:00:03Z four\n",
 	}
 	h := newPlayedHub(t, func(_, _ string, body []byte) (any, error) {
-		var in memberview.LogsRequest
+		var in wire.LogsRequest
 		must(t, json.Unmarshal(body, &in))
 		if len(asked) == len(texts) {
 			stop()
 			return nil, errors.New("the end")
 		}
 		asked = append(asked, in)
-		return memberview.LogsAnswer{Logs: []memberview.ContainerLog{{Pod: "web-0", Container: "main", Text: texts[len(asked)-1]}}}, nil
+		return wire.LogsAnswer{Logs: []wire.ContainerLog{{Pod: "web-0", Container: "main", Text: texts[len(asked)-1]}}}, nil
 	})
 	var out bytes.Buffer
 	flags := genericclioptions.NewConfigFlags(true)

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/credential"
+	"github.com/hanse-dev/hanse/member/credential"
 )
 
 // accountName is the name of the hub's ServiceAccount, ClusterRole and ClusterRoleBinding on a member. The chart

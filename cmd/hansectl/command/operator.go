@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/hanse-dev/hanse/chart"
+	"github.com/hanse-dev/hanse/bundles/chart"
 	"github.com/hanse-dev/hanse/cmd/hansectl/operatorrights"
 )
 

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/chart/charttest"
+	"github.com/hanse-dev/hanse/bundles/chart/charttest"
 	"github.com/hanse-dev/hanse/view"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // full is a writer that fails like a full disk.
@@ -35,7 +35,7 @@ func TestACommandFailsIfItsOutputCannotBeWritten(t *testing.T) {
 
 func TestAStoredPlanKeepsLargeIntegers(t *testing.T) {
 	stored := storedPlan{Format: planFormat}
-	stored.Plan.Changes = []plan.Change{{Groups: []plan.Group{{Fields: []plan.Field{{Path: "/spec/nanoseconds", After: int64(1234567890123456789)}}}}}}
+	stored.Plan.Changes = []preview.Change{{Groups: []preview.Group{{Fields: []preview.Field{{Path: "/spec/nanoseconds", After: int64(1234567890123456789)}}}}}}
 	text, err := json.Marshal(stored)
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "plan")

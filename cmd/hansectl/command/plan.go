@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	cliresource "k8s.io/cli-runtime/pkg/resource"
 
-	"github.com/hanse-dev/hanse/plan"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // planRun has the arguments of one run of the command plan.
@@ -123,8 +123,8 @@ func (p *planRun) run(ctx context.Context) error {
 		return err
 	}
 	fits := &fits{definitions: s.definitions, read: map[schema.GroupVersionKind]*definition{}}
-	o := plan.Options{DeniedMetadataPrefixes: p.denied, Tell: said.decided("without and with the files"), Fits: func(u *unstructured.Unstructured) error { return fits.check(ctx, u) }}
-	made, err := plan.Make(ctx, s.before, s.after, o)
+	o := preview.Options{DeniedMetadataPrefixes: p.denied, Tell: said.decided("without and with the files"), Fits: func(u *unstructured.Unstructured) error { return fits.check(ctx, u) }}
+	made, err := preview.Make(ctx, s.before, s.after, o)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 var plansDir = filepath.Join("testdata", "plan") + string(filepath.Separator)
@@ -169,9 +169,9 @@ func TestAPlanIsStored(t *testing.T) {
 }
 
 // planOf returns the plan in an output of -o json.
-func planOf(t *testing.T, text string) plan.Plan {
+func planOf(t *testing.T, text string) preview.Plan {
 	t.Helper()
-	var p plan.Plan
+	var p preview.Plan
 	if err := json.Unmarshal([]byte(jsonIn(text)), &p); err != nil {
 		t.Fatal(errors.Join(err, errors.New(text)))
 	}

@@ -18,10 +18,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/inputs"
+	"github.com/hanse-dev/hanse/hub/store/inputs"
 	"github.com/hanse-dev/hanse/overrides"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // fileKinds tells which kinds and bundles the hub has, for plan --from. With this flag, hansectl reads files that
@@ -236,13 +236,13 @@ func fitsKubernetes(u *unstructured.Unstructured) error {
 func (f *fleetFiles) refused() error {
 	for _, p := range f.placements {
 		o := decide.OwnerOf(decide.ReferenceTo(p))
-		if err := plan.CheckPlacement(p); err != nil {
+		if err := preview.CheckPlacement(p); err != nil {
 			return f.refusal(hubv1.ObjectIdentity{Group: hubv1.GroupVersion.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}, err)
 		}
 	}
 	for _, p := range f.overrides {
 		o := overrides.RefOf(p)
-		if err := plan.CheckOverrides(p); err != nil {
+		if err := preview.CheckOverrides(p); err != nil {
 			return f.refusal(hubv1.ObjectIdentity{Group: hubv1.GroupVersion.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}, err)
 		}
 	}

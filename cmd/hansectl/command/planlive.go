@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // mostAskedLive is the maximum number of copies for which one plan makes dry runs on members.
@@ -18,12 +18,12 @@ const mostAskedLive = 500
 const changedItself = "the members were not asked: the files change the object itself, and the hub can try override policies alone"
 
 // ask makes dry runs on members for the copies that the plan changes, and adds the results to the plan.
-func (p *planRun) ask(ctx context.Context, made *plan.Plan, files *fleetFiles) error {
+func (p *planRun) ask(ctx context.Context, made *preview.Plan, files *fleetFiles) error {
 	c, err := p.hub.reader(&p.window)
 	if err != nil {
 		return err
 	}
-	made.Live = &plan.Live{}
+	made.Live = &preview.Live{}
 	questions := questionsOf(made, files)
 	if more := len(questions) - mostAskedLive; more > 0 {
 		questions = questions[:mostAskedLive]
@@ -39,11 +39,11 @@ func (p *planRun) ask(ctx context.Context, made *plan.Plan, files *fleetFiles) e
 
 // questionsOf returns the copies whose fields the plan changes. It skips objects that are themselves in the files,
 // because dry runs on members can only use other override policies.
-func questionsOf(made *plan.Plan, files *fleetFiles) []memberQuestion {
+func questionsOf(made *preview.Plan, files *fleetFiles) []memberQuestion {
 	var out []memberQuestion
 	for _, c := range made.Changes {
 		if files.bundled[c.Object.Identity()] || slices.ContainsFunc(files.objects, func(u *unstructured.Unstructured) bool { return hubv1.IdentityOf(u) == c.Object.Identity() }) {
-			made.Live.Refused = append(made.Live.Refused, plan.Problem{Object: c.Object, Message: changedItself})
+			made.Live.Refused = append(made.Live.Refused, preview.Problem{Object: c.Object, Message: changedItself})
 			continue
 		}
 		for _, g := range c.Groups {
@@ -56,11 +56,11 @@ func questionsOf(made *plan.Plan, files *fleetFiles) []memberQuestion {
 }
 
 // answered adds the results of the dry runs to the plan.
-func answered(made *plan.Plan, answers []memberAnswer) {
-	live, fields := made.Live, map[hubv1.ObjectIdentity]map[string][]plan.Field{}
+func answered(made *preview.Plan, answers []memberAnswer) {
+	live, fields := made.Live, map[hubv1.ObjectIdentity]map[string][]preview.Field{}
 	live.Asked = len(answers)
 	for _, a := range answers {
-		problem := plan.Problem{Object: plan.Object(a.object), Clusters: []string{a.cluster}}
+		problem := preview.Problem{Object: preview.Object(a.object), Clusters: []string{a.cluster}}
 		switch {
 		case a.err != nil:
 			problem.Message = a.err.Error()
@@ -70,20 +70,20 @@ func answered(made *plan.Plan, answers []memberAnswer) {
 		if problem.Message != "" {
 			live.Refused = append(live.Refused, problem)
 		}
-		differs := plan.FieldsOf(&unstructured.Unstructured{Object: a.Before}, &unstructured.Unstructured{Object: a.After})
+		differs := preview.FieldsOf(&unstructured.Unstructured{Object: a.Before}, &unstructured.Unstructured{Object: a.After})
 		if a.After != nil && len(differs) > 0 {
 			if fields[a.object] == nil {
-				fields[a.object] = map[string][]plan.Field{}
+				fields[a.object] = map[string][]preview.Field{}
 			}
 			fields[a.object][a.cluster] = differs
 		}
 	}
 	for _, c := range made.Changes {
 		if of := fields[c.Object.Identity()]; len(of) > 0 {
-			live.Changes = append(live.Changes, plan.Change{Object: c.Object, Groups: plan.Grouped(of)})
+			live.Changes = append(live.Changes, preview.Change{Object: c.Object, Groups: preview.Grouped(of)})
 		}
 	}
-	slices.SortFunc(live.Refused, func(a, b plan.Problem) int {
+	slices.SortFunc(live.Refused, func(a, b preview.Problem) int {
 		return cmp.Or(cmp.Compare(a.Object.String(), b.Object.String()), slices.Compare(a.Clusters, b.Clusters))
 	})
 }

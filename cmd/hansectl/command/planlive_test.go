@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/view/preview"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 const (
@@ -60,9 +60,9 @@ func TestPlanReadsTheHubAndWritesNothing(t *testing.T) {
 	t.Run("a policy", func(t *testing.T) {
 		out, err := asReader(t, "plan", "-f", planFile(t, planPolicy), "-o", "json")
 		must(t, err)
-		want := []plan.Change{{Object: plan.Object{Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, Groups: []plan.Group{
-			{Clusters: []string{"ap-se-1"}, Fields: []plan.Field{{Path: "/data", After: map[string]any{"mode": "dark"}}}},
-			{Clusters: []string{"cn-sha-1"}, Fields: []plan.Field{{Path: "/data", After: map[string]any{"mode": "dark", "region": "cn"}}}},
+		want := []preview.Change{{Object: preview.Object{Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, Groups: []preview.Group{
+			{Clusters: []string{"ap-se-1"}, Fields: []preview.Field{{Path: "/data", After: map[string]any{"mode": "dark"}}}},
+			{Clusters: []string{"cn-sha-1"}, Fields: []preview.Field{{Path: "/data", After: map[string]any{"mode": "dark", "region": "cn"}}}},
 		}}}
 		if diff := cmp.Diff(want, planOf(t, out).Changes); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -106,14 +106,14 @@ func TestPlanAsksTheMembersIfItIsTold(t *testing.T) {
 	planHub(t)
 	systemNamespace(t, onHub)
 	h := newPlayedHub(t, func(cluster, what string, body []byte) (any, error) {
-		var q memberview.DiffRequest
-		if err := json.Unmarshal(body, &q); err != nil || what != memberview.Diff || len(q.Policies) != 1 || q.Object.Name != "settings" {
+		var q wire.DiffRequest
+		if err := json.Unmarshal(body, &q); err != nil || what != wire.Diff || len(q.Policies) != 1 || q.Object.Name != "settings" {
 			t.Errorf("asked %s of %s: %s, %v", what, cluster, body, err)
 		}
 		if cluster == "cn-sha-1" {
 			return nil, errors.New("the cluster is not connected")
 		}
-		return memberview.DiffAnswer{Before: map[string]any{"kind": "ConfigMap"}, After: map[string]any{"kind": "ConfigMap", "data": map[string]any{"mode": "dark"}}}, nil
+		return wire.DiffAnswer{Before: map[string]any{"kind": "ConfigMap"}, After: map[string]any{"kind": "ConfigMap", "data": map[string]any{"mode": "dark"}}}, nil
 	})
 	token := planFile(t, "token")
 	out, err := h.hansectl("plan", "-n", "shop", "-f", planFile(t, planPolicy), "--live", "--token-file", token)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // unknownNames returns notes about clusters that placements name in spec.clusters.names but that do not exist. some is

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // storedPlan is a plan in a file.
@@ -31,19 +31,19 @@ type storedPlan struct {
 	Format string      `json:"format"`
 	Made   metav1.Time `json:"made"`
 	// Namespace is the namespace to which the plan is limited. It is empty if the plan covers all namespaces.
-	Namespace string         `json:"namespace,omitempty"`
-	Versions  []plan.Version `json:"versions"`
-	Plan      plan.Plan      `json:"plan"`
+	Namespace string            `json:"namespace,omitempty"`
+	Versions  []preview.Version `json:"versions"`
+	Plan      preview.Plan      `json:"plan"`
 }
 
 const planFormat = "hanse.dev/plan/1"
 
 // save stores a plan in a file, with the states of the objects from which the plan was made. It replaces an existing
 // file.
-func (p *planRun) save(made plan.Plan, s *snapshot) error {
+func (p *planRun) save(made preview.Plan, s *snapshot) error {
 	text, err := json.MarshalIndent(storedPlan{
 		Format: planFormat, Made: metav1.NewTime(time.Now().UTC().Truncate(time.Second)), Namespace: s.namespace,
-		Versions: append(plan.VersionsOf(s.before, made.Objects()), s.bundles...), Plan: made,
+		Versions: append(preview.VersionsOf(s.before, made.Objects()), s.bundles...), Plan: made,
 	}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("storing the plan: %w", err)
@@ -97,7 +97,7 @@ func (p *planShow) run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	shown := view.Plan{Plan: stored.Plan, Made: &stored.Made, MovedSince: plan.Moved(stored.Versions, now)}
+	shown := view.Plan{Plan: stored.Plan, Made: &stored.Made, MovedSince: preview.Moved(stored.Versions, now)}
 	shown.Notes = append(notes, shown.Notes...)
 	return printPlan(p.hub.streams.Out, &p.out, p.summary, shown)
 }
@@ -120,7 +120,7 @@ func readPlan(file string) (*storedPlan, error) {
 }
 
 // versions returns the current states of the objects from which a stored plan was made.
-func (p *planShow) versions(ctx context.Context, stored *storedPlan) ([]plan.Version, []string, error) {
+func (p *planShow) versions(ctx context.Context, stored *storedPlan) ([]preview.Version, []string, error) {
 	r, err := newFleetReader(ctx, p.hub, &p.window, &progress{to: p.hub.streams.ErrOut, began: time.Now()})
 	if err != nil {
 		return nil, nil, err
@@ -129,8 +129,8 @@ func (p *planShow) versions(ctx context.Context, stored *storedPlan) ([]plan.Ver
 	if err := r.readAround(&fleet); err != nil {
 		return nil, nil, err
 	}
-	now := plan.VersionsOf(fleet, nil)
-	have := map[plan.Object]bool{}
+	now := preview.VersionsOf(fleet, nil)
+	have := map[preview.Object]bool{}
 	for _, v := range now {
 		have[v.Object] = true
 	}
@@ -154,8 +154,8 @@ func (p *planShow) versions(ctx context.Context, stored *storedPlan) ([]plan.Ver
 
 // versionsOfBundles returns the states of bundles. A stored plan compares them to find out whether a bundle has changed
 // since.
-func versionsOfBundles(bundles []hubv1.BundleObject) ([]plan.Version, error) {
-	var out []plan.Version
+func versionsOfBundles(bundles []hubv1.BundleObject) ([]preview.Version, error) {
+	var out []preview.Version
 	for _, b := range bundles {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(b)
 		if err != nil {
@@ -163,20 +163,20 @@ func versionsOfBundles(bundles []hubv1.BundleObject) ([]plan.Version, error) {
 		}
 		u := &unstructured.Unstructured{Object: content}
 		u.SetGroupVersionKind(hubv1.GroupVersion.WithKind(hubv1.ReferenceTo(b).Kind))
-		out = append(out, plan.VersionOf(u))
+		out = append(out, preview.VersionOf(u))
 	}
 	return out, nil
 }
 
 // isRead reports whether hansectl lists all objects of the kind in any case: MemberClusters, placements and override
 // policies. Objects of other kinds are read with one request each.
-func isRead(o plan.Object) bool {
+func isRead(o preview.Object) bool {
 	return o.Group == hubv1.GroupVersion.Group && !slices.Contains([]string{"ResourceBinding", "ClusterResourceBinding", hubv1.BundleKind, hubv1.ClusterBundleKind, hubv1.FederatedOperatorKind}, o.Kind)
 }
 
 // version returns the current state of the object in the argument of, which has an earlier state. It returns nil if the
 // object does not exist any more.
-func (r *fleetReader) version(of plan.Version) (*plan.Version, error) {
+func (r *fleetReader) version(of preview.Version) (*preview.Version, error) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(of.APIVersion)
 	u.SetKind(of.Object.Kind)
@@ -187,7 +187,7 @@ func (r *fleetReader) version(of plan.Version) (*plan.Version, error) {
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", of.Object, err)
 	}
-	v := plan.VersionOf(u)
+	v := preview.VersionOf(u)
 	if of.Facts == "" { // without Facts, the version describes a binding
 		v.Facts = ""
 	}

@@ -17,7 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/views"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // playedHub acts as the hub beside its API server: it answers requests about members.
@@ -41,7 +42,7 @@ func newPlayedHub(t *testing.T, answer func(cluster, what string, body []byte) (
 	sum := sha256.Sum256(server.Certificate().Raw)
 	apply(t, onHub, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: hubv1.SystemNamespace, Name: "hanse-replica-played",
-		Annotations: map[string]string{memberview.CertificateAnnotation: hex.EncodeToString(sum[:])},
+		Annotations: map[string]string{views.CertificateAnnotation: hex.EncodeToString(sum[:])},
 	}})
 	h.url = server.URL
 	return h
@@ -54,7 +55,7 @@ func (h *playedHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		steps = []string{"", "", steps[0]}
 	}
 	var body json.RawMessage
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(steps) != 3 || r.Header.Get(memberview.TokenHeader) == "" {
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(steps) != 3 || r.Header.Get(wire.TokenHeader) == "" {
 		h.Errorf("got %s %v: %v", r.URL, r.Header, err)
 	}
 	h.mu.Lock()

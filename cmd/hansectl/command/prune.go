@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/views"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 func newPrune(h *hub) *cobra.Command {
@@ -99,7 +100,7 @@ func aboutToPrune(copies []view.UnclaimedCopy) string {
 }
 
 // pruneCopies deletes the copies on several clusters at the same time. The results have the order of the copies.
-func pruneCopies(ctx context.Context, viewer *memberview.Client, copies []view.UnclaimedCopy) view.Pruned {
+func pruneCopies(ctx context.Context, viewer *views.Client, copies []view.UnclaimedCopy) view.Pruned {
 	var byCluster [][]view.UnclaimedCopy
 	for i, c := range copies {
 		if i == 0 || c.Cluster != copies[i-1].Cluster {
@@ -124,13 +125,13 @@ func pruneCopies(ctx context.Context, viewer *memberview.Client, copies []view.U
 }
 
 // pruneSome deletes several copies on one cluster with one request.
-func pruneSome(ctx context.Context, viewer *memberview.Client, copies []view.UnclaimedCopy) []view.PrunedCopy {
-	cluster, request := copies[0].Cluster, memberview.PruneRequest{}
+func pruneSome(ctx context.Context, viewer *views.Client, copies []view.UnclaimedCopy) []view.PrunedCopy {
+	cluster, request := copies[0].Cluster, wire.PruneRequest{}
 	for _, c := range copies {
 		request.Copies = append(request.Copies, c.ShownCopy)
 	}
-	var answer memberview.PruneAnswer
-	err := viewer.Ask(ctx, cluster, memberview.Prune, "", request, &answer)
+	var answer wire.PruneAnswer
+	err := viewer.Ask(ctx, cluster, wire.Prune, "", request, &answer)
 	if err == nil && len(answer.Copies) != len(copies) {
 		err = fmt.Errorf("the hub answered for %d of %d copies", len(answer.Copies), len(copies))
 	}
@@ -138,7 +139,7 @@ func pruneSome(ctx context.Context, viewer *memberview.Client, copies []view.Unc
 	for i, c := range copies {
 		out[i] = view.PrunedCopy{Cluster: cluster}
 		if err != nil {
-			out[i].PrunedCopy = memberview.PrunedCopy{Object: c.Object, Outcome: memberview.PruneFailed, Message: err.Error()}
+			out[i].PrunedCopy = wire.PrunedCopy{Object: c.Object, Outcome: wire.PruneFailed, Message: err.Error()}
 		} else {
 			out[i].PrunedCopy = answer.Copies[i]
 		}

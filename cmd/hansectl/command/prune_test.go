@@ -15,24 +15,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // viewedHub acts as a hub's API server that passes requests on to the hub.
 type viewedHub struct {
 	*testing.T
 	args      []string // the flags that name the hub
-	unclaimed map[string]memberview.UnclaimedAnswer
-	outcomes  map[string]memberview.PruneOutcome // by object name
+	unclaimed map[string]wire.UnclaimedAnswer
+	outcomes  map[string]wire.PruneOutcome // by object name
 
 	mu     sync.Mutex
-	pruned []memberview.ShownCopy
+	pruned []wire.ShownCopy
 }
 
 func newViewedHub(t *testing.T) *viewedHub {
 	t.Helper()
-	h := &viewedHub{T: t, unclaimed: map[string]memberview.UnclaimedAnswer{}}
+	h := &viewedHub{T: t, unclaimed: map[string]wire.UnclaimedAnswer{}}
 	server := httptest.NewTLSServer(h)
 	t.Cleanup(server.Close)
 	none := filepath.Join(t.TempDir(), "kubeconfig")
@@ -51,16 +51,16 @@ func (h *viewedHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case len(steps) != 2 || !known:
 		w.WriteHeader(http.StatusServiceUnavailable)
 		answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}, Code: http.StatusServiceUnavailable, Message: "the cluster is not connected"}
-	case steps[1] == memberview.Unclaimed:
+	case steps[1] == wire.Unclaimed:
 		answer = found
-	case steps[1] == memberview.Prune:
-		var in memberview.PruneRequest
+	case steps[1] == wire.Prune:
+		var in wire.PruneRequest
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			h.Error(err)
 		}
-		var out memberview.PruneAnswer
+		var out wire.PruneAnswer
 		for _, c := range in.Copies {
-			out.Copies = append(out.Copies, memberview.PrunedCopy{Object: c.Object, Outcome: h.outcomes[c.Object.Name], Message: "so says the hub"})
+			out.Copies = append(out.Copies, wire.PrunedCopy{Object: c.Object, Outcome: h.outcomes[c.Object.Name], Message: "so says the hub"})
 		}
 		h.pruned = append(h.pruned, in.Copies...)
 		answer = out
@@ -75,10 +75,10 @@ func (h *viewedHub) run(args ...string) (string, error) {
 	return run(h.T, append(args, h.args...)...)
 }
 
-func lostWidget(name string, removal hubv1.RemovalPolicy, newer bool) memberview.UnclaimedCopy {
-	return memberview.UnclaimedCopy{
-		ShownCopy: memberview.ShownCopy{
-			Object: memberview.Object{Group: "shop", Kind: "Widget", Namespace: "a", Name: name}, Version: "v1", UID: types.UID("uid-" + name), ResourceVersion: "7",
+func lostWidget(name string, removal hubv1.RemovalPolicy, newer bool) wire.UnclaimedCopy {
+	return wire.UnclaimedCopy{
+		ShownCopy: wire.ShownCopy{
+			Object: wire.Object{Group: "shop", Kind: "Widget", Namespace: "a", Name: name}, Version: "v1", UID: types.UID("uid-" + name), ResourceVersion: "7",
 		},
 		Removal: removal, Newer: newer,
 	}
@@ -86,10 +86,10 @@ func lostWidget(name string, removal hubv1.RemovalPolicy, newer bool) memberview
 
 func TestUnclaimedCopiesAreShown(t *testing.T) {
 	h := newViewedHub(t)
-	h.unclaimed["eu"] = memberview.UnclaimedAnswer{
-		Copies: []memberview.UnclaimedCopy{lostWidget("one", hubv1.RemovalDelete, false), lostWidget("two", hubv1.RemovalOrphan, true)}, Notes: []string{"jobs were not listed"},
+	h.unclaimed["eu"] = wire.UnclaimedAnswer{
+		Copies: []wire.UnclaimedCopy{lostWidget("one", hubv1.RemovalDelete, false), lostWidget("two", hubv1.RemovalOrphan, true)}, Notes: []string{"jobs were not listed"},
 	}
-	h.unclaimed["us"] = memberview.UnclaimedAnswer{}
+	h.unclaimed["us"] = wire.UnclaimedAnswer{}
 	out, err := h.run("unclaimed", "us", "eu")
 	must(t, err)
 	wants(t, out, "CLUSTER   OBJECT              AGE   REMOVAL   NOTE", "eu        Widget.shop a/one   -     Delete    -", "a/two   -     Orphan    newer than the hub", "warning: eu: jobs were not listed")
@@ -113,9 +113,9 @@ func TestUnclaimedCopiesAreShown(t *testing.T) {
 
 func TestPruneShowsBeforeItRemoves(t *testing.T) {
 	h := newViewedHub(t)
-	copies := []memberview.UnclaimedCopy{lostWidget("one", hubv1.RemovalDelete, false), lostWidget("two", hubv1.RemovalDelete, false)}
-	h.unclaimed["eu"] = memberview.UnclaimedAnswer{Copies: copies}
-	h.outcomes = map[string]memberview.PruneOutcome{"one": memberview.PruneRemoved, "two": memberview.PruneOrphaned}
+	copies := []wire.UnclaimedCopy{lostWidget("one", hubv1.RemovalDelete, false), lostWidget("two", hubv1.RemovalDelete, false)}
+	h.unclaimed["eu"] = wire.UnclaimedAnswer{Copies: copies}
+	h.outcomes = map[string]wire.PruneOutcome{"one": wire.PruneRemoved, "two": wire.PruneOrphaned}
 
 	out, err := h.run("prune", "eu")
 	refused(t, err, "pass --yes to confirm")
@@ -127,26 +127,26 @@ func TestPruneShowsBeforeItRemoves(t *testing.T) {
 	out, err = h.run("prune", "eu", "--yes")
 	must(t, err)
 	wants(t, out, "Widget.shop a/one   Removed", "Widget.shop a/two   Orphaned   so says the hub")
-	if diff := cmp.Diff([]memberview.ShownCopy{copies[0].ShownCopy, copies[1].ShownCopy}, h.pruned); diff != "" {
+	if diff := cmp.Diff([]wire.ShownCopy{copies[0].ShownCopy, copies[1].ShownCopy}, h.pruned); diff != "" {
 		t.Errorf("not pruned as shown: %s", diff)
 	}
 }
 
 func TestPruneFailsIfACopyIsLeft(t *testing.T) {
 	for name, test := range map[string]struct {
-		outcome memberview.PruneOutcome
+		outcome wire.PruneOutcome
 		says    string // part of the error; empty if there is no error
 	}{
-		"a copy that is held":                        {memberview.PruneHeld, "1 copy left, of which 1 newer than the hub: see hansectl accept-restore"},
-		"a copy that could not be removed":           {memberview.PruneFailed, "1 copy left"},
-		"a copy that a binding claims by now":        {memberview.PruneClaimed, ""},
-		"an object that is not this hub's copy":      {memberview.PruneNotOurs, ""},
-		"a copy that waits for its finalizers to go": {memberview.PruneDeleting, ""},
+		"a copy that is held":                        {wire.PruneHeld, "1 copy left, of which 1 newer than the hub: see hansectl accept-restore"},
+		"a copy that could not be removed":           {wire.PruneFailed, "1 copy left"},
+		"a copy that a binding claims by now":        {wire.PruneClaimed, ""},
+		"an object that is not this hub's copy":      {wire.PruneNotOurs, ""},
+		"a copy that waits for its finalizers to go": {wire.PruneDeleting, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newViewedHub(t)
-			h.unclaimed["eu"] = memberview.UnclaimedAnswer{Copies: []memberview.UnclaimedCopy{lostWidget("one", hubv1.RemovalDelete, false)}}
-			h.outcomes = map[string]memberview.PruneOutcome{"one": test.outcome}
+			h.unclaimed["eu"] = wire.UnclaimedAnswer{Copies: []wire.UnclaimedCopy{lostWidget("one", hubv1.RemovalDelete, false)}}
+			h.outcomes = map[string]wire.PruneOutcome{"one": test.outcome}
 			_, err := h.run("prune", "eu", "--yes")
 			if test.says == "" {
 				must(t, err)
@@ -160,11 +160,11 @@ func TestPruneFailsIfACopyIsLeft(t *testing.T) {
 func TestPruneAsksForFewCopiesAtATime(t *testing.T) {
 	h := newViewedHub(t)
 	for _, cluster := range []string{"eu", "us"} {
-		var copies []memberview.UnclaimedCopy
+		var copies []wire.UnclaimedCopy
 		for i := range askedTogether + 5 {
 			copies = append(copies, lostWidget(cluster+string(rune('a'+i)), hubv1.RemovalDelete, false))
 		}
-		h.unclaimed[cluster] = memberview.UnclaimedAnswer{Copies: copies}
+		h.unclaimed[cluster] = wire.UnclaimedAnswer{Copies: copies}
 	}
 	out, err := h.run("prune", "eu", "us", "--yes")
 	must(t, err)
@@ -174,7 +174,7 @@ func TestPruneAsksForFewCopiesAtATime(t *testing.T) {
 }
 
 func TestWhatIsAboutToBePrunedIsSaid(t *testing.T) {
-	on := func(c memberview.UnclaimedCopy) view.UnclaimedCopy {
+	on := func(c wire.UnclaimedCopy) view.UnclaimedCopy {
 		return view.UnclaimedCopy{Cluster: "eu", UnclaimedCopy: c}
 	}
 	got := aboutToPrune([]view.UnclaimedCopy{

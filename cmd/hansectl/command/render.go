@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/inputs"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/hub/store/inputs"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // renderRun has the arguments of one run of the command render.
@@ -106,7 +106,7 @@ func (r *renderRun) run(ctx context.Context, kind, name string) error {
 	if err := files.refused(); err != nil {
 		return err
 	}
-	in := plan.RenderInput{DeniedMetadataPrefixes: r.denied}
+	in := preview.RenderInput{DeniedMetadataPrefixes: r.denied}
 	if r.offline {
 		err = r.readFiles(ctx, &in, files, kind, name)
 	} else {
@@ -137,7 +137,7 @@ func (r *renderRun) run(ctx context.Context, kind, name string) error {
 }
 
 // readHub reads the object and all inputs for its manifests from the hub, and applies the files to them.
-func (r *renderRun) readHub(ctx context.Context, in *plan.RenderInput, files *fleetFiles, kind, name string) error {
+func (r *renderRun) readHub(ctx context.Context, in *preview.RenderInput, files *fleetFiles, kind, name string) error {
 	c, err := r.hub.reader(&r.window)
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func (r *renderRun) readHub(ctx context.Context, in *plan.RenderInput, files *fl
 
 // readAround reads, from the hub, what determines the manifests besides the object itself: the clusters, the override
 // policies, and the labels of the object's namespace.
-func (r *renderRun) readAround(ctx context.Context, c client.Client, in *plan.RenderInput, files *fleetFiles, namespace string) error {
+func (r *renderRun) readAround(ctx context.Context, c client.Client, in *preview.RenderInput, files *fleetFiles, namespace string) error {
 	var members hubv1.MemberClusterList
 	if err := c.List(ctx, &members); err != nil {
 		return fmt.Errorf("listing MemberClusters: %w", err)
@@ -217,7 +217,7 @@ func (r *renderRun) warnOf(files *fleetFiles) {
 }
 
 // chosen returns the clusters for which the object is rendered.
-func (r *renderRun) chosen(in plan.RenderInput) ([]*hubv1.MemberCluster, error) {
+func (r *renderRun) chosen(in preview.RenderInput) ([]*hubv1.MemberCluster, error) {
 	if r.all {
 		return in.Clusters, nil
 	}
@@ -243,7 +243,7 @@ func (r *renderRun) chosen(in plan.RenderInput) ([]*hubv1.MemberCluster, error) 
 			for _, m := range in.Clusters {
 				there = append(there, m.Name)
 			}
-			return nil, fmt.Errorf("no MemberCluster has the name %s: %s", name, plan.ThereAre(there))
+			return nil, fmt.Errorf("no MemberCluster has the name %s: %s", name, preview.ThereAre(there))
 		default: // the hub also renders for a cluster without labels
 			out = append(out, &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}

@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 var errNoClusterInFiles = errors.New("no MemberCluster in the files: add them, such as the output of kubectl get memberclusters -o yaml")
 
 // readFiles reads all inputs from the files. If the files have no binding of the object, it decides on the clusters
 // with the placements in the files.
-func (r *renderRun) readFiles(ctx context.Context, in *plan.RenderInput, files *fleetFiles, kind, name string) error {
+func (r *renderRun) readFiles(ctx context.Context, in *preview.RenderInput, files *fleetFiles, kind, name string) error {
 	namespace := *r.hub.flags.Namespace
 	fleet, _ := files.fleet(time.Now(), namespace)
 	object, err := files.find(kind, name, namespace)

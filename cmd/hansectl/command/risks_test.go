@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/chart"
+	"github.com/hanse-dev/hanse/bundles/chart"
 	"github.com/hanse-dev/hanse/charts"
 	"github.com/hanse-dev/hanse/cmd/hansectl/operatorrights"
 )

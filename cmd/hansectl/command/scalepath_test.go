@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
 
-	"github.com/hanse-dev/hanse/hub/inputs"
+	"github.com/hanse-dev/hanse/hub/store/inputs"
 )
 
 const scalable = `

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	cliresource "k8s.io/cli-runtime/pkg/resource"
 
-	"github.com/hanse-dev/hanse/plan"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // simulate has the arguments of one run of the command simulate.
@@ -113,13 +113,13 @@ func (s *simulate) run(ctx context.Context) error {
 		}
 	}
 	if len(changes) == 0 {
-		next, err := plan.DecideNext(ctx, snap.before, said.decided("as it is"))
+		next, err := preview.DecideNext(ctx, snap.before, said.decided("as it is"))
 		if err != nil {
 			return err
 		}
 		return s.tell(view.Simulate(next, nil, notes, s.all))
 	}
-	decisions, err := plan.Decide(ctx, snap.before, snap.after, said.decided("as it is"), said.decided("with the changes"))
+	decisions, err := preview.Decide(ctx, snap.before, snap.after, said.decided("as it is"), said.decided("with the changes"))
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 	cliresource "k8s.io/cli-runtime/pkg/resource"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // fleetChanges are the simulated changes of clusters that the user requests by flags of simulate.
@@ -40,8 +40,8 @@ func (c fleetChanges) applyTo(ctx context.Context, f *decide.Fleet) ([]string, e
 			return addCluster(ctx, f, value)
 		}},
 		{"set-label", c.setLabels, setLabel},
-		{"without-cluster", c.withoutClusters, plan.LoseCluster},
-		{"without-region", c.withoutRegions, plan.LoseRegion},
+		{"without-cluster", c.withoutClusters, preview.LoseCluster},
+		{"without-region", c.withoutRegions, preview.LoseRegion},
 	} {
 		for _, value := range step.values {
 			what, err := step.apply(f, value)
@@ -70,7 +70,7 @@ func setLabel(f *decide.Fleet, text string) (string, error) {
 	if err := checkLabel(key, value); err != nil {
 		return "", err
 	}
-	i, err := plan.FindCluster(f, name)
+	i, err := preview.FindCluster(f, name)
 	if err != nil {
 		return "", err
 	}
@@ -118,7 +118,7 @@ func addCluster(ctx context.Context, f *decide.Fleet, text string) (string, erro
 	}
 	var said []string
 	for _, c := range clusters {
-		if _, err := plan.FindCluster(f, c.Name); err == nil {
+		if _, err := preview.FindCluster(f, c.Name); err == nil {
 			return "", fmt.Errorf("there is a MemberCluster %s already", c.Name)
 		}
 		f.Clusters = append(f.Clusters, assumed(c, f.Now))

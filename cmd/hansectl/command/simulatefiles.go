@@ -22,11 +22,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/inputs"
+	"github.com/hanse-dev/hanse/hub/store/inputs"
 	"github.com/hanse-dev/hanse/overrides"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // fleetFiles has the objects in the files of plan, simulate, diff and render.
@@ -272,7 +272,7 @@ func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
 	}
 	fleet.Clusters, fleet.Placements, fleet.Objects = slices.Clone(fleet.Clusters), slices.Clone(fleet.Placements), slices.Clone(fleet.Objects)
 	for _, c := range f.clusters {
-		if i, err := plan.FindCluster(fleet, c.Name); err == nil {
+		if i, err := preview.FindCluster(fleet, c.Name); err == nil {
 			if fleet.Clusters[i], err = appliedTo(fleet.Clusters[i], f.written("MemberCluster", c)); err != nil {
 				return err
 			}
@@ -305,7 +305,7 @@ func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
 		addNamespaceLabels(fleet.NamespaceLabels, u)
 		o := decide.FleetObject{Object: u}
 		if i, ok := places[o.Identity()]; ok {
-			fleet.Objects[i].Object = plan.Applied(fleet.Objects[i].Object, u)
+			fleet.Objects[i].Object = preview.Applied(fleet.Objects[i].Object, u)
 			continue
 		}
 		if err := kinds.complete(&o, known); err != nil {
@@ -345,7 +345,7 @@ func appliedTo[T client.Object](there T, file *unstructured.Unstructured) (T, er
 	}
 	object := &unstructured.Unstructured{Object: content}
 	object.SetGroupVersionKind(file.GroupVersionKind())
-	merged := plan.Applied(object, file)
+	merged := preview.Applied(object, file)
 	if merged == object {
 		return there, nil
 	}

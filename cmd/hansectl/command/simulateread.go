@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/inputs"
-	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/store/inputs"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
+	"github.com/hanse-dev/hanse/hub/views"
 	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -68,7 +68,7 @@ func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fl
 // narrowed reports whether only a part of the clusters was read. The hub returns a part to a user who may not list
 // MemberClusters: the clusters that concern the user's namespace.
 func (r *fleetReader) narrowed() bool {
-	c, ok := r.Client.(*memberview.Narrowed)
+	c, ok := r.Client.(*views.Narrowed)
 	return ok && c.Partial()
 }
 

@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/inputs"
+	"github.com/hanse-dev/hanse/hub/store/inputs"
 
-	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
-// snapshot is the input of package plan: all objects, policies and clusters, before and after the changes that plan or
-// simulate examines.
+// snapshot is the input of package preview: all objects, policies and clusters, before and after the changes that plan
+// or simulate examines.
 type snapshot struct {
 	before, after decide.Fleet
 	// changes describes the changes that the user requests by flags.
@@ -30,7 +30,7 @@ type snapshot struct {
 	notes       []string
 	// bundles are the states of the hub's bundles. A stored plan compares them to find out whether a bundle has changed
 	// since.
-	bundles []plan.Version
+	bundles []preview.Version
 }
 
 // snapshotInput says what a snapshot shall contain: the state of a hub, and the same state with changes.

@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/inputs"
-	"github.com/hanse-dev/hanse/plan"
-	"github.com/hanse-dev/hanse/rollout"
+	"github.com/hanse-dev/hanse/hub/store/inputs"
+	"github.com/hanse-dev/hanse/placement/rollout"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 func newStatus(h *hub) *cobra.Command {
@@ -266,7 +266,7 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 	if err != nil {
 		return nil, fmt.Errorf("reading the policies that change %s: %w", id, err)
 	}
-	in := plan.RenderInput{Object: object, OtherVersions: others, Binding: spec, Policies: policies, NamespaceLabels: ns.Labels, Clusters: clusters}
+	in := preview.RenderInput{Object: object, OtherVersions: others, Binding: spec, Policies: policies, NamespaceLabels: ns.Labels, Clusters: clusters}
 	return view.Digests(in, binding.BindingStatus(), string(spec.ObjectRef.UID), settings.Apply.MemberOwnedFields), nil
 }
 

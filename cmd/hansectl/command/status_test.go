@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/internal/canonical"
 	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/test/charts"
 	"github.com/hanse-dev/hanse/view"

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/credential"
+	"github.com/hanse-dev/hanse/member/credential"
 )
 
 // shortestToken is the shortest lifetime that API servers accept for a token.

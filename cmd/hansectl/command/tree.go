@@ -11,8 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/views"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // tree has the arguments of one run of the command tree.
@@ -179,11 +180,11 @@ const askedTogether = 25
 
 // grow reads the children of the copies from the members, and adds them to the tree. If a member does not answer, only
 // its branches are missing, and a note has the reason.
-func (t *tree) grow(ctx context.Context, viewer *memberview.Client, namespace string, shown view.Tree) (notes []string) {
+func (t *tree) grow(ctx context.Context, viewer *views.Client, namespace string, shown view.Tree) (notes []string) {
 	for _, cluster := range shown.Clusters() {
 		for objects := range slices.Chunk(shown.On(cluster), askedTogether) {
-			var answer memberview.ChildrenAnswer
-			if err := viewer.Ask(ctx, cluster, memberview.Children, namespace, memberview.ChildrenRequest{Objects: objects}, &answer); err != nil {
+			var answer wire.ChildrenAnswer
+			if err := viewer.Ask(ctx, cluster, wire.Children, namespace, wire.ChildrenRequest{Objects: objects}, &answer); err != nil {
 				notes = append(notes, fmt.Sprintf("%s: %v", cluster, err))
 				break
 			}

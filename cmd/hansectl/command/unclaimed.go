@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/views"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 func newUnclaimed(h *hub) *cobra.Command {
@@ -63,7 +64,7 @@ func (h *hub) completeMoreClusters(cmd *cobra.Command, args []string, typed stri
 
 // unclaimed lists the copies for which the hub has no binding. It asks the given clusters, or all clusters if there are
 // none. faults are the errors of clusters that did not answer.
-func (h *hub) unclaimed(ctx context.Context, c client.Client, viewer *memberview.Client, clusters []string) (found view.Unclaimed, faults []view.ClusterNote, err error) {
+func (h *hub) unclaimed(ctx context.Context, c client.Client, viewer *views.Client, clusters []string) (found view.Unclaimed, faults []view.ClusterNote, err error) {
 	if err := existing(ctx, c, clusters, nil); err != nil {
 		return found, nil, err
 	}
@@ -74,12 +75,12 @@ func (h *hub) unclaimed(ctx context.Context, c client.Client, viewer *memberview
 	}
 	slices.Sort(clusters)
 	clusters = slices.Compact(clusters)
-	answers, errs := make([]memberview.UnclaimedAnswer, len(clusters)), make([]error, len(clusters))
+	answers, errs := make([]wire.UnclaimedAnswer, len(clusters)), make([]error, len(clusters))
 	asking, ctx := errgroup.WithContext(ctx)
 	asking.SetLimit(askedAtOnce)
 	for i, cluster := range clusters {
 		asking.Go(func() error {
-			errs[i] = viewer.Ask(ctx, cluster, memberview.Unclaimed, "", memberview.UnclaimedRequest{}, &answers[i])
+			errs[i] = viewer.Ask(ctx, cluster, wire.Unclaimed, "", wire.UnclaimedRequest{}, &answers[i])
 			return nil
 		})
 	}

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/plan"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/preview"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // viewedPolicy is an override policy that selects one of two objects. It changes the copy on one cluster, and removes
@@ -26,7 +26,7 @@ const viewedPolicy = `{apiVersion: hanse.dev/v1alpha1, kind: OverridePolicy, met
 // dryRun is the answer of a member that returns the hub's object without additional defaults.
 func dryRun(t *testing.T, cluster string, body []byte) (any, error) {
 	t.Helper()
-	var q memberview.DiffRequest
+	var q wire.DiffRequest
 	if err := json.Unmarshal(body, &q); err != nil {
 		return nil, err
 	}
@@ -35,8 +35,8 @@ func dryRun(t *testing.T, cluster string, body []byte) (any, error) {
 	if err := onHub.Get(t.Context(), client.ObjectKey{Namespace: q.Object.Namespace, Name: q.Object.Name}, object); err != nil {
 		return nil, err
 	}
-	in := plan.RenderInput{Object: object, Clusters: []*hubv1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: cluster}}}}
-	before := plan.Render(in)[0].Manifest
+	in := preview.RenderInput{Object: object, Clusters: []*hubv1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: cluster}}}}
+	before := preview.Render(in)[0].Manifest
 	for _, text := range q.Policies {
 		p := &hubv1.OverridePolicy{}
 		if err := json.Unmarshal(text, p); err != nil || p.Namespace != q.Object.Namespace {
@@ -44,11 +44,11 @@ func dryRun(t *testing.T, cluster string, body []byte) (any, error) {
 		}
 		in.Policies = append(in.Policies, p)
 	}
-	after := plan.Render(in)[0]
+	after := preview.Render(in)[0]
 	if after.Excluded != "" { // a copy is not rendered before the exclusion is decided
 		after.Manifest = before
 	}
-	return memberview.DiffAnswer{Before: before, After: after.Manifest}, nil
+	return wire.DiffAnswer{Before: before, After: after.Manifest}, nil
 }
 
 // others adds an object on both clusters of planHub. No edit selects this object.
@@ -91,7 +91,7 @@ func TestPlanSimulateAndDiffNameTheSameChangedObjects(t *testing.T) {
 	}
 	want := []effect{{"settings", []string{"ap-se-1"}, []string{"cn-sha-1"}}}
 
-	var planned plan.Plan
+	var planned preview.Plan
 	shown(&planned, "plan", "--live", "--token-file", token)
 	var got []effect
 	for _, o := range planned.Objects() {

@@ -18,11 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/views"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // window has the flags that say how a command reaches the hub. The command asks the hub about copies on members. The
-// hub checks the user's rights, see hub/memberview.
+// hub checks the user's rights, see hub/views.
 type window struct{ endpoint, tokenFile string }
 
 const (
@@ -46,12 +47,12 @@ func (w *window) addTo(flags *pflag.FlagSet) {
 // open returns a client that asks the hub about copies on members. It sends no request to the hub itself. For a user
 // without a token, it creates a proof of identity on the hub's API server. With --hub-endpoint, it also reads from the
 // hub's API server the certificates of the hub's replicas.
-func (w *window) open(ctx context.Context, h *hub, c client.Client) (*memberview.Client, error) {
+func (w *window) open(ctx context.Context, h *hub, c client.Client) (*views.Client, error) {
 	config, err := h.flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the hub: %w", err)
 	}
-	v := &memberview.Client{}
+	v := &views.Client{}
 	if v.Token, err = w.token(config); errors.Is(err, errNoToken) || errors.Is(err, errImpersonating) {
 		v.Proof, err = h.prove(ctx, c, err)
 	}
@@ -66,7 +67,7 @@ func (w *window) open(ctx context.Context, h *hub, c client.Client) (*memberview
 		if err != nil {
 			return nil, err
 		}
-		v.HTTP = &http.Client{Transport: memberview.Transport(certificates...), Timeout: askTimeout}
+		v.HTTP = &http.Client{Transport: views.Transport(certificates...), Timeout: askTimeout}
 		return v, nil
 	}
 	if v.Base, _, err = rest.DefaultServerUrlFor(config); err != nil {
@@ -88,7 +89,7 @@ func replicaCertificates(ctx context.Context, c client.Client) ([]string, error)
 	}
 	var out []string
 	for i := range leases.Items {
-		if found := leases.Items[i].Annotations[memberview.CertificateAnnotation]; found != "" {
+		if found := leases.Items[i].Annotations[views.CertificateAnnotation]; found != "" {
 			out = append(out, found)
 		}
 	}
@@ -100,7 +101,7 @@ func replicaCertificates(ctx context.Context, c client.Client) ([]string, error)
 
 var (
 	errNoToken = errors.New("your kubeconfig has no bearer token, by which the hub knows who you are: " +
-		"make one, such as with 'kubectl create token SERVICEACCOUNT --audience " + memberview.Audience + "', " +
+		"make one, such as with 'kubectl create token SERVICEACCOUNT --audience " + wire.Audience + "', " +
 		"and pass it by --token-file")
 	errImpersonating = errors.New("your token does not say whom you impersonate: " +
 		"leave out --as, --as-group and --as-uid, or pass a token of that user by --token-file")
@@ -144,11 +145,11 @@ func (w *window) token(config *rest.Config) (string, error) {
 // creates the CertificateSigningRequest of the proof on the hub. The method forget deletes the
 // CertificateSigningRequest when the command ends. why is the reason why no token can be used. The error contains why
 // if the user may not create a CertificateSigningRequest.
-func (h *hub) prove(ctx context.Context, c client.Client, why error) (*memberview.Proof, error) {
+func (h *hub) prove(ctx context.Context, c client.Client, why error) (*views.Proof, error) {
 	if h.proof != nil {
 		return h.proof, nil
 	}
-	proof, err := memberview.NewProof()
+	proof, err := views.NewProof()
 	if err != nil {
 		return nil, err
 	}

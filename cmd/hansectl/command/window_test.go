@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 func TestTheTokenIsThatOfTheUsersRequests(t *testing.T) {
@@ -66,7 +66,7 @@ func TestTheHubIsAskedByItsAPIServer(t *testing.T) {
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, ok := strings.CutPrefix(r.URL.EscapedPath(), proxied)
-		if !ok || r.URL.Query().Get("namespace") != "shop" || r.Method != http.MethodPost || r.Header.Get("Authorization") != "Bearer mine" || r.Header.Get(memberview.TokenHeader) != "mine" {
+		if !ok || r.URL.Query().Get("namespace") != "shop" || r.Method != http.MethodPost || r.Header.Get("Authorization") != "Bearer mine" || r.Header.Get(wire.TokenHeader) != "mine" {
 			t.Errorf("got %s %s %v", r.Method, r.URL, r.Header)
 		}
 		text := answers[strings.Split(path, "/")[2]]
@@ -88,15 +88,15 @@ func TestTheHubIsAskedByItsAPIServer(t *testing.T) {
 
 	v, err := (&window{}).open(t.Context(), &hub{flags: flags}, nil)
 	must(t, err)
-	var answer memberview.DiffAnswer
-	must(t, v.Ask(t.Context(), "cn-sha-1", memberview.Diff, "shop", memberview.DiffRequest{}, &answer))
-	if diff := cmp.Diff(memberview.DiffAnswer{Before: map[string]any{"kind": "Widget"}}, answer); diff != "" {
+	var answer wire.DiffAnswer
+	must(t, v.Ask(t.Context(), "cn-sha-1", wire.Diff, "shop", wire.DiffRequest{}, &answer))
+	if diff := cmp.Diff(wire.DiffAnswer{Before: map[string]any{"kind": "Widget"}}, answer); diff != "" {
 		t.Error(diff)
 	}
 	for cluster, says := range map[string]string{
 		"eu-fra-1": "needs the verb view", "ap-se-1": "the Role hanse-view in namespace hanse-system allows", "us-1": "view.enabled", "us-2": "502",
 	} {
-		refused(t, v.Ask(t.Context(), cluster, memberview.Diff, "shop", memberview.DiffRequest{}, &answer), says)
+		refused(t, v.Ask(t.Context(), cluster, wire.Diff, "shop", wire.DiffRequest{}, &answer), says)
 	}
 	_, err = (&window{endpoint: "http://hub:8444"}).open(t.Context(), &hub{flags: flags}, nil)
 	refused(t, err, "want https://HOST:PORT")

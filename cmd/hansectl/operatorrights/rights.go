@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/bundle"
-	"github.com/hanse-dev/hanse/chart"
-	"github.com/hanse-dev/hanse/credential"
+	"github.com/hanse-dev/hanse/bundles/chart"
+	"github.com/hanse-dev/hanse/bundles/manifest"
+	"github.com/hanse-dev/hanse/member/credential"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -135,7 +135,7 @@ func (w *warnings) add(object *unstructured.Unstructured, format string, args ..
 func grantedKinds(objects []*unstructured.Unstructured, w *warnings) []GrantedKinds {
 	plurals := map[schema.GroupKind]string{}
 	for _, o := range objects {
-		if gk, _, ok := bundle.DefinedKind(o); ok {
+		if gk, _, ok := manifest.DefinedKind(o); ok {
 			plurals[gk], _, _ = unstructured.NestedString(o.Object, "spec", "names", "plural")
 		}
 	}

@@ -1,0 +1,160 @@
+package events
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hanse-dev/hanse/internal/answer"
+)
+
+const (
+	mostHeaderBytes = 64 << 10
+	// longestAsked limits the pause that a receiver can request by Retry-After.
+	longestAsked = answer.LongestPause
+)
+
+// target is the receiver of a sink's messages, with the URL and the signing keys from one generation of the sink's
+// spec.
+type target struct {
+	generation int64
+	url, ca    string
+	keys       [][]byte
+}
+
+// outcome is the result of one attempt to deliver a message to the receiver of a sink.
+type outcome struct {
+	// generation is the generation of the sink's spec that the attempt has used.
+	generation int64
+	// failure is nil if the receiver accepted the message.
+	failure error
+	// refused is true if the receiver will never accept this message, but may accept others.
+	refused bool
+	// after is the pause before the next attempt that the receiver requests by Retry-After. It is 0 if the receiver
+	// requests none.
+	after time.Duration
+}
+
+// courier makes the requests for one sink, one at a time.
+type courier struct {
+	proxy  func(*http.Request) (*url.URL, error)
+	within time.Duration // timeout of one request
+
+	client *http.Client
+	ca     string // CA bundle of client
+}
+
+// deliver makes one attempt. It reads only the status code and Retry-After of the response. Otherwise the status of a
+// sink could show users the responses of servers that only the hub can reach.
+func (c *courier) deliver(ctx context.Context, to target, m *message) outcome {
+	if err := c.trust(to.ca); err != nil {
+		return outcome{failure: err}
+	}
+	trying, cancel := context.WithTimeout(ctx, c.within)
+	defer cancel()
+	req, err := http.NewRequestWithContext(trying, http.MethodPost, to.url, bytes.NewReader(m.body))
+	if err != nil || req.URL.Scheme != "https" {
+		return outcome{failure: errors.New("spec.url is not https://HOST/PATH")}
+	}
+	now := time.Now()
+	req.Header.Set("Content-Type", "application/cloudevents+json; charset=UTF-8")
+	req.Header.Set("User-Agent", "hanse-hub")
+	req.Header.Set("Webhook-Id", m.id)
+	req.Header.Set("Webhook-Timestamp", timestamp(now))
+	req.Header.Set("Webhook-Signature", signature(to.keys, m.id, now, m.body))
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return outcome{failure: c.cause(trying, err)}
+	}
+	resp.Body.Close()
+	return judge(resp.StatusCode, resp.Header.Get("Retry-After"), now)
+}
+
+// judge returns the outcome for the status code of a response.
+func judge(status int, retryAfter string, now time.Time) outcome {
+	says := fmt.Errorf("it answers %d %s", status, http.StatusText(status))
+	switch {
+	case status >= 200 && status < 300:
+		return outcome{}
+	case status >= 300 && status < 400:
+		return outcome{failure: fmt.Errorf("%w, and the hub follows no redirect", says)}
+	case status == http.StatusBadRequest, status == http.StatusRequestEntityTooLarge, status == http.StatusUnsupportedMediaType,
+		status == http.StatusUnprocessableEntity:
+		return outcome{failure: says, refused: true}
+	}
+	return outcome{failure: says, after: pauseOf(retryAfter, now)}
+}
+
+// pauseOf returns the pause that the header Retry-After requests, either as a number of seconds or as a time. The
+// result is 0 if the header has neither.
+func pauseOf(text string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(strings.TrimSpace(text), 10, 31); err == nil {
+		return min(time.Duration(seconds)*time.Second, longestAsked)
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, min(at.Sub(now), longestAsked))
+	}
+	return 0
+}
+
+// trust makes the client accept certificates that these CAs have signed.
+func (c *courier) trust(ca string) error {
+	if c.client != nil && c.ca == ca {
+		return nil
+	}
+	transport := &http.Transport{
+		Proxy:                  c.proxy,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: mostHeaderBytes,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           1,
+		IdleConnTimeout:        time.Minute,
+	}
+	if ca != "" {
+		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM([]byte(ca)) {
+			return errors.New("spec.caBundle has no certificate in PEM")
+		}
+	}
+	c.close()
+	c.ca, c.client = ca, &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return nil
+}
+
+func (c *courier) close() {
+	if c.client != nil {
+		c.client.CloseIdleConnections()
+	}
+}
+
+// cause returns an error without the URL, because the path may contain a token. It also removes details that differ at
+// each attempt, such as a port, because they would change the condition each time.
+func (c *courier) cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("it did not answer within %s", c.within)
+	}
+	if invalid := (x509.CertificateInvalidError{}); errors.As(err, &invalid) && invalid.Reason == x509.Expired {
+		// The original error is replaced, because its text contains the current time and therefore differs at each attempt.
+		return errors.New("its certificate has expired, or is not valid yet")
+	}
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		return fmt.Errorf("%s: %w", op.Op, op.Err)
+	}
+	if asked := (*url.Error)(nil); errors.As(err, &asked) {
+		return asked.Err
+	}
+	return err
+}

@@ -1,0 +1,40 @@
+package scopes
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/placement/decide"
+)
+
+// Facts reads the policies and clusters that affect the objects of a namespace. With an empty namespace, it reads those
+// that affect cluster-scoped objects. A missing namespace is not an error.
+func Facts(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) (decide.Facts, error) {
+	var f decide.Facts
+	var clusters hubv1.MemberClusterList
+	if err := r.List(ctx, &clusters, options...); err != nil {
+		return decide.Facts{}, fmt.Errorf("listing MemberClusters: %w", err)
+	}
+	f.Clusters = add(nil, clusters.Items, func(c *hubv1.MemberCluster) *hubv1.MemberCluster { return c })
+	var err error
+	if f.Placements, err = PlacementsFor(ctx, r, namespace, options...); err != nil {
+		return decide.Facts{}, err
+	}
+	if f.Overrides, err = OverridePoliciesFor(ctx, r, namespace, options...); err != nil {
+		return decide.Facts{}, err
+	}
+	if namespace == "" {
+		return f, nil
+	}
+	var ns corev1.Namespace
+	err = r.Get(ctx, client.ObjectKey{Name: namespace}, &ns)
+	if client.IgnoreNotFound(err) != nil {
+		return decide.Facts{}, fmt.Errorf("reading namespace %q: %w", namespace, err)
+	}
+	f.NamespaceLabels, f.NamespaceRead = ns.Labels, err == nil
+	return f, nil
+}
