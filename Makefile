@@ -129,16 +129,16 @@ generate-dashboards: ## Generate the dashboards of the chart hanse-hub from hack
 	go run -C hack/monitoring . $(CURDIR)/charts/hanse-hub/files/dashboards
 
 .PHONY: generate-fixtures
-generate-fixtures: ## Generate the expected manifests of the override tests, and the expected reports of crdupgrade
+generate-fixtures: ## Generate the expected manifests of the override tests, and the expected reports of bundles/crd
 	go test ./overrides -update
-	go test ./crdupgrade -run TestFixtures -update
+	go test ./bundles/crd -run TestFixtures -update
 
 .PHONY: generate-metrics
 generate-metrics: ## Generate the table of docs/metrics.md from the registry of the hub
 	go test ./test/docs -run TestThePageOfMetrics -update
 
 .PHONY: verify
-verify: verify-generated verify-lint verify-import-rules verify-charts verify-upgrade verify-docs verify-modules verify-workflows bundle-validate ## Everything that CI checks before it runs tests
+verify: verify-generated verify-lint verify-charts verify-upgrade verify-docs verify-modules verify-workflows bundle-validate ## Everything that CI checks before it runs tests
 	$(call say,verified)
 
 .PHONY: verify-generated
@@ -150,11 +150,6 @@ verify-generated: generate ## Check that generated files are current and committ
 verify-lint: ## Run golangci-lint, with the checks of go vet, on every module with code of Hanse
 	$(call say,linting the modules)
 	@for m in $(MODULES); do (set -x; cd $$m && $(TOOL) golangci-lint run ./...); done
-
-.PHONY: verify-import-rules
-verify-import-rules: ## Check that the linter refuses an import against the direction of the packages
-	$(call say,checking that the import rules bite)
-	@hack/verify-import-rules.sh
 
 .PHONY: verify-charts
 verify-charts: ## Check that the charts pass helm lint, render, and refuse bad values
