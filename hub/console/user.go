@@ -115,7 +115,7 @@ type user struct {
 func (u *users) with(token string) *user { return &user{Client: acting{u.client, token}} }
 
 // narrowed returns the user for a page about one namespace. If the user may not list clusters and policies, package
-// memberview supplies them with only the fields that concern the namespace. If namespace is empty, the page shows all
+// views supplies them with only the fields that concern the namespace. If namespace is empty, the page shows all
 // namespaces, and the user reads everything directly.
 func (u *user) narrowed(namespace string, viewer *views.Client) *user {
 	u.views = viewer

@@ -24,7 +24,7 @@ const (
 	// page is in time even if a member hangs.
 	membersWithin = 12 * time.Second
 	// askedAtOnce is the maximum number of concurrent requests to members for one page. It is 2, because package
-	// memberview lets a user have only two concurrent requests to a member, and two slow requests in all.
+	// package views lets a user have only two concurrent requests to a member, and two slow requests in all.
 	askedAtOnce = 2
 	// mostAsked is the maximum number of members from which one page requests data.
 	mostAsked = 20

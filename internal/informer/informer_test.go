@@ -568,7 +568,7 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	h.Stop(shelf)
 	until(t, "the goroutines to end", func() bool {
 		buf := make([]byte, 1<<20)
-		return !strings.Contains(string(buf[:runtime.Stack(buf, true)]), "kindwatch.(*")
+		return !strings.Contains(string(buf[:runtime.Stack(buf, true)]), "informer.(*")
 	})
 	if _, ok := s.State(shelf); ok || told.has("-a") {
 		t.Errorf("a stopped kind is still there, or its objects were called gone: %v", told.events)

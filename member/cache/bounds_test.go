@@ -113,7 +113,7 @@ func decodeEach(t *rapid.T, object map[string]any, many int, visit func(*unstruc
 		if err := utiljson.Unmarshal([]byte(raw), &u.Object); err != nil {
 			t.Fatal(err)
 		}
-		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Widget"}) // as kindwatch does
+		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Widget"}) // as package informer does
 		visit(u)
 	}
 }

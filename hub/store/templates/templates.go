@@ -348,7 +348,7 @@ func identity(gk schema.GroupKind, o metav1.Object) hubv1.ObjectIdentity {
 	return hubv1.ObjectIdentity{Group: gk.Group, Kind: gk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// unversioned returns the key of a kind for kindwatch. It has no version, because the version may change.
+// unversioned returns the key of a kind for package informer. It has no version, because the version may change.
 func unversioned(gk schema.GroupKind) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: gk.Group, Kind: gk.Kind}
 }
