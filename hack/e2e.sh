@@ -38,7 +38,6 @@ shards=$((shards < count ? shards : count))
 # Tests that start many clusters or hub processes. Two of these tests at once would take all processors for minutes, so
 # the last shard runs all of them. The first shard gets that many more of the other tests, to end at the same time.
 heavy=$(paste -sd '|' <<-'EOF'
-	TestAlertsAndDashboards
 	TestAnOperatorGoesAheadOfItsCustomResources
 	TestObjectsSpreadMoveAndDrainOverRegions
 	TestTheKindPageRunsOnTheLab

@@ -100,7 +100,7 @@ func (f *fleet) expect(kinds []schema.GroupKind) {
 	f.each(func(m *memberCluster) { m.kinds.Expect(kinds) })
 }
 
-// reread makes members read an object's copy again and judge its status anew, after the status settings of the object's
+// reread makes members read an object's copy and judge its status again, after the status settings of the object's
 // placement have changed.
 func (f *fleet) reread(id hubv1.ObjectIdentity) {
 	f.each(func(m *memberCluster) { m.Reread(id) })
@@ -119,10 +119,10 @@ func (f *fleet) claimed(_ context.Context, c changes.Binding) {
 	}
 }
 
-// readAnew makes members evaluate the statuses of a kind's copies again, after the rules for reading these statuses
+// rereadKind makes members evaluate the statuses of a kind's copies again, after the rules for reading these statuses
 // have changed.
-func (f *fleet) readAnew(kind schema.GroupKind) {
-	f.each(func(m *memberCluster) { m.ReadAnew(kind) })
+func (f *fleet) rereadKind(kind schema.GroupKind) {
+	f.each(func(m *memberCluster) { m.RereadKind(kind) })
 }
 
 // copies returns the watched copies of each member.

@@ -30,9 +30,9 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// TestMembersComeAndGo repeatedly joins and removes one member while objects change on the hub. Afterwards it counts
-// the goroutines and the memory of the hub process.
-func TestMembersComeAndGo(t *testing.T) {
+// TestMembersAreStartedAndStopped repeatedly joins and removes one member while objects change on the hub. Afterwards
+// it counts the goroutines and the memory of the hub process.
+func TestMembersAreStartedAndStopped(t *testing.T) {
 	apiserver.Needed(t)
 	const warmUp, objects = 30, 3
 	rounds := 100

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	awaitTells = 10 * time.Second
+	awaitLogEvery = 10 * time.Second
 	// awaitYes is how long the process repeats a request that the hub's API server refuses. A server that has just started
 	// may not have read its roles and definitions yet.
 	awaitYes = 30 * time.Second
@@ -61,7 +61,7 @@ func awaitWithin(ctx context.Context, config *rest.Config, namespace string, yes
 	if err != nil {
 		return f, fmt.Errorf("making the client that waits for the hub: %w", err)
 	}
-	begin, told, noSince := time.Now(), time.Time{}, time.Time{}
+	begin, logged, noSince := time.Now(), time.Time{}, time.Time{}
 	for {
 		f.UID, err = readUID(ctx, hub, kinds)
 		if err == nil {
@@ -70,8 +70,8 @@ func awaitWithin(ctx context.Context, config *rest.Config, namespace string, yes
 		if err == nil {
 			return f, nil
 		}
-		switch saysNo := apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err); {
-		case !saysNo:
+		switch denied := apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err); {
+		case !denied:
 			noSince = time.Time{}
 		case noSince.IsZero():
 			noSince = time.Now()
@@ -79,8 +79,8 @@ func awaitWithin(ctx context.Context, config *rest.Config, namespace string, yes
 		if !noSince.IsZero() && time.Since(noSince) >= yes {
 			return identity{}, err
 		}
-		if time.Since(told) >= awaitTells {
-			told = time.Now()
+		if time.Since(logged) >= awaitLogEvery {
+			logged = time.Now()
 			ctrl.LoggerFrom(ctx).Info("Waiting for the hub's API server", "waited", time.Since(begin).Round(time.Second).String(), "reason", err.Error())
 		}
 		select {

@@ -73,11 +73,11 @@ func (m *memberCluster) Apply(ctx context.Context, in member.ApplyIntent) member
 }
 
 // Copies lists the copies on the member; see member.Pruner. It returns no copies for the hub's own cluster.
-func (m *memberCluster) Copies(ctx context.Context, most int, keep func(member.Copy) (bool, error)) (member.Copies, error) {
+func (m *memberCluster) Copies(ctx context.Context, limit int, keep func(member.Copy) (bool, error)) (member.Copies, error) {
 	if m.isHub {
 		return member.Copies{}, nil
 	}
-	return m.Lister.Copies(ctx, most, keep)
+	return m.Lister.Copies(ctx, limit, keep)
 }
 
 // Restart restarts every watch on the member at once, because the connection to the member is new or ready again.

@@ -143,7 +143,7 @@ func (p *parts) followTemplates(ctx context.Context) {
 			p.reporter.WakeObject(id) // the schema determines the merge of statuses
 		}
 		if !before.SameConventions(after) {
-			p.fleet.readAnew(kind)
+			p.fleet.rereadKind(kind)
 		}
 	})
 }

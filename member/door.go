@@ -68,27 +68,27 @@ func IsResourceName(name corev1.ResourceName) bool {
 // boundedResources returns the list without invalid entries. The result is nil only if the list is nil.
 func boundedResources(list corev1.ResourceList) corev1.ResourceList {
 	odd := func(name corev1.ResourceName) bool { return !IsResourceName(name) }
-	if len(list) <= hubv1.MostResources && !slices.ContainsFunc(slices.Collect(maps.Keys(list)), odd) {
+	if len(list) <= hubv1.MaxResources && !slices.ContainsFunc(slices.Collect(maps.Keys(list)), odd) {
 		return list
 	}
 	kept := corev1.ResourceList{}
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		if len(kept) < hubv1.MostResources && !odd(name) {
+		if len(kept) < hubv1.MaxResources && !odd(name) {
 			kept[name] = list[name]
 		}
 	}
 	return kept
 }
 
-// Line converts a text that a member may have written to one line of valid UTF-8 with at most `most` characters. The
+// Line converts a text that a member may have written to one line of valid UTF-8 with at most `limit` characters. The
 // line is a clone, so that it does not keep a longer text in memory.
-func Line(text string, most int) string {
+func Line(text string, limit int) string {
 	return strings.Clone(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
 			return ' '
 		}
 		return r
-	}, hubv1.CutMessage(text, most)))
+	}, hubv1.CutMessage(text, limit)))
 }
 
 // ChangedMessage returns the message of an outcome with the reason ChangedByCluster. changed names the fields. The way

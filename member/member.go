@@ -6,6 +6,9 @@
 //   - member/discovery caches which kinds a cluster serves, and with which fields.
 //   - member/cache watches the copies and keeps one Observation for each.
 //   - member/health judges one object, without I/O.
+//
+// After a restore of the hub from a backup, a copy may be newer than the hub: a later state of the hub has written it
+// (package epoch).
 package member
 
 import (
@@ -156,8 +159,8 @@ type ApplyIntent struct {
 	// KeepAway is true if the cluster held the copy before and must not get it again. If the copy is missing, Apply does
 	// not create it, and the outcome has the reason NotRecreated.
 	KeepAway bool
-	// Source is the state of the hub from which the manifest was rendered. After a restore from a backup, a copy may be
-	// from a later state of the hub. Apply does not overwrite such a copy, and the outcome has the reason HubIsOlder.
+	// Source is the state of the hub from which the manifest was rendered. Apply does not overwrite a copy that is newer,
+	// and the outcome has the reason HubIsOlder.
 	Source epoch.State
 	// NamespaceLabels are the pod-security labels of the hub's namespace. Apply sets them on a namespace that it
 	// creates on demand.
@@ -209,8 +212,8 @@ type WithdrawIntent struct {
 	// the cluster has both, it is the hub's copy, even if its annotation names an earlier hub object of the same name.
 	ConfirmedUID    types.UID
 	ConfirmedDigest string
-	// Source is the state of the hub in which the withdrawal was decided. After a restore from a backup, a copy may be
-	// from a later state of the hub. Such a copy stays on the cluster, and the outcome has the reason HubIsOlder.
+	// Source is the state of the hub in which the withdrawal was decided. A copy that is newer stays on the cluster, and
+	// the outcome has the reason HubIsOlder.
 	Source epoch.State
 
 	// Adopted is true if the hub had adopted the copy with ConfirmedUID.
@@ -329,9 +332,9 @@ type LinkState struct {
 	InUse credential.Credential
 	// TooLarge names a recent response of the cluster that exceeded a limit. It is empty if there was none.
 	TooLarge string
-	// LastHeard is the time of the last watch event from the cluster. It is updated with each probe. It is zero before the
-	// first event. Other responses do not change it, because they do not prove that watches deliver events.
-	LastHeard time.Time
+	// LastObserved is the time of the last watch event from the cluster. It is updated with each probe. It is zero before
+	// the first event. Other responses do not change it, because they do not prove that watches deliver events.
+	LastObserved time.Time
 	// Facts are the facts about the cluster, such as its version and nodes, from the last read. They are zero before the
 	// first read.
 	Facts Facts

@@ -14,9 +14,9 @@ import (
 // Pruner removes, for users, the copies on a connected member that no binding claims.
 type Pruner interface {
 	// Copies lists copies of every kind that the hub may write on the member. It returns the copies for which keep returns
-	// true. The argument most is the maximum number of returned copies. If keep returns an error, Copies returns this
+	// true. The argument limit is the maximum number of returned copies. If keep returns an error, Copies returns this
 	// error. If ctx ends, Copies returns the copies that it has found so far, with a note.
-	Copies(ctx context.Context, most int, keep func(Copy) (bool, error)) (Copies, error)
+	Copies(ctx context.Context, limit int, keep func(Copy) (bool, error)) (Copies, error)
 	// Prune deletes or orphans one copy, in the same way as Withdraw. The caller has checked that no binding claims it.
 	Prune(ctx context.Context, in PruneIntent) Outcome
 }
@@ -49,8 +49,8 @@ type PruneIntent struct {
 	// UID or version.
 	UID             types.UID
 	ResourceVersion string
-	// Source is the current state of the hub. After a restore from a backup, a copy may be from a later state of the hub.
-	// Prune does not change such a copy, and the outcome has the reason HubIsOlder.
+	// Source is the current state of the hub. Prune does not change a copy that is newer, and the outcome has the reason
+	// HubIsOlder.
 	Source epoch.State
 	// Policy decides whether the copy is deleted, or orphaned (left without the hub's labels and annotations). An adopted
 	// copy is always orphaned.

@@ -38,8 +38,8 @@ type ListIntent struct {
 	LabelSelector string
 	// Whole requests whole objects instead of rows of a table.
 	Whole bool
-	// Most is the maximum number of objects that are returned.
-	Most int
+	// Limit is the maximum number of objects that are returned.
+	Limit int
 }
 
 // Listed has either the rows or the whole objects of a list. All texts in rows are printable.
@@ -113,9 +113,9 @@ type Log struct {
 }
 
 const (
-	// longestMessage is the maximum length of the message of an event in Kubernetes.
-	longestMessage = 1024
-	longestReason  = 128
+	// maxMessage is the maximum length of the message of an event in Kubernetes.
+	maxMessage = 1024
+	maxReason  = 128
 )
 
 // EventOf converts an event for a user. For a series of events, it returns the count of the series and the time of the
@@ -123,8 +123,8 @@ const (
 func EventOf(e *corev1.Event) Event {
 	gv, _ := schema.ParseGroupVersion(e.InvolvedObject.APIVersion)
 	out := Event{
-		Group: gv.Group, Kind: e.InvolvedObject.Kind, Name: e.InvolvedObject.Name, Type: Line(e.Type, longestReason),
-		Reason: Line(e.Reason, longestReason), Message: Line(e.Message, longestMessage),
+		Group: gv.Group, Kind: e.InvolvedObject.Kind, Name: e.InvolvedObject.Name, Type: Line(e.Type, maxReason),
+		Reason: Line(e.Reason, maxReason), Message: Line(e.Message, maxMessage),
 		Count: int64(e.Count), Last: e.CreationTimestamp,
 	}
 	times := []metav1.Time{e.LastTimestamp, {Time: e.EventTime.Time}}

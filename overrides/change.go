@@ -186,9 +186,9 @@ func (c *compiler) fault(field string, index int, f *fault) bool {
 
 func tooMany(rule *hubv1.OverrideRule) *fault {
 	for _, list := range []struct {
-		field   string
-		n, most int
-		what    string
+		field    string
+		n, limit int
+		what     string
 	}{
 		{"images", len(rule.Images), maxTyped, "entries"},
 		{"command", len(rule.Command), maxTyped, "entries"},
@@ -200,8 +200,8 @@ func tooMany(rule *hubv1.OverrideRule) *fault {
 		{"patches", len(rule.Patches), maxPatches, "operations"},
 		{"edits", len(rule.Edits), maxEdits, "entries"},
 	} {
-		if list.n > list.most {
-			return &fault{field: list.field, index: -1, message: fmt.Sprintf("has more than %d %s: split it into several rules", list.most, list.what)}
+		if list.n > list.limit {
+			return &fault{field: list.field, index: -1, message: fmt.Sprintf("has more than %d %s: split it into several rules", list.limit, list.what)}
 		}
 	}
 	return nil

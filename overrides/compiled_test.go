@@ -74,7 +74,7 @@ func TestCompiledRulesAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	deadline := time.After(30 * time.Second) //nolint:forbidigo // a test waits for the condition, with a deadline
+	deadline := time.After(30 * time.Second)
 	for known() > 900 {
 		runtime.GC()
 		select {

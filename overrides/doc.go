@@ -1,7 +1,8 @@
 // Package overrides determines how an object differs in one member cluster.
 //
-// The package does no I/O. hub/dispatch passes the hub object, the cluster and the policies that select the object, and
-// gets the manifest for that cluster. Equal input gives equal output, independent of the order of the policies.
+// The package does no I/O. hub/dispatch passes the hub object (the template), the cluster and the policies that select
+// the object, and gets the manifest for that cluster. Equal input gives equal output, independent of the order of the
+// policies.
 //
 //   - Data that must not leave the hub is removed first. Of the metadata only name, namespace, labels and annotations
 //     stay, without the keys by which other tools claim an object. The status is removed too.

@@ -185,8 +185,8 @@ func targetFault(message string) *fault {
 	return &fault{field: "clusters", index: -1, leaf: "expression", message: "clusters.expression: " + message}
 }
 
-// compileValue compiles the expression that computes the value of an operation. If it fails, the second result is an
-// error message. Otherwise the message is empty.
+// compileValue compiles the expression that computes the value of an operation. The second result is an error message,
+// or empty.
 func compileValue(text string) (*cel.Expression, string) {
 	x, err := valueExpressions().CompileValue(text)
 	if err != nil {
@@ -208,7 +208,7 @@ func (e *evaluation) evaluated(ops []operation, budget *int) ([]operation, *faul
 			continue
 		}
 		v, f := e.value(o.expression, budget)
-		if f == nil && !o.takes(v) {
+		if f == nil && !o.accepts(v) {
 			f = &fault{message: "is a label or annotation and takes only a string: use string() in its expression"}
 		}
 		if f != nil {

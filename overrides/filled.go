@@ -24,8 +24,8 @@ const (
 	// isInside: the value is in a list or map that a user has asked for as a whole, so that the hub's API server may
 	// have filled it in there.
 	isInside
-	// isWished: a user has asked for this value.
-	isWished
+	// isRequested: a user has asked for this value.
+	isRequested
 )
 
 // cover is the part of a fieldSet for one value of an object.
@@ -158,11 +158,11 @@ func (x *itemIndex) of(i int, item any) cover {
 }
 
 // of returns the ownership of a value without parts.
-func of(wished, sent cover) ownership {
+func of(requested, sent cover) ownership {
 	switch {
-	case wished.exact || wished.tree != nil:
-		return isWished
-	case wished.whole:
+	case requested.exact || requested.tree != nil:
+		return isRequested
+	case requested.whole:
 		return isInside
 	case !sent.none():
 		return isSent
@@ -172,28 +172,28 @@ func of(wished, sent cover) ownership {
 
 // each calls f for each value in a value of an object that has no parts: a scalar, or an empty map or list. It leaves
 // out nulls, and the key fields of list items.
-func each(value any, at pointer, wished, sent cover, f func(pointer, any, ownership)) {
+func each(value any, at pointer, requested, sent cover, f func(pointer, any, ownership)) {
 	switch v := value.(type) {
 	case nil:
 	case map[string]any:
 		if len(v) == 0 {
-			f(at, value, of(wished, sent))
+			f(at, value, of(requested, sent))
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if !slices.Contains(wished.keys, name) && !slices.Contains(sent.keys, name) {
-				each(v[name], append(slices.Clip(at), name), wished.field(name), sent.field(name), f)
+			if !slices.Contains(requested.keys, name) && !slices.Contains(sent.keys, name) {
+				each(v[name], append(slices.Clip(at), name), requested.field(name), sent.field(name), f)
 			}
 		}
 	case []any:
 		if len(v) == 0 {
-			f(at, value, of(wished, sent))
+			f(at, value, of(requested, sent))
 		}
-		w, s := wished.items(v), sent.items(v)
+		w, s := requested.items(v), sent.items(v)
 		for i, item := range v {
 			each(item, append(slices.Clip(at), strconv.Itoa(i)), w[i], s[i], f)
 		}
 	default:
-		f(at, value, of(wished, sent))
+		f(at, value, of(requested, sent))
 	}
 }
 
@@ -206,7 +206,7 @@ func (o owners) filled(object map[string]any) []pointer {
 	var out []pointer
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if !identifying[name] {
-			addFilled(object[name], pointer{name}, coverOf(o.wished, name), coverOf(o.sent, name), &out)
+			addFilled(object[name], pointer{name}, coverOf(o.requested, name), coverOf(o.sent, name), &out)
 		}
 	}
 	return out
@@ -214,25 +214,25 @@ func (o owners) filled(object map[string]any) []pointer {
 
 // addFilled adds the fields in a value that the API server has filled in. It reports whether it has filled in the whole
 // value.
-func addFilled(value any, at pointer, wished, sent cover, out *[]pointer) (all bool) {
-	if wished.isWhole() || sent.isWhole() || isScaled(value, at) {
+func addFilled(value any, at pointer, requested, sent cover, out *[]pointer) (all bool) {
+	if requested.isWhole() || sent.isWhole() || isScaled(value, at) {
 		return false
 	}
 	before := len(*out)
-	all = wished.none() && sent.none()
+	all = requested.none() && sent.none()
 	switch v := value.(type) {
 	case nil:
 		return all
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if slices.Contains(wished.keys, name) || slices.Contains(sent.keys, name) {
+			if slices.Contains(requested.keys, name) || slices.Contains(sent.keys, name) {
 				all = false
 				continue
 			}
-			all = addFilled(v[name], append(slices.Clip(at), name), wished.field(name), sent.field(name), out) && all
+			all = addFilled(v[name], append(slices.Clip(at), name), requested.field(name), sent.field(name), out) && all
 		}
 	case []any:
-		w, s := wished.items(v), sent.items(v)
+		w, s := requested.items(v), sent.items(v)
 		for i, item := range v {
 			all = addFilled(item, append(slices.Clip(at), strconv.Itoa(i)), w[i], s[i], out) && all
 		}
@@ -253,27 +253,27 @@ func isScaled(value any, at pointer) bool {
 // that is owned as a whole.
 func (o owners) ownershipAt(object map[string]any, path pointer) (found ownership, inside bool) {
 	if !o.known {
-		return isWished, false
+		return isRequested, false
 	}
-	wished, sent := coverOf(o.wished, path[0]), coverOf(o.sent, path[0])
+	requested, sent := coverOf(o.requested, path[0]), coverOf(o.sent, path[0])
 	value := object[path[0]]
 	for _, step := range path[1:] {
 		switch list, isList := value.([]any); {
 		case isList:
 			i, ok := index(step)
 			if !ok || i >= len(list) {
-				return isWished, false
+				return isRequested, false
 			}
-			inside = inside || !wished.inParts() && !sent.inParts()
-			wished, sent = wished.items(list)[i], sent.items(list)[i]
-		case slices.Contains(wished.keys, step), slices.Contains(sent.keys, step):
-			return isWished, false
+			inside = inside || !requested.inParts() && !sent.inParts()
+			requested, sent = requested.items(list)[i], sent.items(list)[i]
+		case slices.Contains(requested.keys, step), slices.Contains(sent.keys, step):
+			return isRequested, false
 		default:
-			wished, sent = wished.field(step), sent.field(step)
+			requested, sent = requested.field(step), sent.field(step)
 		}
 		value, _ = child(value, step)
 	}
-	return of(wished, sent), inside
+	return of(requested, sent), inside
 }
 
 // restValues are values of built-in kinds that an API server sets if a client does not, and that a controller or an
@@ -301,11 +301,11 @@ var restValues = map[schema.GroupKind]func(o owners, object map[string]any) []po
 
 // hasOnlySent reports whether clients have sent the field of an object, and no user is known to have asked for it.
 func (o owners) hasOnlySent(path pointer) bool {
-	wished, sent := coverOf(o.wished, path[0]), coverOf(o.sent, path[0])
+	requested, sent := coverOf(o.requested, path[0]), coverOf(o.sent, path[0])
 	for _, step := range path[1:] {
-		wished, sent = wished.field(step), sent.field(step)
+		requested, sent = requested.field(step), sent.field(step)
 	}
-	return of(wished, sent) == isSent
+	return of(requested, sent) == isSent
 }
 
 // HasOwners reports whether the object tells who owns its fields.
@@ -320,7 +320,7 @@ func (p *Prepared) Unsure(path []string) (unsure, inside bool) {
 		return true, inList
 	case isInside:
 		return true, true
-	case isFilled, isWished:
+	case isFilled, isRequested:
 	}
 	return false, false
 }

@@ -110,8 +110,7 @@ type image struct {
 	tag, digest          string
 }
 
-// parseImage splits the name of an image into its parts. If it fails, the second result is an error message. Otherwise
-// the message is empty.
+// parseImage splits the name of an image into its parts. The second result is an error message, or empty.
 func parseImage(text string) (image, string) {
 	const unreadable = "holds no image that can be read: set registry, repository and tag or digest in the rule, which replace it as a whole"
 	if len(text) > maxImageBytes {
@@ -156,7 +155,7 @@ func (i image) String() string {
 
 const dockerHub = "docker.io"
 
-// of returns the image name text with the new parts. If it fails, the second result is an error message.
+// of returns the image name text with the new parts. The second result is an error message, or empty.
 func (p *imageParts) of(text string) (string, string) {
 	var i image
 	if !p.whole() {

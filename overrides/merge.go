@@ -48,8 +48,7 @@ func (m *mergeChange) touches(path pointer) bool {
 	return true
 }
 
-// decodeMerge decodes a merge patch. If it fails, the second result is an error message. Otherwise the message is
-// empty.
+// decodeMerge decodes a merge patch. The second result is an error message, or empty.
 func decodeMerge(raw []byte) (map[string]any, string) {
 	v, message := decode(raw)
 	if message != "" {

@@ -49,16 +49,16 @@ func compileOperation(in *hubv1.PatchOperation, inner bool) (operation, *fault) 
 		if out.value, message = decode(in.Value.Raw); message != "" {
 			return bad("value", in.Path, "has a value that "+message)
 		}
-		if !out.takes(out.value) {
+		if !out.accepts(out.value) {
 			return bad("value", in.Path, whyString)
 		}
 	}
 	return out, nil
 }
 
-// takes reports whether the operation may write this value to its path. The result is false for a label or annotation
+// accepts reports whether the operation may write this value to its path. The result is false for a label or annotation
 // that is not a string.
-func (o *operation) takes(value any) bool {
+func (o *operation) accepts(value any) bool {
 	_, ok := value.(string)
 	return ok || o.inner || !o.path.isMetadata()
 }

@@ -27,19 +27,19 @@ const kubectlApply = "kubectl-client-side-apply"
 // owners are the fields of a hub object that clients have set. The fields in neither set were filled in by the API
 // server: by defaults, by allocators such as the one of ports, or by admission.
 type owners struct {
-	// known is false if the object does not tell who owns its fields. All its fields then count as wished.
+	// known is false if the object does not tell who owns its fields. All its fields then count as requested.
 	known bool
-	// wished are the fields that a user has asked for, by server-side apply or by kubectl apply.
-	wished fieldSet
+	// requested are the fields that a user has asked for, by server-side apply or by kubectl apply.
+	requested fieldSet
 	// sent are the fields that other clients have written. Who sends a whole object also sends defaults: a create owns
-	// them, and nothing tells such a value from a wish.
+	// them, and nothing tells such a value from a user's request.
 	sent fieldSet
 }
 
 // ownersOf reads the managedFields of a hub object, and the annotation of kubectl apply. It also reads the
 // managedFields that KeepOwners has written.
 //
-// Of the fields that kubectl apply owns, only those in its annotation are wishes. The API server has filled in the
+// Of the fields that kubectl apply owns, only those in its annotation are requested. The API server has filled in the
 // others when kubectl created the object. If another client owns the annotation, it may have sent an object that it had
 // read.
 //
@@ -50,7 +50,7 @@ func ownersOf(object *unstructured.Unstructured) owners {
 	}
 	metadata, _ := object.Object["metadata"].(map[string]any)
 	entries, _ := metadata["managedFields"].([]any)
-	o := owners{wished: fieldSet{}, sent: fieldSet{}}
+	o := owners{requested: fieldSet{}, sent: fieldSet{}}
 	applied := lastAppliedOf(metadata)
 	for _, item := range entries {
 		e, _ := item.(map[string]any)
@@ -70,13 +70,13 @@ func ownersOf(object *unstructured.Unstructured) owners {
 				o.sent["f:"+name] = fieldSet{everything: fieldSet{}}
 			}
 		case e["operation"] == string(metav1.ManagedFieldsOperationApply):
-			o.wished = union(o.wished, content)
+			o.requested = union(o.requested, content)
 		case applied != nil && e["manager"] == kubectlApply && ownsAnnotation(fields):
-			o.wished = union(o.wished, within(content, applied))
+			o.requested = union(o.requested, within(content, applied))
 		default:
 			o.sent = union(o.sent, content)
 			if applied != nil {
-				o.wished = union(o.wished, within(content, applied))
+				o.requested = union(o.requested, within(content, applied))
 			}
 		}
 	}
@@ -121,7 +121,7 @@ func Owning(object, applied *unstructured.Unstructured) *unstructured.Unstructur
 	metadata, _ := out.Object["metadata"].(map[string]any)
 	metadata = maps.Clone(metadata)
 	entries, _ := metadata["managedFields"].([]any)
-	metadata["managedFields"] = append(slices.Clone(entries), owners{known: true, wished: fields}.entries()...)
+	metadata["managedFields"] = append(slices.Clone(entries), owners{known: true, requested: fields}.entries()...)
 	out.Object["metadata"] = metadata
 	return out
 }
@@ -155,54 +155,54 @@ func (o owners) entries() []any {
 		return nil
 	}
 	var out []any
-	if len(o.wished) > 0 {
-		out = append(out, map[string]any{"operation": string(metav1.ManagedFieldsOperationApply), "fieldsV1": o.wished})
+	if len(o.requested) > 0 {
+		out = append(out, map[string]any{"operation": string(metav1.ManagedFieldsOperationApply), "fieldsV1": o.requested})
 	}
-	if len(o.sent) > 0 || len(o.wished) == 0 {
+	if len(o.sent) > 0 || len(o.requested) == 0 {
 		out = append(out, map[string]any{"operation": string(metav1.ManagedFieldsOperationUpdate), "fieldsV1": o.sent})
 	}
 	return out
 }
 
-// compact returns the same owners in less space: a field of the object whose parts are all wished, or all sent, is
+// compact returns the same owners in less space: a field of the object whose parts are all requested, or all sent, is
 // written as one.
 func (o owners) compact(object map[string]any) owners {
 	if !o.known {
 		return o
 	}
-	out := owners{known: true, wished: maps.Clone(o.wished), sent: maps.Clone(o.sent)}
+	out := owners{known: true, requested: maps.Clone(o.requested), sent: maps.Clone(o.sent)}
 	all := fieldSet{everything: fieldSet{}}
 	for name, value := range object {
 		if identifying[name] {
 			continue
 		}
 		field := "f:" + name
-		switch wished, sent, others := o.counted(name, value); {
-		case others || wished && sent:
-		case wished:
-			out.wished[field] = all
+		switch requested, sent, others := o.counted(name, value); {
+		case others || requested && sent:
+		case requested:
+			out.requested[field] = all
 			delete(out.sent, field)
 		case sent:
 			out.sent[field] = all
-			delete(out.wished, field)
+			delete(out.requested, field)
 		}
 	}
 	return out
 }
 
 // counted reports which kinds of owners a field of the object and the values in it have.
-func (o owners) counted(name string, value any) (wished, sent, others bool) {
-	each(value, pointer{name}, coverOf(o.wished, name), coverOf(o.sent, name), func(_ pointer, _ any, c ownership) {
+func (o owners) counted(name string, value any) (requested, sent, others bool) {
+	each(value, pointer{name}, coverOf(o.requested, name), coverOf(o.sent, name), func(_ pointer, _ any, c ownership) {
 		switch c {
-		case isWished:
-			wished = true
+		case isRequested:
+			requested = true
 		case isSent:
 			sent = true
 		default:
 			others = true
 		}
 	})
-	return wished, sent, others
+	return requested, sent, others
 }
 
 // identifying are the fields of an object that are not its content.

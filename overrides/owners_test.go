@@ -209,7 +209,7 @@ func kept(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-func TestWhatRulesAndDivisionsSetIsSent(t *testing.T) {
+func TestValuesOfRulesAndDivisionsAreSent(t *testing.T) {
 	t.Parallel()
 	object := owned(t, service, "Apply", `{"f:spec":{"f:type":{},"f:selector":{},"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{},"f:port":{},"f:targetPort":{}}}}}`)
 	twoPorts := owned(t, `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{name: http, port: 80, protocol: TCP, nodePort: 30080}, {name: https, port: 443, protocol: TCP, nodePort: 30443}]}}`,

@@ -41,7 +41,7 @@ func (o *operation) applyToOne(doc map[string]any, b *budget) *fault {
 	if !ok {
 		return missing(o.from, adviceFrom)
 	}
-	if !o.takes(value) {
+	if !o.accepts(value) {
 		return &fault{path: o.path.String(), message: whyString}
 	}
 	switch o.op {

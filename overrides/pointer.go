@@ -16,8 +16,7 @@ var (
 	escape   = strings.NewReplacer("~", "~0", "/", "~1")
 )
 
-// parsePointer parses a JSON pointer with at least one step. If it fails, the second result is an error message.
-// Otherwise the message is empty.
+// parsePointer parses a JSON pointer with at least one step. The second result is an error message, or empty.
 func parsePointer(text string) (pointer, string) {
 	switch {
 	case len(text) > maxPointerBytes:

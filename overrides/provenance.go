@@ -18,8 +18,8 @@ type FieldOrigin struct {
 	// Path is the full JSON pointer of the field: of a scalar, or of an empty object or list.
 	Path string
 	FieldValue
-	// Shadowed are the earlier values of the field, the latest one first. If the template (the hub object) has the field,
-	// its value comes last.
+	// Shadowed are the earlier values of the field, the latest one first. If the template has the field, its value comes
+	// last.
 	Shadowed []FieldValue
 }
 
@@ -40,7 +40,7 @@ type Author struct {
 	Division bool   // true: the division of replicas set the value, see Divided
 }
 
-// String returns the author as text: the rule, "template" (the hub object) or "division of replicas".
+// String returns the author as text: the rule, "template" or "division of replicas".
 func (a Author) String() string {
 	switch {
 	case a.Division:
@@ -52,9 +52,9 @@ func (a Author) String() string {
 }
 
 // Explain renders the object in the same way as Render, and also returns the author of each field that differs from the
-// template (the hub object). Explain is slower, because it compares the object before and after each rule.
+// template. Explain is slower, because it compares the object before and after each rule.
 func (p *Prepared) Explain(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided) (Result, error) {
-	seen := &recorder{said: map[string][]FieldValue{}}
+	seen := &recorder{values: map[string][]FieldValue{}}
 	result, err := p.render(cluster, policies, divided, seen)
 	if err != nil {
 		return Result{}, err
@@ -69,8 +69,8 @@ func (p *Prepared) Explain(cluster Cluster, policies []hubv1.OverridePolicyObjec
 
 // recorder records who has set each field to which values, in the order of the rules. A nil recorder records nothing.
 type recorder struct {
-	said map[string][]FieldValue
-	was  map[string]any // the object before the rule
+	values map[string][]FieldValue
+	was    map[string]any // the object before the rule
 }
 
 // start records the division of replicas as the author of the numbers that it has set in the object. The division comes
@@ -106,18 +106,17 @@ func (r *recorder) add(by Author, before, after, set map[string]any) {
 	for path, v := range after {
 		was, had := before[path]
 		if _, isSet := set[path]; isSet || !had || !equal(was, v) {
-			r.said[path] = append(r.said[path], FieldValue{By: by, Value: v})
+			r.values[path] = append(r.values[path], FieldValue{By: by, Value: v})
 		}
 	}
 	for path := range before {
 		if _, ok := after[path]; !ok {
-			r.said[path] = append(r.said[path], FieldValue{By: by, Removed: true})
+			r.values[path] = append(r.values[path], FieldValue{By: by, Removed: true})
 		}
 	}
 }
 
-// fields returns the fields whose values differ between the template (the hub object) and the final manifest, with
-// their authors.
+// fields returns the fields whose values differ between the template and the final manifest, with their authors.
 func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 	before, after := leavesOf(template), leavesOf(manifest)
 	paths := maps.Clone(before)
@@ -129,11 +128,11 @@ func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 		if had && has && equal(was, is) {
 			continue
 		}
-		said := r.said[path]
-		if len(said) == 0 {
+		values := r.values[path]
+		if len(values) == 0 {
 			continue // above 2^53, unequal numbers may be equal as floats
 		}
-		f := FieldOrigin{Path: path, FieldValue: said[len(said)-1], Shadowed: slices.Clone(said[:len(said)-1])}
+		f := FieldOrigin{Path: path, FieldValue: values[len(values)-1], Shadowed: slices.Clone(values[:len(values)-1])}
 		slices.Reverse(f.Shadowed)
 		if had {
 			f.Shadowed = append(f.Shadowed, FieldValue{Value: was})

@@ -14,8 +14,8 @@ import (
 
 // Result of Render.
 type Result struct {
-	// Manifest is the object for one cluster. Callers must not change it, because it shares content with the template (the
-	// hub object). Clusters whose objects do not differ share one manifest.
+	// Manifest is the object for one cluster. Callers must not change it, because it shares content with the template.
+	// Clusters whose objects do not differ share one manifest.
 	Manifest *unstructured.Unstructured
 	// Whole is Manifest with the fields that are left out because the hub's API server has filled them in. It is nil if
 	// there are none. LeftOut are the JSON pointers of these fields in Whole.
@@ -26,8 +26,7 @@ type Result struct {
 	// Skipped are the override rules that were skipped because their condition when is false or one of their test
 	// operations failed, the lowest rank first.
 	Skipped []SkippedRule
-	// Fields are the authors of the fields that differ from the template (the hub object), sorted by path. Only Explain
-	// sets Fields.
+	// Fields are the authors of the fields that differ from the template, sorted by path. Only Explain sets Fields.
 	Fields []FieldOrigin
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -27,7 +28,7 @@ var (
 	}
 	deniedKeys = []string{
 		"app.kubernetes.io/managed-by",
-		"kubectl.kubernetes.io/last-applied-configuration",
+		corev1.LastAppliedConfigAnnotation,
 		"argocd.argoproj.io/instance",
 		"argocd.argoproj.io/tracking-id",
 		"argocd.argoproj.io/installation-id",
@@ -43,12 +44,13 @@ var (
 
 // Dropped returns the labels, annotations, finalizers and owner references of a hub object that a copy does not get,
 // such as "label argocd.argoproj.io/instance". denied are further prefixes of labels and annotations, as in Prepare.
-// The result is sorted by these groups and then by name. It leaves out the keys of Hanse itself.
+// The result is sorted by these groups and then by name. It leaves out the keys of Hanse itself, and the annotation in
+// which kubectl apply keeps the user's file, because no user misses it on a member.
 func Dropped(object *unstructured.Unstructured, denied []string) []string {
 	var out []string
 	keys := func(noun string, all map[string]string) {
 		for _, key := range slices.Sorted(maps.Keys(all)) {
-			if !strings.HasPrefix(key, hubv1.Prefix) && isDenied(key, denied) {
+			if !strings.HasPrefix(key, hubv1.Prefix) && key != corev1.LastAppliedConfigAnnotation && isDenied(key, denied) {
 				out = append(out, noun+" "+key)
 			}
 		}
@@ -64,8 +66,8 @@ func Dropped(object *unstructured.Unstructured, denied []string) []string {
 	return out
 }
 
-// strip returns the part of the template (the hub object) that may be copied to members. The result shares everything
-// except metadata with the template.
+// strip returns the part of the template that may be copied to members. The result shares everything except metadata
+// with the template.
 func strip(template *unstructured.Unstructured, denied []string) (map[string]any, *InvalidError) {
 	if template == nil {
 		return nil, &InvalidError{Message: "is missing"}

@@ -14,14 +14,14 @@ func TestDropped(t *testing.T) {
 			"label argocd.argoproj.io/instance",
 			"annotation argocd.argoproj.io/application-set-refresh", "annotation argocd.argoproj.io/hydrate",
 			"annotation argocd.argoproj.io/installation-id", "annotation argocd.argoproj.io/refresh", "annotation argocd.argoproj.io/tracking-id",
-			"annotation kubectl.kubernetes.io/last-applied-configuration", "annotation meta.helm.sh/release-namespace",
+			"annotation meta.helm.sh/release-namespace",
 			"finalizer resources-finalizer.argocd.argoproj.io",
 		},
 		"strip-what-never-travels": {
 			"label app.kubernetes.io/managed-by", "label helm.toolkit.fluxcd.io/name", "label helm.toolkit.fluxcd.io/namespace",
 			"label internal.example.com/cost", "label kustomize.toolkit.fluxcd.io/name", "label kustomize.toolkit.fluxcd.io/namespace",
 			"annotation argocd.argoproj.io/tracking-id", "annotation deployment.kubernetes.io/revision",
-			"annotation kubectl.kubernetes.io/last-applied-configuration", "annotation meta.helm.sh/release-name",
+			"annotation meta.helm.sh/release-name",
 			"annotation pv.kubernetes.io/bound-by-controller", "finalizer example.com/hold", "owner reference to ConfigMap x",
 		},
 	} {

@@ -34,12 +34,12 @@ func Validate(spec *hubv1.OverridePolicySpec, path *field.Path) field.ErrorList 
 	return errs
 }
 
-func validateCount(n, most int, path *field.Path) field.ErrorList {
+func validateCount(n, limit int, path *field.Path) field.ErrorList {
 	switch {
 	case n == 0:
 		return field.ErrorList{field.Required(path, "at least one")}
-	case n > most:
-		return field.ErrorList{field.TooMany(path, n, most)}
+	case n > limit:
+		return field.ErrorList{field.TooMany(path, n, limit)}
 	}
 	return nil
 }

@@ -83,9 +83,9 @@ type Input struct {
 	// Divided is true if the replicas are divided among the clusters. If a cluster loses the object, the remaining
 	// clusters of the object take over the replicas.
 	Divided bool
-	// MostAway is the maximum percentage of clusters that may be unreachable at once. If more clusters are unreachable,
-	// objects stay on these clusters. 0 means DefaultMostAway.
-	MostAway int
+	// MaxAway is the maximum percentage of clusters that may be unreachable at once. If more clusters are unreachable,
+	// objects stay on these clusters. 0 means DefaultMaxAway.
+	MaxAway int
 	// Hold names the clusters that the object must not leave now, with the reason for each. For example, a limit of the
 	// hub does not allow the eviction yet.
 	Hold map[string]string

@@ -12,13 +12,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// DefaultMostAway is the default of Input.MostAway: the maximum percentage of clusters that may be unreachable at once.
+// DefaultMaxAway is the default of Input.MaxAway: the maximum percentage of clusters that may be unreachable at once.
 // If more clusters are unreachable, the hub assumes that the fault is on the side of the hub, and moves no object.
-const DefaultMostAway = 50
+const DefaultMaxAway = 50
 
-// longestToleration is the limit for tolerationSeconds. A longer toleration never expires, because the sum with the
+// maxTolerationSeconds is the limit for tolerationSeconds. A longer toleration never expires, because the sum with the
 // time of a taint could overflow.
-const longestToleration = 1 << 32
+const maxTolerationSeconds = 1 << 32
 
 // tolerance reports whether a taint is tolerated, and for how many seconds. If limit is nil, the taint is tolerated
 // without end. If several tolerations match, the shortest one applies, as for pods.
@@ -28,7 +28,7 @@ func tolerance(tolerations []corev1.Toleration, taint corev1.Taint) (limit *int6
 			continue
 		}
 		yes = true
-		if s := t.TolerationSeconds; s != nil && *s < longestToleration && (limit == nil || *s < *limit) {
+		if s := t.TolerationSeconds; s != nil && *s < maxTolerationSeconds && (limit == nil || *s < *limit) {
 			limit = s
 		}
 	}
@@ -117,10 +117,10 @@ func stays(in *Input, c *contender, outage cause) cause {
 	return cause{}
 }
 
-// outage returns why the hub moves no object from unreachable clusters: more than MostAway percent of the clusters are
+// outage returns why the hub moves no object from unreachable clusters: more than MaxAway percent of the clusters are
 // unreachable at once. In this case, the fault may be on the side of the hub. The result is empty if objects may move.
 func outage(in *Input) cause {
-	most := cmp.Or(in.MostAway, DefaultMostAway)
+	maxAway := cmp.Or(in.MaxAway, DefaultMaxAway)
 	away, all := 0, 0
 	for i := range in.Clusters {
 		if c := &in.Clusters[i]; !c.Leaving {
@@ -130,12 +130,12 @@ func outage(in *Input) cause {
 			}
 		}
 	}
-	if away*100 <= all*most {
+	if away*100 <= all*maxAway {
 		return cause{}
 	}
 	share := "half"
-	if most != 50 {
-		share = fmt.Sprintf("%d %%", most)
+	if maxAway != 50 {
+		share = fmt.Sprintf("%d %%", maxAway)
 	}
 	return cause{hubv1.ReasonTooManyAway, fmt.Sprintf("%d of %d clusters do not answer: the hub moves no object while more than %s do not answer", away, all, share)}
 }

@@ -25,9 +25,9 @@ func TestWhatMayBeEvicted(t *testing.T) {
 				}
 			}
 		}
-		most := in.MostAway
-		if most == 0 {
-			most = DefaultMostAway
+		maxAway := in.MaxAway
+		if maxAway == 0 {
+			maxAway = DefaultMaxAway
 		}
 		for _, x := range d.Evict {
 			c := of[x.Cluster]
@@ -37,7 +37,7 @@ func TestWhatMayBeEvicted(t *testing.T) {
 				t.Fatalf("%s is evicted, although it is held: %s", x.Cluster, in.Hold[x.Cluster])
 			case !c.Draining && c.Ready:
 				t.Fatalf("%s is evicted, and is neither drained nor away", x.Cluster)
-			case !c.Draining && away*100 > all*most:
+			case !c.Draining && away*100 > all*maxAway:
 				t.Fatalf("%s is evicted while %d of %d clusters are away", x.Cluster, away, all)
 			}
 		}

@@ -125,7 +125,7 @@ func TestEvict(t *testing.T) {
 			unmoved: map[string]string{"b": hubv1.ReasonNoReplacement},
 		},
 		"a drain goes on while many are away":            {in: in(1, nil, []string{"a"}, open("a", drained), lost("b"), lost("c"), d), targets: []string{"d"}, evict: []string{"a"}},
-		"a fifth may be away":                            {in: changed(in(1, nil, []string{"a"}, lost("a"), b, c, d), func(in *Input) { in.MostAway = 20 }), targets: []string{"a"}, unmoved: map[string]string{"a": hubv1.ReasonTooManyAway}},
+		"a fifth may be away":                            {in: changed(in(1, nil, []string{"a"}, lost("a"), b, c, d), func(in *Input) { in.MaxAway = 20 }), targets: []string{"a"}, unmoved: map[string]string{"a": hubv1.ReasonTooManyAway}},
 		"what is held stays":                             {in: changed(in(1, nil, []string{"a"}, lost("a"), b, c), func(in *Input) { in.Hold = map[string]string{"a": "not now"} }), targets: []string{"a"}, unmoved: map[string]string{"a": hubv1.ReasonEvictionHeld}},
 		"one that was evicted comes first":               {in: changed(in(1, nil, []string{"c"}, a, b, lost("c")), func(in *Input) { in.Evicting = set([]string{"b"}) }), targets: []string{"b"}, evict: []string{"c"}},
 		"one that was evicted is not needed":             {in: changed(in(1, nil, []string{"c"}, a, b, c), func(in *Input) { in.Evicting = set([]string{"b"}) }), targets: []string{"c"}, evict: []string{"b"}},

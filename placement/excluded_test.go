@@ -13,8 +13,8 @@ import (
 )
 
 func TestExclusionsByRules(t *testing.T) {
-	said := Exclusion{Rule: "OverridePolicy shop/a, rule \"r\""}
-	passing := Exclusion{Rule: said.Rule, Passing: true, Why: "version is \"v1.30.1\""}
+	reported := Exclusion{Rule: "OverridePolicy shop/a, rule \"r\""}
+	passing := Exclusion{Rule: reported.Rule, Passing: true, Why: "version is \"v1.30.1\""}
 	away := func(c *Cluster) { c.Ready = false }
 	const saidText, passingText = `excluded by OverridePolicy shop/a, rule "r"`, `excluded for now by OverridePolicy shop/a, rule "r": version is "v1.30.1"`
 	tests := map[string]struct {
@@ -22,19 +22,19 @@ func TestExclusionsByRules(t *testing.T) {
 		want []string
 	}{
 		"a cluster without the object does not get it": {
-			in:   Input{Clusters: []Cluster{open("a"), open("b")}, Excluded: map[string]Exclusion{"a": said}},
+			in:   Input{Clusters: []Cluster{open("a"), open("b")}, Excluded: map[string]Exclusion{"a": reported}},
 			want: []string{"b holds Scheduled", "a rejected ExcludedByOverride " + saidText},
 		},
 		"a cluster with the object loses it": {
-			in:   Input{Clusters: []Cluster{open("a"), open("b")}, Held: set([]string{"a", "b"}), Excluded: map[string]Exclusion{"a": said}},
+			in:   Input{Clusters: []Cluster{open("a"), open("b")}, Held: set([]string{"a", "b"}), Excluded: map[string]Exclusion{"a": reported}},
 			want: []string{"b holds Scheduled", "a loses ExcludedByOverride " + saidText},
 		},
 		"a cluster that is away loses it as well": {
-			in:   Input{Clusters: []Cluster{open("a", away), open("b")}, Held: set([]string{"a"}), Excluded: map[string]Exclusion{"a": said}},
+			in:   Input{Clusters: []Cluster{open("a", away), open("b")}, Held: set([]string{"a"}), Excluded: map[string]Exclusion{"a": reported}},
 			want: []string{"b holds Scheduled", "a loses ExcludedByOverride " + saidText},
 		},
 		"one whose place others take loses it at once": {
-			in:   Input{Clusters: []Cluster{open("a"), open("b")}, Evicting: set([]string{"a"}), Excluded: map[string]Exclusion{"a": said}},
+			in:   Input{Clusters: []Cluster{open("a"), open("b")}, Evicting: set([]string{"a"}), Excluded: map[string]Exclusion{"a": reported}},
 			want: []string{"b holds Scheduled", "a loses ExcludedByOverride " + saidText},
 		},
 		"what changes by itself keeps new objects away": {
@@ -48,21 +48,21 @@ func TestExclusionsByRules(t *testing.T) {
 		"what the placement says of a cluster is said first": {
 			in: Input{
 				Placement: compiled(t, hubv1.ClusterSelection{Names: []string{"b"}}, nil),
-				Clusters:  []Cluster{open("a"), open("b")}, Excluded: map[string]Exclusion{"a": said},
+				Clusters:  []Cluster{open("a"), open("b")}, Excluded: map[string]Exclusion{"a": reported},
 			},
 			want: []string{"b holds Scheduled", "a rejected NotSelected name a is not in [b]"},
 		},
 		"an excluded cluster is no candidate of a spread": {
 			in: Input{
 				Placement: compiled(t, every(), &hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](1)}),
-				Clusters:  []Cluster{open("a"), open("b"), open("c")}, Excluded: map[string]Exclusion{"a": said},
+				Clusters:  []Cluster{open("a"), open("b"), open("c")}, Excluded: map[string]Exclusion{"a": reported},
 			},
 			want: []string{"b holds Scheduled", "a rejected ExcludedByOverride " + saidText, "c rejected NotChosen numberOfClusters is 1, and other clusters come first"},
 		},
 		"another cluster takes the place of the excluded one": {
 			in: Input{
 				Placement: compiled(t, every(), &hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](1)}),
-				Clusters:  []Cluster{open("a"), open("b")}, Held: set([]string{"a"}), Excluded: map[string]Exclusion{"a": said},
+				Clusters:  []Cluster{open("a"), open("b")}, Held: set([]string{"a"}), Excluded: map[string]Exclusion{"a": reported},
 			},
 			want: []string{"b holds Scheduled", "a loses ExcludedByOverride " + saidText},
 		},

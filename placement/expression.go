@@ -30,12 +30,12 @@ const (
 	varOperators   = "operators"
 )
 
-// variables are the variables that an expression can read, with their types. said is true if users set the value. A
-// change of such a value may remove an object from a cluster. A change of any other variable's value only prevents new
-// copies.
+// variables are the variables that an expression can read, with their types. setByUsers is true if users set the value.
+// A change of such a value may remove an object from a cluster. A change of any other variable's value only prevents
+// new copies.
 var variables = map[string]struct {
-	celType *celgo.Type
-	said    bool
+	celType    *celgo.Type
+	setByUsers bool
 }{
 	varName:        {celgo.StringType, true},
 	varLabels:      {celgo.MapType(celgo.StringType, celgo.StringType), true},
@@ -64,8 +64,8 @@ var environment = sync.OnceValue(func() *cel.Environment {
 // condition is a compiled expression that is evaluated for one cluster.
 type condition struct {
 	*cel.Expression
-	// said is true if users set all the values that the expression reads.
-	said bool
+	// setByUsers is true if users set all the values that the expression reads.
+	setByUsers bool
 }
 
 func compileExpression(text string) (*condition, error) {
@@ -76,8 +76,8 @@ func compileExpression(text string) (*condition, error) {
 	if err := checkNodeKeys(e.Reads()); err != nil {
 		return nil, err
 	}
-	said := !slices.ContainsFunc(e.Reads(), func(r cel.Reading) bool { return !variables[r.Variable].said })
-	return &condition{Expression: e, said: said}, nil
+	setByUsers := !slices.ContainsFunc(e.Reads(), func(r cel.Reading) bool { return !variables[r.Variable].setByUsers })
+	return &condition{Expression: e, setByUsers: setByUsers}, nil
 }
 
 // checkNodeKeys returns an error if the expression reads a key of the variable nodes that does not exist. Such an
@@ -97,7 +97,7 @@ func checkNodeKeys(reads []cel.Reading) error {
 }
 
 func (e *condition) readsFacts() bool {
-	return e != nil && slices.ContainsFunc(e.Reads(), func(r cel.Reading) bool { return r.Variable == varAnnotations || !variables[r.Variable].said })
+	return e != nil && slices.ContainsFunc(e.Reads(), func(r cel.Reading) bool { return r.Variable == varAnnotations || !variables[r.Variable].setByUsers })
 }
 
 // holds evaluates the expression for a cluster. It returns an error if the expression has no result for the cluster.

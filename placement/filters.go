@@ -33,10 +33,10 @@ var filters = []filter{
 	{"excludedNames", true, true, excluded},           // excludedNames contains it
 	{"names", true, true, notNamed},                   // names does not contain it
 	{"labelSelector", true, true, labelsDiffer},       // labelSelector does not match its labels
-	{"expression", true, true, saidOtherwise},         // expression is false, and reads only data that users set
+	{"expression", true, true, mismatchOfUserData},    // expression is false, and reads only data that users set
 	{"override rules", true, false, excludedByRule},   // a rule of an override policy excludes it by such data
 	{"NoExecute taints", true, false, noExecute},      // it has a NoExecute taint that is not or no longer tolerated
-	{"expression now", false, true, foundOtherwise},   // expression is false or fails, and reads other data
+	{"expression now", false, true, mismatchOfFacts},  // expression is false or fails, and reads other data
 	{"override rules now", false, false, excludedNow}, // a rule of an override policy excludes it by other data
 	{"topologyKeys", false, true, topologyMissing},    // it lacks the label of a constraint's topologyKey
 	{"allowedNamespaces", false, false, notAllowed},   // its allowedNamespaces exclude the object's namespace
@@ -76,11 +76,11 @@ func labelsDiffer(in *Input, c *Cluster) cause {
 	return cause{}
 }
 
-// saidOtherwise rejects a cluster for which the expression is false, if the expression reads only data that users set.
-// If the expression has no result for the cluster, the filter foundOtherwise rejects new copies.
-func saidOtherwise(in *Input, c *Cluster) cause {
+// mismatchOfUserData rejects a cluster for which the expression is false, if the expression reads only data that users
+// set. If the expression has no result for the cluster, the filter mismatchOfFacts rejects new copies.
+func mismatchOfUserData(in *Input, c *Cluster) cause {
 	e := in.Placement.expression
-	if e == nil || !e.said {
+	if e == nil || !e.setByUsers {
 		return cause{}
 	}
 	if holds, err := e.holds(c); holds || err != nil {
@@ -89,7 +89,7 @@ func saidOtherwise(in *Input, c *Cluster) cause {
 	return cause{hubv1.ReasonNotSelected, "expression is false: " + e.values(c)}
 }
 
-func foundOtherwise(in *Input, c *Cluster) cause {
+func mismatchOfFacts(in *Input, c *Cluster) cause {
 	e := in.Placement.expression
 	if e == nil {
 		return cause{}
@@ -97,7 +97,7 @@ func foundOtherwise(in *Input, c *Cluster) cause {
 	switch holds, err := e.holds(c); {
 	case err != nil:
 		return cause{hubv1.ReasonExpressionFailed, "expression fails: " + short(err.Error()) + "; " + e.values(c)}
-	case !holds && !e.said:
+	case !holds && !e.setByUsers:
 		return cause{hubv1.ReasonExpressionFalse, "expression is false: " + e.values(c)}
 	}
 	return cause{}
@@ -120,12 +120,12 @@ func excludedNow(in *Input, c *Cluster) cause {
 }
 
 func short(text string) string {
-	const longest = 200
+	const maxBytes = 200
 	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= longest {
+	if len(text) <= maxBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:longest], "")
+	return strings.ToValidUTF8(text[:maxBytes], "")
 }
 
 // noExecute rejects clusters with a NoExecute taint that is not tolerated. It ignores the taint that the hub sets on an

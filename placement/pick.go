@@ -211,7 +211,7 @@ func (t *tree) take(leaf *node) {
 	for i, d := range t.domains {
 		d.add(c.domains[i])
 	}
-	t.tell(c)
+	t.traceChoice(c)
 	leaf.pool = leaf.pool[1:]
 	leaf.best = nil
 	if len(leaf.pool) > 0 {
@@ -228,7 +228,7 @@ func (t *tree) take(leaf *node) {
 	}
 }
 
-func (t *tree) tell(c *contender) {
+func (t *tree) traceChoice(c *contender) {
 	if t.trace == nil {
 		return
 	}

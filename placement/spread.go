@@ -244,7 +244,7 @@ func (s *spread) attempt(pool []*contender, kept ...*contender) *attempt {
 	case s.number == 0 || holding <= s.number:
 		a.pick(away, rules{})
 	}
-	a.pick(any, rules{skew: true, wishes: true})
+	a.pick(any, rules{skew: true, preferred: true})
 	if s.number > 0 {
 		a.pick(any, rules{skew: true}) // too few clusters are worse than a violated preference
 	}
@@ -275,9 +275,9 @@ func (a *attempt) keep(kept []*contender) {
 
 // rules says which constraints apply in one call of pick.
 type rules struct {
-	// skew is true if the maxSkew of constraints applies. wishes is true if constraints apply that are not required but
+	// skew is true if the maxSkew of constraints applies. preferred is true if constraints apply that are not required but
 	// only preferred.
-	skew, wishes bool
+	skew, preferred bool
 	// spare is true if pick must leave room for the domains that still need a cluster.
 	spare bool
 }
@@ -329,7 +329,7 @@ func (d *domains) most() (count int, domain string) {
 
 // bars reports whether the constraint forbids another cluster in a domain.
 func (d *domains) bars(domain string, r rules) bool {
-	if d.anyway && !r.wishes {
+	if d.anyway && !r.preferred {
 		return false
 	}
 	n := d.count[domain]
@@ -389,7 +389,7 @@ func (a *attempt) cause(c *contender) cause {
 		return cause{hubv1.ReasonNotChosen, fmt.Sprintf("numberOfClusters is %d, and other clusters come first", a.number)}
 	}
 	for i, d := range a.domains {
-		if d.bars(c.domains[i], rules{skew: true, wishes: a.number == 0}) {
+		if d.bars(c.domains[i], rules{skew: true, preferred: a.number == 0}) {
 			return cause{hubv1.ReasonSpreadConstraint, d.why(c.domains[i])}
 		}
 	}

@@ -60,9 +60,9 @@ func (c ClusterAdoption) why(object wire.Object) string {
 
 // firstOf returns the first three paths as text, and the number of the other paths: "a, b, c and 2 more".
 func firstOf(paths []string) string {
-	const most = 3
-	text := strings.Join(paths[:min(len(paths), most)], ", ")
-	if more := len(paths) - most; more > 0 {
+	const maxPaths = 3
+	text := strings.Join(paths[:min(len(paths), maxPaths)], ", ")
+	if more := len(paths) - maxPaths; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

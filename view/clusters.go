@@ -78,7 +78,7 @@ func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Si
 		if ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady); ready != nil {
 			c.Readiness = Readiness{string(ready.Status), ready.Reason, ready.Message}
 		}
-		c.Live = silence == nil && m.IsHeard(now)
+		c.Live = silence == nil && m.IsObserved(now)
 		if objects != nil {
 			n := objects[m.Name]
 			c.Objects = &n
@@ -89,17 +89,17 @@ func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Si
 	return list
 }
 
-// Heard returns a function that reports whether the hub observes a cluster. The function returns true for a cluster
+// Observed returns a function that reports whether the hub observes a cluster. The function returns true for a cluster
 // that is not in members, because the user may not be allowed to list this cluster. silence is nil while a hub runs;
 // otherwise the function returns false for every cluster.
-func Heard(members []hubv1.MemberCluster, silence *Silence, now time.Time) func(cluster string) bool {
-	unheard := sets.New[string]()
+func Observed(members []hubv1.MemberCluster, silence *Silence, now time.Time) func(cluster string) bool {
+	unobserved := sets.New[string]()
 	for i := range members {
-		if !members[i].IsHeard(now) {
-			unheard.Insert(members[i].Name)
+		if !members[i].IsObserved(now) {
+			unobserved.Insert(members[i].Name)
 		}
 	}
-	return func(cluster string) bool { return silence == nil && !unheard.Has(cluster) }
+	return func(cluster string) bool { return silence == nil && !unobserved.Has(cluster) }
 }
 
 func schedulingOf(m *hubv1.MemberCluster) Scheduling {

@@ -16,17 +16,17 @@ import (
 type Comparison struct {
 	// Scheduled is the condition Scheduled according to the decision that hansectl has made again. Recorded is the
 	// condition Scheduled that the hub has written.
-	Scheduled Said  `json:"scheduled"`
-	Recorded  *Said `json:"recorded,omitempty"`
-	Same      bool  `json:"same"`
+	Scheduled ConditionSummary  `json:"scheduled"`
+	Recorded  *ConditionSummary `json:"recorded,omitempty"`
+	Same      bool              `json:"same"`
 	// Differences tells how the binding would change if the hub carried out the decision that hansectl has made again.
 	Differences []string `json:"differences,omitempty"`
 
 	since metav1.Time // LastTransitionTime of Recorded
 }
 
-// Said is the status, reason and message of a condition.
-type Said struct {
+// ConditionSummary is the status, reason and message of a condition.
+type ConditionSummary struct {
 	Status  metav1.ConditionStatus `json:"status"`
 	Reason  string                 `json:"reason"`
 	Message string                 `json:"message"`
@@ -34,12 +34,12 @@ type Said struct {
 
 func comparisonOf(binding hubv1.BindingObject, replay decide.Replayed) Comparison {
 	c := Comparison{
-		Scheduled:   Said{replay.Scheduled.Status, replay.Scheduled.Reason, replay.Scheduled.Message},
+		Scheduled:   ConditionSummary{replay.Scheduled.Status, replay.Scheduled.Reason, replay.Scheduled.Message},
 		Differences: differences(binding.BindingSpec(), &replay.Spec),
 	}
 	c.Same = len(c.Differences) == 0
 	if s := meta.FindStatusCondition(binding.BindingStatus().Conditions, hubv1.ConditionScheduled); s != nil {
-		c.Recorded, c.since = &Said{s.Status, s.Reason, s.Message}, s.LastTransitionTime
+		c.Recorded, c.since = &ConditionSummary{s.Status, s.Reason, s.Message}, s.LastTransitionTime
 	}
 	return c
 }

@@ -39,15 +39,15 @@ type MemberCopy struct {
 	Refused *wire.Reason   `json:"refused,omitempty"`
 }
 
-// CopyOf converts the hub's answer about one copy into a MemberCopy, without managedFields. heard is true while the hub
-// observes the cluster.
-func CopyOf(cluster string, b hubv1.BindingObject, answer wire.CopyAnswer, heard bool) MemberCopy {
+// CopyOf converts the hub's answer about one copy into a MemberCopy, without managedFields. observed is true while the
+// hub observes the cluster.
+func CopyOf(cluster string, b hubv1.BindingObject, answer wire.CopyAnswer, observed bool) MemberCopy {
 	out := MemberCopy{
 		Cluster: cluster, ID: wire.ObjectOf(hubv1.ObjectOf(b)), Object: answer.Object, Refused: answer.Refused,
 	}
 	unstructured.RemoveNestedField(out.Object, "metadata", "managedFields")
 	if row := b.BindingStatus().Row(cluster); row != nil {
-		out.Health, out.Away = row.Health, !heard || row.LastObservedTime != nil
+		out.Health, out.Away = row.Health, !observed || row.LastObservedTime != nil
 		out.Ready, out.Replicas = rollup.Replicas(row.Observed)
 	}
 	return out

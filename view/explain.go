@@ -159,11 +159,11 @@ func notes(in decide.Input, replay decide.Replayed) []string {
 	return out
 }
 
-// mostCut is the maximum number of clusters whose capacity cutCapacities describes.
-const mostCut = 5
+// maxCutCapacities is the maximum number of clusters whose capacity cutCapacities describes.
+const maxCutCapacities = 5
 
 // cutCapacities returns a line for each cluster that reports more of a resource than counts in decisions, at most
-// mostCut lines.
+// maxCutCapacities lines.
 func cutCapacities(clusters []*hubv1.MemberCluster) []string {
 	var out []string
 	for _, c := range clusters {
@@ -171,7 +171,7 @@ func cutCapacities(clusters []*hubv1.MemberCluster) []string {
 		if growth == nil || len(growth.Reported) == 0 {
 			continue
 		}
-		if len(out) == mostCut {
+		if len(out) == maxCutCapacities {
 			return append(out, "more clusters report a larger capacity than counts: see status.capacityGrowth of the MemberClusters")
 		}
 		var cut []string
@@ -208,6 +208,6 @@ func Refused(binding hubv1.BindingObject, object *unstructured.Unstructured) boo
 	if hubv1.BundleOf(object) != nil {
 		return false // the hub does not have the object
 	}
-	said := meta.FindStatusCondition(binding.BindingStatus().Conditions, hubv1.ConditionScheduled)
-	return placement.HubWouldRun(object.GroupVersionKind().GroupKind(), said != nil && said.Reason == hubv1.ReasonHubWouldRun)
+	scheduled := meta.FindStatusCondition(binding.BindingStatus().Conditions, hubv1.ConditionScheduled)
+	return placement.HubWouldRun(object.GroupVersionKind().GroupKind(), scheduled != nil && scheduled.Reason == hubv1.ReasonHubWouldRun)
 }

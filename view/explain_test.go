@@ -57,7 +57,7 @@ func readDecision(t *testing.T, path string) decision {
 	return d
 }
 
-func TestAnExplanationReads(t *testing.T) {
+func TestAnExplanationIsPrintedAsInTestdata(t *testing.T) {
 	cases, err := filepath.Glob("testdata/explain/*.yaml")
 	if err != nil || len(cases) == 0 {
 		t.Fatalf("no cases: %v", err)
@@ -79,7 +79,7 @@ func TestAnExplanationAsJSONHasStableFields(t *testing.T) {
 	golden(t, "testdata/explain/spread-over-regions.json", string(text)+"\n")
 }
 
-func TestTheHubsWordDecidesWhetherItRunsWorkloads(t *testing.T) {
+func TestTheConditionOfTheHubDecidesWhetherItRunsWorkloads(t *testing.T) {
 	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
 	binding := &hubv1.ResourceBinding{}
 	if Refused(binding, object) {
@@ -110,7 +110,7 @@ func TestACapacityThatCountsLessIsExplained(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	many := cutCapacities([]*hubv1.MemberCluster{limited, limited, limited, limited, limited, limited, limited})
-	if len(many) != mostCut+1 || !strings.Contains(many[mostCut], "see status.capacityGrowth") {
+	if len(many) != maxCutCapacities+1 || !strings.Contains(many[maxCutCapacities], "see status.capacityGrowth") {
 		t.Errorf("got %q", many)
 	}
 }

@@ -162,7 +162,7 @@ func digestOf(in decide.Input, cluster string, onMember *unstructured.Unstructur
 	return "member = " + text
 }
 
-const longestCell = 100
+const maxCellLength = 100
 
 func (f *Fields) write(w io.Writer) {
 	line(w, "Fields", f.Error)
@@ -190,4 +190,4 @@ func (f *Fields) write(w io.Writer) {
 	line(w, "Note", f.Note)
 }
 
-func cut(s string) string { return hubv1.CutMessage(s, longestCell) }
+func cut(s string) string { return hubv1.CutMessage(s, maxCellLength) }

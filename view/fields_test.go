@@ -26,7 +26,7 @@ type field struct {
 	Note             string                        `json:"note"`
 }
 
-func TestFieldsRead(t *testing.T) {
+func TestFieldsArePrintedAsInTestdata(t *testing.T) {
 	cases, err := filepath.Glob("testdata/fields/*.yaml")
 	if err != nil || len(cases) == 0 {
 		t.Fatalf("no cases: %v", err)

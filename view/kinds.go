@@ -488,7 +488,7 @@ func (i *Inventory) Of(kind schema.GroupKind, silence *Silence, now time.Time) K
 	live := map[string]bool{}
 	for n := range i.members {
 		m := &i.members[n]
-		live[m.Name] = silence == nil && m.IsHeard(now)
+		live[m.Name] = silence == nil && m.IsObserved(now)
 	}
 	for n := range out.Clusters {
 		out.Clusters[n].Live = live[out.Clusters[n].Cluster]

@@ -17,15 +17,15 @@ func NewLeftObject(b hubv1.BindingObject) LeftObject {
 	return LeftObject{Object: hubv1.ObjectOf(b).String(), Placement: followedBy(b.BindingSpec())}
 }
 
-// WriteLeft writes a table of the objects that a drained cluster still has. most is the maximum number of lines.
-func WriteLeft(w io.Writer, objects []LeftObject, most int) {
+// WriteLeft writes a table of the objects that a drained cluster still has. limit is the maximum number of lines.
+func WriteLeft(w io.Writer, objects []LeftObject, limit int) {
 	slices.SortFunc(objects, func(a, b LeftObject) int { return cmp.Compare(a.Object, b.Object) })
 	var rows [][]string
-	for _, o := range objects[:min(most, len(objects))] {
+	for _, o := range objects[:min(limit, len(objects))] {
 		rows = append(rows, []string{o.Object, o.Placement})
 	}
 	table(w, []string{"LEFT", "PLACEMENT"}, rows)
-	if n := len(objects) - most; n > 0 {
+	if n := len(objects) - limit; n > 0 {
 		fmt.Fprintf(w, "and %d more\n", n)
 	}
 }

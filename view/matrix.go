@@ -64,12 +64,12 @@ const (
 	MatrixObjects = 50
 	// MatrixClusters is the number of clusters (columns) on one page of the matrix.
 	MatrixClusters = 100
-	// mostMatrixCells and mostMatrixRows are the maximum numbers of cells and rows in memory. A cell takes 16 bytes.
-	mostMatrixCells = 1 << 20
-	mostMatrixRows  = 50_000
-	// mostMatrixChoices is the maximum number of placements from which the user can choose. The same limit applies to
+	// maxMatrixCells and maxMatrixRows are the maximum numbers of cells and rows in memory. A cell takes 16 bytes.
+	maxMatrixCells = 1 << 20
+	maxMatrixRows  = 50_000
+	// maxMatrixChoices is the maximum number of placements from which the user can choose. The same limit applies to
 	// kinds and to regions.
-	mostMatrixChoices = 200
+	maxMatrixChoices = 200
 )
 
 // Matrix is a table with objects as rows and clusters as columns.
@@ -217,7 +217,7 @@ func (g *MatrixGatherer) Add(b hubv1.BindingObject) {
 	if (q.Cluster != "" || q.Region != "") && len(o.cells) == 0 || q.State != 0 && o.copies[q.State] == 0 {
 		return
 	}
-	if len(g.objects) >= mostMatrixRows || g.cells+len(o.cells) > mostMatrixCells {
+	if len(g.objects) >= maxMatrixRows || g.cells+len(o.cells) > maxMatrixCells {
 		g.more++
 		return
 	}
@@ -226,7 +226,7 @@ func (g *MatrixGatherer) Add(b hubv1.BindingObject) {
 }
 
 func (g *MatrixGatherer) offer(which int, choice string) {
-	if of := g.choices[which]; choice != "" && len(of) < mostMatrixChoices && !of[choice] {
+	if of := g.choices[which]; choice != "" && len(of) < maxMatrixChoices && !of[choice] {
 		of[choice] = true
 	}
 }

@@ -207,7 +207,7 @@ func TestAMatrixHasPagesOfObjectsAndClusters(t *testing.T) {
 func TestAMatrixSaysHowManyObjectsAreTooMany(t *testing.T) {
 	t.Parallel()
 	g := NewMatrixGatherer(nil, MatrixQuery{}, now)
-	g.cells = mostMatrixCells - 1
+	g.cells = maxMatrixCells - 1
 	g.Add(placedOn("Deployment", "web", "all", healthyOn("a-1"), healthyOn("a-2")))
 	g.Add(placedOn("Deployment", "api", "all", healthyOn("a-1")))
 	if m := g.Matrix(); m.More != 1 || m.AllObjects != 1 || len(m.Clusters) != 1 {

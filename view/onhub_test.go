@@ -155,7 +155,7 @@ func (o operated) start(t *testing.T) *onHub {
 	facts := map[string]rollup.Fact{}
 	for _, name := range slices.Sorted(maps.Keys(o.Clusters)) {
 		hub.binding.Spec.Clusters = append(hub.binding.Spec.Clusters, hubv1.BindingTarget{Name: name, State: hubv1.TargetPresent})
-		facts[name] = hub.heard(t, name, o.on(t, name, nil))
+		facts[name] = hub.observed(t, name, o.on(t, name, nil))
 		observed := metav1.NewTime(now.Add(-20 * time.Second))
 		m := hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		m.Status.Topology.Region, m.Status.LastObservedTime = regionOf[name], &observed
@@ -170,12 +170,12 @@ func (o operated) start(t *testing.T) *onHub {
 // lose makes the troubled cluster unreachable.
 func (h *onHub) lose(t *testing.T) {
 	t.Helper()
-	h.report(t, map[string]rollup.Fact{troubled: {LinkReason: hubv1.ReasonUnreachable, LinkMessage: unreached, LastHeard: trouble}}, trouble.Add(40*time.Second))
+	h.report(t, map[string]rollup.Fact{troubled: {LinkReason: hubv1.ReasonUnreachable, LinkMessage: unreached, LastObserved: trouble}}, trouble.Add(40*time.Second))
 	for i := range h.members {
 		if m := &h.members[i]; m.Name == troubled {
-			heard := metav1.NewTime(trouble)
-			m.Status.LastObservedTime = &heard
-			m.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable, Message: unreached, LastTransitionTime: heard}}
+			observed := metav1.NewTime(trouble)
+			m.Status.LastObservedTime = &observed
+			m.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable, Message: unreached, LastTransitionTime: observed}}
 		}
 	}
 	delete(h.children, troubled)
@@ -185,12 +185,12 @@ func (h *onHub) lose(t *testing.T) {
 // fail makes the operator of the troubled cluster report a failure.
 func (h *onHub) fail(t *testing.T, o operated) {
 	t.Helper()
-	h.report(t, map[string]rollup.Fact{troubled: h.heard(t, troubled, o.on(t, troubled, o.Failing.Status))}, trouble)
+	h.report(t, map[string]rollup.Fact{troubled: h.observed(t, troubled, o.on(t, troubled, o.Failing.Status))}, trouble)
 	h.children[troubled][0].Children = o.Failing.Children
 }
 
-// heard returns the report of a connected cluster that has the object, and whose operator wrote this status.
-func (h *onHub) heard(t *testing.T, name string, status map[string]any) rollup.Fact {
+// observed returns the report of a connected cluster that has the object, and whose operator wrote this status.
+func (h *onHub) observed(t *testing.T, name string, status map[string]any) rollup.Fact {
 	t.Helper()
 	h.seen = append(h.seen, status)
 	copied := h.object.DeepCopy()

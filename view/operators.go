@@ -92,12 +92,12 @@ type usage struct {
 	clusters sets.Set[string] // clusters that hold the objects, or shall hold them
 }
 
-// NewOperatorGatherer returns a gatherer that has no bindings yet. heard reports whether the hub observes a cluster,
-// see Heard.
-func NewOperatorGatherer(operators []hubv1.FederatedOperator, heard func(cluster string) bool) *OperatorGatherer {
+// NewOperatorGatherer returns a gatherer that has no bindings yet. observed reports whether the hub observes a cluster,
+// see Observed.
+func NewOperatorGatherer(operators []hubv1.FederatedOperator, observed func(cluster string) bool) *OperatorGatherer {
 	g := &OperatorGatherer{used: map[schema.GroupKind]*usage{}}
 	for i := range operators {
-		g.operators = append(g.operators, NewOperatorObjects(&operators[i], heard))
+		g.operators = append(g.operators, NewOperatorObjects(&operators[i], observed))
 	}
 	slices.SortFunc(g.operators, func(a, b *OperatorObjects) int { return cmp.Compare(a.operator.Name, b.operator.Name) })
 	return g
@@ -209,8 +209,8 @@ func (o Operators) writeMatrix(w io.Writer) {
 	table(w, header, rows)
 }
 
-// mostClusters is the maximum number of clusters that a note names for each kind.
-const mostClusters = 5
+// maxClusters is the maximum number of clusters that a note names for each kind.
+const maxClusters = 5
 
 func (o Operators) writeNotes(w io.Writer) {
 	var without, elsewhere []string
@@ -218,7 +218,7 @@ func (o Operators) writeNotes(w io.Writer) {
 		without = append(without, fmt.Sprintf("%s (%s)", k.Kind, counted(k.Objects, "object")))
 	}
 	for _, k := range o.OnOtherClusters {
-		names := k.Clusters[:min(len(k.Clusters), mostClusters)]
+		names := k.Clusters[:min(len(k.Clusters), maxClusters)]
 		text := k.Kind + " on " + strings.Join(names, ", ")
 		if more := len(k.Clusters) - len(names); more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
@@ -292,11 +292,11 @@ func (c OperatorOnCluster) cell() string {
 	case c.Version == "":
 		text = "ready"
 	}
-	return text + c.doubt()
+	return text + c.staleMark()
 }
 
-// doubt returns "?" for a row that may be out of date, and otherwise an empty text.
-func (c OperatorOnCluster) doubt() string {
+// staleMark returns "?" for a row that may be out of date, and otherwise an empty text.
+func (c OperatorOnCluster) staleMark() string {
 	if c.Away {
 		return "?"
 	}
@@ -306,18 +306,18 @@ func (c OperatorOnCluster) doubt() string {
 // OperatorObjects collects the objects of an operator, and counts the objects of the kinds that the operator provides.
 type OperatorObjects struct {
 	operator  *hubv1.FederatedOperator
-	heard     func(cluster string) bool
+	observed  func(cluster string) bool
 	objects   []operator.Stored
 	copies    map[string]*OperatorOnCluster
 	versions  map[string]sets.Set[string] // versions of the copies, by cluster
 	resources map[string]int
 }
 
-// NewOperatorObjects returns an OperatorObjects that has no bindings yet. heard reports whether the hub observes a
-// cluster, see Heard.
-func NewOperatorObjects(o *hubv1.FederatedOperator, heard func(cluster string) bool) *OperatorObjects {
+// NewOperatorObjects returns an OperatorObjects that has no bindings yet. observed reports whether the hub observes a
+// cluster, see Observed.
+func NewOperatorObjects(o *hubv1.FederatedOperator, observed func(cluster string) bool) *OperatorObjects {
 	return &OperatorObjects{
-		operator: o, heard: heard, copies: map[string]*OperatorOnCluster{}, versions: map[string]sets.Set[string]{}, resources: map[string]int{},
+		operator: o, observed: observed, copies: map[string]*OperatorOnCluster{}, versions: map[string]sets.Set[string]{}, resources: map[string]int{},
 	}
 }
 
@@ -345,7 +345,7 @@ func (s *OperatorObjects) AddBinding(b hubv1.BindingObject) {
 		}
 		c := s.copies[t.Name]
 		if c == nil {
-			c = &OperatorOnCluster{Away: !s.heard(t.Name)}
+			c = &OperatorOnCluster{Away: !s.observed(t.Name)}
 			s.copies[t.Name], s.versions[t.Name] = c, sets.New[string]()
 		}
 		if version := rows[t.Name].Version; version != "" {
@@ -435,7 +435,7 @@ func (o OperatorOnClusters) write(w io.Writer, now time.Time, kinds string) {
 		if c.Ready {
 			ready = string(metav1.ConditionTrue)
 		}
-		rows = append(rows, []string{c.Cluster, c.Version, ready + c.doubt(), fmt.Sprintf("%d/%d", c.Applied, c.Objects), strconv.Itoa(c.Resources), c.WaitsFor})
+		rows = append(rows, []string{c.Cluster, c.Version, ready + c.staleMark(), fmt.Sprintf("%d/%d", c.Applied, c.Objects), strconv.Itoa(c.Resources), c.WaitsFor})
 	}
 	table(w, []string{"CLUSTER", "VERSION", "READY", "OBJECTS", "RESOURCES", "WAITS FOR"}, rows)
 }

@@ -35,7 +35,7 @@ func TestKindsWithoutAnOperator(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := NewOperatorGatherer(tc.operators, Heard(nil, nil, now))
+			g := NewOperatorGatherer(tc.operators, Observed(nil, nil, now))
 			for _, b := range tc.bindings {
 				g.AddBinding(b)
 			}
@@ -61,7 +61,7 @@ func TestKindsOnClustersWithoutTheirOperator(t *testing.T) {
 		"the note names no more than five clusters": {[]string{"d", "e", "f", "g", "h", "i", "j"}, "Widget.example.com on d, e, f, g, h and 2 more\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := NewOperatorGatherer([]hubv1.FederatedOperator{provider}, Heard(nil, nil, now))
+			g := NewOperatorGatherer([]hubv1.FederatedOperator{provider}, Observed(nil, nil, now))
 			g.AddBinding(on(widgets, "v1", tc.clusters...))
 			g.AddBinding(workload)
 			var out bytes.Buffer
@@ -118,7 +118,7 @@ func TestTheRowOfAnOperator(t *testing.T) {
 			o := hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "x", Generation: 2, CreationTimestamp: metav1.NewTime(now.Add(-259e9))}}
 			tc.change(&o)
 			var out bytes.Buffer
-			NewOperatorGatherer([]hubv1.FederatedOperator{o}, Heard(nil, nil, now)).Operators().Write(&out, now)
+			NewOperatorGatherer([]hubv1.FederatedOperator{o}, Observed(nil, nil, now)).Operators().Write(&out, now)
 			if got := bytes.Split(out.Bytes(), []byte("\n"))[1]; string(got) != tc.want {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}

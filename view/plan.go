@@ -61,8 +61,8 @@ func (p Plan) Line() string {
 // planWidth is the number of columns to which the text of a plan is wrapped.
 const planWidth = 100
 
-// planItemsAtMost is the maximum number of items that the text shows in each section.
-const planItemsAtMost = 20
+// maxPlanItems is the maximum number of items that the text shows in each section.
+const maxPlanItems = 20
 
 // planSection is a section of the text of a plan.
 type planSection struct {
@@ -80,9 +80,9 @@ type planItem struct {
 
 // named returns the names of the item's objects as text: "Deployment shop/web, Deployment shop/api and 3 more".
 func (i planItem) named() string {
-	const most = 2
-	text := strings.Join(append([]string{i.what}, i.more[:min(len(i.more), most)]...), ", ")
-	if rest := len(i.more) - most; rest > 0 {
+	const maxMore = 2
+	text := strings.Join(append([]string{i.what}, i.more[:min(len(i.more), maxMore)]...), ", ")
+	if rest := len(i.more) - maxMore; rest > 0 {
 		text += fmt.Sprintf(" and %d more", rest)
 	}
 	return text
@@ -169,7 +169,7 @@ func code(text string) string {
 
 // shown returns the first items of the section. If it leaves out items, rest is a text with their number.
 func (s planSection) shown() (items []planItem, rest string) {
-	items = s.items[:min(len(s.items), planItemsAtMost)]
+	items = s.items[:min(len(s.items), maxPlanItems)]
 	if n := len(s.items) - len(items); n > 0 {
 		rest = fmt.Sprintf("and %s: -o json has all", counted(n, "more entry"))
 	}
@@ -335,8 +335,8 @@ func spread(groups []preview.Group) string {
 	return text + "; " + list(others) + " differ"
 }
 
-// valueAtMost is the maximum number of columns for a value in the text.
-const valueAtMost = 40
+// maxValueColumns is the maximum number of columns for a value in the text.
+const maxValueColumns = 40
 
 func fieldText(f preview.Field) string {
 	return fmt.Sprintf("%s: %s -> %s", f.Path, valueText(f.Before), valueText(f.After))
@@ -350,7 +350,7 @@ func valueText(v any) string {
 	if err != nil {
 		return "?"
 	}
-	return hubv1.CutMessage(string(text), valueAtMost)
+	return hubv1.CutMessage(string(text), maxValueColumns)
 }
 
 func (p Plan) guard() planSection {

@@ -95,7 +95,7 @@ func RolloutOf(in RolloutInput) Rollout {
 	if c := meta.FindStatusCondition(status.Conditions, hubv1.ConditionScheduled); c != nil && c.Status != metav1.ConditionTrue {
 		r.scheduled = why(c.Reason, c.Message)
 	}
-	waveOf, heard := wavesOf(in.Placement, in.Members), Heard(in.Members, nil, in.Now)
+	waveOf, isObserved := wavesOf(in.Placement, in.Members), Observed(in.Members, nil, in.Now)
 	observed := map[string]*metav1.Time{}
 	for i := range in.Members {
 		observed[in.Members[i].Name] = in.Members[i].Status.LastObservedTime
@@ -104,7 +104,7 @@ func RolloutOf(in RolloutInput) Rollout {
 		if t.State == hubv1.TargetAbsent {
 			continue
 		}
-		c := RolloutCluster{Cluster: t.Name, Revision: t.Revision, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending, Away: !heard(t.Name)}
+		c := RolloutCluster{Cluster: t.Name, Revision: t.Revision, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending, Away: !isObserved(t.Name)}
 		if row := status.Row(t.Name); row != nil {
 			c.Holds, c.PassingSince, c.Reason, c.Message = row.Revision, row.PassingSince, row.Reason, row.Message
 			c.LastObservedTime, c.Away = row.LastObservedTime, c.Away || row.LastObservedTime != nil

@@ -23,7 +23,7 @@ func (f fixture) rollout() Rollout {
 	return RolloutOf(in)
 }
 
-func TestARolloutReads(t *testing.T) {
+func TestARolloutIsPrintedAsInTestdata(t *testing.T) {
 	cases, err := filepath.Glob("testdata/rollout/*.yaml")
 	if err != nil || len(cases) == 0 {
 		t.Fatalf("no cases: %v", err)
@@ -62,7 +62,7 @@ func TestTheResultOfARollout(t *testing.T) {
 	}
 }
 
-func TestTheRolloutsOfAPlacementRead(t *testing.T) {
+func TestTheRolloutsOfAPlacementArePrintedAsInTestdata(t *testing.T) {
 	at := metav1.NewTime(now.Add(-120e9))
 	moving := read(t, "testdata/rollout/a-wave-waits-for-approval.yaml").Binding
 	failed := read(t, "testdata/rollout/the-first-wave-failed.yaml").Binding

@@ -59,22 +59,22 @@ func (r Report) why() string {
 
 // liveness tells whether a row may be out of date.
 type liveness struct {
-	unheard   bool         // the binding has no row for the cluster
-	silent    bool         // no hub runs
-	unsure    bool         // it is not known whether a hub runs
-	overdue   bool         // see MemberCluster.IsOverdue: the hub does not observe the cluster
-	sight     *metav1.Time // status.lastObservedTime of the MemberCluster
-	mayBeLost bool         // see MemberCluster.MayBeLost: not observed for an hour
+	noRow        bool         // the binding has no row for the cluster
+	silent       bool         // no hub runs
+	unsure       bool         // it is not known whether a hub runs
+	overdue      bool         // see MemberCluster.IsOverdue: the hub does not observe the cluster
+	lastObserved *metav1.Time // status.lastObservedTime of the MemberCluster
+	mayBeLost    bool         // see MemberCluster.MayBeLost: not observed for an hour
 }
 
 func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, now time.Time) Row {
 	row := Row{Cluster: t.Name, State: t.State, Report: Report{Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}}
 	if m != nil {
-		row.Region, row.sight, row.mayBeLost = region(m), m.Status.LastObservedTime, m.MayBeLost(now)
+		row.Region, row.lastObserved, row.mayBeLost = region(m), m.Status.LastObservedTime, m.MayBeLost(now)
 		row.overdue = m.IsOverdue(now)
 	}
 	if r == nil {
-		row.Away, row.unheard = away(m), true
+		row.Away, row.noRow = away(m), true
 		return row
 	}
 	row.Generation, row.Reason, row.Message, row.LastObservedTime = r.Generation, r.Reason, r.Message, r.LastObservedTime
@@ -86,7 +86,7 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 	// The row may lack lastObservedTime: if the cluster has been away only for a moment, or if no hub runs to write it.
 	// The row then gets the time from the status of the MemberCluster.
 	if row.LastObservedTime == nil && r.UID != "" && (row.Away || row.overdue) {
-		row.LastObservedTime = row.sight
+		row.LastObservedTime = row.lastObserved
 	}
 	row.Ready, row.Replicas = rollup.Replicas(r.Observed)
 	return row
@@ -97,13 +97,13 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 // this last observation. If Applied is True but the copy is not known to have this digest, Applied becomes Unknown.
 func (r *Row) during(silence *Silence, digest string) {
 	r.silent, r.mayBeLost = true, false
-	if r.unheard {
+	if r.noRow {
 		return
 	}
 	if !r.Away {
 		r.LastObservedTime = silence.Since
-		if silence.Since == nil || r.sight.Before(silence.Since) {
-			r.LastObservedTime = r.sight
+		if silence.Since == nil || r.lastObserved.Before(silence.Since) {
+			r.LastObservedTime = r.lastObserved
 		}
 	}
 	if r.Applied != metav1.ConditionTrue || r.Reason == hubv1.ReasonIsTemplate || (digest != "" && digest == r.Digest) {

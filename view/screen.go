@@ -40,9 +40,9 @@ func (s *Screen) paint(cell, padded string) string {
 // fits cuts the last cell of a line to the width of the screen. column is the position at which the cell starts. The
 // header is never cut.
 func (s *Screen) fits(cell string, column int) string {
-	const least = 10
+	const minColumns = 10
 	if s == nil || s.Width == 0 {
 		return cell
 	}
-	return hubv1.CutMessage(cell, max(s.Width-column, least))
+	return hubv1.CutMessage(cell, max(s.Width-column, minColumns))
 }

@@ -60,8 +60,8 @@ type SimulatedObject struct {
 	NoRoomBefore int64 `json:"noRoomBefore,omitempty"`
 	NoRoom       int64 `json:"noRoom,omitempty"`
 
-	ScheduledBefore Said `json:"scheduledBefore,omitzero"`
-	Scheduled       Said `json:"scheduled"`
+	ScheduledBefore ConditionSummary `json:"scheduledBefore,omitzero"`
+	Scheduled       ConditionSummary `json:"scheduled"`
 }
 
 // SimulatedCluster has the number of objects and replicas on a cluster, before and after the changes.
@@ -93,7 +93,7 @@ func Simulate(d *preview.Decisions, changes, notes []string, all bool) Simulatio
 			Object:    objectOf(p.New.Identity(), p.New.Object),
 			Placement: followed(p.After), PlacementBefore: followed(p.Before),
 			Movement:        movementOf(p, awayBefore, away),
-			ScheduledBefore: saidOf(p.Before), Scheduled: saidOf(p.After),
+			ScheduledBefore: summaryOf(p.Before), Scheduled: summaryOf(p.After),
 		}
 		count.add(o.Before, func(c *SimulatedCluster) (*int, *int64) { return &c.ObjectsBefore, &c.ReplicasBefore })
 		count.add(o.After, func(c *SimulatedCluster) (*int, *int64) { return &c.Objects, &c.Replicas })
@@ -132,8 +132,8 @@ func followed(o decide.Outcome) string {
 	return decide.OwnerOf(o.Binding.BindingSpec().PlacementRef).String()
 }
 
-func saidOf(o decide.Outcome) Said {
-	return Said{o.Scheduled.Status, o.Scheduled.Reason, o.Scheduled.Message}
+func summaryOf(o decide.Outcome) ConditionSummary {
+	return ConditionSummary{o.Scheduled.Status, o.Scheduled.Reason, o.Scheduled.Message}
 }
 
 // same reports whether the placement and the reason of the decision stay the same, and no cluster that holds the object

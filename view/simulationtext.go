@@ -17,8 +17,8 @@ import (
 
 // These are limits for a text in which one line describes a group of objects.
 const (
-	groupsAtMost  = 20
-	objectsAtMost = 3
+	maxGroups       = 20
+	maxGroupObjects = 3
 )
 
 // Write writes the simulation as text. All objects with the same placement and the same change share one line.
@@ -107,7 +107,7 @@ func (s Simulation) writeGroups(w io.Writer, objects []SimulatedObject, columns 
 	groups := s.groups(objects, columns)
 	shown := groups
 	if !s.all {
-		shown = groups[:min(len(groups), groupsAtMost)]
+		shown = groups[:min(len(groups), maxGroups)]
 	}
 	header := []string{"OBJECTS"}
 	for _, c := range columns {
@@ -178,7 +178,7 @@ func dense(w io.Writer, header []string, rows [][]string) {
 func which(group []SimulatedObject) string {
 	var names []string
 	kind := ""
-	for _, o := range group[:min(len(group), objectsAtMost)] {
+	for _, o := range group[:min(len(group), maxGroupObjects)] {
 		name := o.Object.Name
 		if o.Object.Namespace != "" {
 			name = o.Object.Namespace + "/" + name

@@ -173,7 +173,7 @@ func Of(in StatusInput) Status {
 	}
 	for _, t := range spec.Clusters {
 		row := rowOf(t, status.Row(t.Name), byName[t.Name], in.Now)
-		row.unsure = in.Blind && row.sight == nil
+		row.unsure = in.Blind && row.lastObserved == nil
 		if in.Silence != nil {
 			digest := in.Digests[t.Name] // digest of the newest revision
 			if s.Rollout != nil && t.Revision != s.Rollout.Newest {

@@ -212,18 +212,18 @@ func (s Status) summary() []string {
 	}
 	healthy := "Healthy=Unknown (not yet reported)"
 	if c := meta.FindStatusCondition(s.Conditions, hubv1.ConditionHealthy); c != nil {
-		var because []string
+		var details []string
 		// The reason HealthyEverywhere covers only the clusters that get the object. It is not printed if some selected
 		// clusters do not get the object.
 		if s.Unplaced == nil || c.Reason != hubv1.ReasonHealthyEverywhere {
-			because = append(because, c.Reason)
+			details = append(details, c.Reason)
 		}
 		if c.ObservedGeneration > 0 && c.ObservedGeneration < s.decided {
-			because = append(because, "before the last decision")
+			details = append(details, "before the last decision")
 		}
 		healthy = fmt.Sprintf("Healthy=%s", c.Status)
-		if len(because) > 0 {
-			healthy += " (" + strings.Join(because, ", ") + ")"
+		if len(details) > 0 {
+			healthy += " (" + strings.Join(details, ", ") + ")"
 		}
 	}
 	return append(parts, healthy)
@@ -298,7 +298,7 @@ func (r Row) health() string {
 }
 
 func (r Row) asOf(now time.Time) string {
-	return asOf(r.LastObservedTime == nil && !r.lastKnown() && !r.unheard && !r.unsure, r.LastObservedTime, now)
+	return asOf(r.LastObservedTime == nil && !r.lastKnown() && !r.noRow && !r.unsure, r.LastObservedTime, now)
 }
 
 func why(reason, message string) string {
@@ -395,8 +395,8 @@ func (s Status) truncated() string {
 	return c.Message
 }
 
-// namedAtMost is the maximum number of clusters that one line names.
-const namedAtMost = 5
+// maxNamed is the maximum number of clusters that one line names.
+const maxNamed = 5
 
 func (s Status) waits() string {
 	var here, going, replaced []string
@@ -444,8 +444,8 @@ func (s Status) giveUp() string {
 }
 
 func list(names []string) string {
-	text := strings.Join(names[:min(len(names), namedAtMost)], ", ")
-	if more := len(names) - namedAtMost; more > 0 {
+	text := strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if more := len(names) - maxNamed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

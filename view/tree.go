@@ -58,14 +58,14 @@ type TreeCluster struct {
 }
 
 // TreeOf returns the tree of a placement: its objects and their clusters, without children. clusters limits the
-// clusters; if it is empty, all are shown. most is the maximum number of objects.
-func TreeOf(placement PlacementName, bindings []hubv1.BindingObject, clusters []string, most int) Tree {
-	return treeOf(Tree{Placement: &placement}, bindings, nil, clusters, most)
+// clusters; if it is empty, all are shown. limit is the maximum number of objects.
+func TreeOf(placement PlacementName, bindings []hubv1.BindingObject, clusters []string, limit int) Tree {
+	return treeOf(Tree{Placement: &placement}, bindings, nil, clusters, limit)
 }
 
 // TreeOfBundle returns the tree of a bundle. unplaced are the bundle's objects that have no binding.
-func TreeOfBundle(bundle PlacementName, bindings []hubv1.BindingObject, unplaced []hubv1.ObjectIdentity, clusters []string, most int) Tree {
-	return treeOf(Tree{Bundle: &bundle}, bindings, unplaced, clusters, most)
+func TreeOfBundle(bundle PlacementName, bindings []hubv1.BindingObject, unplaced []hubv1.ObjectIdentity, clusters []string, limit int) Tree {
+	return treeOf(Tree{Bundle: &bundle}, bindings, unplaced, clusters, limit)
 }
 
 // root returns the placement or the bundle of the tree.
@@ -76,7 +76,7 @@ func (t Tree) root() PlacementName {
 	return *t.Placement
 }
 
-func treeOf(t Tree, bindings []hubv1.BindingObject, unplaced []hubv1.ObjectIdentity, clusters []string, most int) Tree {
+func treeOf(t Tree, bindings []hubv1.BindingObject, unplaced []hubv1.ObjectIdentity, clusters []string, limit int) Tree {
 	t.Objects, t.Total = []TreeObject{}, len(bindings)+len(unplaced)
 	for _, id := range unplaced {
 		t.Objects = append(t.Objects, TreeObject{Object: wire.ObjectOf(id), Unplaced: true})
@@ -99,7 +99,7 @@ func treeOf(t Tree, bindings []hubv1.BindingObject, unplaced []hubv1.ObjectIdent
 	slices.SortFunc(t.Objects, func(a, b TreeObject) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	t.Objects = t.Objects[:min(len(t.Objects), most)]
+	t.Objects = t.Objects[:min(len(t.Objects), limit)]
 	return t
 }
 

@@ -34,7 +34,7 @@ func TestTree(t *testing.T) {
 	}
 	tests := map[string]struct {
 		clusters []string
-		most     int
+		limit    int
 	}{
 		"whole":       {nil, 50},
 		"one-cluster": {[]string{"cn-sha-1"}, 50},
@@ -42,7 +42,7 @@ func TestTree(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			tree := TreeOf(PlacementName{Kind: "Placement", Namespace: "monitoring", Name: "metrics"}, bindings, tc.clusters, tc.most)
+			tree := TreeOf(PlacementName{Kind: "Placement", Namespace: "monitoring", Name: "metrics"}, bindings, tc.clusters, tc.limit)
 			for _, cluster := range tree.Clusters() {
 				tree.Grow(cluster, f.Children[cluster])
 			}

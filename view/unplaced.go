@@ -71,7 +71,7 @@ func unplacedOf(b hubv1.BindingObject) *Unplaced {
 // text returns a summary: "1 of 2 selected clusters: eu-fra-1 tainted".
 func (u Unplaced) text() string {
 	var names []string
-	for _, c := range u.Clusters[:min(len(u.Clusters), namedAtMost)] {
+	for _, c := range u.Clusters[:min(len(u.Clusters), maxNamed)] {
 		names = append(names, c.Cluster+" "+keptAway[c.Reason])
 	}
 	text := fmt.Sprintf("%d of %d selected clusters: %s", u.Selected-u.Count, u.Selected, strings.Join(names, ", "))

@@ -102,7 +102,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-func TestStatusReads(t *testing.T) {
+func TestStatusIsPrintedAsInTestdata(t *testing.T) {
 	cases, err := filepath.Glob("testdata/status/*.yaml")
 	if err != nil || len(cases) == 0 {
 		t.Fatalf("no cases: %v", err)
@@ -117,7 +117,7 @@ func TestStatusReads(t *testing.T) {
 	}
 }
 
-func TestWideStatusReads(t *testing.T) {
+func TestWideStatusIsPrintedAsInTestdata(t *testing.T) {
 	for _, name := range []string{"one-cluster-is-away", "a-link-was-just-lost"} {
 		var text bytes.Buffer
 		read(t, "testdata/status/"+name+".yaml").status().WriteWide(&text, now)
@@ -134,7 +134,7 @@ func TestStatusAsJSONHasStableFields(t *testing.T) {
 	golden(t, "testdata/status/one-cluster-is-away.json", string(text)+"\n")
 }
 
-func TestClustersRead(t *testing.T) {
+func TestClustersArePrintedAsInTestdata(t *testing.T) {
 	f := read(t, "testdata/clusters.yaml")
 	var text bytes.Buffer
 	Clusters(f.Clusters, map[string]int{"cn-sha-1": 12}, nil, now).Write(&text, now)
@@ -149,7 +149,7 @@ func TestClustersRead(t *testing.T) {
 	golden(t, "testdata/clusters.json", string(asJSON)+"\n")
 }
 
-func TestProblemsRead(t *testing.T) {
+func TestProblemsArePrintedAsInTestdata(t *testing.T) {
 	var f struct {
 		Bindings []hubv1.ResourceBinding `json:"bindings"`
 		Clusters []hubv1.MemberCluster   `json:"clusters"`

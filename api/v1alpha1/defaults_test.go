@@ -158,7 +158,7 @@ func TestCountsOfAStatusDefaultToZero(t *testing.T) {
 
 // The library kstatus treats an object without a status as ready. A new object therefore gets a default status, with
 // observedGeneration -1, from which kstatus concludes that the object is not ready yet.
-func TestAStatusSaysThatTheHubHasNotLooked(t *testing.T) {
+func TestANewObjectIsNotReadyForKstatus(t *testing.T) {
 	c := connect(t)
 	for kind, spec := range map[string]string{
 		"MemberCluster": memberSpec, "Placement": placementSpec, "ClusterPlacement": placementSpec,

@@ -128,8 +128,8 @@ type DrainPolicy struct {
 	Evict bool `json:"evict,omitempty"`
 }
 
-// MostUnavailable is the default of DrainPolicy.MaxUnavailable.
-const MostUnavailable = 10
+// DefaultMaxUnavailable is the default of DrainPolicy.MaxUnavailable.
+const DefaultMaxUnavailable = 10
 
 // ConnectionType sets how the hub reaches a member.
 // +kubebuilder:validation:Enum=Direct
@@ -389,8 +389,8 @@ type CapacityGrowth struct {
 	Reported corev1.ResourceList `json:"reported,omitempty"`
 }
 
-// MostResources is the maximum number of resources in the capacity of a cluster.
-const MostResources = 64
+// MaxResources is the maximum number of resources in the capacity of a cluster.
+const MaxResources = 64
 
 // CredentialsStatus describes the credentials that the hub uses now. It contains no part of the credentials.
 type CredentialsStatus struct {
@@ -475,8 +475,8 @@ type ClusterVersion struct {
 	Kubernetes string `json:"kubernetes,omitempty"`
 }
 
-// MostOperators bounds MemberClusterStatus.Operators.
-const MostOperators = 64
+// MaxOperators bounds MemberClusterStatus.Operators.
+const MaxOperators = 64
 
 // OperatorFact describes a FederatedOperator that is placed on a cluster. The description does not change while the
 // cluster does not answer, and does not depend on whether the operator is ready.
@@ -498,8 +498,8 @@ type OperatorFact struct {
 	Installed bool `json:"installed"`
 }
 
-// MostAPIResources bounds MemberClusterStatus.APIResources.
-const MostAPIResources = 500
+// MaxAPIResources bounds MemberClusterStatus.APIResources.
+const MaxAPIResources = 500
 
 // ServedKind lists the versions of a kind that a cluster serves.
 type ServedKind struct {

@@ -2,26 +2,26 @@ package v1alpha1
 
 import "unicode/utf8"
 
-// shortestMessage is the shortest limit of CutMessage at which it keeps the end of a text. Shorter limits are those of
+// minMessage is the shortest limit of CutMessage at which it keeps the end of a text. Shorter limits are those of
 // names and table cells, of which users look for the beginning.
-const shortestMessage = 100
+const minMessage = 100
 
 // CutMessage returns the message with at most the given number of characters. If the message is too long, it loses its
 // middle, and "…" stands there. The beginning of a message says what failed, and its end says what a user can do. A
 // text with a limit under 100 characters loses its end.
-func CutMessage(message string, most int) string {
-	if len(message) <= most || len(message) <= utf8.UTFMax*most && utf8.RuneCountInString(message) <= most {
+func CutMessage(message string, limit int) string {
+	if len(message) <= limit || len(message) <= utf8.UTFMax*limit && utf8.RuneCountInString(message) <= limit {
 		return message
 	}
-	if most <= 0 {
+	if limit <= 0 {
 		return ""
 	}
 	tail := 0
-	if most >= shortestMessage {
-		tail = most / 2
+	if limit >= minMessage {
+		tail = limit / 2
 	}
 	begins, ends := 0, len(message)
-	for range most - 1 - tail {
+	for range limit - 1 - tail {
 		_, size := utf8.DecodeRuneInString(message[begins:])
 		begins += size
 	}

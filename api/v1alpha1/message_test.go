@@ -9,7 +9,7 @@ func TestCutMessage(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		message string
-		most    int
+		limit   int
 		want    string
 	}{
 		"a message that fits stays":                        {"four", 4, "four"},
@@ -28,7 +28,7 @@ func TestCutMessage(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := CutMessage(tc.message, tc.most); got != tc.want {
+			if got := CutMessage(tc.message, tc.limit); got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
 		})

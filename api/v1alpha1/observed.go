@@ -29,9 +29,9 @@ func (c *MemberCluster) IsOverdue(now time.Time) bool {
 	return at != nil && now.Sub(at.Time) > ObservedWithin
 }
 
-// IsHeard reports whether the hub observes the cluster now. If it returns false, the console, hansectl and metrics show
-// the states of the cluster and its copies as unknown.
-func (c *MemberCluster) IsHeard(now time.Time) bool { return !c.IsAway() && !c.IsOverdue(now) }
+// IsObserved reports whether the hub observes the cluster now. If it returns false, the console, hansectl and metrics
+// show the states of the cluster and its copies as unknown.
+func (c *MemberCluster) IsObserved(now time.Time) bool { return !c.IsAway() && !c.IsOverdue(now) }
 
 // MayBeLost reports whether the hub has not observed the cluster for at least OfferAbandonAfter. For a cluster that was
 // never observed, the time counts from the last transition of the condition Ready, or otherwise from the creation.

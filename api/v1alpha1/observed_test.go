@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestAClusterIsHeardWhileItIsReadyAndObserved(t *testing.T) {
+func TestAClusterIsObservedWhileItIsReadyAndRecentlySeen(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for name, tc := range map[string]struct {
@@ -32,8 +32,8 @@ func TestAClusterIsHeardWhileItIsReadyAndObserved(t *testing.T) {
 				at := metav1.NewTime(now.Add(-tc.observed))
 				c.Status.LastObservedTime = &at
 			}
-			if c.IsAway() != tc.away || c.IsOverdue(now) != tc.overdue || c.IsHeard(now) != tc.want {
-				t.Errorf("away %t, overdue %t, heard %t", c.IsAway(), c.IsOverdue(now), c.IsHeard(now))
+			if c.IsAway() != tc.away || c.IsOverdue(now) != tc.overdue || c.IsObserved(now) != tc.want {
+				t.Errorf("away %t, overdue %t, heard %t", c.IsAway(), c.IsOverdue(now), c.IsObserved(now))
 			}
 		})
 	}

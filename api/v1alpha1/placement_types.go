@@ -541,8 +541,8 @@ type PlacementStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// MostRegions bounds PlacementStatus.Topology.
-const MostRegions = 100
+// MaxRegions bounds PlacementStatus.Topology.
+const MaxRegions = 100
 
 // RegionSummary counts the copies in one region.
 type RegionSummary struct {

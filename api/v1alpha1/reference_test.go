@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func reference(t *testing.T) string {
+func page(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "api.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 func TestTheExamplesOfTheReferenceAreAccepted(t *testing.T) {
 	c := connect(t)
 	kinds := sets.New[string]()
-	for _, block := range yamlBlock.FindAllStringSubmatch(reference(t), -1) {
+	for _, block := range yamlBlock.FindAllStringSubmatch(page(t, "api.md"), -1) {
 		documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(block[1]), 4096)
 		for {
 			obj := &unstructured.Unstructured{}
@@ -58,14 +58,14 @@ func TestTheExamplesOfTheReferenceAreAccepted(t *testing.T) {
 	}
 }
 
-func TestTheReferenceKnowsEveryConditionAndReason(t *testing.T) {
+func TestThePageOfConditionsKnowsEveryConditionAndReason(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "conditions.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
 	row := regexp.MustCompile("`([^`]+)`")
-	for _, line := range strings.Split(reference(t), "\n") {
+	for _, line := range strings.Split(page(t, "conditions.md"), "\n") {
 		if cells := strings.Split(line, "|"); len(cells) > 3 {
 			for _, word := range row.FindAllStringSubmatch(cells[1], -1) {
 				known[word[1]] = true
@@ -87,7 +87,7 @@ func TestTheReferenceKnowsEveryConditionAndReason(t *testing.T) {
 			t.Fatal(err)
 		}
 		if words++; !known[word] {
-			t.Errorf("docs/api.md has no row for %s", word)
+			t.Errorf("docs/conditions.md has no row for %s", word)
 		}
 		return true
 	})

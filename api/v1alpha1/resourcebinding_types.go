@@ -329,8 +329,8 @@ type Eviction struct {
 	Replacements []Replacement `json:"replacements,omitempty"`
 }
 
-// MostReplacements bounds Eviction.Replacements.
-const MostReplacements = 100
+// MaxReplacements bounds Eviction.Replacements.
+const MaxReplacements = 100
 
 // Replacement is a cluster that takes over the object, or a part of its replicas, from another cluster.
 type Replacement struct {
@@ -403,8 +403,8 @@ type BindingStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// MostOrphaned bounds BindingStatus.Orphaned.
-const MostOrphaned = 64
+// MaxOrphaned bounds BindingStatus.Orphaned.
+const MaxOrphaned = 64
 
 // OrphanedCopy is a copy that the hub left on a cluster when it withdrew the object. The hub recognises the copy by its
 // UID, which only the API server of the cluster can set. Labels and annotations are no proof, because users of the

@@ -371,8 +371,8 @@ type ObjectRevision struct {
 	TemplateOf int64 `json:"templateOf,omitempty"`
 }
 
-// MostRevisions bounds BindingSpec.Revisions.
-const MostRevisions = 32
+// MaxRevisions bounds BindingSpec.Revisions.
+const MaxRevisions = 32
 
 // PlacementRollout summarizes the rollouts of a placement's objects.
 type PlacementRollout struct {

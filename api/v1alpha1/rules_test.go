@@ -85,16 +85,16 @@ func create(t *testing.T, c client.Client, kind string, tc ruleCase) {
 // Each validation rule needs a test case that it refuses. Otherwise a rule that refuses no object, or every object,
 // would stay unnoticed.
 func TestEveryRuleOfTheCRDsHasACaseThatItRefuses(t *testing.T) {
-	var said []string
+	var reported []string
 	for _, cases := range creations {
 		for _, tc := range cases {
-			said = append(said, tc.says)
+			reported = append(reported, tc.says)
 		}
 	}
 	for _, tc := range updates {
-		said = append(said, tc.says)
+		reported = append(reported, tc.says)
 	}
-	tested := strings.Join(append(said, typeStays), "\n")
+	tested := strings.Join(append(reported, typeStays), "\n")
 	files, err := filepath.Glob(filepath.Join(crdFolder, "*.yaml"))
 	if err != nil || len(files) != len(creations) {
 		t.Fatalf("found %d CRDs, error %v", len(files), err)

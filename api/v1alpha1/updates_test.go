@@ -62,7 +62,7 @@ func TestUpdating(t *testing.T) {
 
 // There is only one type of connection now, so the schema refuses another type before the validation rules run. The
 // test therefore uses a copy of the CRD that accepts a second type.
-func TestTheRulesOfAConnectionHoldForTypesToCome(t *testing.T) {
+func TestTheRulesOfAConnectionHoldForAnotherType(t *testing.T) {
 	c := connect(t)
 	crd := readCRD(t, filepath.Join(crdFolder, "hanse.dev_memberclusters.yaml"))
 	crd.Spec.Group, crd.Name = "later.hanse.dev", "memberclusters.later.hanse.dev"

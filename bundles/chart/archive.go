@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// MostArchiveBytes is the maximum size of an archive: 4 MiB.
-	MostArchiveBytes = 4 << 20
-	// MostUnpackedBytes is the maximum size of the unpacked archive, including the archives of subcharts: 32 MiB.
-	MostUnpackedBytes = 32 << 20
-	// MostTemplateBytes is the maximum size of one template: 2 MiB. A small template cannot nest its actions deeply.
+	// MaxArchiveBytes is the maximum size of an archive: 4 MiB.
+	MaxArchiveBytes = 4 << 20
+	// MaxUnpackedBytes is the maximum size of the unpacked archive, including the archives of subcharts: 32 MiB.
+	MaxUnpackedBytes = 32 << 20
+	// MaxTemplateBytes is the maximum size of one template: 2 MiB. A small template cannot nest its actions deeply.
 	// Deeply nested actions would fill the stack of the process that renders them.
-	MostTemplateBytes = 2 << 20
-	// MostFiles is the maximum number of files and folders in an archive, including the archives of subcharts.
-	MostFiles = 2000
-	// MostPathDepth is the maximum number of names in the path of a file. For a file in the archive of a subchart, only
+	MaxTemplateBytes = 2 << 20
+	// MaxFiles is the maximum number of files and folders in an archive, including the archives of subcharts.
+	MaxFiles = 2000
+	// MaxPathDepth is the maximum number of names in the path of a file. For a file in the archive of a subchart, only
 	// the path in that archive counts.
-	MostPathDepth = 24
-	// MostSubchartDepth is the maximum number of archives that are inside each other, including the outermost one.
-	MostSubchartDepth = 5
+	MaxPathDepth = 24
+	// MaxSubchartDepth is the maximum number of archives that are inside each other, including the outermost one.
+	MaxSubchartDepth = 5
 )
 
 // unpacking reads an archive and the archives of subcharts inside it. The limits apply to all these archives together.
@@ -42,8 +42,8 @@ type unpacking struct {
 // unpack returns the files of an archive. It also unpacks the archives of subcharts, each into a folder inside the
 // folder charts. Otherwise helm would unpack these archives, and no limit would apply to all archives together.
 func unpack(text []byte) ([]*archive.BufferedFile, error) {
-	u := &unpacking{names: map[string]bool{}, bytes: MostUnpackedBytes, entries: MostFiles}
-	if err := u.archive("", text, MostSubchartDepth); err != nil {
+	u := &unpacking{names: map[string]bool{}, bytes: MaxUnpackedBytes, entries: MaxFiles}
+	if err := u.archive("", text, MaxSubchartDepth); err != nil {
 		return nil, err
 	}
 	return u.files, nil
@@ -53,7 +53,7 @@ func unpack(text []byte) ([]*archive.BufferedFile, error) {
 // inside each other.
 func (u *unpacking) archive(prefix string, text []byte, depth int) error {
 	if depth == 0 {
-		return fmt.Errorf("%s: more than %d archives are in each other", prefix, MostSubchartDepth)
+		return fmt.Errorf("%s: more than %d archives are in each other", prefix, MaxSubchartDepth)
 	}
 	unzipped, err := gzip.NewReader(bytes.NewReader(text))
 	if err != nil {
@@ -80,12 +80,12 @@ func (u *unpacking) archive(prefix string, text []byte, depth int) error {
 	return nil
 }
 
-var errUnpacked = fmt.Errorf("it has more than %d bytes unpacked", MostUnpackedBytes)
+var errUnpacked = fmt.Errorf("it has more than %d bytes unpacked", MaxUnpackedBytes)
 
 // entry reads one entry of the tar archive, and adds its file to the files.
 func (u *unpacking) entry(prefix string, header *tar.Header, content io.Reader, depth int, limited *io.LimitedReader) error {
 	if u.entries--; u.entries < 0 {
-		return fmt.Errorf("it has more than %d files", MostFiles)
+		return fmt.Errorf("it has more than %d files", MaxFiles)
 	}
 	if header.Typeflag == tar.TypeXGlobalHeader {
 		return nil // a header of the tar format, such as git archive writes
@@ -144,8 +144,8 @@ func nameOf(name string) (string, error) {
 		return ".", nil
 	case path.Clean(short) != short || strings.HasPrefix(short, "../") || short == "..":
 		return "", fmt.Errorf("the path %q has . or .. or an empty name in it", name)
-	case strings.Count(short, "/") >= MostPathDepth:
-		return "", fmt.Errorf("the path %q has more than %d names", name, MostPathDepth)
+	case strings.Count(short, "/") >= MaxPathDepth:
+		return "", fmt.Errorf("the path %q has more than %d names", name, MaxPathDepth)
 	}
 	return short, nil
 }

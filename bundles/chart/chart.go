@@ -26,11 +26,11 @@ import (
 )
 
 const (
-	// MostTime is the maximum duration of a rendering: 2 minutes. The rendering of a large chart takes half a second, or
+	// MaxTime is the maximum duration of a rendering: 2 minutes. The rendering of a large chart takes half a second, or
 	// longer on a busy machine.
-	MostTime = 2 * time.Minute
-	// MostRenderedBytes is the maximum size of all rendered templates and of the files in the folders crds: 16 MiB.
-	MostRenderedBytes = 16 << 20
+	MaxTime = 2 * time.Minute
+	// MaxRenderedBytes is the maximum size of all rendered templates and of the files in the folders crds: 16 MiB.
+	MaxRenderedBytes = 16 << 20
 	// DefaultKubernetes is the Kubernetes version that templates see if Input has no version. It is the version of the
 	// Kubernetes client libraries.
 	DefaultKubernetes = "v1.36.0"
@@ -39,8 +39,8 @@ const (
 var (
 	// ErrNonDeterministic is the error for a chart that two renderings with equal inputs render differently.
 	ErrNonDeterministic = errors.New("two renderings differ: set the values from which the template makes this field, or remove the random function or the time from it")
-	// ErrTime is the error for a chart that does not render within MostTime.
-	ErrTime = fmt.Errorf("it does not render within %s: look for a loop in its templates", MostTime)
+	// ErrTime is the error for a chart that does not render within MaxTime.
+	ErrTime = fmt.Errorf("it does not render within %s: look for a loop in its templates", MaxTime)
 )
 
 // Input has everything that determines the objects of a chart.
@@ -99,7 +99,7 @@ type Hook struct {
 
 // Render renders a chart. It does not change the Input.
 //
-// Render returns after MostTime at the latest, or when ctx ends. A template that does not end cannot be stopped: its
+// Render returns after MaxTime at the latest, or when ctx ends. A template that does not end cannot be stopped: its
 // goroutine goes on after Render has returned. A template can also use up the memory or the stack, which ends the
 // process. A program that must not end uses package child to render charts of other authors.
 func Render(ctx context.Context, in Input) (Rendered, error) {
@@ -107,7 +107,7 @@ func Render(ctx context.Context, in Input) (Rendered, error) {
 	if err != nil {
 		return Rendered{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, MostTime, ErrTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, MaxTime, ErrTime)
 	defer cancel()
 	type result struct {
 		rendered Rendered
@@ -138,8 +138,8 @@ func Render(ctx context.Context, in Input) (Rendered, error) {
 
 // check checks the size and the digest of the archive, and returns the digest.
 func check(in Input) (string, error) {
-	if len(in.Archive) > MostArchiveBytes {
-		return "", fmt.Errorf("the archive has %d bytes: at most %d are allowed", len(in.Archive), MostArchiveBytes)
+	if len(in.Archive) > MaxArchiveBytes {
+		return "", fmt.Errorf("the archive has %d bytes: at most %d are allowed", len(in.Archive), MaxArchiveBytes)
 	}
 	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(in.Archive))
 	if in.Digest != "" && in.Digest != digest {

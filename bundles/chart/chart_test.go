@@ -258,7 +258,7 @@ func TestRenderNamesTheChart(t *testing.T) {
 	}
 }
 
-func TestRenderKeepsTheInput(t *testing.T) {
+func TestRenderDoesNotChangeTheInput(t *testing.T) {
 	in := input(with(files{"values.yaml": "a: {b: 1, c: 2}", "templates/a.yaml": configMap("a", `{{ set .Values.a "b" 7 | toJson | quote }}`)}))
 	in.Values = []map[string]any{{"a": map[string]any{"b": "mine"}}, {"a": map[string]any{"c": nil}}}
 	if _, err := Render(t.Context(), in); err != nil {

@@ -73,8 +73,8 @@ func execute(in Input, files []*archive.BufferedFile, now time.Time) (rendering,
 	for _, crd := range c.CRDObjects() {
 		size += len(crd.File.Data)
 	}
-	if size > MostRenderedBytes {
-		return rendering{}, fmt.Errorf("chart %s renders to %d bytes: at most %d are allowed", c.Name(), size, MostRenderedBytes)
+	if size > MaxRenderedBytes {
+		return rendering{}, fmt.Errorf("chart %s renders to %d bytes: at most %d are allowed", c.Name(), size, MaxRenderedBytes)
 	}
 	return rendering{chart: c, texts: texts}, nil
 }
@@ -101,8 +101,8 @@ func load(files []*archive.BufferedFile) (*helmchart.Chart, error) {
 // loader returns them in random order.
 func prepare(c *helmchart.Chart) error {
 	for _, t := range c.Templates {
-		if len(t.Data) > MostTemplateBytes {
-			return fmt.Errorf("template %s has %d bytes: at most %d are allowed", path.Join(c.ChartFullPath(), t.Name), len(t.Data), MostTemplateBytes)
+		if len(t.Data) > MaxTemplateBytes {
+			return fmt.Errorf("template %s has %d bytes: at most %d are allowed", path.Join(c.ChartFullPath(), t.Name), len(t.Data), MaxTemplateBytes)
 		}
 	}
 	subcharts := slices.Clone(c.Dependencies())
@@ -190,12 +190,12 @@ func capabilitiesOf(in Input) (*common.Capabilities, error) {
 	return out, nil
 }
 
-// mostErrorRunes is the maximum number of characters of an error text of helm. Such a text may contain templates of any
+// maxErrorRunes is the maximum number of characters of an error text of helm. Such a text may contain templates of any
 // length.
-const mostErrorRunes = 1000
+const maxErrorRunes = 1000
 
-// oneLine returns the text of an error of helm on one line, cut to mostErrorRunes.
+// oneLine returns the text of an error of helm on one line, cut to maxErrorRunes.
 func oneLine(err error) string {
 	text := strings.Join(strings.Fields(err.Error()), " ")
-	return hubv1.CutMessage(text, mostErrorRunes)
+	return hubv1.CutMessage(text, maxErrorRunes)
 }

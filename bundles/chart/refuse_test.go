@@ -26,11 +26,11 @@ func TestRenderRefuses(t *testing.T) {
 	}
 	file := func(name string) func(*Input) { return header(tar.Header{Name: name, Typeflag: tar.TypeReg}) }
 	nested := string(charttest.Archive("app", with(nil)))
-	for range MostSubchartDepth {
+	for range MaxSubchartDepth {
 		nested = string(charttest.Archive("app", with(files{"charts/app.tgz": nested})))
 	}
 	many := files{}
-	for i := range MostFiles {
+	for i := range MaxFiles {
 		many[fmt.Sprintf("files/%d", i)] = ""
 	}
 	for name, c := range map[string]struct {
@@ -39,20 +39,20 @@ func TestRenderRefuses(t *testing.T) {
 		wants  string
 	}{
 		"an archive of another digest":        {change: func(in *Input) { in.Digest = "sha256:00" }, wants: "the archive has the digest sha256:"},
-		"an archive that is too large":        {change: func(in *Input) { in.Archive = make([]byte, MostArchiveBytes+1) }, wants: "at most 4194304 are allowed"},
+		"an archive that is too large":        {change: func(in *Input) { in.Archive = make([]byte, MaxArchiveBytes+1) }, wants: "at most 4194304 are allowed"},
 		"a file that is no archive":           {change: func(in *Input) { in.Archive = []byte(chartYAML) }, wants: "reading the archive: it is not a gzipped archive"},
 		"an archive that is cut":              {change: func(in *Input) { in.Archive = in.Archive[:len(in.Archive)/2] }, wants: "reading the archive: "},
-		"an archive that unpacks to too much": {chart: with(files{"a": strings.Repeat("a", MostUnpackedBytes)}), wants: "it has more than 33554432 bytes unpacked"},
+		"an archive that unpacks to too much": {chart: with(files{"a": strings.Repeat("a", MaxUnpackedBytes)}), wants: "it has more than 33554432 bytes unpacked"},
 		"subcharts that unpack to too much": {
 			chart: with(files{
-				"charts/a.tgz": string(charttest.Archive("app", with(files{"a": strings.Repeat("a", MostUnpackedBytes/2)}))),
-				"charts/b.tgz": string(charttest.Archive("app", with(files{"a": strings.Repeat("a", MostUnpackedBytes/2)}))),
+				"charts/a.tgz": string(charttest.Archive("app", with(files{"a": strings.Repeat("a", MaxUnpackedBytes/2)}))),
+				"charts/b.tgz": string(charttest.Archive("app", with(files{"a": strings.Repeat("a", MaxUnpackedBytes/2)}))),
 			}),
 			wants: "it has more than 33554432 bytes unpacked",
 		},
 		"too many files":                   {chart: with(many), wants: "it has more than 2000 files"},
 		"too many archives in each other":  {chart: with(files{"charts/app.tgz": nested}), wants: "more than 5 archives are in each other"},
-		"a path that is too deep":          {chart: with(files{strings.Repeat("a/", MostPathDepth) + "b": ""}), wants: "has more than 24 names"},
+		"a path that is too deep":          {chart: with(files{strings.Repeat("a/", MaxPathDepth) + "b": ""}), wants: "has more than 24 names"},
 		"a symbolic link":                  {change: header(tar.Header{Name: "app/values.yaml", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}), wants: `"app/values.yaml" is no file and no folder`},
 		"a hard link":                      {change: header(tar.Header{Name: "app/values.yaml", Typeflag: tar.TypeLink, Linkname: "app/Chart.yaml"}), wants: "is no file and no folder"},
 		"an absolute path":                 {change: file("/app/values.yaml"), wants: `the path "/app/values.yaml" is absolute`},
@@ -61,7 +61,7 @@ func TestRenderRefuses(t *testing.T) {
 		"a path with backslashes":          {change: file(`app\values.yaml`), wants: "has a backslash or a drive"},
 		"a file outside of a folder":       {change: file("values.yaml"), wants: `"values.yaml" is in no folder`},
 		"a file that is twice there":       {change: file("app/Chart.yaml"), wants: `"Chart.yaml" is twice in the archive`},
-		"a template that is too large":     {chart: with(files{"templates/a.yaml": strings.Repeat("#", MostTemplateBytes+1)}), wants: "template app/templates/a.yaml has 2097153 bytes"},
+		"a template that is too large":     {chart: with(files{"templates/a.yaml": strings.Repeat("#", MaxTemplateBytes+1)}), wants: "template app/templates/a.yaml has 2097153 bytes"},
 		"a chart without Chart.yaml":       {chart: files{"values.yaml": "a: b"}, wants: "loading the chart: Chart.yaml file is missing"},
 		"a chart of an unknown apiVersion": {chart: files{"Chart.yaml": strings.Replace(chartYAML, "v2", "v3", 1)}, wants: `apiVersion of Chart.yaml is "v3"`},
 		"a library chart":                  {chart: files{"Chart.yaml": chartYAML + "type: library\n"}, wants: "app is a library chart"},
@@ -130,7 +130,7 @@ func TestRenderRefuses(t *testing.T) {
 			chart: with(files{"values.schema.json": `{"$ref": "files/a.json"}`, "files/a.json": "{}"}), wants: "it refers to files/a.json: put that schema into $defs",
 		},
 		"values of aliases of aliases":    {chart: with(files{"values.yaml": bomb()}), wants: "loading the chart: cannot load values.yaml: "},
-		"templates with nested ifs":       {chart: with(files{"templates/a.yaml": strings.Repeat("{{if 1}}", MostTemplateBytes/64)}), wants: "rendering chart app: parse error"},
+		"templates with nested ifs":       {chart: with(files{"templates/a.yaml": strings.Repeat("{{if 1}}", MaxTemplateBytes/64)}), wants: "rendering chart app: parse error"},
 		"documents of aliases of aliases": {chart: with(files{"templates/a.yaml": bomb()}), wants: "reading the objects of chart app: "},
 	} {
 		t.Run(name, func(t *testing.T) {

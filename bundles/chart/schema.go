@@ -11,8 +11,8 @@ import (
 	helmchart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// mostFaults is the maximum number of invalid values that an error names.
-const mostFaults = 5
+// maxFaults is the maximum number of invalid values that an error names.
+const maxFaults = 5
 
 // validate checks values against the JSON schemas of a chart and its subcharts.
 func validate(c *helmchart.Chart, values map[string]any) error {
@@ -86,8 +86,8 @@ func faults(err error) string {
 	collect(invalid)
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
-	if len(texts) > mostFaults {
-		texts = append(texts[:mostFaults], fmt.Sprintf("and %d more", len(texts)-mostFaults))
+	if len(texts) > maxFaults {
+		texts = append(texts[:maxFaults], fmt.Sprintf("and %d more", len(texts)-maxFaults))
 	}
 	return oneLine(errors.New(strings.Join(texts, "; ")))
 }

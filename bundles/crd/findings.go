@@ -44,7 +44,7 @@ func (c *checker) add(f Finding, blocks bool, objects []int) *collected {
 	return found
 }
 
-// report returns the blocking findings and the warnings, each sorted and cut to MostFindings. A finding that a user has
+// report returns the blocking findings and the warnings, each sorted and cut to MaxFindings. A finding that a user has
 // acknowledged becomes a warning. An acknowledgement that fits no finding also leads to a warning.
 func (c *checker) report(acknowledged []hubv1.AcknowledgedChange) Report {
 	open := sets.New[hubv1.AcknowledgedChange]()
@@ -100,30 +100,30 @@ func firstFindings(all []Finding) []Finding {
 	slices.SortFunc(all, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Version, b.Version))
 	})
-	return all[:min(len(all), MostFindings)]
+	return all[:min(len(all), MaxFindings)]
 }
 
-// mostMessage limits the number of characters of a message, and mostClusters the number of clusters that it names.
+// maxMessage limits the number of characters of a message, and maxClusters the number of clusters that it names.
 const (
-	mostMessage  = 1024 // in characters
-	mostClusters = 3
+	maxMessage  = 1024 // in characters
+	maxClusters = 3
 )
 
 // Message returns the message of a condition if the reports block new definitions. It lists the blocked changes with
 // their objects, paths and clusters, and says what to do. It has at most 1024 characters. It is empty if no report
 // blocks.
 func Message(reports ...Report) string {
-	return message(mostMessage, ". Clusters are unchanged. Migrate the objects, or accept a change by its crd, rule and path in spec.acknowledge", reports)
+	return message(maxMessage, ". Clusters are unchanged. Migrate the objects, or accept a change by its crd, rule and path in spec.acknowledge", reports)
 }
 
-// UndoMessage returns a text like that of Message, for a return to earlier definitions. most is the maximum number of
+// UndoMessage returns a text like that of Message, for a return to earlier definitions. limit is the maximum number of
 // characters, because the caller writes its own text before the result. accept says how a user accepts the changes.
-func UndoMessage(most int, accept string, reports ...Report) string {
-	return message(most, ". Clusters are unchanged. Migrate the objects and status.storedVersions there first, or "+accept, reports)
+func UndoMessage(limit int, accept string, reports ...Report) string {
+	return message(limit, ". Clusters are unchanged. Migrate the objects and status.storedVersions there first, or "+accept, reports)
 }
 
-// mostWarning is the maximum number of characters of the result of Warning, which is the text of an event.
-const mostWarning = 512
+// maxWarning is the maximum number of characters of the result of Warning, which is the text of an event.
+const maxWarning = 512
 
 // Warning returns a text about the stored versions that no definition of the hub has had, with their clusters. It is
 // empty if there are no such versions.
@@ -140,12 +140,12 @@ func Warning(reports ...Report) string {
 		return ""
 	}
 	const effect = "These clusters alone keep their definition, until status.storedVersions there lacks the version: "
-	return hubv1.CutMessage(effect+strings.Join(lines, "; "), mostWarning)
+	return hubv1.CutMessage(effect+strings.Join(lines, "; "), maxWarning)
 }
 
 // message returns a text about the blocked changes, with the advice at the end and at most the given number of
 // characters. It is empty if no report blocks.
-func message(most int, advice string, reports []Report) string {
+func message(limit int, advice string, reports []Report) string {
 	total := 0
 	var blocked []Finding
 	for _, r := range reports {
@@ -160,7 +160,7 @@ func message(most int, advice string, reports []Report) string {
 		text = fmt.Sprintf("%d changes break what is in use: ", total)
 	}
 	for i, f := range blocked {
-		line := hubv1.CutMessage(f.String(), most/2) // at most half, so that the first line fits
+		line := hubv1.CutMessage(f.String(), limit/2) // at most half, so that the first line fits
 		rest := ""
 		if i < total-1 {
 			rest = fmt.Sprintf("; and %d more", total-i-1)
@@ -168,7 +168,7 @@ func message(most int, advice string, reports []Report) string {
 		if i > 0 {
 			line = "; " + line
 		}
-		if utf8.RuneCountInString(text+line+rest+advice) > most {
+		if utf8.RuneCountInString(text+line+rest+advice) > limit {
 			return text + fmt.Sprintf("; and %d more", total-i) + advice
 		}
 		text += line
@@ -198,9 +198,9 @@ func (f Finding) String() string {
 	if n := len(f.Clusters); n == 1 {
 		concerns = append(concerns, "on cluster "+f.Clusters[0])
 	} else if n > 1 {
-		concerns = append(concerns, "on clusters "+strings.Join(f.Clusters[:min(n, mostClusters)], ", "))
+		concerns = append(concerns, "on clusters "+strings.Join(f.Clusters[:min(n, maxClusters)], ", "))
 	}
-	if more := len(f.Clusters) - mostClusters; more > 0 {
+	if more := len(f.Clusters) - maxClusters; more > 0 {
 		concerns = append(concerns, fmt.Sprintf("and %d more", more))
 	}
 	if len(concerns) > 0 {

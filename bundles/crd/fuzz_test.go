@@ -62,7 +62,7 @@ func check(t *testing.T, in crd.Input) crd.Report {
 		return crd.Report{}
 	}
 	message := crd.Message(report)
-	if len(report.Blocked) > crd.MostFindings || len(report.Warnings) > crd.MostFindings ||
+	if len(report.Blocked) > crd.MaxFindings || len(report.Warnings) > crd.MaxFindings ||
 		utf8.RuneCountInString(message) > 1024 || (message == "") != (report.BlockedTotal == 0) {
 		t.Errorf("%d of %d findings, the message %q", len(report.Blocked), report.BlockedTotal, message)
 	}

@@ -175,7 +175,7 @@ func (s *server) faults(ctx context.Context, content map[string]any) ([]fault, e
 
 // reason returns the text of a validation error. It leaves out the value of the object.
 func reason(err *field.Error) string {
-	const most = 200
+	const maxRunes = 200
 	text := err.Detail
 	if _, after, ok := strings.Cut(text, " in body "); ok { // kube-openapi's texts begin with the path
 		text = after
@@ -194,7 +194,7 @@ func reason(err *field.Error) string {
 			text = "is refused: " + text
 		}
 	}
-	return hubv1.CutMessage(text, most)
+	return hubv1.CutMessage(text, maxRunes)
 }
 
 // dropped calls found for each field that the object was has and the object is lacks. at is the position of both values

@@ -274,8 +274,8 @@ func parts(s *props) map[string]string {
 }
 
 func describe(name, was, is string) string {
-	const most = 100
-	was, is = hubv1.CutMessage(was, most), hubv1.CutMessage(is, most)
+	const maxRunes = 100
+	was, is = hubv1.CutMessage(was, maxRunes), hubv1.CutMessage(is, maxRunes)
 	switch {
 	case was == "" && is == "":
 		return name + " changes"

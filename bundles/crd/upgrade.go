@@ -49,8 +49,8 @@ const (
 	RuleExpression = "objectViolatesRule"
 )
 
-// MostFindings is the maximum number of findings in each list of a Report.
-const MostFindings = 50
+// MaxFindings is the maximum number of findings in each list of a Report.
+const MaxFindings = 50
 
 // Input has all inputs that determine whether a definition may be replaced by a new one. Check does not change its
 // Input.
@@ -109,12 +109,12 @@ type Finding struct {
 	Message string `json:"message"`
 }
 
-// Report is the result of Check. Each list is sorted by path, rule and version, and has the first MostFindings
+// Report is the result of Check. Each list is sorted by path, rule and version, and has the first MaxFindings
 // findings.
 type Report struct {
 	Blocked  []Finding `json:"blocked,omitempty"`
 	Warnings []Finding `json:"warnings,omitempty"`
-	// BlockedTotal and WarningsTotal count all findings. Blocked and Warnings list only the first MostFindings of them.
+	// BlockedTotal and WarningsTotal count all findings. Blocked and Warnings list only the first MaxFindings of them.
 	BlockedTotal  int `json:"blockedTotal"`
 	WarningsTotal int `json:"warningsTotal"`
 }

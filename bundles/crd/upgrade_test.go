@@ -415,7 +415,7 @@ func TestAReportIsBoundedAndDoesNotDependOnTheOrderOfObjects(t *testing.T) {
 	before, after := definition(t, lamps), definition(t, lamps)
 	spec := before.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	var in crd.Input
-	for i := range 3 * crd.MostFindings {
+	for i := range 3 * crd.MaxFindings {
 		spec.Properties[fmt.Sprintf("extra%03d", i)] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	}
 	for i := range 200 {
@@ -435,7 +435,7 @@ func TestAReportIsBoundedAndDoesNotDependOnTheOrderOfObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Blocked) != crd.MostFindings || report.BlockedTotal != 3*crd.MostFindings {
+	if len(report.Blocked) != crd.MaxFindings || report.BlockedTotal != 3*crd.MaxFindings {
 		t.Errorf("%d of %d findings", len(report.Blocked), report.BlockedTotal)
 	}
 	if f := report.Blocked[0]; f.Objects != 200 || len(f.Clusters) != 200 || f.Object.Name != "desk-000" || f.Path != "/spec/extra000" {

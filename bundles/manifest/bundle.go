@@ -25,16 +25,16 @@ import (
 )
 
 const (
-	// MostObjects is the maximum number of objects in a bundle.
-	MostObjects = 1000
-	// MostBytes is the maximum size of an object as JSON: 900 KiB.
-	MostBytes = 900 << 10
-	// MostTotalBytes is the maximum size of all objects of a bundle as JSON, and of all its manifests as text: 16 MiB.
+	// MaxObjects is the maximum number of objects in a bundle.
+	MaxObjects = 1000
+	// MaxBytes is the maximum size of an object as JSON: 900 KiB.
+	MaxBytes = 900 << 10
+	// MaxTotalBytes is the maximum size of all objects of a bundle as JSON, and of all its manifests as text: 16 MiB.
 	// Each YAML alias in a manifest counts with the size of the value for which it stands.
-	MostTotalBytes = 16 << 20
-	// MostDepth is the maximum number of maps and lists that are inside each other in an object. The object itself counts
+	MaxTotalBytes = 16 << 20
+	// MaxDepth is the maximum number of maps and lists that are inside each other in an object. The object itself counts
 	// as one.
-	MostDepth = 64
+	MaxDepth = 64
 )
 
 // ErrNoObjects is the error of Read for a bundle without any object.
@@ -98,7 +98,7 @@ func Read(in Input) ([]*unstructured.Unstructured, error) {
 			p.add(m.where, err)
 			continue
 		}
-		if total += size; total > MostTotalBytes {
+		if total += size; total > MaxTotalBytes {
 			p.add("", errTotal)
 			break
 		}
@@ -124,15 +124,15 @@ func Read(in Input) ([]*unstructured.Unstructured, error) {
 }
 
 var (
-	errTotal   = fmt.Errorf("it has more than %d bytes: split it into several bundles", MostTotalBytes)
-	errObjects = fmt.Errorf("it has more than %d objects: split it into several bundles", MostObjects)
+	errTotal   = fmt.Errorf("it has more than %d bytes: split it into several bundles", MaxTotalBytes)
+	errObjects = fmt.Errorf("it has more than %d objects: split it into several bundles", MaxObjects)
 )
 
 // finish returns the object in the form that a JSON decoder returns, and the size of its JSON.
 func finish(object *unstructured.Unstructured) (*unstructured.Unstructured, int, error) {
 	text := canonical.Bytes(object.Object)
-	if len(text) > MostBytes {
-		return nil, 0, fmt.Errorf("the object has %d bytes as JSON: at most %d are allowed", len(text), MostBytes)
+	if len(text) > MaxBytes {
+		return nil, 0, fmt.Errorf("the object has %d bytes as JSON: at most %d are allowed", len(text), MaxBytes)
 	}
 	out := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(text, &out.Object); err != nil {
@@ -142,11 +142,11 @@ func finish(object *unstructured.Unstructured) (*unstructured.Unstructured, int,
 }
 
 const (
-	// mostProblems is the maximum number of problems that an error lists.
-	mostProblems = 5
-	// mostProblem is the maximum length of the text of one problem, in characters. The text may contain keys and names of
-	// any length.
-	mostProblem = 600
+	// maxProblems is the maximum number of problems that an error lists.
+	maxProblems = 5
+	// maxProblemLength is the maximum length of the text of one problem, in characters. The text may contain keys and
+	// names of any length.
+	maxProblemLength = 600
 )
 
 // problems has the first problems of a bundle for the error, and the number of all others.
@@ -157,7 +157,7 @@ type problems struct {
 
 // add adds a problem. where describes the manifest with the problem. It is empty for a problem of the whole bundle.
 func (p *problems) add(where string, err error) {
-	if len(p.listed) == mostProblems {
+	if len(p.listed) == maxProblems {
 		p.more++
 		return
 	}
@@ -165,7 +165,7 @@ func (p *problems) add(where string, err error) {
 	if where != "" {
 		text = where + ": " + text
 	}
-	p.listed = append(p.listed, hubv1.CutMessage(text, mostProblem))
+	p.listed = append(p.listed, hubv1.CutMessage(text, maxProblemLength))
 }
 
 func (p *problems) err() error {

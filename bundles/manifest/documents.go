@@ -176,7 +176,7 @@ func (r *reader) yaml(where func() string, document []byte) {
 // count adds the size of a document to the bytes of the bundle. It returns false if the bundle is now too large, or if
 // an earlier document already exceeded a limit.
 func (r *reader) count(size int) bool {
-	if r.bytes += size; !r.stopped && r.bytes > MostTotalBytes {
+	if r.bytes += size; !r.stopped && r.bytes > MaxTotalBytes {
 		r.stop(errTotal)
 	}
 	return !r.stopped
@@ -227,7 +227,7 @@ func (r *reader) size(n *yamlv3.Node, anchors map[*yamlv3.Node]int) (int, error)
 		if err != nil {
 			return 0, err
 		}
-		sum = min(sum+size, MostTotalBytes+1)
+		sum = min(sum+size, MaxTotalBytes+1)
 	}
 	if n.Anchor != "" {
 		anchors[n] = sum

@@ -55,7 +55,7 @@ func FuzzRead(f *testing.F) {
 			again.Manifests = append(again.Manifests, runtime.RawExtension{Raw: raw})
 			kind := o.GroupVersionKind()
 			if kind.Group == "hanse.dev" || hubv1.IsSecret(kind.GroupKind()) || o.GetAPIVersion() == "" || kind.Kind == "" || o.Object["status"] != nil ||
-				len(content.IsPathSegmentName(o.GetName())) > 0 || o.GetName() == "" || len(raw) > manifest.MostBytes {
+				len(content.IsPathSegmentName(o.GetName())) > 0 || o.GetName() == "" || len(raw) > manifest.MaxBytes {
 				t.Errorf("%s is not allowed", raw)
 			}
 			if namespace != "" && o.GetNamespace() != namespace || namespace == "" && hubv1.IsSystemNamespace(o.GetNamespace()) {
@@ -77,7 +77,7 @@ func FuzzRead(f *testing.F) {
 				}
 			}
 		}
-		if len(objects) == 0 || len(objects) > manifest.MostObjects || total > manifest.MostTotalBytes {
+		if len(objects) == 0 || len(objects) > manifest.MaxObjects || total > manifest.MaxTotalBytes {
 			t.Errorf("%d objects of %d bytes", len(objects), total)
 		}
 		same, err := manifest.Read(again)

@@ -452,17 +452,17 @@ func twice(n int) string {
 
 func TestObjectsAtTheLimits(t *testing.T) {
 	full := `{"apiVersion":"v1","data":{"a":""},"kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`
-	full = strings.Replace(full, `"a":""`, `"a":"`+strings.Repeat("a", manifest.MostBytes-len(full))+`"`, 1)
-	deep := `{"apiVersion":"x.com/v1","kind":"A","metadata":{"name":"a"},"spec":` + strings.Repeat("[", manifest.MostDepth-1) + strings.Repeat("]", manifest.MostDepth-1) + "}"
+	full = strings.Replace(full, `"a":""`, `"a":"`+strings.Repeat("a", manifest.MaxBytes-len(full))+`"`, 1)
+	deep := `{"apiVersion":"x.com/v1","kind":"A","metadata":{"name":"a"},"spec":` + strings.Repeat("[", manifest.MaxDepth-1) + strings.Repeat("]", manifest.MaxDepth-1) + "}"
 	got, err := read(t, manifest.Input{Namespace: "shop", Manifests: manifests(full, deep)})
 	if err != "" || len(got) != 2 {
 		t.Errorf("%d objects, %s", len(got), err)
 	}
 	var many []string
-	for i := range manifest.MostObjects {
+	for i := range manifest.MaxObjects {
 		many = append(many, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a%d"}}`, i))
 	}
-	if got, err := read(t, manifest.Input{Namespace: "shop", ConfigMaps: configMap(strings.Join(many, "\n---\n"))}); err != "" || len(got) != manifest.MostObjects {
+	if got, err := read(t, manifest.Input{Namespace: "shop", ConfigMaps: configMap(strings.Join(many, "\n---\n"))}); err != "" || len(got) != manifest.MaxObjects {
 		t.Errorf("%d objects, %s", len(got), err)
 	}
 }

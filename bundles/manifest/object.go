@@ -32,7 +32,7 @@ func (r *reader) object(where string, value any) {
 	if r.stopped {
 		return
 	}
-	if r.objects++; r.objects > MostObjects {
+	if r.objects++; r.objects > MaxObjects {
 		r.stop(errObjects)
 		return
 	}
@@ -99,8 +99,8 @@ func clean(value any, refuse func(schema.GroupKind) error) (*unstructured.Unstru
 	out := maps.Clone(in)
 	delete(out, "status")
 	out["metadata"] = metadata
-	if isDeeper(out, MostDepth) {
-		return nil, fmt.Errorf("the object has more than %d maps and lists in each other: make it flatter", MostDepth)
+	if isDeeper(out, MaxDepth) {
+		return nil, fmt.Errorf("the object has more than %d maps and lists in each other: make it flatter", MaxDepth)
 	}
 	return &unstructured.Unstructured{Object: out}, nil
 }
@@ -201,13 +201,13 @@ func cleanTexts(field string, value any) (map[string]any, error) {
 }
 
 // isDeeper reports whether more than the given number of maps and lists are inside each other in the value.
-func isDeeper(value any, most int) bool {
-	deeper := func(child any) bool { return isDeeper(child, most-1) }
+func isDeeper(value any, maxDepth int) bool {
+	deeper := func(child any) bool { return isDeeper(child, maxDepth-1) }
 	switch v := value.(type) {
 	case map[string]any:
-		return most == 0 || slices.ContainsFunc(slices.Collect(maps.Values(v)), deeper)
+		return maxDepth == 0 || slices.ContainsFunc(slices.Collect(maps.Values(v)), deeper)
 	case []any:
-		return most == 0 || slices.ContainsFunc(v, deeper)
+		return maxDepth == 0 || slices.ContainsFunc(v, deeper)
 	}
 	return false
 }

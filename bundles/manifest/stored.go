@@ -25,9 +25,9 @@ const (
 
 var errNotManifest = errors.New("it is not a stored manifest")
 
-// mostStored is the maximum size, in bytes, of a stored manifest's JSON after decompression. No API server accepts an
-// object of that size.
-const mostStored = 16 << 20
+// maxStoredBytes is the maximum size, in bytes, of a stored manifest's JSON after decompression. No API server accepts
+// an object of that size.
+const maxStoredBytes = 16 << 20
 
 // Stored is an object of a bundle as the hub stores it: in a Secret in hanse-system. The identity of the object
 // determines the name of the Secret, so that an object belongs to at most one bundle.
@@ -91,7 +91,7 @@ func ReadStored(secret *corev1.Secret) (Stored, error) {
 			return fail(fmt.Errorf("annotation %s: %w", removedAnnotation, err))
 		}
 	}
-	raw, err := canonical.Decompress(secret.Data[manifestKey], mostStored)
+	raw, err := canonical.Decompress(secret.Data[manifestKey], maxStoredBytes)
 	if err == nil {
 		err = s.Manifest.UnmarshalJSON(raw)
 	}
@@ -162,8 +162,8 @@ func (s Stored) Patch(resourceVersion string) ([]byte, error) {
 	})
 }
 
-// ManifestOf returns the manifest of a hub object that Template has returned. It is the inverse of Template.
-func ManifestOf(template *unstructured.Unstructured) *unstructured.Unstructured {
+// Of returns the manifest of a hub object that Template has returned. It is the inverse of Template.
+func Of(template *unstructured.Unstructured) *unstructured.Unstructured {
 	out := template.DeepCopy()
 	for _, field := range []string{"uid", "generation", "resourceVersion", "creationTimestamp", "deletionTimestamp"} {
 		unstructured.RemoveNestedField(out.Object, "metadata", field)

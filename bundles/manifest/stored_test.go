@@ -105,7 +105,7 @@ func TestATemplateHasItsManifest(t *testing.T) {
 		if diff := cmp.Diff(&s.Bundle, hubv1.BundleOf(template)); diff != "" {
 			t.Fatalf("bundle of the template (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(want.Object, ManifestOf(template).Object); diff != "" {
+		if diff := cmp.Diff(want.Object, Of(template).Object); diff != "" {
 			t.Fatalf("-manifest +manifest of the template:\n%s", diff)
 		}
 	})
@@ -123,7 +123,7 @@ func thing() Stored {
 
 func TestSecretsThatAreNotStoredObjectsAreRefused(t *testing.T) {
 	t.Parallel()
-	bomb := compressed(t, bytes.Repeat([]byte(" "), mostStored+1))
+	bomb := compressed(t, bytes.Repeat([]byte(" "), maxStoredBytes+1))
 	if len(bomb) > 64<<10 {
 		t.Fatalf("the bomb has %d bytes", len(bomb))
 	}

@@ -29,10 +29,10 @@ type lazyCore struct {
 	with zapcore.Core // the logger with the fields; nil until something is logged
 }
 
-// mostVerbose is the zap level of verbosity 4, the highest verbosity that the flag can set. At verbosity 8, client-go
+// maxVerbosity is the zap level of verbosity 4, the highest verbosity that the flag can set. At verbosity 8, client-go
 // logs the bodies of requests and responses, including Secrets. At verbosity 5, the queue of controller-runtime v0.24
 // logs its items while they change, which is a data race.
-const mostVerbose = zapcore.Level(-4)
+const maxVerbosity = zapcore.Level(-4)
 
 // starts are messages of controller-runtime about the start and the end of its own parts. The hub does not log them,
 // because they would hide messages about objects and clusters.
@@ -45,7 +45,7 @@ var starts = map[string]bool{
 
 // Enabled implements zapcore.Core.
 func (c *lazyCore) Enabled(level zapcore.Level) bool {
-	return level >= mostVerbose && c.Core.Enabled(level)
+	return level >= maxVerbosity && c.Core.Enabled(level)
 }
 
 func (c *lazyCore) full() zapcore.Core {

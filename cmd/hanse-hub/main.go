@@ -141,7 +141,7 @@ func limitFlags(o *hub.Options) {
 			"and how long a new leader moves no objects from members that do not answer.")
 	flag.IntVar(&o.Failover.PerSecond, "failover-evictions-per-second", 10,
 		"Maximum number of objects per second that the hub moves from members that do not answer.")
-	flag.IntVar(&o.Failover.MostAway, "failover-max-away-percent", placement.DefaultMostAway,
+	flag.IntVar(&o.Failover.MaxAway, "failover-max-away-percent", placement.DefaultMaxAway,
 		"If more than this percentage of the members do not answer, the hub moves no objects from them.")
 	flag.IntVar(&o.ProtectedCopies, "protected-copies", 5,
 		"A namespace or CustomResourceDefinition with more than this number of copies is listed in the ConfigMap "+
@@ -162,9 +162,9 @@ func checkLimits(o *hub.Options) error {
 	if o.ManifestsPerNamespace < 0 {
 		return fmt.Errorf("reading the flags: --manifests-per-namespace is 0 or more: have %d", o.ManifestsPerNamespace)
 	}
-	if f := o.Failover; f.Grace <= 0 || f.PerSecond < 1 || f.MostAway < 1 || f.MostAway > 100 {
+	if f := o.Failover; f.Grace <= 0 || f.PerSecond < 1 || f.MaxAway < 1 || f.MaxAway > 100 {
 		return fmt.Errorf("reading the flags: --failover-grace and --failover-evictions-per-second are above 0, "+
-			"--failover-max-away-percent is 1 to 100: have %s, %d and %d", f.Grace, f.PerSecond, f.MostAway)
+			"--failover-max-away-percent is 1 to 100: have %s, %d and %d", f.Grace, f.PerSecond, f.MaxAway)
 	}
 	if l := o.Guard.Limit; l.Copies < 0 || l.Percent < 0 || l.Percent > 100 || o.Guard.Window <= 0 {
 		return fmt.Errorf("reading the flags: --removal-limit-copies is 0 or more, --removal-limit-percent is 0 to 100, "+

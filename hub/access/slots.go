@@ -17,8 +17,8 @@ type Slots struct {
 // Party is a user, a namespace or a peer that makes requests.
 type Party struct {
 	Name string
-	// Most is the maximum number of slots that the party's requests may occupy.
-	Most int
+	// Max is the maximum number of slots that the party's requests may occupy.
+	Max int
 }
 
 type share struct {
@@ -75,7 +75,7 @@ func (a *Slots) enter(party Party) *share {
 	defer a.mu.Unlock()
 	s, ok := a.shares[party]
 	if !ok {
-		s = &share{slots: make(chan struct{}, party.Most)}
+		s = &share{slots: make(chan struct{}, party.Max)}
 		a.shares[party] = s
 	}
 	s.used++

@@ -64,10 +64,10 @@ const (
 	atOnce      = 4
 	ofAuthor    = 2
 	ofNamespace = 3
-	// mostSelectors, mostReferences and mostNames are the limits in the definitions of policies.
-	mostSelectors  = 64
-	mostReferences = 16
-	mostNames      = 1000
+	// maxSelectors, maxReferences and maxNames are the limits in the definitions of policies.
+	maxSelectors  = 64
+	maxReferences = 16
+	maxNames      = 1000
 )
 
 // Templates gives access to the hub objects in memory.
@@ -162,11 +162,11 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 // parties returns the author and, for a namespaced policy, its namespace. For each party, the number of concurrent
 // reviews is limited.
 func parties(user, namespace string) []access.Party {
-	author := access.Party{Name: "user/" + user, Most: ofAuthor}
+	author := access.Party{Name: "user/" + user, Max: ofAuthor}
 	if namespace == "" {
 		return []access.Party{author}
 	}
-	return []access.Party{author, {Name: "namespace/" + namespace, Most: ofNamespace}}
+	return []access.Party{author, {Name: "namespace/" + namespace, Max: ofNamespace}}
 }
 
 func (r *Reviewer) review(ctx context.Context, policy client.Object, who author) ([]string, error) {

@@ -201,7 +201,7 @@ func (f *failing) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RE
 	return f.RESTMapper.RESTMapping(gk, versions...)
 }
 
-func TestWhatCannotBeFoundOutIsNotTakenForAnAnswer(t *testing.T) {
+func TestAFailedLookupIsNoReasonToRefuseAPolicy(t *testing.T) {
 	for name, policy := range map[string]string{
 		"a placement": `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}], clusters: {names: [eu-1]}}}`,
 		"an override": policy(`[{name: a, mergePatch: {spec: {size: large}}}]`),
@@ -252,7 +252,7 @@ func policy(rules string) string {
 
 var deployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 
-const fine = `{spec: {template: {spec: {containers: [{name: c, image: i}]}}}}`
+const valid = `{spec: {template: {spec: {containers: [{name: c, image: i}]}}}}`
 
 func overDeployments(rules string) string {
 	return strings.ReplaceAll(policy(rules), "apiGroup: test.hanse.dev, kind: Widget", "apiGroup: apps, kind: Deployment")
@@ -343,25 +343,25 @@ func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
 			want: []string{"Secret shop/keys in cluster eu-1: a Secret of type kubernetes.io/service-account-token is a credential"},
 		},
 		"a pod template that the namespace forbids": {
-			given: func(h *hub) { h.enforces("baseline"); h.placeKind(deployment, "web", fine, "eu-1") },
+			given: func(h *hub) { h.enforces("baseline"); h.placeKind(deployment, "web", valid, "eu-1") },
 			policy: overDeployments(`[{name: a, patches: [{op: add, path: /spec/template/spec/hostNetwork, value: true},
 				{op: add, path: /spec/template/spec/containers/0/securityContext, value: {privileged: true}}]}]`),
 			want: []string{"Deployment.apps shop/web in cluster eu-1: the namespace enforces Pod Security baseline:latest, which forbids host namespaces, privileged"},
 		},
 		"a pod template that the namespace allows": {
-			given:  func(h *hub) { h.enforces("baseline"); h.placeKind(deployment, "web", fine, "eu-1") },
+			given:  func(h *hub) { h.enforces("baseline"); h.placeKind(deployment, "web", valid, "eu-1") },
 			policy: overDeployments(`[{name: a, patches: [{op: add, path: /spec/template/spec/hostAliases, value: []}]}]`),
 		},
 		"a namespace that enforces no level": {
-			given:  func(h *hub) { h.placeKind(deployment, "web", fine, "eu-1") },
+			given:  func(h *hub) { h.placeKind(deployment, "web", valid, "eu-1") },
 			policy: overDeployments(`[{name: a, patches: [{op: add, path: /spec/template/spec/hostNetwork, value: true}]}]`),
 		},
 		"what the namespace forbade before is not its fault": {
-			given:  func(h *hub) { h.enforces("restricted"); h.placeKind(deployment, "web", fine, "eu-1") },
+			given:  func(h *hub) { h.enforces("restricted"); h.placeKind(deployment, "web", valid, "eu-1") },
 			policy: overDeployments(`[{name: a, patches: [{op: add, path: /spec/template/spec/hostAliases, value: []}]}]`),
 		},
 		"but what it adds is": {
-			given:  func(h *hub) { h.enforces("restricted"); h.placeKind(deployment, "web", fine, "eu-1") },
+			given:  func(h *hub) { h.enforces("restricted"); h.placeKind(deployment, "web", valid, "eu-1") },
 			policy: overDeployments(`[{name: a, patches: [{op: add, path: /spec/template/spec/hostPID, value: true}]}]`),
 			want:   []string{"restricted:latest, which forbids host namespaces"}, not: []string{"seccomp"},
 		},
@@ -459,18 +459,18 @@ func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
 			if !answer.Allowed && answer.Result.Code != http.StatusUnprocessableEntity {
 				t.Errorf("code %d", answer.Result.Code)
 			}
-			said := ""
+			reported := ""
 			if answer.Result != nil {
-				said = answer.Result.Message
+				reported = answer.Result.Message
 			}
 			for _, words := range tt.want {
-				if !strings.Contains(said, words) {
-					t.Errorf("%q does not say %q", said, words)
+				if !strings.Contains(reported, words) {
+					t.Errorf("%q does not say %q", reported, words)
 				}
 			}
 			for _, words := range tt.not {
-				if strings.Contains(said, words) {
-					t.Errorf("%q says %q", said, words)
+				if strings.Contains(reported, words) {
+					t.Errorf("%q says %q", reported, words)
 				}
 			}
 			if warned := strings.Join(answer.Warnings, "\n"); !strings.Contains(warned, tt.warned) || tt.warned == "" && warned != "" {

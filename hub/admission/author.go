@@ -20,9 +20,9 @@ import (
 // AuthorPath is the path of the webhook that records authors, without its random part.
 const AuthorPath = "/record-authors"
 
-// longestAuthor is the length of the longest user name that is recorded, in bytes. A longer name is not cut, because
+// maxAuthorLength is the length of the longest user name that is recorded, in bytes. A longer name is not cut, because
 // another user could have a name with the same beginning.
-const longestAuthor = 1024
+const maxAuthorLength = 1024
 
 // rolloutAnnotations are the annotations that control rollouts. The chart names them in the match conditions of the
 // webhook, and in the admission policy that protects the recorded author.
@@ -77,7 +77,7 @@ func changedBy(before, after *authored, user string) string {
 	switch {
 	case before != nil && !differs(before, after):
 		return before.Metadata.Annotations[hubv1.ChangedByAnnotation]
-	case len(user) > longestAuthor:
+	case len(user) > maxAuthorLength:
 		return ""
 	}
 	return user

@@ -40,7 +40,7 @@ func authoredOf(t *testing.T, object string) *authored {
 
 func TestTheAuthorIsTheUserOfTheLastChangeOfTheSpecOrOfARollout(t *testing.T) {
 	const by = hubv1.ChangedByAnnotation
-	long := strings.Repeat("a", longestAuthor+1)
+	long := strings.Repeat("a", maxAuthorLength+1)
 	type testCase struct {
 		before, after, user, want string
 	}

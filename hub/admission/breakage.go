@@ -28,9 +28,9 @@ import (
 	"github.com/hanse-dev/hanse/placement/tenancy"
 )
 
-// mostObjects is the maximum number of objects that a review renders. If the policy selects more objects, the review
+// maxObjects is the maximum number of objects that a review renders. If the policy selects more objects, the review
 // renders some of them, spread evenly over the list of the selected objects.
-const mostObjects = 500
+const maxObjects = 500
 
 func (r *Reviewer) reviewOverrides(ctx context.Context, p hubv1.OverridePolicyObject, who author) ([]string, error) {
 	needs, err := r.toWrite(p)
@@ -136,7 +136,7 @@ func (r *Reviewer) objects(ctx context.Context, p hubv1.OverridePolicyObject) ([
 	var out []selectedObject
 	for _, b := range bindings {
 		id := hubv1.ObjectOf(b)
-		if b.GetDeletionTimestamp() != nil || !speaksOf(p.OverrideSpec().ResourceSelectors, id.GroupKind()) {
+		if b.GetDeletionTimestamp() != nil || !selectsKind(p.OverrideSpec().ResourceSelectors, id.GroupKind()) {
 			continue
 		}
 		head, ok := r.options.Templates.Head(id)
@@ -173,7 +173,7 @@ func (r *Reviewer) namespaceLabels(ctx context.Context, name string) (map[string
 	return ns.Labels, nil
 }
 
-func speaksOf(selectors []hubv1.ResourceSelector, gk schema.GroupKind) bool {
+func selectsKind(selectors []hubv1.ResourceSelector, gk schema.GroupKind) bool {
 	return slices.ContainsFunc(selectors, func(s hubv1.ResourceSelector) bool {
 		return s.APIGroup == gk.Group && (s.Kind == "*" || s.Kind == gk.Kind)
 	})
@@ -184,10 +184,10 @@ func speaksOf(selectors []hubv1.ResourceSelector, gk schema.GroupKind) bool {
 func (t *trial) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renderWithin)
 	defer cancel()
-	objects := evenly(t.selected, mostObjects)
+	objects := evenly(t.selected, maxObjects)
 	checked := 0
 	for _, o := range objects {
-		if isOver(ctx) || len(t.broken) > 0 && checked >= mostObjects/10 {
+		if isOver(ctx) || len(t.broken) > 0 && checked >= maxObjects/10 {
 			break
 		}
 		if err := t.object(ctx, o); err != nil {

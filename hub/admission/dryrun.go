@@ -51,15 +51,15 @@ func (t *trial) notAdmitted(ctx context.Context, o selectedObject, where string,
 			return t.unlessLate(ctx, err)
 		}
 	}
-	said := refused
+	message := refused
 	if hubv1.IsSecret(o.GroupKind()) {
-		said = "it does not admit this Secret" // the API server's message may have a value of the Secret
+		message = "it does not admit this Secret" // the API server's message may have a value of the Secret
 	}
 	if refused == also {
-		t.warn(where + "the hub's API server refuses the object with and without the policy, so it does not check what the policy changes: " + said)
+		t.warn(where + "the hub's API server refuses the object with and without the policy, so it does not check what the policy changes: " + message)
 		return nil
 	}
-	t.breaks(where + "the hub's API server refuses the rendered object: " + said)
+	t.breaks(where + "the hub's API server refuses the rendered object: " + message)
 	return nil
 }
 

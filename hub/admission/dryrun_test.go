@@ -113,13 +113,13 @@ func TestWhatTheHubsAPIServerDoesNotAdmitIsRefused(t *testing.T) {
 			sent := 0
 			h.admits = func(o *unstructured.Unstructured) error { sent++; return tt.admits(o) }
 			answer := h.review(tt.policy, "")
-			said := strings.Join(answer.Warnings, "\n")
+			reported := strings.Join(answer.Warnings, "\n")
 			code := int32(0)
 			if !answer.Allowed {
-				said, code = answer.Result.Message, answer.Result.Code
+				reported, code = answer.Result.Message, answer.Result.Code
 			}
-			if code != tt.code || !strings.Contains(said, tt.says) || tt.says == "" && said != "" || tt.not != "" && strings.Contains(said, tt.not) {
-				t.Errorf("%d %q, want %d and %q without %q", code, said, tt.code, tt.says, tt.not)
+			if code != tt.code || !strings.Contains(reported, tt.says) || tt.says == "" && reported != "" || tt.not != "" && strings.Contains(reported, tt.not) {
+				t.Errorf("%d %q, want %d and %q without %q", code, reported, tt.code, tt.says, tt.not)
 			}
 			if tt.sent != 0 && sent != tt.sent {
 				t.Errorf("sent %d objects, want %d", sent, tt.sent)

@@ -108,9 +108,9 @@ func (r *Reviewer) demand(ctx context.Context, who author, needs []access.Need) 
 
 // someOf joins the first five texts, and adds the number of the other texts.
 func someOf(all []string, separator string) string {
-	const most = 5
-	if len(all) <= most {
+	const maxNamed = 5
+	if len(all) <= maxNamed {
 		return strings.Join(all, separator)
 	}
-	return fmt.Sprintf("%s%sand %d more", strings.Join(all[:most], separator), separator, len(all)-most)
+	return fmt.Sprintf("%s%sand %d more", strings.Join(all[:maxNamed], separator), separator, len(all)-maxNamed)
 }

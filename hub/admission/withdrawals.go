@@ -22,8 +22,8 @@ const (
 	// forecastWithin is the part of reviewWithin (the timeout of a review) for a forecast, which computes the copies that
 	// an edit of a policy would delete. The wait for other forecasts is included.
 	forecastWithin = reviewWithin / 8
-	// mostBindings limits forecasts: if the hub has this number of bindings or more, there is no forecast.
-	mostBindings = 50_000
+	// maxBindings limits forecasts: if the hub has this number of bindings or more, there is no forecast.
+	maxBindings = 50_000
 	// forecastsAtOnce is the maximum number of concurrent forecasts. It limits their memory.
 	forecastsAtOnce = 1
 )
@@ -75,11 +75,11 @@ type forecast struct {
 }
 
 func (f *forecast) run(ctx context.Context) error {
-	bindings, err := scopes.Bindings(ctx, f.reviewer.options.Client, "", client.UnsafeDisableDeepCopy, client.Limit(mostBindings))
+	bindings, err := scopes.Bindings(ctx, f.reviewer.options.Client, "", client.UnsafeDisableDeepCopy, client.Limit(maxBindings))
 	if err != nil {
 		return err
 	}
-	if len(bindings) >= mostBindings {
+	if len(bindings) >= maxBindings {
 		return errTooMany
 	}
 	var candidates []hubv1.BindingObject
@@ -127,7 +127,7 @@ func (f *forecast) concerns(b hubv1.BindingObject) bool {
 		return false
 	}
 	selectors, _ := selectionOf(f.policy)
-	return f.follows(b) || speaksOf(selectors, hubv1.ObjectOf(b).GroupKind())
+	return f.follows(b) || selectsKind(selectors, hubv1.ObjectOf(b).GroupKind())
 }
 
 func (f *forecast) follows(b hubv1.BindingObject) bool {

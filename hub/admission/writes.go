@@ -59,19 +59,19 @@ func writesOf(policy client.Object) []write {
 // checkSizes refuses a policy with longer lists than its definition permits. The API server refuses such a policy
 // before the review, but another client may request a review, too.
 func checkSizes(policy client.Object) error {
-	check := func(field string, n, most int) error {
-		if n > most {
-			return &refusal{text: fmt.Sprintf("%s: more than %d", field, most)}
+	check := func(field string, n, limit int) error {
+		if n > limit {
+			return &refusal{text: fmt.Sprintf("%s: more than %d", field, limit)}
 		}
 		return nil
 	}
 	switch p := policy.(type) {
 	case hubv1.PlacementObject:
 		spec := p.PlacementSpec()
-		return cmp.Or(check("spec.clusters.names", len(spec.Clusters.Names), mostNames), check("spec.references", len(spec.References), mostReferences),
-			check("spec.resourceSelectors", len(spec.ResourceSelectors), mostSelectors))
+		return cmp.Or(check("spec.clusters.names", len(spec.Clusters.Names), maxNames), check("spec.references", len(spec.References), maxReferences),
+			check("spec.resourceSelectors", len(spec.ResourceSelectors), maxSelectors))
 	case hubv1.OverridePolicyObject:
-		return check("spec.resourceSelectors", len(p.OverrideSpec().ResourceSelectors), mostSelectors)
+		return check("spec.resourceSelectors", len(p.OverrideSpec().ResourceSelectors), maxSelectors)
 	}
 	return nil
 }

@@ -298,8 +298,7 @@ func readsConfigMaps(b hubv1.BundleObject) bool {
 }
 
 // report writes the condition Stored, and the chart and kinds of an operator, if they changed. An edit of a user causes
-// at most one such write. The write therefore needs no turn (the permission for one write) from package hub/pace, which
-// limits the writes of the hub.
+// at most one such write. The write therefore needs no turn from package hub/pace, which limits the writes of the hub.
 func (c *Controller) report(ctx context.Context, b hubv1.BundleObject, stored metav1.Condition, has content) error {
 	before := b.DeepCopyObject().(hubv1.BundleObject)
 	was := meta.FindStatusCondition(before.BundleStatus().Conditions, hubv1.ConditionStored)

@@ -348,7 +348,7 @@ func TestNoObjectGoesWithTheDefinitionOfBundles(t *testing.T) {
 	w.stores("a")
 }
 
-func TestNothingIsWrittenForABundleThatTheCacheHasOtherwise(t *testing.T) {
+func TestNothingIsWrittenForABundleWhileTheCacheIsOutdated(t *testing.T) {
 	t.Parallel()
 	apiserver.Needed(t)
 	w := newWorld(t, "stale", hubConfig)

@@ -14,9 +14,9 @@ type reservations struct {
 	of map[hubv1.BundleReference]int
 }
 
-// take returns a *refusal if the namespace of the Bundle would have more than `most` stored objects after `added` more.
-// Otherwise it reserves them. counts returns the number of stored objects of each Bundle of the namespace.
-func (r *reservations) take(of hubv1.BundleReference, added, most int, counts func() map[hubv1.BundleReference]int) error {
+// take returns a *refusal if the namespace of the Bundle would have more than `limit` stored objects after `added`
+// more. Otherwise it reserves them. counts returns the number of stored objects of each Bundle of the namespace.
+func (r *reservations) take(of hubv1.BundleReference, added, limit int, counts func() map[hubv1.BundleReference]int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if added == 0 {
@@ -34,11 +34,11 @@ func (r *reservations) take(of hubv1.BundleReference, added, most int, counts fu
 	for _, n := range stored {
 		total += n
 	}
-	if total+own+added > most {
+	if total+own+added > limit {
 		return &refusal{hubv1.ReasonManifestLimit, fmt.Sprintf(
 			"the Bundles of namespace %s have %d stored objects, this Bundle adds %d, and the limit of a namespace is %d: "+
 				"delete objects or Bundles there, or ask an administrator to raise bundles.manifestsPerNamespace in the hub's chart; the stored objects stay",
-			of.Namespace, total+own, added, most)}
+			of.Namespace, total+own, added, limit)}
 	}
 	if r.of == nil {
 		r.of = map[hubv1.BundleReference]int{}

@@ -16,7 +16,7 @@ func TestANamespaceStoresOnlySoManyObjects(t *testing.T) {
 		return hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: "shop", Name: name}
 	}
 	other := hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: "bank", Name: "a"}
-	const most = 10
+	const limit = 10
 	tests := map[string]struct {
 		stored, reserved map[hubv1.BundleReference]int
 		added            int
@@ -34,7 +34,7 @@ func TestANamespaceStoresOnlySoManyObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := reservations{of: tc.reserved}
-			err := r.take(of("a"), tc.added, most, func() map[hubv1.BundleReference]int {
+			err := r.take(of("a"), tc.added, limit, func() map[hubv1.BundleReference]int {
 				if tc.stored == nil {
 					return map[hubv1.BundleReference]int{}
 				}

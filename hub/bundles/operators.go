@@ -69,18 +69,18 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 }
 
 // rendered renders a chart. If the last rendering had the same input, rendered returns the result of that rendering. A
-// failed rendering with the same input is repeated only after pace.LongestSlowRetry. The error may be a *refusal.
+// failed rendering with the same input is repeated only after pace.MaxSlowRetry. The error may be a *refusal.
 func (c *Controller) rendered(ctx context.Context, operator string, in child.Input) (out child.Rendered, err error) {
 	text, err := json.Marshal(in)
 	if err != nil {
 		return out, fmt.Errorf("writing the input of the chart as JSON: %w", err)
 	}
 	last, sum := c.lastRendering(operator), sha256.Sum256(text)
-	if last.input == sum && (last.err == nil || c.Clock.Since(last.at) < pace.LongestSlowRetry) {
+	if last.input == sum && (last.err == nil || c.Clock.Since(last.at) < pace.MaxSlowRetry) {
 		if last.err != nil {
 			return out, invalidChart(last.err)
 		}
-		text, err := canonical.Decompress(last.result, child.MostReplyBytes)
+		text, err := canonical.Decompress(last.result, child.MaxReplyBytes)
 		if err == nil {
 			err = json.Unmarshal(text, &out)
 		}

@@ -89,7 +89,7 @@ func TestAChartIsRenderedOncePerInput(t *testing.T) {
 	if w.renderings != 3 {
 		t.Errorf("after a failure it was rendered %d times for 3 inputs", w.renderings)
 	}
-	w.clock.SetTime(w.clock.Now().Add(pace.LongestSlowRetry))
+	w.clock.SetTime(w.clock.Now().Add(pace.MaxSlowRetry))
 	w.fails = nil
 	if err := w.render(t, `{"a": 2}`); err != nil {
 		t.Errorf("after the pause: %v", err)

@@ -161,7 +161,7 @@ func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted [
 		}
 		next := manifest.Stored{Bundle: of, UID: b.GetUID(), Generation: max(b.GetGeneration(), sent+1), Manifest: o}
 		if before != nil {
-			is := before.GetUID() == b.GetUID() && before.GetDeletionTimestamp() == nil && equality.Semantic.DeepEqual(manifest.ManifestOf(before).Object, o.Object)
+			is := before.GetUID() == b.GetUID() && before.GetDeletionTimestamp() == nil && equality.Semantic.DeepEqual(manifest.Of(before).Object, o.Object)
 			if is && maps.Equal(hubv1.BundleOf(before).Labels, of.Labels) {
 				continue
 			}
@@ -270,7 +270,7 @@ func (c *Controller) taken(
 func (c *Controller) removal(before *unstructured.Unstructured) change {
 	bundled := hubv1.BundleOf(before)
 	return change{manifest.Stored{
-		Bundle: *bundled, UID: before.GetUID(), Generation: before.GetGeneration(), Manifest: manifest.ManifestOf(before), Removed: c.Clock.Now(),
+		Bundle: *bundled, UID: before.GetUID(), Generation: before.GetGeneration(), Manifest: manifest.Of(before), Removed: c.Clock.Now(),
 	}, before}
 }
 

@@ -19,9 +19,9 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// mostUndo is the maximum length, in characters, of the text that tells how to undo an upgrade. It leaves room for the
-// name and the versions of the chart in the message of the condition Stored.
-const mostUndo = 824
+// maxUndoLength is the maximum length, in characters, of the text that tells how to undo an upgrade. It leaves room for
+// the name and the versions of the chart in the message of the condition Stored.
+const maxUndoLength = 824
 
 // upgradable returns a refusal if the new version of an operator's CustomResourceDefinition breaks objects that the hub
 // sends to clusters. chart is the new chart. It is nil if the operator has manifests instead of a chart.
@@ -32,7 +32,7 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 		if !ok || ch.before == nil || !ch.Removed.IsZero() {
 			continue
 		}
-		before, err := crd.Definition(manifest.ManifestOf(ch.before))
+		before, err := crd.Definition(manifest.Of(ch.before))
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 		reports = append(reports, report)
 	}
 	if isOlder(chart, o.Status.Chart) {
-		if text := crd.UndoMessage(mostUndo, "accept a change by its crd, rule and path in spec.acknowledge", reports...); text != "" {
+		if text := crd.UndoMessage(maxUndoLength, "accept a change by its crd, rule and path in spec.acknowledge", reports...); text != "" {
 			return &refusal{hubv1.ReasonUndoBlocked, fmt.Sprintf("chart %s %s is older than the stored %s: %s", chart.Name, chart.Version, o.Status.Chart.Version, text)}
 		}
 	} else if text := crd.Message(reports...); text != "" {

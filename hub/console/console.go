@@ -5,6 +5,7 @@
 //     and from package views with the same token. Therefore a user sees exactly what the user may read. A page
 //     reads bindings from the hub's cache, after the API server has accepted a list request with the user's token.
 //   - Package view decides what a page shows, as it does for hansectl.
+//   - A held removal is one of too many removals of copies, which wait for a user's confirmation.
 //   - A user signs in with a bearer token, or at an identity provider that issues one; see signin.go and oidc.go.
 //   - A session is a cookie that has the token. It is encrypted with a key that all replicas share; see session.go. The
 //     hub stores no session.
@@ -38,19 +39,19 @@ import (
 )
 
 const (
-	// mostPages is the maximum number of pages that the process makes at a time, and mostPerUser the maximum for one user.
+	// maxPages is the maximum number of pages that the process makes at a time, and maxPerUser the maximum for one user.
 	// All ServiceAccounts of a namespace count as one user.
-	mostPages   = 6
-	mostPerUser = 2
-	// longestWait is how long a request waits until it may make its page, if too many pages are being made.
-	longestWait = 10 * time.Second
+	maxPages   = 6
+	maxPerUser = 2
+	// maxWait is how long a request waits until it may make its page, if too many pages are being made.
+	maxWait = 10 * time.Second
 	// readWithin is the timeout of the reads for one page.
 	readWithin = 20 * time.Second
 	// answerWithin is the timeout of a whole request, until the browser has received the answer. Streams of changes have
 	// their own timeout.
-	answerWithin = longestWait + readWithin + 30*time.Second
-	// largestForm is the maximum size of the body of a request.
-	largestForm = 64 << 10
+	answerWithin = maxWait + readWithin + 30*time.Second
+	// maxFormBytes is the maximum size of the body of a request.
+	maxFormBytes = 64 << 10
 )
 
 //go:embed assets
@@ -109,8 +110,8 @@ func New(o Options) (*Console, error) {
 		return nil, err
 	}
 	return &Console{
-		opts: o, users: u, pages: access.New(mostPages), signIns: access.New(mostSignIns), simulations: access.New(1), provider: p,
-		waitForSlot: longestWait, Live: newLive(), membersWithin: membersWithin,
+		opts: o, users: u, pages: access.New(maxPages), signIns: access.New(maxSignIns), simulations: access.New(1), provider: p,
+		waitForSlot: maxWait, Live: newLive(), membersWithin: membersWithin,
 	}, nil
 }
 
@@ -182,7 +183,7 @@ func guarded(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		// SetWriteDeadline fails only for the response recorder of a test.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin))
-		r.Body = http.MaxBytesReader(w, r.Body, largestForm)
+		r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 		next.ServeHTTP(w, r)
 	})
 }
@@ -234,7 +235,7 @@ func (c *Console) admitted(w http.ResponseWriter, r *http.Request, s session) (v
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), c.waitForSlot)
 	defer cancel()
-	leave, ok = c.pages.Take(ctx, access.Party{Name: s.party(), Most: mostPerUser})
+	leave, ok = c.pages.Take(ctx, access.Party{Name: s.party(), Max: maxPerUser})
 	if !ok {
 		w.Header().Set("Retry-After", "5")
 		c.fail(w, v, http.StatusServiceUnavailable, errBusy)

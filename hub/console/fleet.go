@@ -10,8 +10,8 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// mostProblems is the maximum number of listed problems of each kind.
-const mostProblems = 10
+// maxProblems is the maximum number of listed problems of each kind.
+const maxProblems = 10
 
 // fleetBody has the data for the template of the first page: regions with their clusters, and the current problems.
 type fleetBody struct {
@@ -68,7 +68,7 @@ func fleetPage(ctx context.Context, v *visit) (*page, error) {
 			return nil, err
 		}
 	}
-	body := fleetBody{Problems: found.Worst(mostProblems), Now: v.now, Namespace: v.namespace}
+	body := fleetBody{Problems: found.Worst(maxProblems), Now: v.now, Namespace: v.namespace}
 	for _, c := range view.Clusters(members, objects, nil, v.now).Clusters {
 		i := slices.IndexFunc(body.Regions, func(r regionOfClusters) bool { return r.Name == c.Region })
 		if i < 0 {

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// mostSimulated limits the number of objects in one what-if simulation. Without this limit, a simulation would delay
-	// the hub's other work. largestFleet limits the size of these objects in bytes.
-	mostSimulated = 5000
-	largestFleet  = 32 << 20
+	// maxSimulated limits the number of objects in one what-if simulation. Without this limit, a simulation would delay
+	// the hub's other work. maxFleetBytes limits the size of these objects in bytes.
+	maxSimulated  = 5000
+	maxFleetBytes = 32 << 20
 	// contentPage is the page size of a list request for objects with their content.
 	contentPage = 50
 )
 
-var errManyObjects = fmt.Errorf("the console simulates at most %d objects of %d MiB together: choose a namespace, or use hansectl simulate", mostSimulated, largestFleet>>20)
+var errManyObjects = fmt.Errorf("the console simulates at most %d objects of %d MiB together: choose a namespace, or use hansectl simulate", maxSimulated, maxFleetBytes>>20)
 
 // fleetReader reads, with the rights of a user, everything from which the hub decides which clusters get an object. If
 // the user may not read something, fleetReader adds a note to the page.
@@ -72,7 +72,7 @@ func (r *fleetReader) readBindings(ctx context.Context) error {
 	bundled := 0
 	err := r.eachBinding(ctx, r.namespace, func(b hubv1.BindingObject) {
 		if b.BindingSpec().ObjectRef.Bundle == nil {
-			if len(r.bindings) <= mostSimulated {
+			if len(r.bindings) <= maxSimulated {
 				r.bindings[hubv1.ObjectOf(b)] = b
 			}
 			return
@@ -87,7 +87,7 @@ func (r *fleetReader) readBindings(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case len(r.bindings) > mostSimulated:
+	case len(r.bindings) > maxSimulated:
 		return fmt.Errorf("%w: %w", errRefused, errManyObjects)
 	}
 	if bundled > 0 {
@@ -155,7 +155,7 @@ func (r *fleetReader) readKind(ctx context.Context, gk schema.GroupKind) error {
 			}
 			r.size += len(raw)
 		}
-		if len(r.fleet.Objects) > mostSimulated || r.size > largestFleet {
+		if len(r.fleet.Objects) > maxSimulated || r.size > maxFleetBytes {
 			return fmt.Errorf("%w: %w", errRefused, errManyObjects)
 		}
 	}

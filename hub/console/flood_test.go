@@ -106,7 +106,7 @@ func TestAFloodOfSignInsKeepsNoOtherUserWaiting(t *testing.T) {
 	if status := signsIn(soon, handler, "192.0.2.2", known); status != http.StatusSeeOther {
 		t.Errorf("a sign-in from another address: %d", status)
 	}
-	for user := range mostPages {
+	for user := range maxPages {
 		_, leave, ok := c.admitted(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), session{User: fmt.Sprint("user-", user)})
 		if !ok {
 			t.Fatal("sign-ins hold the slots of pages")
@@ -132,14 +132,14 @@ func TestServiceAccountsOfANamespaceShareTheLimitsOfOneUser(t *testing.T) {
 	}
 	admitted := 0
 	for _, name := range []string{"a", "b", "c"} {
-		for range mostPerUser {
+		for range maxPerUser {
 			if enters("system:serviceaccount:shop:" + name) {
 				admitted++
 			}
 		}
 	}
-	if admitted != mostPerUser {
-		t.Errorf("three ServiceAccounts of a namespace hold %d slots, want %d", admitted, mostPerUser)
+	if admitted != maxPerUser {
+		t.Errorf("three ServiceAccounts of a namespace hold %d slots, want %d", admitted, maxPerUser)
 	}
 	for _, other := range []string{"system:serviceaccount:blog:a", "alice", "shop", "namespace/shop"} {
 		if !enters(other) {
@@ -147,14 +147,14 @@ func TestServiceAccountsOfANamespaceShareTheLimitsOfOneUser(t *testing.T) {
 		}
 	}
 	opened := 0
-	for i := range 2 * mostStreamsPerUser {
+	for i := range 2 * maxStreamsPerUser {
 		s := session{User: fmt.Sprint("system:serviceaccount:shop:", i)}
 		if _, closed, ok := c.Live.open(s.party(), everywhere); ok {
 			opened++
 			t.Cleanup(closed)
 		}
 	}
-	if opened != mostStreamsPerUser {
-		t.Errorf("the ServiceAccounts of a namespace hold %d streams, want %d", opened, mostStreamsPerUser)
+	if opened != maxStreamsPerUser {
+		t.Errorf("the ServiceAccounts of a namespace hold %d streams, want %d", opened, maxStreamsPerUser)
 	}
 }

@@ -18,10 +18,10 @@ const (
 	pagesPerSecond = 20
 	// beatEvery is the interval at which the hub sends a heartbeat to each open page.
 	beatEvery = 15 * time.Second
-	// mostStreams is the maximum number of open connections on which the hub tells pages about changes. mostStreamsPerUser
+	// maxStreams is the maximum number of open connections on which the hub tells pages about changes. maxStreamsPerUser
 	// is the maximum for one user. All ServiceAccounts of a namespace count as one user.
-	mostStreams        = 1000
-	mostStreamsPerUser = 100
+	maxStreams        = 1000
+	maxStreamsPerUser = 100
 	// checkEvery is the interval at which the hub checks again whether the user of an open page may still see the objects
 	// on this page.
 	checkEvery = time.Minute
@@ -98,7 +98,7 @@ func (l *Live) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			l.tell()
+			l.notify()
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (l *Live) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable. It returns false, because every replica serves.
 func (l *Live) NeedLeaderElection() bool { return false }
 
-func (l *Live) tell() {
+func (l *Live) notify() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.dirty) == 0 {
@@ -126,7 +126,7 @@ func (l *Live) tell() {
 func (l *Live) open(user string, of scope) (*stream, func(), bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.streams) >= mostStreams || l.byUser[user] >= mostStreamsPerUser {
+	if len(l.streams) >= maxStreams || l.byUser[user] >= maxStreamsPerUser {
 		return nil, nil, false
 	}
 	s := &stream{user: user, scope: of, changed: make(chan struct{}, 1)}
@@ -175,7 +175,7 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	answer := http.NewResponseController(w)
 	_ = answer.SetReadDeadline(time.Time{}) // otherwise HTTP/1.1 would end the stream at the server's limit for requests
-	say := func(event string) bool {
+	sendEvent := func(event string) bool {
 		_ = answer.SetWriteDeadline(time.Now().Add(c.Live.sendWithin))
 		_, err := fmt.Fprintf(w, "event: %s\ndata:\n\n", event)
 		if err != nil || answer.Flush() != nil {
@@ -184,7 +184,7 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 		_ = answer.SetWriteDeadline(time.Time{}) // otherwise HTTP/2 would end the stream at the deadline even without a write
 		return true
 	}
-	if !say("open") {
+	if !sendEvent("open") {
 		return
 	}
 	beat, check := time.NewTicker(beatEvery), time.NewTicker(checkEvery)
@@ -200,11 +200,11 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 		case <-beat.C:
 		case <-check.C:
 			if c.mayNotWatch(r.Context(), v, of) {
-				say("ended")
+				sendEvent("ended")
 				return
 			}
 		case <-end.C:
-			say("ended")
+			sendEvent("ended")
 			return
 		case <-s.changed:
 			if c.Live.pace.Wait(r.Context()) != nil {
@@ -212,7 +212,7 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 			}
 			event = "changed"
 		}
-		if !say(event) {
+		if !sendEvent(event) {
 			return
 		}
 	}

@@ -313,7 +313,7 @@ func (r *objectReader) hubEvents(ctx context.Context, to *view.Events) error {
 	}
 	for _, o := range of {
 		var list corev1.EventList
-		err := r.user.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(o.GetUID())}, client.Limit(mostEvents))
+		err := r.user.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(o.GetUID())}, client.Limit(maxEvents))
 		if err := r.user.unlessForbidden(err, "You do not see the events of the hub"); err != nil {
 			return fmt.Errorf("listing events in namespace %s: %w", namespace, err)
 		}
@@ -324,8 +324,8 @@ func (r *objectReader) hubEvents(ctx context.Context, to *view.Events) error {
 	return nil
 }
 
-// mostEvents is the maximum number of events that are read for one object of the hub.
-const mostEvents = 200
+// maxEvents is the maximum number of events that are read for one object of the hub.
+const maxEvents = 200
 
 // holders returns the clusters that the binding names. If named is a cluster's name instead of "*", it returns only
 // this cluster, or nothing if the binding does not name this cluster.

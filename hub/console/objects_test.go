@@ -269,7 +269,7 @@ func TestTheMatrixOfManyObjectsOnAHundredClustersHasABoundedPage(t *testing.T) {
 	t.Logf("the page has %d bytes", len(page.text))
 }
 
-func TestAnObjectPageLeadsFromRedToWhy(t *testing.T) {
+func TestAnObjectPageShowsTheReasonsOfFailures(t *testing.T) {
 	w := newWorld(t)
 	good, bad, other := w.cluster("good", "eu", metav1.ConditionTrue), w.cluster("bad", "cn", metav1.ConditionTrue), w.cluster("other", "us", metav1.ConditionTrue)
 	away := w.cluster("away", "us", metav1.ConditionFalse)

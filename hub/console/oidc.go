@@ -29,12 +29,12 @@ const (
 	oidcPurpose = "hanse console sign-in v1"
 	// oidcLasts is how long a sign-in at the identity provider may take.
 	oidcLasts = 10 * time.Minute
-	// mostExchanges is the maximum number of concurrent requests to the identity provider, and exchangesPerAddress the
+	// maxExchanges is the maximum number of concurrent requests to the identity provider, and exchangesPerAddress the
 	// maximum for browsers with one source address.
-	mostExchanges       = 8
+	maxExchanges        = 8
 	exchangesPerAddress = 4
-	// longestWord is the maximum length of a text from the identity provider in an error message.
-	longestWord = 300
+	// maxProviderText is the maximum length of a text from the identity provider in an error message.
+	maxProviderText = 300
 )
 
 // attempt is the state of a sign-in while the user is at the identity provider.
@@ -108,7 +108,7 @@ func (c *Console) endOIDC(w http.ResponseWriter, r *http.Request) {
 		// The function attempt has checked that the state parameter matches the cookie, so that the error really comes from
 		// the provider.
 		c.failSignIn(w, r, http.StatusUnauthorized, a.Next, fmt.Errorf("the identity provider refused the sign-in: %.*s: %.*s",
-			longestWord, refused, longestWord, query.Get("error_description")))
+			maxProviderText, refused, maxProviderText, query.Get("error_description")))
 		return
 	}
 	leave, ok := c.exchange(r)
@@ -185,7 +185,7 @@ func (c *Console) attempt(r *http.Request) (attempt, error) {
 func (c *Console) exchange(r *http.Request) (leave func(), ok bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), c.waitForSlot)
 	defer cancel()
-	return c.provider.slots.Take(ctx, access.Party{Name: access.Address(r), Most: exchangesPerAddress})
+	return c.provider.slots.Take(ctx, access.Party{Name: access.Address(r), Max: exchangesPerAddress})
 }
 
 // idToken exchanges the authorization code from the identity provider for an ID token, and verifies the ID token.
@@ -203,7 +203,7 @@ func (c *Console) idToken(ctx context.Context, code string, a attempt) (string, 
 			kind = errProvider
 		}
 		// The body of the identity provider's response is not logged, because it may contain a part of a token.
-		return "", fmt.Errorf("%w: %s: %.*q %.*q", kind, refusal.Response.Status, longestWord, refusal.ErrorCode, longestWord, refusal.ErrorDescription)
+		return "", fmt.Errorf("%w: %s: %.*q %.*q", kind, refusal.Response.Status, maxProviderText, refusal.ErrorCode, maxProviderText, refusal.ErrorDescription)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%w: exchanging a code: %w", errProvider, err)

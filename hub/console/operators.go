@@ -60,7 +60,7 @@ func operatorsPage(ctx context.Context, v *visit) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := view.NewOperatorGatherer(operators.Items, view.Heard(members, nil, v.now))
+	found := view.NewOperatorGatherer(operators.Items, view.Observed(members, nil, v.now))
 	err = v.user.unlessForbidden(v.user.eachBinding(ctx, "", found.AddBinding), "You do not see the objects of operators, and kinds without an operator")
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func operatorsPage(ctx context.Context, v *visit) (*page, error) {
 		}
 	}
 	for i := range members {
-		if row := rows[members[i].Name]; row != nil && !members[i].IsHeard(v.now) {
+		if row := rows[members[i].Name]; row != nil && !members[i].IsObserved(v.now) {
 			row.Away, row.Observed = true, members[i].Status.LastObservedTime
 		}
 	}

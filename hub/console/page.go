@@ -96,12 +96,12 @@ var functions = template.FuncMap{
 	"conditions":       conditionsOf,
 }
 
-// longestText is the maximum length of an object's text on a page. Without this limit, the author of an object could
+// maxTextLength is the maximum length of an object's text on a page. Without this limit, the author of an object could
 // make the page arbitrarily large.
-const longestText = 2000
+const maxTextLength = 2000
 
-// plain returns a text of an object without characters that do not print, cut to longestText characters.
-func plain(text string) string { return view.Printable(hubv1.CutMessage(text, longestText)) }
+// plain returns a text of an object without characters that do not print, cut to maxTextLength characters.
+func plain(text string) string { return view.Printable(hubv1.CutMessage(text, maxTextLength)) }
 
 // ago returns the time since t in words, such as 5m or 3d. The text is empty if t is not known. A script updates the
 // text on an open page.

@@ -28,8 +28,8 @@ const (
 	// providerAgain is the minimum time between a failed read of the identity provider's discovery document and the next
 	// read.
 	providerAgain = 5 * time.Second
-	// largestAnswer is the maximum size, in bytes, of a response from the identity provider.
-	largestAnswer = 1 << 20
+	// maxAnswerBytes is the maximum size, in bytes, of a response from the identity provider.
+	maxAnswerBytes = 1 << 20
 )
 
 // OIDC configures an OpenID Connect provider at which users sign in. The hub's API server has to trust its ID tokens.
@@ -95,7 +95,7 @@ func newProvider(o OIDC, proxy func(*http.Request) (*url.URL, error), clock cloc
 	}
 	transport := &http.Transport{
 		Proxy: proxy, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
-		TLSHandshakeTimeout: answer.Timeout, IdleConnTimeout: time.Minute, MaxConnsPerHost: mostExchanges,
+		TLSHandshakeTimeout: answer.Timeout, IdleConnTimeout: time.Minute, MaxConnsPerHost: maxExchanges,
 	}
 	if o.CAFile != "" {
 		pem, err := os.ReadFile(o.CAFile)
@@ -107,7 +107,7 @@ func newProvider(o OIDC, proxy func(*http.Request) (*url.URL, error), clock cloc
 			return nil, fmt.Errorf("reading --console-oidc-ca-file: %s has no certificate in PEM", o.CAFile)
 		}
 	}
-	return &provider{OIDC: o, clock: clock, slots: access.New(mostExchanges), http: &http.Client{
+	return &provider{OIDC: o, clock: clock, slots: access.New(maxExchanges), http: &http.Client{
 		Transport: confined{transport}, Timeout: answer.Timeout,
 		// A client secret or an authorization code is sent only to the address in the identity provider's discovery document.
 		// A redirect to another address is not followed.
@@ -115,7 +115,7 @@ func newProvider(o OIDC, proxy func(*http.Request) (*url.URL, error), clock cloc
 	}}, nil
 }
 
-// confined allows only requests over TLS, and limits a response to largestAnswer bytes.
+// confined allows only requests over TLS, and limits a response to maxAnswerBytes bytes.
 type confined struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -128,7 +128,7 @@ func (c confined) RoundTrip(r *http.Request) (*http.Response, error) {
 		answer.Body = struct {
 			io.Reader
 			io.Closer
-		}{io.LimitReader(answer.Body, largestAnswer), answer.Body}
+		}{io.LimitReader(answer.Body, maxAnswerBytes), answer.Body}
 	}
 	return answer, err
 }

@@ -26,14 +26,13 @@ import (
 const (
 	rowsPerPage = 100
 	memberKind  = "MemberCluster"
-	// heldPath is the path of the list of held removals. The hub holds a removal of too many copies until a user confirms
-	// it.
+	// heldPath is the path of the list of held removals.
 	heldPath = "/rollouts#held"
-	// mostHeld is the maximum number of held removals that the page shows with a form to confirm. The hub holds a removal
-	// of too many copies until a user confirms it. Each form needs an access review.
-	mostHeld = 50
-	// mostNamed is the maximum number of objects that the page names in a wave. The table below the waves has all objects.
-	mostNamed = 5
+	// maxHeld is the maximum number of held removals that the page shows with a form to confirm. Each form needs an access
+	// review.
+	maxHeld = 50
+	// maxNamed is the maximum number of objects that the page names in a wave. The table below the waves has all objects.
+	maxNamed = 5
 )
 
 // address returns a path with a query from pairs of names and values. Empty values are left out.
@@ -112,7 +111,7 @@ type rolloutRow struct {
 	Path string
 }
 
-// heldRow is an object with a held removal. The hub holds a removal of too many copies until a user confirms it.
+// heldRow is an object with a held removal.
 type heldRow struct {
 	Kind, Namespace, Name string
 	Held                  *hubv1.RemovalHeld
@@ -188,10 +187,9 @@ func rolloutsPage(ctx context.Context, v *visit) (*page, error) {
 	return &page{Title: "Rollouts", Nav: "rollouts", template: "rollouts", Scope: v.scope(), Body: &body}, nil
 }
 
-// hold adds the objects with a held removal of copies (which waits for a user's confirmation) to the page. It also
-// finds whether the user may confirm each removal.
+// hold adds the objects with a held removal to the page. It also finds whether the user may confirm each removal.
 func (b *rolloutsBody) hold(ctx context.Context, v *visit, holding []client.Object) error {
-	b.MoreHeld = max(0, len(holding)-mostHeld)
+	b.MoreHeld = max(0, len(holding)-maxHeld)
 	for _, o := range holding[:len(holding)-b.MoreHeld] {
 		held, confirmed := guard.Held(o)
 		row := heldRow{Kind: memberKind, Namespace: o.GetNamespace(), Name: o.GetName(), Held: held, Confirmed: confirmed, Since: ago(&held.Since, v.now)}
@@ -212,8 +210,7 @@ func (b *rolloutsBody) hold(ctx context.Context, v *visit, holding []client.Obje
 	return nil
 }
 
-// heldResource returns an object's resource attributes for an access review. The object has a held removal, which waits
-// for a user's confirmation.
+// heldResource returns an object's resource attributes for an access review. The object has a held removal.
 func heldResource(o client.Object) authorizationv1.ResourceAttributes {
 	switch o := o.(type) {
 	case hubv1.PlacementObject:
@@ -278,9 +275,9 @@ func (w waveOfPage) Asks() bool {
 	return w.Page.May.Approve && !w.Approved && len(w.Waiting()) > 0
 }
 
-// Named returns the first objects of the wave, at most mostNamed. The page names only these.
+// Named returns the first objects of the wave, at most maxNamed. The page names only these.
 func (w waveOfPage) Named() []view.RolloutObject {
-	return w.Objects[:min(mostNamed, len(w.Objects))]
+	return w.Objects[:min(maxNamed, len(w.Objects))]
 }
 
 // More returns the number of objects of the wave that Named leaves out.

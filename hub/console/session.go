@@ -21,10 +21,10 @@ const (
 	// cookieName is the first part of the name of each cookie of a session. Browsers accept the prefix __Host- only over a
 	// secure connection, for this host alone, and for all paths (RFC 6265bis, section 4.1.3.2).
 	cookieName = "__Host-hanse-"
-	// mostCookies is the maximum number of cookies of one session. Each cookie is shorter than the limit of browsers,
+	// maxCookies is the maximum number of cookies of one session. Each cookie is shorter than the limit of browsers,
 	// 4,096 bytes with its name and attributes. A token may therefore have about 8,800 bytes.
-	mostCookies = 4
-	cookieSize  = 3000
+	maxCookies = 4
+	cookieSize = 3000
 	// sessionLasts is the longest duration of a session, even if its token is valid for longer.
 	sessionLasts = 12 * time.Hour
 	// cookiesLast is how much longer than the session the browser keeps the cookies. A page can then say that the session
@@ -57,7 +57,7 @@ var (
 	errNoSession   = errors.New("sign in to see the fleet")
 	errExpired     = errors.New("your session has ended: sign in again")
 	errKey         = errors.New("the hub cannot read the key of sessions: an administrator finds the cause in the hub's log")
-	errLongSession = fmt.Errorf("the token is longer than a browser keeps, about %d bytes: use one with fewer claims", mostCookies*cookieSize*3/4)
+	errLongSession = fmt.Errorf("the token is longer than a browser keeps, about %d bytes: use one with fewer claims", maxCookies*cookieSize*3/4)
 )
 
 // sealer returns the cipher for a purpose. Each purpose has its own key. A value that was encrypted for one purpose is
@@ -118,7 +118,7 @@ func (c *Console) begin(w http.ResponseWriter, r *http.Request, s session) error
 	if err != nil {
 		return err
 	}
-	if len(sealed) > mostCookies*cookieSize {
+	if len(sealed) > maxCookies*cookieSize {
 		return errLongSession
 	}
 	endSession(w, r) // an earlier session may have more cookies
@@ -139,7 +139,7 @@ func cookie(i int, value string, until time.Time) *http.Cookie {
 
 // endSession deletes the session cookies that the request has.
 func endSession(w http.ResponseWriter, r *http.Request) {
-	for i := range mostCookies {
+	for i := range maxCookies {
 		gone := cookie(i, "", time.Unix(1, 0))
 		if _, err := r.Cookie(gone.Name); err == nil {
 			gone.MaxAge = -1
@@ -151,7 +151,7 @@ func endSession(w http.ResponseWriter, r *http.Request) {
 // session returns the session of a request. The error is errNoSession, errExpired or errKey.
 func (c *Console) session(r *http.Request) (session, error) {
 	var sealed strings.Builder
-	for i := range mostCookies {
+	for i := range maxCookies {
 		part, err := r.Cookie(fmt.Sprintf("%s%d", cookieName, i))
 		if err != nil {
 			break

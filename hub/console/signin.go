@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// mostSignIns is the maximum number of concurrent sign-ins, and signInsPerAddress the maximum from one source address.
+	// maxSignIns is the maximum number of concurrent sign-ins, and signInsPerAddress the maximum from one source address.
 	// A limit for each user is not possible, because a user is known only after the sign-in. All users behind an ingress
 	// have the same address.
-	mostSignIns       = 8
+	maxSignIns        = 8
 	signInsPerAddress = 4
 )
 
@@ -140,7 +140,7 @@ var (
 func (c *Console) admit(r *http.Request, token string) (session, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), c.waitForSlot)
 	defer cancel()
-	leave, ok := c.signIns.Take(ctx, access.Party{Name: access.Address(r), Most: signInsPerAddress})
+	leave, ok := c.signIns.Take(ctx, access.Party{Name: access.Address(r), Max: signInsPerAddress})
 	if !ok {
 		return session{}, errAdmitBusy
 	}
@@ -150,7 +150,7 @@ func (c *Console) admit(r *http.Request, token string) (session, error) {
 
 // sessionOf asks the hub's API server for the user name of a token, in a request with this token.
 func (c *Console) sessionOf(ctx context.Context, token string) (session, error) {
-	if len(token) > mostCookies*cookieSize*3/4 {
+	if len(token) > maxCookies*cookieSize*3/4 {
 		return session{}, errLongSession
 	}
 	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {

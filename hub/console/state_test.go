@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-func TestNothingIsGreenWhileItsClusterIsAway(t *testing.T) {
+func TestOnlyAHealthyCopyOfAReachableClusterIsGreen(t *testing.T) {
 	t.Parallel()
 	for _, s := range rollup.CopyStates() {
 		if green := copyState(s).Class == "good"; green != (s == rollup.CopyHealthy) {
@@ -28,9 +28,9 @@ func TestNothingIsGreenWhileItsClusterIsAway(t *testing.T) {
 			if ready != "" {
 				m.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: ready, Reason: hubv1.ReasonUnreachable}}
 			}
-			heard := ready == metav1.ConditionTrue && ago < time.Minute
+			observed := ready == metav1.ConditionTrue && ago < time.Minute
 			cluster := clusterState(view.Clusters([]hubv1.MemberCluster{m}, nil, nil, now).Clusters[0])
-			if want := map[bool]string{true: "good", false: "unknown"}[heard]; cluster.Class != want {
+			if want := map[bool]string{true: "good", false: "unknown"}[observed]; cluster.Class != want {
 				t.Errorf("a cluster with Ready=%q that was observed %s ago is %v, want %s", ready, ago, cluster, want)
 			}
 		}

@@ -83,13 +83,13 @@ func (u *user) placement(ctx context.Context, namespace, name string) (hubv1.Pla
 }
 
 const (
-	// mostSteered is the maximum number of objects of a placement that one page keeps in memory. At most mostComplete of
+	// maxSteered is the maximum number of objects of a placement that one page keeps in memory. At most maxComplete of
 	// them are objects whose rollout is complete.
-	mostSteered  = 10000
-	mostComplete = 2000
+	maxSteered  = 10000
+	maxComplete = 2000
 )
 
-var errManyChanges = fmt.Errorf("more than %d objects of the placement are changing: use hansectl rollout", mostSteered-mostComplete)
+var errManyChanges = fmt.Errorf("more than %d objects of the placement are changing: use hansectl rollout", maxSteered-maxComplete)
 
 // steering reads a placement and the bindings of its objects. It returns an error if the placement specifies no
 // rollout.
@@ -108,17 +108,17 @@ func (u *user) steering(ctx context.Context, namespace, name string) (rollout.St
 			return
 		}
 		if r := b.BindingSpec().Rollout; r != nil && r.Phase == hubv1.RolloutComplete {
-			if complete++; complete > mostComplete {
+			if complete++; complete > maxComplete {
 				dropped++
 				return
 			}
 		}
-		if len(s.Objects) <= mostSteered {
+		if len(s.Objects) <= maxSteered {
 			s.Objects = append(s.Objects, b)
 		}
 	}
 	err = u.eachBinding(ctx, namespace, keep)
-	if err == nil && len(s.Objects) > mostSteered {
+	if err == nil && len(s.Objects) > maxSteered {
 		err = fmt.Errorf("%w: %w", errRefused, errManyChanges)
 	}
 	if dropped > 0 {
@@ -259,8 +259,7 @@ func (u *user) mayUndo(ctx context.Context, b hubv1.BindingObject) (bool, error)
 	return true, nil
 }
 
-// confirmRemoval confirms a held removal of copies, if the page has shown the same removal. The hub holds a removal of
-// too many copies until a user confirms it.
+// confirmRemoval confirms a held removal of copies, if the page has shown the same removal.
 func confirmRemoval(ctx context.Context, v *visit) (string, error) {
 	namespace, name := v.PostForm.Get("namespace"), v.PostForm.Get("name")
 	var object client.Object

@@ -88,7 +88,7 @@ func TestAThousandPagesAreOpenAndNoMore(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var users []*browser
-	for range mostStreams/mostStreamsPerUser + 1 {
+	for range maxStreams/maxStreamsPerUser + 1 {
 		users = append(users, w.signedIn(w.token(nil, reads())))
 	}
 	before := heap()
@@ -101,13 +101,13 @@ func TestAThousandPagesAreOpenAndNoMore(t *testing.T) {
 	}
 	last := users[len(users)-1]
 	for i, user := range users[:len(users)-1] {
-		for range mostStreamsPerUser {
+		for range maxStreamsPerUser {
 			user.follow(ctx, w.server.URL)
 		}
 		if i == 0 {
 			refused(user)
 		}
-		if n := w.console.Live.opened(); n == mostStreams/2 {
+		if n := w.console.Live.opened(); n == maxStreams/2 {
 			// The measured memory includes the test's browsers, which run in the same process.
 			if used := heap() - before; used > 100<<20 {
 				t.Errorf("%d streams take %d MiB", n, used>>20)
@@ -177,7 +177,7 @@ func TestAStreamThatNoBrowserReadsIsEnded(t *testing.T) {
 	go func() { // send many events, because the test's browser buffers some
 		for t.Context().Err() == nil && w.console.Live.opened() > 0 {
 			w.console.Live.ChangedEverywhere()
-			w.console.Live.tell()
+			w.console.Live.notify()
 		}
 	}()
 	w.awaitStreams(0)
@@ -223,7 +223,7 @@ func TestAUserWithManySlowRequestsDelaysNoOtherUser(t *testing.T) {
 			}
 		})
 	}
-	for range mostPerUser {
+	for range maxPerUser {
 		<-g.entered
 	}
 	for range 5 {
@@ -237,7 +237,7 @@ func TestAUserWithManySlowRequestsDelaysNoOtherUser(t *testing.T) {
 	w.signedIn(w.token(nil, reads()))
 	select {
 	case <-g.entered:
-		t.Errorf("more than %d pages of a user are made at a time", mostPerUser)
+		t.Errorf("more than %d pages of a user are made at a time", maxPerUser)
 	default:
 	}
 	close(g.open)
@@ -255,7 +255,7 @@ func TestAUserWhoAsksForTooMuchIsToldWhenToTryAgain(t *testing.T) {
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer close(g.open)
-	for range mostPerUser {
+	for range maxPerUser {
 		reading.Go(func() { b.get(page) })
 		<-g.entered
 	}

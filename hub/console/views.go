@@ -23,19 +23,19 @@ const (
 	// membersWithin is the timeout of all requests to members for one page. It is shorter than readWithin, so that the
 	// page is in time even if a member hangs.
 	membersWithin = 12 * time.Second
-	// askedAtOnce is the maximum number of concurrent requests to members for one page. It is 2, because package
+	// askedAtOnce is the maximum number of concurrent requests to members for one page. It is 2, because
 	// package views lets a user have only two concurrent requests to a member, and two slow requests in all.
 	askedAtOnce = 2
-	// mostAsked is the maximum number of members from which one page requests data.
-	mostAsked = 20
-	// largestView limits the size of an answer about a member, in bytes.
-	largestView = 4 << 20
+	// maxAskedMembers is the maximum number of members from which one page requests data.
+	maxAskedMembers = 20
+	// maxViewBytes limits the size of an answer about a member, in bytes.
+	maxViewBytes = 4 << 20
 )
 
 // local is an http.RoundTripper that calls a handler of this process.
 type local struct{ handler http.Handler }
 
-var errLargeAnswer = fmt.Errorf("the answer is larger than %d MiB", largestView>>20)
+var errLargeAnswer = fmt.Errorf("the answer is larger than %d MiB", maxViewBytes>>20)
 
 // RoundTrip implements http.RoundTripper. It returns when the context of the request ends, even if the handler still
 // runs.
@@ -86,7 +86,7 @@ func (a *recorder) Header() http.Header { return a.header }
 func (a *recorder) WriteHeader(status int) { a.status = status }
 
 func (a *recorder) Write(part []byte) (int, error) {
-	if a.body.Len()+len(part) > largestView {
+	if a.body.Len()+len(part) > maxViewBytes {
 		a.large = true
 		return 0, errLargeAnswer
 	}
@@ -124,12 +124,12 @@ func (v *visit) questions() *questions {
 
 // each sends requests to members, and returns the clusters that did not answer.
 func (q *questions) each(ctx context.Context, clusters []string, ask func(ctx context.Context, cluster string) error) (notAsked []view.ClusterNote) {
-	for _, cluster := range clusters[min(len(clusters), mostAsked):] {
-		notAsked = append(notAsked, view.ClusterNote{Cluster: cluster, Note: fmt.Sprintf("a page asks %d clusters: choose this one", mostAsked)})
+	for _, cluster := range clusters[min(len(clusters), maxAskedMembers):] {
+		notAsked = append(notAsked, view.ClusterNote{Cluster: cluster, Note: fmt.Sprintf("a page asks %d clusters: choose this one", maxAskedMembers)})
 	}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
-	for _, cluster := range clusters[:min(len(clusters), mostAsked)] {
+	for _, cluster := range clusters[:min(len(clusters), maxAskedMembers)] {
 		asking.Go(func() {
 			if err := q.one(ctx, cluster, ask); err != nil {
 				mu.Lock()

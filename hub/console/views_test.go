@@ -42,7 +42,7 @@ func TestTheViewsAreAskedWithTheTokenOfTheUser(t *testing.T) {
 func TestAnAnswerOfTheViewsIsBounded(t *testing.T) {
 	t.Parallel()
 	_, err := askedBy(t.Context(), func(w http.ResponseWriter, _ *http.Request) {
-		for range largestView/1024 + 1 {
+		for range maxViewBytes/1024 + 1 {
 			_, _ = w.Write([]byte(strings.Repeat(" ", 1024)))
 		}
 	})
@@ -65,7 +65,7 @@ func TestAFaultOfTheViewsIsAnError(t *testing.T) {
 	}
 }
 
-func TestAViewThatHangsEndsWithTheQuestion(t *testing.T) {
+func TestAHangingViewEndsWithItsRequest(t *testing.T) {
 	t.Parallel()
 	asked, end := make(chan struct{}), make(chan struct{})
 	defer close(end)

@@ -28,10 +28,10 @@ import (
 )
 
 const (
-	// mostPasted is the maximum number of policies in one form.
-	mostPasted = 20
-	// mostMoved is the maximum number of displayed objects of a simulation.
-	mostMoved = 200
+	// maxPasted is the maximum number of policies in one form.
+	maxPasted = 20
+	// maxMoved is the maximum number of displayed objects of a simulation.
+	maxMoved = 200
 )
 
 // whatIfBody has the data for the template of the what-if page: the form, and the result of the last submitted form.
@@ -41,7 +41,7 @@ type whatIfBody struct {
 	// Fault says why the form has no result. It is empty if there is no fault.
 	Fault      string
 	Simulation *view.Simulation
-	// Moved has the objects that the changes in the form affect, objects with a problem first. It has at most mostMoved
+	// Moved has the objects that the changes in the form affect, objects with a problem first. It has at most maxMoved
 	// objects, and More is the number of the others.
 	Moved []view.SimulatedObject
 	More  int
@@ -97,7 +97,7 @@ func newWhatIf(ctx context.Context, v *visit) (*whatIfBody, error) {
 	return b, nil
 }
 
-var errLargeForm = fmt.Errorf("the form is larger than %d KiB: use hansectl plan", largestForm>>10)
+var errLargeForm = fmt.Errorf("the form is larger than %d KiB: use hansectl plan", maxFormBytes>>10)
 
 // whatIf computes the effects of the changes in a form, and answers with the page. It writes no object.
 func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +117,7 @@ func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readWithin)
 	defer cancel()
-	done, ok := c.simulations.Take(ctx, access.Party{Name: v.session.party(), Most: 1})
+	done, ok := c.simulations.Take(ctx, access.Party{Name: v.session.party(), Max: 1})
 	if !ok {
 		w.Header().Set("Retry-After", "10")
 		c.fail(w, v, http.StatusServiceUnavailable, errBusy)
@@ -224,7 +224,7 @@ func (b *whatIfBody) simulated(s view.Simulation) {
 	slices.SortStableFunc(b.Moved, func(x, y view.SimulatedObject) int {
 		return cmp.Compare(cmp.Compare(y.Problem(), ""), cmp.Compare(x.Problem(), ""))
 	})
-	b.More = max(0, len(b.Moved)-mostMoved)
+	b.More = max(0, len(b.Moved)-maxMoved)
 	b.Moved = b.Moved[:len(b.Moved)-b.More]
 }
 
@@ -284,8 +284,8 @@ func parsePolicies(text, namespace string) ([]client.Object, error) {
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", n, err)
 		}
-		if out = append(out, o); len(out) > mostPasted {
-			return nil, fmt.Errorf("there are more than %d policies: use hansectl plan", mostPasted)
+		if out = append(out, o); len(out) > maxPasted {
+			return nil, fmt.Errorf("there are more than %d policies: use hansectl plan", maxPasted)
 		}
 	}
 }

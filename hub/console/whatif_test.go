@@ -139,7 +139,7 @@ func TestAMistakeInTheFormIsNamed(t *testing.T) {
 			t.Errorf("%s: %s", name, answer.Status)
 		}
 	}
-	answer := b.post("/whatif", url.Values{"csrf": {csrf}, "policy": {strings.Repeat("#", largestForm)}})
+	answer := b.post("/whatif", url.Values{"csrf": {csrf}, "policy": {strings.Repeat("#", maxFormBytes)}})
 	if answer.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(answer.text, "larger than 64 KiB") {
 		t.Errorf("a large form: %s: %s", answer.Status, answer.text)
 	}

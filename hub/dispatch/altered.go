@@ -13,8 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// longestAlteredPause is the longest pause between two writes of a copy whose values the cluster changes.
-const longestAlteredPause = time.Hour
+// maxAlteredPause is the longest pause between two writes of a copy whose values the cluster changes.
+const maxAlteredPause = time.Hour
 
 // altered has the copies in which the cluster stores other values than the hub sends, because its admission changes
 // them. No event tells the hub that the admission has ended. Therefore the hub writes such a copy again after 30 s
@@ -52,7 +52,7 @@ func (a *altered) wait(key types.NamespacedName) time.Duration {
 func (a *altered) tried(key types.NamespacedName) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	pause := min(max(2*a.copies[key].pause, calm), longestAlteredPause)
+	pause := min(max(2*a.copies[key].pause, calm), maxAlteredPause)
 	a.copies[key] = alteredCopy{pause: pause, due: a.clock.Now().Add(pause)}
 	return pause
 }

@@ -30,7 +30,7 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity)
 	template, ok := r.template()
 	if !ok {
-		return r.madeAnew()
+		return r.recreated()
 	}
 	if o, stop := r.forbidden(); stop {
 		return o, true
@@ -119,13 +119,13 @@ func (r *run) template() (*unstructured.Unstructured, bool) {
 	return t, r.mcl != nil && r.mcl.DeletionTimestamp == nil
 }
 
-// decidedWithin is the time in which the leader normally decides on a hub object that was created anew.
+// decidedWithin is the time in which the leader normally decides on a hub object that was created again.
 const decidedWithin = 30 * time.Second
 
-// madeAnew returns the outcome for a copy of an earlier hub object of the same name, which the binding still records.
+// recreated returns the outcome for a copy of an earlier hub object of the same name, which the binding still records.
 // The hub writes nothing to it. known is false while the leader is about to decide on the present object, and if there
 // is no present object. The copy is not looked at, because the leader decides what happens to it.
-func (r *run) madeAnew() (o member.Outcome, known bool) {
+func (r *run) recreated() (o member.Outcome, known bool) {
 	present, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
 	if !ok || present.GetDeletionTimestamp() != nil || present.GetUID() == r.binding.BindingSpec().ObjectRef.UID || r.cluster.IsHub() ||
 		!present.GetCreationTimestamp().After(r.binding.GetCreationTimestamp().Time) { // the cache is older than the binding

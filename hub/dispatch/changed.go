@@ -55,7 +55,7 @@ func (q *queue) addChanged(priority int, keys ...due) {
 
 // begin stores the recorded time of the binding's change in the run, and removes it from the queue's record. It is
 // called before the run reads its inputs. If the hub object changes later, the time of the later change is recorded
-// anew.
+// too.
 func (r *run) begin() { r.changed = r.queue.changes.take(r.key) }
 
 // measure records in the metrics how long a change took to reach the member, if the member has the change now. If the
@@ -79,8 +79,7 @@ func (r *run) measure(o member.Outcome) {
 	r.changed = time.Time{}
 }
 
-// keepChange records the time of the change again if this run (one pass over one binding and one cluster) has not
-// brought the change to the member.
+// keepChange records the time of the change again if this run has not brought the change to the member.
 func (r *run) keepChange() {
 	if !r.changed.IsZero() {
 		r.queue.changes.note(r.changed, due{key: r.key})

@@ -88,7 +88,7 @@ func TestTheLimitClosesWhenTheMemberFails(t *testing.T) {
 		"five close it":                                      {outcomes: times(5, timedOut), closed: true, pause: pace.FirstRetry, other: true},
 		"server errors count as well":                        {outcomes: times(5, broken), closed: true, pause: pace.FirstRetry, other: true},
 		"each trial that fails doubles the pause":            {outcomes: times(8, broken), closed: true, pause: 8 * pace.FirstRetry, other: true},
-		"the pause has a bound":                              {outcomes: times(40, broken), closed: true, pause: pace.LongestRetry, other: true},
+		"the pause has a bound":                              {outcomes: times(40, broken), closed: true, pause: pace.MaxRetry, other: true},
 		"an answer between failures is a good sign":          {outcomes: append(append(times(4, broken), denied), times(4, broken)...)},
 		"a trial that succeeds opens it":                     {outcomes: append(times(6, timedOut), written)},
 		"a webhook that fails is not the member's fault":     {outcomes: times(20, webhook)},
@@ -128,9 +128,9 @@ func TestTheLimitClosesWhenTheMemberFails(t *testing.T) {
 	}
 }
 
-// TestAShareOfFailuresClosesNothing uses a member that fails random calls, at a hundred calls per second, and then
+// TestRandomFailuresDoNotStopAMember uses a member that fails random calls, at a hundred calls per second, and then
 // fails all calls.
-func TestAShareOfFailuresClosesNothing(t *testing.T) {
+func TestRandomFailuresDoNotStopAMember(t *testing.T) {
 	for _, percent := range []int{10, 50, 75} {
 		chance := rand.New(rand.NewPCG(1, uint64(percent)))
 		c := newClosing(t)
@@ -179,7 +179,7 @@ func TestAMemberThatAnswersAgainIsAskedForOneThingAtATimeAtFirst(t *testing.T) {
 	}
 }
 
-func TestAKeyThatCameMeanwhileIsTriedBeforeOneThatFailed(t *testing.T) {
+func TestAKeyThatArrivedDuringThePauseIsTriedFirst(t *testing.T) {
 	c := newClosing(t)
 	c.answer("failed", kind.GroupKind(), 0, tooMany)
 	if c.may("came", kind.GroupKind()) {
@@ -191,7 +191,7 @@ func TestAKeyThatCameMeanwhileIsTriedBeforeOneThatFailed(t *testing.T) {
 	}
 }
 
-func TestOfTheHeldKeysTheFreshestGoesFirst(t *testing.T) {
+func TestTheHeldKeyWithTheLatestChangeGoesFirst(t *testing.T) {
 	h := newHold()
 	h.keep(due{named("failed"), 0}, true)
 	for _, d := range []due{

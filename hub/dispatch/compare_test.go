@@ -75,8 +75,7 @@ var (
 	kind   = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Widget"}
 )
 
-// newRun returns a run, which is one pass over one binding and one cluster. The clock of the run is ahead of now by the
-// given duration.
+// newRun returns a run. The clock of the run is ahead of now by the given duration.
 func newRun(c member.Cluster, after time.Duration) *run {
 	b := hubv1.NewBinding(object.BindingKey())
 	b.BindingSpec().ObjectRef = hubv1.ObjectReference{APIVersion: "test.hanse.dev/v1", Kind: "Widget", Name: "web", UID: "hub"}
@@ -180,7 +179,7 @@ func TestAListThatArrivesDuringARunCausesNoRead(t *testing.T) {
 }
 
 // The cluster no longer serves the kind, and its answer to a read has this reason.
-func TestAListThatHasComeIsNotAwaitedAgain(t *testing.T) {
+func TestAListThatArrivedIsNotAwaitedAgain(t *testing.T) {
 	c := &fakeCluster{synced: true}
 	r := newRun(c, 0)
 	for _, c.synced = range []bool{true, false} {

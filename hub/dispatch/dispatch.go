@@ -3,11 +3,13 @@
 //
 // Every member has its own queue and its own workers, from the call of Engage until the connection to the member ends.
 // A slow, hung or throttling member therefore delays only its own rows. A key of the queue is the name of a binding.
-// Keys carry no other data, because each run of a worker reads all its inputs again.
+// Keys carry no other data, because each run reads all its inputs again. A run is one pass of a worker over one binding
+// and one cluster. A record is the last known state of a copy. An epoch is a period in which the hub writes to members
+// (package epochs).
 //
-// Keys (names of bindings) that are due together are processed in the order of their kinds: Namespaces,
-// CustomResourceDefinitions, RBAC, ConfigMaps and Secrets, then all others. Withdrawals are processed in the opposite
-// order. A key that has changed is processed before keys that are only compared again, for example after a restart.
+// Keys that are due together are processed in the order of their kinds: Namespaces, CustomResourceDefinitions, RBAC,
+// ConfigMaps and Secrets, then all others. Withdrawals are processed in the opposite order. A key that has changed is
+// processed before keys that are only compared again, for example after a restart.
 //
 // Each mechanism has its own file:
 //   - order: priorities of keys, and ranks of kinds;
@@ -62,7 +64,7 @@ type Templates interface {
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 }
 
-// Recorder receives the outcome of each run. A run is one pass over one binding and one cluster.
+// Recorder receives the outcome of each run.
 type Recorder interface {
 	// Record stores the outcome of a run. binding is the state of the binding that the run has read. It is shared with the
 	// cache, and Record must not change it.
@@ -73,10 +75,10 @@ type Recorder interface {
 // each copy with its current epoch. If the list lacks the epoch of a copy (a foreign epoch), the hub wrote the copy and
 // was later restored from an older backup.
 type Epochs interface {
-	// Current returns the cached list of the hub's epochs (periods in which the hub writes to members).
+	// Current returns the cached list of the hub's epochs.
 	Current() epoch.Epochs
-	// Confirm returns the hub's epochs (periods in which the hub writes to members) by an uncached read, because the cache
-	// may lack the given epoch. If an earlier uncached read did not find this epoch, Confirm may return the cached epochs.
+	// Confirm returns the hub's epochs by an uncached read, because the cache may lack the given epoch. If an earlier
+	// uncached read did not find this epoch, Confirm may return the cached epochs.
 	Confirm(ctx context.Context, e epoch.Epoch) (epoch.Epochs, error)
 	// Use returns the hub's list of epochs. The caller marks the copy that it writes with the newest epoch, so that a hub
 	// that is restored from a backup recognises later copies. Use adds an epoch to the list first if this hub process has

@@ -12,28 +12,29 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// doubt is a value of a template that equals the default of the hub's schema, and that a client may have sent only
-// because the hub's API server had filled it in.
-type doubt struct {
+// possibleDefault is a value of a template that equals the default of the hub's schema, and that a client may have sent
+// only because the hub's API server had filled it in.
+type possibleDefault struct {
 	path   openapi.Path
 	value  string // as JSON
 	inside bool   // whether the value is in a list or map that is owned as a whole
 }
 
-// doubts returns the doubtful values of the template. They are computed again when the hub's schema changes.
-func (e *rendering) doubts(hub *openapi.Schema) []doubt {
+// possibleDefaults returns the possible defaults of the template. They are computed again when the hub's schema
+// changes.
+func (e *rendering) possibleDefaults(hub *openapi.Schema) []possibleDefault {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.hub == hub {
-		return e.doubtful
+		return e.possible
 	}
-	e.hub, e.doubtful = hub, nil
+	e.hub, e.possible = hub, nil
 	for _, d := range hub.Defaults(e.prepared.Whole().Object) {
 		if unsure, inside := e.prepared.Unsure(stepsOf(d.Path)); unsure {
-			e.doubtful = append(e.doubtful, doubt{path: d.Path, value: d.Value, inside: inside})
+			e.possible = append(e.possible, possibleDefault{path: d.Path, value: d.Value, inside: inside})
 		}
 	}
-	return e.doubtful
+	return e.possible
 }
 
 // leaving returns the template without the fields at these paths. Clusters to which the same fields are not sent share
@@ -71,26 +72,26 @@ func stepsOf(path openapi.Path) []string {
 	return out
 }
 
-// leavingDefaults returns the template without the doubtful values that this cluster must not get: its schema lacks the
-// field, or has another default. A value in a list or map that is owned as a whole is left out only if the schema lacks
-// the field, because the list is sent as a whole: the copy would lose the value.
+// leavingDefaults returns the template without the possible defaults that this cluster must not get: its schema lacks
+// the field, or has another default. A value in a list or map that is owned as a whole is left out only if the schema
+// lacks the field, because the list is sent as a whole: the copy would lose the value.
 func (r *run) leavingDefaults(ctx context.Context) *overrides.Prepared {
 	prepared := r.rendering.prepared
 	if !prepared.HasOwners() {
 		return prepared
 	}
 	gvk := prepared.Manifest().GroupVersionKind()
-	doubts := r.rendering.doubts(r.queue.opts.Schema(ctx, gvk))
-	if len(doubts) == 0 {
+	possible := r.rendering.possibleDefaults(r.queue.opts.Schema(ctx, gvk))
+	if len(possible) == 0 {
 		return prepared
 	}
 	there := r.cluster.Schema(ctx, gvk)
 	var left []openapi.Path
-	for _, d := range doubts {
+	for _, d := range possible {
 		value, declared := there.Default(d.path)
 		switch {
 		case !declared:
-			left = append(left, undeclared(there, prepared.Whole().Object, d.path, doubts))
+			left = append(left, undeclared(there, prepared.Whole().Object, d.path, possible))
 		case !d.inside && value != "" && value != d.value:
 			left = append(left, d.path)
 		}
@@ -98,15 +99,15 @@ func (r *run) leavingDefaults(ctx context.Context) *overrides.Prepared {
 	return r.rendering.leaving(left)
 }
 
-// undeclared returns the path of a doubtful value, or of the map around it that the schema lacks, too, if all values in
-// the map are doubtful. Without its values, such a map would still be a field that the schema lacks.
-func undeclared(there *openapi.Schema, object map[string]any, path openapi.Path, doubts []doubt) openapi.Path {
+// undeclared returns the path of a possible default, or of the map around it that the schema lacks, too, if all values
+// in the map are possible defaults. Without its values, such a map would still be a field that the schema lacks.
+func undeclared(there *openapi.Schema, object map[string]any, path openapi.Path, possible []possibleDefault) openapi.Path {
 	for n := 1; n < len(path); n++ {
 		if _, declared := there.Default(path[:n]); declared {
 			continue
 		}
 		inside := 0
-		for _, d := range doubts {
+		for _, d := range possible {
 			if len(d.path) > n && slices.Equal(d.path[:n], path[:n]) {
 				inside++
 			}

@@ -112,7 +112,7 @@ func TestAReadThatFailedIsNotShared(t *testing.T) {
 	}
 }
 
-func TestReadsThatNobodyMayRelyOnAreForgotten(t *testing.T) {
+func TestOutdatedReadsAreForgotten(t *testing.T) {
 	now := time.Now()
 	clock := testclock.NewFakePassiveClock(now)
 	f := &freshBindings{reader: &servedBinding{uid: "a"}, clock: clock}

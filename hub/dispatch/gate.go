@@ -213,7 +213,7 @@ func (g *gate) close(o member.Outcome, now time.Time) {
 	}
 	pause := pace.FirstRetry // for a throttling member, which names the time of the next try
 	if o.Reason != hubv1.ReasonThrottled {
-		pause = g.closed.lengthen(pace.LongestRetry)
+		pause = g.closed.lengthen(pace.MaxRetry)
 	}
 	g.closed.last, g.closed.until = o, now.Add(jitter(max(pause, o.After)))
 }
@@ -265,8 +265,8 @@ func (g *gate) resume() {
 	g.changed.Broadcast()
 }
 
-// plan sets a timer for the next trial of a hold (a set of waiting keys). A trial is a call for one of the keys. plan
-// does nothing if a timer is set or a trial is running. done is the key whose call has just ended.
+// plan sets a timer for the next trial of a hold. A trial is a call for one of the keys. plan does nothing if a timer
+// is set or a trial is running. done is the key whose call has just ended.
 func (g *gate) plan(h *hold, done types.NamespacedName) {
 	if h.trial == done {
 		h.trial = types.NamespacedName{}

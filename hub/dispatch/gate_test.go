@@ -18,8 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// TestBadMembersHarmNobody uses members that hang, fail, answer 429 or refuse, beside healthy members.
-func TestBadMembersHarmNobody(t *testing.T) {
+// TestBadMembersDoNotDisturbOthers uses members that hang, fail, answer 429 or refuse, beside healthy members.
+func TestBadMembersDoNotDisturbOthers(t *testing.T) {
 	const objects = 200
 	hangs := &fakeMember{name: "hangs", answer: func(ctx context.Context, _ string) member.Outcome {
 		<-ctx.Done()
@@ -91,9 +91,9 @@ func TestAMemberThatFailsHalfOfItsCallsGetsWhatItCanTake(t *testing.T) {
 	})
 }
 
-// TestAMemberThatIsMendedGetsAll holds back writes by a member that fails all calls. After the member recovers, the
-// dispatcher must write all objects without an event.
-func TestAMemberThatIsMendedGetsAll(t *testing.T) {
+// TestAMemberThatRecoversGetsAllObjects holds back writes by a member that fails all calls. After the member recovers,
+// the dispatcher must write all objects without an event.
+func TestAMemberThatRecoversGetsAllObjects(t *testing.T) {
 	for name, bad := range map[string]member.Outcome{
 		"after server errors": {Applied: metav1.ConditionFalse, Reason: hubv1.ReasonServerError, Message: "503", Retry: member.RetrySoon},
 		"after 429":           {Applied: metav1.ConditionFalse, Reason: hubv1.ReasonThrottled, Retry: member.RetryAfter, After: 300 * time.Millisecond},
@@ -177,9 +177,9 @@ func TestAMemberWhoseEndlessAnswersEndGetsAllAtItsFirstGoodAnswer(t *testing.T) 
 	}
 }
 
-// TestFewerAreAtWorkForAMemberThatIsSlow uses a member whose calls succeed, but take longer than slowCall. Slow calls
+// TestASlowMemberGetsFewerConcurrentCalls uses a member whose calls succeed, but take longer than slowCall. Slow calls
 // must lower the limit of concurrent calls to the member.
-func TestFewerAreAtWorkForAMemberThatIsSlow(t *testing.T) {
+func TestASlowMemberGetsFewerConcurrentCalls(t *testing.T) {
 	var slow atomic.Bool
 	slow.Store(true)
 	m := &fakeMember{name: "eu", answer: func(ctx context.Context, _ string) member.Outcome {
@@ -201,8 +201,8 @@ func TestFewerAreAtWorkForAMemberThatIsSlow(t *testing.T) {
 	w.eventually(20*time.Second, func() string {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.most < 8 || m.atOnce > 2 {
-			return fmt.Sprintf("%d under way, %d at most before", m.atOnce, m.most)
+		if m.maxInFlight < 8 || m.atOnce > 2 {
+			return fmt.Sprintf("%d under way, %d at most before", m.atOnce, m.maxInFlight)
 		}
 		return ""
 	})
@@ -291,7 +291,7 @@ func gvk(group, kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}
 }
 
-func TestWithdrawalsGoTheOtherWayRound(t *testing.T) {
+func TestWithdrawalsHaveTheReverseOrder(t *testing.T) {
 	definition := hubv1.ObjectIdentity{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "d"}
 	b := hubv1.NewBinding(definition.BindingKey())
 	b.BindingSpec().ObjectRef = hubv1.ObjectReference{APIVersion: "apiextensions.k8s.io/v1", Kind: definition.Kind, Name: "d"}
@@ -338,7 +338,7 @@ func TestTheQueueOfANewLinkBeginsWhenTheOldOneHasEnded(t *testing.T) {
 		return ""
 	})
 	m.mu.Lock()
-	most := m.most // read now, with one key: later, the new queue may work on two keys
+	maxInFlight := m.maxInFlight // read now, with one key: later, the new queue may work on two keys
 	m.mu.Unlock()
 	close(end)
 	<-before.ended
@@ -349,7 +349,7 @@ func TestTheQueueOfANewLinkBeginsWhenTheOldOneHasEnded(t *testing.T) {
 		}
 		return ""
 	})
-	if most > 1 {
+	if maxInFlight > 1 {
 		t.Error("the new queue worked while a call of the old one was under way")
 	}
 }

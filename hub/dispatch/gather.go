@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// gathered are the hub's objects that a run (one pass over one binding and one cluster) uses.
+// gathered are the hub's objects that a run uses.
 type gathered struct {
 	object          hubv1.SelectableObject
 	mcl             *hubv1.MemberCluster  // nil if it does not exist

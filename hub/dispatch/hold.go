@@ -32,8 +32,8 @@ type heldKey struct {
 
 func newHold() *hold { return &hold{keys: map[types.NamespacedName]heldKey{}} }
 
-// keep adds a key to the hold (a set of waiting keys), until take or release returns the key. failed is true if a call
-// for the key has just failed. Such a key is tried last.
+// keep adds a key to the hold, until take or release returns the key. failed is true if a call for the key has just
+// failed. Such a key is tried last.
 func (h *hold) keep(d due, failed bool) {
 	k := heldKey{due: d, failed: failed}
 	if before, ok := h.keys[d.key]; ok {
@@ -45,10 +45,10 @@ func (h *hold) keep(d due, failed bool) {
 	h.keys[d.key] = k
 }
 
-// lengthen doubles the pause between trials, up to longest, and returns the new pause. A trial is a call that tests
+// lengthen doubles the pause between trials, up to maxPause, and returns the new pause. A trial is a call that tests
 // whether the waiting keys can be written now.
-func (h *hold) lengthen(longest time.Duration) time.Duration {
-	h.pause = min(max(2*h.pause, pace.FirstRetry), longest)
+func (h *hold) lengthen(maxPause time.Duration) time.Duration {
+	h.pause = min(max(2*h.pause, pace.FirstRetry), maxPause)
 	return h.pause
 }
 

@@ -58,13 +58,13 @@ func TestIntentIsWhatWouldBeWrittenWithOtherPolicies(t *testing.T) {
 // adopting is a member that records the requests to adopt an object.
 type adopting struct {
 	*fakeMember
-	told []member.ApplyIntent
+	reported []member.ApplyIntent
 }
 
 // Apply implements member.Cluster.
 func (a *adopting) Apply(_ context.Context, in member.ApplyIntent) member.Outcome {
 	if in.Adopting != "" {
-		a.told = append(a.told, in)
+		a.reported = append(a.reported, in)
 	}
 	return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, CopyState: member.CopyState{Adopted: true}}
 }
@@ -87,14 +87,14 @@ func TestAUserTakesAnObjectOverWhateverThePlacementSays(t *testing.T) {
 	}
 	w.engage()
 	o, err := adopt()
-	if err != nil || !o.Adopted || len(m.told) != 1 {
-		t.Fatalf("got %+v, %v, told %+v", o, err, m.told)
+	if err != nil || !o.Adopted || len(m.reported) != 1 {
+		t.Fatalf("got %+v, %v, told %+v", o, err, m.reported)
 	}
-	if in := m.told[0]; in.Adoption != hubv1.AdoptionIfNoDiff || in.Adopting != "theirs" || in.Source.Mark.Generation == 0 || in.Owner != id {
+	if in := m.reported[0]; in.Adoption != hubv1.AdoptionIfNoDiff || in.Adopting != "theirs" || in.Source.Mark.Generation == 0 || in.Owner != id {
 		t.Errorf("got %+v", in)
 	}
 	id.Name = "leaving"
-	if o, err := adopt(); err != nil || o.Reason != hubv1.ReasonWithdrawn || len(m.told) != 1 {
-		t.Errorf("an object that is withdrawn: got %+v, %v, told %+v", o, err, m.told)
+	if o, err := adopt(); err != nil || o.Reason != hubv1.ReasonWithdrawn || len(m.reported) != 1 {
+		t.Errorf("an object that is withdrawn: got %+v, %v, told %+v", o, err, m.reported)
 	}
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// TestAMemberThatComesAndGoesLeavesNothingBehind connects a member 300 times, ends the connection while the workers
-// run, and counts the goroutines and the memory that are left. Some calls fail, so that the queue holds back writes
-// when the connection ends.
-func TestAMemberThatComesAndGoesLeavesNothingBehind(t *testing.T) {
+// TestAMemberThatIsAddedAndRemovedLeavesNothingBehind connects a member 300 times, ends the connection while the
+// workers run, and counts the goroutines and the memory that are left. Some calls fail, so that the queue holds back
+// writes when the connection ends.
+func TestAMemberThatIsAddedAndRemovedLeavesNothingBehind(t *testing.T) {
 	const rounds, warmUp, objects = 300, 30, 40
 	ctrl.SetLogger(logr.Discard()) // without a logger, controller-runtime keeps all derived loggers
 	calls := 0

@@ -27,15 +27,15 @@ const (
 // A limit of zero is called closed: the member fails all calls, or has asked for a pause. The hub then makes only
 // trials: single calls, with a pause before each. The first success sets the limit to one.
 type limit struct {
-	most, width float64
-	lowered     time.Time // time of the last cut of width; slow calls that began earlier do not cut again
-	failures    int       // consecutive failures
-	good        time.Time // time of the last answer without a fault
-	failing     map[schema.GroupKind]bool
+	maxWidth, width float64
+	lowered         time.Time // time of the last cut of width; slow calls that began earlier do not cut again
+	failures        int       // consecutive failures
+	good            time.Time // time of the last answer without a fault
+	failing         map[schema.GroupKind]bool
 }
 
-func newLimit(most int) limit {
-	return limit{most: float64(most), width: float64(most), failing: map[schema.GroupKind]bool{}}
+func newLimit(maxWidth int) limit {
+	return limit{maxWidth: float64(maxWidth), width: float64(maxWidth), failing: map[schema.GroupKind]bool{}}
 }
 
 // open raises the limit of concurrent calls to at least one, and forgets all failures so far.
@@ -54,7 +54,7 @@ func (l *limit) succeeded(began, now time.Time) {
 	case l.width < 1:
 		l.width = 1
 	default:
-		l.width = min(l.most, l.width+1/l.width)
+		l.width = min(l.maxWidth, l.width+1/l.width)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestADigestDoesNotSeeWhatIsLeftToTheMember(t *testing.T) {
 	}
 }
 
-func TestANoteHoldsWhileNothingChanges(t *testing.T) {
+func TestAnOutcomeKeepsItsNoteWhileNothingChanges(t *testing.T) {
 	seen := &member.Observation{Owner: object, OwnerUID: "hub", CopyState: member.CopyState{UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}}
 	r := newRun(&fakeCluster{seen: seen, synced: true}, 0)
 	w := &wanted{digest: "d", record: record{gvk: kind}, lastConfirmed: lastConfirmed{confirmed: "h", confirmedDigest: "d", noteReason: hubv1.ReasonAutoscaled, note: "left"}}
@@ -50,7 +50,7 @@ func TestANoteHoldsWhileNothingChanges(t *testing.T) {
 	}
 }
 
-func TestAFightIsToldUntilItIsOver(t *testing.T) {
+func TestACopyIsContestedWhileAFightLasts(t *testing.T) {
 	seen := &member.Observation{Owner: object, OwnerUID: "hub", CopyState: member.CopyState{UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}}
 	r := newRun(&fakeCluster{seen: seen, synced: true}, 0)
 	r.rendering = &rendering{}

@@ -94,7 +94,7 @@ func (r *run) podsWait(ctx context.Context, id hubv1.ObjectIdentity) (string, er
 		return "", err
 	}
 	decided := r.binding.GetCreationTimestamp()
-	if undecided := !o.Placed && !o.LeftOut; undecided && r.queue.opts.Clock.Since(decided.Time) >= pace.LongestRetry {
+	if undecided := !o.Placed && !o.LeftOut; undecided && r.queue.opts.Clock.Since(decided.Time) >= pace.MaxRetry {
 		return "", nil
 	}
 	return operator.PodsWait(o), nil

@@ -61,7 +61,7 @@ func classOf(priority int) int {
 	return priority - normalPriority
 }
 
-// due is a key (the name of a binding) with its priority in the queue.
+// due is a key with its priority in the queue.
 type due struct {
 	key      types.NamespacedName
 	priority int

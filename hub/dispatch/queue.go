@@ -17,8 +17,8 @@ import (
 // controllerName is the same for all members, so that they share metrics.
 const controllerName = "dispatch"
 
-// queue is the controller of one member. It has the member's keys and workers, and a record (the last known state) of
-// each copy. A key is the name of a binding.
+// queue is the controller of one member. It has the member's keys and workers, and a record of each copy. A key is the
+// name of a binding.
 type queue struct {
 	cluster    string
 	opts       Options

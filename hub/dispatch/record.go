@@ -40,7 +40,7 @@ func (r record) wrote(seen member.Observation) bool {
 		last.UID == seen.UID && last.Hash == seen.Hash && last.Digest == seen.Digest && !seen.Deleting
 }
 
-// records has the record (the last known state) of each copy on one member, by binding.
+// records has the record of each copy on one member, by binding.
 type records struct {
 	clock clock.PassiveClock
 
@@ -128,8 +128,7 @@ func (r *records) listed(gvk schema.GroupVersionKind) {
 	r.awaited[gvk] = time.Time{}
 }
 
-// packed is a record (the last known state of a copy) in a compact form. The hub keeps one for each copy on each
-// member.
+// packed is a record in a compact form. The hub keeps one for each copy on each member.
 type packed struct {
 	common                        unique.Handle[common]
 	uid                           types.UID
@@ -148,8 +147,7 @@ type hubNumbers struct {
 	content              uint64
 }
 
-// common is the part of a record (the last known state of a copy) that is equal for many copies. They share one
-// instance of this part.
+// common is the part of a record that is equal for many copies. They share one instance of this part.
 type common struct {
 	gvk             schema.GroupVersionKind
 	applied         metav1.ConditionStatus
@@ -163,8 +161,8 @@ type common struct {
 	hubVersion      string
 }
 
-// pack converts a record (the last known state of a copy) to its compact form. It drops the fields Wrote, Drifted and
-// Newer of the last outcome, because they describe only one call.
+// pack converts a record to its compact form. It drops the fields Wrote, Drifted and Newer of the last outcome, because
+// they describe only one call.
 func (r record) pack() *packed {
 	o := r.last
 	return &packed{
@@ -178,8 +176,7 @@ func (r record) pack() *packed {
 	}
 }
 
-// unpack converts the compact form of a record (the last known state of a copy) back to the record. It returns an empty
-// record for nil.
+// unpack converts the compact form of a record back to the record. It returns an empty record for nil.
 func (p *packed) unpack() record {
 	if p == nil {
 		return record{}

@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-func TestARecordIsPackedWhole(t *testing.T) {
+func TestAPackedRecordKeepsAllFields(t *testing.T) {
 	t.Parallel()
 	want := record{
 		last: member.Outcome{

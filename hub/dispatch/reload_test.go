@@ -78,7 +78,7 @@ func (w *world) restarts(cluster, before string) (after string) {
 	return after
 }
 
-func TestPodsStartAnewAfterTheirClusterHasTheNewContent(t *testing.T) {
+func TestPodsRestartAfterTheirClusterHasTheNewContent(t *testing.T) {
 	t.Parallel()
 	m, refuses := takes("eu"), atomic.Bool{}
 	m.answer = func(_ context.Context, object string) member.Outcome {

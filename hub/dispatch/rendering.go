@@ -40,10 +40,10 @@ type rendering struct {
 	// shared is the manifest whose digest was computed last, and digest is its digest.
 	shared       *unstructured.Unstructured
 	salt, digest string
-	// doubtful are the doubtful values of the template, by the schema hub.
+	// possible are the possible defaults of the template, by the schema hub.
 	hub      *openapi.Schema
-	doubtful []doubt
-	// left has the template without some of the doubtful values, by the paths of these values.
+	possible []possibleDefault
+	// left has the template without some of the possible defaults, by the paths of these values.
 	left map[string]*overrides.Prepared
 }
 

@@ -25,7 +25,7 @@ type retries struct {
 func newRetries() retries {
 	return retries{
 		soon:   pace.Retries[types.NamespacedName](),
-		slowly: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](calm, pace.LongestSlowRetry),
+		slowly: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](calm, pace.MaxSlowRetry),
 	}
 }
 

@@ -45,8 +45,8 @@ func (k *sending) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	return k.fakeMember.Apply(ctx, in)
 }
 
-// revisionRun returns a run, which is one pass over one binding and one cluster. By the binding, the cluster must get
-// revision 2. The hub object has the content of revision 3.
+// revisionRun returns a run. By the binding, the cluster must get revision 2. The hub object has the content of
+// revision 3.
 func revisionRun(t *testing.T, stored *storedRevisions) (*sending, *run) {
 	t.Helper()
 	_, r := versionRun(t, nil, []string{"v2"}, hubv1.TargetPresent)

@@ -16,9 +16,9 @@ import (
 	"github.com/hanse-dev/hanse/member/epoch"
 )
 
-// setSource sets r.source to the hub's epoch (the period in which the hub writes now), the generation of the hub
-// object, and the decision: the state of the binding. They are compared with the mark that a copy has recorded.
-// template is nil if the hub object was deleted. No copy then counts as newer by its generation or decision.
+// setSource sets r.source to the hub's epoch, the generation of the hub object, and the decision: the state of the
+// binding. They are compared with the mark that a copy has recorded. template is nil if the hub object was deleted. No
+// copy then counts as newer by its generation or decision.
 func (r *run) setSource(template metav1.Object) {
 	r.source.Epochs = r.queue.opts.Epochs.Current()
 	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
@@ -42,15 +42,14 @@ func (r *run) isHeld(b hubv1.BindingObject) bool {
 	return row != nil && row.Reason == hubv1.ReasonHubIsOlder
 }
 
-// useEpoch stores in r.source the epoch that the next write records in the copy. An epoch is a period in which the hub
-// writes to members.
+// useEpoch stores in r.source the epoch that the next write records in the copy.
 func (r *run) useEpoch(ctx context.Context) {
 	r.source.Epochs = r.queue.opts.Epochs.Use(ctx)
 	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
 }
 
-// newer reports whether a later state of the hub wrote the copy, according to the cached list of epochs (periods in
-// which the hub writes to members). This is possible if the hub was restored from a backup.
+// newer reports whether a later state of the hub wrote the copy, according to the cached list of epochs. This is
+// possible if the hub was restored from a backup.
 func (r *run) newer(seen observed) bool { return r.source.Newer(seen.Source, true) }
 
 // confirmOlder checks an outcome with the reason HubIsOlder (the copy is newer than the hub) by uncached reads. Another
@@ -119,7 +118,7 @@ func (r *run) readObject(ctx context.Context) (metav1.Object, error) {
 	return fresh, nil
 }
 
-// noEpochs is the default of Options.Epochs. Copies then record no epoch (the period in which the hub wrote them).
+// noEpochs is the default of Options.Epochs. Copies then record no epoch.
 type noEpochs struct{}
 
 // Current implements Epochs.

@@ -25,8 +25,7 @@ func epochsOf(t *testing.T, text string) epoch.Epochs {
 	return l
 }
 
-// fakeEpochs has the list of the hub's epochs in the cache, and the list on the API server. An epoch is a period in
-// which the hub writes to members.
+// fakeEpochs has the list of the hub's epochs in the cache, and the list on the API server.
 type fakeEpochs struct {
 	cached, stored epoch.Epochs
 	err            error

@@ -69,7 +69,7 @@ func (l withPlacements) List(ctx context.Context, list client.ObjectList, opts .
 	return l.listed.List(ctx, list, opts...)
 }
 
-func TestALabelOfAClusterWakesWhatItSuspendsOrLetsGo(t *testing.T) {
+func TestALabelOfAClusterWakesTheBindingsThatItSuspendsOrResumes(t *testing.T) {
 	tests := map[string]struct {
 		change func(*hubv1.MemberCluster)
 		want   []string

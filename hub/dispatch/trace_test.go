@@ -218,7 +218,7 @@ func TestAnEndpointThatHangsDoesNotHoldUpDispatch(t *testing.T) {
 	}
 }
 
-func TestAWrittenCopyIsOneLine(t *testing.T) {
+func TestAWrittenCopyIsLoggedInOneLine(t *testing.T) {
 	var mu sync.Mutex
 	var lines bytes.Buffer
 	log := funcr.New(func(_, args string) {

@@ -97,12 +97,12 @@ func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose s
 	if !hubv1.IsSecret(r.object.GroupKind()) {
 		known = literals(r.overridden.policies, culprit)
 	}
-	told := openapi.Fault(m).Redacted(known)
-	message := told.Message
-	if told.Value != "" {
-		message += ", not " + told.Value
+	misfit := openapi.Fault(m).Redacted(known)
+	message := misfit.Message
+	if misfit.Value != "" {
+		message += ", not " + misfit.Value
 	}
-	return &overrides.InvalidError{Policy: culprit.Policy, Rule: culprit.Rule, Path: told.Path, Message: message + ", by " + whose + " schema"}
+	return &overrides.InvalidError{Policy: culprit.Policy, Rule: culprit.Rule, Path: misfit.Path, Message: message + ", by " + whose + " schema"}
 }
 
 // only returns the policies with only these rules, without all other rules.

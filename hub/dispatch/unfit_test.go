@@ -66,15 +66,15 @@ func TestWhatNeverGoesToMembersIsNotSent(t *testing.T) {
 	}
 }
 
-func tooLarge(manifest *unstructured.Unstructured, most int64) []member.Misfit {
+func tooLarge(manifest *unstructured.Unstructured, maxReplicas int64) []member.Misfit {
 	size, _, _ := unstructured.NestedInt64(manifest.Object, "spec", "size")
-	if size <= most {
+	if size <= maxReplicas {
 		return nil
 	}
 	return []member.Misfit{{Path: "/spec/size", Declared: "/spec/*", Message: "must be small", Value: map[bool]string{true: "50", false: "500"}[size == 50]}}
 }
 
-func TestWhatARuleBreaksIsNotSent(t *testing.T) {
+func TestAnInvalidManifestNamesTheRuleAndIsNotSent(t *testing.T) {
 	rule := func(name string, patches ...hubv1.PatchOperation) hubv1.OverrideRule {
 		return hubv1.OverrideRule{Name: name, Patches: patches}
 	}
@@ -120,8 +120,8 @@ func TestWhatARuleBreaksIsNotSent(t *testing.T) {
 				r.object.ObjectIdentity = hubv1.ObjectIdentity{Kind: tt.kind, Namespace: "ns", Name: "web"}
 			}
 			o := r.unfit(t.Context(), rendered(t, r, map[string]any{"size": tt.size, "limit": int64(50)}, tt.rules))
-			const most = 2 + 6 // dry runs: with the rules, without them, and 6 to search 64 rules
-			if c.asked > 0 != tt.asked || c.asked > most {
+			const maxDryRuns = 2 + 6 // dry runs: with the rules, without them, and 6 to search 64 rules
+			if c.asked > 0 != tt.asked || c.asked > maxDryRuns {
 				t.Errorf("the cluster was asked %d times", c.asked)
 			}
 			switch {

@@ -80,15 +80,15 @@ func dropped(o member.Outcome, paths []string) member.Outcome {
 	return o
 }
 
-// longestPath is the maximum length of a path in a row's message.
-const longestPath = 50
+// maxPathLength is the maximum length of a path in a row's message.
+const maxPathLength = 50
 
 // firstOf returns up to three of the paths as text.
 func firstOf(paths []string) string {
 	var named []string
 	for _, path := range paths[:min(len(paths), 3)] {
-		if r := []rune(path); len(r) > longestPath {
-			path = "…" + string(r[len(r)-longestPath+1:])
+		if r := []rune(path); len(r) > maxPathLength {
+			path = "…" + string(r[len(r)-maxPathLength+1:])
 		}
 		named = append(named, path)
 	}

@@ -74,7 +74,7 @@ func TestAKindThatIsServedAtOtherVersionsIsNotMissing(t *testing.T) {
 	}
 }
 
-func TestWhatWasDroppedShowsInTheOutcome(t *testing.T) {
+func TestDroppedFieldsAreNamedInTheOutcome(t *testing.T) {
 	const text = "sent without fields that the cluster's definition lacks: .a"
 	tests := map[string]struct {
 		reason, message, wantReason, want string

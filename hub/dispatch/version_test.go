@@ -54,8 +54,7 @@ func (n *noting) Withdraw(_ context.Context, in member.WithdrawIntent) member.Ou
 	return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonWithdrawn}
 }
 
-// versionRun returns a run, which is one pass over one binding and one cluster. The hub reads the object at v2. The
-// cluster serves the given versions.
+// versionRun returns a run. The hub reads the object at v2. The cluster serves the given versions.
 func versionRun(t *testing.T, others, served []string, state hubv1.TargetState) (*noting, *run) {
 	t.Helper()
 	n := &noting{fakeMember: takes("eu")}

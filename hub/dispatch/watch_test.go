@@ -101,7 +101,7 @@ func TestAPlacementWakesItsBindings(t *testing.T) {
 	}
 }
 
-func TestWhatIsReadAtTheStartWaitsBehindChanges(t *testing.T) {
+func TestInitialListsWaitBehindChanges(t *testing.T) {
 	holds := bindingFor("holds", "one", hubv1.TargetPresent)
 	holds.Spec.ObjectRef.Kind = "Widget"
 	policy := &hubv1.OverridePolicy{}

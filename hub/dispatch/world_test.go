@@ -243,11 +243,11 @@ type fakeMember struct {
 	// ahead, if set, gets each written copy before the answer is sent.
 	ahead func(member.Observation)
 
-	mu                   sync.Mutex
-	copies               map[string]member.Observation
-	manifests            map[string]*unstructured.Unstructured // last written manifests
-	order                []string                              // names of copies, in the order in which writes ended
-	atOnce, most, served int
+	mu                          sync.Mutex
+	copies                      map[string]member.Observation
+	manifests                   map[string]*unstructured.Unstructured // last written manifests
+	order                       []string                              // names of copies, in the order in which writes ended
+	atOnce, maxInFlight, served int
 }
 
 func takes(name string) *fakeMember { return &fakeMember{name: name} }
@@ -284,7 +284,7 @@ func (m *fakeMember) Apply(ctx context.Context, in member.ApplyIntent) member.Ou
 	m.mu.Lock()
 	m.served++
 	m.atOnce++
-	m.most = max(m.most, m.atOnce)
+	m.maxInFlight = max(m.maxInFlight, m.atOnce)
 	m.mu.Unlock()
 	o := member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Wrote: true}
 	if m.answer != nil {

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	mostHeaderBytes = 64 << 10
-	// longestAsked limits the pause that a receiver can request by Retry-After.
-	longestAsked = answer.LongestPause
+	maxHeaderBytes = 64 << 10
+	// maxRequestedPause limits the pause that a receiver can request by Retry-After.
+	maxRequestedPause = answer.MaxPause
 )
 
 // target is the receiver of a sink's messages, with the URL and the signing keys from one generation of the sink's
@@ -44,8 +44,8 @@ type outcome struct {
 	after time.Duration
 }
 
-// courier makes the requests for one sink, one at a time.
-type courier struct {
+// sinkClient makes the requests for one sink, one at a time.
+type sinkClient struct {
 	proxy  func(*http.Request) (*url.URL, error)
 	within time.Duration // timeout of one request
 
@@ -55,7 +55,7 @@ type courier struct {
 
 // deliver makes one attempt. It reads only the status code and Retry-After of the response. Otherwise the status of a
 // sink could show users the responses of servers that only the hub can reach.
-func (c *courier) deliver(ctx context.Context, to target, m *message) outcome {
+func (c *sinkClient) deliver(ctx context.Context, to target, m *message) outcome {
 	if err := c.trust(to.ca); err != nil {
 		return outcome{failure: err}
 	}
@@ -81,33 +81,33 @@ func (c *courier) deliver(ctx context.Context, to target, m *message) outcome {
 
 // judge returns the outcome for the status code of a response.
 func judge(status int, retryAfter string, now time.Time) outcome {
-	says := fmt.Errorf("it answers %d %s", status, http.StatusText(status))
+	statusErr := fmt.Errorf("it answers %d %s", status, http.StatusText(status))
 	switch {
 	case status >= 200 && status < 300:
 		return outcome{}
 	case status >= 300 && status < 400:
-		return outcome{failure: fmt.Errorf("%w, and the hub follows no redirect", says)}
+		return outcome{failure: fmt.Errorf("%w, and the hub follows no redirect", statusErr)}
 	case status == http.StatusBadRequest, status == http.StatusRequestEntityTooLarge, status == http.StatusUnsupportedMediaType,
 		status == http.StatusUnprocessableEntity:
-		return outcome{failure: says, refused: true}
+		return outcome{failure: statusErr, refused: true}
 	}
-	return outcome{failure: says, after: pauseOf(retryAfter, now)}
+	return outcome{failure: statusErr, after: pauseOf(retryAfter, now)}
 }
 
 // pauseOf returns the pause that the header Retry-After requests, either as a number of seconds or as a time. The
 // result is 0 if the header has neither.
 func pauseOf(text string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(text), 10, 31); err == nil {
-		return min(time.Duration(seconds)*time.Second, longestAsked)
+		return min(time.Duration(seconds)*time.Second, maxRequestedPause)
 	}
 	if at, err := http.ParseTime(text); err == nil {
-		return max(0, min(at.Sub(now), longestAsked))
+		return max(0, min(at.Sub(now), maxRequestedPause))
 	}
 	return 0
 }
 
 // trust makes the client accept certificates that these CAs have signed.
-func (c *courier) trust(ca string) error {
+func (c *sinkClient) trust(ca string) error {
 	if c.client != nil && c.ca == ca {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (c *courier) trust(ca string) error {
 		Proxy:                  c.proxy,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		DisableCompression:     true,
-		MaxResponseHeaderBytes: mostHeaderBytes,
+		MaxResponseHeaderBytes: maxHeaderBytes,
 		ForceAttemptHTTP2:      true,
 		MaxIdleConns:           1,
 		IdleConnTimeout:        time.Minute,
@@ -134,7 +134,7 @@ func (c *courier) trust(ca string) error {
 	return nil
 }
 
-func (c *courier) close() {
+func (c *sinkClient) close() {
 	if c.client != nil {
 		c.client.CloseIdleConnections()
 	}
@@ -142,7 +142,7 @@ func (c *courier) close() {
 
 // cause returns an error without the URL, because the path may contain a token. It also removes details that differ at
 // each attempt, such as a port, because they would change the condition each time.
-func (c *courier) cause(ctx context.Context, err error) error {
+func (c *sinkClient) cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("it did not answer within %s", c.within)
 	}

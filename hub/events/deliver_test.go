@@ -61,7 +61,7 @@ func TestAReceiverGetsASignedRequest(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		got <- request{r.Header, r.Method + " " + r.URL.Path + " " + string(body)}
 	})
-	c := courier{within: time.Minute}
+	c := sinkClient{within: time.Minute}
 	to := targetOf(t, s)
 	if o := c.deliver(t.Context(), to, &message{id: "msg-1", body: []byte(`{"a":1}`)}); o.failure != nil {
 		t.Fatal(o.failure)
@@ -115,14 +115,14 @@ func TestOutcomes(t *testing.T) {
 		"401, which an admin can end":  {handler: status(401), says: "it answers 401 Unauthorized"},
 		"500":                          {handler: status(500), says: "it answers 500 Internal Server Error"},
 		"429 with a pause":             {handler: status(429, "Retry-After", "7"), says: "it answers 429 Too Many Requests", after: 7 * time.Second},
-		"503 with a pause of a day":    {handler: status(503, "Retry-After", "86400"), says: "it answers 503 Service Unavailable", after: longestAsked},
+		"503 with a pause of a day":    {handler: status(503, "Retry-After", "86400"), says: "it answers 503 Service Unavailable", after: maxRequestedPause},
 		"503 with a pause of nonsense": {handler: status(503, "Retry-After", "-1"), says: "it answers 503 Service Unavailable"},
 		"an unknown status":            {handler: status(599), says: "it answers 599 "},
 		"a redirect": {
 			handler: status(307, "Location", elsewhere.URL), says: "it answers 307 Temporary Redirect, and the hub follows no redirect",
 		},
 		"a receiver that hangs":       {handler: hangs, says: "it did not answer within 200ms"},
-		"headers without an end":      {handler: status(200, "X-Large", strings.Repeat("#", 2*mostHeaderBytes)), says: "net/http: HTTP/1.x transport connection broken: net/http: server response headers exceeded 65536 bytes; aborted"},
+		"headers without an end":      {handler: status(200, "X-Large", strings.Repeat("#", 2*maxHeaderBytes)), says: "net/http: HTTP/1.x transport connection broken: net/http: server response headers exceeded 65536 bytes; aborted"},
 		"a certificate of another CA": {handler: status(200), change: func(to *target) { to.ca = "" }, says: "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
 		"no certificate as CA":        {handler: status(200), change: func(to *target) { to.ca = "none" }, says: "spec.caBundle has no certificate in PEM"},
 		"a URL without TLS":           {handler: status(200), change: func(to *target) { to.url = strings.Replace(to.url, "https", "http", 1) }, says: "spec.url is not https://HOST/PATH"},
@@ -136,7 +136,7 @@ func TestOutcomes(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&to)
 			}
-			c := courier{within: time.Minute}
+			c := sinkClient{within: time.Minute}
 			if strings.Contains(tc.says, "200ms") {
 				c.within = 200 * time.Millisecond
 			}
@@ -166,7 +166,7 @@ func TestRetryAfterAsATime(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"Fri, 27 Nov 2026 03:01:00 GMT": time.Minute,
 		"Fri, 27 Nov 2026 02:01:00 GMT": 0,
-		"Fri, 27 Nov 2099 02:01:00 GMT": longestAsked,
+		"Fri, 27 Nov 2099 02:01:00 GMT": maxRequestedPause,
 		"":                              0,
 		"99999999999999999999":          0,
 	} {
@@ -181,7 +181,7 @@ func TestAChangedCAIsUsed(t *testing.T) {
 	s := serve(t, status(200))
 	to := targetOf(t, s)
 	good := to.ca
-	c := courier{within: time.Minute}
+	c := sinkClient{within: time.Minute}
 	defer c.close()
 	for i, ca := range []string{good, "", good, good} {
 		to.ca = ca

@@ -211,10 +211,10 @@ func TestANewLeaderTriesASinkThatIsNotReady(t *testing.T) {
 	w.replica("a", true)
 	w.becomes("pending", hubv1.ReasonDelivered)
 	w.becomes("failed", hubv1.ReasonDelivered)
-	told := map[string]bool{<-got: true, <-got: true}
+	reported := map[string]bool{<-got: true, <-got: true}
 	for _, name := range []string{"pending", "failed"} {
-		if want := "dev.hanse.SinkChanged NotificationSink.hanse.dev/" + name; !told[want] {
-			t.Errorf("there is no %s in %v", want, told)
+		if want := "dev.hanse.SinkChanged NotificationSink.hanse.dev/" + name; !reported[want] {
+			t.Errorf("there is no %s in %v", want, reported)
 		}
 	}
 	if len(got) != 0 {
@@ -229,9 +229,9 @@ func TestAFirstNotificationIsRepeatedUntilASinkIsTried(t *testing.T) {
 	record := events.NewFakeRecorder(10)
 	g := greeter{limits: standard, record: record}
 	for _, tc := range []struct {
-		is    metav1.ConditionStatus
-		told  int
-		again time.Duration
+		is       metav1.ConditionStatus
+		reported int
+		again    time.Duration
 	}{
 		{metav1.ConditionUnknown, 1, time.Minute},
 		{metav1.ConditionFalse, 1, time.Hour},
@@ -239,7 +239,7 @@ func TestAFirstNotificationIsRepeatedUntilASinkIsTried(t *testing.T) {
 	} {
 		sink.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: tc.is}}
 		result, err := g.Reconcile(t.Context(), sink)
-		if err != nil || len(record.Events) != tc.told || result.RequeueAfter != tc.again {
+		if err != nil || len(record.Events) != tc.reported || result.RequeueAfter != tc.again {
 			t.Errorf("while Ready is %s: %d events, again after %s: %v", tc.is, len(record.Events), result.RequeueAfter, err)
 		}
 		for len(record.Events) > 0 {
@@ -276,11 +276,11 @@ func TestADeletedSinkGetsNothing(t *testing.T) {
 func TestRecordingNeverWaits(t *testing.T) {
 	recorded := &events.FakeRecorder{}
 	n := New(Options{Scheme: clientgoscheme.Scheme, Events: recorded})
-	for range 3 * mostRecorded {
+	for range 3 * maxRecorded {
 		n.Recorder().Eventf(&widget, nil, corev1.EventTypeWarning, "ApplyFailed", "Apply", "failed")
 	}
-	if got := len(n.recorded); got != mostRecorded {
-		t.Errorf("%d events wait, want %d", got, mostRecorded)
+	if got := len(n.recorded); got != maxRecorded {
+		t.Errorf("%d events wait, want %d", got, maxRecorded)
 	}
 }
 
@@ -294,7 +294,7 @@ func TestTheExampleReceiverTakesEachNotificationOnce(t *testing.T) {
 	n.related = &placement
 	body, err := n.encode("hub-1")
 	must(t, err)
-	c := courier{within: quick.within}
+	c := sinkClient{within: quick.within}
 	defer c.close()
 	to := targetOf(t, server)
 	for range 2 {

@@ -13,8 +13,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// mostMessage is the maximum number of characters in a message, as in the note of an Event.
-const mostMessage = 1024
+// maxMessage is the maximum number of characters in a message, as in the note of an Event.
+const maxMessage = 1024
 
 // notice is an event that the hub has recorded.
 type notice struct {
@@ -65,7 +65,7 @@ func (n notice) encode(hub string) ([]byte, error) {
 		Time: n.at.UTC().Format(time.RFC3339), DataContentType: "application/json", Severity: n.severity(),
 		Data: data{
 			Type: clean(n.kind), Reason: clean(n.reason), Action: clean(n.action),
-			Message: hubv1.CutMessage(clean(n.detail), mostMessage), Regarding: objectOf(n.regarding),
+			Message: hubv1.CutMessage(clean(n.detail), maxMessage), Regarding: objectOf(n.regarding),
 		},
 	}
 	if n.related != nil {

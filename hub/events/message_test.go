@@ -93,7 +93,7 @@ func FuzzANotificationIsBoundedAndHasNoControlCharacters(f *testing.F) {
 		if err := json.Unmarshal(body, &got); err != nil {
 			t.Fatalf("%q: %v", body, err)
 		}
-		if count := utf8.RuneCountInString(got.Data.Message); count > mostMessage {
+		if count := utf8.RuneCountInString(got.Data.Message); count > maxMessage {
 			t.Errorf("the message has %d characters", count)
 		}
 		for _, s := range []string{got.Data.Message, got.Subject, got.Data.Regarding.Name} {

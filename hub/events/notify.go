@@ -46,8 +46,8 @@ const EventSinkChanged = "SinkChanged"
 const (
 	// reportEvery is the interval in which a replica checks whether it must write the status of its sinks.
 	reportEvery = 2 * time.Second
-	// mostRecorded is the maximum number of events that wait until the sinks are read from the API server.
-	mostRecorded = 1024
+	// maxRecorded is the maximum number of events that wait until the sinks are read from the API server.
+	maxRecorded = 1024
 )
 
 // Options of a Notifier.
@@ -82,7 +82,7 @@ type Notifier struct {
 func New(o Options) *Notifier {
 	return &Notifier{
 		Options: o, limits: standard,
-		recorded: make(chan notice, mostRecorded), changed: make(chan struct{}, 1), senders: map[types.UID]*sender{},
+		recorded: make(chan notice, maxRecorded), changed: make(chan struct{}, 1), senders: map[types.UID]*sender{},
 	}
 }
 
@@ -162,7 +162,7 @@ func (g greeter) Reconcile(ctx context.Context, sink *hubv1.NotificationSink) (c
 	if sink.Status.ObservedGeneration == sink.Generation {
 		ready := meta.FindStatusCondition(sink.Status.Conditions, hubv1.ConditionReady)
 		if ready != nil && ready.Status != metav1.ConditionUnknown {
-			again.RequeueAfter = g.mostAge // a sender keeps a failed event for at most this time
+			again.RequeueAfter = g.maxAge // a sender keeps a failed event for at most this time
 		}
 		if ready != nil && ready.Status == metav1.ConditionTrue {
 			return again, nil
@@ -258,8 +258,8 @@ func (n *Notifier) sender(ctx context.Context, sink *hubv1.NotificationSink, run
 		name, uid := sink.Name, sink.UID
 		s = &sender{
 			limits: n.limits, name: name, uid: uid, queue: make(chan *message, n.limits.queued), changed: make(chan struct{}, 1),
-			courier: courier{proxy: n.Proxy, within: n.limits.within},
-			target:  func(ctx context.Context) (target, error) { return n.target(ctx, name, uid) },
+			client: sinkClient{proxy: n.Proxy, within: n.limits.within},
+			target: func(ctx context.Context) (target, error) { return n.target(ctx, name, uid) },
 		}
 		for _, result := range []string{"delivered", "failed", "refused", "dropped"} {
 			// Create the series with 0, because Prometheus sees no increase in a counter that begins with 1.

@@ -15,15 +15,15 @@ import (
 
 // limits has the timeouts and pauses of deliveries.
 type limits struct {
-	within                time.Duration // timeout of one request
-	firstPause, mostPause time.Duration // pause after a failed attempt; it doubles with each further failure
-	mostAge               time.Duration // maximum age of a message
-	greetAgain            time.Duration // pause after a first notification that no replica has sent
-	queued                int
+	within               time.Duration // timeout of one request
+	firstPause, maxPause time.Duration // pause after a failed attempt; it doubles with each further failure
+	maxAge               time.Duration // maximum age of a message
+	greetAgain           time.Duration // pause after a first notification that no replica has sent
+	queued               int
 }
 
 var standard = limits{
-	within: 10 * time.Second, firstPause: time.Second, mostPause: time.Minute, mostAge: time.Hour, greetAgain: time.Minute, queued: 500,
+	within: 10 * time.Second, firstPause: time.Second, maxPause: time.Minute, maxAge: time.Hour, greetAgain: time.Minute, queued: 500,
 }
 
 // errSigningKey is the error for a sink whose signing key is missing or invalid.
@@ -56,11 +56,11 @@ type tally struct {
 // sender sends the messages of one sink in their order.
 type sender struct {
 	limits
-	name    string
-	uid     types.UID
-	target  func(ctx context.Context) (target, error)
-	courier courier
-	queue   chan *message
+	name   string
+	uid    types.UID
+	target func(ctx context.Context) (target, error)
+	client sinkClient
+	queue  chan *message
 	// changed gets a value when the sink changes. It ends the current pause.
 	changed chan struct{}
 	stop    context.CancelFunc
@@ -98,7 +98,7 @@ func (s *sender) wake() {
 
 // run sends messages until ctx ends.
 func (s *sender) run(ctx context.Context) {
-	defer s.courier.close()
+	defer s.client.close()
 	for {
 		select {
 		case <-ctx.Done():
@@ -121,7 +121,7 @@ func (s *sender) setSending(is bool) {
 func (s *sender) send(ctx context.Context, m *message) {
 	pause := s.firstPause
 	for {
-		if time.Since(m.at) > s.mostAge {
+		if time.Since(m.at) > s.maxAge {
 			s.drop()
 			return
 		}
@@ -136,7 +136,7 @@ func (s *sender) send(ctx context.Context, m *message) {
 		if s.rest(ctx, max(o.after, pause/2+rand.N(pause/2))) {
 			pause = s.firstPause
 		} else {
-			pause = min(2*pause, s.mostPause)
+			pause = min(2*pause, s.maxPause)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (s *sender) try(ctx context.Context, m *message) outcome {
 	if err != nil {
 		return outcome{generation: to.generation, failure: err}
 	}
-	o := s.courier.deliver(ctx, to, m)
+	o := s.client.deliver(ctx, to, m)
 	o.generation = to.generation
 	if o.refused {
 		o.failure = fmt.Errorf("%w to %s, which is dropped", o.failure, m.what)

@@ -10,7 +10,7 @@ import (
 )
 
 // quick has limits with short pauses.
-var quick = limits{within: 10 * time.Second, firstPause: time.Millisecond, mostPause: 8 * time.Millisecond, mostAge: time.Hour, greetAgain: time.Hour, queued: 4}
+var quick = limits{within: 10 * time.Second, firstPause: time.Millisecond, maxPause: 8 * time.Millisecond, maxAge: time.Hour, greetAgain: time.Hour, queued: 4}
 
 // start runs a sender until the test ends.
 func start(t *testing.T, l limits, to target) *sender {
@@ -21,7 +21,7 @@ func start(t *testing.T, l limits, to target) *sender {
 func startWith(t *testing.T, l limits, to func(context.Context) (target, error)) *sender {
 	t.Helper()
 	s := &sender{
-		limits: l, name: t.Name(), queue: make(chan *message, l.queued), changed: make(chan struct{}, 1), courier: courier{within: l.within}, target: to,
+		limits: l, name: t.Name(), queue: make(chan *message, l.queued), changed: make(chan struct{}, 1), client: sinkClient{within: l.within}, target: to,
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -134,10 +134,10 @@ func TestAMessageIsDroppedWhenItIsTooOld(t *testing.T) {
 		}
 	})
 	l := quick
-	l.mostAge = time.Minute
+	l.maxAge = time.Minute
 	s := start(t, l, targetOf(t, server))
 	m := numbered(1)
-	m.at = m.at.Add(-l.mostAge + 200*time.Millisecond)
+	m.at = m.at.Add(-l.maxAge + 200*time.Millisecond)
 	s.push(m)
 	s.push(numbered(2))
 	eventually(t, "the first one is dropped, and the second one delivered", func() bool {

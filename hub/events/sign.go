@@ -13,10 +13,10 @@ import (
 
 // These constants describe the format of signing keys, from the Standard Webhooks specification.
 const (
-	keyPrefix     = "whsec_"
-	leastKeyBytes = 24
-	mostKeyBytes  = 64
-	mostKeys      = 2
+	keyPrefix   = "whsec_"
+	minKeyBytes = 24
+	maxKeyBytes = 64
+	maxKeys     = 2
 )
 
 // errKey is the error for an invalid signing key. It does not quote the key, because the Secret may have been made for
@@ -25,19 +25,19 @@ var errKey = errors.New("it is not whsec_ and 24 to 64 bytes in base64, in one o
 
 // parseKeys parses signing keys, one on each line.
 func parseKeys(text []byte) ([][]byte, error) {
-	if len(text) > mostKeys*2*mostKeyBytes {
+	if len(text) > maxKeys*2*maxKeyBytes {
 		return nil, errKey
 	}
 	var keys [][]byte
 	for _, line := range strings.Fields(string(text)) {
 		encoded, ok := strings.CutPrefix(line, keyPrefix)
 		key, err := base64.StdEncoding.DecodeString(encoded)
-		if !ok || err != nil || len(key) < leastKeyBytes || len(key) > mostKeyBytes {
+		if !ok || err != nil || len(key) < minKeyBytes || len(key) > maxKeyBytes {
 			return nil, errKey
 		}
 		keys = append(keys, key)
 	}
-	if len(keys) == 0 || len(keys) > mostKeys {
+	if len(keys) == 0 || len(keys) > maxKeys {
 		return nil, errKey
 	}
 	return keys, nil

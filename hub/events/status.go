@@ -15,8 +15,8 @@ import (
 
 // failsFor is how long the failure of one replica determines the sink's condition Ready, even if other replicas
 // succeed. A replica that still has messages to send tries again within this time. If the replica fails again, failsFor
-// is counted anew.
-const failsFor = 2 * longestAsked
+// begins again.
+const failsFor = 2 * maxRequestedPause
 
 // fold adds the results of a replica's deliveries (its tally) to the status of a sink. It reports whether the status
 // must be written now. last is the time of the last write by this replica.
@@ -56,7 +56,7 @@ func judgeReady(out *hubv1.NotificationSinkStatus, sink *hubv1.NotificationSink,
 	default:
 		ready.Status, ready.Reason = metav1.ConditionFalse, reasonOf(t.failure)
 		ready.Message = hubv1.CutMessage(clean(fmt.Sprintf("replica %s cannot deliver to %s since %s, %s, and %s: %v", replica, hostOf(sink.Spec.URL),
-			t.since.UTC().Format(time.RFC3339), counted(int64(t.waiting), "waits", "wait"), counted(t.lost, "was dropped", "were dropped"), t.failure)), mostMessage)
+			t.since.UTC().Format(time.RFC3339), counted(int64(t.waiting), "waits", "wait"), counted(t.lost, "was dropped", "were dropped"), t.failure)), maxMessage)
 		out.LastFailedTime, out.FailingReplica = stored(t.lastFailed), replica
 	}
 	meta.SetStatusCondition(&out.Conditions, ready)

@@ -38,9 +38,9 @@ func count(c *hubv1.MemberCluster, facts member.Facts, now time.Time) {
 		switch {
 		case known && over && amount.Cmp(base) > 0 && counts.Cmp(base) > 0:
 			next.Base[name] = counts
-		case !known && counts.Sign() > 0 && len(next.Base) < hubv1.MostResources:
+		case !known && counts.Sign() > 0 && len(next.Base) < hubv1.MaxResources:
 			next.Base[name] = counts // an older version of the hub wrote the status
-		case !known && len(next.Base) < hubv1.MostResources:
+		case !known && len(next.Base) < hubv1.MaxResources:
 			next.Base[name] = amount
 		}
 	}
@@ -61,25 +61,25 @@ func limited(reported, own, base corev1.ResourceList) corev1.ResourceList {
 	}
 	out := corev1.ResourceList{}
 	for name, amount := range reported {
-		most, set := own[name]
+		limit, set := own[name]
 		if !set {
-			most = base[name].DeepCopy()
-			most.Add(base[name])
+			limit = base[name].DeepCopy()
+			limit.Add(base[name])
 		}
-		if out[name] = amount; amount.Cmp(most) > 0 {
-			out[name] = most
+		if out[name] = amount; amount.Cmp(limit) > 0 {
+			out[name] = limit
 		}
 	}
 	return out
 }
 
 // beyond returns the resources whose amount in the list is larger than in the other list, by name at most
-// MostResources. It is nil if there are none.
+// MaxResources. It is nil if there are none.
 func beyond(list, other corev1.ResourceList) corev1.ResourceList {
 	var out corev1.ResourceList
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		amount := list[name]
-		if amount.Cmp(other[name]) <= 0 || len(out) == hubv1.MostResources {
+		if amount.Cmp(other[name]) <= 0 || len(out) == hubv1.MaxResources {
 			continue
 		}
 		if out == nil {

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func TestTheCapacityOfAClusterGrowsAtMostTwofoldAnHour(t *testing.T) {
+func TestTheCapacityOfAClusterAtMostDoublesInAnHour(t *testing.T) {
 	t.Parallel()
 	type step struct {
 		after   time.Duration
@@ -89,7 +89,7 @@ func TestTheCapacityOfAClusterGrowsAtMostTwofoldAnHour(t *testing.T) {
 	}
 }
 
-func TestInLessThanAnHourNoCapacityGrowsMoreThanTwofold(t *testing.T) {
+func TestNoCapacityMoreThanDoublesWithinAnHour(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		type point struct {
@@ -142,8 +142,8 @@ func TestTheLimitOfTheGrowthIsBoundedAndSeldomWritten(t *testing.T) {
 		list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), name: resource.MustParse("1")}
 		count(c, member.Facts{Capacity: list, Allocatable: list}, noon.Add(time.Duration(i)*time.Minute))
 	}
-	if n := len(c.Status.CapacityGrowth.Base); n != hubv1.MostResources {
-		t.Errorf("the base has %d resources, want %d", n, hubv1.MostResources)
+	if n := len(c.Status.CapacityGrowth.Base); n != hubv1.MaxResources {
+		t.Errorf("the base has %d resources, want %d", n, hubv1.MaxResources)
 	}
 	before := c.Status.DeepCopy()
 	steady := member.Facts{Capacity: before.Capacity, Allocatable: before.Allocatable}

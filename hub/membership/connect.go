@@ -18,8 +18,8 @@ import (
 )
 
 // readKubeconfig reads the kubeconfig of the cluster from its Secret. If there is no kubeconfig, readKubeconfig ends
-// the link (the connection to the cluster) and sets Ready to False, because the hub must not use deleted credentials.
-// If the read fails, nothing changes.
+// the link and sets Ready to False, because the hub must not use deleted credentials. If the read fails, nothing
+// changes.
 func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result, error) {
 	direct := run.cluster.Spec.Connection.Direct
 	if direct == nil {
@@ -49,7 +49,7 @@ func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result,
 }
 
 // credentialOf describes the credentials in a kubeconfig. The result is zero for an invalid kubeconfig. The error is
-// then reported by the link, which is the hub's connection to the cluster.
+// then reported by the link.
 func credentialOf(kubeconfig []byte) credential.Credential {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil || config.Contexts[config.CurrentContext] == nil {
@@ -74,7 +74,7 @@ func (r *Reconciler) withoutLink(run *run, reason, message string) {
 	run.cluster.Status.ObservedGeneration = run.cluster.Generation
 }
 
-// connect requests the link, which is the hub's connection to the cluster. It does not wait until the link is up.
+// connect requests the link. It does not wait until the link is up.
 func (r *Reconciler) connect(_ context.Context, run *run) (ctrl.Result, error) {
 	if run.settled {
 		return ctrl.Result{}, nil
@@ -92,7 +92,7 @@ func (r *Reconciler) connect(_ context.Context, run *run) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// observe copies the state of the link, which is the hub's connection to the cluster, into the status.
+// observe copies the state of the link into the status.
 func (r *Reconciler) observe(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled {
 		return ctrl.Result{}, nil

@@ -38,8 +38,8 @@ func (r *Reconciler) KeepTokens(of func(cluster string) (Tokens, error), recorde
 }
 
 // credentials does three things. It records the expiry of the credentials in use, revokes the token that these
-// credentials have replaced, and renews the credentials before they expire. It does nothing until the link (the hub's
-// connection to the cluster) has used credentials.
+// credentials have replaced, and renews the credentials before they expire. It does nothing until the link has used
+// credentials.
 func (r *Reconciler) credentials(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled || run.state == nil || run.state.InUse.ID == "" {
 		return ctrl.Result{}, nil
@@ -47,12 +47,12 @@ func (r *Reconciler) credentials(ctx context.Context, run *run) (ctrl.Result, er
 	inUse, status := run.state.InUse, &run.cluster.Status
 	measureExpiry(run.cluster.Name, inUse)
 	if old := replaced(status.Credentials, inUse); old != nil && r.tokens != nil {
-		state := r.errands.do(ctx, run.cluster.Name, "revoke "+status.Credentials.ID, r.revoke(run.cluster.Name, old))
+		state := r.tokenRequests.do(ctx, run.cluster.Name, "revoke "+status.Credentials.ID, r.revoke(run.cluster.Name, old))
 		if !state.done && !apierrors.IsForbidden(state.err) {
 			return ctrl.Result{RequeueAfter: state.wait}, nil // wait: the status still has the token to revoke
 		}
 		if !state.done {
-			r.tell(run.cluster, corev1.EventTypeWarning, "CredentialsNotRevoked", "RotateCredentials", fmt.Sprintf(
+			r.recordEvent(run.cluster, corev1.EventTypeWarning, "CredentialsNotRevoked", "RotateCredentials", fmt.Sprintf(
 				"the cluster does not let the hub revoke the token that was replaced: delete Secret %s/%s there", hubv1.SystemNamespace, old.Name))
 		}
 	}
@@ -100,7 +100,7 @@ func (r *Reconciler) renew(ctx context.Context, run *run) (ctrl.Result, error) {
 		setExpireSoon(run.cluster, inUse, d, nil)
 		return ctrl.Result{RequeueAfter: d.wait}, nil
 	}
-	state := r.errands.do(ctx, run.cluster.Name, "renew "+inUse.ID, func(ctx context.Context) (string, error) {
+	state := r.tokenRequests.do(ctx, run.cluster.Name, "renew "+inUse.ID, func(ctx context.Context) (string, error) {
 		tokens, err := r.tokens(run.cluster.Name)
 		if err != nil {
 			return "", err
@@ -145,12 +145,12 @@ func (r *Reconciler) store(ctx context.Context, run *run, token string) error {
 	err = r.client.Patch(ctx, after, client.MergeFromWithOptions(run.secret, client.MergeFromWithOptimisticLock{}))
 	switch {
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-		r.errands.fail(run.cluster.Name, errReadOnly)
+		r.tokenRequests.fail(run.cluster.Name, errReadOnly)
 		return nil
 	case err != nil:
 		return fmt.Errorf("writing Secret %s with the new token of MemberCluster %s: %w", client.ObjectKeyFromObject(after), run.cluster.Name, err)
 	}
-	r.errands.forget(run.cluster.Name)
+	r.tokenRequests.forget(run.cluster.Name)
 	ctrl.LoggerFrom(ctx).Info("Renewed the token of a member cluster", "cluster", run.cluster.Name, "expires", credential.Of(token, "").Expires)
 	return nil
 }
@@ -173,7 +173,7 @@ func (r *Reconciler) revokeLast(ctx context.Context, run *run) (over bool, resul
 	if inUse.Secret == "" {
 		return true, ctrl.Result{}, r.noteRevoked(ctx, run, "the credentials are not bound to a Secret of hansectl")
 	}
-	state := r.errands.do(ctx, run.cluster.Name, "leave "+inUse.ID, r.revoke(run.cluster.Name, &hubv1.TokenSecret{Name: inUse.Secret, UID: inUse.UID}))
+	state := r.tokenRequests.do(ctx, run.cluster.Name, "leave "+inUse.ID, r.revoke(run.cluster.Name, &hubv1.TokenSecret{Name: inUse.Secret, UID: inUse.UID}))
 	switch {
 	case state.done:
 		return true, ctrl.Result{}, r.noteRevoked(ctx, run, "")
@@ -190,10 +190,10 @@ func (r *Reconciler) revokeLast(ctx context.Context, run *run) (over bool, resul
 func (r *Reconciler) noteRevoked(ctx context.Context, run *run, fault string) error {
 	note := "true"
 	if fault == "" {
-		r.tell(run.cluster, corev1.EventTypeNormal, "CredentialsRevoked", "RotateCredentials", "the hub's token on the cluster was revoked")
+		r.recordEvent(run.cluster, corev1.EventTypeNormal, "CredentialsRevoked", "RotateCredentials", "the hub's token on the cluster was revoked")
 	} else {
 		note = fault
-		r.tell(run.cluster, corev1.EventTypeWarning, "CredentialsNotRevoked", "RotateCredentials", fmt.Sprintf(
+		r.recordEvent(run.cluster, corev1.EventTypeWarning, "CredentialsNotRevoked", "RotateCredentials", fmt.Sprintf(
 			"the hub's credentials on the cluster stay valid: %s; delete ServiceAccount %s/%s there", fault, hubv1.SystemNamespace, credential.Account))
 	}
 	if run.secret.Labels[hubv1.ManagedByLabel] != hubv1.ManagedByHansectl {
@@ -208,7 +208,7 @@ func (r *Reconciler) noteRevoked(ctx context.Context, run *run, fault string) er
 	return nil
 }
 
-func (r *Reconciler) tell(c *hubv1.MemberCluster, kind, reason, action, note string) {
+func (r *Reconciler) recordEvent(c *hubv1.MemberCluster, kind, reason, action, note string) {
 	if r.events != nil {
 		r.events.Eventf(c, nil, kind, reason, action, "%s", note)
 	}

@@ -29,7 +29,7 @@ import (
 // later is how many nanoseconds the reconciler's clock is ahead of the real clock.
 var later atomic.Int64
 
-// using returns the state of a link (the connection to a cluster) that uses these credentials.
+// using returns the state of a link that uses these credentials.
 func using(cluster string, inUse credential.Credential) member.LinkState {
 	s := connected(cluster + "-id")
 	s.InUse = inUse
@@ -213,11 +213,11 @@ func TestATokenThatIsNotRenewedSaysWhyUntilItIs(t *testing.T) {
 	s.ahead(21 * 24 * time.Hour)
 	s.is(hubv1.ConditionCredentialsExpireSoon, metav1.ConditionTrue, hubv1.ReasonRenewalRefused, "hansectl rotate not-renewed")
 	i.set(func() { i.err, i.token = nil, "hello" })
-	s.ahead(21*24*time.Hour + pace.LongestSlowRetry)
+	s.ahead(21*24*time.Hour + pace.MaxSlowRetry)
 	s.is(hubv1.ConditionCredentialsExpireSoon, metav1.ConditionTrue, hubv1.ReasonRenewalFailed, "cannot use")
 	s.uses(first)
 	i.set(func() { i.token = "" })
-	s.ahead(21*24*time.Hour + 3*pace.LongestSlowRetry)
+	s.ahead(21*24*time.Hour + 3*pace.MaxSlowRetry)
 	s.replaces(first)
 	s.without(hubv1.ConditionCredentialsExpireSoon)
 }
@@ -273,26 +273,26 @@ func TestTheTokenOfALeavingClusterIsRevokedIfThatIsAskedFor(t *testing.T) {
 	})
 }
 
-func TestErrandsAreFewAtATimeAndWaitAfterAFailure(t *testing.T) {
+func TestTokenRequestsAreLimitedAndWaitAfterAFailure(t *testing.T) {
 	now := time.Unix(1000, 0)
 	ended := make(chan string, 100)
-	e := newErrands(func() time.Time { return now }, func(cluster string) { ended <- cluster })
+	e := newTokenRequests(func() time.Time { return now }, func(cluster string) { ended <- cluster })
 	release, begun := make(chan struct{}), make(chan struct{}, 100)
-	for i := range 3 * errandsAtOnce {
+	for i := range 3 * maxTokenRequests {
 		e.do(t.Context(), fmt.Sprintf("c-%d", i), "renew", func(context.Context) (string, error) {
 			begun <- struct{}{}
 			<-release
 			return "token", nil
 		})
 	}
-	for range errandsAtOnce {
+	for range maxTokenRequests {
 		<-begun
 	}
 	if len(begun) > 0 {
 		t.Error("too many are under way")
 	}
 	close(release)
-	for range 3 * errandsAtOnce {
+	for range 3 * maxTokenRequests {
 		<-ended
 	}
 	if s := e.do(t.Context(), "c-0", "renew", nil); !s.done || s.token != "token" {
@@ -303,13 +303,13 @@ func TestErrandsAreFewAtATimeAndWaitAfterAFailure(t *testing.T) {
 	e.do(t.Context(), "c-0", "revoke", fails)
 	<-ended
 	s := e.do(t.Context(), "c-0", "revoke", fails)
-	if s.done || !apierrors.IsForbidden(s.err) || s.failures != 1 || s.wait != errandFirstTry {
+	if s.done || !apierrors.IsForbidden(s.err) || s.failures != 1 || s.wait != firstTokenRetry {
 		t.Errorf("after a failure: %+v", s)
 	}
-	now = now.Add(errandFirstTry)
+	now = now.Add(firstTokenRetry)
 	e.do(t.Context(), "c-0", "revoke", fails)
 	<-ended
-	if s := e.do(t.Context(), "c-0", "revoke", fails); s.failures != 2 || s.wait != 2*errandFirstTry {
+	if s := e.do(t.Context(), "c-0", "revoke", fails); s.failures != 2 || s.wait != 2*firstTokenRetry {
 		t.Errorf("after two: %+v", s)
 	}
 	e.forget("c-0")

@@ -101,28 +101,28 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 
 // fakeRecorder keeps the events about each cluster.
 type fakeRecorder struct {
-	mu   sync.Mutex
-	told map[string][]string
+	mu       sync.Mutex
+	reported map[string][]string
 }
 
 func (r *fakeRecorder) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.told == nil {
-		r.told = map[string][]string{}
+	if r.reported == nil {
+		r.reported = map[string][]string{}
 	}
 	name := regarding.(*hubv1.MemberCluster).Name
-	r.told[name] = append(r.told[name], fmt.Sprintf("%s %s %s", kind, reason, fmt.Sprintf(note, args...)))
+	r.reported[name] = append(r.reported[name], fmt.Sprintf("%s %s %s", kind, reason, fmt.Sprintf(note, args...)))
 }
 
 func (r *fakeRecorder) of(cluster string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.told[cluster])
+	return slices.Clone(r.reported[cluster])
 }
 
-// told waits until the last event about the cluster begins with the text.
-func (s scene) told(text string) {
+// reported waits until the last event about the cluster begins with the text.
+func (s scene) reported(text string) {
 	s.Helper()
 	s.eventually("event "+text, func() string {
 		got := recorder.of(s.name)
@@ -133,8 +133,7 @@ func (s scene) told(text string) {
 	})
 }
 
-// want has the arguments of the last Ensure call for a cluster. Ensure requests the link, which is the hub's connection
-// to the cluster.
+// want has the arguments of the last Ensure call for a cluster. Ensure requests the link.
 type want struct{ kubeconfig, expectedID string }
 
 // fakeLinks replaces the connections to clusters. A test sets their states.
@@ -212,7 +211,7 @@ func connected(id string) member.LinkState {
 	return member.LinkState{
 		Ready: metav1.ConditionTrue, Reason: hubv1.ReasonConnected, Message: "watches deliver",
 		Credentials: metav1.ConditionTrue, CredentialsReason: hubv1.ReasonCredentialsTaken, CredentialsMessage: "taken",
-		LastHeard: time.Now(),
+		LastObserved: time.Now(),
 		Facts: member.Facts{
 			ClusterID: id, Kubernetes: "v1.36.3", Region: "eu", Zones: []string{"eu-a", "eu-b"},
 			Nodes: hubv1.NodeSummary{Total: 3, Ready: 3}, Capacity: cpus("12"), Allocatable: cpus("9"),

@@ -20,11 +20,11 @@ const observedEvery = hubv1.ObservedWithin / 2
 // passed since the last write. It must be the last step of a reconcile, because it must know whether an earlier step
 // has changed the status.
 func (r *Reconciler) setLastObserved(_ context.Context, run *run) (ctrl.Result, error) {
-	if run.released || run.state == nil || run.state.LastHeard.IsZero() {
+	if run.released || run.state == nil || run.state.LastObserved.IsZero() {
 		return ctrl.Result{}, nil
 	}
 	now, dueAt, status := time.Now(), r.observedDue(run.cluster), &run.cluster.Status
-	at, due := observedTime(status.LastObservedTime, run.state.LastHeard, dueAt, now)
+	at, due := observedTime(status.LastObservedTime, run.state.LastObserved, dueAt, now)
 	if at != nil && (due || !equality.Semantic.DeepEqual(run.before.Status, *status)) {
 		status.LastObservedTime = at
 	}
@@ -44,18 +44,18 @@ func (r *Reconciler) setLastObserved(_ context.Context, run *run) (ctrl.Result, 
 // time in the status.
 func (r *Reconciler) observedDue(c *hubv1.MemberCluster) time.Time {
 	last := r.records.of(c.Name).observedWritten
-	if said := c.Status.LastObservedTime; last.IsZero() && said != nil {
-		last = said.Time
+	if recorded := c.Status.LastObservedTime; last.IsZero() && recorded != nil {
+		last = recorded.Time
 	}
 	return last.Add(observedEvery)
 }
 
-// observedTime returns the new value of status.lastObservedTime. heard is the time of the cluster's last answer, and
-// said is the old value. at is nil if said is not older than heard. due is true if the new value may be written
-// although nothing else has changed, which is the case from the time dueAt.
-func observedTime(said *metav1.Time, heard, dueAt, now time.Time) (at *metav1.Time, due bool) {
-	t := metav1.NewTime(heard).Rfc3339Copy()
-	if said != nil && !said.Before(&t) {
+// observedTime returns the new value of status.lastObservedTime. answered is the time of the cluster's last answer, and
+// recorded is the old value. at is nil if recorded is not older than answered. due is true if the new value may be
+// written although nothing else has changed, which is the case from the time dueAt.
+func observedTime(recorded *metav1.Time, answered, dueAt, now time.Time) (at *metav1.Time, due bool) {
+	t := metav1.NewTime(answered).Rfc3339Copy()
+	if recorded != nil && !recorded.Before(&t) {
 		return nil, false
 	}
 	return &t, !now.Before(dueAt)

@@ -11,12 +11,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-func TestTheTimeOfObservationIsWrittenForItsOwnSakeEveryThirtySeconds(t *testing.T) {
+func TestLastObservedTimeAloneIsWrittenEveryThirtySeconds(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-d)} }
 	for name, tc := range map[string]struct {
-		said       *metav1.Time
-		heard      time.Duration // how long ago
+		reported   *metav1.Time
+		observed   time.Duration // how long ago
 		dueAt      time.Duration // how long ago
 		moves, due bool
 	}{
@@ -28,7 +28,7 @@ func TestTheTimeOfObservationIsWrittenForItsOwnSakeEveryThirtySeconds(t *testing
 		"parts of a second are no news":            {ago(2 * time.Second), 2*time.Second - time.Millisecond, time.Minute, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at, due := observedTime(tc.said, now.Add(-tc.heard), now.Add(-tc.dueAt), now)
+			at, due := observedTime(tc.reported, now.Add(-tc.observed), now.Add(-tc.dueAt), now)
 			if (at != nil) != tc.moves || due != tc.due {
 				t.Errorf("it moves to %v, due %t", at, due)
 			}
@@ -44,11 +44,11 @@ func TestAClusterSaysWhenItWasLastObserved(t *testing.T) {
 		t.Fatalf("a cluster that has just connected was observed at %v", first)
 	}
 	later := connected("sights-id")
-	later.LastHeard = first.Add(10 * time.Second)
+	later.LastObserved = first.Add(10 * time.Second)
 	s.unchanged("an observation within 30 s of the last write", func() { links.become(s.name, later) })
 
 	last := away(later)
-	last.LastHeard = first.Add(12 * time.Second)
+	last.LastObserved = first.Add(12 * time.Second)
 	links.become(s.name, last)
 	s.is(hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonUnreachable, "refuses")
 	if got := s.get().Status.LastObservedTime; !got.Time.Equal(first.Add(12 * time.Second)) {
@@ -59,7 +59,7 @@ func TestAClusterSaysWhenItWasLastObserved(t *testing.T) {
 
 // After a restart, the reconciler uses the time in the status, which an earlier process or another replica has written.
 // It writes a new time only if this time is at least 30 s old.
-func TestATimeOfSightThatIsDueIsWrittenByWhoTakesTheClusterOver(t *testing.T) {
+func TestANewReplicaWritesADueLastObservedTime(t *testing.T) {
 	s := newScene(t, "sights-taken")
 	s.ready("sights-taken-id")
 	old := time.Now().Add(-40 * time.Second).UTC().Format(time.RFC3339)

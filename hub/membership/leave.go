@@ -48,7 +48,7 @@ func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error)
 	}
 	if left.count > 0 {
 		if run.state == nil || run.state.Ready != metav1.ConditionUnknown { // while it is Unknown, Ready may be outdated
-			sayWhatIsLeft(run.cluster, left, time.Now())
+			describeRemaining(run.cluster, left, time.Now())
 		}
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
@@ -133,10 +133,10 @@ func (l *left) addAll(list client.ObjectList, cluster string) error {
 	})
 }
 
-// sayWhatIsLeft adds the objects that delay the deletion to the message of the condition Ready. If the cluster answers,
-// sayWhatIsLeft also sets the reason Leaving; otherwise the reason does not change. After a long outage, the message
-// says how to give up the objects on the cluster.
-func sayWhatIsLeft(c *hubv1.MemberCluster, l left, now time.Time) {
+// describeRemaining adds the objects that delay the deletion to the message of the condition Ready. If the cluster
+// answers, describeRemaining also sets the reason Leaving; otherwise the reason does not change. After a long outage,
+// the message says how to give up the objects on the cluster.
+func describeRemaining(c *hubv1.MemberCluster, l left, now time.Time) {
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	objects := fmt.Sprintf("%d objects are left, such as %s", l.count, l.example)
 	if l.count == 1 {

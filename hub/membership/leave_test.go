@@ -72,7 +72,7 @@ func TestAClusterLeavesAfterItsLastObject(t *testing.T) {
 	s.linked(nil)
 }
 
-func TestWhatIsLeftSaysWhatHoldsItUp(t *testing.T) {
+func TestTheMessageNamesWhatDelaysTheRemainingObjects(t *testing.T) {
 	const cluster = "c"
 	entry := func(name string, state hubv1.TargetState, applied metav1.ConditionStatus, reason string) hubv1.BindingObject {
 		b := hubv1.NewBinding(types.NamespacedName{Namespace: "default", Name: name})
@@ -134,7 +134,7 @@ func TestAClusterThatIsAwaySaysWhatItsEndWaitsFor(t *testing.T) {
 	}
 }
 
-func TestToGiveUpIsOfferedAfterAnHourWithoutAnObservation(t *testing.T) {
+func TestTheMessageOffersAbandonAfterAnHourWithoutAnObservation(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	at := func(ago time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-ago)} }
 	const offer, waits = "to give them up, set spec.leave.whenUnreachable to Abandon", "they are withdrawn when the cluster answers"
@@ -156,7 +156,7 @@ func TestToGiveUpIsOfferedAfterAnHourWithoutAnObservation(t *testing.T) {
 			c.Status.Conditions = []metav1.Condition{{
 				Type: hubv1.ConditionReady, Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable, LastTransitionTime: *at(tc.since),
 			}}
-			sayWhatIsLeft(c, left{count: 1, example: "Widget w"}, now)
+			describeRemaining(c, left{count: 1, example: "Widget w"}, now)
 			if got := c.Status.Conditions[0].Message; !strings.Contains(got, tc.words) {
 				t.Errorf("it says %q", got)
 			}

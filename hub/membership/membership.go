@@ -6,6 +6,7 @@
 // member/connect makes the connections. The packages hub/schedule and hub/dispatch withdraw the objects of a cluster
 // whose MemberCluster is being deleted, and membership waits for them.
 //
+//   - Each replica connects to the clusters of its shard, which package shard assigns to it.
 //   - Only one MemberCluster represents a cluster: the one that has the cluster's ID in its status. If two have the ID,
 //     it is the older one.
 //   - A region and zones that were derived from nodes do not change until a label overrides them. Placements select
@@ -49,17 +50,14 @@ import (
 	"github.com/hanse-dev/hanse/member/credential"
 )
 
-// Links are the connections to the clusters in this replica's shard, which is the set of clusters that this replica
-// serves.
+// Links are the connections to the clusters in this replica's shard.
 type Links interface {
 	member.Links
-	// Holds reports whether the cluster is in this replica's shard, which is the set of clusters that this replica serves.
-	// For any other cluster, Ensure does nothing.
+	// Holds reports whether the cluster is in this replica's shard. For any other cluster, Ensure does nothing.
 	Holds(cluster string) bool
 }
 
-// Reconciler keeps the connections and the status of the MemberClusters in this replica's shard, which is the set of
-// clusters that this replica serves.
+// Reconciler keeps the connections and the status of the MemberClusters in this replica's shard.
 type Reconciler struct {
 	client    client.Client
 	apiReader client.Reader
@@ -71,11 +69,11 @@ type Reconciler struct {
 	unclaimed func(cluster string) (int, bool)
 
 	// tokens returns the Tokens that issue and revoke the hub's tokens on a cluster. It is nil if no tokens are renewed.
-	tokens  func(cluster string) (Tokens, error)
-	events  events.EventRecorder // nil: no events are sent
-	errands *errands
-	records records
-	now     func() time.Time
+	tokens        func(cluster string) (Tokens, error)
+	events        events.EventRecorder // nil: no events are sent
+	tokenRequests *tokenRequests
+	records       records
+	now           func() time.Time
 
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]] // nil until the controller runs
 }
@@ -87,7 +85,7 @@ func New(c client.Client, apiReader client.Reader, links Links, hubID string, gr
 		client: c, apiReader: apiReader, links: links, hubID: hubID, grace: grace, now: time.Now,
 		unclaimed: func(string) (int, bool) { return 0, false },
 	}
-	r.errands = newErrands(func() time.Time { return r.now() }, r.Wake)
+	r.tokenRequests = newTokenRequests(func() time.Time { return r.now() }, r.Wake)
 	return r
 }
 
@@ -111,9 +109,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Wake queues a cluster, because its link (the hub's connection to it) has changed, or because this replica has begun
-// to serve the cluster. Before the controller runs, Wake does nothing: the controller queues every cluster when it
-// starts.
+// Wake queues a cluster, because its link has changed, or because this replica has begun to serve the cluster. Before
+// the controller runs, Wake does nothing: the controller queues every cluster when it starts.
 func (r *Reconciler) Wake(cluster string) {
 	if queue := r.queue.Load(); queue != nil {
 		(*queue).Add(request(cluster))
@@ -164,8 +161,7 @@ type run struct {
 	// settled is true if an earlier step has set the condition Ready, or if the cluster has left this replica's shard (the
 	// set of clusters that the replica serves). Later steps then do not read the state of the connection to the cluster.
 	settled bool
-	// state is the state of the link (the connection to the cluster). The step observe sets it. It is nil if there is no
-	// link.
+	// state is the state of the link. The step observe sets it. It is nil if there is no link.
 	state *member.LinkState
 	// released is true if the finalizer has been removed. The MemberCluster may then be deleted already.
 	released bool
@@ -250,7 +246,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, run *run) error {
 		return fmt.Errorf("writing the status of MemberCluster %s: %w", run.cluster.Name, err)
 	}
 	for _, n := range changes(run.before.Status.Conditions, run.cluster.Status.Conditions, r.now()) {
-		r.tell(run.cluster, n.kind, n.reason, "Connect", n.note)
+		r.recordEvent(run.cluster, n.kind, n.reason, "Connect", n.note)
 	}
 	r.records.change(run.cluster.Name, func(written *record) {
 		if !sameCapacity(run.before.Status, run.cluster.Status) {
@@ -265,6 +261,6 @@ func (r *Reconciler) writeStatus(ctx context.Context, run *run) error {
 
 func (r *Reconciler) forget(cluster string) {
 	r.records.forget(cluster)
-	r.errands.forget(cluster)
+	r.tokenRequests.forget(cluster)
 	credentialsExpiry.DeleteLabelValues(cluster)
 }

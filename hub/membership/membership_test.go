@@ -42,7 +42,7 @@ func TestAClusterJoins(t *testing.T) {
 	s.unchanged("a status without news", func() {
 		for range 5 {
 			later := connected("joins-id")
-			later.LastHeard = time.Now().Add(time.Hour)
+			later.LastObserved = time.Now().Add(time.Hour)
 			links.become(s.name, later)
 		}
 	})
@@ -176,7 +176,7 @@ func TestARefusedClusterJoinsWhenTheOtherHasLeft(t *testing.T) {
 	second.is(hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonConnected, "")
 }
 
-func TestWhoHoldsAClusterKeepsIt(t *testing.T) {
+func TestTheMemberClusterThatHoldsAClusterKeepsIt(t *testing.T) {
 	older, newer := newScene(t, "holder-older"), newScene(t, "holder-newer")
 	older.join() // the MemberCluster has no Secret yet
 	older.is(hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonSecretMissing, "")
@@ -187,7 +187,7 @@ func TestWhoHoldsAClusterKeepsIt(t *testing.T) {
 	newer.linked(&want{newer.name, "holder-id"})
 }
 
-func TestOfTwoThatHoldAClusterTheOlderKeepsIt(t *testing.T) {
+func TestOfTwoMemberClustersTheOlderKeepsTheCluster(t *testing.T) {
 	older, newer := newScene(t, "both-a-older"), newScene(t, "both-b-newer")
 	older.ready("both-id")
 	newer.join()

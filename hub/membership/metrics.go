@@ -58,7 +58,7 @@ func (r Readiness) Collect(out chan<- prometheus.Metric) {
 	for i := range clusters.Items {
 		c := &clusters.Items[i]
 		ready := 0.0
-		if c.IsHeard(now) {
+		if c.IsObserved(now) {
 			ready = 1
 		}
 		out <- prometheus.MustNewConstMetric(memberReady, prometheus.GaugeValue, ready, c.Name)

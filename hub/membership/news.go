@@ -14,12 +14,12 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// longestNote is the maximum length of an event's note, in characters. The API server accepts 1,024 bytes, and a
+// maxNoteLength is the maximum length of an event's note, in characters. The API server accepts 1,024 bytes, and a
 // character has at most four bytes.
-const longestNote = 256
+const maxNoteLength = 256
 
-// news is one event about a cluster.
-type news struct{ kind, reason, note string }
+// clusterEvent is one event about a cluster.
+type clusterEvent struct{ kind, reason, note string }
 
 // troubles are the condition types whose status True means that a user must act.
 var troubles = []string{
@@ -30,35 +30,35 @@ var troubles = []string{
 // the reason of False changes, and if they become True after False. The first True of Ready also causes an event. The
 // condition types in troubles cause an event if they become True, or get another reason while True. A new message alone
 // causes no event.
-func changes(before, after []metav1.Condition, now time.Time) []news {
-	var out []news
+func changes(before, after []metav1.Condition, now time.Time) []clusterEvent {
+	var out []clusterEvent
 	for _, t := range []string{hubv1.ConditionReady, hubv1.ConditionCredentialsValid} {
 		was, is := meta.FindStatusCondition(before, t), meta.FindStatusCondition(after, t)
 		switch {
 		case turned(metav1.ConditionFalse, was, is):
-			out = append(out, news{corev1.EventTypeWarning, is.Reason, is.Message})
+			out = append(out, clusterEvent{corev1.EventTypeWarning, is.Reason, is.Message})
 		case is == nil || is.Status != metav1.ConditionTrue:
 		case was != nil && was.Status == metav1.ConditionFalse:
-			out = append(out, news{corev1.EventTypeNormal, is.Reason, back(t, was, is, now)})
+			out = append(out, clusterEvent{corev1.EventTypeNormal, is.Reason, back(t, was, is, now)})
 		case t == hubv1.ConditionReady && (was == nil || was.Status != is.Status):
-			out = append(out, news{corev1.EventTypeNormal, is.Reason, is.Message})
+			out = append(out, clusterEvent{corev1.EventTypeNormal, is.Reason, is.Message})
 		}
 	}
 	for _, t := range troubles {
 		was, is := meta.FindStatusCondition(before, t), meta.FindStatusCondition(after, t)
 		if turned(metav1.ConditionTrue, was, is) {
-			out = append(out, news{corev1.EventTypeWarning, is.Reason, is.Message})
+			out = append(out, clusterEvent{corev1.EventTypeWarning, is.Reason, is.Message})
 		}
 	}
 	// Ready and CredentialsValid may have the same reason, such as Unauthorized. In this case, one event is enough.
-	var told []string
-	out = slices.DeleteFunc(out, func(n news) bool {
-		twice := slices.Contains(told, n.reason)
-		told = append(told, n.reason)
-		return twice
+	var reasons []string
+	out = slices.DeleteFunc(out, func(n clusterEvent) bool {
+		duplicate := slices.Contains(reasons, n.reason)
+		reasons = append(reasons, n.reason)
+		return duplicate
 	})
 	for i := range out {
-		out[i].note = member.Line(out[i].note, longestNote)
+		out[i].note = member.Line(out[i].note, maxNoteLength)
 	}
 	return out
 }

@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-func TestAnOperatorHearsOfEachChangeOnce(t *testing.T) {
+func TestEachChangeOfAClusterIsOneEvent(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	condition := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
@@ -28,38 +28,38 @@ func TestAnOperatorHearsOfEachChangeOnce(t *testing.T) {
 	soon := condition(hubv1.ConditionCredentialsExpireSoon, metav1.ConditionTrue, hubv1.ReasonRenewalFailed)
 	tests := map[string]struct {
 		before, after []metav1.Condition
-		want          []news
+		want          []clusterEvent
 	}{
-		"a cluster joins": {nil, []metav1.Condition{up, taken}, []news{{"Normal", "Connected", "of Connected"}}},
+		"a cluster joins": {nil, []metav1.Condition{up, taken}, []clusterEvent{{"Normal", "Connected", "of Connected"}}},
 		"a cluster is lost": {
-			[]metav1.Condition{up, taken}, []metav1.Condition{lost, taken}, []news{{"Warning", "ClusterUnreachable", "of ClusterUnreachable"}},
+			[]metav1.Condition{up, taken}, []metav1.Condition{lost, taken}, []clusterEvent{{"Warning", "ClusterUnreachable", "of ClusterUnreachable"}},
 		},
 		"a lost cluster is lost in other words": {[]metav1.Condition{lost}, []metav1.Condition{reworded}, nil},
 		"a cluster is back": {
-			[]metav1.Condition{lost}, []metav1.Condition{up}, []news{{"Normal", "Connected", "the cluster is back after 4m (ClusterUnreachable): of Connected"}},
+			[]metav1.Condition{lost}, []metav1.Condition{up}, []clusterEvent{{"Normal", "Connected", "the cluster is back after 4m (ClusterUnreachable): of Connected"}},
 		},
 		"the address leads to another cluster": {
 			[]metav1.Condition{lost},
 			[]metav1.Condition{ready(metav1.ConditionFalse, hubv1.ReasonIdentityChanged)},
-			[]news{{"Warning", "IdentityChanged", "of IdentityChanged"}},
+			[]clusterEvent{{"Warning", "IdentityChanged", "of IdentityChanged"}},
 		},
 		"the credentials are refused": {
 			[]metav1.Condition{up, taken},
 			[]metav1.Condition{ready(metav1.ConditionFalse, hubv1.ReasonUnauthorized), refused},
-			[]news{{"Warning", "Unauthorized", "of Unauthorized"}},
+			[]clusterEvent{{"Warning", "Unauthorized", "of Unauthorized"}},
 		},
 		"new credentials are taken": {
-			[]metav1.Condition{up, refused}, []metav1.Condition{up, taken}, []news{{"Normal", "CredentialsTaken", "of CredentialsTaken"}},
+			[]metav1.Condition{up, refused}, []metav1.Condition{up, taken}, []clusterEvent{{"Normal", "CredentialsTaken", "of CredentialsTaken"}},
 		},
 		"the credentials expire soon": {
-			[]metav1.Condition{up}, []metav1.Condition{up, soon}, []news{{"Warning", "RenewalFailed", "of RenewalFailed"}},
+			[]metav1.Condition{up}, []metav1.Condition{up, soon}, []clusterEvent{{"Warning", "RenewalFailed", "of RenewalFailed"}},
 		},
 		"all is as it was": {[]metav1.Condition{lost, refused, soon}, []metav1.Condition{lost, refused, soon}, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, changes(tc.before, tc.after, now), cmp.AllowUnexported(news{})); diff != "" {
+			if diff := cmp.Diff(tc.want, changes(tc.before, tc.after, now), cmp.AllowUnexported(clusterEvent{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -73,18 +73,18 @@ func TestAnOperatorHearsOfEachChangeOnce(t *testing.T) {
 	})
 }
 
-func TestEventsTellThatAClusterIsLostAndBack(t *testing.T) {
+func TestEventsReportThatAClusterIsLostAndBack(t *testing.T) {
 	s := newScene(t, "told")
 	s.ready("told-id")
-	s.told("Normal Connected watches deliver")
+	s.reported("Normal Connected watches deliver")
 	links.become(s.name, away(connected("told-id")))
-	s.told("Warning ClusterUnreachable it refuses connections")
+	s.reported("Warning ClusterUnreachable it refuses connections")
 	links.become(s.name, connected("told-id"))
-	s.told("Normal Connected the cluster is back after")
+	s.reported("Normal Connected the cluster is back after")
 	moved := connected("told-id")
 	moved.Ready, moved.Reason, moved.Message = metav1.ConditionFalse, hubv1.ReasonIdentityChanged, "another cluster answers"
 	links.become(s.name, moved)
-	s.told("Warning IdentityChanged another cluster answers")
+	s.reported("Warning IdentityChanged another cluster answers")
 	s.unchanged("the status after a restart", func() { links.become(s.name, connecting) })
 	if got := len(recorder.of(s.name)); got != 4 {
 		t.Errorf("there are %d events, want 4: %q", got, recorder.of(s.name))

@@ -12,8 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/member/credential"
 )
 
-// longestRest is the maximum time between two checks of a cluster's credentials.
-const longestRest = time.Hour
+// maxCheckInterval is the maximum time between two checks of a cluster's credentials.
+const maxCheckInterval = time.Hour
 
 var (
 	errUnusable = errors.New("the cluster answered with a token that the hub cannot use")
@@ -52,7 +52,7 @@ func (r renewal) decide() due {
 	if r.inUse.Expires.IsZero() && !r.asked {
 		return due{}
 	}
-	d := due{soon: !r.inUse.Expires.IsZero() && !r.now.Before(r.inUse.SoonAt()), wait: longestRest}
+	d := due{soon: !r.inUse.Expires.IsZero() && !r.now.Before(r.inUse.SoonAt()), wait: maxCheckInterval}
 	begin := r.inUse.RenewAt(r.cluster)
 	if !r.asked && !begin.IsZero() && r.now.Before(begin) {
 		d.wait = min(d.wait, begin.Sub(r.now))

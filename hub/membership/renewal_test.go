@@ -25,7 +25,7 @@ func TestWhetherCredentialsAreRenewed(t *testing.T) {
 		cannot       string // part of the text that says why renewal is impossible
 		waitsAtLeast time.Duration
 	}{
-		"a fresh token is left as it is":                        {in: renewal{inUse: token, stored: token, ours: true, now: day(1)}, waitsAtLeast: longestRest},
+		"a fresh token is left as it is":                        {in: renewal{inUse: token, stored: token, ours: true, now: day(1)}, waitsAtLeast: maxCheckInterval},
 		"a token is renewed after two thirds of its life":       {in: renewal{inUse: token, stored: token, ours: true, now: day(20)}, renew: true, soon: true},
 		"a token is renewed before, if somebody asks":           {in: renewal{inUse: token, stored: token, ours: true, now: day(1), asked: true}, renew: true},
 		"one that does not expire is left as it is":             {in: renewal{inUse: lasting, stored: lasting, ours: true, now: day(999)}},
@@ -44,14 +44,14 @@ func TestWhetherCredentialsAreRenewed(t *testing.T) {
 			if got.renew != tc.renew || got.soon != tc.soon || (got.cannot == "") != (tc.cannot == "") || !strings.Contains(got.cannot, tc.cannot) || got.wait < tc.waitsAtLeast {
 				t.Errorf("got %+v", got)
 			}
-			if got.wait > longestRest {
+			if got.wait > maxCheckInterval {
 				t.Errorf("it rests for %s", got.wait)
 			}
 		})
 	}
 }
 
-func TestAFailedRenewalIsToldWithoutTheWordsOfTheMember(t *testing.T) {
+func TestTheEventOfAFailedRenewalHasNoTextOfTheMember(t *testing.T) {
 	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu-fra-1"}}
 	inUse := credential.Credential{ID: "a", Expires: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)}
 	setExpireSoon(c, inUse, due{renew: true, soon: true}, errors.New("the token is canary"))

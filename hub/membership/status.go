@@ -18,11 +18,10 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// longestMessage limits the message of a condition, in characters.
-const longestMessage = 4096
+// maxMessage limits the message of a condition, in characters.
+const maxMessage = 4096
 
-// observed copies the state of the link (the hub's connection to a cluster) into the status of its MemberCluster. now
-// is the time.
+// observed copies the state of the link into the status of its MemberCluster. now is the time.
 func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string, now time.Time) {
 	c.Status.ObservedGeneration = c.Generation
 	// Before the end of the first connection attempt, the state of the link (the hub's connection) is not known. The
@@ -68,7 +67,7 @@ func served(kinds map[schema.GroupKind][]string) []hubv1.ServedKind {
 	slices.SortFunc(out, func(a, b hubv1.ServedKind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
 	})
-	return out[:min(len(out), hubv1.MostAPIResources)]
+	return out[:min(len(out), hubv1.MaxAPIResources)]
 }
 
 // pinned returns the topology of a cluster. The labels of the MemberCluster take precedence over values from nodes. A
@@ -142,6 +141,6 @@ func setUnclaimed(c *hubv1.MemberCluster, n int) {
 
 func setCondition(c *hubv1.MemberCluster, conditionType string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{
-		Type: conditionType, Status: status, Reason: reason, Message: member.Line(message, longestMessage), ObservedGeneration: c.Generation,
+		Type: conditionType, Status: status, Reason: reason, Message: member.Line(message, maxMessage), ObservedGeneration: c.Generation,
 	})
 }

@@ -69,8 +69,7 @@ func (u *Unclaimed) Start(ctx context.Context) error {
 	}
 }
 
-// count counts the unclaimed copies (which no binding names) on every member once. If the bindings cannot be read, the
-// numbers do not change.
+// count counts the unclaimed copies on every member once. If the bindings cannot be read, the numbers do not change.
 func (u *Unclaimed) count(ctx context.Context) error {
 	now := map[string]int{}
 	for cluster, held := range u.members() {

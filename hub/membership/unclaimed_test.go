@@ -63,9 +63,9 @@ func TestUnclaimedAreCopiesThatNoBindingClaims(t *testing.T) {
 	going.Deleting = true
 	held := copiesOf{copied("web"), copied("lost"), child, restored, going, copied("elsewhere")}
 	members := map[string]WatchedCopies{"eu": held, "us": copiesOf{copied("web"), copied("elsewhere")}}
-	var told []string
+	var reported []string
 	bindings := &boundNames{on: map[string][]string{"web": {"eu", "us"}, "elsewhere": {"us"}}}
-	u := &Unclaimed{bindings: bindings, members: func() map[string]WatchedCopies { return members }, changed: func(cluster string) { told = append(told, cluster) }}
+	u := &Unclaimed{bindings: bindings, members: func() map[string]WatchedCopies { return members }, changed: func(cluster string) { reported = append(reported, cluster) }}
 	if _, ok := u.of("eu"); ok {
 		t.Error("counted before the first count")
 	}
@@ -80,8 +80,8 @@ func TestUnclaimedAreCopiesThatNoBindingClaims(t *testing.T) {
 	if n, ok := u.of("us"); n != 0 || !ok {
 		t.Errorf("us has %d, want none", n)
 	}
-	if slices.Sort(told); !slices.Equal(told, []string{"eu", "us"}) {
-		t.Errorf("told of %v, want each once", told)
+	if slices.Sort(reported); !slices.Equal(reported, []string{"eu", "us"}) {
+		t.Errorf("told of %v, want each once", reported)
 	}
 
 	bindings.err = errors.New("the cache is away")

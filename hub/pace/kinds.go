@@ -38,11 +38,10 @@ type KindTurn struct {
 	began time.Time
 }
 
-// TryKind returns a turn, which is the permission for one write to a hub object of a kind. If the turn is nil, the
-// caller must ask again after the returned time. A slow webhook of one kind must not delay the objects of other kinds.
-// A slow kind therefore has at most one write in flight, and all slow kinds together have at most two. For all other
-// kinds, TryKind always returns a turn. The returned times are spread over up to 10 s, so that the callers do not ask
-// at the same time.
+// TryKind returns a turn for one write to a hub object of a kind. If the turn is nil, the caller must ask again after
+// the returned time. A slow webhook of one kind must not delay the objects of other kinds. A slow kind therefore has at
+// most one write in flight, and all slow kinds together have at most two. For all other kinds, TryKind always returns a
+// turn. The returned times are spread over up to 10 s, so that the callers do not ask at the same time.
 func (p *Pacer) TryKind(of schema.GroupKind) (*KindTurn, time.Duration) {
 	now := p.clock.Now()
 	p.mu.Lock()
@@ -76,7 +75,7 @@ func (p *Pacer) slowInFlight(now time.Time, limit time.Duration) int {
 	return n
 }
 
-// Done ends the turn, which is the permission for one write.
+// Done ends the turn.
 func (t *KindTurn) Done() {
 	now := t.pacer.clock.Now()
 	t.pacer.mu.Lock()

@@ -9,8 +9,7 @@ import (
 
 func kindOf(name string) schema.GroupKind { return schema.GroupKind{Group: "example.com", Kind: name} }
 
-// takeKind takes a turn, which is the permission for one write of an object of the kind. It fails the test if no turn
-// is free.
+// takeKind takes a turn for one write of an object of the kind. It fails the test if no turn is free.
 func (s *server) takeKind(name string) *KindTurn {
 	s.t.Helper()
 	turn, wait := s.TryKind(kindOf(name))
@@ -20,8 +19,8 @@ func (s *server) takeKind(name string) *KindTurn {
 	return turn
 }
 
-// refusedKind asks for a turn, which is the permission for one write of an object of the kind. It fails the test if it
-// gets a turn. It returns the time after which the caller may ask again.
+// refusedKind asks for a turn for one write of an object of the kind. It fails the test if it gets a turn. It returns
+// the time after which the caller may ask again.
 func (s *server) refusedKind(name string) time.Duration {
 	s.t.Helper()
 	turn, wait := s.TryKind(kindOf(name))
@@ -37,7 +36,7 @@ func (s *server) refusedKind(name string) time.Duration {
 func TestAKindThatIsNotSlowHasNoLimit(t *testing.T) {
 	s := newServer(t)
 	s.Steer(time.Millisecond)
-	for range 2 * widest {
+	for range 2 * maxWidth {
 		s.takeKind("Widget")
 		s.pass(time.Microsecond)
 	}

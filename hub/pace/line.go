@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// line has the callers that wait for a turn (the permission for one write), one queue for each class of writes. It is
-// not safe for concurrent use. Start-time fair queueing, an algorithm with weights, decides which class gets the next
-// turn.
+// line has the callers that wait for a turn, one queue for each class of writes. It is not safe for concurrent use.
+// Start-time fair queueing, an algorithm with weights, decides which class gets the next turn.
 type line struct {
 	callers  map[any]*caller
 	classes  [classes]*list.List // lists of *caller
 	reserved []*caller           // sorted by until; may have callers that already took their turn
-	// start has a number for the next turn (the permission for one write) of each class of writes. now is the number of
-	// the last turn. The class with the lowest number gets the next turn.
+	// start has a number for the next turn of each class of writes. now is the number of the last turn. The class with the
+	// lowest number gets the next turn.
 	start [classes]float64
 	now   float64
 }
 
-// caller waits for a turn (the permission for one write) of a class, or has a reserved turn of the class.
+// caller waits for a turn of a class, or has a reserved turn of the class.
 type caller struct {
 	key   any
 	class Class
@@ -37,8 +36,8 @@ func newLine() line {
 
 func (l *line) waiting(c Class) int { return l.classes[c].Len() }
 
-// claim takes the turn (the permission for one write) that is reserved for a caller, and returns the class of this
-// turn. ok is false if the caller has no reservation.
+// claim takes the turn that is reserved for a caller, and returns the class of this turn. ok is false if the caller has
+// no reservation.
 func (l *line) claim(key any) (c Class, ok bool) {
 	w := l.callers[key]
 	if w == nil || w.place != nil {
@@ -72,15 +71,14 @@ func (l *line) leave(key any) {
 	}
 }
 
-// charge counts a turn (the permission for one write) of a class. A class with a small weight waits longer for its next
-// turn.
+// charge counts a turn of a class. A class with a small weight waits longer for its next turn.
 func (l *line) charge(c Class) {
 	l.now = max(l.now, l.start[c])
 	l.start[c] = l.now + 1/weights[c]
 }
 
-// next returns the class whose caller gets the next turn (the permission for one write). isFree tells whether a class
-// may write now. ok is false if no caller waits, or no class with a waiting caller may write.
+// next returns the class whose caller gets the next turn. isFree tells whether a class may write now. ok is false if no
+// caller waits, or no class with a waiting caller may write.
 func (l *line) next(isFree func(Class) bool) (next Class, ok bool) {
 	for c := range classes {
 		if l.waiting(c) > 0 && (!ok || l.start[c] < l.start[next]) && isFree(c) {
@@ -90,8 +88,7 @@ func (l *line) next(isFree func(Class) bool) (next Class, ok bool) {
 	return next, ok
 }
 
-// reserve reserves a turn (the permission for one write) for the first caller of a class. It returns the function that
-// wakes this caller.
+// reserve reserves a turn for the first caller of a class. It returns the function that wakes this caller.
 func (l *line) reserve(c Class, until time.Time) (wake func()) {
 	l.charge(c)
 	first := l.classes[c].Front()
@@ -101,8 +98,7 @@ func (l *line) reserve(c Class, until time.Time) (wake func()) {
 	return w.wake
 }
 
-// lapsed ends the reservations of turns (permissions for one write) whose time is over. It returns the classes of these
-// reservations.
+// lapsed ends the reservations of turns whose time is over. It returns the classes of these reservations.
 func (l *line) lapsed(now time.Time) (out []Class) {
 	for len(l.reserved) > 0 {
 		w := l.reserved[0]

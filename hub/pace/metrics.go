@@ -26,7 +26,7 @@ var Metrics = []prometheus.Collector{width, Writes}
 
 func init() {
 	metrics.Registry.MustRegister(Metrics...)
-	width.Set(widest)
+	width.Set(maxWidth)
 	for _, kind := range []string{"ResourceBinding", "ClusterResourceBinding"} {
 		Writes.WithLabelValues(kind, Decision)
 		Writes.WithLabelValues(kind, "rows")

@@ -12,15 +12,15 @@
 //   - Decisions are written before reports about copies. While first decisions on objects are written, all later
 //     classes together have one write in flight.
 //   - A kind whose hub objects take long to write, because a webhook of a user is slow, has a limit (TryKind).
-//   - Try never blocks. It returns a Turn, or nil if no turn is free. After a nil, the Pacer reserves a turn for the
-//     caller later, and wakes the caller.
+//   - A turn is the permission for one write. Try never blocks: it returns a Turn, or nil if no turn is free. After a
+//     nil, the Pacer reserves a turn for the caller later, and wakes the caller.
 //
 // The width is the number of writes that may be in flight. Apart from responses 429, it depends only on the duration of
 // writes of binding statuses. The hub makes many of them, and no webhook or conversion of a user can slow them down.
 //
-// Some writes need no turn (the permission for one write), so that load cannot delay them. They include writes of
-// Leases, decisions that remove copies, and the deletion of a binding with the removal of its finalizer. Writes for a
-// member cluster, a bundle or a hub process need no turn either, because they are few.
+// Some writes need no turn, so that load cannot delay them. They include writes of Leases, decisions that remove
+// copies, and the deletion of a binding with the removal of its finalizer. Writes for a member cluster, a bundle or a
+// hub process need no turn either, because they are few.
 package pace
 
 import (
@@ -52,8 +52,8 @@ const (
 	classes
 )
 
-// weights are the shares of the turns (permissions for one write) that the classes get while every class has waiting
-// writes. The class Rows then gets 6 % of the turns, and Many 3 %.
+// weights are the shares of the turns that the classes get while every class has waiting writes. The class Rows then
+// gets 6 % of the turns, and Many 3 %.
 var weights = [classes]float64{Failure: 8, FirstDecision: 12, FirstResult: 6, MergedStatus: 3, Rows: 2, Many: 1}
 
 // Priority returns the priority of a class in a priority queue. It is 0 for FirstResult, positive for more urgent
@@ -61,23 +61,23 @@ var weights = [classes]float64{Failure: 8, FirstDecision: 12, FirstResult: 6, Me
 func (c Class) Priority() int { return 10 * int(FirstResult-c) }
 
 const (
-	// widest is the maximum number of writes in flight. It is the number of workers of hub/report and hub/schedule
+	// maxWidth is the maximum number of writes in flight. It is the number of workers of hub/report and hub/schedule
 	// together.
-	widest = 8
-	// reservedFor is how long a turn (the permission for one write) is reserved for a woken caller. If the caller has not
-	// taken the turn by then, another caller gets it.
+	maxWidth = 8
+	// reservedFor is how long a turn is reserved for a woken caller. If the caller has not taken the turn by then, another
+	// caller gets it.
 	reservedFor = time.Second
 	// AskAgain is how long a waiting caller waits before it calls Try again. It is a safeguard in case that the call of
 	// wake had no effect.
 	AskAgain = AnswerWithin
 )
 
-// Pacer gives turns (permissions for one write) to the writers of one process. It is safe for concurrent use.
+// Pacer gives turns to the writers of one process. It is safe for concurrent use.
 type Pacer struct {
 	clock clock.PassiveClock
 
 	mu       sync.Mutex
-	width    float64 // number of writes that may be in flight: from 1 to widest
+	width    float64 // number of writes that may be in flight: from 1 to maxWidth
 	inFlight [classes]int
 	latency  latency
 	skip     int       // samples of writes that began before the last cut of the width
@@ -91,7 +91,7 @@ func New(c clock.PassiveClock) *Pacer {
 	if c == nil {
 		c = clock.RealClock{}
 	}
-	return &Pacer{clock: c, width: widest, line: newLine(), kinds: map[schema.GroupKind]*kind{}}
+	return &Pacer{clock: c, width: maxWidth, line: newLine(), kinds: map[schema.GroupKind]*kind{}}
 }
 
 // Turn is the permission to have one write in flight. Done ends it.
@@ -101,9 +101,9 @@ type Turn struct {
 	once  sync.Once
 }
 
-// Try returns a turn (the permission for one write of a class), or nil. key identifies the caller. A caller that gets
-// nil waits. When a turn becomes free, the Pacer reserves it for the caller and calls wake, which must queue the caller
-// for another Try. A caller that is not woken calls Try again after AskAgain.
+// Try returns a turn of a class, or nil. key identifies the caller. A caller that gets nil waits. When a turn becomes
+// free, the Pacer reserves it for the caller and calls wake, which must queue the caller for another Try. A caller that
+// is not woken calls Try again after AskAgain.
 func (p *Pacer) Try(c Class, key any, wake func()) *Turn {
 	now := p.clock.Now()
 	p.mu.Lock()
@@ -123,7 +123,7 @@ func (p *Pacer) Try(c Class, key any, wake func()) *Turn {
 	return nil
 }
 
-// grant reserves the free turns (permissions for one write) for waiting callers, and wakes these callers.
+// grant reserves the free turns for waiting callers, and wakes these callers.
 func (p *Pacer) grant(now time.Time) {
 	p.mu.Lock()
 	for _, c := range p.line.lapsed(now) {
@@ -171,7 +171,7 @@ func (p *Pacer) from(c Class) (n int) {
 	return n
 }
 
-// Done ends the turn, which is the permission for one write in flight. Further calls, and calls on nil, have no effect.
+// Done ends the turn. Further calls, and calls on nil, have no effect.
 func (t *Turn) Done() {
 	if t == nil {
 		return
@@ -197,7 +197,7 @@ func (p *Pacer) Steer(took time.Duration) {
 	case p.latency.rises():
 		p.cut(p.width * 2 / 3)
 	default:
-		p.width = math.Min(p.width+1/p.width, widest)
+		p.width = math.Min(p.width+1/p.width, maxWidth)
 	}
 	width.Set(p.width)
 }

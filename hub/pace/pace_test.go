@@ -30,7 +30,7 @@ func newServer(t *testing.T) *server {
 
 func (s *server) pass(d time.Duration) { s.clock.SetTime(s.clock.Now().Add(d)) }
 
-// take takes a turn, which is the permission for one write. It fails the test if no turn is free.
+// take takes a turn. It fails the test if no turn is free.
 func (s *server) take(c Class, key string) *Turn {
 	s.t.Helper()
 	turn := s.ask(c, key)
@@ -40,7 +40,7 @@ func (s *server) take(c Class, key string) *Turn {
 	return turn
 }
 
-// wait asks for a turn, which is the permission for one write. It fails the test if it gets a turn.
+// wait asks for a turn. It fails the test if it gets a turn.
 func (s *server) wait(c Class, key string) {
 	s.t.Helper()
 	if s.ask(c, key) != nil {
@@ -219,8 +219,7 @@ func TestATurnThatIsNotClaimedGoesToTheNextCaller(t *testing.T) {
 	s.wakes("c")
 }
 
-// TestNoTurnIsLostOrGivenTwice makes callers ask for turns, write, leave and change their class in random order. A turn
-// is the permission for one write.
+// TestNoTurnIsLostOrGivenTwice makes callers ask for turns, write, leave and change their class in random order.
 func TestNoTurnIsLostOrGivenTwice(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newServer(t)
@@ -240,7 +239,7 @@ func TestNoTurnIsLostOrGivenTwice(t *testing.T) {
 				turns[key].Done()
 				delete(turns, key)
 			},
-			"width": func(rt *rapid.T) { s.setWidth(rapid.IntRange(1, widest).Draw(rt, "width")) },
+			"width": func(rt *rapid.T) { s.setWidth(rapid.IntRange(1, maxWidth).Draw(rt, "width")) },
 			"pass":  func(rt *rapid.T) { s.pass(time.Duration(rapid.IntRange(0, 1500).Draw(rt, "ms")) * time.Millisecond) },
 			"": func(rt *rapid.T) {
 				reserved := 0
@@ -249,12 +248,12 @@ func TestNoTurnIsLostOrGivenTwice(t *testing.T) {
 						reserved++
 					}
 				}
-				if n := s.from(Failure); n != len(turns)+reserved || n > widest+1 {
+				if n := s.from(Failure); n != len(turns)+reserved || n > maxWidth+1 {
 					rt.Fatalf("%d in flight: %d turns are taken and %d reserved", n, len(turns), reserved)
 				}
 			},
 		})
-		s.setWidth(widest)
+		s.setWidth(maxWidth)
 		for _, turn := range turns {
 			turn.Done()
 		}
@@ -273,8 +272,8 @@ func TestTheWidthFollowsTheLatency(t *testing.T) {
 	for range 100 {
 		s.Steer(2 * time.Millisecond)
 	}
-	if s.width != widest {
-		t.Errorf("width %.1f of a steady server, want %d", s.width, widest)
+	if s.width != maxWidth {
+		t.Errorf("width %.1f of a steady server, want %d", s.width, maxWidth)
 	}
 	least := s.width
 	for range 20 {
@@ -287,7 +286,7 @@ func TestTheWidthFollowsTheLatency(t *testing.T) {
 	for range 10 * usualWrites {
 		s.Steer(20 * time.Millisecond)
 	}
-	if s.width != widest {
+	if s.width != maxWidth {
 		t.Errorf("width %.1f of a server that stays as slow: fewer writes make it no faster", s.width)
 	}
 }
@@ -298,7 +297,7 @@ func TestNoiseDoesNotNarrowTheWidth(t *testing.T) {
 	narrow := 0
 	for range 10_000 {
 		s.Steer(time.Duration(random.ExpFloat64() * float64(20*time.Millisecond)))
-		if s.width < widest/2 {
+		if s.width < maxWidth/2 {
 			narrow++
 		}
 	}
@@ -322,7 +321,7 @@ func TestTooManyRequestsHalveTheWidthOnceForAllAnswersOfOneMoment(t *testing.T) 
 	}
 	ask()
 	ask()
-	if s.width != widest/2 {
+	if s.width != maxWidth/2 {
 		t.Errorf("width %.1f after two answers of one moment", s.width)
 	}
 	for range 10 {

@@ -10,13 +10,13 @@ import (
 
 // These are the pauses before a failed attempt is repeated. Each further failure doubles the pause.
 const (
-	// FirstRetry and LongestRetry are the shortest and the longest pause of most loops.
-	FirstRetry   = 200 * time.Millisecond
-	LongestRetry = time.Minute
-	// FirstSlowRetry and LongestSlowRetry are the shortest and the longest pause if only a change outside of the hub can
+	// FirstRetry and MaxRetry are the shortest and the longest pause of most loops.
+	FirstRetry = 200 * time.Millisecond
+	MaxRetry   = time.Minute
+	// FirstSlowRetry and MaxSlowRetry are the shortest and the longest pause if only a change outside of the hub can
 	// help, such as a change on a member.
-	FirstSlowRetry   = 30 * time.Second
-	LongestSlowRetry = 5 * time.Minute
+	FirstSlowRetry = 30 * time.Second
+	MaxSlowRetry   = 5 * time.Minute
 )
 
 // RetryAfter is the pause of a loop over one object of the hub, such as a Lease, after a failed request.
@@ -39,5 +39,5 @@ const FreshFor = time.Second
 // Retries returns a rate limiter with the pauses of one controller after failures: first 200 ms, doubled by each
 // failure, up to a minute.
 func Retries[T comparable]() workqueue.TypedRateLimiter[T] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](FirstRetry, LongestRetry)
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](FirstRetry, MaxRetry)
 }

@@ -57,10 +57,10 @@ var (
 // These constants limit the number of series. The less frequent reasons of a cluster or kind are counted together in
 // one series. Placements beyond their limit are counted together in one series, too.
 const (
-	mostReasonsOfCluster = 5
-	mostReasonsOfKind    = 10
-	mostPlacements       = 500
-	others               = "(others)"
+	maxReasonsOfCluster = 5
+	maxReasonsOfKind    = 10
+	maxPlacements       = 500
+	others              = "(others)"
 )
 
 var (
@@ -384,12 +384,12 @@ func (c *Copies) Collect(out chan<- prom.Metric) {
 	if c.members.List(context.Background(), &members, client.UnsafeDisableDeepCopy) != nil {
 		return // the cache is stopping, and so is this process
 	}
-	heard, now := make(map[string]bool, len(members.Items)), time.Now()
+	observed, now := make(map[string]bool, len(members.Items)), time.Now()
 	for i := range members.Items {
-		heard[members.Items[i].Name] = members.Items[i].IsHeard(now)
+		observed[members.Items[i].Name] = members.Items[i].IsObserved(now)
 	}
 	counted := c.snapshot()
-	counted.collect(out, heard)
+	counted.collect(out, observed)
 }
 
 // snapshot returns a copy of the counts, so that a scrape does not block updates.
@@ -414,14 +414,14 @@ func cloneInner(sums map[string]map[string]int) map[string]map[string]int {
 	return out
 }
 
-// collect sends the series of a snapshot. heard has a value for each MemberCluster. The value is false if the hub
+// collect sends the series of a snapshot. observed has a value for each MemberCluster. The value is false if the hub
 // cannot observe the cluster now. All copies on such a cluster are counted as unknown.
-func (c *counts) collect(out chan<- prom.Metric, heard map[string]bool) {
+func (c *counts) collect(out chan<- prom.Metric, observed map[string]bool) {
 	gauge := func(d *prom.Desc, v int, labels ...string) {
 		out <- prom.MustNewConstMetric(d, prom.GaugeValue, float64(v), labels...)
 	}
 	for key, n := range c.copies {
-		known, exists := heard[key.cluster]
+		known, exists := observed[key.cluster]
 		if !exists {
 			continue
 		}
@@ -434,14 +434,14 @@ func (c *counts) collect(out chan<- prom.Metric, heard map[string]bool) {
 		gauge(unknownDesc, n.unknown, key.cluster, key.kind)
 	}
 	for cluster, reasons := range c.ofCluster {
-		if _, exists := heard[cluster]; exists {
-			for reason, n := range mostFrequent(reasons, mostReasonsOfCluster) {
+		if _, exists := observed[cluster]; exists {
+			for reason, n := range mostFrequent(reasons, maxReasonsOfCluster) {
 				gauge(clusterReasonDesc, n, cluster, reason)
 			}
 		}
 	}
 	for kind, reasons := range c.ofKind {
-		for reason, n := range mostFrequent(reasons, mostReasonsOfKind) {
+		for reason, n := range mostFrequent(reasons, maxReasonsOfKind) {
 			gauge(kindReasonDesc, n, kind, reason)
 		}
 	}
@@ -468,10 +468,10 @@ func (c *counts) collect(out chan<- prom.Metric, heard map[string]bool) {
 	gauge(removalsDesc, c.removals)
 }
 
-// mostFrequent returns the `most` most frequent reasons with their counts. If there are more reasons, the last entry is
-// the sum of the others. Contested always has its own entry, because an alert reads its series.
-func mostFrequent(reasons map[string]int, most int) map[string]int {
-	if len(reasons) <= most {
+// mostFrequent returns the most frequent reasons with their counts, up to the limit. If there are more reasons, the
+// last entry is the sum of the others. Contested always has its own entry, because an alert reads its series.
+func mostFrequent(reasons map[string]int, limit int) map[string]int {
+	if len(reasons) <= limit {
 		return reasons
 	}
 	weight := func(reason string) int {
@@ -485,7 +485,7 @@ func mostFrequent(reasons map[string]int, most int) map[string]int {
 	})
 	out := map[string]int{}
 	for i, reason := range order {
-		if i >= most-1 {
+		if i >= limit-1 {
 			out[others] += reasons[reason]
 			continue
 		}
@@ -497,14 +497,14 @@ func mostFrequent(reasons map[string]int, most int) map[string]int {
 // firstPlacements returns the counts of the existing placements that are first by name, up to the limit, and one sum
 // for all other placements. The order by name is stable, so that the series of a placement has no gaps.
 func (c *counts) firstPlacements() (map[types.NamespacedName]placementCount, map[types.NamespacedName]durationCount) {
-	shown := make(map[types.NamespacedName]placementCount, min(len(c.placements), mostPlacements+1))
+	shown := make(map[types.NamespacedName]placementCount, min(len(c.placements), maxPlacements+1))
 	durations := make(map[types.NamespacedName]durationCount, len(shown))
 	order := slices.SortedFunc(maps.Keys(c.placements), func(a, b types.NamespacedName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	for i, policy := range order {
 		n, took := c.ofPolicy[policy], c.durations[policy]
-		if i >= mostPlacements {
+		if i >= maxPlacements {
 			policy = types.NamespacedName{Name: others}
 			n.copies, n.inSync = n.copies+shown[policy].copies, n.inSync+shown[policy].inSync
 			took.changes, took.seconds = took.changes+durations[policy].changes, took.seconds+durations[policy].seconds

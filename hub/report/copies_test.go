@@ -309,7 +309,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	if diff := cmp.Diff(want, series(t, c, "cluster_copies_by_reason")); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
 	}
-	for i := range mostPlacements + 2 {
+	for i := range maxPlacements + 2 {
 		name := fmt.Sprintf("p%03d", i)
 		c.PlacementChanged(t.Context(), changes.Placement{After: &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}})
 		b := placedOn("Gadget", []hubv1.BindingTarget{{Name: "a", State: hubv1.TargetPresent}})
@@ -317,7 +317,7 @@ func TestLabelsAreBounded(t *testing.T) {
 		c.BindingChanged(t.Context(), changes.Binding{After: b})
 	}
 	got := series(t, c, "placement_copies") // series of placement ns/all come last
-	if len(got) != mostPlacements+1 || got[0] != "placement_copies  (others): 81" {
+	if len(got) != maxPlacements+1 || got[0] != "placement_copies  (others): 81" {
 		t.Errorf("%d series of placements, the first %q", len(got), got[0])
 	}
 }

@@ -18,24 +18,24 @@ import (
 // ended implements Options.Withdrawn. It records each generation of the binding once, and returns true at the first
 // call for a generation.
 type ended struct {
-	mu   sync.Mutex
-	told []int64
+	mu       sync.Mutex
+	reported []int64
 }
 
 func (e *ended) withdrawn(b hubv1.BindingObject) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if slices.Contains(e.told, b.GetGeneration()) {
+	if slices.Contains(e.reported, b.GetGeneration()) {
 		return false
 	}
-	e.told = append(e.told, b.GetGeneration())
+	e.reported = append(e.reported, b.GetGeneration())
 	return true
 }
 
 func (e *ended) generations() []int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.Clone(e.told)
+	return slices.Clone(e.reported)
 }
 
 // deleted makes an object on the clusters a and b, and deletes it. It returns a function that counts the writes of the
@@ -75,8 +75,8 @@ func (w *world) gone(cluster string) {
 func (w *world) tellsOf(e *ended, generation int64) {
 	w.t.Helper()
 	w.eventually("the end of the binding", func() (bool, string) {
-		told := e.generations()
-		return slices.Equal(told, []int64{generation}), "told of the generations " + fmt.Sprint(told)
+		reported := e.generations()
+		return slices.Equal(reported, []int64{generation}), "told of the generations " + fmt.Sprint(reported)
 	})
 }
 
@@ -87,8 +87,8 @@ func TestTheRowsOfADeletedObjectAreNotWritten(t *testing.T) {
 	w.gone("b")
 	w.tellsOf(e, b.Generation)
 	w.eventually("the event", func() (bool, string) {
-		told := w.events.told()
-		return slices.Contains(told, "Normal Withdrawn web: withdrawn from 2 clusters: a, b"), fmt.Sprint(told)
+		reported := w.events.reported()
+		return slices.Contains(reported, "Normal Withdrawn web: withdrawn from 2 clusters: a, b"), fmt.Sprint(reported)
 	})
 	if err := w.client.Delete(t.Context(), b); err != nil { // the scheduler deletes a binding in the same way
 		t.Fatal(err)
@@ -117,8 +117,8 @@ func TestTheRowsOfADeletedObjectAreWrittenIf(t *testing.T) {
 			w.until("the row to say so", func(s *hubv1.BindingStatus) bool {
 				return s.Row("b").Reason == outcome.Reason && s.Row("a").Reason == hubv1.ReasonWithdrawn
 			})
-			if told := e.generations(); len(told) > 0 {
-				t.Errorf("told of the end of the generations %v", told)
+			if reported := e.generations(); len(reported) > 0 {
+				t.Errorf("told of the end of the generations %v", reported)
 			}
 			w.gone("b")
 			w.tellsOf(e, b.Generation)
@@ -144,8 +144,8 @@ func TestTheRowsOfADeletedObjectAreWrittenIf(t *testing.T) {
 			a, b := s.Row("a"), s.Row("b")
 			return a != nil && b != nil && a.Reason == hubv1.ReasonWithdrawn && b.Reason == hubv1.ReasonWithdrawn
 		})
-		if told := e.generations(); len(told) > 0 {
-			t.Errorf("told of the end of the generations %v", told)
+		if reported := e.generations(); len(reported) > 0 {
+			t.Errorf("told of the end of the generations %v", reported)
 		}
 	})
 }

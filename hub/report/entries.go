@@ -67,14 +67,13 @@ type reached struct {
 
 // drifts counts the fields that the hub restored on members since the last event about drift.
 type drifts struct {
-	told    time.Time // time of the last event about drift
-	count   int
-	cluster string // cluster of the first restored field
-	field   member.FieldDrift
+	lastEvent time.Time // time of the last event about drift
+	count     int
+	cluster   string // cluster of the first restored field
+	field     member.FieldDrift
 }
 
-// adopt copies the content of the cached binding into the entry, which has what this process knows about the binding.
-// It returns true if the decision has changed.
+// adopt copies the content of the cached binding into the entry. It returns true if the decision has changed.
 func (e *entry) adopt(b hubv1.BindingObject) bool {
 	spec := b.BindingSpec()
 	if e.uid == b.GetUID() && e.generation >= b.GetGeneration() {
@@ -120,9 +119,9 @@ func stateOf(targets []hubv1.BindingTarget, cluster string) hubv1.TargetState {
 	return targets[i].State
 }
 
-// record stores the outcome of one attempt to write or withdraw a copy. u tells how soon the rows must be written. news
-// is false if the outcome changes no row and causes no event.
-func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, holds func(string) bool) (u urgency, news bool) {
+// record stores the outcome of one attempt to write or withdraw a copy. u tells how soon the rows must be written.
+// changed is false if the outcome changes no row and causes no event.
+func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, holds func(string) bool) (u urgency, changed bool) {
 	before, had := e.outcomes[cluster]
 	if e.outcomes == nil {
 		e.outcomes = map[string]member.Outcome{}
@@ -133,19 +132,19 @@ func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, h
 		}
 		e.drifts.count++
 		driftCorrected.WithLabelValues(e.kind.Kind).Inc()
-		news = true
+		changed = true
 	}
 	o.Wrote, o.Drifted = false, nil
 	e.outcomes[cluster] = o
-	news = news || !had || !same(before, o)
+	changed = changed || !had || !same(before, o)
 	if failed(o) && (!had || before.Reason != o.Reason) {
-		return failure, news
+		return failure, changed
 	}
 	if p, ok := e.complete(away, holds); ok && p != e.reported {
 		e.reported = p
 		return lastResult, true
 	}
-	return e.progress(), news
+	return e.progress(), changed
 }
 
 // change records that the watch of a cluster has shown a changed copy. It returns how soon the rows must be written. If

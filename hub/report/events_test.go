@@ -32,7 +32,7 @@ func TestPhases(t *testing.T) {
 
 	tests := map[string]struct {
 		before, after hubv1.BindingStatus
-		told          troubles
+		reported      troubles
 		targets       []hubv1.BindingTarget
 		want          []event
 	}{
@@ -114,20 +114,20 @@ func TestPhases(t *testing.T) {
 			after: good, want: []event{normal(EventHealthy, "Observe", "healthy again on 2 clusters")},
 		},
 		"also if it got there slowly": {
-			told: troubles{health: true},
+			reported: troubles{health: true},
 			before: status(hubv1.ReasonAppliedEverywhere, hubv1.ReasonProgressingOnSome,
 				row("a", 1, yes, hubv1.HealthProgressing, ""), row("b", 1, yes, hubv1.HealthHealthy, "")),
 			after: good, want: []event{normal(EventHealthy, "Observe", "healthy again on 2 clusters")},
 		},
 		"one that does not get healthy is told once": {
-			told: troubles{health: true},
+			reported: troubles{health: true},
 			before: status(hubv1.ReasonAppliedEverywhere, hubv1.ReasonProgressingOnSome,
 				row("a", 1, yes, hubv1.HealthProgressing, ""), row("b", 1, yes, hubv1.HealthHealthy, "")),
 			after: status(hubv1.ReasonAppliedEverywhere, hubv1.ReasonDegradedOnSome,
 				row("a", 1, yes, hubv1.HealthDegraded, "CrashLoop"), row("b", 1, yes, hubv1.HealthHealthy, "")),
 		},
 		"success is told also if it came slowly after a failure": {
-			told: troubles{applying: true},
+			reported: troubles{applying: true},
 			before: status(hubv1.ReasonNotYetReported, hubv1.ReasonProgressingOnSome,
 				row("a", 1, yes, hubv1.HealthHealthy, ""), row("b", 1, unknown, hubv1.HealthUnknown, hubv1.ReasonPending)),
 			after: spoken, want: []event{appliedTo2},
@@ -147,7 +147,7 @@ func TestPhases(t *testing.T) {
 			if tc.targets != nil {
 				spec.Clusters = tc.targets
 			}
-			if diff := cmp.Diff(tc.want, tc.told.phases(&tc.before, &tc.after, spec), cmp.AllowUnexported(event{})); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.reported.phases(&tc.before, &tc.after, spec), cmp.AllowUnexported(event{})); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -125,7 +125,7 @@ func awaited(f rollup.Fact) bool {
 // connect.
 func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known bool, err error) {
 	if state, ok := r.reporter.opts.Links.State(name); ok {
-		f.LinkReason, f.LinkMessage, f.LastHeard = state.Reason, state.Message, state.LastHeard
+		f.LinkReason, f.LinkMessage, f.LastObserved = state.Reason, state.Message, state.LastObserved
 		f.InGrace = r.reporter.inGrace(name)
 		return f, state.Ready == metav1.ConditionFalse, nil
 	}

@@ -69,7 +69,7 @@ func (r *Reporter) WakeKind(cluster string, kind schema.GroupKind, fails bool) {
 // arrived.
 func (r *Reporter) wakeKindLater(cluster string, kind schema.GroupKind, failed time.Time) {
 	time.AfterFunc(r.opts.Grace, func() {
-		if state, linked := r.opts.Links.State(cluster); linked && state.Ready == metav1.ConditionTrue && state.LastHeard.Before(failed) {
+		if state, linked := r.opts.Links.State(cluster); linked && state.Ready == metav1.ConditionTrue && state.LastObserved.Before(failed) {
 			r.wakeKindLater(cluster, kind, failed)
 			return
 		}
@@ -85,7 +85,7 @@ func (r *run) onlyTheKindFails(cluster string, failure *member.WatchFailure) boo
 		return false
 	}
 	state, linked := r.reporter.opts.Links.State(cluster)
-	return linked && !state.LastHeard.Before(failure.Since)
+	return linked && !state.LastObserved.Before(failure.Since)
 }
 
 // lose records that the connection to a cluster is down now, and drops the cluster's outcomes. The caller holds r.mu.

@@ -124,7 +124,7 @@ func TestADeletedClusterHasNoGraceTime(t *testing.T) {
 	}
 }
 
-func TestTheTimeOfGraceBeginsAnewWhenALinkWasBack(t *testing.T) {
+func TestTheGracePeriodRestartsAfterALinkWasReady(t *testing.T) {
 	links, clock := newFakeFleet(), testclock.NewFakePassiveClock(time.Now())
 	r := &Reporter{opts: Options{Links: links, Clock: clock, Grace: time.Minute}, away: map[string]bool{}, lost: map[string]time.Time{}}
 	steps := []struct {
@@ -154,9 +154,9 @@ func TestAFailedWatchCountsOnlyIfTheLinkDeliversEvents(t *testing.T) {
 	now := time.Now()
 	failed := now.Add(-2 * time.Minute)
 	tests := map[string]struct {
-		failure   *member.WatchFailure
-		lastHeard time.Time
-		want      bool
+		failure      *member.WatchFailure
+		lastObserved time.Time
+		want         bool
 	}{
 		"the watch works":                                        {nil, now, false},
 		"the watch failed within the grace time":                 {&member.WatchFailure{Since: now.Add(-time.Second)}, now, false},
@@ -166,7 +166,7 @@ func TestAFailedWatchCountsOnlyIfTheLinkDeliversEvents(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			links := newFakeFleet()
-			links.link("a", member.LinkState{Ready: metav1.ConditionTrue, LastHeard: tc.lastHeard})
+			links.link("a", member.LinkState{Ready: metav1.ConditionTrue, LastObserved: tc.lastObserved})
 			r := &run{reporter: &Reporter{opts: Options{Links: links, Grace: time.Minute}}, now: metav1.NewTime(now)}
 			if got := r.onlyTheKindFails("a", tc.failure); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)

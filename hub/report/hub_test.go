@@ -341,9 +341,9 @@ func (w *world) quiet() {
 		defer w.reporter.mu.Unlock()
 		waiting := 0
 		for _, e := range w.reporter.entries {
-			// This loop ignores a window of the class Many that ends later than longestWindow. The class has the events that
+			// This loop ignores a window of the class Many that ends later than maxWindow. The class has the events that
 			// concern many bindings.
-			if e.window.open() && (e.window.class != pace.Many || time.Until(e.window.due) <= longestWindow) {
+			if e.window.open() && (e.window.class != pace.Many || time.Until(e.window.due) <= maxWindow) {
 				waiting++
 			}
 		}
@@ -487,7 +487,7 @@ func (f *fakeEvents) Eventf(regarding, _ runtime.Object, kind, reason, _, note s
 	f.all = append(f.all, fmt.Sprintf("%s %s %s: %s", e.Type, e.Reason, ref.Name, e.Note))
 }
 
-func (f *fakeEvents) told() []string {
+func (f *fakeEvents) reported() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]string(nil), f.all...)

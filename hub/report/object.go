@@ -361,7 +361,7 @@ func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 		return notWritten(hubv1.ReasonStatusRefused, "the hub may not write this status; grant it patch on the status subresource of the kind: %s", err), nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), undeclared(err):
 		// The API server may already use a newer schema than the cache has.
-		if r.reporter.opts.Definitions.Doubt(r.id.GroupKind(), r.definition.resourceVersion) {
+		if r.reporter.opts.Definitions.Invalidate(r.id.GroupKind(), r.definition.resourceVersion) {
 			return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
 		}
 		v := notWritten(hubv1.ReasonStatusRefused, "the hub's API server refused the merged status: %s", err)

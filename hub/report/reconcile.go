@@ -41,8 +41,7 @@ type run struct {
 	writing
 }
 
-// known are copies of some fields of the binding's entry (what this process knows about the binding). The run reads
-// them without the lock.
+// known are copies of some fields of the binding's entry. The run reads them without the lock.
 type known struct {
 	outcomes map[string]member.Outcome
 	merged   merged
@@ -124,10 +123,10 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 	return reconcile.Result{}, err
 }
 
-// turn returns a turn of the pacer (the permission for one write) to write a binding's status. It also returns the
-// urgency class of the binding's changes. The turn is nil if nothing may be written now. If left is positive, the
-// binding must then be queued again after this time, because further changes are still collected. If left is zero, the
-// pacer queues the binding as soon as it has a turn.
+// turn returns a turn of the pacer to write a binding's status. It also returns the urgency class of the binding's
+// changes. The turn is nil if nothing may be written now. If left is positive, the binding must then be queued again
+// after this time, because further changes are still collected. If left is zero, the pacer queues the binding as soon
+// as it has a turn.
 func (r *Reporter) turn(key types.NamespacedName) (turn *pace.Turn, class pace.Class, left time.Duration) {
 	class, left = r.pending(key)
 	if left > 0 {
@@ -146,8 +145,7 @@ func (r *Reporter) pending(key types.NamespacedName) (c pace.Class, left time.Du
 	return pace.Many, 0
 }
 
-// try returns a turn of the pacer, which is the permission for one write. If the turn is nil, the pacer queues the
-// binding as soon as it has a turn.
+// try returns a turn of the pacer. If the turn is nil, the pacer queues the binding as soon as it has a turn.
 func (r *Reporter) try(key types.NamespacedName, c pace.Class) *pace.Turn {
 	turn := r.opts.Pacer.Try(c, key, func() {
 		r.mu.Lock()
@@ -262,7 +260,7 @@ func (r *run) unsettled() bool {
 // written soon. The object's status and the rows are then written together. If a row has a new problem, waitsForKind
 // returns false.
 func (r *run) waitsForKind() bool {
-	if r.objectAgain > longestWindow || fails(r.binding.BindingStatus(), &r.after) {
+	if r.objectAgain > maxWindow || fails(r.binding.BindingStatus(), &r.after) {
 		return false
 	}
 	e, unlock := r.entry()
@@ -353,12 +351,11 @@ func (r *run) keepRows(before *hubv1.BindingStatus, version string, err error) (
 func (r *run) tellPhases(e *entry, before *hubv1.BindingStatus) {
 	for _, ev := range e.troubles.phases(before, &r.after, r.binding.BindingSpec()) {
 		e.troubles.note(ev)
-		r.tell(ev)
+		r.recordEvent(ev)
 	}
 }
 
-// end stores the results of the run in the binding's entry (what this process knows about the binding), for the next
-// run.
+// end stores the results of the run in the binding's entry, for the next run.
 func (r *run) end() {
 	e, unlock := r.entry()
 	defer unlock()
@@ -377,9 +374,9 @@ func (r *run) end() {
 	if r.objectAgain > 0 {
 		r.reporter.wakeAfter(r.key, e, r.objectAgain, pace.MergedStatus)
 	}
-	if e.drifts.count > 0 && r.now.Sub(e.drifts.told) >= pace.RepeatAfter {
-		r.tell(driftEvent(e.drifts))
-		e.drifts = drifts{told: r.now.Time}
+	if e.drifts.count > 0 && r.now.Sub(e.drifts.lastEvent) >= pace.RepeatAfter {
+		r.recordEvent(driftEvent(e.drifts))
+		e.drifts = drifts{lastEvent: r.now.Time}
 	}
 }
 
@@ -391,8 +388,8 @@ func (r *run) keepWritten() {
 	e.merged, e.refusal = r.merged, r.refusal
 }
 
-// entry locks the reporter. It returns the entry of the binding (what this process knows about it) and a function that
-// unlocks the reporter. For a deleted binding, it returns a new entry that nobody stores.
+// entry locks the reporter. It returns the entry of the binding and a function that unlocks the reporter. For a deleted
+// binding, it returns a new entry that nobody stores.
 func (r *run) entry() (*entry, func()) {
 	r.reporter.mu.Lock()
 	e := r.reporter.entries[r.key]
@@ -402,9 +399,9 @@ func (r *run) entry() (*entry, func()) {
 	return e, r.reporter.mu.Unlock
 }
 
-// tell sends an event about the hub object, or about the bundle of the object. The object reference comes from the
-// binding, because the object itself may be deleted.
-func (r *run) tell(ev event) {
+// recordEvent sends an event about the hub object, or about the bundle of the object. The object reference comes from
+// the binding, because the object itself may be deleted.
+func (r *run) recordEvent(ev event) {
 	ref := r.binding.BindingSpec().ObjectRef
 	follows := r.binding.BindingSpec().PlacementRef.Related()
 	r.reporter.opts.Events.Eventf(ref.Regarding(r.id.Namespace), follows, ev.kind, ev.reason, ev.action, "%s", ev.note)

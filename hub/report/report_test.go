@@ -52,8 +52,8 @@ func TestAFanOutCostsOneWriteOfEach(t *testing.T) {
 	if got := []int{bindingWrites(), objectWrites()}; !slices.Equal(got, []int{1, 1}) {
 		t.Errorf("writes of binding and object: %v, want one of each", got)
 	}
-	if told := w.events.told(); len(told) > 0 {
-		t.Errorf("events of what the object's status says: %q", told)
+	if reported := w.events.reported(); len(reported) > 0 {
+		t.Errorf("events of what the object's status says: %q", reported)
 	}
 	if diff := cmp.Diff(hubv1.BindingSummary{Desired: 3, Applied: 3, Healthy: 3}, b.Status.Summary); diff != "" {
 		t.Error(diff)
@@ -102,8 +102,8 @@ func TestManyFanOutsAtOnce(t *testing.T) {
 	if got := bindingWrites() + objectWrites(); got > 3*objects {
 		t.Errorf("%d writes of bindings and %d of objects for %d fan-outs", bindingWrites(), objectWrites(), objects)
 	}
-	if told := w.events.told(); len(told) > 0 {
-		t.Errorf("events of what the status of the objects says: %q", told)
+	if reported := w.events.reported(); len(reported) > 0 {
+		t.Errorf("events of what the status of the objects says: %q", reported)
 	}
 	t.Logf("%d writes of bindings, %d of objects", bindingWrites(), objectWrites())
 }
@@ -139,7 +139,7 @@ func TestARestartWritesNothing(t *testing.T) {
 	stop()
 
 	bindingWrites, objectWrites := w.writes(&hubv1.ResourceBindingList{}), w.writes(w.objects())
-	told := len(w.events.told())
+	reported := len(w.events.reported())
 	// While the first links are being made, the members' states are not known.
 	w.fleet.link("a", member.LinkState{Ready: metav1.ConditionUnknown})
 	w.fleet.link("b", member.LinkState{Ready: metav1.ConditionUnknown})
@@ -152,7 +152,7 @@ func TestARestartWritesNothing(t *testing.T) {
 	}
 	w.quiet()
 
-	if got := []int{bindingWrites(), objectWrites(), len(w.events.told()) - told}; !slices.Equal(got, []int{0, 0, 0}) {
+	if got := []int{bindingWrites(), objectWrites(), len(w.events.reported()) - reported}; !slices.Equal(got, []int{0, 0, 0}) {
 		t.Errorf("writes of binding and object, events: %v, want none", got)
 	}
 	after := w.until("the same rows", healthyEverywhere)
@@ -230,30 +230,30 @@ func TestAClusterThatIsAwayKeepsItsNumbers(t *testing.T) {
 	}
 	w.until("all rows", healthyEverywhere)
 
-	heard := time.Now().Add(-time.Minute).Truncate(time.Second)
-	w.fleet.link("b", member.LinkState{Ready: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable, Message: "no watch data", LastHeard: heard})
+	observed := time.Now().Add(-time.Minute).Truncate(time.Second)
+	w.fleet.link("b", member.LinkState{Ready: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable, Message: "no watch data", LastObserved: observed})
 	w.reporter.WakeCluster("b")
 	b := w.until("the row of b to say that it is away", func(s *hubv1.BindingStatus) bool { return s.Row("b").Applied == metav1.ConditionUnknown })
 	row := b.Status.Row("b")
-	if row.Reason != hubv1.ReasonUnreachable || row.Hash != "hash" || row.LastObservedTime == nil || !row.LastObservedTime.Time.Equal(heard) {
+	if row.Reason != hubv1.ReasonUnreachable || row.Hash != "hash" || row.LastObservedTime == nil || !row.LastObservedTime.Time.Equal(observed) {
 		t.Errorf("row: %+v", row)
 	}
 	w.quiet()
 	if got := w.status()["replicas"]; got != int64(4) {
 		t.Errorf("replicas on the hub object: %v, want the last known 4", got)
 	}
-	told := len(w.events.told())
+	reported := len(w.events.reported())
 
 	w.fleet.link("b", member.LinkState{Ready: metav1.ConditionTrue})
 	w.reporter.WakeCluster("b")
 	w.applied(o, "b", hubv1.HealthHealthy, two)
 	w.until("b to be back", healthyEverywhere)
-	if got := w.events.told()[told:]; len(got) != 0 {
+	if got := w.events.reported()[reported:]; len(got) != 0 {
 		t.Errorf("events for a link that came back: %v", got)
 	}
 }
 
-func TestAFailureIsToldWithClusterAndReason(t *testing.T) {
+func TestTheEventOfAFailureNamesClusterAndReason(t *testing.T) {
 	w := newWorld(t, "Widget")
 	w.start()
 	o := w.object("web", present("a"), present("b"))
@@ -266,12 +266,12 @@ func TestAFailureIsToldWithClusterAndReason(t *testing.T) {
 		t.Errorf("row: %+v", row)
 	}
 	w.quiet()
-	if diff := cmp.Diff([]string{"Warning ApplyFailed web: failed on 1 cluster: b (Forbidden: grant create widgets)"}, w.events.told()); diff != "" {
+	if diff := cmp.Diff([]string{"Warning ApplyFailed web: failed on 1 cluster: b (Forbidden: grant create widgets)"}, w.events.reported()); diff != "" {
 		t.Errorf("events: %s", diff)
 	}
 }
 
-func TestACorrectionIsToldOnceAMinute(t *testing.T) {
+func TestDriftIsReportedOnceAMinute(t *testing.T) {
 	w := newWorld(t, "Widget")
 	w.start()
 	o := w.object("web", present("a"))
@@ -282,11 +282,11 @@ func TestACorrectionIsToldOnceAMinute(t *testing.T) {
 		drifted := w.outcome(o)
 		drifted.Wrote, drifted.Drifted = true, []member.FieldDrift{{Path: ".spec.replicas", Manager: "kubectl-edit"}}
 		w.record("a", drifted)
-		w.eventually("the first correction to be told", func() (bool, string) { return len(w.events.told()) > 0, "" })
+		w.eventually("the first correction to be told", func() (bool, string) { return len(w.events.reported()) > 0, "" })
 		w.quiet()
 	}
 	want := []string{"Normal DriftCorrected web: put back .spec.replicas on a, which kubectl-edit had changed"}
-	if diff := cmp.Diff(want, w.events.told()); diff != "" {
+	if diff := cmp.Diff(want, w.events.reported()); diff != "" {
 		t.Errorf("events: %s", diff)
 	}
 	if got := bindingWrites(); got != 0 {
@@ -312,8 +312,8 @@ func TestAWithdrawalIsReported(t *testing.T) {
 	w.record("b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, CopyState: member.CopyState{UID: "member"}})
 	w.until("the row of b to say that it is done", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonWithdrawn })
 	w.eventually("the event", func() (bool, string) {
-		told := w.events.told()
-		return slices.Contains(told, "Normal Withdrawn web: withdrawn from 1 cluster: b"), cmp.Diff(nil, told)
+		reported := w.events.reported()
+		return slices.Contains(reported, "Normal Withdrawn web: withdrawn from 1 cluster: b"), cmp.Diff(nil, reported)
 	})
 	w.quiet()
 	if got := w.status()["replicas"]; got != int64(2) {
@@ -352,8 +352,8 @@ func TestAWithdrawalThatLeftAnObjectAloneEnds(t *testing.T) {
 				return row.Reason == hubv1.ReasonWithdrawn && row.Message == "Widget web was left alone"
 			})
 			w.eventually("the event", func() (bool, string) {
-				told := w.events.told()
-				return slices.Contains(told, "Normal Withdrawn web: withdrawn from 1 cluster: b (Widget web was left alone)"), cmp.Diff(nil, told)
+				reported := w.events.reported()
+				return slices.Contains(reported, "Normal Withdrawn web: withdrawn from 1 cluster: b (Widget web was left alone)"), cmp.Diff(nil, reported)
 			})
 		})
 	}

@@ -8,8 +8,8 @@
 //     new outcome.
 //   - A window (window.go) collects the changes of one binding. Therefore a change on N clusters costs one write of the
 //     binding and one of the hub object. A window ends at once when the last cluster has reported or one has failed.
-//   - The status is written when hub/pace gives a turn after the end of the window. Changes that arrive meanwhile are
-//     in the same write.
+//   - The status is written when hub/pace gives a turn (the permission for one write) after the end of the window.
+//     Changes that arrive meanwhile are in the same write.
 //   - A binding and a hub object are written only if their status differs. The hub object is written first. The
 //     condition of the binding can then report the result, and users see the status of the object first under load.
 //   - A cached binding that is older than this process's last write is ignored.
@@ -79,10 +79,11 @@ type Options struct {
 	Templates Templates
 	Decisions Decisions
 	// Withdrawn is called when the last copy of a deleted object is gone. The scheduler then deletes the binding, and the
-	// rows are not written. news is false if Withdrawn was called for this decision before. Default: the rows are written.
-	Withdrawn func(hubv1.BindingObject) (news bool)
+	// rows are not written. It returns false if Withdrawn was called for this decision before. Default: the rows are
+	// written.
+	Withdrawn func(hubv1.BindingObject) (changed bool)
 	Events    events.EventRecorder
-	// Pacer gives the turns (permissions for one write) for writes to the hub. Default: New makes a Pacer.
+	// Pacer gives the turns for writes to the hub. Default: New makes a Pacer.
 	Pacer *pace.Pacer
 	// Holds reports whether this replica serves a cluster, and therefore writes the rows of the cluster. Default: this is
 	// the only replica.
@@ -218,9 +219,9 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 		return // ignore an old outcome: dispatch tries the newer decision next
 	}
 	repeats := e.reported == reached{binding: e.generation, hub: o.HubContent}
-	u, news := e.record(cluster, o, r.away, r.opts.Holds)
+	u, changed := e.record(cluster, o, r.away, r.opts.Holds)
 	switch {
-	case !news:
+	case !changed:
 	case u == failure:
 		r.wake(key, e, u, pace.Failure)
 	case o.Applied == metav1.ConditionUnknown || repeats:
@@ -317,8 +318,7 @@ func (r *Reporter) wake(key types.NamespacedName, e *entry, u urgency, c pace.Cl
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wake(now, u, c) })
 }
 
-// wakeAfter opens the window of a binding, in which its changes are collected for one write. Unlike for wake, the
-// caller sets the duration of the window.
+// wakeAfter opens the window of a binding. Unlike for wake, the caller sets the duration of the window.
 func (r *Reporter) wakeAfter(key types.NamespacedName, e *entry, after time.Duration, c pace.Class) {
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wakeAt(now, now.Add(after), c) })
 }

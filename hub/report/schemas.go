@@ -15,7 +15,7 @@ import (
 // Definitions are the hub's CustomResourceDefinitions, see catalog.Catalog.
 type Definitions interface {
 	Get(context.Context, schema.GroupKind) (*catalog.Definition, error)
-	Doubt(kind schema.GroupKind, resourceVersion string) bool
+	Invalidate(kind schema.GroupKind, resourceVersion string) bool
 	HubObject(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 }
 

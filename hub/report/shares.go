@@ -22,9 +22,9 @@ import (
 // object, and the rows of deleted clusters. The leader waits a little for the rows of other replicas, so that it merges
 // the statuses only once.
 
-// othersAtMost is how long the leader waits for the rows of other replicas. The other replicas may need this time,
+// maxOthersWait is how long the leader waits for the rows of other replicas. The other replicas may need this time,
 // because they also wait for results and for turns to write.
-const othersAtMost = pace.AnswerWithin
+const maxOthersWait = pace.AnswerWithin
 
 func (r *Reporter) leads() bool {
 	select {
@@ -88,9 +88,9 @@ func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 // change.
 func (r *run) patience() time.Duration {
 	if r.othersDue || r.ends() {
-		return othersAtMost
+		return maxOthersWait
 	}
-	return longestWindow
+	return maxWindow
 }
 
 // mayWrite reports whether this replica may write the status: it is the leader, or one of its own rows has changed. The
@@ -121,14 +121,14 @@ func (r *Reporter) othersWrote(was, is hubv1.BindingObject) {
 		return
 	}
 	leads := r.leads()
-	news := slices.ContainsFunc(is.BindingStatus().Clusters, func(row hubv1.ClusterRow) bool {
+	changed := slices.ContainsFunc(is.BindingStatus().Clusters, func(row hubv1.ClusterRow) bool {
 		if !leads && !r.opts.Holds(row.Name) {
 			return false
 		}
 		old := was.BindingStatus().Row(row.Name)
 		return old == nil || !sameRow(*old, row)
 	})
-	if !news {
+	if !changed {
 		return
 	}
 	key := client.ObjectKeyFromObject(is)

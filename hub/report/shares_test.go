@@ -75,8 +75,8 @@ func TestReplicasShareTheRowsOfABinding(t *testing.T) {
 	if diff := cmp.Diff(hubv1.BindingSummary{Desired: 3, Applied: 3, Healthy: 3}, b.Status.Summary); diff != "" {
 		t.Error(diff)
 	}
-	if told := w.events.told(); len(told) > 0 {
-		t.Errorf("events of what the object's status says: %q", told)
+	if reported := w.events.reported(); len(reported) > 0 {
+		t.Errorf("events of what the object's status says: %q", reported)
 	}
 
 	all[2].observe(o, "c", hubv1.HealthHealthy, three)

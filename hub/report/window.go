@@ -8,10 +8,10 @@ import (
 
 const (
 	// firstWindow is how long the first result after a quiet time waits for further results, so that one write covers
-	// them. Each write doubles the wait of the next results, up to longestWindow. A first result never waits for longer
-	// than longestWindow.
-	firstWindow   = 50 * time.Millisecond
-	longestWindow = time.Second
+	// them. Each write doubles the wait of the next results, up to maxWindow. A first result never waits for longer
+	// than maxWindow.
+	firstWindow = 50 * time.Millisecond
+	maxWindow   = time.Second
 )
 
 // urgency says how soon a change must be written.
@@ -19,7 +19,7 @@ type urgency int
 
 const (
 	// whenIdle means that something has changed, and results are expected soon. The write waits for these results, but at
-	// most for longestWindow.
+	// most for maxWindow.
 	whenIdle urgency = iota
 	// result means that a cluster has reported its result, and results of other clusters are still expected. The write
 	// waits a little for them.
@@ -48,9 +48,9 @@ type window struct {
 
 func (w *window) open() bool { return !w.opened.IsZero() }
 
-// wake opens the window, in which changes of a binding are collected for one write, or moves the end of the window. It
-// returns true if the window is new, ends earlier, or has a more urgent class. Clusters report one after the other.
-// Each further result therefore makes the window end later, but at most longestWindow after the first result.
+// wake opens the window, or moves the end of the window. It returns true if the window is new, ends earlier, or has a
+// more urgent class. Clusters report one after the other. Each further result therefore makes the window end later, but
+// at most maxWindow after the first result.
 func (w *window) wake(now time.Time, u urgency, c pace.Class) bool {
 	due := now.Add(w.wait(now, u))
 	switch {
@@ -60,7 +60,7 @@ func (w *window) wake(now time.Time, u urgency, c pace.Class) bool {
 		if w.results.IsZero() {
 			w.results = now
 		}
-		if last := w.results.Add(longestWindow); due.After(last) {
+		if last := w.results.Add(maxWindow); due.After(last) {
 			due = last
 		}
 		if w.open() && due.After(w.due) {
@@ -70,8 +70,7 @@ func (w *window) wake(now time.Time, u urgency, c pace.Class) bool {
 	return w.wakeAt(now, due, c)
 }
 
-// wakeAt opens the window, in which changes of a binding are collected for one write. Unlike for wake, the caller sets
-// the end of the window (due).
+// wakeAt opens the window. Unlike for wake, the caller sets the end of the window (due).
 func (w *window) wakeAt(now, due time.Time, c pace.Class) bool {
 	if !w.open() {
 		w.opened, w.due, w.class = now, due, c
@@ -88,24 +87,23 @@ func (w *window) wakeAt(now, due time.Time, c pace.Class) bool {
 }
 
 func (w *window) wait(now time.Time, u urgency) time.Duration {
-	if w.wrote.IsZero() || now.Sub(w.wrote) >= 2*longestWindow {
+	if w.wrote.IsZero() || now.Sub(w.wrote) >= 2*maxWindow {
 		w.width = firstWindow // the binding was quiet for a while
 	}
 	switch u {
 	case result:
 		return w.width
 	case lastResult, failure:
-		if w.width < longestWindow {
+		if w.width < maxWindow {
 			return 0
 		}
-		// If the state of copies changes again and again, the status of the object is written at most once in longestWindow.
-		return max(0, longestWindow-now.Sub(w.wrote))
+		// If the state of copies changes again and again, the status of the object is written at most once in maxWindow.
+		return max(0, maxWindow-now.Sub(w.wrote))
 	}
-	return longestWindow
+	return maxWindow
 }
 
-// shut closes the window, in which changes of a binding are collected for one write. It returns how long the window was
-// open.
+// shut closes the window. It returns how long the window was open.
 func (w *window) shut(now time.Time) time.Duration {
 	if !w.open() {
 		return 0
@@ -118,6 +116,6 @@ func (w *window) shut(now time.Time) time.Duration {
 // written records a write. It doubles how long the next results wait, so that the status of a busy binding is written
 // less often.
 func (w *window) written(now time.Time) {
-	w.width = min(2*max(w.width, firstWindow), longestWindow)
+	w.width = min(2*max(w.width, firstWindow), maxWindow)
 	w.wrote = now
 }

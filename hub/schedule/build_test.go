@@ -17,7 +17,7 @@ var (
 	lost        = decidetest.Lost
 	evictedBy   = decidetest.EvictedBy
 	entriesOf   = decidetest.EntriesOf
-	saying      = decidetest.Saying
+	saying      = decidetest.WithRows
 	failingOver = decidetest.FailingOver
 	dividing    = decidetest.Dividing
 	cpus        = decidetest.Cpus

@@ -193,7 +193,7 @@ func TestABundleThatLosesMostObjectsLosesNoCopyUntilItIsConfirmed(t *testing.T) 
 	s.counting("confirmed copies go", 3*left, 0, 3*(all-left))
 	for _, want := range []string{hubv1.ReasonRemovalHeld, hubv1.ReasonRemovalCancelled, hubv1.ReasonRemovalConfirmed} {
 		s.eventually("there is an event "+want, func() error {
-			if got := heard.of(s.id.Namespace); !slices.Contains(got, want) {
+			if got := observed.of(s.id.Namespace); !slices.Contains(got, want) {
 				return fmt.Errorf("there are %v", got)
 			}
 			return nil

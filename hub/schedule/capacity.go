@@ -17,8 +17,8 @@ import (
 // replicas.
 const capacityHolds = 5 * time.Minute
 
-// mostCapacities is the maximum number of clusters whose capacity is recorded.
-const mostCapacities = 10_000
+// maxCapacities is the maximum number of clusters whose capacity is recorded.
+const maxCapacities = 10_000
 
 // capacities has the capacity of each cluster that decisions use. A node that disappears for a short time must move no
 // replicas. A new capacity is therefore used only after it has differed from the used one by more than a tenth for
@@ -30,7 +30,7 @@ type capacities struct {
 }
 
 type capacity struct {
-	believed corev1.ResourceList
+	accepted corev1.ResourceList
 	settled  bool
 	since    time.Time // when the capacity was first seen, or began to differ; zero if settled
 }
@@ -55,7 +55,7 @@ func (s *Scheduler) capacitiesFor(kind schema.GroupKind, f decide.Facts, now tim
 // of returns the capacity that decisions use for a cluster. known is false if the hub has never read the nodes of the
 // cluster.
 func (c *capacities) of(m *hubv1.MemberCluster, now time.Time) (b decide.Capacity, known bool) {
-	says, known := decide.Allocatable(m)
+	reported, known := decide.Allocatable(m)
 	if !known {
 		return decide.Capacity{}, false
 	}
@@ -63,23 +63,23 @@ func (c *capacities) of(m *hubv1.MemberCluster, now time.Time) (b decide.Capacit
 	defer c.mu.Unlock()
 	k := c.known[m.UID]
 	if k == nil {
-		if c.known == nil || len(c.known) >= mostCapacities {
+		if c.known == nil || len(c.known) >= maxCapacities {
 			c.known = map[types.UID]*capacity{}
 		}
 		k = &capacity{since: now}
 		c.known[m.UID] = k
 	}
-	wait := k.report(says, now)
-	return decide.Capacity{Allocatable: k.believed, SettlesIn: wait}, true
+	wait := k.report(reported, now)
+	return decide.Capacity{Allocatable: k.accepted, SettlesIn: wait}, true
 }
 
 // report records the capacity that a cluster reports at time now. It returns how long the capacity must still stay the
 // same until decisions rely on it (it is then settled). The result is 0 if it is settled.
-func (k *capacity) report(says corev1.ResourceList, now time.Time) time.Duration {
-	same := alike(k.believed, says)
+func (k *capacity) report(reported corev1.ResourceList, now time.Time) time.Duration {
+	same := alike(k.accepted, reported)
 	switch {
 	case !k.settled && !same:
-		k.believed, k.since = says, now
+		k.accepted, k.since = reported, now
 	case same && k.settled:
 		k.since = time.Time{}
 		return 0
@@ -88,7 +88,7 @@ func (k *capacity) report(says corev1.ResourceList, now time.Time) time.Duration
 	}
 	wait := capacityHolds - now.Sub(k.since)
 	if wait <= 0 {
-		k.believed, k.settled, k.since = says, true, time.Time{}
+		k.accepted, k.settled, k.since = reported, true, time.Time{}
 		return 0
 	}
 	return wait

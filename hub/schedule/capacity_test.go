@@ -54,7 +54,7 @@ func TestANodeThatComesAndGoesMovesNothing(t *testing.T) {
 func TestSharesStayWhileCapacityIsUnsettled(t *testing.T) {
 	t.Parallel()
 	in := inputFor(divided(share("eu", 6), share("sg", 6)), only(policy("web", dividing(hubv1.DivideByCapacity))), nil)
-	said := func(eu, sg int64) []*hubv1.MemberCluster {
+	reported := func(eu, sg int64) []*hubv1.MemberCluster {
 		out := []*hubv1.MemberCluster{cluster("eu", cpus(eu)), cluster("sg", cpus(sg))}
 		for _, c := range out {
 			c.UID = types.UID("uid-of-" + c.Name)
@@ -63,7 +63,7 @@ func TestSharesStayWhileCapacityIsUnsettled(t *testing.T) {
 	}
 	var c capacities
 	at := func(after time.Duration, size, asks, eu, sg int64) (string, time.Duration) {
-		in.Facts.Clusters = said(eu, sg)
+		in.Facts.Clusters = reported(eu, sg)
 		in.Facts.Placements[0].PlacementSpec().Replicas.Requests[corev1.ResourceCPU] = *resource.NewQuantity(asks, resource.DecimalSI)
 		in.Now, in.Capacities = now.Add(after), map[string]decide.Capacity{}
 		for _, m := range in.Facts.Clusters {

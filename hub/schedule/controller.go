@@ -12,8 +12,10 @@
 //   - The limits on evictions, drains and waits are values in the input. The claims of a plan are the parts of these
 //     limits that the plan uses. They are reserved before the write. If another object has used the limits first, the
 //     plan is made again. status.drain shows the progress of drains (drainstatus.go).
-//   - Package guard judges plans that delete copies (removals.go). The entries of these copies stay Present until the
-//     guard releases the removals or a user confirms them. Other changes of the object do not wait.
+//   - The guard (package guard, with removals.go) limits deletions. It judges plans that delete copies. The entries of
+//     these copies stay Present until the guard releases the removals. If there are too many, the removals are held:
+//     they wait for a user's confirmation. The owner of a removal is the placement, the MemberCluster or the bundle
+//     that causes it. Other changes of the object do not wait.
 //
 // hub/dispatch and member/apply check a copy before they delete it. hub/report writes the status of a binding, and gets
 // the scheduler's part of the status, such as the condition Scheduled, from this package.
@@ -111,12 +113,11 @@ type Options struct {
 	// Revisions stores the contents of revisions (earlier templates and override rules), so that a rollout can change the
 	// clusters in waves. Default: a change goes to all clusters at once.
 	Revisions Revisions
-	// Key signs the digests of revisions (earlier templates and override rules). DeniedMetadataPrefixes are the prefixes
-	// of the labels and annotations that are never copied to members.
+	// Key signs the digests of revisions. DeniedMetadataPrefixes are the prefixes of the labels and annotations that are
+	// never copied to members.
 	Key                    canonical.Key
 	DeniedMetadataPrefixes []string
-	// Pacer gives the turns (permissions for one write) for writes to the hub's API server. Default: the Scheduler makes
-	// its own Pacer.
+	// Pacer gives the turns for writes to the hub's API server. Default: the Scheduler makes its own Pacer.
 	Pacer *pace.Pacer
 	// Tracer makes the spans of decisions. Default: no spans are made.
 	Tracer *tracing.Tracer

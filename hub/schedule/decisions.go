@@ -146,20 +146,20 @@ func (s *Scheduler) tellRollout(in decide.Input, p decide.Plan) {
 	if hubv1.BundleOf(in.Object.Template) != nil {
 		of = in.Object.ID.String() + ": "
 	}
-	tell := func(e rollout.Event) {
+	record := func(e rollout.Event) {
 		s.Recorder.Eventf(regarding(in.Object.Template), followed(in, p), e.Type, e.Reason, e.Action, "%s", decide.Short(of+e.Note))
 	}
 	for _, r := range p.Spec.Revisions {
 		if before := in.Spec().Revision(r.Number); r.SupersededBy == 0 || before == nil || before.SupersededBy != 0 {
 			continue
 		}
-		tell(rollout.Event{
+		record(rollout.Event{
 			Type: corev1.EventTypeNormal, Reason: hubv1.ReasonSuperseded, Action: "RollOut",
 			Note: fmt.Sprintf("revision %d was superseded by revision %d before it had passed on all clusters", r.Number, r.SupersededBy),
 		})
 	}
-	for _, e := range rollout.News(in.Spec().Rollout, p.Spec.Rollout) {
-		tell(e)
+	for _, e := range rollout.Events(in.Spec().Rollout, p.Spec.Rollout) {
+		record(e)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/hanse-dev/hanse/placement/decide"
 )
 
-func TestADecisionInOtherWordsIsToldApartFromAnotherOne(t *testing.T) {
+func TestADecisionThatChangesOnlyItsMessageIsRecognised(t *testing.T) {
 	t.Parallel()
 	before := decide.Status{Scheduled: metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonScheduled, Message: "3 of 3 clusters", ObservedGeneration: 1}}
 	for name, test := range map[string]struct {

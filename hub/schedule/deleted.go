@@ -65,8 +65,8 @@ func (d *deletedObjects) saw(id key) {
 	if d.vanished == nil {
 		d.vanished = map[key]time.Time{}
 	}
-	const most = 1000
-	if len(d.vanished) >= most {
+	const maxUIDs = 1000
+	if len(d.vanished) >= maxUIDs {
 		maps.DeleteFunc(d.vanished, func(_ key, at time.Time) bool { return d.clock.Since(at) >= deletedHolds })
 	}
 	d.vanished[id] = d.clock.Now()

@@ -13,7 +13,7 @@ import (
 )
 
 func unavailable(d *hubv1.DrainPolicy) int {
-	return int(ptr.Deref(d.MaxUnavailable, hubv1.MostUnavailable))
+	return int(ptr.Deref(d.MaxUnavailable, hubv1.DefaultMaxUnavailable))
 }
 
 // drains counts the objects that are moving away from each drained cluster. An object counts if its binding shows the
@@ -35,7 +35,7 @@ type other struct {
 
 // drain is the state of the drain of one cluster.
 type drain struct {
-	most    int                           // maximum number of moving objects
+	limit   int                           // maximum number of moving objects
 	began   int                           // number of the cluster's objects when the first one began to leave
 	others  int                           // number of the cluster's entries that are Evicting or Absent
 	moving  map[types.NamespacedName]bool // bindings that show the move of their object
@@ -60,10 +60,10 @@ func (d *drains) of(cluster string) *drain {
 }
 
 // room returns how many more objects may begin to move away from the drained cluster now.
-func (c *drain) room() int { return c.roomFor(c.most) }
+func (c *drain) room() int { return c.roomFor(c.limit) }
 
-func (c *drain) roomFor(most int) int {
-	n := most - len(c.moving)
+func (c *drain) roomFor(limit int) int {
+	n := limit - len(c.moving)
 	for b := range c.granted {
 		if !c.moving[b] {
 			n--
@@ -86,28 +86,28 @@ func (c *drain) next() []key {
 
 // full reports whether the object must wait, because the maximum number of objects is already moving away from the
 // cluster. An object to which ask has granted a move, or that is already moving, need not wait.
-func (d *drains) full(cluster string, id key, most int) bool {
+func (d *drains) full(cluster string, id key, limit int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.clusters[cluster]
 	if c == nil {
-		return most <= 0
+		return limit <= 0
 	}
 	binding := id.BindingKey()
 	if _, granted := c.granted[binding]; granted || c.moving[binding] {
 		return false
 	}
-	return c.roomFor(most) <= 0
+	return c.roomFor(limit) <= 0
 }
 
-// ask grants the object a move away from the cluster and returns true, if fewer than `most` objects are moving or this
+// ask grants the object a move away from the cluster and returns true, if fewer than `limit` objects are moving or this
 // object is moving already. Otherwise ask returns false, and the object is queued again when another move ends. objects
 // is the number of objects on the cluster.
-func (d *drains) ask(cluster string, id key, most, objects int) bool {
+func (d *drains) ask(cluster string, id key, limit, objects int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.of(cluster)
-	c.most, c.began = most, max(c.began, objects)
+	c.limit, c.began = limit, max(c.began, objects)
 	binding := id.BindingKey()
 	if _, granted := c.granted[binding]; granted || c.moving[binding] {
 		return true
@@ -216,7 +216,7 @@ func (d *drains) began(cluster string, objects int) {
 }
 
 // ended resets two counts of a cluster that is not drained any more: the objects at the start of the drain, and the
-// objects that the drain evicted. The next drain of the cluster counts both anew.
+// objects that the drain evicted. The next drain of the cluster counts both from zero.
 func (d *drains) ended(cluster string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -101,7 +101,7 @@ func TestADrainMovesSoManyAtATime(t *testing.T) {
 func TestADrainKeepsItsBound(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		const most, objects = 3, 8
+		const limit, objects = 3, 8
 		var due, unseen, moving []int
 		d := drains{wake: func(id key) {
 			n, err := strconv.Atoi(id.Name)
@@ -116,10 +116,10 @@ func TestADrainKeepsItsBound(t *testing.T) {
 		}
 		decideOn := func(n int) {
 			var leaves []string
-			full := d.full("eu", numbered(n), most)
+			full := d.full("eu", numbered(n), limit)
 			switch {
 			case !present[n]:
-			case d.ask("eu", numbered(n), most, 0) == full:
+			case d.ask("eu", numbered(n), limit, 0) == full:
 				t.Fatalf("for object %d the drain was full: %t, and then it was not so", n, full)
 			case !full:
 				if rapid.IntRange(0, 3).Draw(t, "confirmed") > 0 {
@@ -159,7 +159,7 @@ func TestADrainKeepsItsBound(t *testing.T) {
 					d.see(numbered(n).BindingKey(), nil)
 				}
 			}
-			if len(unseen)+len(moving) > most {
+			if len(unseen)+len(moving) > limit {
 				t.Fatalf("on their way are %v and %v", unseen, moving)
 			}
 		}

@@ -51,7 +51,7 @@ func (s *Scheduler) drained(c *hubv1.MemberCluster) *hubv1.DrainStatus {
 	}
 
 	var parts []string
-	say := func(n int32, one, many string) {
+	add := func(n int32, one, many string) {
 		switch {
 		case n == 1:
 			parts = append(parts, "1 object "+one)
@@ -59,18 +59,18 @@ func (s *Scheduler) drained(c *hubv1.MemberCluster) *hubv1.DrainStatus {
 			parts = append(parts, fmt.Sprintf("%d objects %s", n, many))
 		}
 	}
-	say(left.Moving, "is moving: its replacement is not Healthy yet", "are moving: their replacements are not Healthy yet")
-	say(max(0, present-left.Blocked-left.Staying), "waits for the drain limit", "wait for the drain limit")
+	add(left.Moving, "is moving: its replacement is not Healthy yet", "are moving: their replacements are not Healthy yet")
+	add(max(0, present-left.Blocked-left.Staying), "waits for the drain limit", "wait for the drain limit")
 	if c.IsAway() {
-		say(leaving, "is replaced and is withdrawn when the cluster answers", "are replaced and are withdrawn when the cluster answers")
+		add(leaving, "is replaced and is withdrawn when the cluster answers", "are replaced and are withdrawn when the cluster answers")
 	} else {
-		say(leaving, "is being withdrawn", "are being withdrawn")
+		add(leaving, "is being withdrawn", "are being withdrawn")
 	}
-	say(left.Blocked, "cannot go to another cluster", "cannot go to another cluster")
+	add(left.Blocked, "cannot go to another cluster", "cannot go to another cluster")
 	name := func(ids []key) {
-		const most = 3
+		const maxNamed = 3
 		var names []string
-		for _, id := range ids[:min(most, len(ids))] {
+		for _, id := range ids[:min(maxNamed, len(ids))] {
 			names = append(names, id.String())
 		}
 		if names != nil {
@@ -78,7 +78,7 @@ func (s *Scheduler) drained(c *hubv1.MemberCluster) *hubv1.DrainStatus {
 		}
 	}
 	name(cannot.blocked)
-	say(left.Staying, "stays: its placement puts the object on every cluster", "stay: their placements put them on every cluster")
+	add(left.Staying, "stays: its placement puts the object on every cluster", "stay: their placements put them on every cluster")
 	name(cannot.staying)
 	if parts == nil {
 		parts = []string{"no object is left"}

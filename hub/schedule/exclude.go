@@ -21,22 +21,22 @@ func (s *Scheduler) excludedBy(p hubv1.OverridePolicyObject) []key {
 	}
 	var keys []key
 	for gk := range s.wants.current() {
-		if speaksOf(p, gk) {
+		if selectsKind(p, gk) {
 			keys = append(keys, s.objects(gk, p.GetNamespace())...)
 		}
 	}
 	return keys
 }
 
-// speakOf reports whether one of the policies may select an object, by its kind and namespace.
-func speakOf(policies []hubv1.OverridePolicyObject, id key) bool {
+// maySelect reports whether one of the policies may select an object, by its kind and namespace.
+func maySelect(policies []hubv1.OverridePolicyObject, id key) bool {
 	return slices.ContainsFunc(policies, func(p hubv1.OverridePolicyObject) bool {
-		return (p.GetNamespace() == "" || p.GetNamespace() == id.Namespace) && speaksOf(p, id.GroupKind())
+		return (p.GetNamespace() == "" || p.GetNamespace() == id.Namespace) && selectsKind(p, id.GroupKind())
 	})
 }
 
-// speaksOf reports whether a policy may select objects of a kind.
-func speaksOf(p hubv1.OverridePolicyObject, gk schema.GroupKind) bool {
+// selectsKind reports whether a policy may select objects of a kind.
+func selectsKind(p hubv1.OverridePolicyObject, gk schema.GroupKind) bool {
 	return slices.ContainsFunc(p.OverrideSpec().ResourceSelectors, func(r hubv1.ResourceSelector) bool {
 		return r.APIGroup == gk.Group && (r.Kind == gk.Kind || r.Kind == everyKind)
 	})

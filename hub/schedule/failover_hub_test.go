@@ -124,7 +124,7 @@ func TestAClusterThatFallsSilentIsReplaced(t *testing.T) {
 	s.plays()
 	s.reads("sg")
 	s.eventually("an event tells of it", func() error {
-		if got := heard.of(s.id.Namespace); !slices.Contains(got, hubv1.ReasonEvicted) {
+		if got := observed.of(s.id.Namespace); !slices.Contains(got, hubv1.ReasonEvicted) {
 			return fmt.Errorf("told was %q", got)
 		}
 		return nil

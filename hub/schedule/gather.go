@@ -117,8 +117,8 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 	return o, nil
 }
 
-// sinceItsKind sets KindAnew and DeletionSeen of an object that was created anew. An object that was lost with its kind
-// was not deleted by a user.
+// sinceItsKind sets KindRecreated and DeletionSeen of an object that was created again. An object that was lost with
+// its kind was not deleted by a user.
 func (s *Scheduler) sinceItsKind(ctx context.Context, o decide.Object, binding hubv1.BindingObject) (decide.Object, error) {
 	if binding == nil || o.Template.GetUID() == binding.BindingSpec().ObjectRef.UID || hubv1.BundleOf(o.Template) != nil {
 		return o, nil
@@ -127,7 +127,7 @@ func (s *Scheduler) sinceItsKind(ctx context.Context, o decide.Object, binding h
 	if err != nil && !isUndecided(err) {
 		return o, fmt.Errorf("gathering for %s: %w", o.ID, err)
 	}
-	o.KindAnew, o.DeletionSeen = err != nil, s.gone.objects.sawDeletion(o.ID)
+	o.KindRecreated, o.DeletionSeen = err != nil, s.gone.objects.sawDeletion(o.ID)
 	return o, nil
 }
 

@@ -43,7 +43,7 @@ var (
 	hubClient client.Client
 	scheduler *Scheduler
 	objects   = &hubObjects{cached: map[key]*unstructured.Unstructured{}, live: map[key]*unstructured.Unstructured{}, unlisted: sets.New[schema.GroupKind](), asked: map[key]int{}}
-	heard     = &recorder{}
+	observed  = &recorder{}
 	stored    = &contents{}
 	spans     = tracetest.NewInMemoryExporter()
 	scenes    atomic.Int32
@@ -91,8 +91,8 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 		return err
 	}
 	scheduler = New(Options{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: objects, Recorder: heard,
-		HubRunsWorkloads: func() bool { return false }, Failover: Failover{Grace: 100 * time.Millisecond, MostAway: 90},
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: objects, Recorder: observed,
+		HubRunsWorkloads: func() bool { return false }, Failover: Failover{Grace: 100 * time.Millisecond, MaxAway: 90},
 		Guard: Guard{Window: 10 * time.Millisecond, Quiet: 200 * time.Millisecond}, Revisions: stored, Key: canonical.Key("key"),
 		Tracer: tracing.NewWith(spans, 1, tracing.Process{HubID: "hub"}),
 	})
@@ -132,7 +132,7 @@ type hubObjects struct {
 	unlisted     sets.Set[schema.GroupKind]
 	asked        map[key]int // number of calls of Live, by object
 	wanted       sets.Set[schema.GroupKind]
-	anew         bool // whether the kinds of undecided objects were created again
+	recreated    bool // whether the kinds of undecided objects were created again
 	onChange     func(key)
 }
 
@@ -221,7 +221,7 @@ func (h *hubObjects) KindStays(_ context.Context, gk schema.GroupKind, _ time.Ti
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id := range h.undecided {
-		if id.GroupKind() == gk && h.anew {
+		if id.GroupKind() == gk && h.recreated {
 			return notServedError{errors.New("the kind was created again")}
 		}
 	}

@@ -23,9 +23,8 @@ import (
 // After a change of a CustomResourceDefinition, the hub also waits for this time, until discovery shows the change.
 const lookEvery = time.Second
 
-// keeper does the periodic work of the leader. It lets decisions carry out the removals that the guard (package guard,
-// the limit for deletions) allows. It reports the state of drains, and the removals that wait for a user's
-// confirmation. It also queues objects whose rollouts waited for other objects.
+// keeper does the periodic work of the leader. It lets decisions carry out the removals that the guard allows. It
+// reports the state of drains, and the held removals. It also queues objects whose rollouts waited for other objects.
 type keeper struct{ *Scheduler }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -61,7 +60,7 @@ func (k keeper) look(ctx context.Context) {
 		k.addBehind(q, of.held...)
 		k.addUncounted(q, k.rollouts.released()...)
 	}
-	for _, n := range of.news {
+	for _, n := range of.events {
 		if o := k.ownerObject(ctx, n.owner); o != nil {
 			k.Recorder.Eventf(o, nil, n.kind, n.reason, "Schedule", "%s", decide.Short(n.message))
 		}
@@ -70,13 +69,13 @@ func (k keeper) look(ctx context.Context) {
 		of.moved = append(of.moved, k.withHeldRemovals(ctx)...)
 	}
 	for _, o := range of.moved {
-		k.tell(ctx, o)
+		k.updateOwner(ctx, o)
 	}
 }
 
-// tell updates the status of the placement, MemberCluster or bundle (the owner) that causes held removals.
-// hub/report/policies writes the status of placements and bundles, and calls Removal for that.
-func (k keeper) tell(ctx context.Context, o decide.Owner) {
+// updateOwner updates the status of the owner of held removals. hub/report/policies writes the status of placements and
+// bundles, and calls Removal for that.
+func (k keeper) updateOwner(ctx context.Context, o decide.Owner) {
 	if o.Kind != decide.MemberClusterKind {
 		if k.onRemoval != nil {
 			k.onRemoval(o.Kind, types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
@@ -91,9 +90,8 @@ func (k keeper) tell(ctx context.Context, o decide.Owner) {
 	}
 }
 
-// writeRemoval writes the removals that wait for a user's confirmation to the status of a MemberCluster that is being
-// deleted. Another replica may write the same status at this time, because each replica writes the status of its own
-// members.
+// writeRemoval writes the held removals to the status of a MemberCluster that is being deleted. Another replica may
+// write the same status at this time, because each replica writes the status of its own members.
 func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 	var c hubv1.MemberCluster
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: o.Name}, &c); err != nil {
@@ -115,9 +113,9 @@ func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 	return nil
 }
 
-// Removal returns the removals that wait for a user's confirmation and belong to a placement, a MemberCluster or a
-// bundle. kind is the kind of this object. Removal also returns the condition RemovalHeld for the status of the object.
-// If the condition is nil, the status must stay as it is. `was` is the current status.removalHeld.
+// Removal returns the held removals of a placement, a MemberCluster or a bundle. kind is the kind of this object.
+// Removal also returns the condition RemovalHeld for the status of the object. If the condition is nil, the status must
+// stay as it is. `was` is the current status.removalHeld.
 func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition) {
 	held, c, known := s.removals.status(decide.Owner{Kind: kind, Namespace: namespace, Name: name})
 	switch {
@@ -157,8 +155,7 @@ func (s *Scheduler) ownerObject(ctx context.Context, o decide.Owner) client.Obje
 	return into
 }
 
-// withHeldRemovals returns the placements, bundles and MemberClusters whose status shows held removals: removals that
-// wait for a user's confirmation.
+// withHeldRemovals returns the placements, bundles and MemberClusters whose status shows held removals.
 func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 	var out []decide.Owner
 	placements, err := scopes.Placements(ctx, s.Client, client.UnsafeDisableDeepCopy)
@@ -191,8 +188,8 @@ func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 	return out
 }
 
-// ownerReader reads from the cache what the guard (package guard, the limit for deletions) needs: the numbers of
-// copies, the limits and the held removals. It implements the interface counts.
+// ownerReader reads from the cache what the guard needs: the numbers of copies, the limits and the held removals. It
+// implements the interface counts.
 type ownerReader struct {
 	*Scheduler
 	ctx context.Context

@@ -20,9 +20,9 @@ type Failover struct {
 	// PerSecond is the maximum number of objects that are evicted in a second. After a pause, this number of objects may
 	// be evicted at once. Default 10.
 	PerSecond int
-	// MostAway is the maximum percentage of unreachable clusters. If more clusters are unreachable, no objects move away
-	// from them. Default placement.DefaultMostAway.
-	MostAway int
+	// MaxAway is the maximum percentage of unreachable clusters. If more clusters are unreachable, no objects move away
+	// from them. Default placement.DefaultMaxAway.
+	MaxAway int
 	// Confirmed reports whether this process has probed the cluster. Only then is the status of the cluster known to be up
 	// to date. Default: always true.
 	Confirmed func(cluster string) bool
@@ -32,7 +32,7 @@ type Failover struct {
 func (o Failover) WithDefaults() Failover {
 	o.Grace = cmp.Or(o.Grace, time.Minute)
 	o.PerSecond = cmp.Or(o.PerSecond, 10)
-	o.MostAway = cmp.Or(o.MostAway, placement.DefaultMostAway)
+	o.MaxAway = cmp.Or(o.MaxAway, placement.DefaultMaxAway)
 	if o.Confirmed == nil {
 		o.Confirmed = func(string) bool { return true }
 	}
@@ -63,7 +63,7 @@ func (l *limits) begin(now time.Time) {
 // of returns the limits for the decision on one object. It does not reserve anything.
 func (l *limits) of(in decide.Input) *decide.Limits {
 	out := &decide.Limits{
-		MostAway: l.MostAway, Settling: l.settling(in.Now), EvictionIn: l.evictionIn(in.Object.ID, in.Now),
+		MaxAway: l.MaxAway, Settling: l.settling(in.Now), EvictionIn: l.evictionIn(in.Object.ID, in.Now),
 		AnswersAwaited: l.answers.awaited(in.Object.ID.GroupKind(), in.Now),
 	}
 	for _, c := range in.Facts.Clusters {

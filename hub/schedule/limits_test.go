@@ -54,7 +54,7 @@ func TestEvictionsHaveARate(t *testing.T) {
 
 // The test decides on two objects with the same limits. By these limits, only one of the two objects may leave the
 // cluster now.
-func TestAnObjectIsDecidedOnAnewIfAnotherTookItsPlace(t *testing.T) {
+func TestAnObjectIsDecidedAgainIfAnotherTookItsPlace(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change  func(*hubv1.MemberCluster)

@@ -37,7 +37,7 @@ func (d *definitions) List(context.Context, client.ObjectList, ...client.ListOpt
 	return nil
 }
 
-func TestAWorldWhoseDefinitionsAreEndingIsNoWorld(t *testing.T) {
+func TestLiveFactsFailWhileADefinitionIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	for _, plural := range []string{"memberclusters", "placements", "clusterplacements"} {
 		name := plural + "." + hubv1.GroupVersion.Group
@@ -48,7 +48,7 @@ func TestAWorldWhoseDefinitionsAreEndingIsNoWorld(t *testing.T) {
 	}
 }
 
-func TestAWorldIsReadOnceASecond(t *testing.T) {
+func TestLiveFactsAreReadOnceASecond(t *testing.T) {
 	t.Parallel()
 	reader, clock := &definitions{}, testclock.NewFakePassiveClock(now)
 	facts := newLiveFacts(reader, clock)
@@ -68,7 +68,7 @@ func TestAWorldIsReadOnceASecond(t *testing.T) {
 	}
 }
 
-func TestDecisionsAtTheSameTimeShareOneReadOfTheWorld(t *testing.T) {
+func TestConcurrentDecisionsShareOneReadOfLiveFacts(t *testing.T) {
 	t.Parallel()
 	alone := &definitions{}
 	if _, err := newLiveFacts(alone, testclock.NewFakePassiveClock(now)).get(t.Context(), "shop"); err != nil {

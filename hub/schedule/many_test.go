@@ -19,10 +19,10 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// TestManyObjectsAreDecidedOnAnewWithOneWriteForEachThatMoves creates objects of one placement, half of them on one
+// TestManyObjectsAreDecidedAgainWithOneWriteForEachThatMoves creates objects of one placement, half of them on one
 // cluster and half on another, and changes a label of a cluster. The API server counts the writes. The test is not
 // parallel, because it must count no writes of other tests. The long form has 4,000 objects.
-func TestManyObjectsAreDecidedOnAnewWithOneWriteForEachThatMoves(t *testing.T) {
+func TestManyObjectsAreDecidedAgainWithOneWriteForEachThatMoves(t *testing.T) {
 	s := newScene(t, "many", "eu", "sg", "us")
 	objects := 600
 	if os.Getenv("HANSE_LONG") != "" {

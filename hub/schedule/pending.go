@@ -76,14 +76,14 @@ func (p *pending) end(id key, decided bool) {
 }
 
 // until reports whether an object was queued at or before the given time, and no decision has been made on it since. It
-// leaves out an object whose decision has failed again and again for longestQuiet (30 s).
+// leaves out an object whose decision has failed again and again for maxQuiet (30 s).
 func (p *pending) until(then time.Time) bool {
 	now := p.clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, all := range []map[key]wake{p.queued, p.running} {
 		for _, w := range all {
-			if !w.at.After(then) && (w.failed.IsZero() || now.Sub(w.failed) < longestQuiet) {
+			if !w.at.After(then) && (w.failed.IsZero() || now.Sub(w.failed) < maxQuiet) {
 				return true
 			}
 		}

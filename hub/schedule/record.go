@@ -51,8 +51,7 @@ func (s *Scheduler) record(ctx context.Context, in decide.Input, p decide.Plan) 
 // kindOf returns the kind of a binding. It does not use TypeMeta, because the cache leaves it empty.
 func kindOf(b hubv1.BindingObject) string { return reflect.TypeOf(b).Elem().Name() }
 
-// awaitsVerdict reports whether the plan has a removal on which the guard (package guard, the limit for deletions) has
-// not decided yet.
+// awaitsVerdict reports whether the plan has a removal on which the guard has not decided yet.
 func awaitsVerdict(p decide.Plan) bool {
 	return slices.ContainsFunc(p.Claims.Removals, func(r decide.Removal) bool { return !r.Held })
 }
@@ -147,8 +146,7 @@ func (s *Scheduler) storePayloads(ctx context.Context, p decide.Plan) error {
 // queues the object again as soon as it may be written.
 var errNoTurn = errors.New("the write waits for its turn")
 
-// turn takes a turn of the pacer, which is the permission for one write, to write a decision. If the pacer has no turn
-// now, the error is errNoTurn.
+// turn takes a turn of the pacer to write a decision. If the pacer has no turn now, the error is errNoTurn.
 func (s *Scheduler) turn(in decide.Input) (*pace.Turn, error) {
 	id, class := in.Object.ID, pace.Many
 	if in.Binding == nil || s.removals.pending.single(id) {

@@ -66,8 +66,8 @@ func (r *references) see(c changes.Binding, exists func() bool) []key {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// If the binding did not name the needed objects before this change, only the asks (decisions that wait) recorded that
-	// the object needs them.
+	// If the binding did not name the needed objects before this change, only the asks recorded that the object needs
+	// them.
 	followed := r.forgetAsks(id, func(needed key, a *ask) bool {
 		return c.After == nil || a.former || decide.Needs(c.After, needed) && slices.Equal(clustersOf(a.spec), clustersOf(c.After.BindingSpec()))
 	})
@@ -215,9 +215,9 @@ func (r *references) waitsNoLonger(by key) {
 	delete(r.waits, by)
 }
 
-// forgetAsks removes those asks (decisions that wait) of an object for which done returns true. If a user deleted the
-// object's binding, some needed objects are still sent to the clusters of the deleted binding. forgetAsks returns these
-// needed objects. The caller holds r.mu.
+// forgetAsks removes those asks of an object for which done returns true. If a user deleted the object's binding, some
+// needed objects are still sent to the clusters of the deleted binding. forgetAsks returns these needed objects. The
+// caller holds r.mu.
 func (r *references) forgetAsks(by key, done func(needed key, a *ask) bool) (followed []key) {
 	for id, asks := range r.asked {
 		a := asks[by]
@@ -304,16 +304,16 @@ func (e *unseenError) again() time.Duration {
 	if e.waited < showWaitAfter {
 		return showWaitAfter - e.waited
 	}
-	return longestWait - e.waited
+	return maxWait - e.waited
 }
 
 const (
 	// showWaitAfter is how long a decision waits for a needed object before the condition Scheduled shows the wait. Most
 	// needed objects arrive earlier.
 	showWaitAfter = 5 * time.Second
-	// longestWait is how long a decision waits at most for a needed object. After that, the decision is written without
+	// maxWait is how long a decision waits at most for a needed object. After that, the decision is written without
 	// the needed object, because an object that the cache refuses never arrives.
-	longestWait = pace.LongestRetry
+	maxWait = pace.MaxRetry
 )
 
 // inOrder makes sure that the decisions on needed objects are written before this decision. If some are not written, it
@@ -399,11 +399,11 @@ func (s *Scheduler) unseen(ctx context.Context, needed, by key, spec *hubv1.Bind
 		return nil
 	}
 	now := s.Clock.Now()
-	if state.Synced && now.Sub(o.GetCreationTimestamp().Time) >= longestWait {
+	if state.Synced && now.Sub(o.GetCreationTimestamp().Time) >= maxWait {
 		return nil // the object is old, so the cache rejects it and it will never arrive
 	}
 	waited := now.Sub(s.references.waitedSince(by, now))
-	if waited >= longestWait {
+	if waited >= maxWait {
 		return nil
 	}
 	return &unseenError{object: needed, waited: waited}
@@ -430,7 +430,7 @@ func withoutNew(in decide.Input, p decide.Plan, unseen *unseenError) decide.Plan
 	p.Claims, p.LeftBehind = decide.Claims{}, nil
 	p.Status.Scheduled.Status, p.Status.Scheduled.Reason = metav1.ConditionFalse, hubv1.ReasonReferenceNotReady
 	p.Status.Scheduled.Message = decide.Short(fmt.Sprintf(
-		"new clusters wait for up to %.0f s, because %v; the other clusters keep their copies", longestWait.Seconds(), unseen))
+		"new clusters wait for up to %.0f s, because %v; the other clusters keep their copies", maxWait.Seconds(), unseen))
 	return p
 }
 

@@ -318,7 +318,7 @@ func TestAnEditThatTakesARuleAwayWithdrawsNothing(t *testing.T) {
 	tls.becomes("eu", "sg") // the object still refers to the Secret
 }
 
-func TestABindingKeepsWhichPodsStartAnew(t *testing.T) {
+func TestABindingRecordsWhichPodsRestart(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "restarts", "eu")
 	p := s.place("web", "eu")

@@ -28,8 +28,7 @@ type Guard struct {
 	// Window is how long a past removal counts against the limits for removals. For the same time, a new leader carries
 	// out no removal that a user has not confirmed. Default guard.Window.
 	Window time.Duration
-	// Quiet is how long no new removal must arrive before the guard (package guard, the limit for deletions) judges the
-	// waiting removals. Default 2 s.
+	// Quiet is how long no new removal must arrive before the guard judges the waiting removals. Default 2 s.
 	Quiet time.Duration
 }
 
@@ -41,13 +40,13 @@ func (g Guard) WithDefaults() Guard {
 	return g
 }
 
-// longestQuiet is the longest time for which removals wait for the verdict of the guard (package guard, the limit for
-// deletions). They wait while further removals arrive, or while the decision on an object fails.
-const longestQuiet = 30 * time.Second
+// maxQuiet is the longest time for which removals wait for the verdict of the guard. They wait while further removals
+// arrive, or while the decision on an object fails.
+const maxQuiet = 30 * time.Second
 
 // removals has the decided removals of copies that are not carried out yet. It is only in memory. A new leader finds
 // the same removals when it decides on all objects. Removals that a user must confirm are also stored in bindings, and
-// in the status of the placement, MemberCluster or bundle that causes them.
+// in the status of their owner.
 type removals struct {
 	Guard
 	clock   clock.PassiveClock
@@ -64,8 +63,7 @@ type removals struct {
 	recent  guard.Recent
 }
 
-// removalTimes has the times that determine when the guard (package guard, the limit for deletions) judges the waiting
-// removals.
+// removalTimes has the times that determine when the guard judges the waiting removals.
 type removalTimes struct {
 	began   time.Time // start of the lead; zero if this process does not lead
 	first   time.Time // when the first waiting removal arrived
@@ -88,20 +86,17 @@ type removal struct {
 	since metav1.Time // start of the hold
 }
 
-// heldSet has the removals of one owner that a user must confirm. The owner is the placement, MemberCluster or
-// bundle that causes them.
+// heldSet has the removals of one owner that a user must confirm.
 type heldSet struct {
 	hubv1.RemovalHeld
 	reason, message string // reason and message of the condition RemovalHeld
 	confirmed       bool   // whether the removals of the set are released
 }
 
-// ending tells how the last set of held removals (which wait for a user's confirmation) of a placement, MemberCluster
-// or bundle ended: confirmed or cancelled. id is the ID of the set.
+// ending tells how the last set of held removals of an owner ended: confirmed or cancelled. id is the ID of the set.
 type ending struct{ id, reason, message string }
 
-// counts is where the guard (package guard, the limit for deletions) gets the numbers of copies of placements, bundles
-// and clusters, and the removals that wait for a user's confirmation.
+// counts is where the guard gets the numbers of copies of placements, bundles and clusters, and the held removals.
 type counts interface {
 	// copiesOf returns the number of copies of a group, which is a placement or a bundle. copiesOn returns the number of
 	// copies on a cluster.
@@ -110,23 +105,21 @@ type counts interface {
 	// limitOf returns the limit for deletions that a placement sets. It returns the limit of the hub if the placement sets
 	// none, or does not exist.
 	limitOf(placement decide.Owner) guard.Limit
-	// shown returns the held removals (which wait for a user's confirmation) in the status of an owner, which is a
-	// placement, a MemberCluster or a bundle. confirms is the ID of the set of removals that a user has confirmed in the
-	// owner's annotation.
+	// shown returns the held removals in the status of an owner. confirms is the ID of the set of removals that a user has
+	// confirmed in the owner's annotation.
 	shown(o decide.Owner) (held *hubv1.RemovalHeld, confirms string)
 }
 
-// verdicts has the results of one call of the method look, in which the guard (package guard, the limit for deletions)
-// may judge all waiting removals.
+// verdicts has the results of one call of the method look, in which the guard may judge all waiting removals.
 type verdicts struct {
 	held, released []key
-	news           []news
+	events         []ownerEvent
 	moved          []decide.Owner // owners whose status must change
 	settled        bool           // the held removals of all owners are known now
 }
 
-// news is an event to record on a placement, MemberCluster or bundle.
-type news struct {
+// ownerEvent is an event to record on an owner.
+type ownerEvent struct {
 	owner                 decide.Owner
 	kind, reason, message string
 }
@@ -138,8 +131,7 @@ func (r *removals) begin() {
 	r.began = r.clock.Now()
 }
 
-// of returns, for each cluster, the decision of the guard on the removal of an object. The guard (package guard) limits
-// deletions.
+// of returns, for each cluster, the decision of the guard on the removal of an object. The guard limits deletions.
 func (r *removals) of(id key) map[string]decide.Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,8 +214,7 @@ func (r *removals) look(c counts) verdicts {
 	return out
 }
 
-// move records that the status of a placement, MemberCluster or bundle (the owner of held removals) must be
-// written.
+// move records that the status of an owner of held removals must be written.
 func (r *removals) move(o decide.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -237,16 +228,15 @@ func (r *removals) moves(o decide.Owner) {
 	r.moved[o] = true
 }
 
-// isTime reports whether the guard (package guard, the limit for deletions) can judge the waiting removals now. Quiet
-// must have passed since the last removal and since this process became the leader, or longestQuiet since the first
-// waiting removal. The hub must also have decided on all objects that were queued at least Quiet/2 ago, and no later
-// than Quiet/2 after the last removal.
+// isTime reports whether the guard can judge the waiting removals now. Quiet must have passed since the last removal
+// and since this process became the leader, or maxQuiet since the first waiting removal. The hub must also have decided
+// on all objects that were queued at least Quiet/2 ago, and no later than Quiet/2 after the last removal.
 func (r *removals) isTime(now time.Time) bool {
 	last := r.parked
 	if last.Before(r.began) {
 		last = r.began
 	}
-	if now.Sub(last) < r.Quiet && (r.waits == 0 || now.Sub(r.first) < longestQuiet) {
+	if now.Sub(last) < r.Quiet && (r.waits == 0 || now.Sub(r.first) < maxQuiet) {
 		return false
 	}
 	woken := last.Add(r.Quiet / 2) // the time by which all objects of one cause are queued
@@ -293,7 +283,7 @@ func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 			m.state, m.since = removalHeld, ptr.Deref(m.ShownSince, metav1.NewTime(now).Rfc3339Copy())
 			out.held = append(out.held, id)
 			r.hold(c, m, breaches)
-		// A new leader has decided on all objects before it judges. All objects that were made anew while no hub ran are
+		// A new leader has decided on all objects before it judges. All objects that were created again while no hub ran are
 		// therefore judged together, and no earlier removal is missing in their number.
 		case mayGo, m.Reason == hubv1.ReasonMadeAnew:
 			m.state = removalReleased
@@ -333,8 +323,7 @@ func (r *removals) scopes(c counts, now time.Time) map[string]guard.Scope {
 	return out
 }
 
-// isHeld reports whether removals of the owner (a placement, MemberCluster or bundle) wait for a user's confirmation.
-// This process or an earlier leader may have held them.
+// isHeld reports whether removals of the owner are held. This process or an earlier leader may have held them.
 func (r *removals) isHeld(c counts, o decide.Owner) bool {
 	if set := r.sets[o]; set != nil {
 		return !set.confirmed
@@ -342,8 +331,8 @@ func (r *removals) isHeld(c counts, o decide.Owner) bool {
 	return r.shown(c, o) != nil
 }
 
-// shown returns the held removals in the status of an owner (a placement, MemberCluster or bundle). It returns nil if
-// this process has already ended this set of removals, because the status is then outdated.
+// shown returns the held removals in the status of an owner. It returns nil if this process has already ended this set
+// of removals, because the status is then outdated.
 func (r *removals) shown(c counts, o decide.Owner) *hubv1.RemovalHeld {
 	shown, _ := c.shown(o)
 	if shown != nil && shown.ID == r.ended[o].id {
@@ -352,7 +341,7 @@ func (r *removals) shown(c counts, o decide.Owner) *hubv1.RemovalHeld {
 	return shown
 }
 
-// hold adds a removal to the set of its owner's removals that wait for a user's confirmation.
+// hold adds a removal to the set of its owner's held removals.
 func (r *removals) hold(c counts, m *removal, breaches []guard.Breach) {
 	set := r.sets[m.Owner]
 	if set == nil || set.confirmed {
@@ -390,8 +379,8 @@ func whyHeld(breaches []guard.Breach) (reason, message string) {
 	return reason, strings.Join(parts, "; ")
 }
 
-// gathered has the contents of one set of held removals (which wait for a user's confirmation): their objects, clusters
-// and messages. The method confirm collects them.
+// gathered has the contents of one set of held removals: their objects, clusters and messages. The method confirm
+// collects them.
 type gathered struct {
 	objects  []key
 	removals []*removal
@@ -415,9 +404,8 @@ func (g *gathered) sum() guard.Shown {
 	return guard.Shown{Copies: len(g.removals), Clusters: slices.Sorted(maps.Keys(g.clusters)), Causes: slices.Sorted(maps.Keys(g.causes))}
 }
 
-// confirm updates the sets of held removals, which wait for a user's confirmation. It ends empty sets, and allows the
-// removals of the sets that a user has confirmed. A set may be held for days. Its removals are therefore examined only
-// after a change.
+// confirm updates the sets of held removals. It ends empty sets, and allows the removals of the sets that a user has
+// confirmed. A set may be held for days. Its removals are therefore examined only after a change.
 func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 	for o, set := range r.sets {
 		if _, confirms := c.shown(o); !set.confirmed && set.ID != "" && confirms == set.ID {
@@ -455,7 +443,7 @@ func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 			r.moves(o)
 		}
 		if renewed {
-			out.news = append(out.news, news{o, "Warning", hubv1.ReasonRemovalHeld, set.text(o)})
+			out.events = append(out.events, ownerEvent{o, "Warning", hubv1.ReasonRemovalHeld, set.text(o)})
 		}
 		if _, confirms := c.shown(o); confirms != set.ID {
 			continue
@@ -466,13 +454,12 @@ func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 			m.state = removalReleased
 		}
 		out.released = append(out.released, g.objects...)
-		out.news = append(out.news, news{o, "Normal", hubv1.ReasonRemovalConfirmed, fmt.Sprintf("%s are withdrawn: the removal %s was confirmed", counted(len(g.removals), "copy", "copies"), set.ID)})
+		out.events = append(out.events, ownerEvent{o, "Normal", hubv1.ReasonRemovalConfirmed, fmt.Sprintf("%s are withdrawn: the removal %s was confirmed", counted(len(g.removals), "copy", "copies"), set.ID)})
 	}
 }
 
 // refresh updates the numbers and reasons of a set of held removals that users see. It returns true if the set got a
-// new ID. It ignores small changes, because each visible change writes the status of the placement, MemberCluster
-// or bundle that causes the removals.
+// new ID. It ignores small changes, because each visible change writes the status of the owner.
 func (s *heldSet) refresh(g *gathered, now time.Time) (renewed bool) {
 	is := g.sum()
 	shown := guard.Shown{Copies: int(s.Copies), Clusters: s.Clusters}
@@ -492,15 +479,15 @@ func (s *heldSet) refresh(g *gathered, now time.Time) (renewed bool) {
 	}
 	s.Copies, s.Clusters, s.Causes = int32(is.Copies), is.Clusters, nil
 	for _, reason := range is.Causes {
-		const most, longest = 10, 400
-		if len(s.Causes) == most {
+		const maxCauses, maxCauseBytes = 10, 400
+		if len(s.Causes) == maxCauses {
 			break
 		}
 		cause := reason
 		if message := g.causes[reason]; message != "" {
 			cause += ": " + message
 		}
-		s.Causes = append(s.Causes, strings.ToValidUTF8(cause[:min(len(cause), longest)], ""))
+		s.Causes = append(s.Causes, strings.ToValidUTF8(cause[:min(len(cause), maxCauseBytes)], ""))
 	}
 	return renewed
 }
@@ -532,14 +519,14 @@ func (s *heldSet) text(o decide.Owner) string {
 		hubv1.ConfirmRemovalAnnotation + ": " + s.ID + ")")
 }
 
-// end deletes a set of held removals (which wait for a user's confirmation) that has no removals any more.
+// end deletes a set of held removals that has no removals any more.
 func (r *removals) end(o decide.Owner, set *heldSet, out *verdicts) {
 	delete(r.sets, o)
 	e := ending{id: set.ID, reason: hubv1.ReasonRemovalCancelled, message: "the copies are wanted again: cancelled removal " + set.ID}
 	if set.confirmed {
 		e.reason, e.message = hubv1.ReasonRemovalConfirmed, "the removal "+set.ID+" was confirmed and is carried out"
 	} else {
-		out.news = append(out.news, news{o, "Normal", e.reason, e.message})
+		out.events = append(out.events, ownerEvent{o, "Normal", e.reason, e.message})
 	}
 	if r.ended == nil {
 		r.ended = map[decide.Owner]ending{}
@@ -548,9 +535,8 @@ func (r *removals) end(o decide.Owner, set *heldSet, out *verdicts) {
 	r.moves(o)
 }
 
-// status returns the held removals (which wait for a user's confirmation) of an owner, and the condition RemovalHeld.
-// Both are nil if this process has held no removals of the owner. known is false until this process knows whether
-// removals of the owner are held.
+// status returns the held removals of an owner, and the condition RemovalHeld. Both are nil if this process has held no
+// removals of the owner. known is false until this process knows whether removals of the owner are held.
 func (r *removals) status(o decide.Owner) (held *hubv1.RemovalHeld, c *metav1.Condition, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -28,7 +28,7 @@ func (s *scene) bindings() []hubv1.ResourceBinding {
 }
 
 // counts returns three numbers of items in spec.clusters of all bindings. absent counts the items that are Absent. held
-// counts the items whose removal waits for a user's confirmation, and present counts all others.
+// counts the items whose removal is held, and present counts all others.
 func (s *scene) counts() (present, held, absent int) {
 	s.t.Helper()
 	for _, b := range s.bindings() {
@@ -96,7 +96,7 @@ func entriesIn(e apiwatch.Event) []string {
 	return out
 }
 
-// holds waits until the scheduler reports that it holds removals of the placement web until a user confirms them.
+// holds waits until the scheduler reports that it holds removals of the placement web.
 func (s *scene) holds() *hubv1.RemovalHeld {
 	s.t.Helper()
 	return s.holdsOf("Placement", "web")
@@ -182,7 +182,7 @@ func TestAWrongLabelOnAllClustersRemovesNothingUntilItIsConfirmed(t *testing.T) 
 	t.Logf("after %s all were Absent", time.Since(began).Round(10*time.Millisecond))
 	for _, want := range []string{hubv1.ReasonRemovalHeld, hubv1.ReasonRemovalCancelled, hubv1.ReasonRemovalConfirmed, hubv1.ReasonNoClusterSelected} {
 		s.eventually("there is an event "+want, func() error {
-			if got := heard.of(s.id.Namespace); !slices.Contains(got, want) {
+			if got := observed.of(s.id.Namespace); !slices.Contains(got, want) {
 				return fmt.Errorf("there are %v", got)
 			}
 			return nil

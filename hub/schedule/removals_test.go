@@ -118,20 +118,20 @@ func TestRemovalsWaitForWhatWasWokenWithThem(t *testing.T) {
 	if v := b.look(); len(v.released) > 0 {
 		t.Fatal("a removal went although another object could not be decided on")
 	}
-	b.pass(longestQuiet)
+	b.pass(maxQuiet)
 	if v := b.look(); len(v.released) != 1 {
 		t.Fatal("an object that cannot be decided on holds up the others for ever")
 	}
 }
 
-func TestAHeldSetGoesOnceSomebodyConfirmsIt(t *testing.T) {
+func TestHeldRemovalsAreReleasedByAConfirmation(t *testing.T) {
 	b := newBench()
 	b.copies[web] = 30
 	b.ask(web, "eu", 20)
 	b.pass(3 * time.Second)
 	v := b.look()
-	if len(v.held) != 20 || len(v.released) > 0 || len(v.news) != 1 || v.news[0].kind != "Warning" || !slices.Contains(v.moved, web) {
-		t.Fatalf("held are %d, released %d, news %v", len(v.held), len(v.released), v.news)
+	if len(v.held) != 20 || len(v.released) > 0 || len(v.events) != 1 || v.events[0].kind != "Warning" || !slices.Contains(v.moved, web) {
+		t.Fatalf("held are %d, released %d, news %v", len(v.held), len(v.released), v.events)
 	}
 	held, condition, _ := b.status(web)
 	if held.Copies != 20 || fmt.Sprint(held.Clusters) != "[eu]" || fmt.Sprint(held.Causes) != "[NotSelected: label tier is not in [prod]]" {
@@ -266,8 +266,8 @@ func TestANewLeaderReleasesNothingAtFirstAndHoldsWhatWasHeld(t *testing.T) {
 	}
 	b.pending.begin(b.object(web, 100))
 	b.pending.end(b.object(web, 100), true)
-	if v := b.look(); len(v.held) != 2 || len(v.released) > 0 || len(v.news) > 0 {
-		t.Fatalf("held are %d, released %d, news %v: what was held stays held, and all else waits", len(v.held), len(v.released), v.news)
+	if v := b.look(); len(v.held) != 2 || len(v.released) > 0 || len(v.events) > 0 {
+		t.Fatalf("held are %d, released %d, news %v: what was held stays held, and all else waits", len(v.held), len(v.released), v.events)
 	}
 	if held, _, _ := b.status(web); held == nil || held.ID != "shown" {
 		t.Errorf("shown is %+v, want the id of before", held)

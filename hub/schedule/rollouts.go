@@ -216,7 +216,7 @@ func (s *Scheduler) stagedBy(p hubv1.OverridePolicyObject) []key {
 	defer s.rollouts.mu.Unlock()
 	var out []key
 	for id := range s.rollouts.owners {
-		if speakOf([]hubv1.OverridePolicyObject{p}, id) {
+		if maySelect([]hubv1.OverridePolicyObject{p}, id) {
 			out = append(out, id)
 		}
 	}

@@ -225,7 +225,7 @@ func TestAChangeThatSupersedesAnotherSaysSo(t *testing.T) {
 	s.rollsOut(hubv1.RolloutComplete, "")
 	s.change("new")
 	s.rollsOut(hubv1.RolloutWaitingForApproval, "second")
-	if got := heard.of(s.id.Namespace); slices.Contains(got, hubv1.ReasonSuperseded) {
+	if got := observed.of(s.id.Namespace); slices.Contains(got, hubv1.ReasonSuperseded) {
 		t.Errorf("after one change, the events are %v", got)
 	}
 	s.change("newer")
@@ -236,9 +236,9 @@ func TestAChangeThatSupersedesAnotherSaysSo(t *testing.T) {
 		}
 		return err
 	})
-	told := slices.DeleteFunc(heard.of(s.id.Namespace), func(reason string) bool { return reason != hubv1.ReasonSuperseded })
-	if second := s.binding().Spec.Revision(2); len(told) != 1 || second.SupersededBy != 3 {
-		t.Errorf("there are %d events, and revision 2 is %+v", len(told), second)
+	reported := slices.DeleteFunc(observed.of(s.id.Namespace), func(reason string) bool { return reason != hubv1.ReasonSuperseded })
+	if second := s.binding().Spec.Revision(2); len(reported) != 1 || second.SupersededBy != 3 {
+		t.Errorf("there are %d events, and revision 2 is %+v", len(reported), second)
 	}
 }
 
@@ -249,19 +249,19 @@ func TestEachStepOfARolloutIsAnEventOfItsObject(t *testing.T) {
 	s.create(p)
 	s.object()
 	s.rollsOut(hubv1.RolloutComplete, "")
-	told := func() []string {
-		return slices.DeleteFunc(heard.of(s.id.Namespace), func(reason string) bool {
+	reported := func() []string {
+		return slices.DeleteFunc(observed.of(s.id.Namespace), func(reason string) bool {
 			return reason != hubv1.ReasonWaveStarted && reason != hubv1.ReasonWaitingForApproval && reason != hubv1.ReasonRolloutComplete
 		})
 	}
-	if got := told(); len(got) > 0 {
+	if got := reported(); len(got) > 0 {
 		t.Errorf("the first revision has the events %v", got)
 	}
 	s.change("new")
 	s.rollsOut(hubv1.RolloutWaitingForApproval, "second")
 	want := []string{hubv1.ReasonWaveStarted, hubv1.ReasonWaitingForApproval}
 	s.eventually("each step is told once", func() error {
-		if got := told(); !slices.Equal(got, want) {
+		if got := reported(); !slices.Equal(got, want) {
 			return fmt.Errorf("the events are %v, want %v", got, want)
 		}
 		return nil

@@ -174,7 +174,7 @@ func TestAPlacementThatIsGoneWithdrawsNothing(t *testing.T) {
 	s.becomes("-eu ObjectDeleted Orphan")
 	// The scheduler stores a decision before it records the event about this decision. A later reconcile of the object
 	// has written the binding, so the reconcile that records the event has ended.
-	if diff := cmp.Diff([]string{hubv1.ReasonPlacementGone}, heard.of(s.id.Namespace)); diff != "" {
+	if diff := cmp.Diff([]string{hubv1.ReasonPlacementGone}, observed.of(s.id.Namespace)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
@@ -243,7 +243,7 @@ func TestAMissingMemberCluster(t *testing.T) {
 	objects.remove(s.id)
 	s.becomes("-sg ObjectDeleted Delete")
 	s.eventually("an event tells what was left behind", func() error {
-		if got := heard.of(s.id.Namespace); !slices.Contains(got, "LeftBehind") {
+		if got := observed.of(s.id.Namespace); !slices.Contains(got, "LeftBehind") {
 			return fmt.Errorf("told was %q", got)
 		}
 		return nil
@@ -367,7 +367,7 @@ func TestAKindThatTheHubWouldRunIsRefused(t *testing.T) {
 	s.becomes("eu")
 	// The scheduler stores a decision before it records the event about this decision. A later reconcile of the object
 	// has written the binding, so the reconcile that records the event has ended.
-	if diff := cmp.Diff([]string{hubv1.ReasonHubWouldRun}, heard.of(s.id.Namespace)); diff != "" {
+	if diff := cmp.Diff([]string{hubv1.ReasonHubWouldRun}, observed.of(s.id.Namespace)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

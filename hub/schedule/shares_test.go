@@ -99,7 +99,7 @@ func TestWhatChangesSharesAndWhatDoesNot(t *testing.T) {
 	}
 }
 
-func TestARefusedDivisionIsTold(t *testing.T) {
+func TestARefusedDivisionIsAnEvent(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "refused", "eu", "sg")
 	p := s.place("web", "eu", "sg")
@@ -107,7 +107,7 @@ func TestARefusedDivisionIsTold(t *testing.T) {
 	s.create(p)
 	s.sized(10)
 	s.eventually("an event says so", func() error {
-		if got := heard.of(s.id.Namespace); len(got) == 0 || got[0] != hubv1.ReasonDivisionRefused {
+		if got := observed.of(s.id.Namespace); len(got) == 0 || got[0] != hubv1.ReasonDivisionRefused {
 			return fmt.Errorf("the events are %q", got)
 		}
 		return nil

@@ -163,8 +163,8 @@ func (s *Scheduler) addBehind(q queue, keys ...key) {
 	s.addUncounted(q, keys...)
 }
 
-// addUncounted queues objects at low priority. Unlike addBehind, it does not make the guard (package guard, the limit
-// for deletions) wait for the decisions on these objects before the guard judges removals.
+// addUncounted queues objects at low priority. Unlike addBehind, it does not make the guard wait for the decisions on
+// these objects before the guard judges removals.
 func (s *Scheduler) addUncounted(q queue, keys ...key) {
 	ranked := map[int][]key{}
 	for _, k := range keys {
@@ -254,7 +254,7 @@ func (s *Scheduler) factsMoved(ctx context.Context, before, after placement.Clus
 	}
 	for _, b := range bindings {
 		ref, id := b.BindingSpec().PlacementRef, hubv1.ObjectOf(b)
-		if served.Has(id.GroupKind()) || ref != nil && reading[placementKey(ref)] || speakOf(excluding, id) {
+		if served.Has(id.GroupKind()) || ref != nil && reading[placementKey(ref)] || maySelect(excluding, id) {
 			s.addBehind(q, id)
 		}
 	}

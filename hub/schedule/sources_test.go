@@ -138,11 +138,11 @@ func (b oneBinding) Get(_ context.Context, at client.ObjectKey, _ client.Object,
 // stateOf has the state of a kind's watch, and no objects.
 type stateOf struct {
 	Templates
-	told bool
+	reported bool
 }
 
 func (s stateOf) StateOf(key) (informer.State, bool) {
-	return informer.State{Synced: true, Delivered: s.told}, true
+	return informer.State{Synced: true, Delivered: s.reported}, true
 }
 
 func (s stateOf) List(schema.GroupKind) []key {
@@ -160,7 +160,7 @@ func TestTheObjectsOfAFirstListWaitForItsEndAndChangesDoNot(t *testing.T) {
 	known, made := key{Kind: "Widget", Namespace: "n", Name: "known"}, key{Kind: "Widget", Namespace: "n", Name: "new"}
 	s := &Scheduler{removals: removals{pending: pending{clock: clock.RealClock{}}}, Options: Options{Client: nothingListed{oneBinding{id: known}}, Templates: stateOf{}}, lead: lead{ctx: t.Context(), queue: q}}
 	s.wakeObject(known)
-	s.Templates = stateOf{told: true}
+	s.Templates = stateOf{reported: true}
 	changed := key{Kind: "Widget", Namespace: "n", Name: "changed"}
 	s.wakeObject(changed)
 	if got, _ := q.Get(); got != changed {

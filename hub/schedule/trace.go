@@ -102,7 +102,7 @@ func (s *Scheduler) traceDecision(in decide.Input, p decide.Plan, began time.Tim
 	if in.Binding == nil && !wrote {
 		return // the object is not placed
 	}
-	first := in.Binding == nil || fresh && (logged.seen || untold(in)) || startsToLeave(in, p, wrote) && !logged.traced
+	first := in.Binding == nil || fresh && (logged.seen || unreported(in)) || startsToLeave(in, p, wrote) && !logged.traced
 	if !first && !wrote || !change.Traced() {
 		return
 	}
@@ -133,9 +133,9 @@ func (s *Scheduler) changeOf(in decide.Input) tracing.Change {
 	return s.Tracer.Deletion(in.Object.ID, in.Spec().ObjectRef.UID)
 }
 
-// untold reports whether no row shows the object's current generation yet. In this case, no earlier leader can have
+// unreported reports whether no row shows the object's current generation yet. In this case, no earlier leader can have
 // traced this generation.
-func untold(in decide.Input) bool {
+func unreported(in decide.Input) bool {
 	t := in.Object.Template
 	return t != nil && t.GetGeneration() > 0 && !slices.ContainsFunc(in.Binding.BindingStatus().Clusters, func(row hubv1.ClusterRow) bool {
 		return row.Generation >= t.GetGeneration()

@@ -15,9 +15,9 @@ import (
 	"github.com/hanse-dev/hanse/placement/rollout"
 )
 
-// mostUndo is the maximum length, in characters, of the text that tells why an undo is blocked. It leaves room for the
-// other text in BindingRollout.Message.
-const mostUndo = 450
+// maxUndoLength is the maximum length, in characters, of the text that tells why an undo is blocked. It leaves room for
+// the other text in BindingRollout.Message.
+const maxUndoLength = 450
 
 // undoBlocked returns why clusters cannot return to an earlier revision: a part of it is stored no more, or, for a
 // CustomResourceDefinition, clusters store objects at a version that the revision lacks. The text is empty if they can
@@ -29,14 +29,14 @@ func (s *Scheduler) undoBlocked(ctx context.Context, in decide.Input) string {
 		return ""
 	case s.Revisions.Lost(earlier.Template) || s.Revisions.Lost(earlier.Policies):
 		return fmt.Sprintf("cannot return to revision %d, whose Secret is gone: see hansectl rollout history", earlier.Number)
-	case !decide.NeverBack(in.Object.ID):
+	case !decide.NoRollback(in.Object.ID):
 		return ""
 	}
 	report, err := s.checkUndo(ctx, in, earlier)
 	if err != nil {
 		return fmt.Sprintf("cannot compare revision %d with the versions that clusters store: %v", earlier.Number, err)
 	}
-	if text := crd.UndoMessage(mostUndo, "run hansectl rollout undo with --acknowledge VERSION", report); text != "" {
+	if text := crd.UndoMessage(maxUndoLength, "run hansectl rollout undo with --acknowledge VERSION", report); text != "" {
 		return fmt.Sprintf("%s: revision %d: %s", hubv1.ReasonUndoBlocked, earlier.Number, text)
 	}
 	return ""

@@ -13,17 +13,17 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestWhichKindsAreWantedIsToldOnceItIsKnown: the wanted kinds are unknown at first. As soon as they are known, the
+// TestWantedKindsAreReportedAfterTheFirstRead: the wanted kinds are unknown at first. As soon as they are known, the
 // function of OnWanted is called, even if no kind is wanted.
-func TestWhichKindsAreWantedIsToldOnceItIsKnown(t *testing.T) {
+func TestWantedKindsAreReportedAfterTheFirstRead(t *testing.T) {
 	ctx, scheme := t.Context(), runtime.NewScheme()
 	if err := hubv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).Build()
 	s := &Scheduler{removals: removals{pending: pending{clock: clock.RealClock{}}}, wants: newWants(hub, &hubObjects{}, nil)}
-	var told [][]schema.GroupKind
-	s.OnWanted(func(kinds []schema.GroupKind) { told = append(told, kinds) })
+	var reported [][]schema.GroupKind
+	s.OnWanted(func(kinds []schema.GroupKind) { reported = append(reported, kinds) })
 	if s.Wanted() != nil {
 		t.Fatalf("wanted before anything was read: %v", s.Wanted())
 	}
@@ -45,7 +45,7 @@ func TestWhichKindsAreWantedIsToldOnceItIsKnown(t *testing.T) {
 	}
 	collect()
 	collect()
-	if diff := cmp.Diff([][]schema.GroupKind{{}, {{Kind: "ConfigMap"}}}, told); diff != "" {
+	if diff := cmp.Diff([][]schema.GroupKind{{}, {{Kind: "ConfigMap"}}}, reported); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }

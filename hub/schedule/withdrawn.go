@@ -10,8 +10,8 @@ import (
 )
 
 // Withdrawn records that every cluster from which the binding withdraws a copy has confirmed the withdrawal. hub/report
-// calls Withdrawn before it writes the binding's rows. news is false if the confirmations were recorded before.
-func (s *Scheduler) Withdrawn(b hubv1.BindingObject) (news bool) {
+// calls Withdrawn before it writes the binding's rows. isNew is false if the confirmations were recorded before.
+func (s *Scheduler) Withdrawn(b hubv1.BindingObject) (isNew bool) {
 	if !s.gone.copies.note(b) {
 		return false
 	}
@@ -35,7 +35,7 @@ type withdrawal struct {
 
 // note records that the members have confirmed all withdrawals of a binding: none of its clusters has a copy any more.
 // It returns false if this was recorded before.
-func (w *withdrawals) note(b hubv1.BindingObject) (news bool) {
+func (w *withdrawals) note(b hubv1.BindingObject) (isNew bool) {
 	if w.cover(b) {
 		return false
 	}

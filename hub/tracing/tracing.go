@@ -183,8 +183,8 @@ func authorities(file string) (*x509.CertPool, error) {
 // noRedirect refuses redirects, so that spans are sent only to the configured host.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// mostReason is the maximum length of an error of the endpoint in the log, in characters.
-const mostReason = 256
+// maxReason is the maximum length of an error of the endpoint in the log, in characters.
+const maxReason = 256
 
 // sender sends spans. It logs the begin and the end of an outage of the endpoint, but not each lost batch.
 type sender struct {
@@ -222,5 +222,5 @@ func plain(text string) string {
 			return ' '
 		}
 		return r
-	}, hubv1.CutMessage(text, mostReason))
+	}, hubv1.CutMessage(text, maxReason))
 }

@@ -1,10 +1,6 @@
 package views
 
 import (
-	"github.com/hanse-dev/hanse/view/wire"
-)
-
-import (
 	"context"
 	"fmt"
 	"strings"
@@ -21,6 +17,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/access"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // who is the user that has sent a request.
@@ -107,8 +104,8 @@ type placed struct {
 	resource schema.GroupVersionResource
 }
 
-// longestName is the maximum length of a name that an API server accepts.
-const longestName = 253
+// maxNameLength is the maximum length of a name that an API server accepts.
+const maxNameLength = 253
 
 // find returns the hub object, if the user may get the object and its binding names the requested member. Otherwise
 // find returns the same error as for a missing object. The error therefore does not reveal whether the object exists.
@@ -157,7 +154,7 @@ func (v *View) find(ctx context.Context, q *question, o wire.Object) (placed, er
 
 // checkName returns an error if the request does not name an object with a valid kind, namespace and name.
 func checkName(o wire.Object) error {
-	if o.Kind == "" || o.Name == "" || max(len(o.Group), len(o.Kind), len(o.Namespace), len(o.Name)) > longestName {
+	if o.Kind == "" || o.Name == "" || max(len(o.Group), len(o.Kind), len(o.Namespace), len(o.Name)) > maxNameLength {
 		return apierrors.NewBadRequest("the request names no object")
 	}
 	if err := checkNamespace(o.Namespace); err != nil {

@@ -1,10 +1,6 @@
 package views
 
 import (
-	"github.com/hanse-dev/hanse/view/wire"
-)
-
-import (
 	"context"
 	"fmt"
 
@@ -16,6 +12,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 	membercontent "github.com/hanse-dev/hanse/member/content"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // adopt handles an AdoptRequest. It adopts an object of a member, which means that Hanse takes the object over as a
@@ -25,7 +22,7 @@ func (v *View) adopt(ctx context.Context, q *question) (any, error) {
 	if err := q.read(&in); err != nil {
 		return nil, err
 	}
-	if in.Adoption != hubv1.AdoptionIfNoDiff && in.Adoption != hubv1.AdoptionAlways || len(in.UID) > longestName {
+	if in.Adoption != hubv1.AdoptionIfNoDiff && in.Adoption != hubv1.AdoptionAlways || len(in.UID) > maxNameLength {
 		return nil, apierrors.NewBadRequest("the request does not say how to take the object over")
 	}
 	p, err := v.find(ctx, q, in.Object)

@@ -1,10 +1,6 @@
 package views
 
 import (
-	"github.com/hanse-dev/hanse/view/wire"
-)
-
-import (
 	"bytes"
 	"context"
 	"encoding/json"
@@ -24,6 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/access"
 	"github.com/hanse-dev/hanse/internal/answer"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // passedOn is the header of a request that another replica passed on.
@@ -129,7 +126,7 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 func (v *View) know(ctx context.Context, r *http.Request, q *question, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
-	known, err := takeSlot(ctx, v.unknown, access.Party{Name: access.Address(r), Most: ofPeer})
+	known, err := takeSlot(ctx, v.unknown, access.Party{Name: access.Address(r), Max: ofPeer})
 	if err != nil {
 		return err
 	}
@@ -152,7 +149,7 @@ func accounts(w who) []access.Party {
 	if !ok {
 		return nil
 	}
-	return []access.Party{{Name: namespace, Most: accountsOfNamespace}}
+	return []access.Party{{Name: namespace, Max: accountsOfNamespace}}
 }
 
 // memberSlot waits until a request about the given objects may be sent to the member. The number of concurrent requests
@@ -168,9 +165,9 @@ func (v *View) memberSlot(ctx context.Context, of *access.Slots, q *question, ob
 		}
 	}
 	slices.Sort(namespaces)
-	parties := []access.Party{{Name: "user/" + q.who.name, Most: ofUser}}
+	parties := []access.Party{{Name: "user/" + q.who.name, Max: ofUser}}
 	for _, n := range slices.Compact(namespaces) {
-		parties = append(parties, access.Party{Name: "namespace/" + n, Most: ofNamespace})
+		parties = append(parties, access.Party{Name: "namespace/" + n, Max: ofNamespace})
 	}
 	free, err := takeSlot(ctx, of, parties...)
 	if err != nil {
@@ -202,11 +199,11 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := connection.SetReadDeadline(time.Now().Add(readWithin)); err != nil {
 		return nil, fmt.Errorf("bounding how long a request may take to arrive: %w", err)
 	}
-	got, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largestRequest))
+	got, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequestBytes))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the request has more than %d bytes", largestRequest))
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the request has more than %d bytes", maxRequestBytes))
 	case err != nil:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the request has not arrived whole within %s", readWithin))
 	}
@@ -218,8 +215,8 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return got, nil
 }
 
-// largestAnswer is the maximum size of an answer.
-const largestAnswer = 16 << 20
+// maxAnswerBytes is the maximum size of an answer.
+const maxAnswerBytes = 16 << 20
 
 // passOn sends the request to the replica that serves the member. That replica checks the token again.
 func (v *View) passOn(ctx context.Context, to Holder, q *question, token string) (any, error) {
@@ -234,7 +231,7 @@ func (v *View) passOn(ctx context.Context, to Holder, q *question, token string)
 		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("the replica of the hub that works on cluster %q does not answer", q.cluster))
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, largestAnswer))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
 	if err != nil {
 		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("the replica of the hub that works on cluster %q ended its answer early", q.cluster))
 	}
@@ -269,11 +266,11 @@ func write(w http.ResponseWriter, code int, result any) {
 	switch {
 	case err != nil:
 		code, body = http.StatusInternalServerError, nil
-	case len(body) > largestAnswer:
+	case len(body) > maxAnswerBytes:
 		code = http.StatusBadGateway
 		body, _ = json.Marshal(metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code),
-			Reason: metav1.StatusReasonRequestEntityTooLarge, Message: fmt.Sprintf("the answer is larger than %d MiB: narrow the request", largestAnswer>>20),
+			Reason: metav1.StatusReasonRequestEntityTooLarge, Message: fmt.Sprintf("the answer is larger than %d MiB: narrow the request", maxAnswerBytes>>20),
 		})
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -318,8 +315,8 @@ type heldByUser struct {
 func (s *heldByUser) take(user string) (free func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[user] >= mostPerUser {
-		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("user %q asks %d questions already, the most at a time: try again when one is answered", user, mostPerUser), 5)
+	if s.held[user] >= maxPerUser {
+		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("user %q asks %d questions already, the most at a time: try again when one is answered", user, maxPerUser), 5)
 	}
 	s.held[user]++
 	return func() {
@@ -342,7 +339,7 @@ func (s *slotsByName) get(name string) *access.Slots {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.of[name] == nil {
-		s.of[name] = access.New(mostPerMember)
+		s.of[name] = access.New(maxPerMember)
 	}
 	return s.of[name]
 }

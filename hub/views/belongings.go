@@ -1,10 +1,6 @@
 package views
 
 import (
-	"github.com/hanse-dev/hanse/view/wire"
-)
-
-import (
 	"cmp"
 	"context"
 	"errors"
@@ -20,14 +16,15 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 const (
-	// MostLines is the maximum number of lines of one log in one answer.
-	MostLines = 10_000
-	// mostLogs is the maximum number of logs in one answer. longestLog is the maximum size of each log in bytes.
-	mostLogs   = 20
-	longestLog = 100 << 10
+	// MaxLines is the maximum number of lines of one log in one answer.
+	MaxLines = 10_000
+	// maxLogs is the maximum number of logs in one answer. maxLogBytes is the maximum size of each log in bytes.
+	maxLogs     = 20
+	maxLogBytes = 100 << 10
 )
 
 // belongings are the copy of a hub object on a member, and the objects that controllers on the member have made for
@@ -118,8 +115,8 @@ func (v *View) logs(ctx context.Context, q *question) (any, error) {
 	if err := q.read(&in); err != nil {
 		return nil, err
 	}
-	if in.Lines < 0 || in.Lines > MostLines {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d lines can be asked for at a time", MostLines))
+	if in.Lines < 0 || in.Lines > MaxLines {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d lines can be asked for at a time", MaxLines))
 	}
 	if in.Container != "" && len(validation.IsDNS1123Label(in.Container)) > 0 {
 		return nil, apierrors.NewBadRequest("the request names no container")
@@ -133,7 +130,7 @@ func (v *View) logs(ctx context.Context, q *question) (any, error) {
 	wanted, notes := b.containers(in.Container)
 	answer := wire.LogsAnswer{Notes: append(b.notes, notes...)}
 	for _, w := range wanted {
-		w.Lines, w.Bytes = cmp.Or(in.Lines, MostLines), longestLog
+		w.Lines, w.Bytes = cmp.Or(in.Lines, MaxLines), maxLogBytes
 		for _, since := range in.Since {
 			if since.Pod == w.Pod && since.Container == w.Container {
 				w.Since = since.Time
@@ -180,9 +177,9 @@ func (b *belongings) containers(only string) (out []member.LogIntent, notes []st
 		add(c.Name, c.UID, names)
 	})
 	switch {
-	case len(out) > mostLogs:
-		notes = append(notes, fmt.Sprintf("%d containers have logs, and the first %d are read: name a container", len(out), mostLogs))
-		out = out[:mostLogs]
+	case len(out) > maxLogs:
+		notes = append(notes, fmt.Sprintf("%d containers have logs, and the first %d are read: name a container", len(out), maxLogs))
+		out = out[:maxLogs]
 	case pods > 0 && len(out) == 0:
 		notes = append(notes, fmt.Sprintf("no pod has a container %q", only))
 	case pods == 0:

@@ -1,10 +1,6 @@
 package views
 
 import (
-	"github.com/hanse-dev/hanse/view/wire"
-)
-
-import (
 	"bytes"
 	"cmp"
 	"context"
@@ -20,6 +16,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // Client sends requests about members to a hub, with the credentials of one user.
@@ -33,14 +30,14 @@ type Client struct {
 	Proof *Proof
 }
 
-// largestView is the maximum size of one response in bytes.
-const largestView = 32 << 20
+// maxViewBytes is the maximum size of one response in bytes.
+const maxViewBytes = 32 << 20
 
 const (
-	// mostTries is the maximum number of times that Ask sends a request if the hub answers with 429 Too Many Requests.
-	mostTries = 5
-	// longestPause is the maximum pause before Ask sends a request again that the hub has answered with 429.
-	longestPause = 30 * time.Second
+	// maxTries is the maximum number of times that Ask sends a request if the hub answers with 429 Too Many Requests.
+	maxTries = 5
+	// maxPause is the maximum pause before Ask sends a request again that the hub has answered with 429.
+	maxPause = 30 * time.Second
 )
 
 // Ask sends a request about one member, or about no member if cluster is empty. If the hub answers with 429, Ask sends
@@ -49,14 +46,14 @@ const (
 func (c *Client) Ask(ctx context.Context, cluster, what, namespace string, in, out any) error {
 	for tries := 1; ; tries++ {
 		err := c.askOnce(ctx, cluster, what, namespace, in, out)
-		if !apierrors.IsTooManyRequests(err) || tries == mostTries {
+		if !apierrors.IsTooManyRequests(err) || tries == maxTries {
 			return err
 		}
 		seconds, _ := apierrors.SuggestsClientDelay(err)
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(min(time.Duration(max(seconds, 1))*time.Second, longestPause)):
+		case <-time.After(min(time.Duration(max(seconds, 1))*time.Second, maxPause)):
 		}
 	}
 }
@@ -92,7 +89,7 @@ func (c *Client) askOnce(ctx context.Context, cluster, what, namespace string, i
 		return fmt.Errorf("asking the hub about %s: %w", about, err)
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, largestView))
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxViewBytes))
 	if err != nil {
 		return fmt.Errorf("asking the hub about %s: %w", about, err)
 	}

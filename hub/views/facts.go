@@ -1,10 +1,6 @@
 package views
 
 import (
-	"github.com/hanse-dev/hanse/view/wire"
-)
-
-import (
 	"context"
 	"fmt"
 
@@ -17,6 +13,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/store/scopes"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // mayViewNamespace reports whether the user has the verb view on the bindings of a namespace. The ClusterRole

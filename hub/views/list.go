@@ -1,10 +1,6 @@
 package views
 
 import (
-	"github.com/hanse-dev/hanse/view/wire"
-)
-
-import (
 	"cmp"
 	"context"
 	"errors"
@@ -24,16 +20,17 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/internal/answer"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 const (
-	// MostListed is the maximum number of objects in the answer to one ListRequest.
-	MostListed = 500
+	// MaxListed is the maximum number of objects in the answer to one ListRequest.
+	MaxListed = 500
 	// listWithin is the timeout of the requests to the member for one list. A member that hangs therefore does not block
 	// the requests of other users for long.
 	listWithin = 5 * time.Second
-	// longestSelector is the maximum length of a label selector.
-	longestSelector = 4 << 10
+	// maxSelectorLength is the maximum length of a label selector.
+	maxSelectorLength = 4 << 10
 )
 
 // list handles a ListRequest. It returns objects of a member, whether or not they are copies.
@@ -76,7 +73,7 @@ func (v *View) list(ctx context.Context, q *question) (any, error) {
 	defer cancel()
 	found, err := m.List(asking, member.ListIntent{
 		Kind: kind, Resource: resource.Resource, Namespace: q.namespace, Name: in.Name,
-		LabelSelector: in.LabelSelector, Whole: in.Whole, Most: in.Most,
+		LabelSelector: in.LabelSelector, Whole: in.Whole, Limit: in.Most,
 	})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -105,7 +102,7 @@ func (v *View) kindOn(ctx context.Context, cluster string, gvk schema.GroupVersi
 
 // checkList validates the request, and sets Most to its default if it is 0.
 func checkList(q *question, in *wire.ListRequest) error {
-	if in.Kind == "" || max(len(in.Group), len(in.Kind), len(in.Version), len(in.Name), len(q.namespace)) > longestName {
+	if in.Kind == "" || max(len(in.Group), len(in.Kind), len(in.Version), len(in.Name), len(q.namespace)) > maxNameLength {
 		return apierrors.NewBadRequest("the request names no kind")
 	}
 	if in.Name != "" {
@@ -113,11 +110,11 @@ func checkList(q *question, in *wire.ListRequest) error {
 			return err
 		}
 	}
-	if in.Most = cmp.Or(in.Most, MostListed); in.Most < 1 || in.Most > MostListed {
-		return apierrors.NewBadRequest(fmt.Sprintf("at most %d objects can be asked for at a time", MostListed))
+	if in.Most = cmp.Or(in.Most, MaxListed); in.Most < 1 || in.Most > MaxListed {
+		return apierrors.NewBadRequest(fmt.Sprintf("at most %d objects can be asked for at a time", MaxListed))
 	}
-	if len(in.LabelSelector) > longestSelector {
-		return apierrors.NewBadRequest(fmt.Sprintf("the label selector has more than %d bytes", longestSelector))
+	if len(in.LabelSelector) > maxSelectorLength {
+		return apierrors.NewBadRequest(fmt.Sprintf("the label selector has more than %d bytes", maxSelectorLength))
 	}
 	if _, err := labels.Parse(in.LabelSelector); err != nil {
 		return apierrors.NewBadRequest("the label selector cannot be read: " + err.Error())

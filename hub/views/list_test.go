@@ -100,7 +100,7 @@ func TestAListIsAskedForWithinBounds(t *testing.T) {
 	in := wire.ListRequest{Kind: "Pod", Version: "v1", Name: "web-0", LabelSelector: "app=web", Most: 7, Whole: true}
 	must(t, w.askIn(token, here, wire.List, w.ns, in, &wire.ListAnswer{}))
 	want := member.ListIntent{
-		Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Namespace: w.ns, Name: "web-0", LabelSelector: "app=web", Most: 7, Whole: true,
+		Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Namespace: w.ns, Name: "web-0", LabelSelector: "app=web", Limit: 7, Whole: true,
 	}
 	if diff := cmp.Diff([]member.ListIntent{want}, w.members[here].lists); diff != "" {
 		t.Error(diff)

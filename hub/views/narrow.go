@@ -1,10 +1,6 @@
 package views
 
 import (
-	"github.com/hanse-dev/hanse/view/wire"
-)
-
-import (
 	"fmt"
 	"maps"
 	"slices"
@@ -18,6 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/internal/cel"
 	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // namespaceFacts are the policies, clusters and bindings that affect the objects of one namespace. The cache shares

@@ -1,10 +1,6 @@
 package views
 
 import (
-	"github.com/hanse-dev/hanse/view/wire"
-)
-
-import (
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // Narrowed is the client of a user who may view only one namespace. It lists the clusters and policies that affect this

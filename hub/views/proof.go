@@ -1,10 +1,6 @@
 package views
 
 import (
-	"github.com/hanse-dev/hanse/view/wire"
-)
-
-import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -24,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // A user without a bearer token uses a CertificateSigningRequest (CSR) to prove the identity. The API server writes the
@@ -143,7 +141,7 @@ func readProof(token string) (c claim, payload, signature []byte, err error) {
 	if signature, err = base64.RawURLEncoding.DecodeString(sealed); err != nil {
 		return c, nil, nil, errNoProof
 	}
-	if err := json.Unmarshal(payload, &c); err != nil || c.Name == "" || c.UID == "" || len(c.Name) > longestName {
+	if err := json.Unmarshal(payload, &c); err != nil || c.Name == "" || c.UID == "" || len(c.Name) > maxNameLength {
 		return c, nil, nil, errNoProof
 	}
 	return c, payload, signature, nil

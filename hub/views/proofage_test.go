@@ -1,15 +1,13 @@
 package views
 
 import (
-	"github.com/hanse-dev/hanse/view/wire"
-)
-
-import (
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 func TestAProofIsAsOldAsItsRequest(t *testing.T) {

@@ -1,10 +1,6 @@
 package views
 
 import (
-	"github.com/hanse-dev/hanse/view/wire"
-)
-
-import (
 	"cmp"
 	"context"
 	"fmt"
@@ -24,19 +20,20 @@ import (
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/epoch"
 	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 const (
-	// mostUnclaimed is the maximum number of copies in the answer to one UnclaimedRequest. mostPruned is the maximum
+	// maxUnclaimed is the maximum number of copies in the answer to one UnclaimedRequest. maxPruned is the maximum
 	// number of copies in one PruneRequest.
-	mostUnclaimed = 5000
-	mostPruned    = 25
+	maxUnclaimed = 5000
+	maxPruned    = 25
 	// workWithin is the timeout of all requests to the member for one request of a user. The time that is left until
 	// answerWithin is for sending the answer.
 	workWithin = 15 * time.Second
-	// mostReviews is the maximum number of access reviews for one request. By these reviews, the hub finds the kinds that
+	// maxReviews is the maximum number of access reviews for one request. By these reviews, the hub finds the kinds that
 	// the user may list. Beyond this number, the user counts as a user without the right.
-	mostReviews = 200
+	maxReviews = 200
 )
 
 // unclaimed handles an UnclaimedRequest. It lists the copies on a member that no binding claims: the object of the copy
@@ -56,7 +53,7 @@ func (v *View) unclaimed(ctx context.Context, q *question) (any, error) {
 	asking, cancel := context.WithTimeout(ctx, workWithin)
 	defer cancel()
 	var failed error // an error of the hub, not of the member
-	found, err := m.Copies(asking, mostUnclaimed, func(c member.Copy) (bool, error) {
+	found, err := m.Copies(asking, maxUnclaimed, func(c member.Copy) (bool, error) {
 		_, claimed, err := claims(ctx, v.opts.Client, c.Object, q.cluster)
 		if err != nil {
 			failed = v.internal("reading a binding", err)
@@ -130,8 +127,8 @@ func (v *View) prune(ctx context.Context, q *question) (any, error) {
 	if err := q.read(&in); err != nil {
 		return nil, err
 	}
-	if len(in.Copies) > mostPruned {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d copies can be pruned at a time", mostPruned))
+	if len(in.Copies) > maxPruned {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d copies can be pruned at a time", maxPruned))
 	}
 	for _, c := range in.Copies {
 		if err := checkCopy(c); err != nil {
@@ -175,7 +172,7 @@ func checkCopy(c wire.ShownCopy) error {
 	if err := checkSegment("version", c.Version); err != nil {
 		return err
 	}
-	if c.UID == "" || c.ResourceVersion == "" || c.Version == "" || max(len(c.UID), len(c.ResourceVersion), len(c.Version)) > longestName {
+	if c.UID == "" || c.ResourceVersion == "" || c.Version == "" || max(len(c.UID), len(c.ResourceVersion), len(c.Version)) > maxNameLength {
 		return apierrors.NewBadRequest("the request lacks the UID, resourceVersion or version of a copy")
 	}
 	return nil
@@ -292,7 +289,7 @@ func (l *listRights) allow(ctx context.Context, id hubv1.ObjectIdentity) (bool, 
 }
 
 func (l *listRights) ask(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
-	if allowed, asked := l.answers[what]; asked || len(l.answers) >= mostReviews {
+	if allowed, asked := l.answers[what]; asked || len(l.answers) >= maxReviews {
 		return allowed, nil
 	}
 	allowed, err := l.view.may(ctx, l.who, what)

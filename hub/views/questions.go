@@ -1,10 +1,6 @@
 package views
 
 import (
-	"github.com/hanse-dev/hanse/view/wire"
-)
-
-import (
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +13,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 func (v *View) copy(ctx context.Context, q *question) (any, error) {
@@ -130,8 +127,8 @@ func (v *View) unlessAway(err error) error {
 // policiesOf decodes the override policies of a request. It returns an error for a policy that cannot select the
 // object, because the policy is in another namespace.
 func policiesOf(raw []json.RawMessage, id hubv1.ObjectIdentity) ([]hubv1.OverridePolicyObject, error) {
-	if len(raw) > mostPolicies {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d policies can be tried at a time", mostPolicies))
+	if len(raw) > maxPolicies {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d policies can be tried at a time", maxPolicies))
 	}
 	var out []hubv1.OverridePolicyObject
 	for _, text := range raw {
@@ -165,8 +162,8 @@ func (v *View) children(ctx context.Context, q *question) (any, error) {
 	if err := q.read(&in); err != nil {
 		return nil, err
 	}
-	if len(in.Objects) > mostObjects {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d objects can be asked for at a time", mostObjects))
+	if len(in.Objects) > maxObjects {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d objects can be asked for at a time", maxObjects))
 	}
 	answer := wire.ChildrenAnswer{}
 	var owners []member.Owner

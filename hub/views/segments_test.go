@@ -1,13 +1,11 @@
 package views
 
 import (
-	"github.com/hanse-dev/hanse/view/wire"
-)
-
-import (
 	"net/url"
 	"path"
 	"testing"
+
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // FuzzACopyToPruneLeadsToNoOtherPath checks that no text of a request changes the structure of the paths that the hub

@@ -16,9 +16,9 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// mostPolicies is the maximum number of policies in a request. overrides.Validate limits the number of rules in each
+// maxPolicies is the maximum number of policies in a request. overrides.Validate limits the number of rules in each
 // policy.
-const mostPolicies = 64
+const maxPolicies = 64
 
 // mayTry returns an error if the user may not create these override policies, or may not change the object by means of
 // them. Without these rights, the hub does not render the policies or send the result to a member. The webhook in
@@ -98,9 +98,9 @@ func readable(policies []hubv1.OverridePolicyObject) error {
 		for _, err := range overrides.Validate(p.OverrideSpec(), field.NewPath("spec")) {
 			faults = append(faults, err.Error())
 		}
-		const most = 5
+		const maxNamed = 5
 		if len(faults) > 0 {
-			return apierrors.NewBadRequest(fmt.Sprintf("policy %q: %s", p.GetName(), strings.Join(faults[:min(len(faults), most)], "; ")))
+			return apierrors.NewBadRequest(fmt.Sprintf("policy %q: %s", p.GetName(), strings.Join(faults[:min(len(faults), maxNamed)], "; ")))
 		}
 	}
 	return nil

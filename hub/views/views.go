@@ -36,10 +36,6 @@
 package views
 
 import (
-	"github.com/hanse-dev/hanse/view/wire"
-)
-
-import (
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -57,6 +53,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/access"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/epoch"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // Holder is the replica that serves a member.
@@ -94,10 +91,10 @@ func MembersOf(fleet member.Fleet) func(cluster string) (Member, error) {
 // its last write. After the hub was restored from a backup, the list of epochs shows which copies are newer than the
 // backup.
 type Epochs interface {
-	// Current returns the hub's epochs (periods in which the hub writes to members) as this process has last read them.
+	// Current returns the hub's epochs as this process has last read them.
 	Current() epoch.Epochs
-	// Confirm returns the hub's epochs (periods in which the hub writes to members) from an uncached read. If an earlier
-	// uncached read already found that e is not an epoch of this hub, Confirm may return the epochs from that read.
+	// Confirm returns the hub's epochs from an uncached read. If an earlier uncached read already found that e is not an
+	// epoch of this hub, Confirm may return the epochs from that read.
 	Confirm(ctx context.Context, e epoch.Epoch) (epoch.Epochs, error)
 }
 
@@ -141,28 +138,28 @@ type View struct {
 }
 
 const (
-	// mostRequests is the maximum number of concurrent requests, and mostPerMember the maximum about one member. mostTrees
+	// maxRequests is the maximum number of concurrent requests, and maxPerMember the maximum about one member. maxTrees
 	// is the maximum number of requests that list copies, or search the objects that controllers made for copies. Each of
 	// these requests sends many requests to the member. A request above a limit waits for up to waitForSlot.
-	mostRequests  = 64
-	mostPerMember = 4
-	mostTrees     = 4
-	waitForSlot   = 3 * time.Second
-	// accountsOfNamespace is how many of the mostRequests requests may come from the ServiceAccounts of one namespace.
+	maxRequests  = 64
+	maxPerMember = 4
+	maxTrees     = 4
+	waitForSlot  = 3 * time.Second
+	// accountsOfNamespace is how many of the maxRequests requests may come from the ServiceAccounts of one namespace.
 	// Without this limit, a user could create many accounts to send many requests.
 	accountsOfNamespace = 16
-	// ofUser is how many of the mostPerMember requests, and of the mostTrees requests, may come from one user. ofNamespace
+	// ofUser is how many of the maxPerMember requests, and of the maxTrees requests, may come from one user. ofNamespace
 	// is how many may come from the ServiceAccounts of one namespace, or be about objects of one namespace.
 	ofUser      = 2
 	ofNamespace = 3
-	// mostUnknown is the maximum number of requests whose user is being identified, and ofPeer the maximum of these from
+	// maxUnknown is the maximum number of requests whose user is being identified, and ofPeer the maximum of these from
 	// one address. ofPeer is not small, because all users may come from the address of the hub's API server. A request is
 	// refused if its user is not identified within knownWithin.
-	mostUnknown = 64
+	maxUnknown  = 64
 	ofPeer      = 16
 	knownWithin = 5 * time.Second
-	// mostPerUser is the maximum number of concurrent requests of one user. A request above this limit is refused.
-	mostPerUser = 8
+	// maxPerUser is the maximum number of concurrent requests of one user. A request above this limit is refused.
+	maxPerUser = 8
 	// readWithin is the maximum time to receive a request's body, after the user is identified.
 	readWithin = 3 * time.Second
 	// answerWithin is the maximum time for a whole request, including the access reviews of the user.
@@ -170,15 +167,15 @@ const (
 	// writeWithin is the maximum time to send an answer, because the answer uses memory and counts against limits until it
 	// is sent.
 	writeWithin = 15 * time.Second
-	// largestRequest is the maximum size of a request in bytes, and mostObjects the maximum number of objects in it.
-	largestRequest = 512 << 10
-	mostObjects    = 50
+	// maxRequestBytes is the maximum size of a request in bytes, and maxObjects the maximum number of objects in it.
+	maxRequestBytes = 512 << 10
+	maxObjects      = 50
 )
 
 // New returns a View.
 func New(o Options) *View {
 	return &View{
-		opts: o, unknown: access.New(mostUnknown), all: access.New(mostRequests), trees: access.New(mostTrees),
+		opts: o, unknown: access.New(maxUnknown), all: access.New(maxRequests), trees: access.New(maxTrees),
 		users: &heldByUser{held: map[string]int{}}, members: &slotsByName{of: map[string]*access.Slots{}},
 		forward: func(h Holder) http.RoundTripper { return Transport(h.Certificate) },
 	}

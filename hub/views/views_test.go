@@ -29,7 +29,7 @@ func configMap(value string) *unstructured.Unstructured {
 	}}
 }
 
-func TestWhoMayLook(t *testing.T) {
+func TestTheRightToReadCopies(t *testing.T) {
 	w := newWorld(t)
 	w.members[here].live, w.members[elsewhere].live = configMap("red"), configMap("blue")
 	reader := w.user("reader", getOne, viewHere)
@@ -371,7 +371,7 @@ func TestChildren(t *testing.T) {
 	})
 }
 
-func TestWhatIsAskedIsBounded(t *testing.T) {
+func TestRequestsOfUsersAreBounded(t *testing.T) {
 	w := newWorld(t)
 	token := w.user("reader", getAll, viewAll)
 	request := wire.CopyRequest{Object: w.object("ConfigMap", "settings")}

@@ -22,8 +22,8 @@ import (
 // Timeout is the maximum time for one response of an API server, including its body.
 const Timeout = 10 * time.Second
 
-// LongestPause is the longest pause that an API server may request by the header Retry-After.
-const LongestPause = 5 * time.Minute
+// MaxPause is the longest pause that an API server may request by the header Retry-After.
+const MaxPause = 5 * time.Minute
 
 // Bounds are the maximum sizes of one response, or of one event of a watch.
 type Bounds struct {

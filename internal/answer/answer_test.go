@@ -91,7 +91,7 @@ func TestAValueCostsNoMoreThanItIsTakenFor(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForRoomComesToAnEnd(t *testing.T) {
+func TestAResponseThatWaitsForMemoryEventuallyEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		share := newBudget(4 << 20)
 		large := `["` + strings.Repeat("x", 3<<20) + `"]`
@@ -155,7 +155,7 @@ func TestACallWithSeveralAnswersDoesNotWaitForItself(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForRoomGivesUpWithItsRequest(t *testing.T) {
+func TestAResponseThatWaitsForMemoryEndsWithItsRequest(t *testing.T) {
 	share := newBudget(0)
 	share.beyond <- struct{}{} // another call exceeds the share now
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)

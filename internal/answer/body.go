@@ -72,8 +72,8 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.failed != nil {
 		return 0, b.failed
 	}
-	if most := b.bounds.Bytes + 1 - b.bytes; !b.watch && int64(len(p)) > most {
-		p = p[:most]
+	if limit := b.bounds.Bytes + 1 - b.bytes; !b.watch && int64(len(p)) > limit {
+		p = p[:limit]
 	}
 	n, err := b.from.Read(p)
 	if b.failed = b.take(p[:n]); b.failed != nil {

@@ -25,14 +25,14 @@ const (
 // context of Keep. If the budget is used up, one call may go on and exceed it, and other calls wait for their turn.
 // This prevents a deadlock of calls that wait for each other's memory.
 type Budget struct {
-	most   int64
+	limit  int64
 	beyond chan struct{} // has a value while a call exceeds the budget
 
 	mu    sync.Mutex
 	taken int64
 }
 
-func newBudget(most int64) *Budget { return &Budget{most: most, beyond: make(chan struct{}, 1)} }
+func newBudget(limit int64) *Budget { return &Budget{limit: limit, beyond: make(chan struct{}, 1)} }
 
 // NewShare returns the budget for the responses of one server.
 func NewShare() *Budget { return newBudget(shareCost) }
@@ -45,7 +45,7 @@ var process = newBudget(processCost)
 func (b *Budget) take(cost int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if cost > 0 && b.taken+cost > b.most {
+	if cost > 0 && b.taken+cost > b.limit {
 		return false
 	}
 	b.taken += cost

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// longestContinue is the maximum length, in bytes, of the token with which the next page of a list is requested.
-const longestContinue = 8 << 10
+// maxContinueLength is the maximum length, in bytes, of the token with which the next page of a list is requested.
+const maxContinueLength = 8 << 10
 
 var errNoList = errors.New("the answer is not a list")
 
@@ -42,8 +42,8 @@ func List(r io.Reader, items string, bounds ListBounds, each func(item []byte) e
 			var metadata struct {
 				Continue string `json:"continue"`
 			}
-			if err = l.decode(&metadata); err == nil && len(metadata.Continue) > longestContinue {
-				err = tooManyBytes("the place where the list continues", longestContinue)
+			if err = l.decode(&metadata); err == nil && len(metadata.Continue) > maxContinueLength {
+				err = tooManyBytes("the place where the list continues", maxContinueLength)
 			}
 			next = metadata.Continue
 		default:

@@ -44,7 +44,7 @@ var retained = sync.OnceValue(func() *pool {
 
 // pool has the memory that is kept of all servers.
 type pool struct {
-	mostOfServer, most int64
+	maxPerServer, maxBytes int64
 
 	mu      sync.Mutex
 	servers int // servers of which data may be kept: those with a Part
@@ -52,7 +52,7 @@ type pool struct {
 }
 
 func newPool(limit int64) *pool {
-	return &pool{mostOfServer: limit / serverPart, most: limit / processPart}
+	return &pool{maxPerServer: limit / serverPart, maxBytes: limit / processPart}
 }
 
 // Report says that a response could not be kept. what names the response.
@@ -107,10 +107,10 @@ func (p *Part) Add(bytes int64) error {
 	switch {
 	case p.closed:
 		return nil
-	case bytes > 0 && after > pool.mostOfServer:
-		return tooMuchKept("the data that the hub keeps of the cluster", pool.mostOfServer, serverPart)
-	case bytes > 0 && !p.shared && pool.bytes+bytes > pool.most && after > pool.most/int64(pool.servers):
-		return tooMuchKept("the data that the hub keeps of all clusters", pool.most, processPart)
+	case bytes > 0 && after > pool.maxPerServer:
+		return tooMuchKept("the data that the hub keeps of the cluster", pool.maxPerServer, serverPart)
+	case bytes > 0 && !p.shared && pool.bytes+bytes > pool.maxBytes && after > pool.maxBytes/int64(pool.servers):
+		return tooMuchKept("the data that the hub keeps of all clusters", pool.maxBytes, processPart)
 	}
 	p.add(bytes)
 	return nil

@@ -41,7 +41,7 @@ func TestServersThatTakeEverythingLeaveTheOthersTheirShare(t *testing.T) {
 		for large.Add(64<<10) == nil {
 		}
 	}
-	share := p.most / 8
+	share := p.maxBytes / 8
 	if err := small.Add(share); err != nil {
 		t.Errorf("an equal share of %d KiB does not fit: %v", share>>10, err)
 	}
@@ -94,8 +94,8 @@ func TestTheCountOfWhatIsKeptIsExact(t *testing.T) {
 					t.Fatalf("%d bytes of %d servers, want %d of %d", p.bytes, p.servers, all, len(open))
 				}
 				for _, s := range servers {
-					if s.bytes != of[s] || s.bytes > p.mostOfServer {
-						t.Fatalf("%d bytes of a server, want %d and at most %d", s.bytes, of[s], p.mostOfServer)
+					if s.bytes != of[s] || s.bytes > p.maxPerServer {
+						t.Fatalf("%d bytes of a server, want %d and at most %d", s.bytes, of[s], p.maxPerServer)
 					}
 				}
 			},

@@ -11,7 +11,7 @@ import (
 
 // Annotations of copies and rows of bindings hold digests of these texts. A new version of a library must not change
 // the texts.
-func TestTheTextStaysAsItIs(t *testing.T) {
+func TestTheCanonicalTextNeverChanges(t *testing.T) {
 	tests := map[string]struct{ json, want string }{
 		"null and booleans":               {`[null, true, false]`, `[null,true,false]`},
 		"integers":                        {`[0, -12, 9223372036854775807]`, `[0,-12,9223372036854775807]`},
@@ -37,7 +37,7 @@ func TestTheTextStaysAsItIs(t *testing.T) {
 	}
 }
 
-func TestATextIsWhatItWasBeforeItWasCompressed(t *testing.T) {
+func TestCompressionKeepsTheText(t *testing.T) {
 	for _, text := range []string{"", "a", strings.Repeat("Hanse ", 10000)} {
 		compressed, err := canonical.Compress([]byte(text))
 		if err != nil {

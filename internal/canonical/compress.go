@@ -19,19 +19,18 @@ func Compress(text []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Decompress returns the text that Compress has compressed. It returns an error if the text is longer than the maximum,
-// which is the argument most in bytes.
-func Decompress(compressed []byte, most int) ([]byte, error) {
+// Decompress returns the text that Compress has compressed. It returns an error if the text is longer than maxBytes.
+func Decompress(compressed []byte, maxBytes int) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
 		return nil, fmt.Errorf("decompressing %d bytes: %w", len(compressed), err)
 	}
-	text, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+	text, err := io.ReadAll(io.LimitReader(r, int64(maxBytes)+1))
 	if err != nil {
 		return nil, fmt.Errorf("decompressing %d bytes: %w", len(compressed), err)
 	}
-	if len(text) > most {
-		return nil, fmt.Errorf("the text has more than %d bytes when it is decompressed", most)
+	if len(text) > maxBytes {
+		return nil, fmt.Errorf("the text has more than %d bytes when it is decompressed", maxBytes)
 	}
 	return text, nil
 }

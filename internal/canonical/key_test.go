@@ -7,7 +7,7 @@ import (
 	"github.com/hanse-dev/hanse/internal/canonical"
 )
 
-func TestASumIsKnownToHoldersOfTheKeyOnly(t *testing.T) {
+func TestOnlyHoldersOfTheKeyCanComputeASum(t *testing.T) {
 	hash := []byte("hash")
 	one := canonical.Key("one").Sum(hash)
 	if !bytes.Equal(one, canonical.Key("one").Sum(hash)) {

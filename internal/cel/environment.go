@@ -139,9 +139,9 @@ func problems(issues *cel.Issues) error {
 	var out []string
 	for _, e := range issues.Errors()[:min(shown, len(issues.Errors()))] {
 		message := strings.TrimSuffix(strings.Join(strings.Fields(e.Message), " "), " (in container '')")
-		const longest = 300
-		if len(message) > longest {
-			message = strings.ToValidUTF8(message[:longest], "") + "..."
+		const maxBytes = 300
+		if len(message) > maxBytes {
+			message = strings.ToValidUTF8(message[:maxBytes], "") + "..."
 		}
 		if e.Location.Line() > 0 {
 			message = fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, message)

@@ -29,22 +29,22 @@ const (
 // prices has the functions whose cost CEL underestimates, or computes only after the call. For example, a comparison
 // may visit nested lists of any size, and the size of a result may be the product of the sizes of the arguments. For
 // each function, prices has a Go function that computes the price of a call from its arguments, in the units of CEL's
-// cost. The Go function may stop counting when the price exceeds most.
-var prices = map[string]func(args []ref.Val, most uint64) uint64{
-	operators.Equals:    func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
-	operators.NotEquals: func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
-	operators.In: func(a []ref.Val, most uint64) uint64 {
+// cost. The Go function may stop counting when the price exceeds the bound.
+var prices = map[string]func(args []ref.Val, bound uint64) uint64{
+	operators.Equals:    func(a []ref.Val, bound uint64) uint64 { return comparison(a[0], a[1], bound) },
+	operators.NotEquals: func(a []ref.Val, bound uint64) uint64 { return comparison(a[0], a[1], bound) },
+	operators.In: func(a []ref.Val, bound uint64) uint64 {
 		if _, isMap := a[1].(traits.Mapper); isMap {
 			return 1
 		}
-		return lesser(func(most uint64) uint64 { return weight(a[1], most) },
-			func(most uint64) uint64 { return times(items(a[1]), 1+weight(a[0], most)) }, most)
+		return lesser(func(bound uint64) uint64 { return weight(a[1], bound) },
+			func(bound uint64) uint64 { return times(items(a[1]), 1+weight(a[0], bound)) }, bound)
 	},
 	"sets.contains":   product,
 	"sets.equivalent": product,
 	"sets.intersects": product,
-	"distinct":        func(a []ref.Val, most uint64) uint64 { return times(items(a[0]), weight(a[0], most)) },
-	"flatten":         func(a []ref.Val, most uint64) uint64 { return weight(a[0], most) },
+	"distinct":        func(a []ref.Val, bound uint64) uint64 { return times(items(a[0]), weight(a[0], bound)) },
+	"flatten":         func(a []ref.Val, bound uint64) uint64 { return weight(a[0], bound) },
 	"indexOf":         search,
 	"lastIndexOf":     search,
 	"matches":         regex,
@@ -70,46 +70,46 @@ var prices = map[string]func(args []ref.Val, most uint64) uint64{
 // text returns the price of a call that reads its first argument, a text, once.
 func text(a []ref.Val, _ uint64) uint64 { return 1 + length(a[0])/10 }
 
-// mostPrice is the price at which the counting of a price stops if no other limit is given. It is higher than the cost
+// maxPrice is the price at which the counting of a price stops if no other limit is given. It is higher than the cost
 // limit of any Environment.
-const mostPrice = 1 << 24
+const maxPrice = 1 << 24
 
 // comparison returns the price of comparing two values. A comparison stops at the end of the smaller value.
-func comparison(a, b ref.Val, most uint64) uint64 {
+func comparison(a, b ref.Val, bound uint64) uint64 {
 	if !composite(a) {
-		return weight(a, most)
+		return weight(a, bound)
 	}
 	if !composite(b) {
-		return weight(b, most)
+		return weight(b, bound)
 	}
-	return lesser(func(most uint64) uint64 { return weight(a, most) }, func(most uint64) uint64 { return weight(b, most) }, most)
+	return lesser(func(bound uint64) uint64 { return weight(a, bound) }, func(bound uint64) uint64 { return weight(b, bound) }, bound)
 }
 
 // lesser returns the lower of the prices that a and b compute. It does not compute the higher price to its end, because
-// that price may be very large. If both exceed most, it returns more than most.
-func lesser(a, b func(most uint64) uint64, most uint64) uint64 {
-	for m := min(32, most); ; m = min(4*m, most) {
+// that price may be very large. If both exceed the bound, it returns more than the bound.
+func lesser(a, b func(bound uint64) uint64, bound uint64) uint64 {
+	for m := min(32, bound); ; m = min(4*m, bound) {
 		if n := a(m); n <= m {
 			return min(n, b(n))
 		}
 		if n := b(m); n <= m {
 			return n
 		}
-		if m == most {
-			return most + 1
+		if m == bound {
+			return bound + 1
 		}
 	}
 }
 
-func product(a []ref.Val, most uint64) uint64 {
-	return times(items(a[0]), weight(a[1], most)) + times(items(a[1]), weight(a[0], most))
+func product(a []ref.Val, bound uint64) uint64 {
+	return times(items(a[0]), weight(a[1], bound)) + times(items(a[1]), weight(a[0], bound))
 }
 
-func search(a []ref.Val, most uint64) uint64 {
+func search(a []ref.Val, bound uint64) uint64 {
 	if _, ok := a[0].(types.String); ok {
 		return 1 + times(length(a[0]), length(a[1]))/10
 	}
-	return weight(a[0], most)
+	return weight(a[0], bound)
 }
 
 func regex(a []ref.Val, _ uint64) uint64 {
@@ -140,8 +140,8 @@ func steps(re *syntax.Regexp) uint64 {
 	return n
 }
 
-func join(a []ref.Val, most uint64) uint64 {
-	n := weight(a[0], most)
+func join(a []ref.Val, bound uint64) uint64 {
+	n := weight(a[0], bound)
 	if len(a) > 1 {
 		n += times(items(a[0]), 1+length(a[1])/10)
 	}
@@ -158,9 +158,9 @@ func replace(a []ref.Val, _ uint64) uint64 {
 	return 1 + length(a[0])/5 + times(count, 1+length(a[2])/5)
 }
 
-func format(a []ref.Val, most uint64) uint64 {
+func format(a []ref.Val, bound uint64) uint64 {
 	text, _ := a[0].Value().(string)
-	n := 1 + length(a[0])/10 + 2*weight(a[1], most)
+	n := 1 + length(a[0])/10 + 2*weight(a[1], bound)
 	for _, clause := range strings.Split(text, "%.")[1:] {
 		digits := len(clause) - len(strings.TrimLeft(clause, "0123456789"))
 		precision, err := strconv.ParseUint(clause[:digits], 10, 32)
@@ -173,27 +173,27 @@ func format(a []ref.Val, most uint64) uint64 {
 }
 
 // weight returns the size of a value: 1 for the value itself, 1 for each value nested in it, and 1 for each ten bytes
-// of text. It stops counting when the size exceeds most.
-func weight(v ref.Val, most uint64) uint64 {
+// of text. It stops counting when the size exceeds the bound.
+func weight(v ref.Val, bound uint64) uint64 {
 	n := uint64(1)
 	switch v := v.(type) {
 	case types.String, types.Bytes:
 		n += length(v) / 10
 	case *types.Optional:
 		if v.HasValue() {
-			n += weight(v.GetValue(), most)
+			n += weight(v.GetValue(), bound)
 		}
 	case traits.Mapper:
-		for it := v.Iterator(); n <= most && it.HasNext() == types.True; {
+		for it := v.Iterator(); n <= bound && it.HasNext() == types.True; {
 			k := it.Next()
-			n += weight(k, most-n)
-			if inner, ok := v.Find(k); ok && n <= most {
-				n += weight(inner, most-n)
+			n += weight(k, bound-n)
+			if inner, ok := v.Find(k); ok && n <= bound {
+				n += weight(inner, bound-n)
 			}
 		}
 	case traits.Lister:
-		for it := v.Iterator(); n <= most && it.HasNext() == types.True; {
-			n += weight(it.Next(), most-n)
+		for it := v.Iterator(); n <= bound && it.HasNext() == types.True; {
+			n += weight(it.Next(), bound-n)
 		}
 	}
 	return n
@@ -291,7 +291,7 @@ func pricedCalls(env *cel.Env, limit uint64) ([]cel.ProgramOption, error) {
 			implementations[b.Operator] = b
 			if slices.Contains(countedByCEL, name) {
 				counted = append(counted, interpreter.OverloadCostTracker(b.Operator, func(args []ref.Val, _ ref.Val) *uint64 {
-					cost := prices[name](args, mostPrice)
+					cost := prices[name](args, maxPrice)
 					return &cost
 				}))
 			}
@@ -350,7 +350,7 @@ var estimator = &costs{library.CostEstimator{SizeEstimator: assumed{}}}
 func (c *costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
 	function, isPriced := strings.CutPrefix(function, pricedFunction)
 	if isPriced {
-		cost := prices[function](args, mostPrice)
+		cost := prices[function](args, maxPrice)
 		return &cost
 	}
 	if m, ok := result.(orderedMap); ok && function == ordered {

@@ -54,9 +54,9 @@ func TestARealServerPagesAndSelects(t *testing.T) {
 		make1(fmt.Sprintf("paged-%d", i), "paged")
 	}
 	make1("other", "other")
-	told := &log{}
+	reported := &log{}
 	s := informer.New(informer.Options{
-		Client: client, LabelSelector: "set=paged", Handler: told.handle,
+		Client: client, LabelSelector: "set=paged", Handler: reported.handle,
 		Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return maps, nil },
 	})
 	s.Start(t.Context(), configMap)
@@ -65,11 +65,11 @@ func TestARealServerPagesAndSelects(t *testing.T) {
 		t.Errorf("listed %d of %d", got, many)
 	}
 	make1("late", "paged")
-	until(t, "an event", func() bool { return told.has("+late") })
+	until(t, "an event", func() bool { return reported.has("+late") })
 	if err := client.Resource(maps).Namespace("default").Delete(t.Context(), "late", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the delete", func() bool { return told.has("-late") })
+	until(t, "the delete", func() bool { return reported.has("-late") })
 	if _, ok := s.Get(configMap, informer.Key("default", "paged-7")); !ok {
 		t.Error("an object is not found by its key")
 	}
@@ -79,8 +79,8 @@ func TestARealDefinitionComesAndGoes(t *testing.T) {
 	client := realClient(t)
 	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	shelves, _ := resolveShelf(shelf)
-	told := &log{}
-	s := informer.New(informer.Options{Client: client, Resolve: resolveShelf, Handler: told.handle})
+	reported := &log{}
+	s := informer.New(informer.Options{Client: client, Resolve: resolveShelf, Handler: reported.handle})
 	s.Start(t.Context(), shelf)
 	until(t, "the reason", reason(s, hubv1.ReasonKindNotServed))
 
@@ -111,19 +111,19 @@ func TestARealDefinitionComesAndGoes(t *testing.T) {
 	s.Restart()
 	until(t, "the first list", synced(s))
 	create("a")
-	until(t, "an event", func() bool { return told.has("+a") })
+	until(t, "an event", func() bool { return reported.has("+a") })
 
 	if err := client.Resource(crds).Delete(t.Context(), "shelves.lib.example.com", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the delete", func() bool { return told.has("-a") })
+	until(t, "the delete", func() bool { return reported.has("-a") })
 	until(t, "the reason", reason(s, hubv1.ReasonKindNotServed))
 
 	install()
 	s.Restart()
 	until(t, "repair", reason(s, ""))
 	create("b")
-	until(t, "an event of the new definition", func() bool { return told.has("+b") })
+	until(t, "an event of the new definition", func() bool { return reported.has("+b") })
 }
 
 func TestAKindIsWatchedInTheNamespacesThatAreNamed(t *testing.T) {
@@ -164,10 +164,10 @@ func TestAKindIsWatchedInTheNamespacesThatAreNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := &log{}
+	reported := &log{}
 	watched := func(namespaces ...string) *informer.Set {
 		s := informer.New(informer.Options{
-			Client: client, LabelSelector: "set=two", Handler: told.handle, Namespaces: func(schema.GroupVersionResource) []string { return namespaces },
+			Client: client, LabelSelector: "set=two", Handler: reported.handle, Namespaces: func(schema.GroupVersionResource) []string { return namespaces },
 			Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return maps, nil },
 		})
 		s.Start(ctx, configMap)
@@ -182,7 +182,7 @@ func TestAKindIsWatchedInTheNamespacesThatAreNamed(t *testing.T) {
 		t.Errorf("%d objects, want 2", got)
 	}
 	named("two-b", "late")
-	until(t, "an event of the second namespace", func() bool { return told.has("+late") })
+	until(t, "an event of the second namespace", func() bool { return reported.has("+late") })
 	for key, want := range map[string]bool{"two-a/first": true, "two-b/late": true, "two-other/first": false} {
 		if _, got := s.Get(configMap, key); got != want {
 			t.Errorf("%s is known: %t", key, got)

@@ -8,9 +8,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// mostAwaited is the maximum number of objects of a kind that are stored until their watch events arrive. It limits the
+// maxAwaited is the maximum number of objects of a kind that are stored until their watch events arrive. It limits the
 // memory if a watch hangs and delivers no event.
-const mostAwaited = 256
+const maxAwaited = 256
 
 // Await tells the Set that the API server has returned the object u as the answer to a write. The watch will deliver an
 // event with the same resourceVersion. The Set then stores u and need not decode the event. The stored object changes
@@ -36,7 +36,7 @@ func (k *kind) willCome(o metav1.Object) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.await == nil || len(k.await) >= mostAwaited {
+	if k.await == nil || len(k.await) >= maxAwaited {
 		k.await = map[string]metav1.Object{}
 	}
 	k.await[Key(o.GetNamespace(), o.GetName())] = o

@@ -20,15 +20,15 @@ func CheckObject(o metav1.Object) error {
 func checkTexts(namespace, name, uid, version string) error {
 	for _, text := range []struct {
 		field, value string
-		most         int
+		maxBytes     int
 	}{
 		{"name", name, hubv1.MaxNameLength},
 		{"namespace", namespace, hubv1.MaxNameLength},
 		{"uid", uid, hubv1.MaxUIDLength},
 		{"resourceVersion", version, hubv1.MaxVersionLength},
 	} {
-		if len(text.value) > text.most {
-			return &ObjectError{Field: "metadata." + text.field, Most: text.most}
+		if len(text.value) > text.maxBytes {
+			return &ObjectError{Field: "metadata." + text.field, MaxBytes: text.maxBytes}
 		}
 	}
 	return nil
@@ -36,20 +36,20 @@ func checkTexts(namespace, name, uid, version string) error {
 
 // ObjectError means that a server sent an object that no API server would store.
 type ObjectError struct {
-	Field string
-	Most  int // maximum size of the field, in bytes
+	Field    string
+	MaxBytes int // maximum size of the field, in bytes
 }
 
 // Error implements error.
 func (e *ObjectError) Error() string {
-	return fmt.Sprintf("the cluster answered with a %s of more than %d characters", e.Field, e.Most)
+	return fmt.Sprintf("the cluster answered with a %s of more than %d characters", e.Field, e.MaxBytes)
 }
 
 // checkList returns an error if the resourceVersion of a list, or its token for the next page, is longer than API
 // servers make them.
 func checkList(page *unstructured.UnstructuredList) error {
-	if len(page.GetContinue()) > longestContinue {
-		return &answer.TooLargeError{What: "the token for the next page of the list", Bound: fmt.Sprintf("%d KiB", longestContinue>>10)}
+	if len(page.GetContinue()) > maxContinueLength {
+		return &answer.TooLargeError{What: "the token for the next page of the list", Bound: fmt.Sprintf("%d KiB", maxContinueLength>>10)}
 	}
 	return checkTexts("", "", "", page.GetResourceVersion())
 }

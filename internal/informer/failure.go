@@ -41,11 +41,11 @@ func isNotServed(err error) bool {
 // classify returns State.Reason and State.Message for an error. It is not called for an expired resourceVersion.
 func classify(err error) (reason, message string) {
 	var status apierrors.APIStatus
-	var odd *ObjectError
+	var objectErr *ObjectError
 	switch {
 	case answer.IsTooLarge(err):
 		reason = hubv1.ReasonAnswerTooLarge
-	case errors.As(err, &odd):
+	case errors.As(err, &objectErr):
 		reason = hubv1.ReasonServerError
 	case isNotServed(err):
 		reason = hubv1.ReasonKindNotServed
@@ -74,22 +74,22 @@ func classify(err error) (reason, message string) {
 // requests. If the hub lacks a right, the pause is at most 30 s: only an administrator can end this failure, and
 // nothing tells the hub about it. Jitter prevents that many kinds and clusters retry at the same time.
 func retryAfter(failures int, err error) time.Duration {
-	longest := 60 * time.Second
+	maxPause := 60 * time.Second
 	if apierrors.IsForbidden(err) {
-		longest = 30 * time.Second
+		maxPause = 30 * time.Second
 	}
 	first := 200 * time.Millisecond
 	if isNotServed(err) {
 		first = 5 * time.Second
 	}
-	pause := min(first<<min(failures, 10), longest)
-	if pause < longest {
-		pause = min(pause+rand.N(pause/2), longest)
+	pause := min(first<<min(failures, 10), maxPause)
+	if pause < maxPause {
+		pause = min(pause+rand.N(pause/2), maxPause)
 	} else {
 		pause -= rand.N(pause / 4)
 	}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		pause = max(pause, min(time.Duration(seconds)*time.Second, answer.LongestPause))
+		pause = max(pause, min(time.Duration(seconds)*time.Second, answer.MaxPause))
 	}
 	return pause
 }

@@ -24,12 +24,12 @@ func TestAKindHasNoObjectsForEver(t *testing.T) {
 	k.set.options.Transform = func(u *unstructured.Unstructured) (metav1.Object, error) {
 		return &metav1.ObjectMeta{Name: u.GetName()}, nil
 	}
-	for n := range mostObjects {
+	for n := range maxObjects {
 		if err := k.take(event(n)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	err := k.take(event(mostObjects))
+	err := k.take(event(maxObjects))
 	if !answer.IsTooLarge(err) || !strings.Contains(err.Error(), "100000 objects") {
 		t.Errorf("one more: %v", err)
 	}

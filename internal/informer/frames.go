@@ -15,9 +15,9 @@ import (
 	"github.com/hanse-dev/hanse/internal/answer"
 )
 
-// longestFrame is the maximum size of a watch event, in bytes. The transport to a member also limits the number of JSON
-// values in an event.
-var longestFrame = int(answer.Event.Bytes)
+// maxFrameBytes is the maximum size of a watch event, in bytes. The transport to a member also limits the number of
+// JSON values in an event.
+var maxFrameBytes = int(answer.Event.Bytes)
 
 var errNoEvent = errors.New("reading a watch: the server sent lines that are no event")
 
@@ -66,8 +66,8 @@ func (r *frameReader) next() ([]byte, error) {
 		}
 		switch {
 		case err == nil && len(whole) == 0:
-		case len(whole) > longestFrame:
-			return nil, fmt.Errorf("reading a watch: %w", &answer.TooLargeError{What: "an event", Bound: fmt.Sprintf("%d bytes", longestFrame)})
+		case len(whole) > maxFrameBytes:
+			return nil, fmt.Errorf("reading a watch: %w", &answer.TooLargeError{What: "an event", Bound: fmt.Sprintf("%d bytes", maxFrameBytes)})
 		case len(before) == 0 && bytes.HasPrefix(whole, []byte("{")) && bytes.HasSuffix(whole, []byte("}")), len(before) > 0 && count.Depth == 0 && json.Valid(whole):
 			return whole, nil
 		case len(before) > 0 && count.Depth == 0:
@@ -84,19 +84,19 @@ func (r *frameReader) next() ([]byte, error) {
 	}
 }
 
-// line returns the next line, including the newline. If a line is longer than longestFrame, the result is cut, but
-// still longer than longestFrame, so that the caller can refuse it.
+// line returns the next line, including the newline. If a line is longer than maxFrameBytes, the result is cut, but
+// still longer than maxFrameBytes, so that the caller can refuse it.
 func (r *frameReader) line() ([]byte, error) {
 	line, err := r.lines.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
 		return line, err
 	}
 	long := bytes.Clone(line)
-	for errors.Is(err, bufio.ErrBufferFull) && len(long) <= longestFrame {
+	for errors.Is(err, bufio.ErrBufferFull) && len(long) <= maxFrameBytes {
 		line, err = r.lines.ReadSlice('\n')
 		long = append(long, line...)
 	}
-	if len(long) > longestFrame {
+	if len(long) > maxFrameBytes {
 		err = nil
 	}
 	return long, err

@@ -201,8 +201,8 @@ func startWith(t *testing.T, newClient newClient, handler http.Handler, edit fun
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := &log{}
-	o := informer.Options{Client: client, Resolve: resolveShelf, Handler: told.handle}
+	reported := &log{}
+	o := informer.Options{Client: client, Resolve: resolveShelf, Handler: reported.handle}
 	if edit != nil {
 		edit(&o)
 	}
@@ -210,7 +210,7 @@ func startWith(t *testing.T, newClient newClient, handler http.Handler, edit fun
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	s.Start(ctx, shelf)
-	return s, told
+	return s, reported
 }
 
 // until waits until the condition is true. what describes the condition.
@@ -243,12 +243,12 @@ func names(s *informer.Set) []string {
 
 func TestListsThenFollows(t *testing.T) {
 	l := newLibrary("a", "b")
-	s, told := start(t, l, nil)
+	s, reported := start(t, l, nil)
 	until(t, "the first list", synced(s))
 	l.put("c")
-	until(t, "an event", func() bool { return told.has("+c") })
+	until(t, "an event", func() bool { return reported.has("+c") })
 	l.put("a")
-	until(t, "a change", func() bool { return told.has("~a") })
+	until(t, "a change", func() bool { return reported.has("~a") })
 	if diff := cmp.Diff([]string{"a", "b", "c"}, names(s)); diff != "" {
 		t.Error(diff)
 	}
@@ -386,12 +386,12 @@ func TestABrokenWatchGoesOnWhereItEnded(t *testing.T) {
 		l.follow(w, r.WithContext(ctx))
 		panic(http.ErrAbortHandler)
 	}
-	s, told := start(t, l, nil)
+	s, reported := start(t, l, nil)
 	until(t, "the first list", synced(s))
 	for i := range 3 {
 		name := fmt.Sprintf("n%d", i)
 		l.put(name)
-		until(t, name, func() bool { return told.has("+" + name) })
+		until(t, name, func() bool { return reported.has("+" + name) })
 		_, before := l.opened()
 		until(t, "another watch", func() bool { _, now := l.opened(); return len(now) > len(before) })
 	}
@@ -404,9 +404,9 @@ func TestABrokenWatchGoesOnWhereItEnded(t *testing.T) {
 	}
 }
 
-func TestAnExpiredWatchListsAnewAndTellsWhatIsGone(t *testing.T) {
+func TestAnExpiredWatchListsAgainAndReportsDeletedObjects(t *testing.T) {
 	l := newLibrary("a", "b")
-	s, told := start(t, l, nil)
+	s, reported := start(t, l, nil)
 	until(t, "the first list", synced(s))
 	until(t, "the watch", func() bool { _, w := l.opened(); return len(w) == 1 })
 	l.set(func(l *library) {
@@ -422,9 +422,9 @@ func TestAnExpiredWatchListsAnewAndTellsWhatIsGone(t *testing.T) {
 		}
 	})
 	s.Restart()
-	until(t, "the news", func() bool { return told.has("-b") && told.has("+c") })
-	if told.has("~a") || told.has("-a") {
-		t.Errorf("told of an object that did not change: %v", told.events)
+	until(t, "the news", func() bool { return reported.has("-b") && reported.has("+c") })
+	if reported.has("~a") || reported.has("-a") {
+		t.Errorf("told of an object that did not change: %v", reported.events)
 	}
 	if lists, _ := l.opened(); lists != 2 {
 		t.Errorf("listed %d times", lists)
@@ -433,14 +433,14 @@ func TestAnExpiredWatchListsAnewAndTellsWhatIsGone(t *testing.T) {
 
 func TestAKindThatIsListedOnceMoreTellsOfEveryObject(t *testing.T) {
 	l := newLibrary("a", "b")
-	s, told := start(t, l, nil)
+	s, reported := start(t, l, nil)
 	until(t, "the first list", synced(s))
 	until(t, "the watch", func() bool { _, w := l.opened(); return len(w) == 1 })
 	s.Relist(shelf)
-	until(t, "the news", func() bool { return told.has("~a") && told.has("~b") })
+	until(t, "the news", func() bool { return reported.has("~a") && reported.has("~b") })
 	until(t, "the watch", func() bool { _, w := l.opened(); return len(w) == 2 })
-	if lists, _ := l.opened(); lists != 2 || told.has("-a") {
-		t.Errorf("listed %d times, told %v", lists, told.events)
+	if lists, _ := l.opened(); lists != 2 || reported.has("-a") {
+		t.Errorf("listed %d times, told %v", lists, reported.events)
 	}
 	s.Restart()
 	until(t, "the watch", func() bool { _, w := l.opened(); return len(w) == 3 })
@@ -451,7 +451,7 @@ func TestAKindThatIsListedOnceMoreTellsOfEveryObject(t *testing.T) {
 
 func TestAListThatFailsIsAskedForAgain(t *testing.T) {
 	l := newLibrary("a")
-	s, told := start(t, l, nil)
+	s, reported := start(t, l, nil)
 	until(t, "the first list", synced(s))
 	l.set(func(l *library) { l.list = refuse(500, metav1.StatusReasonInternalError) })
 	s.Relist(shelf)
@@ -460,22 +460,22 @@ func TestAListThatFailsIsAskedForAgain(t *testing.T) {
 		t.Errorf("objects meanwhile (-want +got):\n%s", diff)
 	}
 	l.set(func(l *library) { l.list = nil })
-	until(t, "the news", func() bool { return told.has("~a") })
+	until(t, "the news", func() bool { return reported.has("~a") })
 }
 
 func TestObjectsStayWhileTheServerIsAway(t *testing.T) {
 	l := newLibrary("a")
-	s, told := start(t, l, nil)
+	s, reported := start(t, l, nil)
 	until(t, "the first list", synced(s))
 	l.set(func(l *library) { l.watch = http.NotFound; l.list = http.NotFound })
 	s.Restart()
 	until(t, "the reason", reason(s, hubv1.ReasonKindNotServed))
-	if st, _ := s.State(shelf); !st.Synced || told.has("-a") || len(names(s)) != 1 {
+	if st, _ := s.State(shelf); !st.Synced || reported.has("-a") || len(names(s)) != 1 {
 		t.Errorf("state %+v, objects %v", st, names(s))
 	}
 	l.set(func(l *library) { l.watch = nil; l.list = nil; delete(l.shelves, "a") })
 	s.Restart()
-	until(t, "the delete", func() bool { return told.has("-a") })
+	until(t, "the delete", func() bool { return reported.has("-a") })
 }
 
 func TestAnIdleWatchIsOpenedAgain(t *testing.T) {
@@ -500,9 +500,9 @@ func TestAWatchThatDoesNotOpenIsUnreachable(t *testing.T) {
 	until(t, "repair", reason(s, ""))
 }
 
-func TestAServerThatWentBackIsListedAnew(t *testing.T) {
+func TestAServerWithAnOlderVersionIsListedAgain(t *testing.T) {
 	l := newLibrary("a", "b")
-	s, told := start(t, l, nil)
+	s, reported := start(t, l, nil)
 	until(t, "the first list", synced(s))
 	l.set(func(l *library) {
 		delete(l.shelves, "b")
@@ -516,7 +516,7 @@ func TestAServerThatWentBackIsListedAnew(t *testing.T) {
 		}
 	})
 	s.Restart()
-	until(t, "the news", func() bool { return told.has("-b") && told.has("~a") })
+	until(t, "the news", func() bool { return reported.has("-b") && reported.has("~a") })
 }
 
 func TestARefusedObjectCostsOnlyItself(t *testing.T) {
@@ -529,7 +529,7 @@ func TestARefusedObjectCostsOnlyItself(t *testing.T) {
 			var mu sync.Mutex
 			bad := ""
 			l := newLibrary("a", "b")
-			s, told := start(t, l, func(o *informer.Options) {
+			s, reported := start(t, l, func(o *informer.Options) {
 				o.Transform = func(u *unstructured.Unstructured) (metav1.Object, error) {
 					mu.Lock()
 					defer mu.Unlock()
@@ -549,7 +549,7 @@ func TestARefusedObjectCostsOnlyItself(t *testing.T) {
 			l.put("b")
 			until(t, "the note", func() bool { st, _ := s.State(shelf); return strings.HasPrefix(st.Refused, "b: ") })
 			l.put("c")
-			until(t, "the next object", func() bool { return told.has("+c") })
+			until(t, "the next object", func() bool { return reported.has("+c") })
 			if o, ok := s.Get(shelf, "b"); !ok || o.GetResourceVersion() != "10" {
 				t.Errorf("the former copy is %v, %v", o, ok)
 			}
@@ -561,7 +561,7 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	l := newLibrary("a")
 	hung := newLibrary("a")
 	hung.list = hang
-	s, told := start(t, l, nil)
+	s, reported := start(t, l, nil)
 	h, _ := start(t, hung, nil)
 	until(t, "the first list", synced(s))
 	s.Stop(shelf)
@@ -570,8 +570,8 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 		buf := make([]byte, 1<<20)
 		return !strings.Contains(string(buf[:runtime.Stack(buf, true)]), "informer.(*")
 	})
-	if _, ok := s.State(shelf); ok || told.has("-a") {
-		t.Errorf("a stopped kind is still there, or its objects were called gone: %v", told.events)
+	if _, ok := s.State(shelf); ok || reported.has("-a") {
+		t.Errorf("a stopped kind is still there, or its objects were called gone: %v", reported.events)
 	}
 	s.Start(t.Context(), shelf)
 	until(t, "another start", synced(s))

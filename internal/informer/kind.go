@@ -178,7 +178,7 @@ func (k *kind) current() State {
 // object.
 type change struct{ old, new metav1.Object }
 
-func (k *kind) tell(changes ...change) {
+func (k *kind) notify(changes ...change) {
 	for _, c := range changes {
 		if k.ctx.Err() != nil {
 			return
@@ -196,8 +196,8 @@ func (k *kind) put(key string, object metav1.Object) error {
 	}
 	old, known := k.objects[key]
 	var err error
-	if !known && len(k.objects) >= mostObjects {
-		err = &answer.TooLargeError{What: "the kind", Bound: fmt.Sprintf("%d objects", mostObjects)}
+	if !known && len(k.objects) >= maxObjects {
+		err = &answer.TooLargeError{What: "the kind", Bound: fmt.Sprintf("%d objects", maxObjects)}
 	} else if err = k.kept.Add(k.growth(key, object)); err == nil {
 		k.objects[key] = object
 	}
@@ -205,7 +205,7 @@ func (k *kind) put(key string, object metav1.Object) error {
 	if err != nil {
 		return err
 	}
-	k.tell(change{old, object})
+	k.notify(change{old, object})
 	return nil
 }
 
@@ -226,7 +226,7 @@ func (k *kind) drop(key string) {
 	k.mu.Unlock()
 	if ok {
 		_ = k.kept.Add(-sizeOf(key, old)) // a negative number never fails
-		k.tell(change{old, nil})
+		k.notify(change{old, nil})
 	}
 }
 
@@ -235,7 +235,7 @@ func (k *kind) drop(key string) {
 // the handler is called for the objects. relists is the number of Relist calls before the list began.
 func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	var gone, there []change
-	anew := k.listed(relists)
+	relisted := k.listed(relists)
 	k.mu.Lock()
 	for key, old := range k.objects {
 		if _, ok := listed[key]; !ok {
@@ -249,15 +249,15 @@ func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 			delete(listed, key)
 		case object == nil:
 			listed[key] = old
-		case anew || !same(old, object):
+		case relisted || !same(old, object):
 			there = append(there, change{old, object})
 		}
 	}
 	k.objects = listed
 	changed := k.edit(func(s *State) { s.Synced = true })
 	k.mu.Unlock()
-	k.tell(gone...)
-	k.tell(there...)
+	k.notify(gone...)
+	k.notify(there...)
 	k.mu.Lock()
 	changed = k.edit(func(s *State) { s.Delivered = true }) || changed
 	k.mu.Unlock()

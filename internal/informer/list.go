@@ -13,18 +13,18 @@ import (
 // These are the numbers of objects in a page of a list, and the intended size of a page in bytes. The size of an object
 // is estimated from the first page, and again from each later page.
 const (
-	firstPage    = 50
-	largestPage  = 500
-	smallestPage = 10
-	pageBytes    = 1 << 20 // approximate, as JSON
+	firstPage   = 50
+	maxPageSize = 500
+	minPageSize = 10
+	pageBytes   = 1 << 20 // approximate, as JSON
 )
 
 // These are the limits of a list. Without them, a server could send any number of pages or objects.
 const (
-	mostPages   = 2000
-	mostObjects = 100_000 // objects of a kind
-	// longestContinue is the maximum size of the token for the next page, in bytes.
-	longestContinue = 8 << 10
+	maxPages   = 2000
+	maxObjects = 100_000 // objects of a kind
+	// maxContinueLength is the maximum size of the token for the next page, in bytes.
+	maxContinueLength = 8 << 10
 )
 
 // firstList lists the objects of the kind. It first waits for a slot (see slots), because only a few kinds may begin a
@@ -52,8 +52,8 @@ func (k *kind) list(ctx context.Context) error {
 	next, expiries := k.ask(ctx, options), 0
 	defer func() { next.drop() }()
 	for pages := 1; ; pages++ {
-		if pages > mostPages {
-			return &answer.TooLargeError{What: "the list", Bound: fmt.Sprintf("%d pages", mostPages)}
+		if pages > maxPages {
+			return &answer.TooLargeError{What: "the list", Bound: fmt.Sprintf("%d pages", maxPages)}
 		}
 		page, err := next.wait()
 		switch {
@@ -67,7 +67,7 @@ func (k *kind) list(ctx context.Context) error {
 				options.Limit = 0
 			}
 		case answer.IsTooLarge(err) && options.Limit > 1: // try a smaller page, because the objects may be large
-			options.Limit = max(options.Limit/smallestPage, 1)
+			options.Limit = max(options.Limit/minPageSize, 1)
 		default:
 			return err
 		}
@@ -89,8 +89,8 @@ func (k *kind) list(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if len(listed.objects) > mostObjects {
-			return &answer.TooLargeError{What: "the list", Bound: fmt.Sprintf("%d objects", mostObjects)}
+		if len(listed.objects) > maxObjects {
+			return &answer.TooLargeError{What: "the list", Bound: fmt.Sprintf("%d objects", maxObjects)}
 		}
 		if !more {
 			k.continueAt(page.GetResourceVersion())
@@ -112,7 +112,7 @@ func (k *kind) collect(listed *listing, page []unstructured.Unstructured) error 
 		}
 		key := Key(u.GetNamespace(), u.GetName())
 		object := k.objects[key]
-		if listed.anew || u.GetResourceVersion() == "" || !same(object, u) {
+		if listed.relisted || u.GetResourceVersion() == "" || !same(object, u) {
 			object = k.transform(u)
 		}
 		if err := listed.add(key, object); err != nil {
@@ -168,7 +168,7 @@ func nextPage(items []unstructured.Unstructured) int64 {
 	for i := range items {
 		bytes += weigh(items[i].Object)
 	}
-	return min(max(int64(pageBytes*len(items)/max(bytes, 1)), smallestPage), largestPage)
+	return min(max(int64(pageBytes*len(items)/max(bytes, 1)), minPageSize), maxPageSize)
 }
 
 // weigh estimates the length of a decoded value as JSON, in bytes.

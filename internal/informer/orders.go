@@ -85,22 +85,22 @@ func (o *orders) asked() int {
 	return o.relists
 }
 
-// isAnew reports whether Relist was called between the last complete list and the list that begins now. relists is the
-// number of Relist calls before the list that begins now.
-func (o *orders) isAnew(relists int) bool {
+// isRelisted reports whether Relist was called between the last complete list and the list that begins now. relists is
+// the number of Relist calls before the list that begins now.
+func (o *orders) isRelisted(relists int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.listedFor != relists
 }
 
-// listed records that a complete list is stored. relists is the number of Relist calls before this list began. anew is
-// true if Relist was called between the previous list and this list.
-func (o *orders) listed(relists int) (anew bool) {
+// listed records that a complete list is stored. relists is the number of Relist calls before this list began. relisted
+// is true if Relist was called between the previous list and this list.
+func (o *orders) listed(relists int) (relisted bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	anew = o.listedFor != relists
+	relisted = o.listedFor != relists
 	o.listedFor = relists
-	return anew
+	return relisted
 }
 
 // delivered records that the handler was called for all objects of a list. moved is true if the list is the first one

@@ -86,5 +86,5 @@ func (k *kind) takeReread(u *unstructured.Unstructured) {
 	k.mu.Lock()
 	k.objects[key] = object
 	k.mu.Unlock()
-	k.tell(change{old, object})
+	k.notify(change{old, object})
 }

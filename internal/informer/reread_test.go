@@ -15,9 +15,9 @@ func TestAnObjectThatIsReadOnceMoreReplacesThatVeryVersionAlone(t *testing.T) {
 		}}
 	}
 	for name, test := range map[string]struct {
-		known *unstructured.Unstructured
-		want  string // the mark of the stored object afterwards
-		told  int
+		known    *unstructured.Unstructured
+		want     string // the mark of the stored object afterwards
+		reported int
 	}{
 		"the version that is known":                {shelf("u", "5", "old"), "new", 1},
 		"a version that the watch has passed":      {shelf("u", "6", "old"), "old", 0},
@@ -25,13 +25,13 @@ func TestAnObjectThatIsReadOnceMoreReplacesThatVeryVersionAlone(t *testing.T) {
 		"another object of the name":               {shelf("v", "5", "old"), "old", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			told := 0
-			set := New(Options{Handler: func(schema.GroupVersionKind, metav1.Object, metav1.Object) { told++ }})
+			reported := 0
+			set := New(Options{Handler: func(schema.GroupVersionKind, metav1.Object, metav1.Object) { reported++ }})
 			k := newKind(t.Context(), shelfKind, set)
 			k.objects = map[string]metav1.Object{"a": test.known}
 			k.takeReread(shelf("u", "5", "new"))
-			if got := k.objects["a"].GetAnnotations()["mark"]; got != test.want || told != test.told {
-				t.Errorf("the %s one is known, and %d changes were told", got, told)
+			if got := k.objects["a"].GetAnnotations()["mark"]; got != test.want || reported != test.reported {
+				t.Errorf("the %s one is known, and %d changes were told", got, reported)
 			}
 		})
 	}

@@ -39,15 +39,15 @@ func (k *kind) checkSized(part metav1.Object) error {
 // both, only the larger memory counts: the list must fit without the objects that it will replace, because the server
 // may have deleted some of them.
 type listing struct {
-	kind    *kind
-	anew    bool // objects that have not changed are transformed again
-	objects map[string]metav1.Object
-	size    int64
-	counted int64 // the memory that counts for the kind
+	kind     *kind
+	relisted bool // objects that have not changed are transformed again
+	objects  map[string]metav1.Object
+	size     int64
+	counted  int64 // the memory that counts for the kind
 }
 
 func (k *kind) newListing(relists int) *listing {
-	return &listing{kind: k, anew: k.isAnew(relists), objects: map[string]metav1.Object{}, counted: k.recount()}
+	return &listing{kind: k, relisted: k.isRelisted(relists), objects: map[string]metav1.Object{}, counted: k.recount()}
 }
 
 // begin begins the list again.

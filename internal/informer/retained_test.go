@@ -20,12 +20,12 @@ type heavy struct{ *metav1.ObjectMeta }
 
 func (heavy) Size() int64 { return 10 << 20 }
 
-// limited makes the parts of a Set heavy. told gets the reports about responses that could not be kept.
-func limited(told chan<- string) func(*informer.Options) {
+// limited makes the parts of a Set heavy. reported gets the reports about responses that could not be kept.
+func limited(reported chan<- string) func(*informer.Options) {
 	return func(o *informer.Options) {
 		o.Retained = answer.NewRetained(func(what string, err error) {
 			select {
-			case told <- what + ": " + err.Error():
+			case reported <- what + ": " + err.Error():
 			default:
 			}
 		})
@@ -47,12 +47,12 @@ func TestWhatDoesNotFitIntoMemoryIsReportedAndTheObjectsStay(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, told := newLibrary(six...), make(chan string, 1)
-			s, log := start(t, l, limited(told))
+			l, reported := newLibrary(six...), make(chan string, 1)
+			s, log := start(t, l, limited(reported))
 			until(t, "the first list", synced(s))
 			exceed(l, s)
 			until(t, "the reason", reason(s, hubv1.ReasonAnswerTooLarge))
-			if text := <-told; !strings.HasPrefix(text, "the objects of Shelf: the data that the hub keeps of the cluster is larger than") {
+			if text := <-reported; !strings.HasPrefix(text, "the objects of Shelf: the data that the hub keeps of the cluster is larger than") {
 				t.Errorf("reported %q", text)
 			}
 			if diff := cmp.Diff(six, names(s)); diff != "" {
@@ -67,8 +67,8 @@ func TestWhatDoesNotFitIntoMemoryIsReportedAndTheObjectsStay(t *testing.T) {
 }
 
 func TestTheSameObjectsFitASecondTime(t *testing.T) {
-	l, told := newLibrary(six...), make(chan string, 1)
-	s, log := start(t, l, limited(told))
+	l, reported := newLibrary(six...), make(chan string, 1)
+	s, log := start(t, l, limited(reported))
 	until(t, "the first list", synced(s))
 	for lists := range 3 {
 		s.Relist(shelf)
@@ -76,8 +76,8 @@ func TestTheSameObjectsFitASecondTime(t *testing.T) {
 	}
 	l.put("a") // the watch works, so that no list has failed
 	until(t, "an event", func() bool { o, _ := s.Get(shelf, "a"); return o.GetResourceVersion() == "11" })
-	if len(told) > 0 {
-		t.Errorf("reported %q", <-told)
+	if len(reported) > 0 {
+		t.Errorf("reported %q", <-reported)
 	}
 }
 

@@ -189,7 +189,7 @@ func TestReportFollowsTheTemplateWhereNobodyElseDid(t *testing.T) {
 
 // The server reports a conflict in a field that the manifest and another manager both set, although Drift finds no
 // difference.
-func TestReportTakesTheServersWordForASharedField(t *testing.T) {
+func TestReportFollowsTheServerForASharedField(t *testing.T) {
 	w := newWorld(t)
 	in := w.intent(map[string]any{"size": int64(3)}, "d1")
 	in.FieldConflict = hubv1.FieldConflictReport
@@ -411,7 +411,7 @@ func TestAnObjectThatKeepsChangingIsRetriedSoon(t *testing.T) {
 	w.apply(w.intent(map[string]any{"size": int64(4)}, "d2"), failed(hubv1.ReasonPending, member.RetrySoon))
 }
 
-func TestAnObjectThatVanishesBetweenReadAndWriteIsMadeAnew(t *testing.T) {
+func TestAnObjectThatVanishesBetweenReadAndWriteIsCreatedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written)
 	once := false

@@ -82,12 +82,12 @@ var (
 func classify(err error, t target) member.Outcome {
 	status := statusOf(err)
 	text := status.Message
-	var odd *informer.ObjectError
+	var objectErr *informer.ObjectError
 	switch {
 	case answer.IsTooLarge(err):
 		return refused(hubv1.ReasonAnswerTooLarge, member.RetrySlowly, "the cluster's answer about %s was dropped: %s", t, tooLarge(err))
-	case errors.As(err, &odd):
-		return refused(hubv1.ReasonServerError, member.RetrySlowly, "%s: look for a faulty or hostile server there", odd)
+	case errors.As(err, &objectErr):
+		return refused(hubv1.ReasonServerError, member.RetrySlowly, "%s: look for a faulty or hostile server there", objectErr)
 	case isNotServed(err):
 		return refused(hubv1.ReasonKindNotServed, member.RetrySlowly, "the cluster does not serve %s in %s: install its definition there",
 			t.gvk.Kind, t.gvk.GroupVersion())
@@ -192,7 +192,7 @@ func keptVersions(status metav1.Status) []string {
 // later sets the pause before the next try to the pause that the server has asked for.
 func later(out member.Outcome, err error) member.Outcome {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
-	out.Retry, out.After = member.RetryAfter, min(time.Duration(max(seconds, 1))*time.Second, answer.LongestPause)
+	out.Retry, out.After = member.RetryAfter, min(time.Duration(max(seconds, 1))*time.Second, answer.MaxPause)
 	return out
 }
 
@@ -254,19 +254,19 @@ func undeclared(text string) string {
 
 // duplicates returns a text with the lists that have duplicate entries, and the duplicate keys.
 func (t target) duplicates(text string) string {
-	var twice []string
+	var found []string
 	for _, m := range duplicated.FindAllStringSubmatch(text, -1) {
-		twice = append(twice, m[1]+" has two entries"+withKey(m[2]))
+		found = append(found, m[1]+" has two entries"+withKey(m[2]))
 	}
-	if len(twice) == 0 || t.secret() {
+	if len(found) == 0 || t.secret() {
 		return t.published(after(text, "): "))
 	}
-	const most = 2
-	said := strings.Join(twice[:min(len(twice), most)], "; ")
-	if more := len(twice) - most; more > 0 {
-		said += fmt.Sprintf("; and %d more", more)
+	const maxNamed = 2
+	list := strings.Join(found[:min(len(found), maxNamed)], "; ")
+	if more := len(found) - maxNamed; more > 0 {
+		list += fmt.Sprintf("; and %d more", more)
 	}
-	return said + ": server-side apply takes one: leave out the others on the hub"
+	return list + ": server-side apply takes one: leave out the others on the hub"
 }
 
 // withKey returns the text about a duplicate entry. For an entry of a set it leaves out the value, because the value

@@ -244,7 +244,7 @@ func size(in *member.ApplyIntent, n int64) {
 }
 
 // The hub stopped after it had orphaned the copy and before it wrote the status of the binding.
-func TestAnOrphaningThatWasNotRecordedIsToldAgain(t *testing.T) {
+func TestAnUnrecordedOrphaningIsReportedAgain(t *testing.T) {
 	w := newWorld(t)
 	out := w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written)
 	in := w.withdrawalOf(out, hubv1.RemovalOrphan)

@@ -9,8 +9,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// longestMessage is the maximum length of the message in a row of a binding, in characters.
-const longestMessage = 256
+// maxMessage is the maximum length of the message in a row of a binding, in characters.
+const maxMessage = 256
 
 func applied(reason, format string, args ...any) member.Outcome {
 	return member.Outcome{Applied: metav1.ConditionTrue, Reason: reason, Message: line(fmt.Sprintf(format, args...))}
@@ -28,5 +28,5 @@ func seen(out member.Outcome, live *unstructured.Unstructured) member.Outcome {
 	return out
 }
 
-// line converts a text of another server to one line of valid UTF-8 with at most longestMessage characters.
-func line(s string) string { return member.Line(s, longestMessage) }
+// line converts a text of another server to one line of valid UTF-8 with at most maxMessage characters.
+func line(s string) string { return member.Line(s, maxMessage) }

@@ -27,7 +27,7 @@ func (w *world) noWrites() {
 	}
 }
 
-func TestAdoptionIfNoDiffTakesOverWhatIsTheSame(t *testing.T) {
+func TestAdoptionIfNoDiffTakesOverEqualObjects(t *testing.T) {
 	const size3, red = `{"spec":{"size":3}}`, `{"spec":{"size":3,"color":"red"}}`
 	const web = `{"spec":{"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"web:1"}]}}}}`
 	differs := failed(hubv1.ReasonAlreadyExists, member.RetrySlowly)

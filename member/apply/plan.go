@@ -21,7 +21,7 @@ import (
 type standing int
 
 const (
-	nobodys      standing = iota // no hub manages the object
+	unmanaged    standing = iota // no hub manages the object
 	ours                         // the copy of the given hub object
 	otherHubs                    // managed by another hub
 	otherCopy                    // the copy of another object of this hub
@@ -45,15 +45,15 @@ func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectId
 	case marked && id != owner && hubApplied:
 		return otherCopy
 	case marked && id != owner:
-		return nobodys
+		return unmanaged
 	case !marked && known:
 		return ours
 	case !marked || !(hubApplied || known):
-		return nobodys
+		return unmanaged
 	case uid == ownerUID:
 		return ours
 	case label == "" && !known: // the label is missing, so that the hub of the object is unknown
-		return nobodys
+		return unmanaged
 	}
 	return oursOutdated
 }
@@ -81,8 +81,8 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 	if out := a.othersOrDeleting(t, live, whose); out != nil {
 		return stop(*out, live)
 	}
-	back := whose == nobodys && takesBack(in, live)
-	if whose == nobodys {
+	back := whose == unmanaged && wasOrphaned(in, live)
+	if whose == unmanaged {
 		if out := notAdopted(t, in, live, back); out != nil {
 			return stop(*out, live)
 		}
@@ -98,7 +98,7 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 	if out := notOverwritten(t, in, live, whose); out != nil {
 		return stop(*out, live)
 	}
-	if whose == nobodys && !back {
+	if whose == unmanaged && !back {
 		return plan{force: true, ifSame: in.Adoption == hubv1.AdoptionIfNoDiff && !madeOnDemand(live), adopted: !madeOnDemand(live)}
 	}
 	p := plan{earlier: whose == oursOutdated, force: in.FieldConflict != hubv1.FieldConflictReport, drift: a.drift(t, in, manifest, live)}
@@ -126,14 +126,14 @@ func notOverwritten(t target, in member.ApplyIntent, live *unstructured.Unstruct
 		}
 	}
 	if whose == oursOutdated && health.RunsOnce(t.gvk.GroupKind()) {
-		return ptr.To(madeAnew(t, "it does not run again"))
+		return ptr.To(earlierCopyStays(t, "it does not run again"))
 	}
 	return nil
 }
 
-// madeAnew returns the outcome for the copy of an earlier hub object of the same name that the hub cannot turn into a
-// copy of the present object. why says why it cannot.
-func madeAnew(t target, why string) member.Outcome {
+// earlierCopyStays returns the outcome for the copy of an earlier hub object of the same name that the hub cannot turn
+// into a copy of the present object. why says why it cannot.
+func earlierCopyStays(t target, why string) member.Outcome {
 	return refused(hubv1.ReasonMadeAnew, member.RetrySlowly, "the hub object was deleted and created again, and the earlier copy stays: %s: "+
 		"to replace it, on the cluster run kubectl delete %s %s", why, t.resource.GroupResource(), t.named())
 }
@@ -160,7 +160,7 @@ func (p plan) complete(t target, out member.Outcome) member.Outcome {
 func (t target) ofEarlier(out member.Outcome) member.Outcome {
 	switch {
 	case out.Reason == hubv1.ReasonManifestRefused:
-		return madeAnew(t, out.Message)
+		return earlierCopyStays(t, out.Message)
 	case out.Reason == hubv1.ReasonApplied:
 		out.Reason, out.Message = hubv1.ReasonMadeAnew, line("the hub object was deleted and created again: the copy of the earlier object stays, with the present content; "+
 			"to replace it, run kubectl delete "+t.resource.GroupResource().String()+" "+t.named()+" on the cluster")
@@ -201,7 +201,7 @@ func (a *Applier) notToAdopt(t target, in member.ApplyIntent, live *unstructured
 	switch whose := a.standing(live, in.Owner, in.OwnerUID, in.ConfirmedUID); {
 	case whose == ours || whose == oursOutdated:
 		out = a.done(in, live) // another call has adopted the object
-	case whose == nobodys && live.GetUID() != in.Adopting:
+	case whose == unmanaged && live.GetUID() != in.Adopting:
 		out = seen(refused(hubv1.ReasonAlreadyExists, member.RetryNever,
 			"%s was created anew on the cluster since it was shown: show it again", t), live)
 	default:
@@ -210,8 +210,8 @@ func (a *Applier) notToAdopt(t target, in member.ApplyIntent, live *unstructured
 	return &out
 }
 
-// takesBack reports whether the object is a copy of the same hub object that the hub orphaned on this cluster before.
-func takesBack(in member.ApplyIntent, live *unstructured.Unstructured) bool {
+// wasOrphaned reports whether the object is a copy of the same hub object that the hub orphaned on this cluster before.
+func wasOrphaned(in member.ApplyIntent, live *unstructured.Unstructured) bool {
 	return in.Orphaned != nil && live.GetUID() == in.Orphaned.UID
 }
 
@@ -235,7 +235,7 @@ func (a *Applier) othersOrDeleting(t target, live *unstructured.Unstructured, wh
 	case whose == otherCopy:
 		id, _, _ := hubv1.ParseOwner(live.GetAnnotations()[hubv1.OwnerAnnotation])
 		out = refused(hubv1.ReasonOwnedByOther, member.RetrySlowly, "%s is the copy of another hub object, %s", t, id)
-	case whose != nobodys && live.GetDeletionTimestamp() != nil:
+	case whose != unmanaged && live.GetDeletionTimestamp() != nil:
 		out = deleting(t, live)
 	default:
 		return nil
@@ -280,7 +280,7 @@ func (a *Applier) drift(t target, in member.ApplyIntent, manifest, live *unstruc
 
 func drift(in member.ApplyIntent, manifest, live *unstructured.Unstructured) []member.FieldDrift {
 	digest := live.GetAnnotations()[hubv1.DigestAnnotation]
-	if digest == "" && takesBack(in, live) { // the hub removed its labels and annotations when it orphaned the copy
+	if digest == "" && wasOrphaned(in, live) { // the hub removed its labels and annotations when it orphaned the copy
 		digest, manifest = in.Orphaned.Digest, withoutMarks(manifest)
 	}
 	found := slices.DeleteFunc(content.Drift(live, manifest), func(d member.FieldDrift) bool {

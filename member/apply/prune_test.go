@@ -43,7 +43,7 @@ func TestPruneRemovesTheCopyThatWasShown(t *testing.T) {
 	w.prune(in, wasGone)
 }
 
-func TestPruneLeavesAloneWhatWasNotShown(t *testing.T) {
+func TestPruneKeepsCopiesThatTheUserDidNotSee(t *testing.T) {
 	changed := failed(hubv1.ReasonPending, member.RetryNever)
 	t.Run("a copy that changed", func(t *testing.T) {
 		w := newWorld(t)

@@ -46,7 +46,7 @@ func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, m
 			return classify(err, t)
 		}
 		changes, covers := content.Changes(live, after), true
-		if whose == nobodys && in.Adoption == hubv1.AdoptionIfNoDiff && len(changes) == 0 {
+		if whose == unmanaged && in.Adoption == hubv1.AdoptionIfNoDiff && len(changes) == 0 {
 			out, again, same := a.replaces(ctx, t, in, sent, live, scaled)
 			if again {
 				continue
@@ -56,7 +56,7 @@ func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, m
 			}
 			covers = same
 		}
-		return seen(reported(changes, covers, takesBack(in, live), whose, in, scaled, changed(t, in, sent, after)), live)
+		return seen(reported(changes, covers, wasOrphaned(in, live), whose, in, scaled, changed(t, in, sent, after)), live)
 	}
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is compared", t)
 }
@@ -78,7 +78,7 @@ func (a *Applier) reportSecret(ctx context.Context, t target, in member.ApplyInt
 	}
 	var out member.Outcome
 	switch {
-	case whose == nobodys:
+	case whose == unmanaged:
 		out = refused(hubv1.ReasonDiffers, member.RetrySlowly, "%s exists on the cluster and is not Hanse's, and the values of a Secret are not compared", t)
 	case whose == ours && a.synced(in, live):
 		out = applied(hubv1.ReasonInSync, "no value would be changed")
@@ -100,10 +100,10 @@ func missing(t target) member.Outcome {
 func reported(changes []string, covers, back bool, whose standing, in member.ApplyIntent, scaled []string, altered string) member.Outcome {
 	also := ""
 	switch {
-	case whose == nobodys && (in.Adoption == hubv1.AdoptionAlways || back),
-		whose == nobodys && in.Adoption == hubv1.AdoptionIfNoDiff && len(changes) == 0 && covers:
+	case whose == unmanaged && (in.Adoption == hubv1.AdoptionAlways || back),
+		whose == unmanaged && in.Adoption == hubv1.AdoptionIfNoDiff && len(changes) == 0 && covers:
 		also = "; the object is not Hanse's yet"
-	case whose == nobodys:
+	case whose == unmanaged:
 		also = "; the object is not Hanse's, and apply.adoption does not take it over"
 	}
 	if len(scaled) > 0 {
@@ -270,12 +270,12 @@ func scaledText(pointers []string) string {
 	return strings.Join(pointers, ", ") + " is left to the autoscaler that set it on the cluster"
 }
 
-const mostPaths = 3
+const maxPaths = 3
 
-// first returns a text with the first paths, at most mostPaths.
+// first returns a text with the first paths, at most maxPaths.
 func first(paths []string) string {
-	text := strings.Join(paths[:min(len(paths), mostPaths)], ", ")
-	if more := len(paths) - mostPaths; more > 0 {
+	text := strings.Join(paths[:min(len(paths), maxPaths)], ", ")
+	if more := len(paths) - maxPaths; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -48,7 +48,7 @@ func TestTheContentHashOfASecretIsKeyed(t *testing.T) {
 
 // A user who writes the hub object could try values: the outcome must be the same for the correct value as for a wrong
 // one.
-func TestNoGuessOfASecretIsAnswered(t *testing.T) {
+func TestAGuessedValueOfASecretIsNotConfirmed(t *testing.T) {
 	tests := map[string]struct {
 		before func(w *world) (confirmed string)
 		adjust func(*member.ApplyIntent)

@@ -75,7 +75,7 @@ func (a *Applier) previewOnce(ctx context.Context, t target, in member.ApplyInte
 	if whose == otherHubs || whose == otherCopy {
 		return member.Preview{Refused: a.othersOrDeleting(t, live, whose)}, false
 	}
-	p = member.Preview{Before: live, Unadopted: whose == nobodys, InSync: whose == ours && a.synced(in, live)}
+	p = member.Preview{Before: live, Unadopted: whose == unmanaged, InSync: whose == ours && a.synced(in, live)}
 	sent, scaled := leave(in, manifest, live)
 	after, err := a.write(ctx, t, keeping(in, sent, live), dryRun)
 	switch {
@@ -121,7 +121,7 @@ func (a *Applier) previewNew(ctx context.Context, t target, in member.ApplyInten
 
 // notShown returns the outcome if the object on the member is not the requested copy. Otherwise the result is nil.
 func (a *Applier) notShown(t target, live *unstructured.Unstructured, whose standing) *member.Outcome {
-	if whose == nobodys {
+	if whose == unmanaged {
 		out := refused(hubv1.ReasonAlreadyExists, member.RetrySlowly, "%s exists on the cluster and is not Hanse's: it is not shown", t)
 		return &out
 	}

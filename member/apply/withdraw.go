@@ -94,7 +94,7 @@ func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.Withdraw
 	whose := a.standing(live, in.Owner, in.OwnerUID, "")
 	policy, why := policyFor(in, live)
 	if whose != ours && !(whose == oursOutdated && asConfirmed(in, live)) {
-		if whose == nobodys && policy == hubv1.RemovalOrphan && confirmedCopy(in, live) && live.GetLabels()[hubv1.HubLabel] == "" {
+		if whose == unmanaged && policy == hubv1.RemovalOrphan && confirmedCopy(in, live) && live.GetLabels()[hubv1.HubLabel] == "" {
 			// An earlier run of this withdrawal orphaned the copy, and its outcome was not recorded.
 			return orphanedCopy(t, in, live, why), false
 		}
@@ -148,7 +148,7 @@ func (a *Applier) takeAway(ctx context.Context, t target, in member.WithdrawInte
 // until the object is deleted.
 func leftAlone(t target, live *unstructured.Unstructured, whose standing) member.Outcome {
 	why := ""
-	if whose == nobodys && live.GetLabels()[hubv1.HubLabel] != "" {
+	if whose == unmanaged && live.GetLabels()[hubv1.HubLabel] != "" {
 		why = ": it has the hub's marks, but the hub has not applied it, as after a restore from a backup"
 	}
 	return seen(applied(hubv1.ReasonWithdrawn, "%s on the cluster is not the copy of this hub object and was left alone%s", t, why), live)

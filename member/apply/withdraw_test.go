@@ -119,7 +119,7 @@ func TestWithdrawLeavesAloneWhatIsNotTheCopy(t *testing.T) {
 	}
 }
 
-func TestWithdrawDecidesAnewIfTheObjectChanges(t *testing.T) {
+func TestWithdrawDecidesAgainIfTheObjectChanges(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.intent(nil, "d1"), written)
 	once := false

@@ -19,9 +19,9 @@ import (
 	"github.com/hanse-dev/hanse/test/heap"
 )
 
-// mostKept is the largest memory of a record, and mostUnclaimed that of a record of an object that no binding claims.
+// maxKept is the largest memory of a record, and maxUnclaimed that of a record of an object that no binding claims.
 // Both are in docs/scale.md.
-const mostKept, mostUnclaimed = 8 << 10, 4 << 10
+const maxKept, maxUnclaimed = 8 << 10, 4 << 10
 
 // texts draws texts of many lengths, up to some times the longest text that a record keeps.
 func texts(t *rapid.T, what string) string {
@@ -130,7 +130,7 @@ func TestARecordKeepsNoMoreOfAnyObjectThanItSays(t *testing.T) {
 			Settings:    func(hubv1.ObjectIdentity) *health.Settings { return settings },
 		}}
 		decodeEach(t, object, 1, func(u *unstructured.Unstructured) { ob.reduce(u) }) // fills pools and caches
-		said, largest := int64(0), int64(0)
+		reported, largest := int64(0), int64(0)
 		kept := 0
 		took := heap.Kept(func() any {
 			records := make([]*record, 0, many)
@@ -140,19 +140,19 @@ func TestARecordKeepsNoMoreOfAnyObjectThanItSays(t *testing.T) {
 				}
 			})
 			for _, r := range records {
-				said += r.Size()
+				reported += r.Size()
 				largest = max(largest, r.Size())
 			}
 			kept = len(records)
 			return records
 		})
 		const noise = 8 << 10 // what the runtime and the test itself keep
-		if took > said+noise {
-			t.Fatalf("%d records take %d bytes, and say that they take %d", kept, took, said)
+		if took > reported+noise {
+			t.Fatalf("%d records take %d bytes, and say that they take %d", kept, took, reported)
 		}
-		most := int64(mostKept)
+		most := int64(maxKept)
 		if !claimed {
-			most = mostUnclaimed
+			most = maxUnclaimed
 		}
 		if largest > most {
 			t.Fatalf("a record says that it takes %d bytes, at most %d are allowed", largest, most)

@@ -67,8 +67,8 @@ func environment() *envtest.Environment {
 	}}}
 }
 
-// told has the arguments of one call of the handler.
-type told struct {
+// reported has the arguments of one call of the handler.
+type reported struct {
 	name          string
 	content, gone bool
 }
@@ -84,7 +84,7 @@ type world struct {
 	lists    atomic.Int32                    // number of requests for the first page of a list
 
 	mu     sync.Mutex
-	events []told
+	events []reported
 	states int
 }
 
@@ -116,7 +116,7 @@ func newWorld(t *testing.T, edits ...func(*cache.Options)) *world {
 			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.events = append(w.events, told{o.Name, content, gone})
+			w.events = append(w.events, reported{o.Name, content, gone})
 		},
 		Settings: func(hubv1.ObjectIdentity) *health.Settings { return w.settings.Load() },
 		OnState: func(string, schema.GroupVersionKind, informer.State) {
@@ -173,9 +173,9 @@ func (w *world) patch(patch string, subresource ...string) {
 }
 
 // next waits for the next call of the handler and returns it.
-func (w *world) next() told {
+func (w *world) next() reported {
 	w.Helper()
-	var out told
+	var out reported
 	w.until("an event", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -188,7 +188,7 @@ func (w *world) next() told {
 	return out
 }
 
-func (w *world) expect(want told) {
+func (w *world) expect(want reported) {
 	w.Helper()
 	if got := w.next(); got != want {
 		w.Errorf("told %+v, want %+v", got, want)
@@ -218,13 +218,13 @@ func TestAnAwaitedWriteIsObservedWithItsEvent(t *testing.T) {
 	w.until("the first list", w.synced)
 	written := w.apply("web", 1)
 	w.observer.Await(widget, written)
-	w.expect(told{name: "web", content: true})
+	w.expect(reported{name: "web", content: true})
 	first, _, _ := w.observer.Observation(widget, w.key())
 	if first.ResourceVersion != written.GetResourceVersion() || first.UID != written.GetUID() || first.Digest != "d1" {
 		t.Errorf("observed %+v, want what was written: %v", first, written)
 	}
 	w.patch(`{"spec":{"size":3}}`)
-	w.expect(told{name: "web", content: true})
+	w.expect(reported{name: "web", content: true})
 	if o, _, _ := w.observer.Observation(widget, w.key()); o.Hash == first.Hash {
 		t.Errorf("a later event left the observation at %+v", o)
 	}
@@ -237,7 +237,7 @@ func TestObservationsFollowTheObject(t *testing.T) {
 		t.Error("a kind that nobody asked for is synced")
 	}
 	w.observer.Observe(widget, bindingA)
-	w.expect(told{"web", true, false})
+	w.expect(reported{"web", true, false})
 	w.until("the state", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.states > 0 })
 	o, found, synced := w.observer.Observation(widget, w.key())
 	want := member.Observation{
@@ -252,29 +252,29 @@ func TestObservationsFollowTheObject(t *testing.T) {
 	}
 
 	w.patch(`{"status":{"replicas":3,"observedGeneration":1,"conditions":[{"type":"Ready","status":"True","reason":"Up"}]}}`, "status")
-	w.expect(told{"web", false, false})
+	w.expect(reported{"web", false, false})
 	o, _, _ = w.observer.Observation(widget, w.key())
 	if o.Health != hubv1.HealthHealthy || o.ObservedGeneration != 1 || len(o.Observed) == 0 || o.Hash != want.Hash {
 		t.Errorf("%+v %s", o, o.Observed)
 	}
 
 	w.patch(`{"spec":{"note":"theirs"}}`) // the hub does not own the field, but the generation changes
-	w.expect(told{"web", false, false})
+	w.expect(reported{"web", false, false})
 	w.patch(`{"metadata":{"labels":{"theirs":"x"}}}`) // observations do not contain this label
 	w.patch(`{"spec":{"size":9}}`)                    // changes a field that the hub applied
-	w.expect(told{"web", true, false})
+	w.expect(reported{"web", true, false})
 	w.patch(`{"metadata":{"annotations":{"hanse.dev/pause":"2999-01-01T00:00:00Z"}}}`)
-	w.expect(told{"web", true, false})
+	w.expect(reported{"web", true, false})
 	if o, _, _ = w.observer.Observation(widget, w.key()); o.Paused.Year() != 2999 {
 		t.Errorf("paused until %s", o.Paused)
 	}
 	w.apply("other", 1)
-	w.expect(told{"other", true, false})
+	w.expect(reported{"other", true, false})
 
 	if err := w.objects.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.expect(told{"web", true, true})
+	w.expect(reported{"web", true, true})
 	if _, found, synced = w.observer.Observation(widget, w.key()); found || !synced {
 		t.Errorf("found %v, synced %v", found, synced)
 	}
@@ -284,9 +284,9 @@ func TestAnObjectThatLosesTheLabelIsGone(t *testing.T) {
 	w := newWorld(t)
 	w.apply("web", 3)
 	w.observer.Observe(widget, bindingA)
-	w.expect(told{"web", true, false})
+	w.expect(reported{"web", true, false})
 	w.patch(`{"metadata":{"labels":{"hanse.dev/hub":"hub-2"}}}`)
-	w.expect(told{"web", true, true})
+	w.expect(reported{"web", true, true})
 }
 
 func TestAKindIsWatchedForAsLongAsSomebodyHoldsIt(t *testing.T) {
@@ -298,7 +298,7 @@ func TestAKindIsWatchedForAsLongAsSomebodyHoldsIt(t *testing.T) {
 	w.until("the first list", w.synced)
 	w.observer.Forget(widget, bindingA)
 	w.apply("web", 3)
-	w.expect(told{"web", true, false})
+	w.expect(reported{"web", true, false})
 
 	w.observer.Forget(widget, bindingB)
 	w.observer.Forget(widget, bindingB)
@@ -341,7 +341,7 @@ func TestChangedSettingsNeedNoWriteOnTheMember(t *testing.T) {
 	w.apply("web", 3)
 	w.settings.Store(judgedBy(t, "object.spec.size > 2"))
 	w.observer.Observe(widget, w.key())
-	w.expect(told{name: "web", content: true})
+	w.expect(reported{name: "web", content: true})
 	judged := func(want hubv1.Health) {
 		t.Helper()
 		if o, _, _ := w.observer.Observation(widget, w.key()); o.Health != want {
@@ -353,19 +353,19 @@ func TestChangedSettingsNeedNoWriteOnTheMember(t *testing.T) {
 
 	w.settings.Store(judgedBy(t, "object.spec.size > 5 ? 'Healthy' : 'Progressing'"))
 	w.observer.Reread(id)
-	w.expect(told{name: "web"})
+	w.expect(reported{name: "web"})
 	judged(hubv1.HealthProgressing)
 
 	w.settings.Store(judgedBy(t, "object.spec.none"))
 	w.observer.Reread(id)
-	w.expect(told{name: "web"})
+	w.expect(reported{name: "web"})
 	if o, _, _ := w.observer.Observation(widget, w.key()); o.Health != hubv1.HealthUnknown || o.HealthReason != health.ReasonExpressionFailed {
 		t.Errorf("health is %s, %s", o.Health, o.HealthReason)
 	}
 
 	w.settings.Store(nil)
 	w.observer.Reread(id)
-	w.expect(told{name: "web"})
+	w.expect(reported{name: "web"})
 	if o, _, _ := w.observer.Observation(widget, w.key()); o.HealthReason != health.ReasonStatusMissing {
 		t.Errorf("health is %s, %s: want what the conventions say", o.Health, o.HealthReason)
 	}

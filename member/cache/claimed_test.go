@@ -129,7 +129,7 @@ func TestOfAnUnclaimedObjectNamesAndMarksAreKeptUntilABindingClaimsIt(t *testing
 }
 
 func TestTheObjectsOfAllKindsOfAMemberFitIntoItsBudgetOrAreReported(t *testing.T) {
-	var told atomic.Pointer[string]
+	var reported atomic.Pointer[string]
 	large := strings.Repeat("m", 250)
 	page := func(first int) []string {
 		var items []string
@@ -146,11 +146,11 @@ func TestTheObjectsOfAllKindsOfAMemberFitIntoItsBudgetOrAreReported(t *testing.T
 	}, func(o *cache.Options) {
 		o.Retained = answer.NewRetained(func(what string, err error) {
 			text := what + ": " + err.Error()
-			told.Store(&text)
+			reported.Store(&text)
 		})
 	})
-	await(t, "the report", func() bool { return told.Load() != nil })
-	if diff := cmp.Diff("the objects of Widget: the data that the hub keeps of the cluster is larger than 64 MiB, which is 1/16 of GOMEMLIMIT", *told.Load()); diff != "" {
+	await(t, "the report", func() bool { return reported.Load() != nil })
+	if diff := cmp.Diff("the objects of Widget: the data that the hub keeps of the cluster is larger than 64 MiB, which is 1/16 of GOMEMLIMIT", *reported.Load()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if state, _ := ob.State(widget); state.Reason != hubv1.ReasonAnswerTooLarge {

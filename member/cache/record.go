@@ -22,10 +22,10 @@ import (
 // These are the maximum lengths of the texts that are kept, because users of a member may write any text. A longer
 // annotation is ignored. A longer reason or message is cut.
 const (
-	longestOwner   = 1024
-	longestDigest  = 128
-	longestReason  = 64
-	longestMessage = 256
+	maxOwner   = 1024
+	maxDigest  = 128
+	maxReason  = 64
+	maxMessage = 256
 )
 
 // record is an observation in a compact form, because a hub keeps one for each copy on each member.
@@ -107,7 +107,7 @@ func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions heal
 	r, c := newMarks(key, u)
 	c.settings = settings
 	v := settings.Assess(u, conventions)
-	c.health, c.reason, r.message = v.Health, member.Line(v.Reason, longestReason), member.Line(v.Message, longestMessage)
+	c.health, c.reason, r.message = v.Health, member.Line(v.Reason, maxReason), member.Line(v.Message, maxMessage)
 	// Even without a status, Project must record that the values at the paths of the settings are missing.
 	if status, ok := u.Object["status"].(map[string]any); ok || settings != nil {
 		projected := settings
@@ -145,7 +145,7 @@ func newMarks(key canonical.Key, u *unstructured.Unstructured) (*record, common)
 // values.
 func (c *common) readMarks(u *unstructured.Unstructured) (m marks) {
 	annotation := annotations(u)
-	if owner := annotation(hubv1.OwnerAnnotation); len(owner) <= longestOwner {
+	if owner := annotation(hubv1.OwnerAnnotation); len(owner) <= maxOwner {
 		if id, uid, err := hubv1.ParseOwner(owner); err == nil {
 			// The UID is cloned, so that the whole annotation does not stay in memory.
 			c.owner, m.ownerUID = id, types.UID(strings.Clone(string(uid)))
@@ -154,7 +154,7 @@ func (c *common) readMarks(u *unstructured.Unstructured) (m marks) {
 			}
 		}
 	}
-	if digest := annotation(hubv1.DigestAnnotation); len(digest) <= longestDigest {
+	if digest := annotation(hubv1.DigestAnnotation); len(digest) <= maxDigest {
 		m.digest = strings.Clone(digest)
 	}
 	c.adopted = annotation(hubv1.AdoptedAnnotation) == "true"

@@ -77,7 +77,7 @@ func TestARecordDoesNotGrowWithTheObject(t *testing.T) {
 	}
 }
 
-func TestNonsenseOnTheMemberIsNotBelieved(t *testing.T) {
+func TestInvalidMarksOnTheMemberAreIgnored(t *testing.T) {
 	tests := map[string]struct {
 		annotations map[string]string
 		owner       bool

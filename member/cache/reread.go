@@ -18,8 +18,8 @@ const (
 	// because one changed placement changes the status settings of all its objects. These settings tell how to judge and
 	// keep a status.
 	gather = time.Second
-	// mostReread is the maximum number of objects of a kind that are read individually within gather.
-	mostReread = 50
+	// maxReread is the maximum number of objects of a kind that are read individually within gather.
+	maxReread = 50
 	// relistEvery is the minimum time between two lists of a kind that the observer makes because placements changed their
 	// status settings. Each list is a load for the member, and several placements may change one after the other.
 	relistEvery = time.Minute
@@ -27,7 +27,7 @@ const (
 
 // rereads are the objects of one kind to read again, because the status settings of their placement have changed, or
 // because a binding has claimed them. They
-// must be read from the member, because the hub keeps only an observation of each object. Up to mostReread objects are
+// must be read from the member, because the hub keeps only an observation of each object. Up to maxReread objects are
 // read one by one. Namespaces with few objects come first, so that a tenant with many objects does not delay the
 // others. If there are more objects, the whole kind is listed instead: at once the first time, and then at most once in
 // relistEvery.
@@ -50,8 +50,8 @@ func (ob *Observer) Reread(id hubv1.ObjectIdentity) {
 	}
 }
 
-// ReadAnew lists a kind again, because its conventions, which tell how to read the status, have changed.
-func (ob *Observer) ReadAnew(kind schema.GroupKind) {
+// RereadKind lists a kind again, because its conventions, which tell how to read the status, have changed.
+func (ob *Observer) RereadKind(kind schema.GroupKind) {
 	for _, gvk := range ob.watched(kind) {
 		ob.watches.Relist(gvk)
 	}
@@ -129,7 +129,7 @@ func split(objects []types.NamespacedName) (few []types.NamespacedName, left int
 	}
 	groups := slices.SortedFunc(maps.Values(byNamespace), func(a, b []types.NamespacedName) int { return len(a) - len(b) })
 	for _, group := range groups {
-		if len(few)+len(group) <= mostReread {
+		if len(few)+len(group) <= maxReread {
 			few = append(few, group...)
 		} else {
 			left += len(group)

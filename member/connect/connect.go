@@ -95,7 +95,7 @@ func defaultTo(d *time.Duration, value time.Duration) {
 // nil while these kinds are not known. The caller calls Look when they are known. LookFor must be called before Ensure.
 func (p *Provider) LookFor(kinds func() []schema.GroupKind) { p.options.kinds = kinds }
 
-// OnChange registers a function. The provider calls it when a field of a cluster's State other than LastHeard has
+// OnChange registers a function. The provider calls it when a field of a cluster's State other than LastObserved has
 // changed, and when the link of a cluster is removed. The provider holds no lock during the call, and the function must
 // not block. OnChange must be called before Start.
 func (p *Provider) OnChange(f func(cluster string)) { p.listeners = append(p.listeners, f) }

@@ -145,7 +145,7 @@ func TestFactsAreReadPageByPageAndKeptWhenTheyCannotBeRead(t *testing.T) {
 	f.setRespond(refuseNodes)
 	s, _ := p.State("eu")
 	eventually(t, "probes after the nodes are refused", func() string {
-		if now, _ := p.State("eu"); now.LastHeard.After(s.LastHeard) {
+		if now, _ := p.State("eu"); now.LastObserved.After(s.LastObserved) {
 			return ""
 		}
 		return "none yet"

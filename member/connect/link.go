@@ -52,7 +52,7 @@ func (l *link) currentState() member.LinkState {
 	return l.state
 }
 
-// setState stores the state. It calls the listeners if a field other than LastHeard has changed.
+// setState stores the state. It calls the listeners if a field other than LastObserved has changed.
 func (l *link) setState(s member.LinkState) {
 	l.mu.Lock()
 	before := l.state
@@ -63,7 +63,7 @@ func (l *link) setState(s member.LinkState) {
 	if before.Ready != s.Ready || before.Reason != s.Reason {
 		l.options.Logger.Info("Link to member cluster has changed", "cluster", l.name, "ready", s.Ready, "reason", s.Reason, "message", s.Message)
 	}
-	if !sameButLastHeard(before, s) {
+	if !sameButLastObserved(before, s) {
 		l.changed(l.name)
 	}
 }
@@ -90,7 +90,7 @@ func (l *link) dropMetrics() {
 	reconnects.DeleteLabelValues(l.name)
 }
 
-func sameButLastHeard(a, b member.LinkState) bool {
+func sameButLastObserved(a, b member.LinkState) bool {
 	return a.Ready == b.Ready && a.Reason == b.Reason && a.Message == b.Message &&
 		a.TooLarge == b.TooLarge && a.InUse == b.InUse &&
 		a.Credentials == b.Credentials && a.CredentialsReason == b.CredentialsReason && a.CredentialsMessage == b.CredentialsMessage &&

@@ -118,7 +118,7 @@ func TestALinkBecomesReadyAndIsHandedOutOnce(t *testing.T) {
 	a := start(t, p)
 
 	s := reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
-	if s.Credentials != metav1.ConditionTrue || s.Facts.ClusterID != "cluster-1" || s.LastHeard.IsZero() {
+	if s.Credentials != metav1.ConditionTrue || s.Facts.ClusterID != "cluster-1" || s.LastObserved.IsZero() {
 		t.Errorf("ready, but %+v", s)
 	}
 	eventually(t, "facts", func() string {
@@ -128,9 +128,9 @@ func TestALinkBecomesReadyAndIsHandedOutOnce(t *testing.T) {
 	p.Ensure("eu", f.kubeconfig(t), "cluster-1")
 	p.Ensure("eu", f.kubeconfig(t), "cluster-1")
 	before := changes.Load()
-	heard := s.LastHeard
+	observed := s.LastObserved
 	eventually(t, "more probes", func() string {
-		if s, _ := p.State("eu"); s.LastHeard.After(heard.Add(500 * time.Millisecond)) {
+		if s, _ := p.State("eu"); s.LastObserved.After(observed.Add(500 * time.Millisecond)) {
 			return ""
 		}
 		return "none yet"
@@ -144,9 +144,9 @@ func TestALinkBecomesReadyAndIsHandedOutOnce(t *testing.T) {
 	}
 	must(t, getVersion(t.Context(), engaged[0].cluster))
 
-	told := changes.Load()
+	reported := changes.Load()
 	p.Remove("eu")
-	if changes.Load() == told {
+	if changes.Load() == reported {
 		t.Error("nobody is told that there is no link any more")
 	}
 	<-engaged[0].ctx.Done()
@@ -331,7 +331,7 @@ func TestOneProbeInVainIsNotAnOutage(t *testing.T) {
 	<-failed
 	at := time.Now()
 	eventually(t, "the next good probe", func() string {
-		if s, _ := p.State("eu"); s.LastHeard.After(at.Add(300 * time.Millisecond)) {
+		if s, _ := p.State("eu"); s.LastObserved.After(at.Add(300 * time.Millisecond)) {
 			return ""
 		}
 		return "none yet"
@@ -341,7 +341,7 @@ func TestOneProbeInVainIsNotAnOutage(t *testing.T) {
 	}
 }
 
-func TestAClusterWasHeardWhenAWatchLastDelivered(t *testing.T) {
+func TestLastObservedIsTheTimeOfTheLastWatchEvent(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault  func(http.ResponseWriter, *http.Request)
 		reason string
@@ -370,8 +370,8 @@ func TestAClusterWasHeardWhenAWatchLastDelivered(t *testing.T) {
 			broken := time.Now()
 			s := reaches(t, p, "eu", metav1.ConditionFalse, c.reason)
 			// The limit allows for one probe that was already running.
-			if s.LastHeard.IsZero() || s.LastHeard.After(broken.Add(300*time.Millisecond)) {
-				t.Errorf("it broke at %s and was heard at %s", broken, s.LastHeard)
+			if s.LastObserved.IsZero() || s.LastObserved.After(broken.Add(300*time.Millisecond)) {
+				t.Errorf("it broke at %s and was heard at %s", broken, s.LastObserved)
 			}
 			eventually(t, "another probe in vain", func() string {
 				if time.Since(broken) > 2*quick.ProbeInterval+2*quick.ProbeTimeout {
@@ -379,14 +379,14 @@ func TestAClusterWasHeardWhenAWatchLastDelivered(t *testing.T) {
 				}
 				return "not yet"
 			})
-			if now, _ := p.State("eu"); !now.LastHeard.Equal(s.LastHeard) {
-				t.Errorf("probes in vain moved the time from %s to %s", s.LastHeard, now.LastHeard)
+			if now, _ := p.State("eu"); !now.LastObserved.Equal(s.LastObserved) {
+				t.Errorf("probes in vain moved the time from %s to %s", s.LastObserved, now.LastObserved)
 			}
 		})
 	}
 }
 
-func TestAnEventOfAnyWatchIsHeard(t *testing.T) {
+func TestAnEventOfAnyWatchSetsLastObserved(t *testing.T) {
 	f := newFakeCluster(t)
 	p := New(quick)
 	a := start(t, p)
@@ -416,8 +416,8 @@ func TestAnEventOfAnyWatchIsHeard(t *testing.T) {
 	_, err = resp.Body.Read(make([]byte, 64))
 	must(t, err)
 	s := reaches(t, p, "eu", metav1.ConditionFalse, hubv1.ReasonUnreachable)
-	if s.LastHeard.Before(before) || s.LastHeard.After(before.Add(time.Second)) {
-		t.Errorf("an event came at %s, and the cluster was heard at %s", before, s.LastHeard)
+	if s.LastObserved.Before(before) || s.LastObserved.After(before.Add(time.Second)) {
+		t.Errorf("an event came at %s, and the cluster was heard at %s", before, s.LastObserved)
 	}
 }
 

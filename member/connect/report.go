@@ -31,8 +31,8 @@ func (r *runner) report() {
 		TooLarge: tooLarge, InUse: inUse,
 		Ready: ready.status, Reason: ready.reason, Message: ready.message,
 		Credentials: creds.status, CredentialsReason: creds.reason, CredentialsMessage: creds.message,
-		LastHeard: r.lastHeard,
-		Facts:     r.facts.latest,
+		LastObserved: r.lastObserved,
+		Facts:        r.facts.latest,
 	})
 }
 
@@ -55,8 +55,8 @@ func (r *runner) readiness() judgement {
 // would change with every probe.
 func (r *runner) away(v verdict) judgement {
 	message := v.message
-	if !v.answered && !r.lastHeard.IsZero() {
-		message += "; last heard " + r.lastHeard.UTC().Format(time.RFC3339)
+	if !v.answered && !r.lastObserved.IsZero() {
+		message += "; last heard " + r.lastObserved.UTC().Format(time.RFC3339)
 	}
 	return judgement{metav1.ConditionFalse, v.reason, message}
 }

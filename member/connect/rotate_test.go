@@ -287,7 +287,7 @@ func TestNothingIsLeftOfRemovedLinks(t *testing.T) {
 	})
 }
 
-func TestALinkThatIsMadeAnewFollowsTheOneBefore(t *testing.T) {
+func TestARecreatedLinkFollowsTheOneBefore(t *testing.T) {
 	f := newFakeCluster(t)
 	p := New(quick)
 	a := start(t, p)

@@ -48,12 +48,12 @@ type runner struct {
 	link     *link
 	engaging Engage
 
-	wanted    wanted
-	inUse     *session    // nil until a candidate session has delivered an event
-	engaged   *engagement // nil exactly when inUse is nil
-	probes    attempts    // the probes of the session in use
-	ready     bool
-	lastHeard time.Time // the last time when a watch of the cluster delivered an event
+	wanted       wanted
+	inUse        *session    // nil until a candidate session has delivered an event
+	engaged      *engagement // nil exactly when inUse is nil
+	probes       attempts    // the probes of the session in use
+	ready        bool
+	lastObserved time.Time // the last time when a watch of the cluster delivered an event
 
 	facts   factsReader // its ClusterID is the ID of the last cluster that delivered an event
 	served  discovery
@@ -134,8 +134,8 @@ func (r *runner) untilDue() time.Duration {
 	return time.Until(next)
 }
 
-// tryCandidate opens a session with the newest kubeconfig, and probes the cluster through it. A session is a set of
-// credentials with its network connections. The session in use stays open meanwhile.
+// tryCandidate opens a session with the newest kubeconfig, and probes the cluster through it. The session in use stays
+// open meanwhile.
 func (r *runner) tryCandidate(ctx, attempt context.Context) {
 	s, err := openSession(r.wanted.to, r.inUse, r.link.options.Proxy)
 	if err != nil {
@@ -160,16 +160,15 @@ func (r *runner) tryCandidate(ctx, attempt context.Context) {
 	}
 }
 
-// discard closes the connections of a session, unless the session in use shares them. A session is a set of credentials
-// with its network connections.
+// discard closes the connections of a session, unless the session in use shares them.
 func (r *runner) discard(s *session) {
 	if r.inUse == nil || r.inUse.pool != s.pool {
 		s.pool.close()
 	}
 }
 
-// verdictOn judges the result of a probe. bad is false if the probe succeeded. verdictOn then sets lastHeard to the
-// present time. After a failed probe, it sets lastHeard to the time of the last event of another watch through the
+// verdictOn judges the result of a probe. bad is false if the probe succeeded. verdictOn then sets lastObserved to the
+// present time. After a failed probe, it sets lastObserved to the time of the last event of another watch through the
 // link, unless the probe found another cluster at the address.
 func (r *runner) verdictOn(id string, err error, to member.Connection) (v verdict, bad bool) {
 	expected := cmp.Or(r.wanted.expectedID, r.facts.latest.ClusterID)
@@ -185,10 +184,10 @@ func (r *runner) verdictOn(id string, err error, to member.Connection) (v verdic
 	}
 	switch {
 	case !bad:
-		r.lastHeard = time.Now()
+		r.lastObserved = time.Now()
 	case r.engaged != nil && v.reason != hubv1.ReasonIdentityChanged:
-		if at := r.engaged.line.lastDelivered(); at.After(r.lastHeard) {
-			r.lastHeard = at
+		if at := r.engaged.line.lastDelivered(); at.After(r.lastObserved) {
+			r.lastObserved = at
 		}
 	}
 	return v, bad
@@ -203,9 +202,9 @@ func (r *runner) candidateFailed(v verdict) {
 	}
 }
 
-// use makes the given session the current one. A session is a set of credentials with its network connections. If the
-// server address is unchanged, existing clients of the cluster use the new session. Otherwise use makes a new Cluster.
-// Running requests of the old session may continue until their timeout.
+// use makes the given session the current one. If the server address is unchanged, existing clients of the cluster use
+// the new session. Otherwise use makes a new Cluster. Running requests of the old session may continue until their
+// timeout.
 func (r *runner) use(ctx context.Context, s *session, l *line, id string) error {
 	if r.engaged != nil && r.inUse.to.Server == s.to.Server {
 		r.engaged.line.session.Store(s)

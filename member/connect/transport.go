@@ -311,13 +311,13 @@ func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = resp.Body.Close()
 		return nil, fmt.Errorf("%w: %w", errStrange, err)
 	}
-	resp.Body = &heardBody{ReadCloser: resp.Body, line: t.line, what: req.Method + " " + req.URL.Path, delivers: watch && t.counts && resp.StatusCode == http.StatusOK}
+	resp.Body = &observedBody{ReadCloser: resp.Body, line: t.line, what: req.Method + " " + req.URL.Path, delivers: watch && t.counts && resp.StatusCode == http.StatusOK}
 	return resp, nil
 }
 
-// heardBody is the body of a response. It records in the line, which is the HTTP transport of the cluster's clients,
+// observedBody is the body of a response. It records in the line, which is the HTTP transport of the cluster's clients,
 // when an event of a watch arrives, and when the response exceeds a limit.
-type heardBody struct {
+type observedBody struct {
 	io.ReadCloser
 	line     *line
 	what     string
@@ -325,7 +325,7 @@ type heardBody struct {
 }
 
 // Read implements io.Reader.
-func (b *heardBody) Read(p []byte) (int, error) {
+func (b *observedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 && b.delivers {
 		b.line.delivered.Store(time.Now().UnixNano())

@@ -66,20 +66,20 @@ func judge(err error, to member.Connection, timeout time.Duration) verdict {
 }
 
 func judgeStatus(status *statusError, to member.Connection) verdict {
-	said := quoted(status.Error(), to)
+	text := quoted(status.Error(), to)
 	switch status.code {
 	case http.StatusUnauthorized:
 		return verdict{reason: hubv1.ReasonUnauthorized, atOnce: true, answered: true, credentials: metav1.ConditionFalse,
 			message: fmt.Sprintf("%s does not take the credentials of the kubeconfig: its token or client certificate is wrong, expired or revoked; run hansectl rotate NAME --member-kubeconfig FILE, or put a current one into the Secret", to.Server)}
 	case http.StatusForbidden:
 		return verdict{reason: hubv1.ReasonForbidden, answered: true, credentials: metav1.ConditionTrue,
-			message: fmt.Sprintf("%s does not let the hub watch namespaces: install the chart hanse-member there, or grant get and watch on namespaces (%s)", to.Server, said)}
+			message: fmt.Sprintf("%s does not let the hub watch namespaces: install the chart hanse-member there, or grant get and watch on namespaces (%s)", to.Server, text)}
 	case http.StatusTooManyRequests:
 		return verdict{reason: hubv1.ReasonThrottled, answered: true, retryAfter: status.retryAfter,
 			message: fmt.Sprintf("%s is too busy for a watch (429): the hub slows down and tries again; look at the load and the flow control of its API server", to.Server)}
 	}
 	return verdict{reason: hubv1.ReasonUnreachable, answered: true, retryAfter: status.retryAfter,
-		message: fmt.Sprintf("%s answers with an error (%s): check that the address is that of a Kubernetes API server and that it is healthy", to.Server, said)}
+		message: fmt.Sprintf("%s answers with an error (%s): check that the address is that of a Kubernetes API server and that it is healthy", to.Server, text)}
 }
 
 // anotherCluster returns the verdict on a cluster whose ID is not the expected one.

@@ -182,8 +182,8 @@ func scalarText(v any) (string, bool) {
 	return "", false
 }
 
-// longestQuantity bounds the text of a quantity. A larger exponent than longestExponent would need much memory.
-const longestQuantity, longestExponent = 40, 3
+// maxQuantityLength bounds the text of a quantity. A larger exponent than maxExponentLength would need much memory.
+const maxQuantityLength, maxExponentLength = 40, 3
 
 func sameQuantity(a, b string) bool {
 	x, ok := quantity(a)
@@ -192,7 +192,7 @@ func sameQuantity(a, b string) bool {
 }
 
 func quantity(s string) (resource.Quantity, bool) {
-	if i := strings.IndexAny(s, "eE"); s == "" || len(s) > longestQuantity || i >= 0 && len(s)-i > longestExponent {
+	if i := strings.IndexAny(s, "eE"); s == "" || len(s) > maxQuantityLength || i >= 0 && len(s)-i > maxExponentLength {
 		return resource.Quantity{}, false
 	}
 	q, err := resource.ParseQuantity(s)
@@ -227,19 +227,19 @@ func sameBytes(a, b string) bool {
 }
 
 const (
-	mostAlterations = 3
-	longestValue    = 24 // characters of a value in a text
-	longestPath     = 50 // characters of a path in a text
+	maxAlterations = 3
+	maxValueLength = 24 // characters of a value in a text
+	maxPathLength  = 50 // characters of a path in a text
 )
 
 // AlterationText returns the first three alterations as text, and how many more there are, such as `.spec.replicas 2
 // for 4 and 1 more`. The text is empty if there are none. If bare is true, the text has no values.
 func AlterationText(found []Alteration, bare bool) string {
-	parts := make([]string, 0, mostAlterations)
-	for _, f := range found[:min(len(found), mostAlterations)] {
+	parts := make([]string, 0, maxAlterations)
+	for _, f := range found[:min(len(found), maxAlterations)] {
 		part := f.Path
-		if r := []rune(part); len(r) > longestPath {
-			part = "…" + string(r[len(r)-longestPath+1:])
+		if r := []rune(part); len(r) > maxPathLength {
+			part = "…" + string(r[len(r)-maxPathLength+1:])
 		}
 		switch {
 		case bare:
@@ -251,10 +251,10 @@ func AlterationText(found []Alteration, bare bool) string {
 		parts = append(parts, part)
 	}
 	text := strings.Join(parts, ", ")
-	if more := len(found) - mostAlterations; more > 0 {
+	if more := len(found) - maxAlterations; more > 0 {
 		text += " and " + strconv.Itoa(more) + " more"
 	}
 	return text
 }
 
-func shortValue(v any) string { return hubv1.CutMessage(string(canonical.Bytes(v)), longestValue) }
+func shortValue(v any) string { return hubv1.CutMessage(string(canonical.Bytes(v)), maxValueLength) }

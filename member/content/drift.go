@@ -15,7 +15,7 @@ import (
 // the field. Either the field was removed, or its manager has left no entry.
 const UnknownManager = "unknown"
 
-const mostDrifts = 3
+const maxDrifts = 3
 
 // Drift returns up to three fields of the manifest that another client has changed. Such a field differs in the live
 // object, and the hub no longer owns it: another manager owns it, or it was removed. If it was removed, its manager is
@@ -73,7 +73,7 @@ func field(name string) fieldpath.PathElement { return fieldpath.PathElement{Fie
 // drifts collects the fields whose live value differs from the manifest, because another client has changed them.
 type drifts struct{ found []member.FieldDrift }
 
-func (d *drifts) full() bool { return len(d.found) >= mostDrifts }
+func (d *drifts) full() bool { return len(d.found) >= maxDrifts }
 
 // fields compares a map of the manifest with the map of the live object.
 func (d *drifts) fields(path fieldpath.Path, want, have map[string]any, at []owner) {

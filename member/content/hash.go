@@ -68,11 +68,11 @@ type digest struct {
 // digests is a pool of digests for reuse, because a hub hashes thousands of small objects a second.
 var digests = sync.Pool{New: func() any { return &digest{sum: sha256.New()} }}
 
-// largestKept limits the memory that a digest keeps after a large object.
-const largestKept = 64 << 10
+// maxKeptBytes limits the memory that a digest keeps after a large object.
+const maxKeptBytes = 64 << 10
 
 func (d *digest) free() {
-	if cap(d.pending) > largestKept {
+	if cap(d.pending) > maxKeptBytes {
 		return
 	}
 	d.sum.Reset()

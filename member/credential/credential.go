@@ -29,8 +29,8 @@ const (
 	// SecretType is the type of the Secrets to which tokens are bound. These Secrets contain no data.
 	SecretType = "hanse.dev/token"
 
-	longestToken = 16 << 10
-	longestUID   = 64
+	maxTokenLength = 16 << 10
+	maxUIDLength   = 64
 )
 
 // TokenSecrets are the names of the Secrets in a member's namespace hanse-system to which tokens are bound. A token is
@@ -96,27 +96,27 @@ type named struct {
 func ofToken(token string) Credential {
 	c := Credential{ID: idOf(token)}
 	parts := strings.Split(token, ".")
-	if len(parts) != 3 || len(token) > longestToken {
+	if len(parts) != 3 || len(token) > maxTokenLength {
 		return c
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
 		return c
 	}
-	var said claims
-	if json.Unmarshal(payload, &said) != nil {
+	var parsed claims
+	if json.Unmarshal(payload, &parsed) != nil {
 		return c
 	}
-	c.Issued, c.Expires = moment(said.IssuedAt), moment(said.ExpiresAt)
+	c.Issued, c.Expires = moment(parsed.IssuedAt), moment(parsed.ExpiresAt)
 	switch {
-	case said.Bound.Namespace == hubv1.SystemNamespace && said.Bound.Account.Name == Account:
+	case parsed.Bound.Namespace == hubv1.SystemNamespace && parsed.Bound.Account.Name == Account:
 		c.Own = true
-		if slices.Contains(TokenSecrets, said.Bound.Secret.Name) && isUID(said.Bound.Secret.UID) {
-			c.Secret, c.UID = said.Bound.Secret.Name, said.Bound.Secret.UID
+		if slices.Contains(TokenSecrets, parsed.Bound.Secret.Name) && isUID(parsed.Bound.Secret.UID) {
+			c.Secret, c.UID = parsed.Bound.Secret.Name, parsed.Bound.Secret.UID
 		}
-	case said.Namespace == hubv1.SystemNamespace && said.Account == Account:
+	case parsed.Namespace == hubv1.SystemNamespace && parsed.Account == Account:
 		c.Own = true
-		if said.Secret == LastingSecret {
+		if parsed.Secret == LastingSecret {
 			c.Secret = LastingSecret
 		}
 	}
@@ -134,7 +134,7 @@ func moment(seconds float64) time.Time {
 }
 
 func isUID(text string) bool {
-	return text != "" && len(text) <= longestUID && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+	return text != "" && len(text) <= maxUIDLength && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 func ofCertificate(text string) Credential {

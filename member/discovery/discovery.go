@@ -198,9 +198,9 @@ func (k *Kinds) isMissing(gvk schema.GroupVersionKind) bool {
 
 // These limits bound a discovery response for one group and version.
 const (
-	longestDiscovery = 16 << 20
-	mostResources    = 10_000
-	longestResource  = 64 << 10
+	maxDiscoveryBytes = 16 << 20
+	maxResources      = 10_000
+	maxResourceBytes  = 64 << 10
 )
 
 // discover reads the resource of a kind from the member. It returns nil if the member does not serve the kind.

@@ -31,9 +31,9 @@ const (
 	unreadableFor = time.Minute
 )
 
-// largestDocument is the maximum size of the OpenAPI document of a group and version. For comparison, the document of
+// maxDocument is the maximum size of the OpenAPI document of a group and version. For comparison, the document of
 // the core group has less than 2 MiB.
-var largestDocument = answer.Bounds{Bytes: 8 << 20, Values: 1 << 18}
+var maxDocument = answer.Bounds{Bytes: 8 << 20, Values: 1 << 18}
 
 // document is the last answer of the member about the schema of one kind. Kinds.mu guards its fields, and is not held
 // during a request.
@@ -78,7 +78,7 @@ func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *open
 		return asked.schema
 	}
 	var now *openapi.Schema
-	ctx, done := answer.Keep(answer.Within(ctx, largestDocument))
+	ctx, done := answer.Keep(answer.Within(ctx, maxDocument))
 	defer done()
 	raw, etag, err := k.download(ctx, gvk.GroupVersion(), asked.etag)
 	if err == nil {
@@ -104,8 +104,8 @@ func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *open
 	return d.schema
 }
 
-// longestETag is the maximum size of an ETag that is kept, in bytes.
-const longestETag = 128
+// maxETagLength is the maximum size of an ETag that is kept, in bytes.
+const maxETagLength = 128
 
 // retain counts the memory of a new schema in place of the known one. If the schema is too large, retain reports that
 // and returns an error. The caller holds k.mu.
@@ -170,7 +170,7 @@ func (k *Kinds) download(ctx context.Context, gv schema.GroupVersion, known stri
 		return nil, "", errUnpublished
 	}
 	etag = response.Header.Get("ETag")
-	if len(etag) > longestETag {
+	if len(etag) > maxETagLength {
 		etag = ""
 	}
 	return raw, etag, nil

@@ -107,7 +107,7 @@ func (k *Kinds) published(ctx context.Context, gvk schema.GroupVersionKind) *ope
 		case <-ctx.Done():
 			return nil
 		case <-poll.C:
-			s = k.askedAnew(ctx, gvk, publishPoll)
+			s = k.refreshed(ctx, gvk, publishPoll)
 		}
 	}
 	return s
@@ -135,8 +135,8 @@ func (k *Kinds) mayHaveCome(gvk schema.GroupVersionKind) bool {
 	return true
 }
 
-// askedAnew returns a schema that is at most as old as within. It sends no request if the cached schema is new enough.
-func (k *Kinds) askedAnew(ctx context.Context, gvk schema.GroupVersionKind, within time.Duration) *openapi.Schema {
+// refreshed returns a schema that is at most as old as within. It sends no request if the cached schema is new enough.
+func (k *Kinds) refreshed(ctx context.Context, gvk schema.GroupVersionKind, within time.Duration) *openapi.Schema {
 	k.mu.Lock()
 	if d := &k.known(gvk).document; time.Since(d.asked) >= within {
 		d.invalidations++

@@ -47,7 +47,7 @@ func (k *Kinds) eachResource(ctx context.Context, gv schema.GroupVersion, visit 
 
 // each reads a list in a discovery response, and calls visit with one item after the other.
 func (k *Kinds) each(ctx context.Context, path, items string, visit func(item []byte) error) error {
-	ctx, cancel := context.WithTimeout(answer.Streamed(ctx, longestDiscovery), answer.Timeout)
+	ctx, cancel := context.WithTimeout(answer.Streamed(ctx, maxDiscoveryBytes), answer.Timeout)
 	defer cancel()
 	body, err := k.options.Discovery.RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").Stream(ctx)
 	if apierrors.IsNotFound(err) {
@@ -56,7 +56,7 @@ func (k *Kinds) each(ctx context.Context, path, items string, visit func(item []
 		return err
 	}
 	defer func() { _ = body.Close() }()
-	_, err = answer.List(body, items, answer.ListBounds{Items: mostResources, ItemBytes: longestResource}, visit)
+	_, err = answer.List(body, items, answer.ListBounds{Items: maxResources, ItemBytes: maxResourceBytes}, visit)
 	return err
 }
 
@@ -67,8 +67,8 @@ type Kind struct {
 }
 
 const (
-	mostGroups   = 500
-	mostVersions = 8 // versions of a group
+	maxGroups   = 500
+	maxVersions = 8 // versions of a group
 )
 
 // Groups lists the API groups that the member serves, at most the first 500.
@@ -81,7 +81,7 @@ func (k *Kinds) Groups(ctx context.Context) ([]string, error) {
 		if err := utiljson.Unmarshal(item, &g); err != nil {
 			return err
 		}
-		if len(groups) < mostGroups && len(validation.IsDNS1123Subdomain(g.Name)) == 0 {
+		if len(groups) < maxGroups && len(validation.IsDNS1123Subdomain(g.Name)) == 0 {
 			groups = append(groups, g.Name)
 		}
 		return nil
@@ -129,7 +129,7 @@ func (k *Kinds) versions(ctx context.Context, group string) ([]string, error) {
 		if err := utiljson.Unmarshal(item, &v); err != nil {
 			return err
 		}
-		if len(out) < mostVersions && len(validation.IsDNS1035Label(v.Version)) == 0 {
+		if len(out) < maxVersions && len(validation.IsDNS1035Label(v.Version)) == 0 {
 			out = append(out, v.Version)
 		}
 		return nil

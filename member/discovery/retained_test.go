@@ -99,14 +99,14 @@ func TestTheTextsOfAHostileMembersDefinitionsDoNotStay(t *testing.T) {
 }
 
 func TestSchemasOfAMemberFitIntoItsBudgetOrAreReported(t *testing.T) {
-	var told atomic.Pointer[string]
+	var reported atomic.Pointer[string]
 	h := &hostileMember{fields: 20_000, definition: func(int) string { return "{}" }}
 	kinds := kindsOf(t, h, memory.NewRetained(func(what string, err error) {
 		text := what + ": " + err.Error()
-		told.Store(&text)
+		reported.Store(&text)
 	}))
 	before, most := heap.Live(), 40
-	for i := 0; told.Load() == nil; i++ {
+	for i := 0; reported.Load() == nil; i++ {
 		if i == most {
 			t.Fatalf("%d kinds fit", most)
 		}
@@ -114,17 +114,17 @@ func TestSchemasOfAMemberFitIntoItsBudgetOrAreReported(t *testing.T) {
 		kinds.Use(gvk, true)
 		kinds.Fit(t.Context(), thing(gvk, nil))
 	}
-	if want := "the schema of Widget: the data that the hub keeps of the cluster is larger than 64 MiB, which is 1/16 of GOMEMLIMIT"; *told.Load() != want {
-		t.Errorf("reported %q, want %q", *told.Load(), want)
+	if want := "the schema of Widget: the data that the hub keeps of the cluster is larger than 64 MiB, which is 1/16 of GOMEMLIMIT"; *reported.Load() != want {
+		t.Errorf("reported %q, want %q", *reported.Load(), want)
 	}
 	if grown := heap.Live() - before; grown > 70<<20 {
 		t.Errorf("%d MiB stay", grown>>20)
 	}
 	kinds.Use(schema.GroupVersionKind{Group: "g0.example.com", Version: "v1", Kind: "Widget"}, false)
-	told.Store(nil)
+	reported.Store(nil)
 	gvk := schema.GroupVersionKind{Group: "other.example.com", Version: "v1", Kind: "Widget"}
 	kinds.Use(gvk, true)
-	if kinds.Fit(t.Context(), thing(gvk, nil)); told.Load() != nil {
-		t.Errorf("after another kind is no longer in use: %s", *told.Load())
+	if kinds.Fit(t.Context(), thing(gvk, nil)); reported.Load() != nil {
+		t.Errorf("after another kind is no longer in use: %s", *reported.Load())
 	}
 }

@@ -28,10 +28,10 @@ type Epoch struct {
 	Random string
 }
 
-// longestRandom is the maximum length of the random part of an epoch, and longestMark that of a mark, both in bytes.
+// maxRandomBytes is the maximum length of the random part of an epoch, and maxMarkBytes that of a mark, both in bytes.
 const (
-	longestRandom = 16
-	longestMark   = 64
+	maxRandomBytes = 16
+	maxMarkBytes   = 64
 )
 
 // String returns the epoch as text: sequence and random part, such as 1764028800-3f9c01ab.
@@ -48,7 +48,7 @@ func NewRandom() string {
 func ParseEpoch(text string) (Epoch, bool) {
 	number, random, ok := strings.Cut(text, "-")
 	sequence, read := positive(number)
-	if !ok || !read || random == "" || len(random) > longestRandom {
+	if !ok || !read || random == "" || len(random) > maxRandomBytes {
 		return Epoch{}, false
 	}
 	for _, c := range []byte(random) {
@@ -76,8 +76,8 @@ type Decision struct {
 	Generation int64
 }
 
-// longestBinding is the maximum length of the UID of a binding, in bytes.
-const longestBinding = 36
+// maxBindingBytes is the maximum length of the UID of a binding, in bytes.
+const maxBindingBytes = 36
 
 // String returns the value of DecisionAnnotation, such as 0c5a7f9e-6f0e-4a52-9a3b-2f1a5c1f6d11;12. It returns "" for
 // the zero value.
@@ -92,7 +92,7 @@ func (d Decision) String() string {
 func ParseDecision(text string) Decision {
 	binding, number, ok := strings.Cut(text, ";")
 	generation, read := positive(number)
-	if !ok || !read || binding == "" || len(binding) > longestBinding {
+	if !ok || !read || binding == "" || len(binding) > maxBindingBytes {
 		return Decision{}
 	}
 	return Decision{Binding: binding, Generation: generation}
@@ -125,7 +125,7 @@ func (m Mark) String() string {
 
 // ParseMark parses a value of SourceAnnotation. It returns the zero value if the text is empty or invalid.
 func ParseMark(text string) Mark {
-	if len(text) > longestMark {
+	if len(text) > maxMarkBytes {
 		return Mark{}
 	}
 	number, rest, ok := strings.Cut(text, ";")
@@ -194,15 +194,15 @@ func (l Epochs) Last() (Epoch, bool) {
 	return l.all[len(l.all)-1], true
 }
 
-// Append returns the list with one more epoch at its end. If the list would have more than most epochs, the oldest ones
-// are dropped. If the list is empty, start is the sequence of the new epoch, see Restart.
-func (l Epochs) Append(random string, start int64, most int) Epochs {
+// Append returns the list with one more epoch at its end. If the list would have more than `limit` epochs, the oldest
+// ones are dropped. If the list is empty, start is the sequence of the new epoch, see Restart.
+func (l Epochs) Append(random string, start int64, limit int) Epochs {
 	next := Epoch{Sequence: start, Random: random}
 	if last, ok := l.Last(); ok {
 		next.Sequence = last.Sequence + 1
 	}
 	all := append(l.all[:len(l.all):len(l.all)], next)
-	return Epochs{all[max(0, len(all)-most):]}
+	return Epochs{all[max(0, len(all)-limit):]}
 }
 
 // Restart returns a list that has only one epoch. The sequence of this epoch is higher than that of all known epochs.

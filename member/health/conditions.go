@@ -100,12 +100,12 @@ func byStatedErrors(status map[string]any) (v Verdict, judged bool) {
 // state of the object gets the role roleWhole: it describes the whole object. rolePart is for a condition that
 // describes only a part.
 func (r reader) role(kind string) role {
-	says := words.condition(r.kind, kind).says
+	meaning := words.condition(r.kind, kind).role
 	shown := slices.ContainsFunc(r.Columns, func(column Column) bool { return column.Condition == kind })
-	if shown && (says == roleUnread || says == rolePart) {
+	if shown && (meaning == roleUnread || meaning == rolePart) {
 		return roleWhole
 	}
-	return says
+	return meaning
 }
 
 // reader reads the status of objects of one kind.
@@ -114,8 +114,8 @@ type reader struct {
 	Conventions
 }
 
-// conditionsSay is the result of reading all conditions of an object.
-type conditionsSay struct {
+// conditionsResult is the result of reading all conditions of an object.
+type conditionsResult struct {
 	verdict Verdict
 	// judged is false if no condition affects the health. A condition with roleWhole describes the whole object, and one
 	// with rolePart describes a part. whole is true if a condition with roleWhole is True. sound is true if a condition
@@ -130,56 +130,56 @@ type conditionsSay struct {
 }
 
 // byConditions reads all conditions of an object. The verdict is that of the worst condition.
-func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) conditionsSay {
+func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) conditionsResult {
 	conditions := conditionsOf(obj)
 	slices.SortStableFunc(conditions, func(a, b condition) int { return cmp.Compare(r.rank(a.kind), r.rank(b.kind)) })
 	counts := r.counting(conditions)
 	if v, old := outdated(obj, conditions, generation, counts); old {
-		return conditionsSay{verdict: v, judged: true}
+		return conditionsResult{verdict: v, judged: true}
 	}
-	say := conditionsSay{verdict: Verdict{Health: hubv1.HealthHealthy}}
+	result := conditionsResult{verdict: Verdict{Health: hubv1.HealthHealthy}}
 	answered := holds(conditions, ConditionReady) || holds(conditions, conditionAvailable)
 	failed, ended := false, false // a condition reports a failure, or that the object has run to completion
 	for _, c := range conditions {
 		is := r.role(c.kind)
-		say.noteAny(c, is)
-		if !counts(c) && !r.countsAnyway(c, is) || !speaks(c, is, answered) {
+		result.noteAny(c, is)
+		if !counts(c) && !r.countsAnyway(c, is) || !isReported(c, is, answered) {
 			continue
 		}
-		say.judged = true
+		result.judged = true
 		if c.status == "True" {
-			say.noteTrue(c, is)
+			result.noteTrue(c, is)
 			ended = ended || is == roleEnded
 		}
 		h := r.judge(c, is)
-		say.underway = say.underway || is == roleUnderway && h == hubv1.HealthProgressing
+		result.underway = result.underway || is == roleUnderway && h == hubv1.HealthProgressing
 		failed = failed || is == roleFailure && h == hubv1.HealthDegraded
-		if worse(h, say.verdict.Health) {
-			say.verdict = explain(h, c)
+		if worse(h, result.verdict.Health) {
+			result.verdict = explain(h, c)
 		}
 	}
 	if ended {
-		say.end()
+		result.end()
 	}
 	// While the condition Reconciling is True, another condition that is False only means "not yet". The object is
 	// Degraded only if a condition reports a failure.
 	i := slices.IndexFunc(conditions, func(c condition) bool { return c.kind == "Reconciling" && c.status == "True" })
 	if i >= 0 && !failed {
-		say.verdict, say.judged = explain(hubv1.HealthProgressing, conditions[i]), true
+		result.verdict, result.judged = explain(hubv1.HealthProgressing, conditions[i]), true
 	}
-	return say
+	return result
 }
 
 // noteAny records what a condition says even if it does not affect the health.
-func (s *conditionsSay) noteAny(c condition, is role) {
+func (s *conditionsResult) noteAny(c condition, is role) {
 	if is == roleUnread && c.status != "True" {
 		s.unread = append(s.unread, c.kind)
 	}
-	s.rests = s.rests || c.status == "True" && wordSays(lastWord(c.kind)) == stopped
+	s.rests = s.rests || c.status == "True" && healthOfWord(lastWord(c.kind)) == stopped
 }
 
 // noteTrue records a condition that has this role and the status True, and affects the health.
-func (s *conditionsSay) noteTrue(c condition, is role) {
+func (s *conditionsResult) noteTrue(c condition, is role) {
 	s.whole = s.whole || is == roleWhole
 	s.sound = s.sound || is == roleWhole || is == rolePart
 	s.ended = s.ended || is == roleEnded || is == roleWhole && slices.Contains(endings, strings.ToLower(c.kind))
@@ -187,7 +187,7 @@ func (s *conditionsSay) noteTrue(c condition, is role) {
 
 // end records that the object has run to completion. If a condition means Progressing, it no longer affects the health
 // of the object.
-func (s *conditionsSay) end() {
+func (s *conditionsResult) end() {
 	s.whole, s.sound = true, true
 	if s.verdict.Health == hubv1.HealthProgressing {
 		s.verdict = Verdict{Health: hubv1.HealthHealthy}
@@ -214,18 +214,18 @@ func (r reader) counting(conditions []condition) func(condition) bool {
 // that something is being done. A part that refuses counts when it is False.
 func (r reader) countsAnyway(c condition, is role) bool {
 	switch {
-	case is == roleUnread && c.status != "Unknown" && saysFailure(c.reason):
+	case is == roleUnread && c.status != "Unknown" && namesFailure(c.reason):
 		return true
 	case is == roleUnread && strings.HasSuffix(lastWord(c.kind), "ing"):
 		return false // an activity that does not take place, such as Synchronizing between two runs
 	case c.status != "False" || is != roleUnread && is != rolePart:
 		return false
 	}
-	return saysProgress(c.reason) || words.condition(r.kind, c.kind).refuses
+	return namesProgress(c.reason) || words.condition(r.kind, c.kind).refuses
 }
 
-// speaks reports whether a condition says anything yet. answered is true if Ready or Available is True.
-func speaks(c condition, is role, answered bool) bool {
+// isReported reports whether a condition says anything yet. answered is true if Ready or Available is True.
+func isReported(c condition, is role, answered bool) bool {
 	return !(answered && notReported(c, is)) && !(is == roleEnded && c.status != "True")
 }
 
@@ -259,7 +259,7 @@ func (r reader) judge(c condition, is role) hubv1.Health {
 		}
 		return hubv1.HealthHealthy
 	case roleEnded:
-		if c.status == "True" && saysFailure(c.reason) {
+		if c.status == "True" && namesFailure(c.reason) {
 			return hubv1.HealthDegraded
 		}
 		return hubv1.HealthHealthy
@@ -267,7 +267,7 @@ func (r reader) judge(c condition, is role) hubv1.Health {
 		return judgeUnderway(c, is)
 	}
 	switch {
-	case is == roleUnread && saysFailure(c.reason):
+	case is == roleUnread && namesFailure(c.reason):
 		return hubv1.HealthDegraded
 	case c.status == "True", slices.Contains(words.Reasons.Resting.Words, strings.ToLower(c.reason)):
 		return hubv1.HealthHealthy
@@ -277,7 +277,7 @@ func (r reader) judge(c condition, is role) hubv1.Health {
 		return hubv1.HealthProgressing
 	case slices.Contains(words.Reasons.PodsNotReady.Words, c.reason):
 		return hubv1.HealthProgressing
-	case c.status == "Degraded" || c.severity == "Error" || saysFailure(c.reason):
+	case c.status == "Degraded" || c.severity == "Error" || namesFailure(c.reason):
 		return hubv1.HealthDegraded
 	case words.condition(r.kind, c.kind).refuses && !contains(words.Reasons.Waiting.Words, c.reason):
 		return hubv1.HealthDegraded
@@ -287,7 +287,7 @@ func (r reader) judge(c condition, is role) hubv1.Health {
 
 func judgeUnderway(c condition, is role) hubv1.Health {
 	switch {
-	case c.status == "False" && saysFailure(c.reason):
+	case c.status == "False" && namesFailure(c.reason):
 		return hubv1.HealthDegraded
 	case c.status == "False", is == roleAttempt, contains(words.Reasons.Settled.Words, c.reason):
 		return hubv1.HealthHealthy
@@ -306,14 +306,14 @@ func explain(h hubv1.Health, c condition) Verdict {
 	return verdict(h, reason, message)
 }
 
-// saysFailure reports whether a reason names a failure.
-func saysFailure(reason string) bool {
+// namesFailure reports whether a reason names a failure.
+func namesFailure(reason string) bool {
 	return strings.HasPrefix(reason, "Err") || contains(words.Reasons.Failing.Words, withoutHarmless(reason))
 }
 
-// saysProgress reports whether a reason means that something is being done. A reason such as NoPendingChange does not.
-func saysProgress(reason string) bool {
-	return contains(words.Reasons.Waiting.Words, reason) && !strings.HasPrefix(reason, "No") && !saysFailure(reason)
+// namesProgress reports whether a reason means that something is being done. A reason such as NoPendingChange does not.
+func namesProgress(reason string) bool {
+	return contains(words.Reasons.Waiting.Words, reason) && !strings.HasPrefix(reason, "No") && !namesFailure(reason)
 }
 
 // withoutHarmless returns the text in lower case, without the parts that contain a word of failure and report none,
@@ -335,7 +335,7 @@ func contains(parts []string, reason string) bool {
 // rank orders conditions: failures first, then all others by the position of their type in vocabulary.yaml.
 func (r reader) rank(kind string) int {
 	m := words.condition(r.kind, kind)
-	if m.says == roleFailure {
+	if m.role == roleFailure {
 		return -1
 	}
 	return m.order

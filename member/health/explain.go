@@ -64,8 +64,8 @@ func (e *Explanation) add(r Reading, obj *unstructured.Unstructured, c Conventio
 		if i == 0 {
 			r.Means = v.Health
 		}
-		told := v.Health != hubv1.HealthUnknown && v.Reason != ReasonStatusMissing && !(silent && v.Health == hubv1.HealthHealthy)
-		understood = understood || told
+		read := v.Health != hubv1.HealthUnknown && v.Reason != ReasonStatusMissing && !(silent && v.Health == hubv1.HealthHealthy)
+		understood = understood || read
 	}
 	if understood {
 		e.Read = append(e.Read, r)

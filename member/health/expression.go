@@ -29,8 +29,7 @@ type Settings struct {
 }
 
 // Assess judges the health of an object by the expression of its placement. Without an expression it uses the
-// conventions c, which tell how to read the status of the object's kind. An expression never judges a Secret, because
-// its result could reveal the values.
+// conventions c. An expression never judges a Secret, because its result could reveal the values.
 func (s *Settings) Assess(obj *unstructured.Unstructured, c Conventions) Verdict {
 	if s == nil || obj == nil || hubv1.IsSecret(obj.GroupVersionKind().GroupKind()) {
 		return assess(obj, c, nil)
@@ -78,8 +77,8 @@ func Compile(text string) (*Expression, error) {
 // Progressing instead. The other conditions may then also belong to the older spec.
 func (e *Expression) judge(obj *unstructured.Unstructured, generation int64, c Conventions) Verdict {
 	r := reader{kind: obj.GroupVersionKind().GroupKind(), Conventions: c}
-	if say := r.byConditions(obj, generation); say.verdict.Reason == ReasonGenerationNotObserved {
-		return say.verdict
+	if result := r.byConditions(obj, generation); result.verdict.Reason == ReasonGenerationNotObserved {
+		return result.verdict
 	}
 	if e.err != nil {
 		return expressionFailed("the expression cannot be read: " + e.err.Error())

@@ -49,8 +49,7 @@ func isTektonRun(gk schema.GroupKind) bool {
 func isRun(gk schema.GroupKind) bool { return gk == workflow || isTektonRun(gk) }
 
 // Essential returns the parts of a projection that a restarted hub needs: the fields from which Finished decides, and
-// the observed generation. A projection is the part of a status that the hub keeps. The result is nil if the projection
-// has none of these parts.
+// the observed generation. The result is nil if the projection has none of these parts.
 func Essential(projection []byte) []byte {
 	type condition struct {
 		Type   string `json:"type"`

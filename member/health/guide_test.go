@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,11 +18,21 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "write the verdicts into docs/status.md")
+var update = flag.Bool("update", false, "write the verdicts into docs/status.md and testdata/examples.md")
 
 const guide = "../../docs/status.md"
 
-// An example in the guide is a block of YAML with objects, followed by a block of text with the verdict on each object.
+// exampleFiles are the files with examples, and the minimum number of examples in each. The guide shows what readers
+// need. The file in testdata covers all other rules.
+var exampleFiles = []struct {
+	path    string
+	atLeast int
+}{
+	{path: guide, atLeast: 5},
+	{path: "testdata/examples.md", atLeast: 5},
+}
+
+// An example is a block of YAML with objects, followed by a block of text with the verdict on each object.
 var healthExample = regexp.MustCompile("```yaml\n((?:definition|expression|objects):[^`]*)```\n\n```text\n([^`]*)```")
 
 type guideExample struct {
@@ -32,26 +43,33 @@ type guideExample struct {
 }
 
 func TestTheExamplesOfTheGuide(t *testing.T) {
-	raw, err := os.ReadFile(guide)
+	for _, file := range exampleFiles {
+		t.Run(filepath.Base(file.path), func(t *testing.T) { testExamples(t, file.path, file.atLeast) })
+	}
+}
+
+func testExamples(t *testing.T, path string, atLeast int) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := string(raw)
 	found := healthExample.FindAllStringSubmatchIndex(text, -1)
-	if len(found) < 5 {
-		t.Fatalf("the guide has %d examples of health only", len(found))
+	if len(found) < atLeast {
+		t.Fatalf("the file has %d examples of health only, want at least %d", len(found), atLeast)
 	}
 	for i, at := range slices.Backward(found) { // from the end, so that earlier offsets stay valid
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			got := assessed(t, text[at[2]:at[3]])
 			if diff := cmp.Diff(text[at[4]:at[5]], got); diff != "" && !*update {
-				t.Errorf("run the test with -update and read the difference (-guide +assessed):\n%s", diff)
+				t.Errorf("run the test with -update and read the difference (-file +assessed):\n%s", diff)
 			}
 			text = text[:at[4]] + got + text[at[5]:]
 		})
 	}
 	if *update {
-		if err := os.WriteFile(guide, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

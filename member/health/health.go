@@ -1,5 +1,6 @@
-// Package health judges one member object and projects its status. The result depends only on the object and the
-// definition of its kind. The package has no client, no clock and no state.
+// Package health judges one member object and projects its status: a projection is the part of a status that the hub
+// keeps. The result depends only on the object and the definition of its kind. The package has no client, no clock and
+// no state.
 //
 // Assess judges built-in kinds by kstatus. It judges custom resources by kstatus' generic rules and by conventions. Of
 // the following parts of the status, the one with the worst health decides:
@@ -70,11 +71,10 @@ var (
 	job = schema.GroupKind{Group: "batch", Kind: "Job"}
 )
 
-// Assess judges an object by the conventions of its kind, which tell how to read the status.
+// Assess judges an object by the conventions of its kind.
 func Assess(obj *unstructured.Unstructured, c Conventions) Verdict { return assess(obj, c, nil) }
 
-// assess judges an object by the expression. If e is nil, it uses the conventions c, which tell how to read the status
-// of the kind.
+// assess judges an object by the expression. If e is nil, it uses the conventions c.
 func assess(obj *unstructured.Unstructured, c Conventions, e *Expression) Verdict {
 	switch {
 	case obj == nil || obj.Object == nil:
@@ -137,18 +137,18 @@ func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generat
 	weigh(byTypeChecks(obj))
 	weigh(byStatedErrors(status))
 	weigh(byErrorTexts(status))
-	said := r.byWords(obj, conditions.judged)
-	weigh(said.verdict, said.judged)
+	wordsFound := r.byWords(obj, conditions.judged)
+	weigh(wordsFound.verdict, wordsFound.judged)
 	weigh(byReplicas(obj.Object, c.Scale))
-	nested := r.byNested(status, conditions.ended || said.ended)
+	nested := r.byNested(status, conditions.ended || wordsFound.ended)
 	weigh(nested.failure, nested.failed)
 	if !conditions.whole {
 		weigh(nested.progress, nested.underway)
 		weigh(nested.counts, nested.counted)
 	}
 	// An object that its spec stops is not on its way: it has reached the state in its spec.
-	rests := restWanted(obj) && said.rests || stopWanted(obj) && conditions.rests || scaledToZero(obj, c.Scale)
-	if rests && worst.Health == hubv1.HealthProgressing && !conditions.underway && !said.underway {
+	rests := restWanted(obj) && wordsFound.rests || stopWanted(obj) && conditions.rests || scaledToZero(obj, c.Scale)
+	if rests && worst.Health == hubv1.HealthProgressing && !conditions.underway && !wordsFound.underway {
 		return Verdict{Health: hubv1.HealthHealthy}
 	}
 	switch {
@@ -156,9 +156,9 @@ func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generat
 		return worst
 	case !judged:
 		return r.unjudged(obj)
-	case said.unread != "":
-		return notUnderstood(obj, said.unread)
-	case len(conditions.unread) > 0 && !said.well:
+	case wordsFound.unread != "":
+		return notUnderstood(obj, wordsFound.unread)
+	case len(conditions.unread) > 0 && !wordsFound.healthy:
 		return notUnderstood(obj, "")
 	}
 	return worst
@@ -248,7 +248,7 @@ func camel(reason string) string {
 	return word[:min(len(word), maxReason)]
 }
 
-// line returns the first `most` characters of a message, on one line.
-func line(message string, most int) string {
-	return hubv1.CutMessage(strings.Join(strings.Fields(strings.ToValidUTF8(message, "?")), " "), most)
+// line returns the first `limit` characters of a message, on one line.
+func line(message string, limit int) string {
+	return hubv1.CutMessage(strings.Join(strings.Fields(strings.ToValidUTF8(message, "?")), " "), limit)
 }

@@ -50,12 +50,24 @@ var countEndings = []string{"Replicas", "Instances", "Workloads"}
 
 const countBeginning = "num"
 
-// IsCount reports whether numbers of this name may be summed over clusters: replicas, readyInstances, pendingWorkloads.
+// IsCount reports whether numbers of this name may be summed over clusters: replicas, readyInstances, pendingWorkloads,
+// upToDateNodes.
 func IsCount(name string) bool {
 	if rest, ok := strings.CutPrefix(name, countBeginning); ok && rest != "" && rest[0] >= 'A' && rest[0] <= 'Z' {
 		return true
 	}
-	return slices.Contains(counts, name) || slices.ContainsFunc(countEndings, func(end string) bool { return strings.HasSuffix(name, end) })
+	return slices.Contains(counts, name) || slices.ContainsFunc(countEndings, func(end string) bool { return strings.HasSuffix(name, end) }) || isRaised(name)
+}
+
+// isRaised reports whether a number of this name is a count that a rollout raises, such as readyNodes. Another number
+// of the same unit, such as maxNodes, may be a limit.
+func isRaised(name string) bool {
+	for _, s := range states {
+		if unit, ok := strings.CutPrefix(name, s.begin); ok && slices.Contains(units, unit) {
+			return true
+		}
+	}
+	return false
 }
 
 // amounts are prefixes of the names of quantities that may be summed over clusters, such as desiredCPU and totalMemory.

@@ -23,8 +23,8 @@ var bygone = []string{
 	"recent", "measurement", "migrationstate", "gracefulaction", "workloadsstatus",
 }
 
-// nestedSay is the result of reading the objects in a status.
-type nestedSay struct {
+// nestedResult is the result of reading the objects in a status.
+type nestedResult struct {
 	failure, progress, counts Verdict
 	failed, underway, counted bool
 }
@@ -33,8 +33,8 @@ type nestedSay struct {
 // that means failure, and progress the first one that means Progressing. counts compares replicas with wanted replicas.
 // Objects of a run are not read, nor those of an object that has ended: a run succeeds although one try of a step
 // failed.
-func (r reader) byNested(status map[string]any, ended bool) nestedSay {
-	n := &nestedSay{counts: Verdict{Health: hubv1.HealthHealthy}}
+func (r reader) byNested(status map[string]any, ended bool) nestedResult {
+	n := &nestedResult{counts: Verdict{Health: hubv1.HealthHealthy}}
 	if ended || isRun(r.kind) {
 		return *n
 	}
@@ -48,7 +48,7 @@ func (r reader) byNested(status map[string]any, ended bool) nestedSay {
 		case map[string]any:
 			n.read(name, v)
 			for _, field := range slices.Sorted(maps.Keys(v)) {
-				if hasParts(v[field]) && tellsNow(field) {
+				if hasParts(v[field]) && isCurrent(field) {
 					visit(line(name+"."+field, maxMessage), v[field], depth+1)
 				}
 			}
@@ -61,7 +61,7 @@ func (r reader) byNested(status map[string]any, ended bool) nestedSay {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(status)) {
-		if hasParts(status[name]) && tellsNow(name) {
+		if hasParts(status[name]) && isCurrent(name) {
 			visit(line(name, maxMessage), status[name], 1)
 		}
 	}
@@ -76,14 +76,14 @@ func hasParts(value any) bool {
 	return false
 }
 
-// tellsNow reports whether the objects in a field may tell of the present state. Conditions are read elsewhere.
-func tellsNow(name string) bool {
+// isCurrent reports whether the objects in a field may tell of the present state. Conditions are read elsewhere.
+func isCurrent(name string) bool {
 	name = strings.ToLower(name)
 	return !strings.HasSuffix(name, "conditions") && !slices.ContainsFunc(bygone, func(part string) bool { return strings.Contains(name, part) })
 }
 
 // read reads the fields of one nested object.
-func (n *nestedSay) read(name string, object map[string]any) {
+func (n *nestedResult) read(name string, object map[string]any) {
 	if v, failed := byErrorTexts(object); failed && !n.failed {
 		v.Message = line(name+"."+v.Message, maxMessage)
 		n.failure, n.failed = v, true
@@ -124,7 +124,7 @@ func nestedWord(field string, value any) (hubv1.Health, string) {
 	case string:
 		isPhase := IsPhase(field) || namedLikePhase(field)
 		switch {
-		case len(value) > longestPhase || value == "":
+		case len(value) > maxPhaseLength || value == "":
 		case value == "False" && (isPhase || strings.HasSuffix(field, "Ready") || strings.HasSuffix(field, "Available") || strings.HasSuffix(field, "Healthy")):
 			return hubv1.HealthProgressing, value
 		case isPhase && value != "True":

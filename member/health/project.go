@@ -77,8 +77,7 @@ func conditionStatus(c map[string]any) string {
 	return status
 }
 
-// scalars returns the values of a map that a projection (the kept part of a status) contains, including values in
-// nested maps.
+// scalars returns the values of a map that a projection contains, including values in nested maps.
 func scalars(m map[string]any, depth int) map[string]any {
 	out := map[string]any{}
 	for name, value := range m {
@@ -220,9 +219,8 @@ func ticks(name, value string) bool {
 	return !IsExpiry(name) && !IsFailureTime(name)
 }
 
-// addNamed adds the values at the paths to the projection, which is the kept part of a status. Each value is stored
-// under its JSON pointer below the status. A missing value is null. A value that is too large is left out, and Loss
-// does not record this.
+// addNamed adds the values at the paths to the projection. Each value is stored under its JSON pointer below the
+// status. A missing value is null. A value that is too large is left out, and Loss does not record this.
 func addNamed(kept, status map[string]any, paths []string) {
 	for _, path := range paths {
 		pointer, ok := strings.CutPrefix(path, "/status/")

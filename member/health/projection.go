@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Loss is the set of the groups of values of which a projection has lost at least one, because of its size limit. A
-// projection is the part of a status that the hub keeps.
+// Loss is the set of the groups of values of which a projection has lost at least one, because of its size limit.
 type Loss uint16
 
 // These are the groups of values, in the order in which a projection loses them: the first group weighs least.
@@ -66,8 +65,8 @@ func readLoss(value any) Loss {
 	return lost
 }
 
-// reserved reports whether a projection (the kept part of a status) uses the name for its own fields. Fields of the
-// status with this name are not kept.
+// reserved reports whether a projection uses the name for its own fields. Fields of the status with this name are not
+// kept.
 func reserved(name string) bool {
 	return strings.HasPrefix(name, ownPrefix) || strings.HasPrefix(name, "/")
 }

@@ -44,7 +44,7 @@ func stopWanted(obj *unstructured.Unstructured) bool {
 		slices.ContainsFunc(runs, func(name string) bool { return spec[name] == false }) ||
 		slices.ContainsFunc(modes, func(name string) bool {
 			word, _ := spec[name].(string)
-			return wordSays(letters(word)) == stopped
+			return healthOfWord(letters(word)) == stopped
 		})
 }
 

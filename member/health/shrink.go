@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A lossy is a projection (the kept part of a status) that becomes smaller. The kind of its object says what its
-// conditions mean.
+// A lossy is a projection that becomes smaller. The kind of its object says what its conditions mean.
 type lossy struct {
 	kind schema.GroupKind
 	kept map[string]any
@@ -207,23 +206,23 @@ func (p lossy) bad(c map[string]any) bool {
 		return conditionStatus(c) != "False"
 	}
 	reason, _ := c["reason"].(string)
-	return saysFailure(reason)
+	return namesFailure(reason)
 }
 
-func (p lossy) ofWhole(kind string) bool { return words.condition(p.kind, kind).says == roleWhole }
+func (p lossy) ofWhole(kind string) bool { return words.condition(p.kind, kind).role == roleWhole }
 
-// mostConditions is the number of conditions beyond which a projection loses some before it is encoded.
-const mostConditions = 128
+// maxConditions is the number of conditions beyond which a projection loses some before it is encoded.
+const maxConditions = 128
 
-// limitConditions removes the conditions beyond mostConditions that weigh least, and reports whether there were any.
+// limitConditions removes the conditions beyond maxConditions that weigh least, and reports whether there were any.
 func (p lossy) limitConditions() bool {
 	list, _ := p.kept["conditions"].([]any)
-	if len(list) <= mostConditions {
+	if len(list) <= maxConditions {
 		return false
 	}
 	all := p.weigh()
-	kept := make([]any, 0, mostConditions)
-	for _, c := range all[len(all)-mostConditions:] {
+	kept := make([]any, 0, maxConditions)
+	for _, c := range all[len(all)-maxConditions:] {
 		kept = append(kept, c.fields)
 	}
 	slices.SortStableFunc(kept, byType)

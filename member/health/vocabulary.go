@@ -124,7 +124,7 @@ var polarities = []Polarity{Neither, GoodWhenTrue, GoodWhenFalse}
 // typeMeaning is what a condition type tells about an object. order is the position of the type in vocabulary.yaml. The
 // conditions of an object are read in this order, but those that report failures first.
 type typeMeaning struct {
-	says    role
+	role    role
 	refuses bool
 	folds   Polarity
 	order   int
@@ -172,7 +172,7 @@ func readVocabulary(text []byte) (*vocabulary, error) {
 }
 
 func (c conditionTypes) meaning(order int) typeMeaning {
-	return typeMeaning{says: c.Says, refuses: c.Refuses, folds: c.folds(), order: order}
+	return typeMeaning{role: c.Says, refuses: c.Refuses, folds: c.folds(), order: order}
 }
 
 func (c conditionTypes) folds() Polarity {
@@ -228,7 +228,7 @@ func (v *vocabulary) condition(gk schema.GroupKind, kind string) typeMeaning {
 			return c.meaning(math.MaxInt)
 		}
 	}
-	return conditionTypes{Says: v.spoken(kind)}.meaning(math.MaxInt)
+	return conditionTypes{Says: v.roleByWords(kind)}.meaning(math.MaxInt)
 }
 
 // negated reports whether a condition type denies its last word, as NoConflicts and PodsNotExpired do.
@@ -237,14 +237,14 @@ func negated(kind string) bool {
 	return len(parts) > 1 && (parts[0] == "no" || parts[0] == "non" || parts[len(parts)-2] == "not")
 }
 
-// spoken returns what a condition type says by the words in its name. The words are those of phases: CertificateExpired
-// and NotConnected name a failure, ReplacingNodes and Starting tell that something is being done.
-func (v *vocabulary) spoken(kind string) role {
+// roleByWords returns what a condition type says by the words in its name. The words are those of phases:
+// CertificateExpired and NotConnected name a failure, ReplacingNodes and Starting tell that something is being done.
+func (v *vocabulary) roleByWords(kind string) role {
 	parts := wordsIn(kind)
 	if len(parts) == 0 || kind[0] < 'A' || kind[0] > 'Z' { // a type that is not in CamelCase may be the name of a past state
 		return roleUnread
 	}
-	says := func(word string) hubv1.Health {
+	healthOf := func(word string) hubv1.Health {
 		if i, ok := v.ranks[word]; ok {
 			return v.Words[i].Says
 		}
@@ -253,15 +253,15 @@ func (v *vocabulary) spoken(kind string) role {
 	first, last := parts[0], parts[len(parts)-1]
 	switch {
 	case negated(kind):
-		if says(last) == hubv1.HealthHealthy {
+		if healthOf(last) == hubv1.HealthHealthy {
 			return roleFailure
 		}
 		return roleUnread
-	case says(last) == hubv1.HealthDegraded:
+	case healthOf(last) == hubv1.HealthDegraded:
 		return roleFailure
-	case says(last) == hubv1.HealthProgressing && strings.HasSuffix(last, "ing"):
+	case healthOf(last) == hubv1.HealthProgressing && strings.HasSuffix(last, "ing"):
 		return roleUnderway
-	case says(first) == hubv1.HealthProgressing && strings.HasSuffix(first, "ing") && !strings.HasSuffix(last, "ed"):
+	case healthOf(first) == hubv1.HealthProgressing && strings.HasSuffix(first, "ing") && !strings.HasSuffix(last, "ed"):
 		return roleUnderway
 	}
 	return roleUnread
@@ -335,8 +335,8 @@ func (v *vocabulary) generationPath(gk schema.GroupKind) []string {
 	return nil
 }
 
-// wordSays returns the health that a word means. The result is empty if vocabulary.yaml lacks the word.
-func wordSays(word string) hubv1.Health {
+// healthOfWord returns the health that a word means. The result is empty if vocabulary.yaml lacks the word.
+func healthOfWord(word string) hubv1.Health {
 	if i, ok := words.ranks[word]; ok {
 		return words.Words[i].Says
 	}

@@ -12,9 +12,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// longestPhase is the maximum length of a text that is read as a phase. A longer text is a message for people, and is
+// maxPhaseLength is the maximum length of a text that is read as a phase. A longer text is a message for people, and is
 // not judged.
-const longestPhase = 128
+const maxPhaseLength = 128
 
 // judgeWord returns the health that a phase means. The result is empty if the phase is not known. If vocabulary.yaml
 // lacks the phase, a part such as "failed" or "error" means Degraded, and so does a first word that means Degraded,
@@ -22,22 +22,22 @@ const longestPhase = 128
 // Progressing. If the spec stops the object, a phase such as Stopped means Healthy.
 func judgeWord(text string, atRest bool) hubv1.Health {
 	word := letters(text)
-	says := wordSays(word)
+	health := healthOfWord(word)
 	switch {
-	case says == stopped && atRest:
+	case health == stopped && atRest:
 		return hubv1.HealthHealthy
-	case says == stopped:
+	case health == stopped:
 		return hubv1.HealthProgressing
-	case says != "":
-		return says
-	case tellsFailure(word):
+	case health != "":
+		return health
+	case describesFailure(word):
 		return hubv1.HealthDegraded
 	}
 	parts := wordsIn(text)
 	if len(parts) < 2 || slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(negations, part) }) {
 		return ""
 	}
-	first, last := wordSays(parts[0]), wordSays(parts[len(parts)-1])
+	first, last := healthOfWord(parts[0]), healthOfWord(parts[len(parts)-1])
 	sentence := strings.Contains(text, " ")
 	switch {
 	case first == hubv1.HealthDegraded && !sentence:
@@ -89,14 +89,15 @@ func letters(text string) string {
 	}, text)
 }
 
-// tellsFailure reports whether a word or a sentence describes a failure. Examples are UpdateFailed and PartiallyFailed.
-func tellsFailure(word string) bool {
+// describesFailure reports whether a word or a sentence describes a failure. Examples are UpdateFailed and
+// PartiallyFailed.
+func describesFailure(word string) bool {
 	word = withoutHarmless(word)
 	return strings.Contains(word, "failed") || strings.Contains(word, "failure") || strings.Contains(word, "error") || strings.Contains(word, "unrecoverable")
 }
 
-// said is the value of a status field or a printer column that may show the health.
-type said struct {
+// stateValue is the value of a status field or a printer column that may show the health.
+type stateValue struct {
 	name  string // name of the field or of the column
 	value any
 	// guessed is true if the field was chosen only because its name resembles the name of a phase. If vocabulary.yaml
@@ -106,39 +107,39 @@ type said struct {
 	means map[string]hubv1.Health
 }
 
-// wordsSay is the result of reading the words of a status.
-type wordsSay struct {
+// wordsResult is the result of reading the words of a status.
+type wordsResult struct {
 	verdict Verdict
 	judged  bool
-	// well is true if a word means Healthy. unread is a word that vocabulary.yaml lacks. It is empty if all words are
+	// healthy is true if a word means Healthy. unread is a word that vocabulary.yaml lacks. It is empty if all words are
 	// known.
-	well   bool
-	unread string
+	healthy bool
+	unread  string
 	// rests is true if a word such as Stopped tells that the object does not run, and ended if one such as Succeeded
 	// tells that it has run to completion. underway is true if a word means Progressing, even if the verdict ignores it.
 	rests, ended, underway bool
 }
 
 // byWords judges the words in a status: phases, states, healths, the printer columns of the kind, and fields with
-// similar names. conditionsSpeak is true if a condition affects the health. In this case a phase that means progress is
-// ignored, except if the spec stops the object. A phase that means failure, and a field whose name contains health or
-// sync, still count.
-func (r reader) byWords(obj *unstructured.Unstructured, conditionsSpeak bool) wordsSay {
-	out := wordsSay{verdict: Verdict{Health: hubv1.HealthHealthy}}
+// similar names. conditionsJudged is true if a condition affects the health. In this case a phase that means progress
+// is ignored, except if the spec stops the object. A phase that means failure, and a field whose name contains health
+// or sync, still count.
+func (r reader) byWords(obj *unstructured.Unstructured, conditionsJudged bool) wordsResult {
+	out := wordsResult{verdict: Verdict{Health: hubv1.HealthHealthy}}
 	atRest := restWanted(obj)
-	for _, s := range r.said(obj) {
+	for _, s := range r.stateValues(obj) {
 		h, reason := s.judge(atRest)
 		text, _ := s.value.(string)
-		out.rests = out.rests || s.means[text] == "" && wordSays(letters(text)) == stopped
+		out.rests = out.rests || s.means[text] == "" && healthOfWord(letters(text)) == stopped
 		out.ended = out.ended || !s.guessed && slices.Contains(endings, letters(text))
 		out.underway = out.underway || h == hubv1.HealthProgressing
 		switch {
-		case h == "" && text != "" && len(text) <= longestPhase && !s.guessed && out.unread == "":
+		case h == "" && text != "" && len(text) <= maxPhaseLength && !s.guessed && out.unread == "":
 			out.unread = fmt.Sprintf("%s is %s", s.name, text)
-		case h == "" || h == hubv1.HealthProgressing && conditionsSpeak && !s.isHealth() && !atRest:
+		case h == "" || h == hubv1.HealthProgressing && conditionsJudged && !s.isHealth() && !atRest:
 		default:
 			out.judged = true
-			out.well = out.well || h == hubv1.HealthHealthy
+			out.healthy = out.healthy || h == hubv1.HealthHealthy
 			if worse(h, out.verdict.Health) {
 				out.verdict = verdict(h, reason, fmt.Sprintf("%s is %v", s.name, s.value))
 			}
@@ -147,38 +148,38 @@ func (r reader) byWords(obj *unstructured.Unstructured, conditionsSpeak bool) wo
 	return out
 }
 
-// said returns the fields and printer columns whose words may show the object's health.
-func (r reader) said(obj *unstructured.Unstructured) []said {
+// stateValue returns the fields and printer columns whose words may show the object's health.
+func (r reader) stateValues(obj *unstructured.Unstructured) []stateValue {
 	status := statusOf(obj)
 	if text, ok := obj.Object["status"].(string); ok {
-		return []said{{name: "status", value: text}}
+		return []stateValue{{name: "status", value: text}}
 	}
-	var all []said
+	var all []stateValue
 	shown := map[string]bool{}
 	own := words.meanings(r.kind)
 	for _, field := range slices.Sorted(maps.Keys(own)) {
-		s := said{name: field, value: at(status, strings.Split(field, ".")), means: own[field]}
+		s := stateValue{name: field, value: at(status, strings.Split(field, ".")), means: own[field]}
 		if words.isIdle(r.kind, field, s.value) {
-			return []said{s}
+			return []stateValue{s}
 		}
 		all = append(all, s)
 		shown[field] = true
 	}
 	for _, field := range []string{"phase", "state", "health"} {
 		if !shown[field] {
-			all = append(all, said{name: field, value: status[field]})
+			all = append(all, stateValue{name: field, value: status[field]})
 			shown[field] = true
 		}
 	}
 	for _, column := range r.Columns {
 		if column.Path != nil && own[strings.Join(column.Path[1:], ".")] == nil {
-			all = append(all, said{name: column.Name, value: at(status, column.Path[1:])})
+			all = append(all, stateValue{name: column.Name, value: at(status, column.Path[1:])})
 			shown[strings.Join(column.Path[1:], ".")] = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(status)) {
 		if !shown[name] && namedLikePhase(name) {
-			all = append(all, said{name: name, value: status[name], guessed: true})
+			all = append(all, stateValue{name: name, value: status[name], guessed: true})
 		}
 	}
 	return all
@@ -221,13 +222,13 @@ func byErrorTexts(status map[string]any) (v Verdict, judged bool) {
 	return Verdict{}, false
 }
 
-func (s said) isHealth() bool {
+func (s stateValue) isHealth() bool {
 	name := strings.ToLower(s.name)
 	return strings.Contains(name, "health") || strings.Contains(name, "sync")
 }
 
 // judge returns the health that the value means, and the reason for the row in the binding.
-func (s said) judge(atRest bool) (h hubv1.Health, reason string) {
+func (s stateValue) judge(atRest bool) (h hubv1.Health, reason string) {
 	switch value := s.value.(type) {
 	case bool:
 		return s.judgeFlag(value, atRest)
@@ -237,7 +238,7 @@ func (s said) judge(atRest bool) (h hubv1.Health, reason string) {
 	return "", ""
 }
 
-func (s said) judgeFlag(value, atRest bool) (h hubv1.Health, reason string) {
+func (s stateValue) judgeFlag(value, atRest bool) (h hubv1.Health, reason string) {
 	switch {
 	case atRest && !value:
 		return "", ""
@@ -249,13 +250,13 @@ func (s said) judgeFlag(value, atRest bool) (h hubv1.Health, reason string) {
 	return hubv1.HealthProgressing, titled(s.name) + "False"
 }
 
-func (s said) judgeText(value string, atRest bool) (h hubv1.Health, reason string) {
+func (s stateValue) judgeText(value string, atRest bool) (h hubv1.Health, reason string) {
 	if own := s.means[value]; own != "" {
 		return own, titled(value)
 	}
 	has, of, isRatio := ratio(value)
 	switch {
-	case len(value) > longestPhase:
+	case len(value) > maxPhaseLength:
 		return "", ""
 	case value == "True" || value == "true":
 		return hubv1.HealthHealthy, ""

@@ -77,18 +77,18 @@ func TestASchemaKeepsNoMoreOfAnyDocumentThanItSays(t *testing.T) {
 			return s
 		}
 		parse(many) // fills the caches of encoding/json
-		said := int64(0)
+		reported := int64(0)
 		took := heap.Kept(func() any {
 			var kept []*Schema
 			for i := range many {
 				kept = append(kept, parse(i))
-				said += kept[i].Size()
+				reported += kept[i].Size()
 			}
 			return kept
 		})
 		const noise = 8 << 10 // what the runtime and the test itself keep
-		if took > said+noise {
-			t.Fatalf("%d schemas take %d bytes, and say that they take %d", many, took, said)
+		if took > reported+noise {
+			t.Fatalf("%d schemas take %d bytes, and say that they take %d", many, took, reported)
 		}
 	})
 }
@@ -126,8 +126,8 @@ func TestACompiledPatternKeepsNoMoreThanItSays(t *testing.T) {
 			return kept
 		})
 		const noise = 16 << 10 // what the runtime and the test itself keep
-		if said := many * compiledSize(parsed); took > said+noise {
-			t.Fatalf("%d times the pattern %q take %d bytes, and say that they take %d", many, text, took, said)
+		if reported := many * compiledSize(parsed); took > reported+noise {
+			t.Fatalf("%d times the pattern %q take %d bytes, and say that they take %d", many, text, took, reported)
 		}
 	})
 }

@@ -24,9 +24,9 @@ const (
 
 // These limits bound the work of one check, because a member may publish any schema.
 const (
-	mostFaults = 64
-	mostSteps  = 1 << 20
-	mostLevels = 256
+	maxFaults = 64
+	maxSteps  = 1 << 20
+	maxLevels = 256
 )
 
 // Faults returns the values of an object that violate the schema, in the order of their paths. It does not check the
@@ -108,7 +108,7 @@ func (c *checker) fault(message string, value any) {
 		c.failed++
 		return
 	}
-	if len(c.faults) >= mostFaults {
+	if len(c.faults) >= maxFaults {
 		return
 	}
 	var path, declared strings.Builder
@@ -128,7 +128,7 @@ func (c *checker) fault(message string, value any) {
 // completely because of a limit counts as matching.
 func (c *checker) done() bool {
 	c.steps++
-	return c.steps > mostSteps || len(c.path) > mostLevels || len(c.faults) >= mostFaults || c.quiet > 0 && c.failed > 0
+	return c.steps > maxSteps || len(c.path) > maxLevels || len(c.faults) >= maxFaults || c.quiet > 0 && c.failed > 0
 }
 
 // whole checks an object, except its apiVersion, kind, metadata and status.
@@ -143,7 +143,7 @@ func (c *checker) value(s *Schema, value any) {
 	if s == nil || value == nil || c.done() {
 		return
 	}
-	if is := typeOf(value); is != 0 && !s.takes(is) {
+	if is := typeOf(value); is != 0 && !s.accepts(is) {
 		c.fault("must be "+s.types.String(), value)
 		return
 	}
@@ -254,11 +254,11 @@ func (c *checker) length(b *bounds, text string) {
 }
 
 func (c *checker) number(b *bounds, n float64, value any) {
-	switch least, most, step := b.Minimum, b.Maximum, b.MultipleOf; {
-	case least != nil && (n < *least || b.ExclusiveMinimum && n == *least):
-		c.fault(limit(b.ExclusiveMinimum, "above", "at least", *least), value)
-	case most != nil && (n > *most || b.ExclusiveMaximum && n == *most):
-		c.fault(limit(b.ExclusiveMaximum, "below", "at most", *most), value)
+	switch minimum, maximum, step := b.Minimum, b.Maximum, b.MultipleOf; {
+	case minimum != nil && (n < *minimum || b.ExclusiveMinimum && n == *minimum):
+		c.fault(limit(b.ExclusiveMinimum, "above", "at least", *minimum), value)
+	case maximum != nil && (n > *maximum || b.ExclusiveMaximum && n == *maximum):
+		c.fault(limit(b.ExclusiveMaximum, "below", "at most", *maximum), value)
 	case step != nil && *step > 0 && n/(*step) != math.Trunc(n/(*step)):
 		c.fault(fmt.Sprintf("must be a multiple of %v", *step), value)
 	}
@@ -279,12 +279,12 @@ func asJSON(n float64) string {
 	return string(raw)
 }
 
-func (c *checker) count(least, most *int64, n int, what string) {
-	if least != nil && int64(n) < *least && !c.partial {
-		c.fault(fmt.Sprintf("must have at least %d %s", *least, what), nil)
+func (c *checker) count(minimum, maximum *int64, n int, what string) {
+	if minimum != nil && int64(n) < *minimum && !c.partial {
+		c.fault(fmt.Sprintf("must have at least %d %s", *minimum, what), nil)
 	}
-	if most != nil && int64(n) > *most {
-		c.fault(fmt.Sprintf("must have at most %d %s", *most, what), nil)
+	if maximum != nil && int64(n) > *maximum {
+		c.fault(fmt.Sprintf("must have at most %d %s", *maximum, what), nil)
 	}
 }
 
@@ -360,9 +360,9 @@ func typeOf(value any) types {
 
 // oneOf returns a text with the values, or with the first 8 values if there are more.
 func oneOf(values []string) string {
-	const most = 8
-	if len(values) <= most {
+	const maxNamed = 8
+	if len(values) <= maxNamed {
 		return strings.Join(values, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(values[:most], ", "), len(values)-most)
+	return fmt.Sprintf("%s and %d more", strings.Join(values[:maxNamed], ", "), len(values)-maxNamed)
 }

@@ -35,7 +35,7 @@ func (p *parser) identityOf(e *element, depth int) *identity {
 // items.
 func (p *parser) defaults(e *element, depth int) map[string]string {
 	switch {
-	case e == nil || depth > mostDepth:
+	case e == nil || depth > maxDepth:
 		return nil
 	case e.Ref != "":
 		return p.namedDefaults(componentName(e.Ref), depth)

@@ -80,5 +80,5 @@ func (s *Schema) declares(name string) bool {
 	return ok
 }
 
-// takes reports whether the schema accepts values of this type.
-func (s *Schema) takes(t types) bool { return s.types == 0 || s.types&t != 0 }
+// accepts reports whether the schema accepts values of this type.
+func (s *Schema) accepts(t types) bool { return s.types == 0 || s.types&t != 0 }

@@ -18,9 +18,9 @@ var ErrNoSchema = errors.New("the document has no schema of the kind")
 
 // These limits bound the schema of one kind, because a member may publish any schema.
 const (
-	mostDepth   = 200
-	mostFields  = 50_000
-	mostPattern = 4096 // bytes
+	maxDepth         = 200
+	maxFields        = 50_000
+	maxPatternLength = 4096 // bytes
 )
 
 // element has the parts of an OpenAPI schema that this package reads.
@@ -177,7 +177,7 @@ func (p *parser) fail(err error) {
 // declare them.
 func (p *parser) read(e *element, depth int, alternative bool) *Schema {
 	switch {
-	case e == nil || p.err != nil || depth > mostDepth:
+	case e == nil || p.err != nil || depth > maxDepth:
 		return nil
 	case e.Ref != "":
 		return p.component(componentName(e.Ref), depth)
@@ -257,7 +257,7 @@ func (p *parser) rulesOf(e *element, depth int) *rules {
 	}
 	slices.Sort(r.required)
 	r.enum = enumOf(e.Enum)
-	if e.Pattern != "" && len(e.Pattern) <= mostPattern {
+	if e.Pattern != "" && len(e.Pattern) <= maxPatternLength {
 		r.pattern = e.Pattern
 	}
 	if b := e.bounds; b != (bounds{}) {
@@ -306,8 +306,8 @@ func (p *parser) share(s Schema) *Schema {
 	if known := p.schemas[key]; known != nil {
 		return known
 	}
-	if p.fields += len(s.names) + 1; p.fields > mostFields {
-		p.fail(fmt.Errorf("it has more than %d fields", mostFields))
+	if p.fields += len(s.names) + 1; p.fields > maxFields {
+		p.fail(fmt.Errorf("it has more than %d fields", maxFields))
 		return nil
 	}
 	p.schemas[key] = &s

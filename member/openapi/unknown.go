@@ -82,7 +82,7 @@ func (f *finder) value(s *Schema, value any) {
 	}
 	switch v := value.(type) {
 	case map[string]any:
-		if !s.takes(isObject) {
+		if !s.accepts(isObject) {
 			return
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {

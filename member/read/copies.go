@@ -48,10 +48,10 @@ func NewLister(o ListerOptions) *Lister { return &Lister{o} }
 
 // listing is the state of one call of Copies.
 type listing struct {
-	ctx  context.Context
-	most int
-	keep func(member.Copy) (bool, error)
-	out  member.Copies
+	ctx   context.Context
+	limit int
+	keep  func(member.Copy) (bool, error)
+	out   member.Copies
 	// failed is the error that the caller's function keep returned. After such an error, the listing ends.
 	failed error
 }
@@ -62,13 +62,13 @@ func (l *listing) note(format string, args ...any) {
 	}
 }
 
-func (l *listing) full() bool { return len(l.out.Copies) >= l.most }
+func (l *listing) full() bool { return len(l.out.Copies) >= l.limit }
 
 func (l *listing) late() bool { return l.ctx.Err() != nil }
 
 // Copies lists the copies on the member for which keep returns true. It implements a method of member.Pruner.
-func (c *Lister) Copies(ctx context.Context, most int, keep func(member.Copy) (bool, error)) (member.Copies, error) {
-	l := &listing{ctx: ctx, most: most, keep: keep}
+func (c *Lister) Copies(ctx context.Context, limit int, keep func(member.Copy) (bool, error)) (member.Copies, error) {
+	l := &listing{ctx: ctx, limit: limit, keep: keep}
 	kinds, err := c.kinds(l)
 	if err != nil {
 		return member.Copies{}, err
@@ -82,7 +82,7 @@ func (c *Lister) Copies(ctx context.Context, most int, keep func(member.Copy) (b
 			break
 		}
 		if l.full() {
-			l.note("there may be more than %d: the rest is not listed", most)
+			l.note("there may be more than %d: the rest is not listed", limit)
 			break
 		}
 	}

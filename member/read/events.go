@@ -13,8 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// mostEvents is the maximum number of events that are returned.
-const mostEvents = 200
+// maxEvents is the maximum number of events that are returned.
+const maxEvents = 200
 
 // Events returns the newest events about some objects. It implements a method of member.Reader. It reads all events of
 // the namespace, because API servers cannot select the events of several objects.
@@ -47,7 +47,7 @@ func (r *Reader) Events(ctx context.Context, namespace string, about []member.In
 		if options.Continue = next; next == "" {
 			return out, nil
 		}
-		if pages == mostPages {
+		if pages == maxPages {
 			out.More = true
 			return out, nil
 		}
@@ -62,10 +62,10 @@ func concerns(object corev1.ObjectReference, about []member.Involved) bool {
 	})
 }
 
-// newest sorts the events by time and drops the oldest if there are more than mostEvents.
+// newest sorts the events by time and drops the oldest if there are more than maxEvents.
 func newest(events *member.Events) {
 	slices.SortStableFunc(events.Items, func(a, b member.Event) int { return a.Last.Compare(b.Last.Time) })
-	if beyond := len(events.Items) - mostEvents; beyond > 0 {
+	if beyond := len(events.Items) - maxEvents; beyond > 0 {
 		events.Items, events.More = slices.Delete(events.Items, 0, beyond), true
 	}
 }

@@ -69,7 +69,7 @@ func heapAfter(f func()) int64 {
 }
 
 func TestAnAnswerOf100MegabytesIsCutOff(t *testing.T) {
-	pods := member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Most: 500}
+	pods := member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Limit: 500}
 	whole := pods
 	whole.Whole = true
 	const json = "application/json"
@@ -180,7 +180,7 @@ func TestTextsOfAHostileTableArePrintable(t *testing.T) {
 			{"cells":["a\u0007",%q,"no column"],"object":{"metadata":{"name":"a\u001b"}}}, {"object":{"metadata":{"name":"b"}}}, {"cells":[null,{"x":1}]}]}`,
 			strings.Repeat("x", 5000))
 	})
-	found, err := r.List(t.Context(), member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Most: 3})
+	found, err := r.List(t.Context(), member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Limit: 3})
 	must(t, err)
 	if len(found.Rows) != 3 || len(found.Rows[0].Cells) != 2 || len(found.Rows[1].Cells) != 2 || len(found.Rows[0].Cells[1]) > 260 {
 		t.Errorf("got %+v", found)
@@ -194,8 +194,8 @@ func TestAMemberThatIgnoresTheLimitOrNeverEndsIsCut(t *testing.T) {
 	row := `{"cells":["a"],"object":{"metadata":{"name":"a"}}}`
 	asked := 0
 	for name, tc := range map[string]struct {
-		rows string
-		most int
+		rows  string
+		limit int
 	}{
 		"more rows than asked for":     {row + "," + row + "," + row, 2},
 		"pages without rows, for ever": {"", 500},
@@ -207,9 +207,9 @@ func TestAMemberThatIgnoresTheLimitOrNeverEndsIsCut(t *testing.T) {
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = fmt.Fprintf(w, `{"kind":"Table","metadata":{"continue":"x"},"columnDefinitions":[{"name":"Name"}],"rows":[%s]}`, tc.rows)
 			})
-			found, err := r.List(t.Context(), member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Most: tc.most})
+			found, err := r.List(t.Context(), member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Limit: tc.limit})
 			must(t, err)
-			if len(found.Rows) > tc.most || !found.More || asked > 20 {
+			if len(found.Rows) > tc.limit || !found.More || asked > 20 {
 				t.Errorf("got %d rows, more %v, by %d requests", len(found.Rows), found.More, asked)
 			}
 		})
@@ -221,7 +221,7 @@ func TestAnAnswerOfAnotherKindIsRefused(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"kind":"PodList","items":[]}`)
 	})
-	_, err := r.List(t.Context(), member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Most: 3})
+	_, err := r.List(t.Context(), member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Limit: 3})
 	if err == nil || err.Error() != "the answer cannot be read: it is not a table" {
 		t.Errorf("got %v", err)
 	}
@@ -237,7 +237,7 @@ func TestObjectsThatWereNotAskedForAreLeftOut(t *testing.T) {
 		}
 		_, _ = fmt.Fprintf(w, `{"items":[{"metadata":%s},{"metadata":%s},{"metadata":%s}]}`, name, namespace, own)
 	})
-	in := member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Namespace: "shop", Name: "a", Most: 3}
+	in := member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Namespace: "shop", Name: "a", Limit: 3}
 	rows, err := r.List(t.Context(), in)
 	must(t, err)
 	in.Whole = true
@@ -252,7 +252,7 @@ func TestNoNameLeadsToAnotherPath(t *testing.T) {
 	asked := ""
 	r := hostile(t, func(_ http.ResponseWriter, r *http.Request) { asked = r.URL.Path })
 	for _, name := range []string{"..", ".", "../../secrets/x", "a/b", "..%2f..%2fsecrets", "%2e%2e"} {
-		in := member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Namespace: name, Most: 3}
+		in := member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Namespace: name, Limit: 3}
 		_, ofList := r.List(t.Context(), in)
 		_, ofEvents := r.Events(t.Context(), name, nil)
 		_, ofLog := r.Log(t.Context(), member.LogIntent{Namespace: "shop", Pod: name, Bytes: 10})

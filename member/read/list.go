@@ -83,9 +83,9 @@ func (s *search) list(p place) map[types.UID][]listed {
 	return found
 }
 
-// page requests one page, and calls tell for each listed object once for each of its owners. It returns the token of
+// page requests one page, and calls add for each listed object once for each of its owners. It returns the token of
 // the next page, which is empty at the end.
-func (s *search) page(p place, options metav1.ListOptions, tell func(owner types.UID, child listed)) (next string, err error) {
+func (s *search) page(p place, options metav1.ListOptions, add func(owner types.UID, child listed)) (next string, err error) {
 	ctx, done := answer.Keep(s.ctx)
 	defer done()
 	page, err := s.client.Resource(p.GroupVersionResource).Namespace(p.namespace).List(ctx, options)
@@ -100,7 +100,7 @@ func (s *search) page(p place, options metav1.ListOptions, tell func(owner types
 		}
 		child := listedOf(o)
 		for _, owner := range owners {
-			tell(owner.UID, child)
+			add(owner.UID, child)
 		}
 	}
 	return page.GetContinue(), nil

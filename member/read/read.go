@@ -19,18 +19,18 @@ import (
 const (
 	// pageSize is the number of objects that one request asks for.
 	pageSize = 100
-	// mostKept is the maximum size of all objects of a list, in bytes of the member's answer.
-	mostKept = 8 << 20
-	// mostPages is the maximum number of requests for a list.
-	mostPages = 20
-	// mostColumns, longestColumn and longestCell limit the size of a table.
-	mostColumns   = 50
-	longestColumn = 64
-	longestCell   = 256
+	// maxListBytes is the maximum size of all objects of a list, in bytes of the member's answer.
+	maxListBytes = 8 << 20
+	// maxPages is the maximum number of requests for a list.
+	maxPages = 20
+	// maxColumns, maxColumnLength and maxCellLength limit the size of a table.
+	maxColumns      = 50
+	maxColumnLength = 64
+	maxCellLength   = 256
 )
 
 // ofPage has the limits of one page. For comparison, a page of 100 pods has about 500 KiB.
-var ofPage = answer.Bounds{Bytes: mostKept, Values: 1 << 17}
+var ofPage = answer.Bounds{Bytes: maxListBytes, Values: 1 << 17}
 
 const (
 	asTable    = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -76,12 +76,12 @@ func (r *Reader) List(ctx context.Context, in member.ListIntent) (member.Listed,
 		accept, add = asJSON, l.addObjects
 	}
 	for pages := 1; ; pages++ {
-		options.Limit = int64(min(pageSize, in.Most-l.found))
+		options.Limit = int64(min(pageSize, in.Limit-l.found))
 		next, err := page(ctx, r.get(in.Kind.GroupVersion().WithResource(in.Resource), in.Namespace), accept, options, add)
 		if err != nil {
 			return member.Listed{}, err
 		}
-		if l.full() || next != "" && pages == mostPages {
+		if l.full() || next != "" && pages == maxPages {
 			l.out.More = l.out.More || next != ""
 			return l.out, nil
 		}
@@ -112,7 +112,7 @@ type list struct {
 	bytes int
 }
 
-func (l *list) full() bool { return l.found >= l.in.Most || l.bytes >= mostKept }
+func (l *list) full() bool { return l.found >= l.in.Limit || l.bytes >= maxListBytes }
 
 // take counts an object and reports whether the list keeps it. It drops an object with another name or namespace than
 // requested. A hostile member may send such an object, and the user may have no right to it.
@@ -123,7 +123,7 @@ func (l *list) take(name, namespace string) bool {
 	if l.in.Name != "" && name != l.in.Name || l.in.Namespace != "" && namespace != l.in.Namespace {
 		return false
 	}
-	if l.found == l.in.Most { // the member ignores the limit of the request
+	if l.found == l.in.Limit { // the member ignores the limit of the request
 		l.out.More = true
 		return false
 	}
@@ -182,10 +182,10 @@ func (l *list) addRows(body []byte) (next string, err error) {
 		return "", errNoTable
 	}
 	l.bytes += len(body)
-	columns := got.Columns[:min(len(got.Columns), mostColumns)]
+	columns := got.Columns[:min(len(got.Columns), maxColumns)]
 	if l.out.Columns == nil {
 		for _, c := range columns {
-			l.out.Columns = append(l.out.Columns, member.Column{Name: member.Line(c.Name, longestColumn), Wide: c.Priority > 0})
+			l.out.Columns = append(l.out.Columns, member.Column{Name: member.Line(c.Name, maxColumnLength), Wide: c.Priority > 0})
 		}
 	}
 	for _, row := range got.Rows {
@@ -199,7 +199,7 @@ func (l *list) addRows(body []byte) (next string, err error) {
 		}
 		for i := range min(len(out.Cells), len(row.Cells)) {
 			if row.Cells[i] != nil {
-				out.Cells[i] = member.Line(fmt.Sprint(row.Cells[i]), longestCell)
+				out.Cells[i] = member.Line(fmt.Sprint(row.Cells[i]), maxCellLength)
 			}
 		}
 		l.out.Rows = append(l.out.Rows, out)

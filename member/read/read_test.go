@@ -64,7 +64,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) configMaps() member.ListIntent {
 	return member.ListIntent{
 		Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespace: w.ns,
-		LabelSelector: "!x", Most: 500,
+		LabelSelector: "!x", Limit: 500,
 	}
 }
 
@@ -102,7 +102,7 @@ func TestAListIsNarrowed(t *testing.T) {
 		"to a name":            {func(in *member.ListIntent) { in.Name = "c" }, []string{"c"}, false},
 		"to a missing name":    {func(in *member.ListIntent) { in.Name = "d" }, nil, false},
 		"to a selector":        {func(in *member.ListIntent) { in.LabelSelector = "app in (web)" }, []string{"b"}, false},
-		"to a number":          {func(in *member.ListIntent) { in.Most = 2 }, []string{"a", "b"}, true},
+		"to a number":          {func(in *member.ListIntent) { in.Limit = 2 }, []string{"a", "b"}, true},
 		"to no namespace":      {func(in *member.ListIntent) { in.Namespace, in.LabelSelector = "", "app=web" }, []string{"b"}, false},
 		"to another namespace": {func(in *member.ListIntent) { in.Namespace = "none" }, nil, false},
 		"by an odd name":       {func(in *member.ListIntent) { in.Name = "a,metadata.namespace=x" }, nil, false},

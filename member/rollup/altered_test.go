@@ -91,7 +91,7 @@ func TestShortenedRowsStillSayThatTheClusterChangedThem(t *testing.T) {
 		rows = append(rows, row)
 	}
 	for _, row := range fit(&status, rows, input(shallHold, nil)) {
-		if n := len([]rune(row.ChangedByCluster)); n == 0 || n > shortestChanged {
+		if n := len([]rune(row.ChangedByCluster)); n == 0 || n > minChanged {
 			t.Fatalf("%d characters", n)
 		}
 	}

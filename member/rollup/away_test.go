@@ -21,10 +21,10 @@ func goneAway(r *hubv1.ClusterRow) {
 }
 
 func TestRowsOfClustersThatGoAndComeBack(t *testing.T) {
-	lost := Fact{LinkReason: hubv1.ReasonUnreachable, LinkMessage: "no answer", LastHeard: earlier.Time}
+	lost := Fact{LinkReason: hubv1.ReasonUnreachable, LinkMessage: "no answer", LastObserved: earlier.Time}
 	inGrace := lost
 	inGrace.InGrace = true
-	unheardSince := Fact{LinkReason: hubv1.ReasonUnreachable, LinkMessage: "no answer"}
+	unreportedSince := Fact{LinkReason: hubv1.ReasonUnreachable, LinkMessage: "no answer"}
 	tests := map[string]struct {
 		previous *hubv1.ClusterRow
 		target   hubv1.BindingTarget
@@ -44,10 +44,10 @@ func TestRowsOfClustersThatGoAndComeBack(t *testing.T) {
 			previous: held(goneAway), target: shallHold, fact: inGrace, want: held(goneAway),
 		},
 		"one that nobody has heard since the start is as of when its row was made": {
-			previous: held(), target: shallHold, fact: unheardSince, want: held(goneAway),
+			previous: held(), target: shallHold, fact: unreportedSince, want: held(goneAway),
 		},
 		"one that never held anything is as of no time": {
-			target: shallHold, fact: unheardSince,
+			target: shallHold, fact: unreportedSince,
 			want: &hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonUnreachable, Message: "no answer"},
 		},
 		"a link that is back says nothing yet": {
@@ -144,7 +144,7 @@ func TestLinksThatFlickerChangeNothing(t *testing.T) {
 	moments := map[string]Fact{
 		"up":                       up,
 		"down":                     {LinkReason: hubv1.ReasonUnreachable, LinkMessage: "refused", InGrace: true},
-		"down for another reason":  {LinkReason: hubv1.ReasonUnauthorized, LinkMessage: "401", LastHeard: noon.Time, InGrace: true},
+		"down for another reason":  {LinkReason: hubv1.ReasonUnauthorized, LinkMessage: "401", LastObserved: noon.Time, InGrace: true},
 		"back, and nothing done":   {Connected: true, Synced: true, Observation: seenPrometheus},
 		"back with a new watch":    {Connected: true},
 		"confirmed by a new watch": {Connected: true, Outcome: confirmed()},
@@ -157,7 +157,7 @@ func TestLinksThatFlickerChangeNothing(t *testing.T) {
 			in.Facts[name] = up
 		}
 		first, rows := Status(hubv1.BindingStatus{}, in)
-		said := object.merge(t, in, rows)
+		reported := object.merge(t, in, rows)
 		status := first
 		for range rapid.IntRange(1, 20).Draw(t, "moments") {
 			in.Now = metav1.NewTime(in.Now.Add(time.Second))
@@ -169,7 +169,7 @@ func TestLinksThatFlickerChangeNothing(t *testing.T) {
 			if status, rows = Status(status, in); cmp.Diff(first, status) != "" {
 				t.Fatalf("the status changed:\n%s", cmp.Diff(first, status))
 			}
-			if diff := cmp.Diff(said, object.merge(t, in, rows)); diff != "" {
+			if diff := cmp.Diff(reported, object.merge(t, in, rows)); diff != "" {
 				t.Fatalf("the hub object's status changed:\n%s", diff)
 			}
 		}
@@ -181,8 +181,8 @@ func TestLinksThatFlickerChangeNothing(t *testing.T) {
 func TestClustersThatAreAwayNeverMakeTheRestLookWorse(t *testing.T) {
 	moments := []Fact{
 		{Connected: true, Synced: true, Outcome: confirmed(), Observation: seenPrometheus},
-		{LinkReason: hubv1.ReasonUnreachable, LinkMessage: "refused", LastHeard: earlier.Time},
-		{LinkReason: hubv1.ReasonForbidden, LinkMessage: "403", LastHeard: earlier.Time},
+		{LinkReason: hubv1.ReasonUnreachable, LinkMessage: "refused", LastObserved: earlier.Time},
+		{LinkReason: hubv1.ReasonForbidden, LinkMessage: "403", LastObserved: earlier.Time},
 		{Connected: true, Synced: true, Observation: seenPrometheus},
 		{Connected: true},
 		{Connected: true, Outcome: confirmed()},
@@ -195,7 +195,7 @@ func TestClustersThatAreAwayNeverMakeTheRestLookWorse(t *testing.T) {
 			in.Facts[name] = moments[0]
 		}
 		status, rows := Status(hubv1.BindingStatus{}, in)
-		said := object.merge(t, in, rows)
+		reported := object.merge(t, in, rows)
 		for range rapid.IntRange(1, 20).Draw(t, "moments") {
 			for _, target := range in.Targets {
 				in.Facts[target.Name] = rapid.SampledFrom(moments).Draw(t, target.Name)
@@ -211,7 +211,7 @@ func TestClustersThatAreAwayNeverMakeTheRestLookWorse(t *testing.T) {
 				t.Fatalf("%d of %d are healthy and the others away: %+v", n, status.Summary.Desired, healthy)
 			}
 			now := object.merge(t, in, rows)
-			if diff := cmp.Diff(said["replicas"], now["replicas"]); diff != "" {
+			if diff := cmp.Diff(reported["replicas"], now["replicas"]); diff != "" {
 				t.Fatalf("the sum changed:\n%s", diff)
 			}
 			if available := find(now, "Available"); available["status"] == "False" {

@@ -150,25 +150,25 @@ func noCluster(kind string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonNoClusterSelected, Message: "no cluster is selected for the object"}
 }
 
-// condition returns a condition of a binding. `because` are the rows that have caused the condition, and `of` is the
+// condition returns a condition of a binding. causes are the rows that have caused the condition, and `of` is the
 // number of clusters. The message says how many of these clusters have caused the condition, and names at most three of
 // them.
-func condition(kind string, status metav1.ConditionStatus, reason string, because []hubv1.ClusterRow, of int) metav1.Condition {
+func condition(kind string, status metav1.ConditionStatus, reason string, causes []hubv1.ClusterRow, of int) metav1.Condition {
 	c := metav1.Condition{Type: kind, Status: status, Reason: reason}
-	if len(because) == 0 {
+	if len(causes) == 0 {
 		c.Message = fmt.Sprintf("on %d of %d clusters", of, of)
 		return c
 	}
 	named := make([]string, 0, maxNamed)
-	for _, row := range because[:min(len(because), maxNamed)] {
+	for _, row := range causes[:min(len(causes), maxNamed)] {
 		if row.Reason == "" {
 			named = append(named, row.Name)
 			continue
 		}
 		named = append(named, fmt.Sprintf("%s (%s)", row.Name, row.Reason))
 	}
-	c.Message = fmt.Sprintf("on %d of %d clusters: %s", len(because), of, strings.Join(named, ", "))
-	if more := len(because) - maxNamed; more > 0 {
+	c.Message = fmt.Sprintf("on %d of %d clusters: %s", len(causes), of, strings.Join(named, ", "))
+	if more := len(causes) - maxNamed; more > 0 {
 		c.Message += fmt.Sprintf(" and %d more", more)
 	}
 	return c

@@ -23,8 +23,8 @@ func TestTheRowOfAClusterWhosePlaceIsTaken(t *testing.T) {
 		r.Applied, r.Health, r.Reason, r.LastObservedTime = metav1.ConditionUnknown, hubv1.HealthUnknown, hubv1.ReasonEvicting, &earlier
 		r.Message = "Evicted: the cluster does not answer. Its copy is not counted, and is withdrawn when the cluster answers and its replacements are healthy: b, c, d and 1 more"
 	}
-	unreachable := &Fact{LinkReason: hubv1.ReasonUnreachable, LinkMessage: "no answer", LastHeard: earlier.Time}
-	fine := &Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seen()}
+	unreachable := &Fact{LinkReason: hubv1.ReasonUnreachable, LinkMessage: "no answer", LastObserved: earlier.Time}
+	valid := &Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seen()}
 	tests := map[string]struct {
 		previous *hubv1.ClusterRow
 		target   hubv1.BindingTarget
@@ -34,12 +34,12 @@ func TestTheRowOfAClusterWhosePlaceIsTaken(t *testing.T) {
 		"while it is away":                   {held(), evictingTarget, unreachable, held(away)},
 		"while it is away, words stay":       {held(away), evictingTarget, unreachable, held(away)},
 		"after a restart":                    {held(away), evictingTarget, nil, held(away)},
-		"when it is back and up to date":     {held(away), evictingTarget, fine, held(evicting)},
+		"when it is back and up to date":     {held(away), evictingTarget, valid, held(evicting)},
 		"when it is back and not up to date": {held(away), evictingTarget, &Fact{Connected: true, Synced: true}, held(away)},
 		"when it refuses the newest spec": {held(away), evictingTarget, &Fact{Connected: true, Synced: true, Outcome: refusedBy(hubv1.ReasonManifestRefused)}, held(func(r *hubv1.ClusterRow) {
 			r.Applied, r.Health, r.Reason, r.Message, r.Observed = metav1.ConditionFalse, hubv1.HealthUnknown, hubv1.ReasonManifestRefused, "do something", nil
 		})},
-		"when it is a target again":             {held(evicting), shallHold, fine, held()},
+		"when it is a target again":             {held(evicting), shallHold, valid, held()},
 		"when it is, and its watch starts anew": {held(evicting), shallHold, &Fact{Connected: true, Outcome: confirmed()}, held()},
 	}
 	for name, tc := range tests {

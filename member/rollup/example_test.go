@@ -19,7 +19,7 @@ import (
 func Example() {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	targets := []hubv1.BindingTarget{{Name: "eu-fra-1", State: hubv1.TargetPresent}, {Name: "cn-sha-1", State: hubv1.TargetPresent}}
-	heard := func(status string) rollup.Fact {
+	observed := func(status string) rollup.Fact {
 		return rollup.Fact{
 			Connected: true, Synced: true,
 			Outcome:     &member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, HubState: member.HubState{HubGeneration: 1}},
@@ -29,8 +29,8 @@ func Example() {
 	status, rows := rollup.Status(hubv1.BindingStatus{}, rollup.Input{
 		Targets: targets, BindingGeneration: 1, HubGeneration: 1, Now: now,
 		Facts: map[string]rollup.Fact{
-			"eu-fra-1": heard(`{"availableReplicas":3}`),
-			"cn-sha-1": heard(`{"availableReplicas":5}`),
+			"eu-fra-1": observed(`{"availableReplicas":3}`),
+			"cn-sha-1": observed(`{"availableReplicas":5}`),
 		},
 	})
 	for _, row := range status.Clusters {

@@ -17,9 +17,9 @@ const (
 	// fullRow is the assumed full size in bytes of a row that was cut. The assumption is used until the cluster of the row
 	// reports again.
 	fullRow = 7 << 8
-	// shortestChanged is the length to which fit cuts the field changedByCluster. It must not become empty, because the
+	// minChanged is the length to which fit cuts the field changedByCluster. It must not become empty, because the
 	// hub tries such a copy again.
-	shortestChanged = 32
+	minChanged = 32
 	// escaped is the maximum number of JSON bytes that one byte of text needs. beside is an upper bound of the JSON size
 	// of a row without its texts.
 	escaped = 6
@@ -48,16 +48,16 @@ func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1
 		}
 		out = append(out, row)
 	}
-	for _, most := range []int{maxMessage, maxMessage / 4, 0} {
+	for _, limit := range []int{maxMessage, maxMessage / 4, 0} {
 		if total(out) <= maxRows {
 			break
 		}
 		for i := range out {
-			if most == 0 || !good(out[i]) {
+			if limit == 0 || !good(out[i]) {
 				out[i].Observed = nil
 			}
-			out[i].Message = hubv1.CutMessage(out[i].Message, most)
-			out[i].ChangedByCluster = hubv1.CutMessage(out[i].ChangedByCluster, max(most, shortestChanged))
+			out[i].Message = hubv1.CutMessage(out[i].Message, limit)
+			out[i].ChangedByCluster = hubv1.CutMessage(out[i].ChangedByCluster, max(limit, minChanged))
 		}
 	}
 	setTruncated(status, metav1.ConditionTrue, hubv1.ReasonOverBudget,

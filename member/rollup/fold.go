@@ -28,7 +28,7 @@ const (
 // polarityOf returns which status of a condition type is good: True, False or neither. A rule of the placement takes
 // precedence over what package health knows about the type.
 func (m *merger) polarityOf(kind string) health.Polarity {
-	if p, said := m.rules.polarity[kind]; said {
+	if p, ok := m.rules.polarity[kind]; ok {
 		return p
 	}
 	return health.PolarityOf(m.schema.kind, kind)
@@ -52,8 +52,8 @@ func badness(p health.Polarity, status string) int {
 	return 2
 }
 
-// said has the status and reason of one condition type on one target, which is a cluster of the binding.
-type said struct {
+// clusterCondition has the status and reason of one condition type on one target.
+type clusterCondition struct {
 	cluster, status, reason string
 	away                    bool // whether the status is Unknown because the target is unreachable
 	implied                 bool // whether the target lacks the condition, which then counts as False
@@ -190,20 +190,20 @@ func findOrOpposite(status map[string]any, kind string) map[string]any {
 	}
 	opposite := map[string]any{"True": "False", "False": "True"}
 	c = find(status, health.ConditionNotReady)
-	said, _ := c["status"].(string)
-	if opposite[said] == nil {
+	notReady, _ := c["status"].(string)
+	if opposite[notReady] == nil {
 		return nil
 	}
-	return map[string]any{"status": opposite[said], "reason": c["reason"]}
+	return map[string]any{"status": opposite[notReady], "reason": c["reason"]}
 }
 
 // fold merges one condition type of all clusters; the result is the worst status. If it is not known which status is
 // good, the result is the status that all clusters have. If their statuses differ, the result is Unknown.
 func (m *merger) fold(kind string) folded {
 	p := m.polarityOf(kind)
-	all := make([]said, 0, len(m.parts))
+	all := make([]clusterCondition, 0, len(m.parts))
 	for _, part := range m.parts {
-		all = append(all, say(part, kind, p))
+		all = append(all, conditionOn(part, kind, p))
 	}
 	if p == health.Neither {
 		return common(kind, all)
@@ -215,18 +215,18 @@ func (m *merger) fold(kind string) folded {
 		}
 	}
 	if badness(p, worst.status) == 0 {
-		return fine(kind, all)
+		return goodEverywhere(kind, all)
 	}
-	if partiallyUnknown(all, func(s said) bool { return badness(p, s.status) == 0 }) {
+	if partiallyUnknown(all, func(s clusterCondition) bool { return badness(p, s.status) == 0 }) {
 		worst.reason = hubv1.ReasonPartiallyUnknown
 	}
-	return because(kind, worst.status, worst.reason, all, func(s said) bool { return s.status == worst.status })
+	return naming(kind, worst.status, worst.reason, all, func(s clusterCondition) bool { return s.status == worst.status })
 }
 
-// say returns the condition of one cluster. The condition's status is Unknown while the cluster is unreachable, and
-// while the copy on it does not have the wanted content.
-func say(part part, kind string, p health.Polarity) said {
-	s := said{cluster: part.row.Name, status: "Unknown", reason: part.row.Reason}
+// conditionOn returns the condition of one cluster. The condition's status is Unknown while the cluster is unreachable,
+// and while the copy on it does not have the wanted content.
+func conditionOn(part part, kind string, p health.Polarity) clusterCondition {
+	s := clusterCondition{cluster: part.row.Name, status: "Unknown", reason: part.row.Reason}
 	if !part.current() {
 		s.away = part.row.Applied == metav1.ConditionUnknown && part.row.Reason != hubv1.ReasonPending
 		return s
@@ -245,45 +245,45 @@ func say(part part, kind string, p health.Polarity) said {
 }
 
 // partiallyUnknown reports whether some clusters are unreachable, some are reachable, and the condition is good on all
-// reachable ones. The function fine reports whether the condition is good on one cluster.
-func partiallyUnknown(all []said, fine func(said) bool) bool {
+// reachable ones. The function isGood reports whether the condition is good on one cluster.
+func partiallyUnknown(all []clusterCondition, isGood func(clusterCondition) bool) bool {
 	away := 0
 	for _, s := range all {
 		switch {
 		case s.away:
 			away++
-		case !fine(s):
+		case !isGood(s):
 			return false
 		}
 	}
 	return 0 < away && away < len(all)
 }
 
-func common(kind string, all []said) folded {
-	if i := slices.IndexFunc(all, func(s said) bool { return !s.away }); i >= 0 && partiallyUnknown(all, func(s said) bool { return s.status == all[i].status }) {
-		return because(kind, "Unknown", hubv1.ReasonPartiallyUnknown, all, func(s said) bool { return s.away })
+func common(kind string, all []clusterCondition) folded {
+	if i := slices.IndexFunc(all, func(s clusterCondition) bool { return !s.away }); i >= 0 && partiallyUnknown(all, func(s clusterCondition) bool { return s.status == all[i].status }) {
+		return naming(kind, "Unknown", hubv1.ReasonPartiallyUnknown, all, func(s clusterCondition) bool { return s.away })
 	}
 	for _, s := range all[1:] {
 		if s.status != all[0].status {
-			return because(kind, "Unknown", ReasonMembersDisagree, all, func(said) bool { return true })
+			return naming(kind, "Unknown", ReasonMembersDisagree, all, func(clusterCondition) bool { return true })
 		}
 	}
 	return everywhere(kind, all)
 }
 
-// fine returns the merged condition of a type that is good on all clusters. If some copies do not have the condition,
-// the message says so.
-func fine(kind string, all []said) folded {
-	has := slices.DeleteFunc(slices.Clone(all), func(s said) bool { return s.implied })
+// goodEverywhere returns the merged condition of a type that is good on all clusters. If some copies do not have the
+// condition, the message says so.
+func goodEverywhere(kind string, all []clusterCondition) folded {
+	has := slices.DeleteFunc(slices.Clone(all), func(s clusterCondition) bool { return s.implied })
 	if len(has) == 0 || len(has) == len(all) {
 		return everywhere(kind, all)
 	}
-	out := because(kind, has[0].status, everywhere(kind, has).reason, all, func(s said) bool { return !s.implied })
+	out := naming(kind, has[0].status, everywhere(kind, has).reason, all, func(s clusterCondition) bool { return !s.implied })
 	out.message += "; the others do not have it"
 	return out
 }
 
-func everywhere(kind string, all []said) folded {
+func everywhere(kind string, all []clusterCondition) folded {
 	reason := all[0].reason
 	for _, s := range all[1:] {
 		if s.reason != reason {
@@ -293,9 +293,9 @@ func everywhere(kind string, all []said) folded {
 	return folded{kind: kind, status: all[0].status, reason: reason, message: fmt.Sprintf("%s on %d of %d clusters", all[0].status, len(all), len(all))}
 }
 
-// because returns a condition with a message about the clusters for which the function `is` returns true. The message
+// naming returns a condition with a message about the clusters for which the function `is` returns true. The message
 // names at most three of these clusters.
-func because(kind, status, reason string, all []said, is func(said) bool) folded {
+func naming(kind, status, reason string, all []clusterCondition, is func(clusterCondition) bool) folded {
 	var named []string
 	count := 0
 	for _, s := range all {

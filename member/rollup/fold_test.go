@@ -95,6 +95,16 @@ func TestMergeRules(t *testing.T) {
 			observed: []string{"{numberReady: 1, readyInstances: 2, count: 3}", "{numberReady: 1, readyInstances: 2, count: 3}"},
 			want:     map[string]any{"numberReady": int64(2), "readyInstances": int64(4)}, leftOut: []string{"count"},
 		},
+		"counts of units that a rollout raises are summed, and other numbers of such units are left out": {
+			schema: "{type: object, properties: {readyNodes: {type: integer}, upToDateNodes: {type: integer}, availablePods: {type: integer}, " +
+				"updatedMembers: {type: integer}, maxNodes: {type: integer}, readyPercent: {type: integer}}}",
+			observed: []string{
+				"{readyNodes: 3, upToDateNodes: 3, availablePods: 2, updatedMembers: 1, maxNodes: 5, readyPercent: 100}",
+				"{readyNodes: 3, upToDateNodes: 1, availablePods: 0, updatedMembers: 1, maxNodes: 5, readyPercent: 100}",
+			},
+			want:    map[string]any{"readyNodes": int64(6), "upToDateNodes": int64(4), "availablePods": int64(2), "updatedMembers": int64(2)},
+			leftOut: []string{"maxNodes", "readyPercent"},
+		},
 		"a generation in a schema that says it is something else is left out": {
 			schema: "{type: object, properties: {observedGeneration: {type: boolean}}}", observed: []string{"{observedGeneration: 1}"}, want: map[string]any{}, leftOut: []string{"observedGeneration"},
 		},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
@@ -20,10 +21,18 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-const guide = "../../docs/status.md"
+// exampleFiles are the files with examples, and the minimum number of examples in each. The guide shows what readers
+// need. The file in testdata covers all other rules.
+var exampleFiles = []struct {
+	path    string
+	atLeast int
+}{
+	{path: "../../docs/status.md", atLeast: 10},
+	{path: "testdata/examples.md", atLeast: 2},
+}
 
-// mergingExample matches an example of the guide. An example has two YAML blocks: the first begins with a schema, and
-// the second has the status of the hub object.
+// mergingExample matches an example. An example has two YAML blocks: the first begins with a schema, and the second has
+// the status of the hub object.
 var mergingExample = regexp.MustCompile("```yaml\n(schema:[^`]*)```\n\n```yaml\n([^`]*)```")
 
 // scenario is the input of an example.
@@ -100,8 +109,8 @@ type test interface {
 	Fatalf(string, ...any)
 }
 
-// outcomeOf has the merged status of the hub object and the names of the fields that were left out, as in the guide's
-// YAML.
+// outcomeOf has the merged status of the hub object and the names of the fields that were left out, as in the YAML of
+// the examples.
 type outcomeOf struct {
 	Status  map[string]any `json:"status,omitempty"`
 	LeftOut []string       `json:"leftOut,omitempty"`
@@ -136,13 +145,20 @@ func readScenario(t test, text string) scenario {
 }
 
 func TestTheMergingExamplesOfTheGuide(t *testing.T) {
-	text, err := os.ReadFile(guide)
+	for _, file := range exampleFiles {
+		t.Run(filepath.Base(file.path), func(t *testing.T) { testExamples(t, file.path, file.atLeast) })
+	}
+}
+
+func testExamples(t *testing.T, path string, atLeast int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := mergingExample.FindAllSubmatchIndex(text, -1)
-	if len(found) < 10 {
-		t.Fatalf("%d examples, of which there are more", len(found))
+	if len(found) < atLeast {
+		t.Fatalf("the file has %d examples only, want at least %d", len(found), atLeast)
 	}
 	var out bytes.Buffer
 	from := 0
@@ -160,7 +176,7 @@ func TestTheMergingExamplesOfTheGuide(t *testing.T) {
 	}
 	out.Write(text[from:])
 	if *update {
-		if err := os.WriteFile(guide, out.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -77,7 +77,7 @@ const (
 	silent          // no member has a value
 )
 
-// part is the input of the merge from one target, which is a cluster of the binding.
+// part is the input of the merge from one target.
 type part struct {
 	row   hubv1.ClusterRow
 	share *int32 // the target's share of the replicas; nil: not divided
@@ -207,7 +207,7 @@ func (m *merger) fields() (out map[string]any, missing []string) {
 		if _, ok := out[name]; ok {
 			continue
 		}
-		if value, ok := m.node.properties[name].empty(); ok && m.requires(name) && m.heard() {
+		if value, ok := m.node.properties[name].empty(); ok && m.requires(name) && m.hasStatus() {
 			out[name] = value
 			m.leaveOut(name)
 			continue
@@ -223,8 +223,8 @@ func (m *merger) requires(name string) bool {
 	return m.needed && slices.Contains(m.node.required, name)
 }
 
-// heard reports whether at least one copy has a status.
-func (m *merger) heard() bool {
+// hasStatus reports whether at least one copy has a status.
+func (m *merger) hasStatus() bool {
 	return slices.ContainsFunc(m.parts, func(p part) bool { return len(p.whole) > 0 })
 }
 

@@ -137,11 +137,11 @@ func checkEntry(t *testing.T, at string, list []any, entry map[string]any) {
 	if entry["type"] == hubv1.ConditionObjectHealthy {
 		return
 	}
-	said := map[string]any{}
+	reported := map[string]any{}
 	for _, e := range list {
 		own, _ := e.(map[string]any)
 		if own["type"] == entry["type"] && own["name"] == entry["name"] {
-			said = own
+			reported = own
 			break
 		}
 	}
@@ -150,11 +150,11 @@ func checkEntry(t *testing.T, at string, list []any, entry map[string]any) {
 		case "message", "lastTransitionTime", "lastUpdateTime", observedGenerationField:
 			continue
 		case "reason":
-			if said["reason"] == nil || value == ReasonFromMembers {
+			if reported["reason"] == nil || value == ReasonFromMembers {
 				continue
 			}
 		}
-		if diff := cmp.Diff(fmt.Sprint(said[name]), fmt.Sprint(value)); diff != "" {
+		if diff := cmp.Diff(fmt.Sprint(reported[name]), fmt.Sprint(value)); diff != "" {
 			t.Errorf("%s of %v: %s", at, entry["type"], diff)
 		}
 	}

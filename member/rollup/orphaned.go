@@ -27,7 +27,7 @@ func orphaned(previous []hubv1.OrphanedCopy, before map[string]*hubv1.ClusterRow
 	if len(out) == 0 {
 		return nil
 	}
-	return out[max(0, len(out)-hubv1.MostOrphaned):]
+	return out[max(0, len(out)-hubv1.MaxOrphaned):]
 }
 
 // leftNow returns the copy that a withdrawal has just orphaned. ok is true only when a row shows this withdrawal for

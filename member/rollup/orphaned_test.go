@@ -73,7 +73,7 @@ func TestTheStatusRemembersWhatWasLeftOnClusters(t *testing.T) {
 // copies may have items.
 func TestManyClustersThatLeaveCostNoMoreThanOneWrite(t *testing.T) {
 	in := Input{BindingGeneration: 1, ObjectUID: hubObject, Now: noon, Facts: map[string]Fact{}}
-	for i := range hubv1.MostOrphaned + 36 {
+	for i := range hubv1.MaxOrphaned + 36 {
 		name := fmt.Sprintf("c-%03d", i)
 		in.Targets = append(in.Targets, hubv1.BindingTarget{Name: name, State: hubv1.TargetAbsent, Absent: &hubv1.Absence{UID: hubObject, Policy: hubv1.RemovalOrphan}})
 		in.Facts[name] = Fact{Connected: true, Synced: true, Outcome: &member.Outcome{
@@ -81,7 +81,7 @@ func TestManyClustersThatLeaveCostNoMoreThanOneWrite(t *testing.T) {
 		}}
 	}
 	status, _ := Status(hubv1.BindingStatus{}, in)
-	if n := len(status.Orphaned); n != hubv1.MostOrphaned || status.Orphaned[0].ClusterID != "c-036" {
+	if n := len(status.Orphaned); n != hubv1.MaxOrphaned || status.Orphaned[0].ClusterID != "c-036" {
 		t.Errorf("%d are remembered, the oldest %+v", n, status.Orphaned[0])
 	}
 	if again, _ := Status(status, in); cmp.Diff(status, again) != "" {

@@ -75,8 +75,8 @@ func TestABindingIsContestedWhileACopyIs(t *testing.T) {
 	if diff := cmp.Diff(c, meta.FindStatusCondition(second.Conditions, hubv1.ConditionContested)); diff != "" {
 		t.Error(diff)
 	}
-	sick := seen(func(o *member.Observation) { o.Health, o.HealthReason = hubv1.HealthDegraded, "Sick" })
-	third, _ := Status(second, input(shallHold, &Fact{Connected: true, Synced: true, Outcome: fought, Observation: sick}))
+	unhealthy := seen(func(o *member.Observation) { o.Health, o.HealthReason = hubv1.HealthDegraded, "Sick" })
+	third, _ := Status(second, input(shallHold, &Fact{Connected: true, Synced: true, Outcome: fought, Observation: unhealthy}))
 	if meta.FindStatusCondition(third.Conditions, hubv1.ConditionContested) == nil {
 		t.Error("it is not contested while it is degraded")
 	}

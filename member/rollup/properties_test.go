@@ -215,9 +215,9 @@ func TestAMergedStatusIsValidAndKnowsNoOrder(t *testing.T) {
 			return
 		}
 		// A second merge, with the first result as the status of the hub object, must give the same result.
-		said := w.template()
-		said.Object["status"] = status
-		if again, _, err = MergeStatus(schema, rules, said, rows, targets, noon); err != nil || !reflect.DeepEqual(status, again) {
+		reported := w.template()
+		reported.Object["status"] = status
+		if again, _, err = MergeStatus(schema, rules, reported, rows, targets, noon); err != nil || !reflect.DeepEqual(status, again) {
 			t.Fatalf("a second merge: %v\n%s", err, cmp.Diff(status, again))
 		}
 	})

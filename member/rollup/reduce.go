@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// report is the value of one target (a cluster of the binding) for a field with a merge rule.
+// report is the value of one target for a field with a merge rule.
 type report struct {
 	cluster string
 	value   any  // nil if the target has no value
@@ -141,10 +141,10 @@ func quantity(value any) (resource.Quantity, bool) {
 	if f, isNumber := value.(float64); isNumber {
 		text, ok = strconv.FormatFloat(f, 'f', -1, 64), true
 	}
-	// longest is the maximum length of the text of a quantity, in bytes. A text with an exponent is refused, because a sum
-	// with it may be very long: the sum of 1e20000 and 1Gi has 20,001 digits.
-	const longest = 32
-	if !ok || len(text) > longest || strings.ContainsAny(strings.TrimSuffix(strings.TrimSuffix(text, "E"), "Ei"), "eE") {
+	// maxBytes is the maximum length of the text of a quantity, in bytes. A text with an exponent is refused, because a
+	// sum with it may be very long: the sum of 1e20000 and 1Gi has 20,001 digits.
+	const maxBytes = 32
+	if !ok || len(text) > maxBytes || strings.ContainsAny(strings.TrimSuffix(strings.TrimSuffix(text, "E"), "Ei"), "eE") {
 		return resource.Quantity{}, false
 	}
 	q, err := resource.ParseQuantity(text)
@@ -157,7 +157,7 @@ func sumOf(values []report, _ reduced) (any, bool) {
 		for _, f := range numbers {
 			total += f
 		}
-		return total, total < largestCount && total > -largestCount
+		return total, total < maxCount && total > -maxCount
 	}
 	quantities, ok := as(given(values), quantity)
 	if !ok {
@@ -252,8 +252,8 @@ func first(values []report, _ reduced) (any, bool) {
 	return all[0], true
 }
 
-// longestList is the maximum size in bytes of a result of the reducer Join.
-const longestList = 1024
+// maxJoinedBytes is the maximum size in bytes of a result of the reducer Join.
+const maxJoinedBytes = 1024
 
 // join returns the distinct values of all clusters, sorted as text. If the values are lists, it returns the distinct
 // items of these lists. The result is a list if the schema wants one, and otherwise a text with commas.
@@ -275,14 +275,14 @@ func join(values []report, f reduced) (any, bool) {
 	}
 	texts := slices.Sorted(maps.Keys(distinct))
 	if joined := strings.Join(texts, ", "); !f.list {
-		return joined, len(joined) <= longestList
+		return joined, len(joined) <= maxJoinedBytes
 	}
 	list := make([]any, 0, len(texts))
 	size := 0
 	for _, t := range texts {
 		list, size = append(list, distinct[t]), size+len(t)
 	}
-	return list, size <= longestList
+	return list, size <= maxJoinedBytes
 }
 
 func textOf(value any) string {

@@ -1,5 +1,6 @@
-// Package rollup computes statuses from the states of an object's clusters. The function Status computes the status of
-// a binding. The function MergeStatus computes the status of the hub object from the rows of its binding.
+// Package rollup computes statuses from the states of an object's clusters, the targets of its binding. The function
+// Status computes the status of a binding. The function MergeStatus computes the status of the hub object from the rows
+// of its binding.
 //
 // The package reads neither a clock nor a server; the package hub/report collects the Input. Equal Inputs give results
 // with equal bytes, so that nothing is written while nothing changes.
@@ -53,9 +54,9 @@ type Fact struct {
 	// InGrace is true if the connection has been down for less than the grace time. An outage that is so short does not
 	// change the row of the cluster.
 	InGrace bool
-	// LastHeard is the time at which a watch of the cluster last delivered an event to this process. It is zero if no
+	// LastObserved is the time at which a watch of the cluster last delivered an event to this process. It is zero if no
 	// watch has delivered one.
-	LastHeard time.Time
+	LastObserved time.Time
 
 	// IsHub is true if the cluster is the hub itself. The hub object is then its own copy.
 	IsHub bool

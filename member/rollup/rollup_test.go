@@ -85,7 +85,7 @@ func input(target hubv1.BindingTarget, f *Fact) Input {
 }
 
 func TestRow(t *testing.T) {
-	unreachable := &Fact{LinkReason: hubv1.ReasonUnreachable, LinkMessage: "no answer", LastHeard: earlier.Time}
+	unreachable := &Fact{LinkReason: hubv1.ReasonUnreachable, LinkMessage: "no answer", LastObserved: earlier.Time}
 	withdrawnRow := &hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionFalse, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonWithdrawn, LastTransitionTime: &earlier}
 	tests := map[string]struct {
 		previous *hubv1.ClusterRow
@@ -130,7 +130,7 @@ func TestRow(t *testing.T) {
 			previous: held(func(r *hubv1.ClusterRow) {
 				r.Applied, r.Health, r.Reason, r.Message, r.LastObservedTime = metav1.ConditionUnknown, hubv1.HealthUnknown, hubv1.ReasonUnreachable, "no answer", &earlier
 			}),
-			target: shallHold, fact: &Fact{LinkReason: hubv1.ReasonUnreachable, LinkMessage: "refused", LastHeard: noon.Time},
+			target: shallHold, fact: &Fact{LinkReason: hubv1.ReasonUnreachable, LinkMessage: "refused", LastObserved: noon.Time},
 			want: held(func(r *hubv1.ClusterRow) {
 				r.Applied, r.Health, r.Reason, r.Message, r.LastObservedTime = metav1.ConditionUnknown, hubv1.HealthUnknown, hubv1.ReasonUnreachable, "no answer", &earlier
 			}),
@@ -139,7 +139,7 @@ func TestRow(t *testing.T) {
 			previous: held(func(r *hubv1.ClusterRow) {
 				r.Applied, r.Health, r.Reason, r.Message, r.LastObservedTime = metav1.ConditionUnknown, hubv1.HealthUnknown, hubv1.ReasonUnreachable, "no answer", &earlier
 			}),
-			target: shallHold, fact: &Fact{LinkReason: hubv1.ReasonUnauthorized, LinkMessage: "token expired", LastHeard: noon.Time},
+			target: shallHold, fact: &Fact{LinkReason: hubv1.ReasonUnauthorized, LinkMessage: "token expired", LastObserved: noon.Time},
 			want: held(func(r *hubv1.ClusterRow) {
 				r.Applied, r.Health, r.Reason, r.Message, r.LastObservedTime = metav1.ConditionUnknown, hubv1.HealthUnknown, hubv1.ReasonUnauthorized, "token expired", &earlier
 			}),
@@ -634,7 +634,7 @@ func TestStatusIsStableAndHonest(t *testing.T) {
 			}
 			f := Fact{
 				Connected: rapid.Bool().Draw(t, "connected"), Synced: rapid.Bool().Draw(t, "synced"), IsHub: rapid.Float64Range(0, 1).Draw(t, "hub") < 0.1,
-				LinkReason: hubv1.ReasonUnreachable, LastHeard: earlier.Time,
+				LinkReason: hubv1.ReasonUnreachable, LastObserved: earlier.Time,
 			}
 			if rapid.Bool().Draw(t, "outcome") {
 				f.Outcome = &member.Outcome{

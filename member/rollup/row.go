@@ -28,8 +28,8 @@ const (
 	notShown = "applied; the cluster's watch has not shown the change yet"
 )
 
-// newRow returns the updated row of one target, which is a cluster of the binding. rowsOf is the generation of the
-// binding for which the previous row was computed.
+// newRow returns the updated row of one target. rowsOf is the generation of the binding for which the previous row was
+// computed.
 func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	fact, known := in.Facts[t.Name]
 	here := !in.Elsewhere[t.Name]
@@ -51,7 +51,7 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 	case known && fact.away():
 		row = away(previous, t, fact)
 	case !known || fact.Outcome == nil:
-		row = unheard(previous, t, in)
+		row = unreported(previous, t, in)
 	case t.State == hubv1.TargetAbsent:
 		row = withdrawing(previous, t, fact)
 	default:
@@ -65,9 +65,9 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 	return date(row, previous, reported, in.Now)
 }
 
-// passingSince returns the time since which the copy has been healthy at the revision that its target (a cluster of the
-// binding) names. It is nil if the copy is not healthy, if it has another revision, if the cluster has changed
-// its values, or if the object has no rollout.
+// passingSince returns the time since which the copy has been healthy at the revision that its target names. It is nil
+// if the copy is not healthy, if it has another revision, if the cluster has changed its values, or if the object has
+// no rollout.
 func passingSince(row hubv1.ClusterRow, previous *hubv1.ClusterRow, t hubv1.BindingTarget, now metav1.Time) *metav1.Time {
 	switch {
 	case t.Revision == 0, row.Revision != t.Revision, row.Applied != metav1.ConditionTrue, row.Health != hubv1.HealthHealthy, row.ChangedByCluster != "":
@@ -105,10 +105,10 @@ func elsewhere(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterR
 	return *previous
 }
 
-// unheard returns the row of a cluster from which this process has no result yet. This is the previous row, or a row
+// unreported returns the row of a cluster from which this process has no result yet. This is the previous row, or a row
 // with the state Unknown if there is none. If the previous row says Applied, but the target now wants other content or
 // a withdrawal, the reason becomes Pending or Deleting.
-func unheard(previous *hubv1.ClusterRow, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
+func unreported(previous *hubv1.ClusterRow, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	switch {
 	case previous == nil:
 		return hubv1.ClusterRow{Name: t.Name, Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}
@@ -143,9 +143,9 @@ func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.Clust
 	row.Applied, row.Health, row.Reason = metav1.ConditionUnknown, hubv1.HealthUnknown, reason
 	switch {
 	case row.LastObservedTime != nil:
-	case !f.LastHeard.IsZero():
-		heard := seconds(metav1.NewTime(f.LastHeard))
-		row.LastObservedTime = &heard
+	case !f.LastObserved.IsZero():
+		observed := seconds(metav1.NewTime(f.LastObserved))
+		row.LastObservedTime = &observed
 	case row.UID != "":
 		row.LastObservedTime = row.LastTransitionTime // the last time that an earlier process wrote into the row
 	}
@@ -272,7 +272,7 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	}
 	seen := ofPresent(row, f.Observation, in)
 	var reason, message string
-	unshown := seen == nil && startsAnew(row, previous, f)
+	unshown := seen == nil && awaitsFirstList(row, previous, f)
 	if unshown {
 		if reason, message, ok := carriedOn(row, previous); ok {
 			explain(row, reason, message)
@@ -334,9 +334,9 @@ func unwatched(row, previous *hubv1.ClusterRow, f Fact) {
 	}
 }
 
-// startsAnew reports whether the watch has not delivered its first list yet, and the previous row describes the same
-// copy. Until the first list, only the previous row has the health of this copy.
-func startsAnew(row, previous *hubv1.ClusterRow, f Fact) bool {
+// awaitsFirstList reports whether the watch has not delivered its first list yet, and the previous row describes the
+// same copy. Until the first list, only the previous row has the health of this copy.
+func awaitsFirstList(row, previous *hubv1.ClusterRow, f Fact) bool {
 	return !f.Synced && previous != nil && previous.UID == row.UID
 }
 
@@ -358,12 +358,12 @@ func carriedOn(row, previous *hubv1.ClusterRow) (reason, message string, ok bool
 // explain gives an applied row the reason and message of its health, unless the row has a more important reason. A
 // healthy copy has such a reason only if its spec pauses it and its status is not of the newest generation.
 func explain(row *hubv1.ClusterRow, reason, message string) {
-	speaks := row.Health != hubv1.HealthHealthy || reason == health.ReasonGenerationNotObserved
+	explains := row.Health != hubv1.HealthHealthy || reason == health.ReasonGenerationNotObserved
 	switch {
 	case row.Applied != metav1.ConditionTrue:
-	case speaks && row.Reason == hubv1.ReasonFieldsDropped:
+	case explains && row.Reason == hubv1.ReasonFieldsDropped:
 		row.Reason, row.Message = reason, strings.TrimPrefix(message+"; applied "+row.Message, "; ")
-	case speaks && row.Reason != hubv1.ReasonContested:
+	case explains && row.Reason != hubv1.ReasonContested:
 		row.Reason, row.Message = reason, message
 	case row.Reason == hubv1.ReasonApplied:
 		row.Reason, row.Message = "", ""
@@ -387,8 +387,7 @@ func older(seen, confirmed string) bool {
 	return err != nil || c < 0
 }
 
-// wanted returns the generation and revision of the hub object that the copy on the target (a cluster of the binding)
-// shall have.
+// wanted returns the generation and revision of the hub object that the copy on the target shall have.
 func (in Input) wanted(t hubv1.BindingTarget) hubv1.Want {
 	return hubv1.Wanted(t, hubv1.HubObject{Generation: in.HubGeneration, Revisions: in.Revisions})
 }

@@ -26,16 +26,16 @@ type Rules struct {
 func NewRules(a hubv1.StatusAggregation) (Rules, error) {
 	var r Rules
 	var faults []error
-	for i, wish := range a.Reducers {
-		path, ok := strings.CutPrefix(wish.Path, "/status")
+	for i, wanted := range a.Reducers {
+		path, ok := strings.CutPrefix(wanted.Path, "/status")
 		if !ok || path == "" {
-			faults = append(faults, fmt.Errorf("statusAggregation.reducers[%d].path: %s is not below /status", i, wish.Path))
+			faults = append(faults, fmt.Errorf("statusAggregation.reducers[%d].path: %s is not below /status", i, wanted.Path))
 			continue
 		}
-		reduce := reducers[wish.Reducer]
-		if wish.Reducer == hubv1.ReducerCEL {
+		reduce := reducers[wanted.Reducer]
+		if wanted.Reducer == hubv1.ReducerCEL {
 			var err error
-			if reduce, err = byExpression(wish.Expression); err != nil {
+			if reduce, err = byExpression(wanted.Expression); err != nil {
 				faults = append(faults, fmt.Errorf("statusAggregation.reducers[%d].expression: %w", i, err))
 			}
 		}

@@ -34,12 +34,12 @@ func CopyStates() []CopyState {
 	return []CopyState{CopyNotApplied, CopyDegraded, CopyUnknown, CopyProgressing, CopyLeaving, CopyHealthy}
 }
 
-// StateOf returns the state of a copy as the console, hansectl and the metrics show it. heard is true if the hub
-// observes the cluster now. If heard is false, or if the row has only an earlier state (with LastObservedTime), the
+// StateOf returns the state of a copy as the console, hansectl and the metrics show it. observed is true if the hub
+// observes the cluster now. If observed is false, or if the row has only an earlier state (with LastObservedTime), the
 // result is CopyUnknown.
-func StateOf(target hubv1.TargetState, row *hubv1.ClusterRow, heard bool) CopyState {
+func StateOf(target hubv1.TargetState, row *hubv1.ClusterRow, observed bool) CopyState {
 	switch {
-	case !heard || row.LastObservedTime != nil:
+	case !observed || row.LastObservedTime != nil:
 		return CopyUnknown
 	case target != hubv1.TargetPresent:
 		return CopyLeaving

@@ -60,12 +60,12 @@ func (t *Topology) add(region string, row hubv1.ClusterRow) {
 // addAway records a cluster that does not answer. A cluster that refuses the watch of one kind has an observed time in
 // its row, too, but it answers: the result of the last write is known.
 func (t *Topology) addAway(row hubv1.ClusterRow) {
-	heard := row.LastObservedTime
-	if heard == nil || row.Applied != metav1.ConditionUnknown {
+	observed := row.LastObservedTime
+	if observed == nil || row.Applied != metav1.ConditionUnknown {
 		return
 	}
-	if t.oldest == nil || heard.Before(t.oldest) {
-		t.oldest = heard
+	if t.oldest == nil || observed.Before(t.oldest) {
+		t.oldest = observed
 	}
 	if t.away == nil {
 		t.away = map[string]bool{}
@@ -89,7 +89,7 @@ func (t *Topology) Regions() []hubv1.RegionSummary {
 		out = append(out, *r)
 	}
 	slices.SortFunc(out, func(a, b hubv1.RegionSummary) int { return cmp.Compare(a.Region, b.Region) })
-	return out[:min(len(out), hubv1.MostRegions)]
+	return out[:min(len(out), hubv1.MaxRegions)]
 }
 
 // OldestObservedTime returns the oldest of the times at which unreachable clusters were last observed. It is nil if no

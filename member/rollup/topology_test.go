@@ -63,9 +63,9 @@ func TestTopologySumsUpCopiesByRegion(t *testing.T) {
 func TestAClusterThatRefusesTheWatchOfAKindIsNotAway(t *testing.T) {
 	b := &hubv1.ResourceBinding{}
 	b.Spec.Clusters = []hubv1.BindingTarget{{Name: "cn-1", State: hubv1.TargetPresent}}
-	heard := metav1.Now()
+	observed := metav1.Now()
 	b.Status.Clusters = []hubv1.ClusterRow{{
-		Name: "cn-1", Applied: metav1.ConditionTrue, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonForbidden, LastObservedTime: &heard,
+		Name: "cn-1", Applied: metav1.ConditionTrue, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonForbidden, LastObservedTime: &observed,
 	}}
 	var got Topology
 	got.Add(b, func(string) string { return "" })
@@ -76,13 +76,13 @@ func TestAClusterThatRefusesTheWatchOfAKindIsNotAway(t *testing.T) {
 
 func TestTopologyIsBounded(t *testing.T) {
 	b := &hubv1.ResourceBinding{}
-	for i := range 2 * hubv1.MostRegions {
+	for i := range 2 * hubv1.MaxRegions {
 		b.Spec.Clusters = append(b.Spec.Clusters, hubv1.BindingTarget{Name: fmt.Sprint("c", i), State: hubv1.TargetPresent})
 	}
 	var got Topology
 	got.Add(b, func(cluster string) string { return "region-of-" + cluster })
-	if n := len(got.Regions()); n != hubv1.MostRegions {
-		t.Errorf("%d regions, want %d", n, hubv1.MostRegions)
+	if n := len(got.Regions()); n != hubv1.MaxRegions {
+		t.Errorf("%d regions, want %d", n, hubv1.MaxRegions)
 	}
 	if oldest := got.OldestObservedTime(); oldest != nil {
 		t.Errorf("oldest is %v where no cluster is away", oldest)

@@ -161,6 +161,6 @@ func (n *node) compareObject(v map[string]any) error {
 	return nil
 }
 
-func within(n int64, least, most *int64) bool {
-	return (least == nil || n >= *least) && (most == nil || n <= *most)
+func within(n int64, minimum, maximum *int64) bool {
+	return (minimum == nil || n >= *minimum) && (maximum == nil || n <= *maximum)
 }

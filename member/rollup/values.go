@@ -14,8 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// largestCount is the limit of merged numbers. JSON readers with float64 numbers would round larger ones.
-const largestCount = 1 << 53
+// maxCount is the limit of merged numbers. JSON readers with float64 numbers would round larger ones.
+const maxCount = 1 << 53
 
 // absent returns the outcome of the merge for a field that has no value in any row. The outcome is the constant omitted
 // if the size limit may have removed a copy's value from its row, and the constant silent otherwise. `by` are the
@@ -54,7 +54,7 @@ func (m *merger) sum(name string, n *node) (any, outcome) {
 	switch {
 	case !known:
 		return nil, m.absent(name, by)
-	case m.mayLack(name, by), total > n.maximum, math.Abs(total) >= largestCount:
+	case m.mayLack(name, by), total > n.maximum, math.Abs(total) >= maxCount:
 		return nil, omitted
 	}
 	m.sumOfReported()
@@ -278,20 +278,20 @@ func (m *merger) observedGeneration(name string, n *node) (any, outcome) {
 }
 
 func (m *merger) generationIn(n *node, before any) (any, outcome) {
-	said, ok := generation(before)
-	if ok && (said > m.generation || said < 0) {
+	reported, ok := generation(before)
+	if ok && (reported > m.generation || reported < 0) {
 		ok = false // the generation of an earlier object of this name, or a default
 	}
 	if m.observed && len(m.parts) > 0 {
-		said, ok = m.generation, true
+		reported, ok = m.generation, true
 	}
 	switch {
 	case !ok:
 		return nil, silent
 	case n.kind == "string":
-		return strconv.FormatInt(said, 10), merged
+		return strconv.FormatInt(reported, 10), merged
 	case n.countable():
-		return said, merged
+		return reported, merged
 	}
 	return nil, omitted
 }
@@ -313,7 +313,7 @@ func generation(value any) (int64, bool) {
 func native(value any) any {
 	switch v := value.(type) {
 	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < largestCount {
+		if v == math.Trunc(v) && math.Abs(v) < maxCount {
 			return int64(v)
 		}
 	case []any:

@@ -337,14 +337,14 @@ func kubectlSays(t *testing.T, o *unstructured.Unstructured) string {
 	if err != nil {
 		return ""
 	}
-	said, done, err := viewer.Status(o, 0)
+	reported, done, err := viewer.Status(o, 0)
 	if err != nil {
 		return err.Error()
 	}
-	if complete := strings.Contains(said, "successfully") || strings.Contains(said, "complete:"); done != complete {
-		t.Errorf("kubectl says %q with done %v", said, done)
+	if complete := strings.Contains(reported, "successfully") || strings.Contains(reported, "complete:"); done != complete {
+		t.Errorf("kubectl says %q with done %v", reported, done)
 	}
-	return said
+	return reported
 }
 
 // TestCountsOfAWorkloadAreTakenByTheServer merges random counts. It checks the rules that the API server has for these

@@ -17,7 +17,7 @@ var (
 	bound        = decidetest.Bound
 	known        = decidetest.Known
 	refusedRow   = decidetest.RefusedRow
-	rowSays      = decidetest.RowSays
+	rowSays      = decidetest.WithFailedRow
 	withdrawnRow = decidetest.WithdrawnRow
 	lost         = decidetest.Lost
 	drained      = decidetest.Drained
@@ -25,7 +25,7 @@ var (
 	evictedBy    = decidetest.EvictedBy
 	having       = decidetest.Having
 	entriesOf    = decidetest.EntriesOf
-	saying       = decidetest.Saying
+	saying       = decidetest.WithRows
 	failingOver  = decidetest.FailingOver
 	dividing     = decidetest.Dividing
 	noMoreThan   = decidetest.NoMoreThan

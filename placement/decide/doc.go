@@ -1,6 +1,7 @@
-// Package decide decides on one hub object: which clusters hold it, with how many replicas, and which clusters lose it.
-// The package is pure: equal inputs give equal plans. It reads no API server and no clock, and it writes no log.
-// hub/schedule gathers the inputs and records the plans. hansectl explains and simulates with the same functions.
+// Package decide decides on one hub object, the template: which clusters hold it, with how many replicas, and which
+// clusters lose it. The package is pure: equal inputs give equal plans. It reads no API server and no clock, and it
+// writes no log. hub/schedule gathers the inputs and records the plans. hansectl explains and simulates with the same
+// functions.
 //
 //   - Decide returns the plan for one object. Replay also returns the steps that led to it.
 //   - Fleet.Settle decides on many objects until nothing changes, as if clusters carry the plans out.

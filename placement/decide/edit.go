@@ -3,8 +3,7 @@ package decide
 import "slices"
 
 // RemovalsOfEdit returns the removals of copies that Decide plans for the input after, but not for the input before.
-// Both inputs are about the same object. Package guard holds large removals until a user confirms them. RemovalsOfEdit
-// decides as if package guard had not judged any removal yet.
+// Both inputs are about the same object. RemovalsOfEdit decides as if package guard had not judged any removal yet.
 func RemovalsOfEdit(before, after Input) []Removal {
 	removals := claimedRemovals(after)
 	if len(removals) == 0 {

@@ -121,7 +121,7 @@ func (in input) isReplaced(e hubv1.BindingTarget, d placement.Decision, spec *hu
 
 // keptBy returns the entries of the binding that have the state Present and whose clusters the decision d keeps. It
 // also returns the entries of clusters without a MemberCluster. It leaves out entries whose removal still waits for the
-// permission of package guard, which holds large removals. These copies may be removed soon.
+// permission of package guard. These copies may be removed soon.
 func (in input) keptBy(d placement.Decision) (kept []hubv1.BindingTarget) {
 	names := slices.Clone(d.Missing)
 	for _, t := range d.Targets {
@@ -242,7 +242,7 @@ func (in input) addReplacements(p *Plan) {
 				}
 			}
 		}
-		if len(eviction.Replacements) > hubv1.MostReplacements {
+		if len(eviction.Replacements) > hubv1.MaxReplacements {
 			eviction.Replacements = nil
 		}
 		e.Evicting = &eviction

@@ -18,7 +18,7 @@ func TestFailover(t *testing.T) {
 	eu, sg, us := cluster("eu"), cluster("sg"), cluster("us")
 	euLost := cluster("eu", lost(time.Hour))
 	byWeight := dividing(hubv1.DivideByWeight)
-	limited := func(most int32) func(*hubv1.Placement) { return dividing(hubv1.DivideByWeight, noMoreThan(most)) }
+	limited := func(limit int32) func(*hubv1.Placement) { return dividing(hubv1.DivideByWeight, noMoreThan(limit)) }
 	tests := map[string]struct {
 		in      given
 		want    []string
@@ -234,7 +234,7 @@ func TestNothingIsEvictedBeyondTheLimits(t *testing.T) {
 	some := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, len(names), rapid.ID[string])
 	rapid.Check(t, func(t *rapid.T) {
 		var clusters []*hubv1.MemberCluster
-		limits := &Limits{EvictionIn: time.Second, FullDrains: map[string]bool{}, MostAway: 100}
+		limits := &Limits{EvictionIn: time.Second, FullDrains: map[string]bool{}, MaxAway: 100}
 		for _, name := range names {
 			switch rapid.SampledFrom([]string{"answers", "is lost", "is drained"}).Draw(t, name) {
 			case "is lost":

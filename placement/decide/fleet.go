@@ -97,14 +97,14 @@ const settleRounds = 20
 // again on this object and on the objects that it needs. Between two decisions, each reachable cluster applies the last
 // decision, and its copy becomes healthy. For lost clusters (see Without), Settle makes two passes. In the first pass,
 // they have just become unreachable. In the second pass, they have been unreachable for longer than the placements
-// tolerate. Settle writes to no API server. It calls tell with the number of objects on which it has decided once.
-func (f Fleet) Settle(ctx context.Context, tell func(decided, of int)) (*Settlement, error) {
+// tolerate. Settle writes to no API server. It calls progress with the number of objects on which it has decided once.
+func (f Fleet) Settle(ctx context.Context, progress func(decided, of int)) (*Settlement, error) {
 	if len(f.lost) > 0 {
-		silent, err := f.inGrace().settle(ctx, tell)
+		silent, err := f.inGrace().settle(ctx, progress)
 		if err != nil {
 			return nil, err
 		}
-		s, err := f.From(silent).settle(ctx, tell)
+		s, err := f.From(silent).settle(ctx, progress)
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (f Fleet) Settle(ctx context.Context, tell func(decided, of int)) (*Settlem
 		}
 		return s, nil
 	}
-	return f.settle(ctx, tell)
+	return f.settle(ctx, progress)
 }
 
 // From returns the fleet f with the bindings that the settlement s has computed for the same objects. A settlement is
@@ -132,7 +132,7 @@ func (f Fleet) From(s *Settlement) Fleet {
 	return f
 }
 
-func (f Fleet) settle(ctx context.Context, tell func(decided, of int)) (*Settlement, error) {
+func (f Fleet) settle(ctx context.Context, progress func(decided, of int)) (*Settlement, error) {
 	s := &Settlement{fleet: f.identified(), Outcomes: make([]Outcome, len(f.Objects)), facts: map[string]Facts{}, objects: map[string]int{}}
 	s.neededBy, s.places = map[hubv1.ObjectIdentity]sets.Set[int]{}, map[hubv1.ObjectIdentity]int{}
 	maps.Copy(s.objects, f.Elsewhere)
@@ -155,7 +155,7 @@ func (f Fleet) settle(ctx context.Context, tell func(decided, of int)) (*Settlem
 				moved.Insert(s.need(i, before, s.Outcomes[i].Binding)...)
 			}
 			if round == 0 {
-				tell(n+1, len(moving))
+				progress(n+1, len(moving))
 			}
 		}
 		moving = sets.List(moved)

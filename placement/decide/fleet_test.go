@@ -20,7 +20,7 @@ func settled(t *testing.T, f Fleet) *Settlement {
 	return s
 }
 
-func TestAFleetComesToRest(t *testing.T) {
+func TestAFleetSettles(t *testing.T) {
 	t.Parallel()
 	one := int32(1)
 	tests := map[string]struct {

@@ -25,10 +25,9 @@ type Input struct {
 	// Limits are the limits of the hub on evictions, drains and waits, as they apply to this object. If Limits is nil,
 	// there are no limits.
 	Limits *Limits
-	// Removals has, by cluster, the verdicts of package guard on removals of this object's copies. Package guard holds
-	// large removals until a user confirms them. If a cluster is not in the map, the guard has not judged the removal yet.
-	// A nil map means that no guard runs: a removal that the binding shows as held stays held, and every other removal is
-	// permitted.
+	// Removals has, by cluster, the verdicts of package guard on removals of this object's copies. If a cluster is not in
+	// the map, the guard has not judged the removal yet. A nil map means that no guard runs: a removal that the binding
+	// shows as held stays held, and every other removal is permitted.
 	Removals map[string]Verdict
 	// Referrers are the objects that need this object, for example a Deployment that needs this ConfigMap. If Referrers is
 	// nil, these objects are not known. An object that no placement selects then keeps its clusters.
@@ -74,10 +73,10 @@ type Object struct {
 	// judges the removals of such an object, like the removals that an edit of a placement causes. CutFrom is nil if a
 	// user has deleted the object or its bundle. It has no meaning unless State is Deleted.
 	CutFrom *hubv1.BundleReference
-	// KindAnew is true if the CustomResourceDefinition of the object was created again after the object of the binding.
-	// The object of the binding was then deleted with its kind, and not by a user's wish. It has no meaning unless the
+	// KindRecreated is true if the CustomResourceDefinition of the object was created again after the object of the
+	// binding. The object of the binding was then deleted with its kind, and not by a user. It has no meaning unless the
 	// template has another UID than the binding records.
-	KindAnew bool
+	KindRecreated bool
 	// DeletionSeen is true if the hub has seen the deletion of the earlier object, whose UID the binding records. Package
 	// guard does not judge the removal of its copies then, as after any other deletion that the hub sees.
 	DeletionSeen bool
@@ -156,9 +155,9 @@ type Capacity struct {
 
 // Limits are the hub-wide limits on evictions, drains and waits, as they apply to one object now.
 type Limits struct {
-	// MostAway is the maximum percentage of clusters that may be unreachable. If more are unreachable, the hub evicts
-	// nothing from unreachable clusters. 0 means placement.DefaultMostAway.
-	MostAway int
+	// MaxAway is the maximum percentage of clusters that may be unreachable. If more are unreachable, the hub evicts
+	// nothing from unreachable clusters. 0 means placement.DefaultMaxAway.
+	MaxAway int
 	// Settling is the remaining time before a new leader of the hub may evict objects from unreachable clusters.
 	Settling time.Duration
 	// EvictionIn is the time until the hub's eviction rate permits the eviction of this object. It is 0 if the eviction is

@@ -13,8 +13,8 @@ type Loss struct {
 	Cluster, Reason, Message string
 	// Policy determines whether the copy is deleted, or stays without the hub's labels and annotations.
 	Policy hubv1.RemovalPolicy
-	// Removal is the removal of the copy, as an input for package guard, which holds large removals until a user confirms
-	// them. Removal is nil if the guard does not judge this removal.
+	// Removal is the removal of the copy, as an input for package guard. Removal is nil if the guard does not judge this
+	// removal.
 	Removal *Removal
 }
 

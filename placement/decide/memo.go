@@ -103,7 +103,7 @@ func ClusterOf(c *hubv1.MemberCluster) placement.Cluster {
 			Allocatable:  c.Status.Allocatable,
 			Nodes:        c.Status.Nodes,
 			Served:       servedBy(c),
-			ServedInFull: c.Status.APIResources != nil && len(c.Status.APIResources) < hubv1.MostAPIResources,
+			ServedInFull: c.Status.APIResources != nil && len(c.Status.APIResources) < hubv1.MaxAPIResources,
 			Operators:    c.Status.Operators,
 		},
 	}

@@ -26,7 +26,7 @@ func TestASpecIsReadOnceForEachGeneration(t *testing.T) {
 	}
 }
 
-func TestAClusterIsSeenAnewWhenItHasChanged(t *testing.T) {
+func TestAChangedClusterIsReadAgain(t *testing.T) {
 	t.Parallel()
 	var m Memo
 	c := cluster("eu")

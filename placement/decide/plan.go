@@ -74,8 +74,7 @@ type Claims struct {
 	Blocked map[string]string
 	// Answers says whether the decision waits for clusters to report the kinds that they serve.
 	Answers Answers
-	// Removals are the copies that the hub deletes as soon as package guard permits it. Package guard holds large removals
-	// until a user confirms them.
+	// Removals are the copies that the hub deletes as soon as package guard permits it.
 	Removals []Removal
 	// Rollout is the progress of the object's rollout. It is an input of the rollouts of other objects with the same
 	// placement. It is nil if the object has no rollout.
@@ -278,8 +277,7 @@ func (in input) unrevised(err error, answers Answers) Plan {
 }
 
 // entered returns a plan with the entries of spec.clusters that the decision d requires. would is the decision that
-// package placement makes if package guard permits all removals. Package guard holds large removals until a user
-// confirms them.
+// package placement makes if package guard permits all removals.
 func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) Plan {
 	targets, evict, withdrawn := map[string]bool{}, map[string]bool{}, map[string]placement.Rejection{}
 	for _, t := range d.Targets {
@@ -332,8 +330,7 @@ func added(spec *hubv1.BindingSpec, d placement.Decision) []hubv1.BindingTarget 
 // clusterChoice is a choice of clusters that respects the limits of the hub.
 type clusterChoice struct {
 	decision placement.Decision
-	// unguarded is the decision that package placement makes if package guard permits all removals. Package guard holds
-	// large removals until a user confirms them.
+	// unguarded is the decision that package placement makes if package guard permits all removals.
 	unguarded placement.Decision
 	claims    Claims
 	again     time.Duration // time until a limit may allow more; 0 if an event will tell
@@ -351,8 +348,8 @@ func (in input) drawnAs() string {
 }
 
 // chooseClusters asks package placement for the clusters of the object. The limits of the hub may forbid an eviction,
-// or package guard, which holds large removals, may not have permitted a removal yet. chooseClusters then asks again
-// and keeps the copies concerned. It returns an error if the override rules that exclude clusters cannot be read.
+// or package guard may not have permitted a removal yet. chooseClusters then asks again and keeps the copies concerned.
+// It returns an error if the override rules that exclude clusters cannot be read.
 func (in input) chooseClusters(by *placement.Compiled, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) (out clusterChoice, err error) {
 	held := in.heldBy()
 	ask := placement.Input{
@@ -366,7 +363,7 @@ func (in input) chooseClusters(by *placement.Compiled, spec *hubv1.PlacementSpec
 		Now:        in.Now,
 	}
 	if in.Limits != nil {
-		ask.MostAway = in.Limits.MostAway
+		ask.MaxAway = in.Limits.MaxAway
 	}
 	if ask.Excluded, err = in.exclusions(); err != nil {
 		return out, err
@@ -429,8 +426,7 @@ func (in input) withdrawAll(reason string) Plan {
 }
 
 // withdrawEverywhere withdraws all copies of a deleted object. If a bundle exists and no longer contains the object,
-// the copies stay until package guard permits their removal. Package guard holds large removals until a user confirms
-// them.
+// the copies stay until package guard permits their removal.
 func (in input) withdrawEverywhere() Plan {
 	p := in.withdrawAll(hubv1.ReasonObjectDeleted)
 	why := "the object is deleted"

@@ -17,8 +17,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// mostReferences is the maximum number of objects that one hub object may need, such as ConfigMaps and Secrets.
-const mostReferences = 64
+// maxReferences is the maximum number of objects that one hub object may need, such as ConfigMaps and Secrets.
+const maxReferences = 64
 
 // ReferencedKinds returns the kinds of the objects that the reference rules of a placement may find. It returns each
 // kind once.
@@ -67,8 +67,8 @@ func References(template *unstructured.Unstructured, rules []hubv1.ReferenceRule
 	}
 	id := hubv1.IdentityOf(template)
 	out = slices.DeleteFunc(out, func(r hubv1.BindingReference) bool { return r.In(id.Namespace) == id })
-	if len(out) > mostReferences {
-		return nil, fmt.Errorf("references: the object names %d objects, more than %d", len(out), mostReferences)
+	if len(out) > maxReferences {
+		return nil, fmt.Errorf("references: the object names %d objects, more than %d", len(out), maxReferences)
 	}
 	slices.SortFunc(out, byObject)
 	return out, nil
@@ -287,7 +287,7 @@ func (in input) references(p *Plan, winner hubv1.PlacementObject) ([]hubv1.Bindi
 		return nil, nil
 	}
 	slices.SortFunc(now, func(a, b hubv1.BindingReference) int { return cmp.Or(presentFirst(a, b), byObject(a, b)) })
-	now = now[:min(len(now), 2*mostReferences)]
+	now = now[:min(len(now), 2*maxReferences)]
 	slices.SortFunc(now, byObject)
 	return now, nil
 }

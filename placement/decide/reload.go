@@ -16,7 +16,7 @@ import (
 
 // ReadByPods returns the ConfigMaps and Secrets that the pods of a manifest read. paths are the paths of the pod
 // templates in the manifest. For a Job it returns no object, because the pod template of a Job cannot change. It
-// returns an error if the pods read more than 64 objects (mostReferences).
+// returns an error if the pods read more than 64 objects (maxReferences).
 func ReadByPods(manifest *unstructured.Unstructured, paths []string) ([]hubv1.ObjectIdentity, error) {
 	var out []hubv1.ObjectIdentity
 	seen := map[hubv1.ObjectIdentity]bool{}
@@ -28,8 +28,8 @@ func ReadByPods(manifest *unstructured.Unstructured, paths []string) ([]hubv1.Ob
 			}
 		}
 	})
-	if err == nil && len(out) > mostReferences {
-		return nil, fmt.Errorf("references: the pods read %d ConfigMaps and Secrets, more than %d", len(out), mostReferences)
+	if err == nil && len(out) > maxReferences {
+		return nil, fmt.Errorf("references: the pods read %d ConfigMaps and Secrets, more than %d", len(out), maxReferences)
 	}
 	return out, err
 }

@@ -109,7 +109,7 @@ func TestPodsReadTheConfigMapsAndSecretsOfTheirVolumesAndContainers(t *testing.T
 	}
 }
 
-func TestPodsStartAnewWhenTheContentThatTheyReadChanges(t *testing.T) {
+func TestPodsRestartWhenTheContentThatTheyReadChanges(t *testing.T) {
 	t.Parallel()
 	key := canonical.Key("key")
 	const settings, tls = `{data: {a: x}}`, `{data: {k: eA==}}`
@@ -195,8 +195,8 @@ func TestPodsThatReadTooManyObjectsAreRefused(t *testing.T) {
 		u.SetNamespace("shop")
 		return u
 	}
-	if read, err := ReadByPods(manifest(mostReferences), []string{"/spec/template"}); err != nil || len(read) != mostReferences {
-		t.Errorf("the pods read %d objects, want %d (error %v)", len(read), mostReferences, err)
+	if read, err := ReadByPods(manifest(maxReferences), []string{"/spec/template"}); err != nil || len(read) != maxReferences {
+		t.Errorf("the pods read %d objects, want %d (error %v)", len(read), maxReferences, err)
 	}
 	_, err := ReadByPods(manifest(10000), []string{"/spec/template"})
 	if want := "the pods read 10000 ConfigMaps and Secrets, more than 64"; err == nil || !strings.Contains(err.Error(), want) {

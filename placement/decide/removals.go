@@ -37,8 +37,7 @@ func OwnerOf(ref *hubv1.PlacementReference) Owner {
 // OwnerOfBundle returns the bundle that the reference names, as an Owner.
 func OwnerOfBundle(ref hubv1.BundleReference) Owner { return Owner(ref) }
 
-// Removal describes the removal of a copy that the hub deletes as soon as package guard permits it. Package guard holds
-// large removals until a user confirms them.
+// Removal describes the removal of a copy that the hub deletes as soon as package guard permits it.
 type Removal struct {
 	Cluster, Reason, Message string
 	// Owner is the placement, the leaving MemberCluster or the bundle that causes the removal. Placement is the placement
@@ -64,20 +63,18 @@ func (r Removal) Group() Owner {
 	return r.Placement
 }
 
-// Verdict is the judgement of package guard on a removal. Package guard holds large removals until a user confirms
-// them. The zero value means that the guard has not judged the removal yet.
+// Verdict is the judgement of package guard on a removal. The zero value means that the guard has not judged the
+// removal yet.
 type Verdict struct {
 	// Reason is the reason of the removal that was judged. The verdict does not apply to a removal for another reason.
 	Reason   string
 	Released bool
-	// HeldSince is the time since which package guard holds the removal until a user confirms it. It is nil if the removal
-	// is not held.
+	// HeldSince is the time since which package guard holds the removal. It is nil if the removal is not held.
 	HeldSince *metav1.Time
 }
 
-// verdictOn returns the verdict of package guard on the removal of the copy on a cluster for this reason. Package guard
-// holds large removals until a user confirms them. If no guard runs, a removal that the binding shows as held stays
-// held, and every other removal is permitted.
+// verdictOn returns the verdict of package guard on the removal of the copy on a cluster for this reason. If no guard
+// runs, a removal that the binding shows as held stays held, and every other removal is permitted.
 func (in input) verdictOn(cluster, reason string) Verdict {
 	if in.Removals != nil {
 		if v := in.Removals[cluster]; v.Reason == reason {
@@ -123,8 +120,7 @@ func (in input) orphansAdopted(cluster string) bool {
 }
 
 // claimed returns the entry of a copy whose removal package guard must judge first, and the removal as an input for
-// package guard. The entry stays as it was before. But if the guard holds the removal until a user confirms it, the
-// entry shows this.
+// package guard. The entry stays as it was before. But if the guard holds the removal, the entry shows this.
 func (in input) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget, Removal) {
 	a, asks := after.Absent, OwnerOf(in.Spec().PlacementRef)
 	c := Removal{Cluster: before.Name, Reason: a.Reason, Owner: asks, Placement: asks}
@@ -178,7 +174,7 @@ func (p *Plan) claimFor(by hubv1.PlacementObject, would placement.Decision) {
 }
 
 // unreleased returns the clusters on which the decision d would delete the copy, although package guard has not
-// permitted this removal yet. Package guard holds large removals until a user confirms them.
+// permitted this removal yet.
 func (in input) unreleased(d placement.Decision, whenUnselected hubv1.RemovalPolicy) map[string]bool {
 	var out map[string]bool
 	for _, r := range d.Withdraw {
@@ -197,8 +193,8 @@ func (in input) unreleased(d placement.Decision, whenUnselected hubv1.RemovalPol
 	return out
 }
 
-// withHeld adds to the message of the condition Scheduled the removals that wait for a user's confirmation. empty is
-// true if the placement selects no cluster any more.
+// withHeld adds to the message of the condition Scheduled the held removals. empty is true if the placement selects no
+// cluster any more.
 func withHeld(c metav1.Condition, removals []Removal, empty bool) metav1.Condition {
 	const named = 3
 	var held []string

@@ -25,7 +25,7 @@ func guarded(b *hubv1.ResourceBinding, p *hubv1.Placement, removals map[string]V
 }
 
 // readEntries returns the items of spec.clusters as text, like entriesOf. The prefix "!" marks an item whose removal is
-// held until a user confirms the removal.
+// held.
 func readEntries(spec *hubv1.BindingSpec) string {
 	out := entriesOf(spec)
 	for i, e := range spec.Clusters {

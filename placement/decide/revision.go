@@ -18,9 +18,9 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// MostPayload is the maximum size of a Payload, in bytes. It is less than the 1 MiB that a Secret may have, because the
-// names in the Secret also need space.
-const MostPayload = 1000 << 10
+// MaxPayloadBytes is the maximum size of a Payload, in bytes. It is less than the 1 MiB that a Secret may have, because
+// the names in the Secret also need space.
+const MaxPayloadBytes = 1000 << 10
 
 // ErrPayloadTooLarge means that a part of a revision is too large for a Secret. A revision is one state of a hub object
 // and its override rules.
@@ -32,10 +32,10 @@ var ErrRevisionMissing = errors.New("this part of the revision is not stored any
 
 // Payload is a part of a revision: a template, which is one state of a hub object, or a set of override rules.
 type Payload struct {
-	// Digest identifies the content. It is computed with a secret key, because the template (the hub object) may be a
-	// Secret whose values could be guessed from a plain digest.
+	// Digest identifies the content. It is computed with a secret key, because the template may be a Secret whose values
+	// could be guessed from a plain digest.
 	Digest string
-	// Content is the template (the hub object), or the set of override rules, as JSON, compressed by gzip.
+	// Content is the template, or the set of override rules, as JSON, compressed by gzip.
 	Content []byte
 }
 
@@ -111,9 +111,9 @@ func InputsOf(
 	return in, nil
 }
 
-// Digests returns the digests of the template (the hub object) and of the override rules. The digests do not depend on
-// the number that the hub divides among clusters, such as spec.replicas. They also do not depend on the API version at
-// which the hub reads the object.
+// Digests returns the digests of the template and of the override rules. The digests do not depend on the number that
+// the hub divides among clusters, such as spec.replicas. They also do not depend on the API version at which the hub
+// reads the object.
 func (i Inputs) Digests(key canonical.Key, division *hubv1.Division) (template, rules string) {
 	return TemplateDigest(key, i.Template, division), digest(key, i.Rules)
 }
@@ -171,18 +171,18 @@ func Pack(digest string, content any) (Payload, error) {
 	if err != nil {
 		return Payload{}, fmt.Errorf("packing a part of a revision: %w", err)
 	}
-	if len(out) > MostPayload {
-		return Payload{}, fmt.Errorf("%w: it has %d KiB, and at most %d KiB are possible", ErrPayloadTooLarge, len(out)>>10, MostPayload>>10)
+	if len(out) > MaxPayloadBytes {
+		return Payload{}, fmt.Errorf("%w: it has %d KiB, and at most %d KiB are possible", ErrPayloadTooLarge, len(out)>>10, MaxPayloadBytes>>10)
 	}
 	return Payload{Digest: digest, Content: out}, nil
 }
 
-// mostUnpacked is the maximum size of a Payload's content after decompression, in bytes. No API server accepts an
+// maxUnpackedBytes is the maximum size of a Payload's content after decompression, in bytes. No API server accepts an
 // object of that size.
-const mostUnpacked = 16 << 20
+const maxUnpackedBytes = 16 << 20
 
 func unpack(content []byte) ([]byte, error) {
-	text, err := canonical.Decompress(content, mostUnpacked)
+	text, err := canonical.Decompress(content, maxUnpackedBytes)
 	if err != nil {
 		return nil, fmt.Errorf("reading a part of a revision: %w", err)
 	}

@@ -33,9 +33,9 @@ type Staging struct {
 	UndoBlocked string
 }
 
-// NeverBack reports whether the object with this identity never goes back to an earlier revision when its rollout
+// NoRollback reports whether the object with this identity never goes back to an earlier revision when its rollout
 // fails.
-func NeverBack(id hubv1.ObjectIdentity) bool { return id.GroupKind() == definition }
+func NoRollback(id hubv1.ObjectIdentity) bool { return id.GroupKind() == definition }
 
 // stage writes into each entry of spec.clusters the revision that the rollout gives to the cluster. If the placement
 // has no rollout, all clusters get the newest state.
@@ -64,8 +64,8 @@ func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 	step := rollout.Step(rollout.Input{
 		Names:  namesOf(winner, in.Object.ID, hubv1.BundleOf(in.Object.Template)),
 		Policy: policy, Before: in.Spec().Rollout, Revisions: in.Spec().Revisions, Live: live, Targets: in.staged(p, policy),
-		Undo:      in.Object.Template.GetAnnotations()[hubv1.RolloutUndoAnnotation],
-		NeverBack: NeverBack(in.Object.ID), UndoBlocked: in.Staging.UndoBlocked,
+		Undo:       in.Object.Template.GetAnnotations()[hubv1.RolloutUndoAnnotation],
+		NoRollback: NoRollback(in.Object.ID), UndoBlocked: in.Staging.UndoBlocked,
 		Verbs: rollout.VerbsOf(winner), Peers: in.Staging.Peers(OwnerOf(ReferenceTo(winner))).Without(self), Now: now.Time,
 	})
 	in.hold(p.Spec, step, now)
@@ -94,8 +94,8 @@ func unstage(spec *hubv1.BindingSpec) {
 	}
 }
 
-// payloads returns the template (the hub object) and the override rules of the current revision, each only if it is not
-// stored. Each one is stored if a revision in the binding has the same digest, unless it has been lost since.
+// payloads returns the template and the override rules of the current revision, each only if it is not stored. Each one
+// is stored if a revision in the binding has the same digest, unless it has been lost since.
 func (in input) payloads(inputs Inputs, live hubv1.ObjectRevision) (out []Payload, err error) {
 	template, rules := false, false
 	for _, r := range in.Spec().Revisions {
@@ -167,9 +167,8 @@ func (in input) isTemplate(cluster string) bool {
 }
 
 // kept says why a cluster must keep the revision that it has now, and how a user ends this. It is empty for a cluster
-// that may change. A cluster keeps its revision if the removal of its copy waits for package guard, which holds large
-// removals. It also keeps it if the cluster is cordoned or has no MemberCluster, or if the placement suspends writes to
-// the cluster.
+// that may change. A cluster keeps its revision if the removal of its copy waits for package guard. It also keeps it if
+// the cluster is cordoned or has no MemberCluster, or if the placement suspends writes to the cluster.
 func (in input) kept(e hubv1.BindingTarget, p *Plan) string {
 	m := in.Facts.Cluster(e.Name)
 	winner := in.Facts.Placement(p.Spec.PlacementRef)

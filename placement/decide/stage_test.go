@@ -234,7 +234,7 @@ func TestAChangeGoesToClustersWhoseRevisionIsLost(t *testing.T) {
 	s.is(hubv1.RolloutComplete, "", "ap 3, eu 3, us 3")
 }
 
-func TestWhatIsARevision(t *testing.T) {
+func TestWhichChangesMakeARevision(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*staged)

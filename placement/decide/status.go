@@ -135,9 +135,9 @@ func clusterCount(n int) string {
 
 // Short cuts a text to the maximum length that messages of conditions and events may have.
 func Short(text string) string {
-	const longest = 1000
-	if len(text) <= longest {
+	const maxBytes = 1000
+	if len(text) <= maxBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:longest], "")
+	return strings.ToValidUTF8(text[:maxBytes], "")
 }

@@ -13,7 +13,7 @@ type rule func(hubv1.BindingTarget) hubv1.BindingTarget
 
 // settle applies a rule to every entry of spec.clusters. It then handles the cases that are the same for all rules:
 // clusters that leave, clusters whose MemberCluster is deleted, removals that package guard must judge, and completed
-// withdrawals. Package guard holds large removals until a user confirms them.
+// withdrawals.
 func (in input) settle(r rule) Plan {
 	p := Plan{Spec: in.Spec().DeepCopy()}
 	p.Spec.Clusters = nil

@@ -25,14 +25,14 @@ var phases = []string{"before", "approval", "moving", "soaking", "after", "rollb
 // first wave, and ap and zz are in the last one. uy joins in one event, and zz replaces us in others.
 type midway struct {
 	*staged
-	sick, paused map[string]bool
+	unhealthy, paused map[string]bool
 	// stale has the last rows of clusters that no longer report.
 	stale map[string]hubv1.ClusterRow
 }
 
 func newMidway(t *testing.T, replaces bool) *midway {
 	t.Helper()
-	m := &midway{sick: map[string]bool{}, paused: map[string]bool{}, stale: map[string]hubv1.ClusterRow{}}
+	m := &midway{unhealthy: map[string]bool{}, paused: map[string]bool{}, stale: map[string]hubv1.ClusterRow{}}
 	m.staged = newStaged(t, func(p *hubv1.Placement) {
 		p.Spec.Rollout.Waves = []hubv1.RolloutWave{
 			{Name: "first", Clusters: naming("eu")},
@@ -70,9 +70,9 @@ func (m *midway) begin(phase string) *midway {
 		case "after":
 			m.later(600 * time.Second)
 		case "rollback":
-			m.sick["ap"] = true
+			m.unhealthy["ap"] = true
 			m.say()
-			m.sick["ap"] = false
+			m.unhealthy["ap"] = false
 		}
 		m.decide()
 		if step == phase {
@@ -109,7 +109,7 @@ func (m *midway) silence(first bool) {
 }
 
 // say makes each cluster report that it has the revision of its target and is healthy. A silent cluster keeps its last
-// row, a sick one reports Degraded, and a paused one keeps its revision.
+// row, an unhealthy one reports Degraded, and a paused one keeps its revision.
 func (m *midway) say() {
 	before := m.binding.Status.DeepCopy()
 	m.report()
@@ -120,7 +120,7 @@ func (m *midway) say() {
 		switch {
 		case isStale:
 			*row = stale
-		case m.sick[row.Name]:
+		case m.unhealthy[row.Name]:
 			row.Health, row.PassingSince = hubv1.HealthDegraded, nil
 		case m.paused[row.Name]:
 			if row.Revision != old.Revision {
@@ -424,7 +424,7 @@ func TestWhatHappensToAClusterInEachPhaseOfAChange(t *testing.T) {
 	}
 }
 
-func TestTheGuideOfRolloutsHasARowForEachEvent(t *testing.T) {
+func TestEachEventOfARolloutIsInTheTableOfRolloutMd(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "rollout.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -162,7 +162,7 @@ func TestWhatGoesKeepsTheLimits(t *testing.T) {
 }
 
 // Even if many small sets of removals follow each other, no more copies than the limit are removed within a window.
-func TestADripIsBounded(t *testing.T) {
+func TestRepeatedSmallRemovalsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var recent Recent
 		now := time.Unix(0, 0)

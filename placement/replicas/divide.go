@@ -112,18 +112,18 @@ func own(by func(open []slot, total int64)) func([]slot, int64, Input) error {
 // slot is a cluster without a fixed share, with corrected numbers: no number is below 0 or above Unlimited, and lo <=
 // hi. lo and hi are the limits of its share.
 type slot struct {
-	name         string
-	weight       int64
-	lo, hi       int64 // minimum and maximum, within the room of the cluster
-	least, most  int64 // minimum and maximum of the policy
-	held         int64
-	share        int64
-	exact, spare int64 // for spread: the exact share rounded down, and the remainder
+	name             string
+	weight           int64
+	lo, hi           int64 // minimum and maximum, within the room of the cluster
+	minimum, maximum int64 // minimum and maximum of the policy
+	held             int64
+	share            int64
+	exact, spare     int64 // for spread: the exact share rounded down, and the remainder
 }
 
 func slotOf(c Cluster, by hubv1.DivideBy) slot {
-	s := slot{name: c.Name, weight: clamp(c.Weight), least: clamp(c.Min), most: clamp(c.Max)}
-	s.lo, s.hi = s.least, s.most
+	s := slot{name: c.Name, weight: clamp(c.Weight), minimum: clamp(c.Min), maximum: clamp(c.Max)}
+	s.lo, s.hi = s.minimum, s.maximum
 	if c.Held != nil {
 		s.held = clamp(*c.Held)
 	}
@@ -133,7 +133,7 @@ func slotOf(c Cluster, by hubv1.DivideBy) slot {
 		s.hi = min(s.hi, s.weight)
 	}
 	s.lo = min(s.lo, s.hi)
-	s.least = min(s.least, s.most)
+	s.minimum = min(s.minimum, s.maximum)
 	return s
 }
 
@@ -143,7 +143,7 @@ func clamp(n int64) int64 { return max(0, min(n, Unlimited)) }
 // cluster has no current share, its share counts as 0.
 func stays(open []slot, total int64) bool {
 	for _, s := range open {
-		if s.held < s.least || s.held > s.most {
+		if s.held < s.minimum || s.held > s.maximum {
 			return false
 		}
 		total -= s.held

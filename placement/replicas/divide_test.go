@@ -173,11 +173,11 @@ func TestKubeFedDividesAsKubeFedDid(t *testing.T) {
 		in := Input{By: hubv1.DivideByKubeFed, Total: tc.Total, Key: tc.Key, Rebalance: tc.Rebalance}
 		want := map[string]int64{}
 		for _, c := range tc.Clusters {
-			most := int64(Unlimited)
+			maximum := int64(Unlimited)
 			if c.Max != nil {
-				most = *c.Max
+				maximum = *c.Max
 			}
-			in.Clusters = append(in.Clusters, Cluster{Name: c.Name, Weight: c.Weight, Min: c.Min, Max: most, Held: c.Held})
+			in.Clusters = append(in.Clusters, Cluster{Name: c.Name, Weight: c.Weight, Min: c.Min, Max: maximum, Held: c.Held})
 			want[c.Name] = c.Want
 		}
 		got, err := Divide(in)

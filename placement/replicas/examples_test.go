@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,11 +21,19 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-var update = flag.Bool("update", false, "write what is decided into docs/replicas.md")
+var update = flag.Bool("update", false, "write what is decided into docs/replicas.md and testdata/examples.md")
 
-const guide = "../../docs/replicas.md"
+// exampleFiles are the files with examples, and the minimum number of examples in each. The guide shows what readers
+// need. The file in testdata covers all other rules.
+var exampleFiles = []struct {
+	path    string
+	atLeast int
+}{
+	{path: "../../docs/replicas.md", atLeast: 12},
+	{path: "testdata/examples.md", atLeast: 3},
+}
 
-// An example in the guide is a block of YAML, followed by a block of text with the division.
+// An example is a block of YAML, followed by a block of text with the division.
 var (
 	exampleBlocks = regexp.MustCompile("```yaml\n([^`]*)```\n\n```text\n([^`]*)```")
 	fleetBlock    = regexp.MustCompile("```yaml\n(fleet:\n[^`]*)```")
@@ -51,7 +60,14 @@ type example struct {
 }
 
 func TestTheExamplesOfTheGuide(t *testing.T) {
-	raw, err := os.ReadFile(guide)
+	for _, file := range exampleFiles {
+		t.Run(filepath.Base(file.path), func(t *testing.T) { testExamples(t, file.path, file.atLeast) })
+	}
+}
+
+func testExamples(t *testing.T, path string, atLeast int) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,24 +77,24 @@ func TestTheExamplesOfTheGuide(t *testing.T) {
 	}
 	block := fleetBlock.FindStringSubmatch(text)
 	if block == nil {
-		t.Fatal("the guide has no fleet")
+		t.Fatal("the file has no fleet")
 	}
 	if err := yaml.UnmarshalStrict([]byte(block[1]), &common); err != nil {
-		t.Fatalf("reading the fleet of the guide: %v", err)
+		t.Fatalf("reading the fleet: %v", err)
 	}
 	found := exampleBlocks.FindAllStringSubmatchIndex(text, -1)
-	if len(found) < 12 {
-		t.Fatalf("the guide has %d examples only", len(found))
+	if len(found) < atLeast {
+		t.Fatalf("the file has %d examples only, want at least %d", len(found), atLeast)
 	}
 	for _, at := range slices.Backward(found) { // from the end, so that earlier offsets stay valid
 		got := decided(t, text[at[2]:at[3]], common.Fleet)
 		if diff := cmp.Diff(text[at[4]:at[5]], got); diff != "" && !*update {
-			t.Errorf("of %s\nrun the test with -update and read the difference (-guide +decided):\n%s", text[at[2]:at[3]], diff)
+			t.Errorf("of %s\nrun the test with -update and read the difference (-file +decided):\n%s", text[at[2]:at[3]], diff)
 		}
 		text = text[:at[4]] + got + text[at[5]:]
 	}
 	if *update {
-		if err := os.WriteFile(guide, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -250,14 +250,14 @@ func TestPackingNeedsTheFewestClusters(t *testing.T) {
 func FuzzDivideIsTotal(f *testing.F) {
 	f.Add(uint64(1), int64(10), int64(3), int64(-1), int64(5), uint8(3))
 	f.Add(uint64(2), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MinInt64), int64(math.MaxInt64), uint8(200))
-	f.Fuzz(func(t *testing.T, seed uint64, total, weight, least, most int64, count uint8) {
+	f.Fuzz(func(t *testing.T, seed uint64, total, weight, minimum, maximum int64, count uint8) {
 		random := rand.New(rand.NewPCG(seed, seed))
 		for _, by := range everyWay {
 			in := Input{By: by, Total: total}
 			for i := range count {
 				held := total / int64(random.IntN(5)+1)
 				in.Clusters = append(in.Clusters, Cluster{
-					Name: fmt.Sprintf("c%d", i), Weight: weight >> random.IntN(40), Min: least >> random.IntN(40), Max: most >> random.IntN(40),
+					Name: fmt.Sprintf("c%d", i), Weight: weight >> random.IntN(40), Min: minimum >> random.IntN(40), Max: maximum >> random.IntN(40),
 					Room: weight >> random.IntN(63), Held: &held, Fixed: random.IntN(9) == 0,
 				})
 			}

@@ -20,7 +20,7 @@ type Terms struct {
 type term[T any] struct {
 	names    []string
 	selector labels.Selector
-	says     T
+	value    T
 }
 
 // TermsOf parses the weights and limits of a policy with their cluster selectors.
@@ -43,8 +43,8 @@ func TermsOf(way hubv1.DividePolicy) (Terms, error) {
 	return t, nil
 }
 
-func termOf[T any](clusters *hubv1.RuleClusters, says T) (term[T], error) {
-	t := term[T]{selector: labels.Everything(), says: says}
+func termOf[T any](clusters *hubv1.RuleClusters, value T) (term[T], error) {
+	t := term[T]{selector: labels.Everything(), value: value}
 	if clusters == nil {
 		return t, nil
 	}
@@ -82,7 +82,7 @@ func selecting[T any](terms []term[T], name string, selectable map[string]string
 	for i := range terms {
 		t := &terms[i]
 		if (len(t.names) == 0 || slices.Contains(t.names, name)) && t.selector.Matches(labels.Set(selectable)) {
-			return &t.says
+			return &t.value
 		}
 	}
 	return nil

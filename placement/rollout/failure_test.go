@@ -270,7 +270,7 @@ func TestRollback(t *testing.T) {
 			s.change("t3").step().want("Progressing canary: a=3 b=1 c=1 d=1 e=1")
 		},
 		"a CustomResourceDefinition stops and does not return": func(s *story) {
-			s.in.NeverBack = true
+			s.in.NoRollback = true
 			failing(s).step().want("Failed asia: a=2 b=2 c=2 d=1 e=1")
 		},
 		"clusters of later waves return from a revision that never passed": func(s *story) {
@@ -444,7 +444,7 @@ func TestHistory(t *testing.T) {
 				s.in.Revisions = append(s.in.Revisions, hubv1.ObjectRevision{Number: int64(i + 2), Template: strings.Repeat("x", i+1)})
 			}
 			s.change("new").step()
-			if n := len(s.last.Revisions); n != hubv1.MostRevisions || s.last.Revisions[0].Number != 1 || s.last.Revisions[n-1].Number != 42 {
+			if n := len(s.last.Revisions); n != hubv1.MaxRevisions || s.last.Revisions[0].Number != 1 || s.last.Revisions[n-1].Number != 42 {
 				t.Error(n, s.last.Revisions)
 			}
 		},

@@ -49,7 +49,7 @@ type object struct {
 	before    *hubv1.BindingRollout
 	revisions []hubv1.ObjectRevision
 	targets   map[string]*Target
-	sick      map[string]string // template whose copy is Degraded, by cluster
+	unhealthy map[string]string // template whose copy is Degraded, by cluster
 	progress  Progress
 	changed   time.Time // time at which the change in progress began, by the clock of the users
 }
@@ -61,7 +61,7 @@ func drawFleet(t *rapid.T) *fleet {
 	}
 	for i := range rapid.IntRange(1, 3).Draw(t, "objects") {
 		f.objects = append(f.objects, &object{
-			name: fmt.Sprint("o", i), template: "a", policies: "p", targets: map[string]*Target{}, sick: map[string]string{},
+			name: fmt.Sprint("o", i), template: "a", policies: "p", targets: map[string]*Target{}, unhealthy: map[string]string{},
 			neverBack: rapid.IntRange(0, 3).Draw(t, "neverBack") == 0, observes: rapid.Bool().Draw(t, "observes"),
 		})
 	}
@@ -176,7 +176,7 @@ func (f *fleet) input(o *object) Input {
 	}
 	in := Input{
 		Policy: f.policy, Before: o.before, Revisions: o.revisions, Live: hubv1.ObjectRevision{Template: o.template, Policies: o.policies},
-		Undo: o.undo, NeverBack: o.neverBack, Verbs: verbs, Peers: NewPeers(all).Without(o.name), Now: f.clock(),
+		Undo: o.undo, NoRollback: o.neverBack, Verbs: verbs, Peers: NewPeers(all).Without(o.name), Now: f.clock(),
 	}
 	for _, c := range f.clusters {
 		t := o.targets[c.name]
@@ -216,7 +216,7 @@ func (f *fleet) report(o *object, c *cluster) {
 	}
 	before, row := t.Row, &t.Row
 	*row = Row{Revision: t.Holds, Applied: true, Health: hubv1.HealthProgressing, Observes: o.observes, Changed: before.Changed, PassingSince: before.PassingSince}
-	sick := o.sick[c.name]
+	unhealthy := o.unhealthy[c.name]
 	template := ""
 	for _, r := range o.revisions {
 		if r.Number == t.Holds {
@@ -225,7 +225,7 @@ func (f *fleet) report(o *object, c *cluster) {
 	}
 	switch {
 	case before.Revision != row.Revision: // a new revision is progress
-	case sick != "" && sick == template:
+	case unhealthy != "" && unhealthy == template:
 		row.Health = hubv1.HealthDegraded
 	default:
 		row.Health = hubv1.HealthHealthy
@@ -288,7 +288,7 @@ func (f *fleet) disturb(t *rapid.T) {
 	case 10:
 		f.steer(func(s Steering) (Request, error) { return s.Skip(c.name) })
 	case 11:
-		o.sick[c.name] = rapid.SampledFrom([]string{"", "b", "c", "d"}).Draw(t, "sick")
+		o.unhealthy[c.name] = rapid.SampledFrom([]string{"", "b", "c", "d"}).Draw(t, "sick")
 	case 12:
 		f.replace(c, rapid.Bool().Draw(t, "at once"))
 	case 24:

@@ -15,10 +15,10 @@ type gate struct {
 	skipAway          bool
 }
 
-// doubt is the minimum wait before Step uses a cluster's report that is older than the decision to change the cluster.
-// Such a report may describe another revision. The wait begins with the decision, so that the cluster has time to send
-// a newer report.
-const doubt = time.Minute
+// staleReportWait is the minimum wait before Step uses a cluster's report that is older than the decision to change the
+// cluster. Such a report may describe another revision. The wait begins with the decision, so that the cluster has time
+// to send a newer report.
+const staleReportWait = time.Minute
 
 func newGate(p *hubv1.RolloutPolicy) gate {
 	return gate{
@@ -91,7 +91,7 @@ func (s *step) passing(t *target) (since time.Time, ok bool) {
 func (s *step) wait(usual time.Duration, report, order time.Time) time.Duration {
 	switch report.Compare(order) {
 	case -1:
-		return max(s.gate.observed, doubt)
+		return max(s.gate.observed, staleReportWait)
 	case 0: // Stored times have seconds, so the report may be older.
 		return max(usual, time.Second)
 	}
@@ -157,8 +157,7 @@ func (s *step) changing(t *target) bool {
 	return !passed && !s.failing(t)
 }
 
-// moving reports whether at least one cluster is still changing: it has the revision that it shall get, and has neither
-// passed the healthGate nor failed yet.
+// moving reports whether at least one cluster is still changing.
 func (s *step) moving() bool {
 	if s.at == len(s.waves) {
 		return false
@@ -187,11 +186,11 @@ func (s *step) failures() []*target {
 		if w != s.at && s.rollout.Failed == 0 && s.proven() {
 			continue
 		}
-		bad, open := s.unwell(w)
-		switch most := int(s.waves[w].MaxFailures); {
-		case failed == nil && len(bad) > most:
+		bad, open := s.failedAndOpen(w)
+		switch maxFailures := int(s.waves[w].MaxFailures); {
+		case failed == nil && len(bad) > maxFailures:
 			failed = bad
-		case waiting == nil && len(bad)+len(open) > most && s.rollout.Failed == s.rollout.Revision:
+		case waiting == nil && len(bad)+len(open) > maxFailures && s.rollout.Failed == s.rollout.Revision:
 			if waiting = bad; len(bad) == 0 {
 				waiting = open
 			}
@@ -203,10 +202,10 @@ func (s *step) failures() []*target {
 	return failed
 }
 
-// unwell returns two lists of clusters of the wave with index w. failed are the clusters that have failed with the
-// revision that they shall get. open are the clusters that have this revision but have not passed the healthGate yet. A
-// cordoned or suspended cluster stops only the wave in progress, unless the change has failed already.
-func (s *step) unwell(w int) (failed, open []*target) {
+// failedAndOpen returns two lists of clusters of the wave with index w. failed are the clusters that have failed with
+// the revision that they shall get. open are the clusters that have this revision but have not passed the healthGate
+// yet. A cordoned or suspended cluster stops only the wave in progress, unless the change has failed already.
+func (s *step) failedAndOpen(w int) (failed, open []*target) {
 	for t := range s.counted(w) {
 		switch _, passed := s.passing(t); {
 		case passed || t.Holds != s.rollout.Revision || s.rollingBack() && !s.began(t):

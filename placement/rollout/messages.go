@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	mostMessage = 512 // maximum length of BindingRollout.Message, in characters
-	mostReport  = 256 // maximum length of a cluster's report in the message, in characters
+	maxMessage = 512 // maximum length of BindingRollout.Message, in characters
+	maxReport  = 256 // maximum length of a cluster's report in the message, in characters
 )
 
 // join joins the parts that are not empty with "; ", and cuts the result to the maximum length of a message.
 func join(parts ...string) string {
 	set := slices.DeleteFunc(parts, func(p string) bool { return p == "" })
-	return hubv1.CutMessage(strings.Join(set, "; "), mostMessage)
+	return hubv1.CutMessage(strings.Join(set, "; "), maxMessage)
 }
 
 // origin returns a text that explains why the clusters get an earlier template than that of the hub object. This is the
@@ -205,7 +205,7 @@ func (s *step) report(t *target) string {
 		parts = []string{late, fmt.Sprintf("it has not reported revision %d", s.rollout.Revision)}
 	}
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
-	return hubv1.CutMessage(strings.Join(parts, ": "), mostReport)
+	return hubv1.CutMessage(strings.Join(parts, ": "), maxReport)
 }
 
 // remarks returns a text about two kinds of clusters of the current wave. On some, an admin has paused the copy. Others

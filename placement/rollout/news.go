@@ -17,15 +17,15 @@ type Event struct {
 	Action, Note string
 }
 
-const mostNote = 1024 // maximum length of Event.Note, in characters
+const maxNote = 1024 // maximum length of Event.Note, in characters
 
-// News returns the events for a change of an object's rollout from was to is, in the order in which they happened. The
-// first revision of an object, which all clusters get at once, is no news.
-func News(was, is *hubv1.BindingRollout) []Event {
+// Events returns the events for a change of an object's rollout from was to is, in the order in which they happened.
+// The first revision of an object, which all clusters get at once, causes no event.
+func Events(was, is *hubv1.BindingRollout) []Event {
 	if was == nil || is == nil {
 		return nil
 	}
-	n := news{action: fmt.Sprintf("RollOut/%s/%d", is.Wave, is.Revision)}
+	n := eventList{action: fmt.Sprintf("RollOut/%s/%d", is.Wave, is.Revision)}
 	same := was.Wave == is.Wave && was.Revision == is.Revision && was.Began.Equal(&is.Began)
 	entered := was.Phase != is.Phase || !same
 	if is.WaveBegan != nil && (!same || was.WaveBegan == nil) {
@@ -61,7 +61,7 @@ func PlacementNews(was, is *hubv1.PlacementRollout) []Event {
 	if was == nil {
 		was = &hubv1.PlacementRollout{}
 	}
-	n := news{action: fmt.Sprintf("RollOut/%s/%d", is.Wave, is.Revision)}
+	n := eventList{action: fmt.Sprintf("RollOut/%s/%d", is.Wave, is.Revision)}
 	n.approvals(was.Approvals, is.Approvals)
 	same := was.Wave == is.Wave && (was.Object != is.Object || was.Revision == is.Revision)
 	if is.WaveBegan != nil && (!same || was.WaveBegan == nil) {
@@ -97,22 +97,24 @@ func others(moving int32) string {
 	return fmt.Sprintf("; objects that change: %d", moving)
 }
 
-// news collects events.
-type news struct {
+// eventList collects events.
+type eventList struct {
 	action string
 	events []Event
 }
 
-func (n *news) normal(reason, note string) { n.add(corev1.EventTypeNormal, reason, n.action, note) }
+func (n *eventList) normal(reason, note string) {
+	n.add(corev1.EventTypeNormal, reason, n.action, note)
+}
 
-func (n *news) warn(reason, note string) { n.add(corev1.EventTypeWarning, reason, n.action, note) }
+func (n *eventList) warn(reason, note string) { n.add(corev1.EventTypeWarning, reason, n.action, note) }
 
-func (n *news) add(kind, reason, action, note string) {
-	n.events = append(n.events, Event{kind, reason, action, hubv1.CutMessage(note, mostNote)})
+func (n *eventList) add(kind, reason, action, note string) {
+	n.events = append(n.events, Event{kind, reason, action, hubv1.CutMessage(note, maxNote)})
 }
 
 // approvals adds an event for each approval that the hub has recorded since, except the refused ones.
-func (n *news) approvals(was, is []hubv1.RolloutRequest) {
+func (n *eventList) approvals(was, is []hubv1.RolloutRequest) {
 	type request struct {
 		wave string
 		time int64

@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-func TestEachStepOfARolloutIsToldOnce(t *testing.T) {
+func TestEachStepOfARolloutIsOneEvent(t *testing.T) {
 	tests := map[string]struct {
 		story func(s *story)
 		want  []string
@@ -101,7 +101,7 @@ func TestEachStepOfARolloutIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestEachStepOfAPlacementIsToldOnce(t *testing.T) {
+func TestEachStepOfAPlacementIsOneEvent(t *testing.T) {
 	began := metav1.NewTime(noon)
 	request := hubv1.RolloutRequest{Wave: "asia", Time: began, By: "kim"}
 	refused := hubv1.RolloutRequest{Wave: "rest", Time: began, Refused: true}

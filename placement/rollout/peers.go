@@ -93,21 +93,21 @@ func NewPeers(all []Progress) Peers {
 func (p Peers) Without(object string) Peers { return Peers{all: p.all, object: object} }
 
 // LeastPassed returns the lowest number of waves that any peer, another object of the placement, has passed. It looks
-// only at peers whose change is in progress and began at or before the time until. The result is most if there is no
-// such peer, or if the number is larger than most.
-func (p Peers) LeastPassed(until time.Time, most int) int {
+// only at peers whose change is in progress and began at or before the time until. The result is limit if there is no
+// such peer, or if the number is larger than limit.
+func (p Peers) LeastPassed(until time.Time, limit int) int {
 	if p.all == nil {
-		return most
+		return limit
 	}
 	n := sort.Search(len(p.all.open), func(i int) bool { return p.all.open[i].Began.After(until) })
 	if n == 0 {
-		return most
+		return limit
 	}
 	low := p.all.least[n-1]
 	if low.object == p.object {
-		return min(low.other, most)
+		return min(low.other, limit)
 	}
-	return min(low.passed, most)
+	return min(low.passed, limit)
 }
 
 // Moving returns the number of peers, the other objects of the placement, for which Progress.Moving is true.

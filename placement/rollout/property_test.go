@@ -143,7 +143,7 @@ func checkTotal(t *rapid.T, in Input, r Result) {
 		}
 	}
 	ro := r.Rollout
-	if !stored[ro.Revision] || !stored[ro.Newest] || ro.Passed != 0 && !stored[ro.Passed] || len(r.Revisions) > hubv1.MostRevisions {
+	if !stored[ro.Revision] || !stored[ro.Newest] || ro.Passed != 0 && !stored[ro.Passed] || len(r.Revisions) > hubv1.MaxRevisions {
 		t.Fatalf("revisions in use are not stored: %+v", r)
 	}
 	if !slices.IsSorted(r.Moved) || r.Again < 0 || ro.Phase == "" || len([]rune(ro.Message)) > 512 || ro.Since.IsZero() || ro.Began.IsZero() {
@@ -367,12 +367,12 @@ func checkConcurrent(t *rapid.T, v view, w int) {
 		}
 	}
 	limit := counted
-	switch most := v.in.Policy.Waves[w].MaxConcurrent; {
-	case most == nil:
-	case most.StrVal == "30%":
+	switch maxConcurrent := v.in.Policy.Waves[w].MaxConcurrent; {
+	case maxConcurrent == nil:
+	case maxConcurrent.StrVal == "30%":
 		limit = (counted*3 + 9) / 10
 	default:
-		limit = most.IntValue()
+		limit = maxConcurrent.IntValue()
 	}
 	if moves && open > limit+int(v.in.Policy.Waves[w].MaxFailures) {
 		t.Fatalf("%d clusters of wave %d are changing, at most %d may be", open, w, limit)
@@ -439,7 +439,7 @@ func (f *fleet) heal() {
 	}
 	f.verbs = map[string]string{}
 	for _, o := range f.objects {
-		o.undo, o.template, o.sick = "", "new", map[string]string{}
+		o.undo, o.template, o.unhealthy = "", "new", map[string]string{}
 		for _, target := range o.targets {
 			target.Row.HeldByMember = false
 		}

@@ -219,8 +219,8 @@ func (s *step) undo() {
 // event.
 const askAgain = time.Minute
 
-// mostUndo is the maximum length of a value of the annotation hanse.dev/rollout-undo.
-const mostUndo = 64
+// maxUndoLength is the maximum length of a value of the annotation hanse.dev/rollout-undo.
+const maxUndoLength = 64
 
 // UndoNumber returns the number of the revision in a value of the annotation hanse.dev/rollout-undo. A value may end
 // with a time: 3@2026-11-26T10:00:00Z requests revision 3 a second time. The second result is false if the value is
@@ -228,7 +228,7 @@ const mostUndo = 64
 func UndoNumber(value string) (int64, bool) {
 	text, _, _ := strings.Cut(value, "@")
 	number, err := strconv.ParseInt(text, 10, 64)
-	return number, err == nil && number > 0 && len(value) <= mostUndo
+	return number, err == nil && number > 0 && len(value) <= maxUndoLength
 }
 
 // pruned returns the revisions to store: the revisions in use, and the newest other revisions up to
@@ -254,7 +254,7 @@ func (s *step) pruned() []hubv1.ObjectRevision {
 	}
 	keep := map[int64]bool{}
 	for _, n := range order {
-		if len(keep) < hubv1.MostRevisions && s.revision(n) != nil {
+		if len(keep) < hubv1.MaxRevisions && s.revision(n) != nil {
 			keep[n] = true
 		}
 	}

@@ -34,8 +34,8 @@ type Request struct {
 // ErrNoChange means that no change is in progress to which the request could apply.
 var ErrNoChange = errors.New("no object of the placement is changing")
 
-// mostNamed is the maximum number of clusters that the text of an error names.
-const mostNamed = 20
+// maxNamed is the maximum number of clusters that the text of an error names.
+const maxNamed = 20
 
 // Follows reports whether the object of a binding follows a placement.
 func Follows(b hubv1.BindingObject, p hubv1.PlacementObject) bool {
@@ -127,10 +127,10 @@ func (s Steering) Skip(cluster string) (Request, error) {
 	}
 	if !slices.Contains(c.clusters, cluster) {
 		more := ""
-		if n := len(c.clusters) - mostNamed; n > 0 {
+		if n := len(c.clusters) - maxNamed; n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		return Request{}, fmt.Errorf("no object of %s goes to cluster %q: its clusters are %s%s", s.Named, cluster, strings.Join(c.clusters[:min(mostNamed, len(c.clusters))], ", "), more)
+		return Request{}, fmt.Errorf("no object of %s goes to cluster %q: its clusters are %s%s", s.Named, cluster, strings.Join(c.clusters[:min(maxNamed, len(c.clusters))], ", "), more)
 	}
 	return c.entry(hubv1.RolloutSkipAnnotation, cluster), nil
 }

@@ -98,8 +98,8 @@ type Input struct {
 	Undo string
 	// UndoBlocked is the reason for which the rollout must not follow Undo. It is empty if the rollout may follow Undo.
 	UndoBlocked string
-	// NeverBack is true for a CustomResourceDefinition. Its rollout stops at a failure and is never rolled back.
-	NeverBack bool
+	// NoRollback is true for a CustomResourceDefinition. Its rollout stops at a failure and is never rolled back.
+	NoRollback bool
 	// Verbs are the requests of users about the rollouts of the placement.
 	Verbs Verbs
 	// Peers has the progress of the other objects of the placement.
@@ -257,8 +257,8 @@ func (s *step) exempt() bool {
 	return s.rollout.Start != "" || s.rollingBack() || s.baseline()
 }
 
-// say sets the phase and the message of the rollout.
-func (s *step) say(phase hubv1.RolloutPhase, message string) {
+// setPhase sets the phase and the message of the rollout.
+func (s *step) setPhase(phase hubv1.RolloutPhase, message string) {
 	s.rollout.Phase, s.rollout.Message = phase, message
 }
 

@@ -89,7 +89,7 @@ func (s *story) target(name string) *Target {
 // step calls Step and stores its result, as the hub does.
 func (s *story) step() *story {
 	next := Step(s.in)
-	for _, e := range News(s.in.Before, &next.Rollout) {
+	for _, e := range Events(s.in.Before, &next.Rollout) {
 		s.news = append(s.news, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Note))
 	}
 	s.last = next

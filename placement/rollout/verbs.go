@@ -81,8 +81,8 @@ type Requests struct {
 	Promotion        *hubv1.RolloutRequest
 }
 
-// mostRequests bounds the approvals and the skips of a placement, as its status does.
-const mostRequests = 100
+// maxRequests bounds the approvals and the skips of a placement, as its status does.
+const maxRequests = 100
 
 // skippedWave precedes the name of a wave in the annotation hanse.dev/rollout-skip. Names of clusters contain no slash.
 const skippedWave = "wave/"
@@ -109,19 +109,19 @@ func ParseRequests(annotations map[string]string) (Requests, []error) {
 		at, err := parseTime(text)
 		switch reason = strings.TrimSpace(reason); {
 		case err != nil:
-			errs = append(errs, fmt.Errorf("annotation %s: %q is not an RFC 3339 time", hubv1.RolloutPromoteAnnotation, hubv1.CutMessage(text, mostName)))
+			errs = append(errs, fmt.Errorf("annotation %s: %q is not an RFC 3339 time", hubv1.RolloutPromoteAnnotation, hubv1.CutMessage(text, maxName)))
 		case reason == "":
 			errs = append(errs, fmt.Errorf("annotation %s: a reason must follow the time", hubv1.RolloutPromoteAnnotation))
 		default:
-			r.Promotion = &hubv1.RolloutRequest{Time: at, Reason: hubv1.CutMessage(reason, mostReason)}
+			r.Promotion = &hubv1.RolloutRequest{Time: at, Reason: hubv1.CutMessage(reason, maxReason)}
 		}
 	}
 	return r, errs
 }
 
 const (
-	mostReason = 1024 // maximum length of RolloutRequest.Reason, in characters
-	mostName   = 63   // maximum length of RolloutRequest.Wave and RolloutRequest.Cluster
+	maxReason = 1024 // maximum length of RolloutRequest.Reason, in characters
+	maxName   = 63   // maximum length of RolloutRequest.Wave and RolloutRequest.Cluster
 )
 
 // parseTime parses an RFC 3339 time. It returns the time in UTC and in whole seconds, as the API stores it. It refuses
@@ -148,16 +148,16 @@ func parseTimes(annotations map[string]string, annotation string, errs []error) 
 			short = strings.TrimPrefix(name, skippedWave)
 		}
 		at, err := parseTime(text)
-		if short == "" || err != nil || len(short) > mostName {
-			errs = append(errs, fmt.Errorf("annotation %s: %q is not a name, @ and an RFC 3339 time", annotation, hubv1.CutMessage(item, 2*mostName)))
+		if short == "" || err != nil || len(short) > maxName {
+			errs = append(errs, fmt.Errorf("annotation %s: %q is not a name, @ and an RFC 3339 time", annotation, hubv1.CutMessage(item, 2*maxName)))
 			continue
 		}
 		r := hubv1.RolloutRequest{Wave: name, Time: at}
 		if slices.Contains(out, r) {
 			continue
 		}
-		if len(out) == mostRequests {
-			return out, append(errs, fmt.Errorf("annotation %s: it has more than %d items, of which the hub reads the first %d", annotation, mostRequests, mostRequests))
+		if len(out) == maxRequests {
+			return out, append(errs, fmt.Errorf("annotation %s: it has more than %d items, of which the hub reads the first %d", annotation, maxRequests, maxRequests))
 		}
 		out = append(out, r)
 	}
@@ -174,7 +174,7 @@ func (r Requests) Record(before *hubv1.PlacementRollout, by string, objects []hu
 		recorded = Requests{Approvals: before.Approvals, Skips: before.Skips, Promotion: before.Promotion}
 	}
 	j := journal{by: by, until: now}
-	if len(by) > mostBy {
+	if len(by) > maxBy {
 		j.by = "" // the beginning of a name may be the name of another user
 	}
 	for _, b := range objects {
@@ -227,14 +227,14 @@ func (j *journal) record(annotation string, requests, before []hubv1.RolloutRequ
 		out = append(out, r)
 	}
 	for _, r := range before {
-		if len(out) < mostRequests && !r.Refused && !slices.ContainsFunc(requests, same(r)) && j.needed(r) {
+		if len(out) < maxRequests && !r.Refused && !slices.ContainsFunc(requests, same(r)) && j.needed(r) {
 			out = append(out, r)
 		}
 	}
 	return out
 }
 
-const mostBy = 256 // maximum length of RolloutRequest.By, in characters
+const maxBy = 256 // maximum length of RolloutRequest.By, in characters
 
 var errTimeToCome = errors.New("the time was in the future when the hub read the annotation: write the time at which the change began, or use hansectl rollout")
 

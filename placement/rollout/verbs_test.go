@@ -22,7 +22,7 @@ func clock(text string) metav1.Time {
 }
 
 func TestParseRequests(t *testing.T) {
-	long := strings.Repeat("w", mostName+1)
+	long := strings.Repeat("w", maxName+1)
 	for name, tc := range map[string]struct {
 		annotations map[string]string
 		want        Requests

@@ -89,7 +89,7 @@ func (s *step) establish() {
 		s.complete()
 		return
 	}
-	s.say(hubv1.RolloutProgressing, "the first revision has not passed on all clusters")
+	s.setPhase(hubv1.RolloutProgressing, "the first revision has not passed on all clusters")
 }
 
 // promote begins a promotion if a user has requested it for the change in progress. In a promotion, all clusters get
@@ -119,7 +119,7 @@ func (s *step) moveAll() {
 		return
 	}
 	s.at = len(s.waves) - 1
-	s.say(hubv1.RolloutProgressing, join("promoted: the revision has not passed on all clusters", s.late()))
+	s.setPhase(hubv1.RolloutProgressing, join("promoted: the revision has not passed on all clusters", s.late()))
 }
 
 // advance continues a change. While the current wave has passed, it goes on to the next wave. Then it lets further
@@ -131,7 +131,7 @@ func (s *step) advance() {
 			return
 		}
 		if s.rollout.Failed == s.rollout.Revision && s.deserted(s.at) {
-			s.say(hubv1.RolloutFailed, s.desertion())
+			s.setPhase(hubv1.RolloutFailed, s.desertion())
 			return
 		}
 		if !s.passes(s.at) {
@@ -193,7 +193,7 @@ func (s *step) complete() {
 	if phase == hubv1.RolloutRolledBack {
 		message = join(message, StillHas(r.Newest))
 	}
-	s.say(phase, join(message, unproven, s.lagging()))
+	s.setPhase(phase, join(message, unproven, s.lagging()))
 }
 
 // change lets further clusters of the current wave begin to change. At most as many clusters change at a time as
@@ -201,16 +201,16 @@ func (s *step) complete() {
 // the revision. change also sets the phase of the rollout.
 func (s *step) change() {
 	var waiting []*target
-	var kept []*target // clusters that keep the wave from passing; the first one is not healthy with the revision, if sick
-	sick := false
+	var kept []*target // clusters that keep the wave from passing; if unhealthy, the first one is not healthy with the revision
+	unhealthy := false
 	changing, free := 0, s.limit(s.at)
 	for t := range s.counted(s.at) {
 		_, passed := s.passing(t)
 		switch {
 		case t.Kept != "" && !passed:
 			kept = append(kept, t)
-			if bad := t.Holds == s.rollout.Revision && !s.failing(t); bad && !sick {
-				sick = true
+			if bad := t.Holds == s.rollout.Revision && !s.failing(t); bad && !unhealthy {
+				unhealthy = true
 				kept[0], kept[len(kept)-1] = t, kept[0]
 			}
 		case t.Holds != s.rollout.Revision:
@@ -219,7 +219,7 @@ func (s *step) change() {
 			changing++
 		}
 	}
-	if sick {
+	if unhealthy {
 		waiting = nil
 	}
 	waiting = waiting[:min(len(waiting), max(0, free-changing))]
@@ -236,17 +236,17 @@ func (s *step) change() {
 	w := s.waves[s.at]
 	switch {
 	case s.in.Verbs.Pause:
-		s.say(hubv1.RolloutPaused, s.pausedMessage())
+		s.setPhase(hubv1.RolloutPaused, s.pausedMessage())
 	case changing > 0:
-		s.say(hubv1.RolloutProgressing, s.remarks())
+		s.setPhase(hubv1.RolloutProgressing, s.remarks())
 	case phase != "":
-		s.say(phase, message)
+		s.setPhase(phase, message)
 	case len(kept) > 0:
-		s.say(hubv1.RolloutWaitingForClusters, s.keptMessage(kept))
+		s.setPhase(hubv1.RolloutWaitingForClusters, s.keptMessage(kept))
 	case s.lost():
-		s.say(hubv1.RolloutWaitingForClusters, s.lostMessage())
+		s.setPhase(hubv1.RolloutWaitingForClusters, s.lostMessage())
 	default:
-		s.say(hubv1.RolloutSoaking, fmt.Sprintf("wave %s must stay healthy for %d s", w.Name, w.SoakSeconds))
+		s.setPhase(hubv1.RolloutSoaking, fmt.Sprintf("wave %s must stay healthy for %d s", w.Name, w.SoakSeconds))
 	}
 }
 
@@ -256,11 +256,11 @@ func (s *step) limit(w int) int {
 	for range s.counted(w) {
 		n++
 	}
-	most := s.waves[w].MaxConcurrent
-	if most == nil {
+	maxConcurrent := s.waves[w].MaxConcurrent
+	if maxConcurrent == nil {
 		return n
 	}
-	scaled, err := intstr.GetScaledValueFromIntOrPercent(most, n, true)
+	scaled, err := intstr.GetScaledValueFromIntOrPercent(maxConcurrent, n, true)
 	if err != nil {
 		return 1
 	}
@@ -287,8 +287,8 @@ func (s *step) blocked() (hubv1.RolloutPhase, string) {
 	if !s.covered(s.at) {
 		return hubv1.RolloutWaitingForApproval, fmt.Sprintf("wave %s waits for approval: %s", w.Name, s.in.Names.verb("approve", w.Name))
 	}
-	if most := s.in.Policy.MaxObjectsMoving; most != nil && !s.moving() && peers.Moving() >= int(*most) {
-		return hubv1.RolloutWaitingForOthers, fmt.Sprintf("wave %s waits until fewer than %d objects are moving", w.Name, *most)
+	if maxMoving := s.in.Policy.MaxObjectsMoving; maxMoving != nil && !s.moving() && peers.Moving() >= int(*maxMoving) {
+		return hubv1.RolloutWaitingForOthers, fmt.Sprintf("wave %s waits until fewer than %d objects are moving", w.Name, *maxMoving)
 	}
 	switch open, next := s.open(); {
 	case open:
@@ -324,13 +324,13 @@ func (s *step) open() (open bool, next time.Time) {
 func (s *step) fail(bad []*target) {
 	r := &s.rollout
 	r.Failed = r.Revision
-	back := s.in.Policy.OnFailure == hubv1.FailureRollback && !s.in.NeverBack
+	back := s.in.Policy.OnFailure == hubv1.FailureRollback && !s.in.NoRollback
 	if back && r.Passed != r.Revision && s.revision(r.Passed) != nil {
 		r.Revision, r.Start = r.Passed, hubv1.StartReturn
 		s.rollBack()
 		return
 	}
-	s.say(hubv1.RolloutFailed, s.failure(bad))
+	s.setPhase(hubv1.RolloutFailed, s.failure(bad))
 }
 
 // rollBack returns the clusters to the last revision that passed on all clusters. It begins with the current wave, and
@@ -338,11 +338,11 @@ func (s *step) fail(bad []*target) {
 // revision of another change.
 func (s *step) rollBack() {
 	if s.in.Verbs.Pause {
-		s.say(hubv1.RolloutPaused, s.pausedMessage())
+		s.setPhase(hubv1.RolloutPaused, s.pausedMessage())
 		return
 	}
 	if bad := s.failures(); len(bad) > 0 {
-		s.say(hubv1.RolloutFailed, s.failure(bad))
+		s.setPhase(hubv1.RolloutFailed, s.failure(bad))
 		return
 	}
 	var order []int
@@ -361,7 +361,7 @@ func (s *step) rollBack() {
 		return
 	}
 	message := fmt.Sprintf("revision %d failed: the clusters return to revision %d", s.rollout.Failed, s.rollout.Revision)
-	s.say(hubv1.RolloutRollingBack, join(message, s.pausedByMember(0, len(s.waves)-1)))
+	s.setPhase(hubv1.RolloutRollingBack, join(message, s.pausedByMember(0, len(s.waves)-1)))
 }
 
 // moveBack moves clusters of the wave with index w back to the earlier revision, as many at a time as the wave allows.

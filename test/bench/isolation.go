@@ -239,7 +239,7 @@ func (s *setting) pace(ctx context.Context, w *watcher, namespace string, p step
 
 // converge waits until the first `members` members have all objects of a namespace in the same state as the hub.
 func (s *setting) converge(ctx context.Context, namespace string, members int) error {
-	deadline := time.Now().Add(phaseAtMost)
+	deadline := time.Now().Add(maxPhase)
 	for {
 		err := s.verifyCopies(ctx, namespace, members, s.objects, second)
 		if err == nil || time.Now().After(deadline) {

@@ -92,8 +92,8 @@ func (s *setting) lose(ctx context.Context, w *watcher) error {
 		return err
 	}
 	for rows.Load() < int64(s.objects) {
-		if time.Since(due) > phaseAtMost {
-			return fmt.Errorf("only %d of %d rows of %s are written %s after the grace", rows.Load(), s.objects, gone, phaseAtMost)
+		if time.Since(due) > maxPhase {
+			return fmt.Errorf("only %d of %d rows of %s are written %s after the grace", rows.Load(), s.objects, gone, maxPhase)
 		}
 		took, err := createNext()
 		if err != nil {

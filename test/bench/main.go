@@ -22,7 +22,7 @@ import (
 type profile struct {
 	about            string
 	objects, members int
-	leastMembers     int
+	minMembers       int
 	// rounds is how often a throughput profile measures Hanse. The number is higher if a phase takes only seconds, because
 	// the rates then vary more.
 	rounds  int
@@ -105,8 +105,8 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.objects < 1:
 		return o, errors.New("-objects must be at least 1")
-	case o.members < p.leastMembers:
-		return o, fmt.Errorf("-members must be at least %d for profile %s", p.leastMembers, o.profile)
+	case o.members < p.minMembers:
+		return o, fmt.Errorf("-members must be at least %d for profile %s", p.minMembers, o.profile)
 	case o.config.Lab == "" || o.config.Bin == "" || o.config.Helm == "":
 		return o, errors.New("set -lab, -bin and -helm, or run make bench, which does")
 	}

@@ -148,7 +148,7 @@ func requests(page string) (map[string]float64, error) {
 // settle waits until nothing except Leases and MemberClusters has been written to the hub's etcd for the time
 // fleet.Quiet. It returns the time of the last other write, to the second.
 func (m *meter) settle(ctx context.Context) (time.Time, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("the hub's etcd is not quiet after %s", phaseAtMost))
+	ctx, cancel := context.WithTimeoutCause(ctx, maxPhase, fmt.Errorf("the hub's etcd is not quiet after %s", maxPhase))
 	defer cancel()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

@@ -155,7 +155,7 @@ func (s *setting) look(ctx context.Context, h *Heap) error {
 // The measurement starts when no template (a hub object in the hub's memory) is unpacked, because unpacked templates
 // are temporary and larger than the rest of the heap.
 func (s *setting) live(ctx context.Context) (float64, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("fewer than %d garbage collections of a hub at rest in %s", collections, phaseAtMost))
+	ctx, cancel := context.WithTimeoutCause(ctx, maxPhase, fmt.Errorf("fewer than %d garbage collections of a hub at rest in %s", collections, maxPhase))
 	defer cancel()
 	if _, err := s.meter.settle(ctx); err != nil {
 		return 0, err

@@ -137,7 +137,7 @@ func (s *setting) lookedAt(ctx context.Context) (float64, error) {
 // inSync waits until the hub process has compared all copies and its queues have been empty for a while. It returns the
 // time at which they became empty.
 func (s *setting) inSync(ctx context.Context) (time.Time, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("the hub process is not in sync after %s", phaseAtMost))
+	ctx, cancel := context.WithTimeoutCause(ctx, maxPhase, fmt.Errorf("the hub process is not in sync after %s", maxPhase))
 	defer cancel()
 	last := time.Now()
 	for time.Since(last) < fleet.Quiet {

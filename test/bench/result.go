@@ -57,19 +57,19 @@ type CPU struct {
 }
 
 // Phase is the result of one step, such as the creation of all objects. The step was done by one system: by Hanse, by
-// the raw loop (direct writes to the members), or on the hub alone.
+// the raw loop, or on the hub alone.
 type Phase struct {
 	System string `json:"system"`
 	Name   string `json:"name"`
 	Timing
-	// ShareOfRaw is the rate divided by that of the raw loop, which writes directly to the members.
+	// ShareOfRaw is the rate divided by that of the raw loop.
 	ShareOfRaw float64 `json:"shareOfRaw,omitempty"`
 	// UserSeconds is the time until the response to the last of the user's writes. SettledSeconds is the time until the
 	// last write to the hub's etcd.
 	UserSeconds    float64 `json:"userSeconds,omitempty"`
 	SettledSeconds float64 `json:"settledSeconds,omitempty"`
 	CPU            CPU     `json:"cpu"`
-	// Cost is missing for the raw loop, which writes directly to the members and sends nothing to the hub.
+	// Cost is missing for the raw loop, which sends nothing to the hub.
 	Cost *Cost `json:"cost,omitempty"`
 }
 
@@ -114,8 +114,7 @@ func (r *Result) phase(system, name string) *Phase {
 	return out
 }
 
-// shareOfRaw returns the rate of a phase divided by the rate of the raw loop, which writes directly to the members. It
-// returns 0 if the raw loop has no rate.
+// shareOfRaw returns the rate of a phase divided by the rate of the raw loop. It returns 0 if the raw loop has no rate.
 func (r *Result) shareOfRaw(p *Phase) float64 {
 	raw := r.phase(systemRaw, p.Name)
 	if raw == nil {
@@ -124,8 +123,8 @@ func (r *Result) shareOfRaw(p *Phase) float64 {
 	return round(p.Rate / raw.Rate)
 }
 
-// shares returns, for each round, the rate of Hanse divided by the rate of the raw loop (direct writes to the members).
-// It compares a round with the passes of the raw loop before and after the round.
+// shares returns, for each round, the rate of Hanse divided by the rate of the raw loop. It compares a round with the
+// passes of the raw loop before and after the round.
 func (r *Result) shares(name string) []float64 {
 	var out []float64
 	var before, hanse float64

@@ -21,17 +21,15 @@ func (t target) holds() bool {
 	return t.is <= t.limit
 }
 
-// leastShare is the smallest share of the raw loop's throughput that Hanse must reach, by profile and phase. The raw
-// loop writes directly to the members.
-var leastShare = map[string]map[string]float64{
+// minShare is the smallest share of the raw loop's throughput that Hanse must reach, by profile and phase.
+var minShare = map[string]map[string]float64{
 	"small": {create: 0.35, update: 0.50, withdraw: 0.40},
 	"wide":  {create: 0.70, withdraw: 0.50},
 }
 
 // The limits for the CPU time of the hub process per copy, and for latencies when all objects are written at once. The
-// limits are multiples of values of the raw loop, which writes the copies directly to the members. ownCPU multiplies
-// the CPU time that all processes together need for one copy. The other constants multiply the time in which the raw
-// loop creates all copies.
+// limits are multiples of values of the raw loop. ownCPU multiplies the CPU time that all processes together need for
+// one copy. The other constants multiply the time in which the raw loop creates all copies.
 //
 // On the two cores of the reference machine, the raw loop made 595 copies per second. All processes together needed
 // 3.4 ms of CPU time for a copy. The raw loop needed 2.5 s for the 1,500 copies of the profile small. Therefore the
@@ -52,7 +50,7 @@ func (r *Result) targets() []target {
 		if p == nil {
 			continue
 		}
-		if least, ok := leastShare[r.Profile][name]; ok && r.named() {
+		if least, ok := minShare[r.Profile][name]; ok && r.named() {
 			out = append(out, target{what: name + ": share of raw", is: p.ShareOfRaw, limit: least, atLeast: true})
 		}
 		out = append(out, r.phaseTargets(p)...)

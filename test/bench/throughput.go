@@ -16,8 +16,8 @@ const (
 	// in a separate namespace. warmNamespace is the namespace for Hanse.
 	warm          = 10
 	warmNamespace = "bench-warm"
-	// phaseAtMost is the maximum duration of a phase.
-	phaseAtMost = 20 * time.Minute
+	// maxPhase is the maximum duration of a phase.
+	maxPhase = 20 * time.Minute
 )
 
 // The names of the phases.

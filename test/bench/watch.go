@@ -140,7 +140,7 @@ func (w *watcher) expect(namespace string, from, objects, clusters int, reached 
 
 // await waits until all expected copies have arrived. It prints the number of arrived copies every few seconds.
 func (w *watcher) await(ctx context.Context, x *expectation, say func(string, ...any)) error {
-	tick, end := time.NewTicker(5*time.Second), time.NewTimer(phaseAtMost)
+	tick, end := time.NewTicker(5*time.Second), time.NewTimer(maxPhase)
 	defer tick.Stop()
 	defer end.Stop()
 	for {
@@ -154,7 +154,7 @@ func (w *watcher) await(ctx context.Context, x *expectation, say func(string, ..
 			say("  %d copies to go", missing)
 		case <-end.C:
 			missing, names := w.missing(x)
-			return fmt.Errorf("%d copies are not as wanted after %s: %s", missing, phaseAtMost, names)
+			return fmt.Errorf("%d copies are not as wanted after %s: %s", missing, maxPhase, names)
 		}
 	}
 }

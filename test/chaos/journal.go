@@ -15,7 +15,7 @@ type journal struct {
 	lines []string
 }
 
-func (j *journal) say(format string, args ...any) {
+func (j *journal) log(format string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	line := time.Now().Format("15:04:05.000 ") + fmt.Sprintf(format, args...)

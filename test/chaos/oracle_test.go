@@ -242,7 +242,7 @@ func TestADeletionNeedsAnEarlierCauseOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestARowThatIsUntrueIsALie(t *testing.T) {
+func TestARowThatContradictsTheMemberIsALie(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(o *Observation, row *hubv1.ClusterRow)
 		want   string

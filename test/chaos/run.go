@@ -238,11 +238,11 @@ func (r *run) rounds(ctx context.Context) (err error) {
 	if r.Before, err = r.measure(ctx); err != nil {
 		return err
 	}
-	r.say("before the first round: %s", r.Before)
+	r.log("before the first round: %s", r.Before)
 	r.causes.Clear()
 	r.Next = r.Seed
 	for began := time.Now(); r.Rounds == 0 || time.Since(began) < r.For; r.Next++ {
-		r.say("round with seed %d", r.Next)
+		r.log("round with seed %d", r.Next)
 		if err := r.round(ctx, r.Next); err != nil {
 			return fmt.Errorf("the round with seed %d of a run that began with seed %d and %d replicas: %w\nlast steps:\n%s", r.Next, r.Seed, r.Replicas, err, r.last(40))
 		}
@@ -251,7 +251,7 @@ func (r *run) rounds(ctx context.Context) (err error) {
 	if r.After, err = r.measure(ctx); err != nil {
 		return err
 	}
-	r.say("after the last round: %s", r.After)
+	r.log("after the last round: %s", r.After)
 	return Leaked(r.Before, r.After)
 }
 
@@ -311,7 +311,7 @@ func (r *run) carryOut(ctx context.Context, steps []Step) error {
 			}
 		}
 		cancel()
-		r.say("%s%s", s, because(err))
+		r.log("%s%s", s, errorText(err))
 		sleep(ctx, pause)
 	}
 	return ctx.Err()
@@ -325,7 +325,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-func because(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -340,7 +340,7 @@ func (r *run) judge(ctx context.Context) error {
 		if err := until(ctx, time.Minute, func() error { _, err := r.Hansectl(ctx, "accept-restore", "--yes"); return err }); err != nil {
 			return err
 		}
-		r.say("accepted the restore")
+		r.log("accepted the restore")
 	}
 	err := r.tooEarly(ctx)
 	if err == nil && !r.forgot {
@@ -360,7 +360,7 @@ func (r *run) judge(ctx context.Context) error {
 		err = errors.Join(err, fmt.Errorf("%d deletions without a cause: %v", len(without), first(without, 20)))
 	}
 	r.causes.Clear()
-	r.say("judged in %s: %d deletions%s", time.Since(began).Round(time.Second), len(deletions), because(err))
+	r.log("judged in %s: %d deletions%s", time.Since(began).Round(time.Second), len(deletions), errorText(err))
 	return err
 }
 
@@ -436,7 +436,7 @@ func (r *run) compare(ctx context.Context, approved bool) ([]Difference, error) 
 	for _, d := range differences {
 		if c, ok := r.unclaimed[d.Member][d.Key]; ok && d.Wrong == Extra && have[d.Member][d.Key].Owner == c.Owner {
 			err := r.members[d.Member].Delete(ctx, object(d.Key, 0, ""))
-			r.say("pruned %s on %s%s", d.Key, d.Member, because(err))
+			r.log("pruned %s on %s%s", d.Key, d.Member, errorText(err))
 		}
 	}
 	return differences, nil

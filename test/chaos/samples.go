@@ -49,7 +49,7 @@ func (r *run) sample(ctx context.Context, out *sampler) {
 // follow takes one sample. If the row is untrue, it looks again until the row is true, or until its object or decision
 // has changed. It is a lie if the row stays untrue although the hub had the time to notice, without a disturbance.
 func (r *run) follow(ctx context.Context, k Key, member string, out *sampler) {
-	first, told, ok := r.observe(ctx, k, member)
+	first, reported, ok := r.observe(ctx, k, member)
 	if !ok {
 		return
 	}
@@ -58,7 +58,7 @@ func (r *run) follow(ctx context.Context, k Key, member string, out *sampler) {
 	for began := time.Now(); lie != "" && (time.Since(began) < noticed || r.disturbed(member)); {
 		sleep(ctx, time.Second)
 		now, same, ok := r.observe(ctx, k, member)
-		if ctx.Err() != nil || !ok || same != told {
+		if ctx.Err() != nil || !ok || same != reported {
 			return
 		}
 		lie = Lie(now)
@@ -103,9 +103,9 @@ func Lie(o Observation) string {
 	return ""
 }
 
-// observe reads a binding, its object and the copy on a member, and the binding again. told identifies the state of the
-// object and the row: as long as it is the same, the row must become true.
-func (r *run) observe(ctx context.Context, k Key, member string) (o Observation, told string, ok bool) {
+// observe reads a binding, its object and the copy on a member, and the binding again. reported identifies the state of
+// the object and the row: as long as it is the same, the row must become true.
+func (r *run) observe(ctx context.Context, k Key, member string) (o Observation, reported string, ok bool) {
 	var before, after hubv1.ResourceBinding
 	key := bindingOf(k)
 	if err := r.admin.Get(ctx, key, &before); err != nil {
@@ -125,11 +125,11 @@ func (r *run) observe(ctx context.Context, k Key, member string) (o Observation,
 	if err := r.admin.Get(ctx, key, &after); err != nil || after.ResourceVersion != before.ResourceVersion {
 		return o, "", false
 	}
-	told = fmt.Sprint(before.UID, before.Generation)
+	reported = fmt.Sprint(before.UID, before.Generation)
 	if o.Object != nil {
-		told += fmt.Sprint(o.Object.GetUID(), content(o.Object))
+		reported += fmt.Sprint(o.Object.GetUID(), content(o.Object))
 	}
-	return o, told, true
+	return o, reported, true
 }
 
 // noteHub notes a disturbance of the hub.

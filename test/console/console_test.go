@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestCommandsAreToldFromWhatTheyPrint(t *testing.T) {
+func TestCommandsAreDistinguishedFromTheirOutput(t *testing.T) {
 	for name, tc := range map[string]struct{ block, want string }{
 		"a command and its output":           {"$ kubectl get mcl\nNAME\ncn-sha-1\n", "kubectl get mcl\n"},
 		"a command on two lines":             {"$ helm install \\\n    --wait\nNOTES\n$ ls\n", "helm install \\\n    --wait\nls\n"},

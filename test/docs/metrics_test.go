@@ -4,14 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	prom "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,8 +32,6 @@ import (
 	"github.com/hanse-dev/hanse/member/cache"
 	"github.com/hanse-dev/hanse/member/connect"
 )
-
-const metricsPage = "../../docs/metrics.md"
 
 // collectors returns the collectors of all metrics of the hub.
 func collectors() []prom.Collector {
@@ -132,25 +127,7 @@ func TestThePageOfMetricsHasThoseOfTheRegistry(t *testing.T) {
 			t.Errorf("metric %s is registered, and no package lists it in its Metrics", m.name)
 		}
 	}
-	page, err := os.ReadFile(filepath.Clean(metricsPage))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const begin = "| metric | type | labels | meaning |\n|---|---|---|---|\n"
-	text, _, found := strings.Cut(string(page), begin) // the table is the end of the page
-	if !found {
-		t.Fatal("the page has no table of metrics")
-	}
-	want := text + begin + rows.String()
-	if *update {
-		if err := os.WriteFile(metricsPage, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := gocmp.Diff(want, string(page)); diff != "" {
-		t.Errorf("docs/metrics.md is out of date; run 'make generate' (-want +got):\n%s", diff)
-	}
+	isGenerated(t, "metrics.md", "| metric | type | labels | meaning |\n|---|---|---|---|\n", rows.String())
 }
 
 // fleetMembers and fleetKinds are the largest numbers of members and kinds for which the number of series is limited.
@@ -159,8 +136,8 @@ const (
 	fleetKinds   = 20
 )
 
-// mostValues has the largest number of series of each metric, unless cluster or kind is the metric's only label.
-var mostValues = map[string]int{
+// maxSeries has the largest number of series of each metric, unless cluster or kind is the metric's only label.
+var maxSeries = map[string]int{
 	"hanse_binding_clusters":    7,
 	"hanse_view_requests_total": 100,    // requests and codes
 	"hanse_console_pages_total": 40 * 5, // pages and classes of HTTP status codes
@@ -238,10 +215,10 @@ func TestAThousandMembersOfTwentyKindsHaveFewSeries(t *testing.T) {
 	})
 }
 
-// most returns the largest possible number of series of a metric.
-func most(t *testing.T, m metric) int {
+// maxSeriesOf returns the largest possible number of series of a metric.
+func maxSeriesOf(t *testing.T, m metric) int {
 	t.Helper()
-	switch n, known := mostValues[m.name]; {
+	switch n, known := maxSeries[m.name]; {
 	case known:
 		return n
 	case len(m.labels) == 0:
@@ -258,7 +235,7 @@ func most(t *testing.T, m metric) int {
 func fill(t *testing.T, c prom.Collector, set func(labels ...string)) {
 	t.Helper()
 	for _, m := range describe(t, c) {
-		for i := range most(t, m) {
+		for i := range maxSeriesOf(t, m) {
 			labels := make([]string, len(m.labels))
 			for l := range labels {
 				labels[l] = fmt.Sprint(i)

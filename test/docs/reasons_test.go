@@ -13,10 +13,11 @@ import (
 )
 
 // TestEveryReasonHasItsLineInTroubleshooting compares three sources: docs/troubleshooting.md, the constants of the API,
-// and the tables in docs/api.md. Each reason has exactly one line that says what to do. No line has an unknown reason.
+// and the tables in docs/conditions.md. Each reason has exactly one line that says what to do. No line has an unknown
+// reason.
 func TestEveryReasonHasItsLineInTroubleshooting(t *testing.T) {
 	root := filepath.Join("..", "..")
-	reference := chapters(t, filepath.Join(root, "docs", "api.md"), "Conditions and reasons", "Events")
+	reference := chapters(t, filepath.Join(root, "docs", "conditions.md"), "Conditions and reasons", "Events")
 	required := reasonConstants(t, filepath.Join(root, "api", "v1alpha1", "conditions.go"))
 	for _, row := range reasonRows(reference) {
 		for _, reason := range row.reasons {
@@ -31,7 +32,7 @@ func TestEveryReasonHasItsLineInTroubleshooting(t *testing.T) {
 				t.Errorf("docs/troubleshooting.md does not say what to do about %s", reason)
 			}
 			if !required[reason] && !strings.Contains(reference, "`"+reason+"`") {
-				t.Errorf("docs/troubleshooting.md has a line for %s, which is neither a constant of the API nor in docs/api.md", reason)
+				t.Errorf("docs/troubleshooting.md has a line for %s, which is neither a constant of the API nor in docs/conditions.md", reason)
 			}
 		}
 	}

@@ -23,9 +23,19 @@ import (
 	"github.com/hanse-dev/hanse/placement/rollout"
 )
 
-var update = flag.Bool("update", false, "write what is decided into docs/rollout.md, and the metrics into docs/metrics.md")
+var update = flag.Bool("update", false, "write what is decided into docs/rollout.md and testdata/stories.md, and the generated parts of other pages")
 
-// A story in the guide is a block of YAML, followed by a block of text with the decisions of package rollout.
+// storyFiles are the files with stories, and the minimum number of stories in each. The guide shows what readers need.
+// The file in testdata covers all other rules.
+var storyFiles = []struct {
+	path    string
+	atLeast int
+}{
+	{path: filepath.Join("..", "..", "docs", "rollout.md"), atLeast: 12},
+	{path: filepath.Join("testdata", "stories.md"), atLeast: 12},
+}
+
+// A story is a block of YAML, followed by a block of text with the decisions of package rollout.
 var (
 	storyBlocks = regexp.MustCompile("```yaml\n(rollout:\n[^`]*)```\n\n```text\n([^`]*)```")
 	fleetBlock  = regexp.MustCompile("```yaml\n(fleet:\n[^`]*)```")
@@ -87,9 +97,15 @@ type event struct {
 	Uncordon string `json:"uncordon"`
 }
 
-func TestTheStoriesOfTheGuideOfRollouts(t *testing.T) {
-	guide := filepath.Join("..", "..", "docs", "rollout.md")
-	raw, err := os.ReadFile(guide)
+func TestTheScenariosOfRolloutMdHappenAsDocumented(t *testing.T) {
+	for _, file := range storyFiles {
+		t.Run(filepath.Base(file.path), func(t *testing.T) { testStories(t, file.path, file.atLeast) })
+	}
+}
+
+func testStories(t *testing.T, path string, atLeast int) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,14 +115,14 @@ func TestTheStoriesOfTheGuideOfRollouts(t *testing.T) {
 	}
 	block := fleetBlock.FindStringSubmatch(text)
 	if block == nil {
-		t.Fatal("the guide has no fleet")
+		t.Fatal("the file has no fleet")
 	}
 	if err := yaml.UnmarshalStrict([]byte(block[1]), &common); err != nil {
-		t.Fatalf("reading the fleet of the guide: %v", err)
+		t.Fatalf("reading the fleet: %v", err)
 	}
 	found := storyBlocks.FindAllStringSubmatchIndex(text, -1)
-	if len(found) < 12 {
-		t.Fatalf("the guide has %d stories only", len(found))
+	if len(found) < atLeast {
+		t.Fatalf("the file has %d stories only, want at least %d", len(found), atLeast)
 	}
 	for i := len(found) - 1; i >= 0; i-- { // from the end, so that earlier offsets stay valid
 		at := found[i]
@@ -119,19 +135,19 @@ func TestTheStoriesOfTheGuideOfRollouts(t *testing.T) {
 			}
 			got := s.tell(t, common.Fleet)
 			if diff := gocmp.Diff(text[at[4]:at[5]], got); diff != "" && !*update {
-				t.Errorf("run the test with -update and read the difference (-guide +decided):\n%s", diff)
+				t.Errorf("run the test with -update and read the difference (-file +decided):\n%s", diff)
 			}
 			text = text[:at[4]] + got + text[at[5]:]
 		})
 	}
 	if *update {
-		if err := os.WriteFile(guide, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func TestThePlacementOfTheGuideOfRolloutsIsItsExample(t *testing.T) {
+func TestThePlacementInRolloutMdIsAnExampleFile(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "rollout.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -148,10 +164,10 @@ func TestThePlacementOfTheGuideOfRolloutsIsItsExample(t *testing.T) {
 // actor is one object with its state in the rollout.
 type actor struct {
 	storyObject
-	in      rollout.Input
-	last    rollout.Result
-	told    string
-	changed bool
+	in       rollout.Input
+	last     rollout.Result
+	reported string
+	changed  bool
 }
 
 // teller simulates the hub, the clusters and the users of a story.
@@ -377,13 +393,13 @@ func (a *actor) step() {
 // say adds a line if the decision differs from the last one. It reports whether it differs.
 func (x *teller) say(a *actor) bool {
 	state := a.last.Rollout
-	told := fmt.Sprint(state.Wave, state.Phase, state.Message)
-	if told == a.told && len(a.last.Moved) == 0 {
+	reported := fmt.Sprint(state.Wave, state.Phase, state.Message)
+	if reported == a.reported && len(a.last.Moved) == 0 {
 		return false
 	}
-	first := a.told == ""
+	first := a.reported == ""
 	// The first state is skipped, because it is that before the change.
-	if a.told = told; first && state.Phase == hubv1.RolloutComplete {
+	if a.reported = reported; first && state.Phase == hubv1.RolloutComplete {
 		return false
 	}
 	moved := ""

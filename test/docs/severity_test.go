@@ -17,7 +17,7 @@ func TestThePageOfNotificationsNamesTheCriticalEvents(t *testing.T) {
 	root := filepath.Join("..", "..")
 	known := reasonConstants(t, filepath.Join(root, "api", "v1alpha1", "conditions.go"))
 	recorded := map[string]bool{}
-	for _, row := range reasonRows(chapters(t, filepath.Join(root, "docs", "api.md"), "Events")) {
+	for _, row := range reasonRows(chapters(t, filepath.Join(root, "docs", "conditions.md"), "Events")) {
 		for _, reason := range row.reasons {
 			recorded[reason], known[reason] = true, true
 		}
@@ -27,7 +27,7 @@ func TestThePageOfNotificationsNamesTheCriticalEvents(t *testing.T) {
 	for reason := range known {
 		critical := hubv1.SeverityOf(corev1.EventTypeWarning, reason) == hubv1.SeverityCritical
 		if critical && !recorded[reason] {
-			t.Errorf("%s is Critical, and is the reason of no event in docs/api.md", reason)
+			t.Errorf("%s is Critical, and is the reason of no event in docs/conditions.md", reason)
 		}
 		if named := strings.Contains(row, "`"+reason+"`"); named != critical {
 			t.Errorf("%s is Critical: %v; in the row of docs/notifications.md: %v", reason, critical, named)

@@ -25,9 +25,9 @@ func TestKubectlRolloutStatusOnTheHubEndsWithTheRolloutOnMembers(t *testing.T) {
 	must(t, suite.Hub.Create(ctx, d))
 	rollout := []string{"rollout", "status", "deployment/web", "-n", ns, "--timeout=60s"}
 
-	said, err := suite.Kubectl(ctx, suite.Fleet.Hub, rollout...)
-	if err != nil || !strings.Contains(said, `deployment "web" successfully rolled out`) {
-		t.Fatalf("kubectl says %q (%v), want success", said, err)
+	reported, err := suite.Kubectl(ctx, suite.Fleet.Hub, rollout...)
+	if err != nil || !strings.Contains(reported, `deployment "web" successfully rolled out`) {
+		t.Fatalf("kubectl says %q (%v), want success", reported, err)
 	}
 	must(t, suite.Hub.Get(ctx, client.ObjectKeyFromObject(d), d))
 	if result, err := status.Compute(d); err != nil || result.Status != status.CurrentStatus {
@@ -36,9 +36,9 @@ func TestKubectlRolloutStatusOnTheHubEndsWithTheRolloutOnMembers(t *testing.T) {
 
 	image := []byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"hanse.dev/broken"}]`)
 	must(t, suite.Hub.Patch(ctx, d, client.RawPatch(types.JSONPatchType, image)))
-	said, err = suite.Kubectl(ctx, suite.Fleet.Hub, rollout...)
+	reported, err = suite.Kubectl(ctx, suite.Fleet.Hub, rollout...)
 	if err == nil || !strings.Contains(err.Error(), `deployment "web" exceeded its progress deadline`) {
-		t.Fatalf("kubectl says %q (%v), want that the deadline is exceeded", said, err)
+		t.Fatalf("kubectl says %q (%v), want that the deadline is exceeded", reported, err)
 	}
 	eventually(t, normal, func() error { return healthIs(ctx, d, singapore, hubv1.HealthDegraded, "") })
 }

@@ -85,15 +85,15 @@ func rendersAsSent(t *testing.T, ns, name string, want map[string]string) {
 	t.Helper()
 	text, err := suite.Hansectl(t.Context(), "render", "widget", name, "-n", ns, "--all", "-o", "json")
 	must(t, err)
-	var told struct {
+	var reported struct {
 		Clusters []struct {
 			Cluster, Excluded string
 			Manifest          map[string]any
 		}
 	}
-	must(t, json.Unmarshal([]byte(text), &told))
+	must(t, json.Unmarshal([]byte(text), &reported))
 	excluded := map[string]string{}
-	for _, c := range told.Clusters {
+	for _, c := range reported.Clusters {
 		excluded[c.Cluster] = c.Excluded
 		sent, err := on(t.Context(), c.Cluster, widget(ns, name))
 		if c.Excluded != "" && apierrors.IsNotFound(err) {

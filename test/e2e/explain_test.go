@@ -55,12 +55,12 @@ func TestADecisionIsExplained(t *testing.T) {
 
 	out, err := explain("widget", "explained", "-n", ns, "-o", "json")
 	must(t, err)
-	var told struct {
+	var reported struct {
 		Same     bool `json:"same"`
 		Selected int  `json:"selected"`
 	}
-	must(t, json.Unmarshal([]byte(out), &told))
-	if !told.Same || told.Selected != 2 {
+	must(t, json.Unmarshal([]byte(out), &reported))
+	if !reported.Same || reported.Selected != 2 {
 		t.Errorf("as JSON it says %s", out)
 	}
 

@@ -16,9 +16,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestOneBadMemberHarmsNobody breaks one member with one fault after the other. The other members must get changes in
-// the normal time. The copies on the broken member must stay, and must be up to date soon after the fault ends.
-func TestOneBadMemberHarmsNobody(t *testing.T) {
+// TestOneBadMemberDoesNotDisturbOthers breaks one member with one fault after the other. The other members must get
+// changes in the normal time. The copies on the broken member must stay, and must be up to date soon after the fault
+// ends.
+func TestOneBadMemberDoesNotDisturbOthers(t *testing.T) {
 	faults := map[string]struct {
 		begin, end func(t *testing.T)
 	}{

@@ -50,15 +50,15 @@ func TestUsersReadTheFleet(t *testing.T) {
 		}
 		return nil
 	})
-	var told struct {
+	var reported struct {
 		Items []struct {
 			Cluster string
 			Object  unstructured.Unstructured
 		}
 	}
-	must(t, json.Unmarshal([]byte(v.says(0, nil, append(pods, "-o", "json", "-l", "app=web")...)), &told))
-	if len(told.Items) != 2 || told.Items[0].Object.GetKind() != "Pod" || told.Items[0].Object.GetNamespace() != ns {
-		t.Errorf("as JSON it says %+v", told)
+	must(t, json.Unmarshal([]byte(v.says(0, nil, append(pods, "-o", "json", "-l", "app=web")...)), &reported))
+	if len(reported.Items) != 2 || reported.Items[0].Object.GetKind() != "Pod" || reported.Items[0].Object.GetNamespace() != ns {
+		t.Errorf("as JSON it says %+v", reported)
 	}
 	v.says(0, []string{"No objects of kind Pod found"}, append(pods, "-l", "app=other")...)
 	v.says(1, []string{"ask for the ClusterRole hanse-read"}, append(pods, "-A")...)

@@ -62,15 +62,15 @@ func TestAMemberThatGoesAndComesBackDoesNotMakeStatusFlap(t *testing.T) {
 			eventually(t, time.Minute, func() error { return objectSays(ctx, w, known) })
 			eventually(t, normal, func() error { return asOf(ctx, p, false) })
 
-			told := stories()
+			reported := stories()
 			want := []string{known, partlyKnown, known}
 			for _, who := range []string{"looking ten times a second", "seeing each version"} {
-				if diff := cmp.Diff(want, told[who]); diff != "" {
+				if diff := cmp.Diff(want, reported[who]); diff != "" {
 					t.Errorf("the status of the hub object, %s (-want +got):\n%s", who, diff)
 				}
 			}
 			// The row may have this state for a moment, until the hub's watch has delivered the copy again.
-			rows := slices.DeleteFunc(told["row"], func(s string) bool { return s == "Applied=True Unknown as of then" })
+			rows := slices.DeleteFunc(reported["row"], func(s string) bool { return s == "Applied=True Unknown as of then" })
 			if diff := cmp.Diff([]string{"Applied=True Healthy live", "Applied=Unknown Unknown as of then", "Applied=True Healthy live"}, rows); diff != "" {
 				t.Errorf("the row of %s (-want +got):\n%s", frankfurt, diff)
 			}
@@ -123,15 +123,15 @@ func sayAllReady(t *testing.T, w *unstructured.Unstructured) {
 	}
 }
 
-// These are the only two texts that said may return for a hub object in these tests.
+// These are the only two texts that reported may return for a hub object in these tests.
 const (
 	known       = "9/9 replicas, Ready=True, hanse.dev/Healthy=True"
 	partlyKnown = "9/9 replicas, Ready=Unknown (PartiallyUnknown), hanse.dev/Healthy=Unknown (PartiallyUnknown)"
 )
 
-// said returns the replicas and the conditions Ready and Healthy in the status of a hub object. It leaves out times,
-// messages, and the reasons of true conditions.
-func said(o *unstructured.Unstructured) string {
+// reported returns the replicas and the conditions Ready and Healthy in the status of a hub object. It leaves out
+// times, messages, and the reasons of true conditions.
+func reported(o *unstructured.Unstructured) string {
 	status, _, _ := unstructured.NestedMap(o.Object, "status")
 	text := fmt.Sprintf("%v/%v replicas", status["readyReplicas"], status["replicas"])
 	conditions, _, _ := unstructured.NestedSlice(status, "conditions")
@@ -155,7 +155,7 @@ func objectSays(ctx context.Context, w *unstructured.Unstructured, want string) 
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(w), o); err != nil {
 		return err
 	}
-	if got := said(o); got != want {
+	if got := reported(o); got != want {
 		return fmt.Errorf("%s says %s, want %s", w.GetName(), got, want)
 	}
 	return nil
@@ -196,7 +196,7 @@ func record(t *testing.T, w *unstructured.Unstructured) (end func() map[string][
 		for {
 			o := w.DeepCopy()
 			if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(w), o); err == nil {
-				note("looking ten times a second", said(o))
+				note("looking ten times a second", reported(o))
 			}
 			select {
 			case <-ctx.Done():
@@ -217,7 +217,7 @@ func record(t *testing.T, w *unstructured.Unstructured) (end func() map[string][
 			for event := range events.ResultChan() {
 				switch o := event.Object.(type) {
 				case *unstructured.Unstructured:
-					note("seeing each version", said(o))
+					note("seeing each version", reported(o))
 				case *hubv1.ResourceBinding:
 					note("row", rowText(o, frankfurt))
 				}

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestTwoBadMembersHarmNobody breaks two of three members at once in different ways. The third member must get all new
-// and changed objects in the normal time, and the other two after their faults end.
-func TestTwoBadMembersHarmNobody(t *testing.T) {
+// TestTwoBadMembersDoNotDisturbOthers breaks two of three members at once in different ways. The third member must get
+// all new and changed objects in the normal time, and the other two after their faults end.
+func TestTwoBadMembersDoNotDisturbOthers(t *testing.T) {
 	tests := map[string][2][]string{
 		"one black-holed, one hangs its lists": {{"blackhole"}, {"hang-list"}},
 		"one hangs its lists, one answers 429": {{"hang-list"}, {"status", "429", "--retry-after", "5s"}},

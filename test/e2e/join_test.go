@@ -230,11 +230,11 @@ func eventSays(ctx context.Context, namespace, reason string, words ...string) e
 	}
 	var seen []string
 	for _, e := range list.Items {
-		said := e.Reason == reason
+		reported := e.Reason == reason
 		for _, w := range words {
-			said = said && strings.Contains(e.Message, w)
+			reported = reported && strings.Contains(e.Message, w)
 		}
-		if said {
+		if reported {
 			return nil
 		}
 		seen = append(seen, e.Reason+": "+e.Message)

@@ -276,15 +276,15 @@ func TestATreeGoesDownToPods(t *testing.T) {
 	v.says(0, []string{"Placement " + ns + "/workloads", "└─ Deployment web", "├─ " + singapore, "└─ " + shanghai}, "tree", "workloads", "-n", ns)
 	// A plural name makes hansectl list all kinds.
 	v.says(0, []string{"└─ Widget alone", "   └─ " + shanghai}, "tree", "widgets", "-n", ns)
-	var told struct {
+	var reported struct {
 		Total   int
 		Objects []struct {
 			Clusters []struct{ Children []struct{ Kind string } }
 		}
 	}
-	must(t, json.Unmarshal([]byte(v.says(0, nil, "tree", "placement/workloads", "-n", ns, "-o", "json")), &told))
-	if told.Total != 1 || len(told.Objects) != 1 || len(told.Objects[0].Clusters) != 2 || told.Objects[0].Clusters[0].Children[0].Kind != "ReplicaSet" {
-		t.Errorf("as JSON it says %+v", told)
+	must(t, json.Unmarshal([]byte(v.says(0, nil, "tree", "placement/workloads", "-n", ns, "-o", "json")), &reported))
+	if reported.Total != 1 || len(reported.Objects) != 1 || len(reported.Objects[0].Clusters) != 2 || reported.Objects[0].Clusters[0].Children[0].Kind != "ReplicaSet" {
+		t.Errorf("as JSON it says %+v", reported)
 	}
 }
 
@@ -308,8 +308,8 @@ func TestAnyReplicaShowsAnyMember(t *testing.T) {
 	for _, identity := range c.identities {
 		for _, m := range members {
 			eventually(t, normal, func() error { // a replica learns by a watch which replica works on which member
-				if said, code := ask(identity, m); code != 0 {
-					return fmt.Errorf("replica %s, asked for %s, ends with %d: %s", identity, m, code, said)
+				if reported, code := ask(identity, m); code != 0 {
+					return fmt.Errorf("replica %s, asked for %s, ends with %d: %s", identity, m, code, reported)
 				}
 				return nil
 			})
@@ -317,22 +317,22 @@ func TestAnyReplicaShowsAnyMember(t *testing.T) {
 	}
 	breakMember(t, frankfurt, "blackhole")
 	begin := time.Now()
-	if said, code := ask(c.identities[0], frankfurt); code != 2 {
-		t.Errorf("a member that hangs ends with %d: %s", code, said)
+	if reported, code := ask(c.identities[0], frankfurt); code != 2 {
+		t.Errorf("a member that hangs ends with %d: %s", code, reported)
 	}
 	if took := time.Since(begin); took > normal {
 		t.Errorf("a member that hangs holds its user up for %s", took)
 	}
 	for _, m := range []string{shanghai, singapore} {
-		if said, code := ask(c.identities[0], m); code != 0 {
-			t.Errorf("%s ends with %d: %s", m, code, said)
+		if reported, code := ask(c.identities[0], m); code != 0 {
+			t.Errorf("%s ends with %d: %s", m, code, reported)
 		}
 	}
 	mendMember(t, frankfurt)
 	eventually(t, time.Minute, func() error { return memberReady(ctx, frankfurt) })
 	eventually(t, normal, func() error {
-		if said, code := ask(c.identities[0], frankfurt); code != 0 {
-			return fmt.Errorf("mended, it ends with %d: %s", code, said)
+		if reported, code := ask(c.identities[0], frankfurt); code != 0 {
+			return fmt.Errorf("mended, it ends with %d: %s", code, reported)
 		}
 		return nil
 	})

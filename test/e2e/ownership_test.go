@@ -202,7 +202,7 @@ func TestReplicasThatAnAutoscalerSetAreLeftToIt(t *testing.T) {
 	must(t, replicasOn(t.Context(), shanghai, d, 5))
 }
 
-func TestACopyThatLostItsMarksIsMarkedAnew(t *testing.T) {
+func TestACopyThatLostItsMarksIsMarkedAgain(t *testing.T) {
 	for name, merge := range map[string]string{
 		"labels-and-annotations": `{"metadata":{"labels":null,"annotations":null},"spec":{"replicas":8}}`,
 		"managed-fields":         `{"metadata":{"managedFields":[{}],"annotations":null},"spec":{"replicas":8}}`,

@@ -414,8 +414,8 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	}
 }
 
-// TestThePagesAsPictures writes the screenshots for docs/console.md into the folder HANSE_SCREENSHOTS.
-func TestThePagesAsPictures(t *testing.T) {
+// TestScreenshots writes the screenshots for docs/console.md into the folder HANSE_SCREENSHOTS.
+func TestScreenshots(t *testing.T) {
 	folder := os.Getenv("HANSE_SCREENSHOTS")
 	if folder == "" {
 		t.Skip("HANSE_SCREENSHOTS is not set: make screenshots sets it")

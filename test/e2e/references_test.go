@@ -127,9 +127,9 @@ func TestWhatAPodTemplateNamesGoesAheadOfIt(t *testing.T) {
 	must(t, suite.Hub.Delete(ctx, p))
 }
 
-// TestPodsStartAnewInTheWavesOfWhatTheyRead changes a ConfigMap that is rolled out in waves. On each cluster, the pods
-// that read the ConfigMap must restart after the new content has arrived.
-func TestPodsStartAnewInTheWavesOfWhatTheyRead(t *testing.T) {
+// TestPodsRestartInTheWavesOfTheConfigMapsThatTheyRead changes a ConfigMap that is rolled out in waves. On each
+// cluster, the pods that read the ConfigMap must restart after the new content has arrived.
+func TestPodsRestartInTheWavesOfTheConfigMapsThatTheyRead(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	config, secret := configMap(ns, "reload-settings"), opaque(ns, "reload-tls")
 	web := deploymentWith(ns, "reload-web", config.GetName(), secret.GetName())

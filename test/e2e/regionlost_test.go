@@ -348,7 +348,7 @@ func simulated(t *testing.T, ns string, args ...string) map[string]string {
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Fatalf("hansectl simulate: %v, want exit code 1: something changes", err)
 	}
-	var told struct {
+	var reported struct {
 		Objects []struct {
 			Object struct{ Namespace, Name string }
 			After  []struct {
@@ -357,8 +357,8 @@ func simulated(t *testing.T, ns string, args ...string) map[string]string {
 			}
 		}
 	}
-	must(t, json.Unmarshal([]byte(out), &told))
-	for _, o := range told.Objects {
+	must(t, json.Unmarshal([]byte(out), &reported))
+	for _, o := range reported.Objects {
 		if o.Object.Namespace != ns {
 			continue
 		}

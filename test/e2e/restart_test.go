@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -154,8 +155,13 @@ func settled(ctx context.Context) error {
 	return nil
 }
 
-func TestTwentyRestartsDeleteNothing(t *testing.T) {
+// TestRestartsDeleteNothing restarts the hub 6 times, and in the long form 20 times.
+func TestRestartsDeleteNothing(t *testing.T) {
 	ctx := t.Context()
+	restarts := 6
+	if os.Getenv("HANSE_LONG") != "" {
+		restarts = 20
+	}
 	ns := namespace(t)
 	placeWidgets(t, ns)
 	for i := range 10 {
@@ -163,8 +169,8 @@ func TestTwentyRestartsDeleteNothing(t *testing.T) {
 	}
 	eventually(t, normal, func() error { return allApplied(ctx, ns, 10) })
 	uids := memberUIDs(ctx, t, ns)
-	for i := range 20 {
-		if i%10 == 0 {
+	for i := range restarts {
+		if i%5 == 0 {
 			must(t, suite.hub.Kill()) // the next leader waits until the Lease of the killed process expires
 		} else {
 			must(t, suite.hub.Stop())

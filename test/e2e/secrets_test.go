@@ -25,10 +25,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestNoSecretIsTold places Secrets and Widgets with unique values, and causes many errors while the hub logs at the
-// highest verbosity. Then it searches for these values, and for the tokens in use, in the hub's logs, events, statuses
-// and metrics, and in the output of hansectl.
-func TestNoSecretIsTold(t *testing.T) {
+// TestNoValueOfASecretLeavesTheHub places Secrets and Widgets with unique values, and causes many errors while the hub
+// logs at the highest verbosity. Then it searches for these values, and for the tokens in use, in the hub's logs,
+// events, statuses and metrics, and in the output of hansectl.
+func TestNoValueOfASecretLeavesTheHub(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	must(t, suite.hub.Stop())
 	var err error

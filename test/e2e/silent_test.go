@@ -15,9 +15,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestNothingIsLiveThatNobodyHears checks that `hansectl status` does not show outdated rows as live, first while a
-// member is paused, then while the hub is killed. A ConfigMap has no metadata.generation that would show its change.
-func TestNothingIsLiveThatNobodyHears(t *testing.T) {
+// TestCopiesOfAnUnobservedClusterAreUnknown checks that `hansectl status` does not show outdated rows as live, first
+// while a member is paused, then while the hub is killed. A ConfigMap has no metadata.generation that would show its
+// change.
+func TestCopiesOfAnUnobservedClusterAreUnknown(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	place(t, ns, "settings", hubv1.ResourceSelector{Kind: "ConfigMap", Name: "settings"}, hubv1.PlacementSpec{Clusters: everyCluster()})
 	cm := configMap(ns, "settings")
@@ -84,16 +85,16 @@ func rowAsOf(ctx context.Context, namespace, cluster string) (time.Time, error) 
 	if err != nil {
 		return time.Time{}, err
 	}
-	var said struct {
+	var reported struct {
 		Clusters []struct {
 			Cluster          string       `json:"cluster"`
 			LastObservedTime *metav1.Time `json:"lastObservedTime"`
 		} `json:"clusters"`
 	}
-	if err := json.Unmarshal([]byte(out), &said); err != nil {
+	if err := json.Unmarshal([]byte(out), &reported); err != nil {
 		return time.Time{}, fmt.Errorf("reading the status as JSON: %w", err)
 	}
-	for _, row := range said.Clusters {
+	for _, row := range reported.Clusters {
 		if row.Cluster == cluster && row.LastObservedTime != nil {
 			return row.LastObservedTime.Time, nil
 		}

@@ -80,8 +80,8 @@ func TestAStatusIsTakenBackWhenThePlacementKeepsItInTheBinding(t *testing.T) {
 	p := placeWidgets(t, ns, shanghai)
 	must(t, suite.Hub.Create(ctx, w))
 	eventually(t, normal, func() error { return reports(ctx, shanghai, w, `{"observedGeneration":1,"readyReplicas":3}`) })
-	said := map[string]any{"observedGeneration": int64(1), "readyReplicas": int64(3)}
-	eventually(t, normal, func() error { return mergedIs(ctx, w, said) })
+	reported := map[string]any{"observedGeneration": int64(1), "readyReplicas": int64(3)}
+	eventually(t, normal, func() error { return mergedIs(ctx, w, reported) })
 
 	aggregate(t, p, `{"mode":"BindingOnly"}`)
 	eventually(t, normal, func() error {
@@ -89,5 +89,5 @@ func TestAStatusIsTakenBackWhenThePlacementKeepsItInTheBinding(t *testing.T) {
 	})
 	eventually(t, normal, func() error { return mergedIs(ctx, w, nil) })
 	aggregate(t, p, `{"mode":"OnObject"}`)
-	eventually(t, normal, func() error { return mergedIs(ctx, w, said) })
+	eventually(t, normal, func() error { return mergedIs(ctx, w, reported) })
 }

@@ -57,7 +57,7 @@ func TestAViewerOfOneNamespaceReadsItsObjectsAndLearnsNothingOfOthers(t *testing
 	serveViews(t)
 	tenant := newTenant(t, ns)
 
-	said := ""
+	reported := ""
 	object := []string{"configmap", "settings-" + ns}
 	for _, c := range []struct {
 		code  int
@@ -85,14 +85,14 @@ func TestAViewerOfOneNamespaceReadsItsObjectsAndLearnsNothingOfOthers(t *testing
 				t.Errorf("hansectl %v does not say %q:\n%s%s", c.args, want, out, fault)
 			}
 		}
-		said += out + fault
+		reported += out + fault
 	}
 	for _, command := range []string{"status", "explain"} {
 		out, fault, _ := tenant.run(append([]string{command, "-o", "yaml", "-n", ns}, object...)...)
-		said += out + fault
+		reported += out + fault
 	}
-	if strings.Contains(said, bank) || strings.Contains(said, "bank-") {
-		t.Errorf("it tells of another tenant:\n%s", said)
+	if strings.Contains(reported, bank) || strings.Contains(reported, "bank-") {
+		t.Errorf("it tells of another tenant:\n%s", reported)
 	}
 
 	t.Run("in another namespace nothing is told, and the role to ask for is named", func(t *testing.T) {

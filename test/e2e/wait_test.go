@@ -152,7 +152,7 @@ func replicasOn(ctx context.Context, member string, obj *unstructured.Unstructur
 // goneFrom returns nil if the object does not exist on the member.
 func goneFrom(ctx context.Context, member string, obj *unstructured.Unstructured) error {
 	_, err := on(ctx, member, obj)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) { // a member that does not serve the kind has no copy
 		return nil
 	}
 	return errors.Join(fmt.Errorf("%s %s is still on %s", obj.GetKind(), obj.GetName(), member), err)

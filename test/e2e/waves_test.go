@@ -152,21 +152,21 @@ func noChangeWithoutAnApproval(t *testing.T) {
 		t.Cleanup(func() { patchMember(t, name, `{"unschedulable":null}`) })
 		patchMember(t, name, `{"unschedulable":true}`)
 	}
-	decidedAnew := func(replicas int64) { // another change of the object passes the first wave, so the hub has seen the event
+	decidedAgain := func(replicas int64) { // another change of the object passes the first wave, so the hub has seen the event
 		t.Helper()
 		patchObject(t, w, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
 		eventually(t, normal, func() error { return replicasOn(ctx, frankfurt2, w, replicas) })
 		eventually(t, time.Minute, waits)
 	}
-	decidedAnew(8)
+	decidedAgain(8)
 	for _, name := range regionWaves[1] {
 		patchMember(t, name, `{"unschedulable":null}`)
 	}
-	decidedAnew(9)
+	decidedAgain(9)
 	patchPlacement(t, p, `{"suspend":{"clusters":["`+singapore+`","`+singapore2+`"]}}`)
-	decidedAnew(10)
+	decidedAgain(10)
 	patchPlacement(t, p, `{"suspend":null}`)
-	decidedAnew(11)
+	decidedAgain(11)
 
 	for _, name := range asia {
 		if writes := writeTimes(t, suite.Members[name].AuditLog, w.GetName(), begin); len(writes) > 0 {

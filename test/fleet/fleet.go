@@ -195,10 +195,10 @@ func (f *Fleet) run(ctx context.Context, env []string, name string, args ...stri
 	return stdout.String(), nil
 }
 
-func tail(s string, most int) string {
+func tail(s string, limit int) string {
 	s = strings.TrimSpace(s)
-	if len(s) > most {
-		s = "... " + s[len(s)-most:]
+	if len(s) > limit {
+		s = "... " + s[len(s)-limit:]
 	}
 	return s
 }

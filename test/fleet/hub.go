@@ -87,7 +87,7 @@ func (f *Fleet) RunHub(name string, args ...string) (*HubProcess, error) {
 		"--removal-limit-copies", "1000", "--removal-window", "1s", // tests delete more copies in a short time than users do
 	}, args...)...)
 	h.cmd.Stdout, h.cmd.Stderr = log, log
-	h.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1", "GOGC=200") // the chart sets the same GOGC
+	h.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 atexit_sleep_ms=0", "GOGC=200") // the chart sets the same GOGC
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := h.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting hanse-hub: %w", err)

@@ -19,8 +19,8 @@ import (
 
 // The minimum numbers of samples and of operators.
 const (
-	leastSamples   = 40
-	leastOperators = 15
+	minSamples   = 40
+	minOperators = 15
 )
 
 func TestSamplesAreWhatTheirDefinitionsAllow(t *testing.T) {
@@ -37,8 +37,8 @@ func TestSamplesAreWhatTheirDefinitionsAllow(t *testing.T) {
 			check(t, s.Object, definitions)
 		})
 	}
-	if len(names) < leastSamples || len(operators) < leastOperators {
-		t.Errorf("%d samples of %d operators: want at least %d of %d", len(names), len(operators), leastSamples, leastOperators)
+	if len(names) < minSamples || len(operators) < minOperators {
+		t.Errorf("%d samples of %d operators: want at least %d of %d", len(names), len(operators), minSamples, minOperators)
 	}
 	t.Logf("%d samples of %d operators: %v", len(names), len(operators), slices.Sorted(maps.Keys(operators)))
 }

@@ -78,6 +78,21 @@ func Kinds(tb testing.TB, folder string) []Kind {
 	return out
 }
 
+// CRD returns the definition of the kind, with the version of the object as its only version. It is nil for a kind of
+// Kubernetes.
+func (k Kind) CRD() *apiextensionsv1.CustomResourceDefinition {
+	if k.Definition == nil {
+		return nil
+	}
+	gvk := k.Object.GroupVersionKind()
+	version := k.Definition.DeepCopy()
+	version.Name = gvk.Version
+	return &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: gvk.Group, Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: gvk.Kind},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{*version},
+	}}
+}
+
 // In returns the object in a state.
 func (k Kind) In(tb testing.TB, s State) *unstructured.Unstructured {
 	tb.Helper()

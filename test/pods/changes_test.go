@@ -162,9 +162,9 @@ func (c *changes) complete() error {
 	return nil
 }
 
-// longestGap is the longest time that a change may take while the hub's pods are replaced on a busy machine. A lost
+// maxGap is the longest time that a change may take while the hub's pods are replaced on a busy machine. A lost
 // change would take longer. The end-to-end test TestAnotherReplicaTakesOver checks that a replica hands over at once.
-const longestGap = 30 * time.Second
+const maxGap = 30 * time.Second
 
 func (c *changes) check(t *testing.T) {
 	t.Helper()
@@ -178,8 +178,8 @@ func (c *changes) check(t *testing.T) {
 		}
 		requests := writesOn(t, suite.Members[name]) - c.requests[name]
 		t.Logf("%s: %d changes, the longest took %.1f s; the hub sent %d writes", name, len(c.written), longest.Seconds(), requests)
-		if longest > longestGap {
-			t.Errorf("%s: a change took %s to arrive, want at most %s", name, longest, longestGap)
+		if longest > maxGap {
+			t.Errorf("%s: a change took %s to arrive, want at most %s", name, longest, maxGap)
 		}
 		for key := range c.written {
 			changes[key.object]++

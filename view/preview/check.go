@@ -87,13 +87,13 @@ func CheckOverrides(p hubv1.OverridePolicyObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return fmt.Errorf("spec.namespaceSelector: %w", err)
 	}
-	const most = 5
+	const maxNamed = 5
 	errs := overrides.Validate(p.OverrideSpec(), field.NewPath("spec"))
 	var texts []string
-	for _, err := range errs[:min(len(errs), most)] {
+	for _, err := range errs[:min(len(errs), maxNamed)] {
 		texts = append(texts, err.Error())
 	}
-	if more := len(errs) - most; more > 0 {
+	if more := len(errs) - maxNamed; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	if len(texts) == 0 {

@@ -43,8 +43,8 @@ func Decide(ctx context.Context, before, after decide.Fleet, tellBefore, tellAft
 // DecideNext makes the final decisions that the hub would reach if the objects, policies and clusters of the fleet stay
 // as they are. The result compares these decisions with the decisions that the bindings have recorded. The methods
 // of the result present the recorded decisions as made without a change, and the final decisions as made with it.
-func DecideNext(ctx context.Context, fleet decide.Fleet, tell func(decided, of int)) (*Decisions, error) {
-	is, err := fleet.Settle(ctx, tell)
+func DecideNext(ctx context.Context, fleet decide.Fleet, progress func(decided, of int)) (*Decisions, error) {
+	is, err := fleet.Settle(ctx, progress)
 	if err != nil {
 		return nil, fmt.Errorf("deciding on the fleet as it is: %w", err)
 	}

@@ -6,7 +6,8 @@
 //     shows these decisions, and Make adds the content of copies.
 //   - Render renders the manifests of one object by package overrides. A change of a copy is the difference of the two
 //     manifests, field by field. Clusters with equal differences form one group.
-//   - Package guard judges the removals. CheckPlacement and CheckOverrides find policies that admission would refuse.
+//   - Package guard judges the removals. If there are too many, it holds them until a user confirms them.
+//   - CheckPlacement and CheckOverrides find policies that admission would refuse.
 //   - Versions record the inputs of a plan, and Moved returns the inputs that have changed since.
 //
 // A plan never contains a value of a Secret.

@@ -9,8 +9,8 @@ import (
 	"github.com/hanse-dev/hanse/placement/guard"
 )
 
-// Guard is the verdict of package guard on the removals of a plan: the guard holds large removals until a user confirms
-// them. The verdict does not count removals that the hub has carried out recently.
+// Guard is the verdict of package guard on the removals of a plan: The verdict does not count removals that the hub has
+// carried out recently.
 type Guard struct {
 	// Judged is the number of removals that package guard judges. It does not judge copies that stay on the member as
 	// orphans, or copies that other clusters replace.
@@ -19,8 +19,8 @@ type Guard struct {
 	Held []HeldSet `json:"held,omitempty"`
 }
 
-// HeldSet contains the removals that package guard holds until a user confirms them, and that one placement, one
-// MemberCluster or one bundle causes.
+// HeldSet contains the removals that package guard holds, and that one placement, one MemberCluster or one bundle
+// causes.
 type HeldSet struct {
 	// Owner is the kind and name of the placement, MemberCluster or bundle that causes the removals, such as "Placement
 	// shop/web".
@@ -65,9 +65,9 @@ type judgedRemoval struct {
 }
 
 // scopes returns the limit of package guard for removals, and the number of copies before the removals, of each cluster
-// and of each placement and bundle with removals. Package guard holds removals above the limit until a user confirms
-// them. A bundle has no limit of its own: the smallest limit of the placements that its removed objects follow applies.
-// waiting has the placements, MemberClusters and bundles whose removals the hub already holds.
+// and of each placement and bundle with removals. A bundle has no limit of its own: the smallest limit of the
+// placements that its removed objects follow applies. waiting has the placements, MemberClusters and bundles whose
+// removals the hub already holds.
 func (m *maker) scopes() (groups, clusters map[string]guard.Scope, waiting map[string]bool) {
 	groups, clusters, waiting = map[string]guard.Scope{}, map[string]guard.Scope{}, map[string]bool{}
 	copies, on := map[decide.Owner]int{}, map[string]int{}

@@ -40,8 +40,8 @@ func FindCluster(f *decide.Fleet, name string) (int, error) {
 
 const silent = "not answer, for longer than anything waits for it"
 
-// LoseCluster marks the named cluster in the fleet (all objects, policies and clusters) as a cluster that does not
-// answer. It returns a description of this change.
+// LoseCluster marks the named cluster in the fleet as a cluster that does not answer. It returns a description of this
+// change.
 func LoseCluster(f *decide.Fleet, name string) (string, error) {
 	i, err := FindCluster(f, name)
 	if err != nil {
@@ -55,8 +55,8 @@ func LoseCluster(f *decide.Fleet, name string) (string, error) {
 	return fmt.Sprintf("cluster %s does %s", name, silent), nil
 }
 
-// LoseRegion marks all clusters of the named region in the fleet (all objects, policies and clusters) as clusters that
-// do not answer. It returns a description of this change.
+// LoseRegion marks all clusters of the named region in the fleet as clusters that do not answer. It returns a
+// description of this change.
 func LoseRegion(f *decide.Fleet, region string) (string, error) {
 	var names, regions []string
 	for _, c := range f.Clusters {

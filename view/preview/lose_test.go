@@ -10,7 +10,7 @@ import (
 	"github.com/hanse-dev/hanse/placement/decide"
 )
 
-func TestALossIsSaidInWordsAndLeavesTheFleetBefore(t *testing.T) {
+func TestALossIsDescribedAndDoesNotChangeTheInput(t *testing.T) {
 	fleet := decide.Fleet{}
 	for _, name := range []string{"a-1", "a-2", "b-1"} {
 		fleet.Clusters = append(fleet.Clusters, &hubv1.MemberCluster{

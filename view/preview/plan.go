@@ -50,8 +50,7 @@ type Summary struct {
 	Changed int `json:"changed"`
 	// Moved counts objects.
 	Moved int `json:"moved"`
-	// Held counts the removed copies that package guard would hold. Package guard holds large removals until a user
-	// confirms them.
+	// Held counts the removed copies that package guard would hold.
 	Held     int `json:"held"`
 	Refused  int `json:"refused"`
 	Problems int `json:"problems"`
@@ -127,7 +126,7 @@ type Change struct {
 	// Waves are the waves of the placement's rollout in which the differences are applied, in order. Waves is empty if all
 	// clusters get the differences at once.
 	Waves []Wave `json:"waves,omitempty"`
-	// Restarts are the objects whose pods start anew because they read the changed object. It is empty unless the changed
+	// Restarts are the objects whose pods restart because they read the changed object. It is empty unless the changed
 	// object is a ConfigMap or Secret.
 	Restarts []Object `json:"restarts,omitempty"`
 }
@@ -183,9 +182,8 @@ type Options struct {
 	// DeniedMetadataPrefixes are prefixes of labels and annotations that the hub never copies to members, in addition to
 	// the built-in prefixes.
 	DeniedMetadataPrefixes []string
-	// RemovalLimit is the limit of package guard for removals from one cluster. Package guard holds removals above the
-	// limit until a user confirms them. RemovalLimit is also the limit for removals by one placement that sets no limit
-	// itself. The zero value means guard.DefaultLimit.
+	// RemovalLimit is the limit of package guard for removals from one cluster. RemovalLimit is also the limit for
+	// removals by one placement that sets no limit itself. The zero value means guard.DefaultLimit.
 	RemovalLimit guard.Limit
 	// Fits returns why an object does not match the definition of its kind. If Fits is nil, objects are not checked
 	// against definitions.
@@ -195,9 +193,8 @@ type Options struct {
 	Tell func(decided, of int)
 }
 
-// Make returns the plan for a change. before is the current fleet (all objects, policies and clusters), and after is
-// the fleet with the change. A policy, cluster or object that the change leaves as it is must have the same pointer in
-// both fleets.
+// Make returns the plan for a change. before is the current fleet, and after is the fleet with the change. A policy,
+// cluster or object that the change leaves as it is must have the same pointer in both fleets.
 func Make(ctx context.Context, before, after decide.Fleet, o Options) (Plan, error) {
 	if o.Tell == nil {
 		o.Tell = func(int, int) {}

@@ -218,7 +218,7 @@ func TestAPlanNotesThatPoliciesGoWithAnOlderTemplate(t *testing.T) {
 	}
 }
 
-func TestAPlanNamesThePodsThatStartAnew(t *testing.T) {
+func TestAPlanNamesThePodsThatRestart(t *testing.T) {
 	t.Parallel()
 	restarting := func(p *hubv1.Placement) {
 		p.Spec.References = []hubv1.ReferenceRule{{Path: "/spec/template", Restart: hubv1.RestartOnChange}}

@@ -15,7 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/placement/decide"
 )
 
-// Version identifies the state of an object from which a plan was made.
+// Version identifies the state of an object from which a plan was made. A stored plan compares Versions to find out
+// whether the object has changed since.
 type Version struct {
 	Object Object `json:"object"`
 	// APIVersion is the API version at which the object was read.
@@ -28,8 +29,7 @@ type Version struct {
 	Facts string `json:"facts,omitempty"`
 }
 
-// VersionOfCluster returns the state of a MemberCluster as a Version. A stored plan compares Versions to find out
-// whether the object has changed since.
+// VersionOfCluster returns the state of a MemberCluster as a Version.
 func VersionOfCluster(c *hubv1.MemberCluster) Version {
 	facts := []any{
 		c.SelectableLabels(), c.Annotations, c.Status.Taints, c.IsAway(), c.DeletionTimestamp, c.Status.Version.Kubernetes,
@@ -40,16 +40,13 @@ func VersionOfCluster(c *hubv1.MemberCluster) Version {
 	return v
 }
 
-// VersionOfPlacement returns the state of a Placement or ClusterPlacement as a Version. A stored plan compares Versions
-// to find out whether the object has changed since.
+// VersionOfPlacement returns the state of a Placement or ClusterPlacement as a Version.
 func VersionOfPlacement(p hubv1.PlacementObject) Version { return hubVersion(ofPlacement(p), p) }
 
-// VersionOfOverrides returns the state of an OverridePolicy or ClusterOverridePolicy as a Version. A stored plan
-// compares Versions to find out whether the object has changed since.
+// VersionOfOverrides returns the state of an OverridePolicy or ClusterOverridePolicy as a Version.
 func VersionOfOverrides(p hubv1.OverridePolicyObject) Version { return hubVersion(ofOverrides(p), p) }
 
-// VersionOfBinding returns the state of a binding as a Version. A stored plan compares Versions to find out whether the
-// object has changed since.
+// VersionOfBinding returns the state of a binding as a Version.
 func VersionOfBinding(b hubv1.BindingObject) Version {
 	kind := "ResourceBinding"
 	if b.GetNamespace() == "" {
@@ -58,8 +55,7 @@ func VersionOfBinding(b hubv1.BindingObject) Version {
 	return hubVersion(Object{Group: hubv1.GroupVersion.Group, Kind: kind, Namespace: b.GetNamespace(), Name: b.GetName()}, b)
 }
 
-// VersionOf returns the state of any other object as a Version. A stored plan compares Versions to find out whether the
-// object has changed since.
+// VersionOf returns the state of any other object as a Version.
 func VersionOf(u *unstructured.Unstructured) Version {
 	v := versionOf(objectOf(hubv1.IdentityOf(u)), u)
 	v.APIVersion, v.Facts = u.GetAPIVersion(), digest(u.GetLabels())
@@ -94,8 +90,7 @@ func digest(of any) string {
 }
 
 // VersionsOf returns the states of the clusters and policies of a fleet, and of the given objects and their bindings,
-// sorted by name. A fleet has all objects, policies and clusters. A stored plan compares these Versions to find out
-// what has changed since.
+// sorted by name.
 func VersionsOf(f decide.Fleet, objects []Object) []Version {
 	var out []Version
 	for _, c := range f.Clusters {

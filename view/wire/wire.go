@@ -262,7 +262,7 @@ type ListRequest struct {
 	LabelSelector string `json:"labelSelector,omitempty"`
 	// Whole asks for whole objects instead of table rows. The objects are without managedFields and values of Secrets.
 	Whole bool `json:"whole,omitempty"`
-	// Most is the maximum number of listed objects. Zero means MostListed.
+	// Most is the maximum number of listed objects. Zero means MaxListed.
 	Most int `json:"most,omitempty"`
 }
 
@@ -295,7 +295,7 @@ type LogsRequest struct {
 	Object Object `json:"object"`
 	// Container selects one container; if it is empty, all containers are selected.
 	Container string `json:"container,omitempty"`
-	// Lines is the maximum number of lines of each container's log. Zero means MostLines.
+	// Lines is the maximum number of lines of each container's log. Zero means MaxLines.
 	Lines int64 `json:"lines,omitempty"`
 	// Since names the logs that the user has already read in part, each with the time from which to read.
 	Since []LogSince `json:"since,omitempty"`

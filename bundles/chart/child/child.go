@@ -5,19 +5,19 @@
 // the kernel limits its memory and CPU time. Render therefore starts the executable of the running program again, with
 // the one argument Argument. The started program must call Main before anything else.
 //   - The child gets the Input as JSON on its standard input, and writes the result as JSON to its standard output.
-//   - Before it reads the Input, it limits its memory (MostMemory), its stack (MostStack) and its CPU time. It also
+//   - Before it reads the Input, it limits its memory (MaxMemory), its stack (MaxStack) and its CPU time. It also
 //     forbids new descriptors, so that it opens no file and no socket, and writes no file. It sets its oom_score_adj to
 //     the maximum, so that the kernel ends it before the program if the memory of the container is used up.
 //   - It gets no environment variables of the program. It ends when the program ends, when the context of Render ends,
-//     or shortly after chart.MostTime.
+//     or shortly after chart.MaxTime.
 //   - Its standard error reaches no user. Render reads it only to find out why the child ended.
-//   - One child runs at a time, because each may take MostMemory beside the memory of the program.
+//   - One child runs at a time, because each may take MaxMemory beside the memory of the program.
 //
 // A container in which a program uses this package needs memory for the program and for one child. A child needs
-// MostMemory, and the memory that it has before it renders. Before a child of the hub renders, it has 125 MiB of
+// MaxMemory, and the memory that it has before it renders. Before a child of the hub renders, it has 125 MiB of
 // writable addresses, of which 9 MiB are in use. If the container has too little memory, the kernel ends the child
 // first. A kubelet that makes the kernel end all processes of a container together (memory.oom.group) ends the program,
-// too. The program also holds the result as JSON, at most MostReplyBytes, and the objects that it decodes from this
+// too. The program also holds the result as JSON, at most MaxReplyBytes, and the objects that it decodes from this
 // JSON.
 package child
 
@@ -39,37 +39,37 @@ import (
 const (
 	// Argument is the only argument of a program that is started as a child. No help text mentions it.
 	Argument = "render-chart"
-	// MostMemory is the maximum memory that a child may use in addition to its memory before it renders: 256 MiB. A chart
-	// with 14 MB of definitions, which is nearly chart.MostRenderedBytes, needs less than half of this.
-	MostMemory = 256 << 20
-	// MostCPU is the maximum CPU time of a child: 20 s. Unlike a limit of real time, it does not depend on the load of the
-	// machine. It ends an endless loop earlier than chart.MostTime.
-	MostCPU = 20 * time.Second
-	// MostStack is the maximum size of the stack of a goroutine in a child: 32 MiB. Helm allows 1000 nested includes of
+	// MaxMemory is the maximum memory that a child may use in addition to its memory before it renders: 256 MiB. A chart
+	// with 14 MB of definitions, which is nearly chart.MaxRenderedBytes, needs less than half of this.
+	MaxMemory = 256 << 20
+	// MaxCPU is the maximum CPU time of a child: 20 s. Unlike a limit of real time, it does not depend on the load of the
+	// machine. It ends an endless loop earlier than chart.MaxTime.
+	MaxCPU = 20 * time.Second
+	// MaxStack is the maximum size of the stack of a goroutine in a child: 32 MiB. Helm allows 1000 nested includes of
 	// templates. These need a smaller stack.
-	MostStack = 32 << 20
-	// MostReplyBytes is the maximum size of the result of a child as JSON: 32 MiB.
-	MostReplyBytes = 2 * chart.MostRenderedBytes
+	MaxStack = 32 << 20
+	// MaxReplyBytes is the maximum size of the result of a child as JSON: 32 MiB.
+	MaxReplyBytes = 2 * chart.MaxRenderedBytes
 
 	// startMemory is the estimated memory of a child before it renders: 30 MiB.
 	startMemory = 30 << 20
 	// grace is the time that a child may take to start, to read the input and to write the result, in addition to
-	// chart.MostTime.
+	// chart.MaxTime.
 	grace = 10 * time.Second
-	// mostErrorBytes is the number of bytes of the child's standard error that are kept. If a Go program crashes, the
+	// maxErrorBytes is the number of bytes of the child's standard error that are kept. If a Go program crashes, the
 	// first lines have the cause.
-	mostErrorBytes = 16 << 10
+	maxErrorBytes = 16 << 10
 )
 
 var (
-	// ErrMemory is the error for a chart that needs more than MostMemory.
-	ErrMemory = fmt.Errorf("the chart needs more than %d MiB of memory to render: look for large or endless loops in its templates", MostMemory>>20)
-	// ErrCPU is the error for a chart that needs more than MostCPU.
-	ErrCPU = fmt.Errorf("the chart needs more than %s of CPU time to render: look for a loop in its templates", MostCPU)
-	// ErrStack is the error for a chart that needs more than MostStack.
-	ErrStack = fmt.Errorf("the chart needs more than %d MiB of stack to render: look for a template that calls itself, such as by tpl", MostStack>>20)
-	// ErrSize is the error for a chart whose result is larger than MostReplyBytes.
-	ErrSize = fmt.Errorf("the objects of the chart have more than %d MiB as JSON", MostReplyBytes>>20)
+	// ErrMemory is the error for a chart that needs more than MaxMemory.
+	ErrMemory = fmt.Errorf("the chart needs more than %d MiB of memory to render: look for large or endless loops in its templates", MaxMemory>>20)
+	// ErrCPU is the error for a chart that needs more than MaxCPU.
+	ErrCPU = fmt.Errorf("the chart needs more than %s of CPU time to render: look for a loop in its templates", MaxCPU)
+	// ErrStack is the error for a chart that needs more than MaxStack.
+	ErrStack = fmt.Errorf("the chart needs more than %d MiB of stack to render: look for a template that calls itself, such as by tpl", MaxStack>>20)
+	// ErrSize is the error for a chart whose result is larger than MaxReplyBytes.
+	ErrSize = fmt.Errorf("the objects of the chart have more than %d MiB as JSON", MaxReplyBytes>>20)
 	// ErrProcess is the error for a child that did not start, or that ended for an unknown reason. The chart may be valid,
 	// so the caller may try again.
 	ErrProcess = errors.New("the process that renders charts failed")
@@ -130,7 +130,7 @@ func Render(ctx context.Context, in Input) (Rendered, error) {
 
 // run starts a child, sends it the request, and returns its output.
 func run(ctx context.Context, request []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, chart.MostTime+grace, chart.ErrTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, chart.MaxTime+grace, chart.ErrTime)
 	defer cancel()
 	// The kernel ends the child when the operating-system thread that started it ends. The goroutine is locked to this
 	// thread until the child has ended, so that no other goroutine can end the thread.
@@ -142,14 +142,14 @@ func run(ctx context.Context, request []byte) ([]byte, error) {
 	}
 	// While the child runs, the memory limit of this program's garbage collector is lower by the memory of the child.
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
-		debug.SetMemoryLimit(max(limit-MostMemory-startMemory, 1))
+		debug.SetMemoryLimit(max(limit-MaxMemory-startMemory, 1))
 		defer debug.SetMemoryLimit(limit)
 	}
-	out, errorText := &capped{most: MostReplyBytes, fails: true}, &capped{most: mostErrorBytes}
+	out, errorText := &capped{maxBytes: MaxReplyBytes, fails: true}, &capped{maxBytes: maxErrorBytes}
 	cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=none"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(request), out, errorText
 	err = cmd.Run()
-	says := func(text string) bool { return bytes.Contains(errorText.kept.Bytes(), []byte(text)) }
+	stderrHas := func(text string) bool { return bytes.Contains(errorText.kept.Bytes(), []byte(text)) }
 	switch {
 	case out.over:
 		return nil, ErrSize
@@ -157,9 +157,9 @@ func run(ctx context.Context, request []byte) ([]byte, error) {
 		return out.kept.Bytes(), nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case says("stack overflow"):
+	case stderrHas("stack overflow"):
 		return nil, ErrStack
-	case says("out of memory"), says("cannot allocate memory"):
+	case stderrHas("out of memory"), stderrHas("cannot allocate memory"):
 		return nil, ErrMemory
 	case cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == -1:
 		return nil, fmt.Errorf("%w: %w: the container of the hub may have too little memory", ErrProcess, err)
@@ -169,8 +169,8 @@ func run(ctx context.Context, request []byte) ([]byte, error) {
 
 // capped is a writer that keeps the first bytes of an output.
 type capped struct {
-	kept bytes.Buffer
-	most int
+	kept     bytes.Buffer
+	maxBytes int
 	// fails sets what Write does after the maximum: it fails if fails is true, and drops the bytes otherwise.
 	fails bool
 	// over is true if there were more bytes than the maximum.
@@ -178,7 +178,7 @@ type capped struct {
 }
 
 func (c *capped) Write(p []byte) (int, error) {
-	rest := c.most - c.kept.Len()
+	rest := c.maxBytes - c.kept.Len()
 	if len(p) <= rest {
 		return c.kept.Write(p)
 	}

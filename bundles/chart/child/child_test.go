@@ -88,7 +88,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-func TestRenderTakes(t *testing.T) {
+func TestRenderAcceptsChartsAtTheLimits(t *testing.T) {
 	large := ""
 	for i := range 3 {
 		large += "---\n" + strings.ReplaceAll(definition(4000), "widgets", fmt.Sprintf("widgets%d", i))
@@ -200,7 +200,7 @@ func TestAChildIsConfined(t *testing.T) {
 		t.Errorf("oom_score_adj is %q, want the highest value, so that the kernel ends the child before the hub", got)
 	}
 	limits := proc("limits")
-	seconds := int(MostCPU.Seconds())
+	seconds := int(MaxCPU.Seconds())
 	for _, want := range []string{fmt.Sprintf("Max cpu time              %-21d%-21dseconds", seconds, seconds+10), "Max file size             0                    0 ", "Max open files            0                    0 "} {
 		if !strings.Contains(limits, want) {
 			t.Errorf("no line %q in:\n%s", want, limits)

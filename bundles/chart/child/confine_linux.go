@@ -20,13 +20,13 @@ func command(ctx context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// mostOOMScore is the highest value of oom_score_adj.
-const mostOOMScore = "1000"
+// maxOOMScore is the highest value of oom_score_adj.
+const maxOOMScore = "1000"
 
 // confine sets resource limits of the kernel for this process. The process cannot raise these limits again. It also
 // makes this process the first one that the kernel ends if the memory of the container is used up.
 func confine() error {
-	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(mostOOMScore), 0); err != nil {
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(maxOOMScore), 0); err != nil {
 		return err
 	}
 	had, err := dataBytes()
@@ -39,11 +39,11 @@ func confine() error {
 	for _, limit := range []struct {
 		name     string
 		resource int
-		most     uint64
+		value    uint64
 	}{
 		// RLIMIT_DATA limits the private writable memory. Go reserves more address space than this. The limit does not count
 		// reserved addresses until Go uses them.
-		{"memory", syscall.RLIMIT_DATA, had + MostMemory},
+		{"memory", syscall.RLIMIT_DATA, had + MaxMemory},
 		{"descriptors", syscall.RLIMIT_NOFILE, 0}, // no new descriptors; open ones stay open
 		{"size of files", syscall.RLIMIT_FSIZE, 0},
 		{"core dumps", syscall.RLIMIT_CORE, 0},
@@ -52,25 +52,25 @@ func confine() error {
 		if err := syscall.Getrlimit(limit.resource, &now); err != nil {
 			return fmt.Errorf("reading the limit of %s: %w", limit.name, err)
 		}
-		most := min(limit.most, now.Max)
-		if err := syscall.Setrlimit(limit.resource, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
-			return fmt.Errorf("setting the limit of %s to %d: %w", limit.name, most, err)
+		value := min(limit.value, now.Max)
+		if err := syscall.Setrlimit(limit.resource, &syscall.Rlimit{Cur: value, Max: value}); err != nil {
+			return fmt.Errorf("setting the limit of %s to %d: %w", limit.name, value, err)
 		}
 	}
 	// The kernel sends SIGXCPU at the soft limit, and kills the process at the hard limit.
-	seconds := uint64(MostCPU.Seconds())
+	seconds := uint64(MaxCPU.Seconds())
 	var now syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_CPU, &now); err != nil {
 		return fmt.Errorf("reading the limit of CPU time: %w", err)
 	}
-	most := min(seconds+10, now.Max)
-	if err := syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: min(seconds, most), Max: most}); err != nil {
+	value := min(seconds+10, now.Max)
+	if err := syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: min(seconds, value), Max: value}); err != nil {
 		return fmt.Errorf("setting the limit of CPU time to %d s: %w", seconds, err)
 	}
 	return nil
 }
 
-// overCPU returns a channel that gets a signal when this process has used MostCPU.
+// overCPU returns a channel that gets a signal when this process has used MaxCPU.
 func overCPU() <-chan os.Signal {
 	over := make(chan os.Signal, 1)
 	signal.Notify(over, syscall.SIGXCPU)

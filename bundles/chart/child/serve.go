@@ -73,9 +73,9 @@ func serve(request io.Reader) (Rendered, error) {
 	if err := confine(); err != nil {
 		return Rendered{}, fmt.Errorf("%w: limiting itself: %w", ErrProcess, err)
 	}
-	debug.SetMaxStack(MostStack)
-	debug.SetMemoryLimit(MostMemory * 3 / 4) // the garbage collector works harder near the limit
-	log.SetOutput(io.Discard)                // because helm logs texts of the chart
+	debug.SetMaxStack(MaxStack)
+	debug.SetMemoryLimit(MaxMemory * 3 / 4) // the garbage collector works harder near the limit
+	log.SetOutput(io.Discard)               // because helm logs texts of the chart
 	var in Input
 	if err := json.NewDecoder(request).Decode(&in); err != nil {
 		return Rendered{}, fmt.Errorf("%w: reading its input: %w", ErrProcess, err)

@@ -25,8 +25,9 @@ func newAcceptRestore(h *hub) *cobra.Command {
 		Short: "Let a hub that was restored from a backup overwrite newer copies",
 		Long: `Let a hub that was restored from a backup overwrite or remove all copies that it wrote after the backup was taken.
 
-Until you accept the restore, the hub holds these copies: their rows have the reason ` + hubv1.ReasonHubIsOlder + `. First bring the objects on the hub up to date as far as you can;
-hansectl diff shows what is about to change. A copy that already is as the hub wants it is not touched.
+Until you accept the restore, the hub holds these copies: their rows have the reason ` + hubv1.ReasonHubIsOlder + `. First update the objects
+on the hub as far as you can; hansectl diff shows what is about to change. A copy that already is as the hub wants it is
+not touched.
 
 To accept the copies of one object alone, set the annotation ` + hubv1.AcceptSourceAnnotation + ` on it, as the message of its row says.`,
 		Example: `  hansectl status prometheus web -n monitoring
@@ -65,7 +66,7 @@ func acceptRestore(ctx context.Context, h *hub, yes bool) error {
 	if err := restartEpochs(ctx, hub); err != nil {
 		return err
 	}
-	says(h.streams.Out, "configmap/"+hubv1.EpochsConfigMap, "the epochs begin anew: the hub goes on with %d %s newer", held, many)
+	printLine(h.streams.Out, "configmap/"+hubv1.EpochsConfigMap, "the epochs begin anew: the hub goes on with %d %s newer", held, many)
 	return nil
 }
 

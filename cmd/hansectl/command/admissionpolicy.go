@@ -49,7 +49,7 @@ func (c policyChoice) set(ctx context.Context, w io.Writer, m client.Client) err
 	if c == "" {
 		switch err := m.Get(ctx, client.ObjectKey{Name: accountName}, &rbacv1.ClusterRole{}); {
 		case err == nil:
-			return sayUnlimited(ctx, w, m)
+			return noteUnlimited(ctx, w, m)
 		case !apierrors.IsNotFound(err):
 			return fmt.Errorf("reading ClusterRole %s of the member: %w", accountName, err)
 		}
@@ -110,7 +110,7 @@ func removePolicy(ctx context.Context, w io.Writer, m client.Client) error {
 	for _, there := range madeForPolicy() {
 		err := there.remove(ctx, w, m)
 		if apierrors.IsForbidden(err) {
-			says(w, there.String(), "left as it is: the member kubeconfig may not change it")
+			printLine(w, there.String(), "left as it is: the member kubeconfig may not change it")
 			continue
 		}
 		if err != nil {
@@ -120,13 +120,13 @@ func removePolicy(ctx context.Context, w io.Writer, m client.Client) error {
 	return nil
 }
 
-// sayUnlimited prints a note if no admission policy limits the hub's writes.
-func sayUnlimited(ctx context.Context, w io.Writer, m client.Client) error {
+// noteUnlimited prints a note if no admission policy limits the hub's writes.
+func noteUnlimited(ctx context.Context, w io.Writer, m client.Client) error {
 	there := madeForPolicy()[0]
 	err := m.Get(ctx, client.ObjectKeyFromObject(there.o), there.o)
 	switch {
 	case apierrors.IsNotFound(err):
-		says(w, there.String(), "missing: no policy limits what the hub may write; hansectl join --%s=%s adds it", admissionPolicyFlag, policyOn)
+		printLine(w, there.String(), "missing: no policy limits what the hub may write; hansectl join --%s=%s adds it", admissionPolicyFlag, policyOn)
 	case err != nil && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err):
 		return fmt.Errorf("reading %s of the member: %w", there, err)
 	}

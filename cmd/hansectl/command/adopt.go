@@ -41,11 +41,20 @@ An object is taken over if no field of it would change, as with apply.adoption: 
 object alone, and once. Afterwards the object is a copy, which the hub keeps up to date. The hub marks the copy as
 adopted: deletion.adopted of the placement decides what happens to it when the hub removes it.
 
+  Adoptable  the object is not Hanse's, and can be taken over
+  Differs    the object is not Hanse's, and would change
+  Copy       the object is already a copy of the hub object
+  Missing    the cluster has no object of that name; the hub creates a copy without this command
+  Refused    the hub does not write the object now: it belongs to another hub, it is suspended or paused, or
+             apply.mode is ReportOnly
+  Adopted    the object was taken over
+
 The command takes over only the objects that it has shown. An object that was created again in the meantime stays as
-it is.
+it is. A Secret needs --overwrite, because its values are never compared. The admission policy of the member must
+allow adoption: chart value admissionPolicy.adoption, or hansectl join --admission-policy=adopt.
 
 You need the verb adopt on the MemberClusters, and update on the hub object. The exit code is 1 if an object is not
-taken over or, with --dry-run, would not be taken over.`,
+taken over or, with --dry-run, would not be taken over, or if a cluster could not be asked.`,
 		Example: `  # What is there, and what would change
   hansectl adopt deployment/web -n shop --dry-run
 

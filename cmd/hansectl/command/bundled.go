@@ -62,7 +62,7 @@ func renderedChart(o *hubv1.FederatedOperator, configMap inputs.ConfigMaps) ([]*
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := chart.Render(context.Background(), in) // Render ends by itself after chart.MostTime
+	rendered, err := chart.Render(context.Background(), in) // Render ends by itself after chart.MaxTime
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,13 @@ func newClusters(h *hub) *cobra.Command {
 		Short:      "List the members, whether they are ready and how many objects each shall hold",
 		Long: `List the members, whether they are ready and how many objects each shall hold.
 
+  READY    True? if the hub does not observe the cluster now, and it was ready before; Cordoned and Draining mark a
+           cluster that gets no new objects
+  AS OF    live, or how long ago the hub last observed the cluster
+  NODES    ready nodes / all nodes
+  OBJECTS  hub objects that the cluster shall hold or still holds, in the namespace of -n if you may list no others;
+           ? if you may list no bindings
+
 If you may not list MemberClusters, the command shows the members that accept objects of your namespace (-n), without
 fields about other namespaces.`,
 		Example: `  hansectl clusters

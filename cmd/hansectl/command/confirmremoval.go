@@ -100,11 +100,11 @@ func (c *confirmation) run(ctx context.Context) error {
 	}
 	held, confirmed := guard.Held(object)
 	if held == nil {
-		says(c.hub.streams.Out, named, "holds no removal")
+		printLine(c.hub.streams.Out, named, "holds no removal")
 		return nil
 	}
 	if confirmed {
-		says(c.hub.streams.Out, named, "removal %s is confirmed already", held.ID)
+		printLine(c.hub.streams.Out, named, "removal %s is confirmed already", held.ID)
 		return nil
 	}
 	c.show(held)
@@ -121,7 +121,7 @@ func (c *confirmation) run(ctx context.Context) error {
 	if err := hub.Patch(ctx, object, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("confirming removal %s of %s: %w", held.ID, named, err)
 	}
-	says(c.hub.streams.Out, named, "removal %s confirmed: %s are deleted within seconds", held.ID, counted(int(held.Copies), "copy"))
+	printLine(c.hub.streams.Out, named, "removal %s confirmed: %s are deleted within seconds", held.ID, counted(int(held.Copies), "copy"))
 	return nil
 }
 

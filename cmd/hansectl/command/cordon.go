@@ -40,7 +40,7 @@ to other clusters, drain the cluster. A wave of a rollout waits for the cluster:
 			if err := h.unlessForbidden(err, "which waves wait for the cluster is not known"); err != nil {
 				return err
 			}
-			return h.sayWaves(cmd.Context(), c, placements, cordoned)
+			return h.printWaves(cmd.Context(), c, placements, cordoned)
 		},
 	}
 	clusters.addTo(cmd, h)
@@ -50,7 +50,7 @@ to other clusters, drain the cluster. A wave of a rollout waits for the cluster:
 func cordon(ctx context.Context, h *hub, hub client.Client, cluster *hubv1.MemberCluster) error {
 	name := cluster.Name
 	if cluster.Spec.Unschedulable {
-		says(h.streams.Out, "membercluster/"+name, "is cordoned already")
+		printLine(h.streams.Out, "membercluster/"+name, "is cordoned already")
 		return nil
 	}
 	before := cluster.DeepCopy()
@@ -65,7 +65,7 @@ func cordon(ctx context.Context, h *hub, hub client.Client, cluster *hubv1.Membe
 			there += "s"
 		}
 	}
-	says(h.streams.Out, "membercluster/"+name, "cordoned: the cluster gets no new objects; %s", there)
+	printLine(h.streams.Out, "membercluster/"+name, "cordoned: the cluster gets no new objects; %s", there)
 	return nil
 }
 
@@ -93,7 +93,7 @@ No object moves back by itself, unless its placement requests rebalance. Objects
 func uncordon(ctx context.Context, h *hub, hub client.Client, cluster *hubv1.MemberCluster) error {
 	name := cluster.Name
 	if !cluster.Spec.Unschedulable && cluster.Spec.Drain == nil {
-		says(h.streams.Out, "membercluster/"+name, "is not cordoned")
+		printLine(h.streams.Out, "membercluster/"+name, "is not cordoned")
 		return nil
 	}
 	before, ended, back := cluster.DeepCopy(), "", ""
@@ -107,7 +107,7 @@ func uncordon(ctx context.Context, h *hub, hub client.Client, cluster *hubv1.Mem
 	if err := changeCluster(ctx, hub, before, cluster); err != nil {
 		return err
 	}
-	says(h.streams.Out, "membercluster/"+name, "uncordoned: %sthe cluster may get new objects; objects that moved to other clusters do not come back by themselves%s", ended, back)
+	printLine(h.streams.Out, "membercluster/"+name, "uncordoned: %sthe cluster may get new objects; objects that moved to other clusters do not come back by themselves%s", ended, back)
 	return nil
 }
 

@@ -42,8 +42,13 @@ The connection goes through the hub's API server to a pod of the hub. You need l
 pods/portforward in namespace hanse-system. If the pod ends, the command connects to another pod. Ctrl-C ends the
 command.
 
-The token is the bearer token of your kubeconfig, or one of --service-account that is valid for an hour. The
-console shows what the user of the token may read.`,
+The token is the bearer token of your kubeconfig, or one of --service-account that is valid for an hour. A kubeconfig
+with a client certificate has no token: use --service-account or --no-token. The console shows what the user of the
+token may read.
+
+The port answers only requests for 127.0.0.1 and localhost. Other users of this machine can open the console, but have
+to sign in. Browsers send the cookie of the session also to other servers at 127.0.0.1. A hub outside its cluster has
+no pod: open the address of its flag --console-bind-address instead.`,
 		Example: `  hansectl dashboard
 
   hansectl dashboard --service-account monitoring/viewer --port 8080`,

@@ -33,11 +33,18 @@ func newDiff(h *hub) *cobra.Command {
 		Long: `Show what the hub would change of an object on the members to which it goes, as a unified diff.
 
 The hub renders the object as it does for a write, and each member returns the result of a dry run, with its own
-defaults and webhooks. The diff omits status, managed fields, marks of the hub and values of Secrets. Nothing is
-changed. If you have the verb adopt on the MemberCluster, an object on a member that the hub did not create is
-compared, too.
+defaults and webhooks. The diff omits status, managed fields, marks of the hub and values of Secrets. For a
+Secret that the hub would write, all values are *** (before) and *** (after). Nothing is changed. If you have the verb
+adopt on the MemberCluster, an object on a member that the hub did not create is compared, too: it is "not Hanse's",
+and the diff shows what an adoption would change.
 
-The exit code is 0 if there is no difference, 1 if there is one, and 2 if there was an error.`,
+Without -f, a difference is drift that the hub has not corrected yet, or a change that it has not applied yet. If the
+cluster's admission changes fields in each write, a line that begins with # names up to three of them. A warning says
+why the hub does not write now, such as Suspended, Paused or AlreadyExists. -f takes at most 64 override policies,
+which you must have the rights to write.
+
+The exit code is 0 if there is no difference, 1 if there is one, and 2 if a cluster could not be compared or there was
+an error.`,
 		Example: `  # What is there against what shall be there, on every cluster
   hansectl diff prometheus web -n monitoring
 

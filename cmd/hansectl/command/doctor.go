@@ -23,15 +23,17 @@ func newDoctor(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the hub and its members: definitions, the running hub, webhook, clocks, credentials, grants",
-		Long: `Check the hub and its members, and print how to mend each fault. Nothing is changed, and no request is sent to a member.
+		Long: `Check the hub and its members, and print how to mend each fault. Nothing is changed, and no request is sent to a
+member.
 
   hub API             the API server answers and serves every kind of Hanse
-  hub                 a hub runs
-  version, clock      hub and hansectl have versions that work together, and equal clocks
-  webhook             the webhook for policies answers, and its certificate is valid; the check sends it a dry run
-  author webhook      the webhook that records the authors of policies has a valid certificate
-  member NAME         the member is Ready, and its credentials do not expire soon
-  grants              members let the hub write the kinds of the objects that are placed there
+  hub                 a hub runs: a process renews the Lease hanse-hub
+  version, clock      the versions of hub and hansectl are at most one minor version apart, and the clock of the hub
+                      is at most 5 s ahead of this machine's
+  webhook             the webhook for policies answers a dry run of a placement, and its certificate is valid
+  author webhook      the webhook that records the authors of policies has a valid certificate, and records you
+  member NAME         the member is Ready, no condition needs a user, and its credentials do not expire within 7 days
+  grants              members serve the kinds of the objects that are placed there, and let the hub write them
   revisions           only if copies wait for a revision of a rollout that is stored no more
 
 A check for which you lack rights is Unknown. The exit code is 1 if a check failed.`,

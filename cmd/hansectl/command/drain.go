@@ -49,8 +49,11 @@ object stays if its placement selects every cluster, or if no other cluster can 
 removed as well, and return with hansectl uncordon. The hub moves the objects: the drain continues after this command
 ends, until hansectl uncordon ends it.
 
-Exit code 0: every object has left the cluster. 3: objects are left that cannot be moved; they are listed. 2: wrong
-usage. 1: any other error.`,
+When only objects are left that cannot move, the command lists them and ends; before that, it waits 5 s for objects
+that no other cluster can take. A new run of the command shows the progress.
+
+Exit code 0: every object has left the cluster, or --wait=false. 3: objects are left that cannot be moved. 2: wrong
+usage. 1: any other error, such as the end of --timeout.`,
 		Example: `  hansectl drain eu-fra-1
 
   # Every cluster of a region
@@ -76,7 +79,7 @@ usage. 1: any other error.`,
 	}
 	d.clusters.addTo(cmd, h)
 	cmd.Flags().Int32Var(&d.maxUnavailable, "max-unavailable", 0, fmt.Sprintf(
-		"How many objects of a cluster may be moving at a time (default %d, or what the MemberCluster says already).", hubv1.MostUnavailable))
+		"How many objects of a cluster may be moving at a time (default %d, or what the MemberCluster says already).", hubv1.DefaultMaxUnavailable))
 	cmd.Flags().BoolVar(&d.evict, "evict", false, "Also remove objects that no other cluster can hold. They return when the drain ends.")
 	cmd.Flags().BoolVar(&d.wait, "wait", true, "Wait until no object is left to move.")
 	cmd.Flags().DurationVar(&d.timeout, "timeout", 0, "How long to wait; 0 means without end. The drain continues after this time.")
@@ -152,7 +155,7 @@ func (d *drain) await(ctx context.Context, hub client.Client, name string, timeo
 	case errors.Is(err, errTimeout):
 		return fmt.Errorf("draining membercluster/%s: %w after %s: %s; %s (it needs a running hub)", name, errTimeout, d.timeout, state, goesOn(name))
 	case ctx.Err() != nil:
-		says(d.hub.streams.Out, "membercluster/"+name, "%s", goesOn(name))
+		printLine(d.hub.streams.Out, "membercluster/"+name, "%s", goesOn(name))
 	case err != nil:
 		return fmt.Errorf("draining membercluster/%s: %w", name, err)
 	}
@@ -179,7 +182,7 @@ func (d *drain) showLeft(ctx context.Context, hub client.Client, cluster string)
 	} else {
 		view.WriteLeft(d.hub.streams.Out, left, namedLeft)
 	}
-	says(d.hub.streams.Out, "membercluster/"+cluster, "%s; an object that stays moves if its placement asks for a number of clusters "+
+	printLine(d.hub.streams.Out, "membercluster/"+cluster, "%s; an object that stays moves if its placement asks for a number of clusters "+
 		"(spec.spread.numberOfClusters) and another one can take it; hansectl drain %s --evict takes it away until hansectl uncordon",
 		goesOn(cluster), cluster)
 }
@@ -204,7 +207,7 @@ func (d *drain) ask(ctx context.Context, hub client.Client, cluster *hubv1.Membe
 	if cluster.Spec.Drain.Evict {
 		also = "; objects that no other cluster can take are taken away"
 	}
-	says(d.hub.streams.Out, "membercluster/"+cluster.Name, "%s: it gets no new objects, and at most %s at a time%s", verb,
-		counted(int(ptr.Deref(cluster.Spec.Drain.MaxUnavailable, hubv1.MostUnavailable)), "object")+" move", also)
+	printLine(d.hub.streams.Out, "membercluster/"+cluster.Name, "%s: it gets no new objects, and at most %s at a time%s", verb,
+		counted(int(ptr.Deref(cluster.Spec.Drain.MaxUnavailable, hubv1.DefaultMaxUnavailable)), "object")+" move", also)
 	return nil
 }

@@ -41,7 +41,7 @@ func TestDrainAsksAndWaits(t *testing.T) {
 		out, err := hansectl(t, "drain", "eu-fra-1", "--wait=false")
 		must(t, err)
 		wants(t, out, "membercluster/eu-fra-1             draining: it gets no new objects, and at most 10 objects move at a time")
-		if d := read(); d == nil || ptr.Deref(d.MaxUnavailable, 0) != hubv1.MostUnavailable {
+		if d := read(); d == nil || ptr.Deref(d.MaxUnavailable, 0) != hubv1.DefaultMaxUnavailable {
 			t.Errorf("spec.drain is %+v", d)
 		}
 	})

@@ -29,7 +29,11 @@ func newEvents(h *hub) *cobra.Command {
 		Short: "Show the events about an object, its copies, and the objects that controllers made for them",
 		Long: `Show the events about a hub object, its copies on the members, and the objects that controllers made for the
 copies there, by ownerReferences, down to pods. The newest events come last. Events of the hub have the
-cluster (hub).
+cluster (hub). Events of an object of the same name that is not Hanse's are not shown.
+
+A member must grant its events and workloads to the hub: chart values listEvents and listWorkloads, or hansectl join
+--list-events --list-workloads. Of each cluster, at most 2,000 events of the namespace are read, and at most the newest
+200 are shown; a warning says if there are more.
 
 The exit code is 1 if a cluster could not be asked.`,
 		Example: `  hansectl events deployment/web -n shop

@@ -38,7 +38,37 @@ func newExplain(h *hub) *cobra.Command {
 The command makes the decision again from the present objects of the hub, with the code of the hub. It shows all of the
 decision: the placement that the object follows and the placements that it does not follow, the result of each filter
 for each cluster, scores, steps of the spread, shares of the replicas, and whether the binding has the same result.
-Nothing is written.`,
+Nothing is written.
+
+  replay     "same result" if the object stays where the binding has it, with the same replicas, by the same placement
+  Also       other placements that match the object, and why it does not follow them
+  Fleet      the condition Scheduled that results from the replay
+  Hub said   the condition Scheduled of the binding, if it differs from Fleet
+  Differs    what differs from the binding: the hub has not decided again yet, waits for an input that only the hub
+             has, or holds a withdrawal
+  RESULT     Selected, Rejected, Withdrawn (the cluster loses the object), or Evicting (the cluster loses the object
+             when the copies on other clusters are healthy)
+  HELD       whether the cluster holds the object; such a cluster keeps it as long as the placement allows
+  FILTERS    how many filters the cluster passes; WHY has each filter that rejects it, with the value that failed
+  SCORED BY  the parts of each score
+  SPREAD     the steps of the spread, in order
+  Replicas   the divided number, and for each cluster the weight, limits, room, the current share and the new one
+  Note       inputs of the decision that only the hub knows
+
+The hub does not record why it first chose a cluster. The replay shows why the object stays on its clusters now. It
+lacks three inputs: since when the capacity of a cluster is unchanged, which clusters a first division still waits for,
+and whether the hub runs workloads, unless a condition shows that.
+
+With --fields:
+
+  FIELD           JSON pointer of a field that differs from the hub object
+  VALUE           the value as JSON, (removed), or *** for a Secret
+  SET BY, RANK    the rule that set the field last, with its rank; "division of replicas"; or memberOwnedFields
+  SHADOWED        the overwritten values, the latest one first
+  MEMBER MANAGER  field managers that have the field on the member; a removed field has none
+  Changed         fields that the cluster's admission has changed, with the stored and the sent value
+  Skipped         rules that are not applied, because one of their test operations fails
+  Digest          the digest on the copy, and the one that the hub last confirmed on the cluster`,
 		Example: `  hansectl explain prometheus web -n monitoring
 
   # Every filter, for one cluster

@@ -45,11 +45,16 @@ func newGet(h *hub) *cobra.Command {
 kind there. They are read through the hub.
 
 Without --clusters, HEALTH and READY are the last values that the hub received, with ? while the hub receives no
-changes from the cluster. With --clusters, the table has the columns of each member's API server, and CLUSTER. The hub
-asks all MemberClusters that you may list, or the clusters of --cluster. -o json and -o yaml have each object as the
-member has it now. Values of Secrets are not shown.
+changes from the cluster. AGE is the age of the copy. With --clusters, the table has the columns of each member's API
+server, and CLUSTER. The hub asks all MemberClusters that you may list, or the clusters of --cluster. -o json and -o
+yaml have each object as the member has it now. Values of Secrets are not shown.
 
-The exit code is 1 if a cluster could not be asked.`,
+With --clusters, an answer has at most 500 objects of a cluster, or --limit if that is less, and 8 MiB; a warning names
+a cluster that has more. The hub must serve the kind, because it checks there whether you may list it. Name another
+version as plural.version.group. A cluster that does not serve the kind has no such objects, and a warning says so.
+The member must grant the kind to the hub: chart value grantedKinds, or listWorkloads for pods and workloads.
+
+A cluster that does not answer is named on standard error, and the others are shown. The exit code is then 1.`,
 		Example: `  # The Deployments of a namespace on every cluster
   hansectl get deployments -n shop
 
@@ -78,10 +83,10 @@ The exit code is 1 if a cluster could not be asked.`,
 				return usageError(cmd, errors.New("--limit is at least 1"))
 			case g.fleet:
 				if !cmd.Flags().Changed("limit") {
-					g.limit = views.MostListed
+					g.limit = views.MaxListed
 				}
-				if g.limit > views.MostListed {
-					return usageError(cmd, fmt.Errorf("--limit is at most %d with --clusters", views.MostListed))
+				if g.limit > views.MaxListed {
+					return usageError(cmd, fmt.Errorf("--limit is at most %d with --clusters", views.MaxListed))
 				}
 				if g.watch && !g.out.text() {
 					return usageError(cmd, errors.New("--watch shows tables alone"))
@@ -100,7 +105,7 @@ The exit code is 1 if a cluster could not be asked.`,
 	cmd.Flags().BoolVar(&g.fleet, "clusters", false, "Show all objects of the kind on the clusters, not only the copies of hub objects.")
 	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "Show only objects with these labels, such as app=web,tier!=db. Needs --clusters.")
 	cmd.Flags().BoolVarP(&g.watch, "watch", "w", false, fmt.Sprintf("Show the table again after a change: the members are asked every %s. Needs --clusters.", readEvery))
-	cmd.Flags().IntVar(&g.limit, "limit", 50, fmt.Sprintf("How many objects are shown, at most. With --clusters, of each cluster; %d if it is not given.", views.MostListed))
+	cmd.Flags().IntVar(&g.limit, "limit", 50, fmt.Sprintf("How many objects are shown, at most. With --clusters, of each cluster; %d if it is not given.", views.MaxListed))
 	_ = cmd.RegisterFlagCompletionFunc("cluster", h.completeMoreClusters)
 	clusters := h.deprecated(newClusters(h), "get clusters")
 	clusters.Hidden = true
@@ -143,11 +148,11 @@ func (g *get) run(ctx context.Context, kind, name string) error {
 		if err != nil {
 			return err
 		}
-		heard, err := g.hub.heard(ctx, c, nil)
+		observed, err := g.hub.observed(ctx, c, nil)
 		if err != nil {
 			return err
 		}
-		g.read(ctx, viewer, byCluster, heard, &found)
+		g.read(ctx, viewer, byCluster, observed, &found)
 	}
 	found.Sort()
 	if err := g.out.print(g.hub.streams.Out, found); err != nil {
@@ -200,14 +205,14 @@ func (g *get) targets(bindings []hubv1.BindingObject) map[string][]hubv1.Binding
 
 // read reads the copies from each cluster.
 func (g *get) read(
-	ctx context.Context, viewer *views.Client, byCluster map[string][]hubv1.BindingObject, heard func(cluster string) bool, found *view.Copies,
+	ctx context.Context, viewer *views.Client, byCluster map[string][]hubv1.BindingObject, observed func(cluster string) bool, found *view.Copies,
 ) {
 	var mu sync.Mutex
 	var asking errgroup.Group
 	asking.SetLimit(askedAtOnce)
 	for cluster, bindings := range byCluster {
 		asking.Go(func() error {
-			copies, err := readCopies(ctx, viewer, cluster, bindings, heard(cluster))
+			copies, err := readCopies(ctx, viewer, cluster, bindings, observed(cluster))
 			mu.Lock()
 			defer mu.Unlock()
 			found.Items = append(found.Items, copies...)
@@ -223,7 +228,7 @@ func (g *get) read(
 // readCopies reads the copies from a cluster one by one. It stops at the first error, except a Forbidden error, because
 // the user may have the right to read other objects.
 func readCopies(
-	ctx context.Context, viewer *views.Client, cluster string, bindings []hubv1.BindingObject, heard bool,
+	ctx context.Context, viewer *views.Client, cluster string, bindings []hubv1.BindingObject, observed bool,
 ) (copies []view.MemberCopy, refusal error) {
 	for _, b := range bindings {
 		id := hubv1.ObjectOf(b)
@@ -236,7 +241,7 @@ func readCopies(
 		case err != nil:
 			return copies, err
 		}
-		copies = append(copies, view.CopyOf(cluster, b, answer, heard))
+		copies = append(copies, view.CopyOf(cluster, b, answer, observed))
 	}
 	return copies, refusal
 }

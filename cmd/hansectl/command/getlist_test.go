@@ -85,7 +85,7 @@ warning: eu-fra-1: it does not serve Pod at this version
 		if out != want {
 			t.Errorf("got\n%s", out)
 		}
-		if got := requests[0]; got != (wire.ListRequest{Version: "v1", Kind: "Pod", Most: views.MostListed}) {
+		if got := requests[0]; got != (wire.ListRequest{Version: "v1", Kind: "Pod", Most: views.MaxListed}) {
 			t.Errorf("asked for %+v", got)
 		}
 	})

@@ -249,7 +249,7 @@ func (c grantChange) set(ctx context.Context, w io.Writer, m *memberCluster) (*g
 		if err := client.IgnoreNotFound(m.Delete(ctx, there.o)); err != nil {
 			return nil, fmt.Errorf("deleting %s of the member: %w", there, err)
 		}
-		says(w, there.String(), "deleted")
+		printLine(w, there.String(), "deleted")
 	}
 	return granted, nil
 }
@@ -262,7 +262,7 @@ func useForeign(w io.Writer, account *corev1.ServiceAccount, change bool) error 
 	if change {
 		return fmt.Errorf("ServiceAccount %s/%s of the member is managed by %s: %w; set grantedKinds, operators and admissionPolicy there", account.Namespace, account.Name, by, errManaged)
 	}
-	says(w, "serviceaccount/"+account.Name, "exists, managed by %s: its RBAC is left as it is", by)
+	printLine(w, "serviceaccount/"+account.Name, "exists, managed by %s: its RBAC is left as it is", by)
 	return nil
 }
 
@@ -302,9 +302,9 @@ func (c grantChange) setRole(ctx context.Context, w io.Writer, m *memberCluster)
 		return nil, err
 	}
 	now := append([]string{}, granted(role.Rules)...)
-	sayChanges(w, before, now)
+	printChanges(w, before, now)
 	for _, risk := range risks(role.Rules) {
-		says(w, "", "WARNING: a user who controls the hub is an administrator of this cluster by %s", risk)
+		printLine(w, "", "WARNING: a user who controls the hub is an administrator of this cluster by %s", risk)
 	}
 	if err := setTokenRole(ctx, w, m); err != nil {
 		return nil, err
@@ -312,23 +312,23 @@ func (c grantChange) setRole(ctx context.Context, w io.Writer, m *memberCluster)
 	return &granting{kinds: now}, bind(ctx, w, m, "", accountName)
 }
 
-// sayChanges prints the kinds that were granted and withdrawn by this run, and then all granted kinds.
-func sayChanges(w io.Writer, before, now []string) {
+// printChanges prints the kinds that were granted and withdrawn by this run, and then all granted kinds.
+func printChanges(w io.Writer, before, now []string) {
 	for _, kind := range now {
 		if !slices.Contains(before, kind) {
-			says(w, "", "+ %s", kind)
+			printLine(w, "", "+ %s", kind)
 		}
 	}
 	for _, kind := range before {
 		if !slices.Contains(now, kind) {
-			says(w, "", "- %s", kind)
+			printLine(w, "", "- %s", kind)
 		}
 	}
 	if len(now) > 0 {
-		says(w, "", "grants %s", strings.Join(now, ", "))
+		printLine(w, "", "grants %s", strings.Join(now, ", "))
 		return
 	}
-	says(w, "", "grants no kind yet: run join again with --grant RESOURCE.GROUP")
+	printLine(w, "", "grants no kind yet: run join again with --grant RESOURCE.GROUP")
 }
 
 // setTokenRole creates the Role that lets the hub renew and revoke its own token.
@@ -423,6 +423,6 @@ func put(ctx context.Context, w io.Writer, c client.Client, o client.Object, kin
 	if err != nil {
 		return fmt.Errorf("writing %s/%s: %w", kind, o.GetName(), err)
 	}
-	says(w, kind+"/"+o.GetName(), "%s", did)
+	printLine(w, kind+"/"+o.GetName(), "%s", did)
 	return nil
 }

@@ -42,11 +42,20 @@ func newJoin(h *hub) *cobra.Command {
 On the member it creates the ServiceAccount hanse-system/hanse, a ClusterRole and ClusterRoleBinding for the kinds that
 you grant, a Role and RoleBinding with which the hub renews its token, roles with the rules of operators, an admission
 policy that limits what the hub may write, and a token of 30 days. If the chart hanse-member is installed on the member,
-its ServiceAccount, RBAC and admission policy are used unchanged.
+its ServiceAccount, RBAC and admission policy are used unchanged: set its value grantedKinds instead of --grant. An
+object of one of these names that another tool made is not changed.
 On the hub it creates a Secret with the address of the member and this token, and a MemberCluster.
 
-The member kubeconfig stays on this machine: only its server and CA are stored on the hub. Run the command again with
-the same name to replace the token. It then changes only the labels and settings that you give.`,
+The member kubeconfig stays on this machine: only its server and CA are stored on the hub. The hub connects to no server
+that it cannot verify: a kubeconfig with insecure-skip-tls-verify or without a CA is refused. A kubeconfig with
+proxy-url needs --member-server.
+
+Name a kind as deployments.apps, apps/deployments, or by its singular or short name. A grant that amounts to
+cluster-admin, such as of Secrets, pods, workloads or webhook configurations, prints a WARNING with the reason. At the
+end, the command names the kinds that placements send to the member and that it does not grant.
+
+Run the command again with the same name to replace the token. It then changes only the labels and settings that you
+give; earlier grants stay. A cluster that is a MemberCluster under another name is refused.`,
 		Example: `  # The member grants two kinds; its region is read from its nodes
   hansectl join cn-sha-1 --member-kubeconfig cn-sha-1.kubeconfig --grant monitoring.coreos.com/prometheuses --grant configmaps
 
@@ -160,7 +169,7 @@ func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, change gran
 	}
 	made := issued{token: "dry run"}
 	if j.dryRun == "client" {
-		says(out, "token", "made")
+		printLine(out, "token", "made")
 	} else if made, err = m.token(ctx, out, j.tokenLifetime, uid, tokenInUse(existing)); err != nil {
 		return err
 	}
@@ -202,7 +211,7 @@ func (j *join) prepare(ctx context.Context, m *memberCluster, hubMapper meta.RES
 		return nil, fmt.Errorf("preparing the member %s: %w", j.name, err)
 	}
 	for _, note := range append(notes, more...) {
-		says(j.hub.streams.Out, "", "%s", note)
+		printLine(j.hub.streams.Out, "", "%s", note)
 	}
 	return granted, nil
 }
@@ -220,6 +229,6 @@ func (j *join) printMissingGrants(ctx context.Context, hub client.Client, mapper
 		return
 	}
 	for _, k := range kinds {
-		says(j.hub.streams.Out, "", "lacks %s, which %s wants there: %s", k, strings.Join(placements[k], ", "), granted.hint(k))
+		printLine(j.hub.streams.Out, "", "lacks %s, which %s wants there: %s", k, strings.Join(placements[k], ", "), granted.hint(k))
 	}
 }

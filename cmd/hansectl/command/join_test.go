@@ -63,7 +63,7 @@ func TestBadInputOfJoinIsRefusedBeforeAnythingIsRead(t *testing.T) {
 	}
 }
 
-func TestOneClusterHasOneName(t *testing.T) {
+func TestJoinRefusesASecondNameForACluster(t *testing.T) {
 	member := func(name, id string, change ...func(*hubv1.MemberCluster)) hubv1.MemberCluster {
 		m := hubv1.MemberCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -200,7 +200,7 @@ func TestAChangeOfGrantsKeepsTheOthers(t *testing.T) {
 
 func TestOnlyTheUserSaysThatAClusterIsTheHub(t *testing.T) {
 	for name, tc := range map[string]struct {
-		said      bool
+		flagged   bool
 		clusterID string
 		want      string
 	}{
@@ -210,7 +210,7 @@ func TestOnlyTheUserSaysThatAClusterIsTheHub(t *testing.T) {
 		"a cluster that is not the hub does not become it":  {true, "member-id", "is not the hub"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := checkHubItself(tc.said, "hub-id", tc.clusterID)
+			err := checkHubItself(tc.flagged, "hub-id", tc.clusterID)
 			if (err == nil) != (tc.want == "") || (err != nil && !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("want %q: %v", tc.want, err)
 			}

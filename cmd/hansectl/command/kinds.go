@@ -26,18 +26,24 @@ func newKinds(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kinds [KIND]",
 		Short: "List the kinds in use, the versions that clusters serve, and clusters that lack a kind",
-		Long: `List the kinds that have a binding or that a placement selects by name. They are read from the hub; no request is sent
-to a member.
+		Long: `List the kinds that have a binding or that a placement selects by name, except those of Hanse. They are read from the
+hub; no request is sent to a member.
 
-  OBJECTS   objects with a binding
+  OBJECTS   objects with a binding, those of bundles included
   COPIES    copies that clusters shall hold
-  SERVED    clusters that serve the kind / clusters that shall hold an object of it, or would if they served it
+  SERVED    wanted clusters that serve the kind / wanted clusters; "unknown" ones have not reported it yet
   VERSIONS  versions that clusters serve, with the number of clusters if not all serve the same
-  HUB       version at which the hub serves the kind
-  PROBLEMS  clusters that lack the kind or a version, and kinds whose status is not understood: their copies never become Healthy
+  HUB       version at which the hub serves the kind; "not on the hub"; "unknown" if its API server could not tell
+  PROBLEMS  wanted clusters that lack the kind or a version that they need; a kind that the hub lacks or cannot read;
+            a kind whose status is not understood: its copies never become Healthy
 
-With KIND, one row per cluster is shown. A cluster that has not reported its kinds is unknown. All namespaces are
-included unless you name one.
+A cluster is wanted if a binding has it as a target, or if a decision leaves it out because it does not serve the kind
+or the version. Before the first object of a kind has a binding, a cluster is wanted if a placement selects it by name
+or label. Objects of the hub need the hub's version, and objects of bundles the versions in their manifests.
+
+With KIND, one row per cluster is shown: the objects that the cluster shall hold, their copies that are APPLIED, those
+that are HEALTHY, and as PROBLEMS those that are not applied or are Degraded. All namespaces are included unless you
+name one; with -n, kinds without a namespace are left out.
 
 The exit code is 0. With --problems it is 1 if a kind has a problem.`,
 		Example: `  hansectl kinds

@@ -75,13 +75,13 @@ func (h *hub) silence(ctx context.Context, c client.Client) (*view.Silence, erro
 	}
 }
 
-// heard returns a function that reports whether the hub observes a cluster. silence is nil while a hub runs.
-func (h *hub) heard(ctx context.Context, c client.Client, silence *view.Silence) (func(cluster string) bool, error) {
+// observed returns a function that reports whether the hub observes a cluster. silence is nil while a hub runs.
+func (h *hub) observed(ctx context.Context, c client.Client, silence *view.Silence) (func(cluster string) bool, error) {
 	var members hubv1.MemberClusterList
 	if err := h.unlessForbidden(c.List(ctx, &members), "states of clusters are missing"); err != nil {
 		return nil, fmt.Errorf("listing MemberClusters: %w", err)
 	}
-	return view.Heard(members.Items, silence, time.Now()), nil
+	return view.Observed(members.Items, silence, time.Now()), nil
 }
 
 // silenceWatch has the last state of a Lease that seems to have expired, and the time at which hansectl first read this

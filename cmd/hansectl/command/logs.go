@@ -38,7 +38,11 @@ func newLogs(h *hub) *cobra.Command {
 copy that is a pod. A member must grant its logs to the hub: chart value readLogs, or hansectl join --read-logs.
 
 Each line begins with [CLUSTER POD CONTAINER]. Control characters are shown as in \x1b. At most 20 containers
-of a member are read, and 100 KiB of each. --follow asks again every 5 s.
+of a member are read, and 100 KiB of each; a warning names a container that has more or has no log. --follow asks again
+every 5 s, also for new pods. If a container writes more than 100 KiB in a second, lines of it are left out, and a
+warning says so. Logs may contain secrets, which are not removed.
+
+The member must also grant its workloads to the hub: chart value listWorkloads, or hansectl join --list-workloads.
 
 The exit code is 1 if a cluster could not be asked.`,
 		Example: `  hansectl logs deployment/web -n shop
@@ -47,8 +51,8 @@ The exit code is 1 if a cluster could not be asked.`,
 		Args:              objectArguments,
 		ValidArgsFunction: h.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if l.tail < 1 || l.tail > views.MostLines {
-				return usageError(cmd, fmt.Errorf("--tail is at least 1 and at most %d", views.MostLines))
+			if l.tail < 1 || l.tail > views.MaxLines {
+				return usageError(cmd, fmt.Errorf("--tail is at least 1 and at most %d", views.MaxLines))
 			}
 			kind, name := kindAndName(args)
 			return l.run(cmd.Context(), kind, name)

@@ -110,7 +110,7 @@ func ourLabels() map[string]string {
 
 func ours(o client.Object) bool { return o.GetLabels()[managedByLabel] == managedByUs }
 
-// says prints what was done to one object.
-func says(w io.Writer, object, format string, args ...any) {
+// printLine prints what was done to one object.
+func printLine(w io.Writer, object, format string, args ...any) {
 	fmt.Fprintf(w, "  %-34s %s\n", object, fmt.Sprintf(format, args...))
 }

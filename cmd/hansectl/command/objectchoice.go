@@ -29,8 +29,8 @@ func kindAndName(args []string) (kind, name string) {
 	return args[0], args[1]
 }
 
-// mostCompleted is the maximum number of names in a shell completion.
-const mostCompleted = 200
+// maxCompletions is the maximum number of names in a shell completion.
+const maxCompletions = 200
 
 // completeObjects completes kinds of the hub, and then the names of objects of the kind, also as KIND/NAME.
 func (h *hub) completeObjects(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -98,7 +98,7 @@ func (h *hub) objectNames(cmd *cobra.Command, kind, typed string) ([]string, err
 	}
 	var names []string
 	for i := range list.Items {
-		if n := list.Items[i].Name; strings.HasPrefix(n, typed) && len(names) < mostCompleted {
+		if n := list.Items[i].Name; strings.HasPrefix(n, typed) && len(names) < maxCompletions {
 			names = append(names, n)
 		}
 	}

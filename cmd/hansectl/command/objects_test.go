@@ -132,7 +132,7 @@ func TestStatusShowsTheObjectsOfANamespaceAndOfAPlacement(t *testing.T) {
 	})
 }
 
-func TestWaitEndsWhenAnObjectHasReachedItsAim(t *testing.T) {
+func TestWaitEndsWhenAnObjectHasTheWantedState(t *testing.T) {
 	t.Parallel()
 	rows := func(rows ...hubv1.ClusterRow) hubv1.BindingObject {
 		b := &hubv1.ResourceBinding{Status: hubv1.BindingStatus{Clusters: rows}}

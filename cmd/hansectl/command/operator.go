@@ -84,8 +84,8 @@ func readChart(path string) ([]byte, error) {
 	if info.IsDir() {
 		return chart.Pack(path)
 	}
-	if info.Size() > chart.MostArchiveBytes {
-		return nil, fmt.Errorf("%s has %d bytes: an archive of a chart has at most %d", path, info.Size(), chart.MostArchiveBytes)
+	if info.Size() > chart.MaxArchiveBytes {
+		return nil, fmt.Errorf("%s has %d bytes: an archive of a chart has at most %d", path, info.Size(), chart.MaxArchiveBytes)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -287,16 +287,16 @@ func (r operatorRole) review(ctx context.Context, w io.Writer, m client.Client) 
 			return fmt.Errorf("%s of the member: %w", there, errTaken)
 		}
 	}
-	says(w, kind+"/"+r.name(), "rules of the operator %s in %s", r.operator, area(r.namespace))
+	printLine(w, kind+"/"+r.name(), "rules of the operator %s in %s", r.operator, area(r.namespace))
 	_, added := validation.Covers(*rules, r.rules)
 	for _, rule := range operatorrights.MergeRules(added) {
-		says(w, "", "+ %s", ruleText(rule))
+		printLine(w, "", "+ %s", ruleText(rule))
 	}
 	if len(added) == 0 {
-		says(w, "", "has them already")
+		printLine(w, "", "has them already")
 	}
 	for _, risk := range r.risks() {
-		says(w, "", "WARNING: a user who controls the hub is as strong as the operator by %s", risk)
+		printLine(w, "", "WARNING: a user who controls the hub is as strong as the operator by %s", risk)
 	}
 	return nil
 }
@@ -332,7 +332,7 @@ func takenFromOperators(ctx context.Context, w io.Writer, m client.Client, opera
 			}
 			out = append(out, there)
 			if strings.HasSuffix(there.kind, "role") {
-				says(w, there.String(), "- all its rules in %s", area(there.o.GetNamespace()))
+				printLine(w, there.String(), "- all its rules in %s", area(there.o.GetNamespace()))
 			}
 		}
 		if len(out) == before {

@@ -101,11 +101,11 @@ func (h *hub) allOperators(ctx context.Context, w *window, out output) error {
 	if err != nil {
 		return err
 	}
-	heard, err := h.heard(ctx, c, silence)
+	observed, err := h.observed(ctx, c, silence)
 	if err != nil {
 		return err
 	}
-	found := view.NewOperatorGatherer(operators.Items, heard)
+	found := view.NewOperatorGatherer(operators.Items, observed)
 	if err := h.unlessForbidden(eachBinding(ctx, c, found.AddBinding), "kinds in use without a FederatedOperator are not known"); err != nil {
 		return err
 	}
@@ -125,11 +125,11 @@ func (h *hub) operator(ctx context.Context, w *window, out output, name string) 
 	if err != nil {
 		return err
 	}
-	heard, err := h.heard(ctx, c, silence)
+	observed, err := h.observed(ctx, c, silence)
 	if err != nil {
 		return err
 	}
-	found := view.NewOperatorObjects(b.(*hubv1.FederatedOperator), heard)
+	found := view.NewOperatorObjects(b.(*hubv1.FederatedOperator), observed)
 	if err := h.unlessForbidden(eachBinding(ctx, c, found.AddBinding), "clusters are missing"); err != nil {
 		return err
 	}

@@ -45,7 +45,12 @@ with the code of the hub, without and with the files, and both results are rende
 moves, new copies and changed fields, the verdict of the guard, and what admission refuses. Nothing is written.
 Requests are sent to members only with --live. Values of Secrets are not shown.
 
-Exit code: 0, or 1 for an error or if admission refuses an object. With --detailed-exitcode, 2 if a copy changes.`,
+A bundle or FederatedOperator in a file is read as the hub does: the plan has the new objects of the bundle, and the
+removal of objects that it no longer has. The same holds for a ConfigMap with manifests or a chart. The rights of the
+bundle's ServiceAccount are not checked. Without -n, the plan is for all namespaces and cluster-scoped objects.
+
+Exit code: 0, or 1 for an error or if admission refuses an object. With --detailed-exitcode, 2 if a copy
+changes or there is a problem. Wrong usage gives 1, too.`,
 		Example: `  # What a folder would do
   hansectl plan -f fleet/
 
@@ -106,7 +111,7 @@ func (p *planRun) check(cmd *cobra.Command) error {
 }
 
 func (p *planRun) run(ctx context.Context) error {
-	said := &progress{to: p.hub.streams.ErrOut, began: time.Now()}
+	progress := &progressPrinter{to: p.hub.streams.ErrOut, began: time.Now()}
 	files, err := readFiles(ctx, p.files)
 	if err != nil {
 		return err
@@ -118,12 +123,12 @@ func (p *planRun) run(ctx context.Context) error {
 			return err
 		}
 	}
-	s, err := p.hub.snapshot(ctx, &p.window, in, said)
+	s, err := p.hub.snapshot(ctx, &p.window, in, progress)
 	if err != nil {
 		return err
 	}
 	fits := &fits{definitions: s.definitions, read: map[schema.GroupVersionKind]*definition{}}
-	o := preview.Options{DeniedMetadataPrefixes: p.denied, Tell: said.decided("without and with the files"), Fits: func(u *unstructured.Unstructured) error { return fits.check(ctx, u) }}
+	o := preview.Options{DeniedMetadataPrefixes: p.denied, Tell: progress.decided("without and with the files"), Fits: func(u *unstructured.Unstructured) error { return fits.check(ctx, u) }}
 	made, err := preview.Make(ctx, s.before, s.after, o)
 	if err != nil {
 		return err
@@ -142,10 +147,10 @@ func (p *planRun) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return p.tell(view.Plan{Plan: made})
+	return p.print(view.Plan{Plan: made})
 }
 
-func (p *planRun) tell(shown view.Plan) error {
+func (p *planRun) print(shown view.Plan) error {
 	if err := printPlan(p.hub.streams.Out, &p.out, p.summary, shown); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func plannedFrom(t *testing.T, args ...string) (stdout string, code int, err err
 	return out.String(), ExitCode(err), err
 }
 
-func TestAPlanReads(t *testing.T) {
+func TestAPlanIsPrintedAsInTestdata(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		code int

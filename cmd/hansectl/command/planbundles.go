@@ -31,7 +31,7 @@ func haveOne(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject, kind string)
 	return false
 }
 
-// readBundles reads the bundles of the hub and adds their objects to the fleet, which has all inputs of the decisions.
+// readBundles reads the bundles of the hub and adds their objects to the fleet.
 func (r *fleetReader) readBundles(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
 	var bundles []hubv1.BundleObject
 	var everywhere hubv1.ClusterBundleList
@@ -143,8 +143,8 @@ func (f *fleetFiles) configMap(key client.ObjectKey) *unstructured.Unstructured 
 	return f.objects[i]
 }
 
-// bundledFleet adds the objects of all bundles in the files to the fleet, which has all inputs of the decisions. It
-// also adds their bindings. It returns a note for each bundle that cannot be read.
+// bundledFleet adds the objects of all bundles in the files to the fleet. It also adds their bindings. It returns a
+// note for each bundle that cannot be read.
 func (f *fleetFiles) bundledFleet(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) (notes []string) {
 	bundles, source := kindsOfFiles(f, "").bundled()
 	for _, b := range bundles {
@@ -164,9 +164,9 @@ func (f *fleetFiles) bundledFleet(fleet *decide.Fleet, bindings map[hubv1.Object
 	return notes
 }
 
-// applyBundles changes the objects of bundles in the fleet, which has all inputs of the decisions. The fleet then has
-// the objects that the hub would have after a user has applied the files. This concerns bundles in the files, and
-// bundles of the hub that use a ConfigMap in the files.
+// applyBundles changes the objects of bundles in the fleet. The fleet then has the objects that the hub would have
+// after a user has applied the files. This concerns bundles in the files, and bundles of the hub that use a ConfigMap
+// in the files.
 func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
 	there, source := kinds.bundled()
 	f.bundled = map[hubv1.ObjectIdentity]bool{}
@@ -234,8 +234,8 @@ func configMapsOf(b hubv1.BundleObject) []string {
 	return names
 }
 
-// applyBundle replaces the objects of one bundle in the fleet, which has all inputs of the decisions. If the bundle no
-// longer has an object, the object is marked as removed.
+// applyBundle replaces the objects of one bundle in the fleet. If the bundle no longer has an object, the object is
+// marked as removed.
 func (f *fleetFiles) applyBundle(fleet *decide.Fleet, kinds hubKinds, source inputs.Source, b hubv1.BundleObject, file string) error {
 	objects, err := source.Objects(b)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/view/preview"
 )
 
-// mostAskedLive is the maximum number of copies for which one plan makes dry runs on members.
-const mostAskedLive = 500
+// maxDryRuns is the maximum number of copies for which one plan makes dry runs on members.
+const maxDryRuns = 500
 
 const changedItself = "the members were not asked: the files change the object itself, and the hub can try override policies alone"
 
@@ -25,9 +25,9 @@ func (p *planRun) ask(ctx context.Context, made *preview.Plan, files *fleetFiles
 	}
 	made.Live = &preview.Live{}
 	questions := questionsOf(made, files)
-	if more := len(questions) - mostAskedLive; more > 0 {
-		questions = questions[:mostAskedLive]
-		made.Notes = append(made.Notes, fmt.Sprintf("the members were not asked about %s more: at most %d are asked about", counted(more, "copy"), mostAskedLive))
+	if more := len(questions) - maxDryRuns; more > 0 {
+		questions = questions[:maxDryRuns]
+		made.Notes = append(made.Notes, fmt.Sprintf("the members were not asked about %s more: at most %d are asked about", counted(more, "copy"), maxDryRuns))
 	}
 	answers, err := p.hub.askMembers(ctx, &p.window, c, questions, files)
 	if err != nil {

@@ -55,7 +55,7 @@ func TestPlanReadsTheHubAndWritesNothing(t *testing.T) {
 	)
 	asReader := func(t *testing.T, args ...string) (string, error) {
 		t.Helper()
-		return run(t, append(args, "-n", "shop", "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir())...)
+		return runQuietly(t, append(args, "-n", "shop", "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir())...)
 	}
 	t.Run("a policy", func(t *testing.T) {
 		out, err := asReader(t, "plan", "-f", planFile(t, planPolicy), "-o", "json")

@@ -32,12 +32,12 @@ func unknownNames(placements []hubv1.PlacementObject, clusters []*hubv1.MemberCl
 		if len(unknown) == 0 {
 			continue
 		}
-		if more := len(unknown) - mostSimilar; more > 0 {
-			unknown = append(unknown[:mostSimilar], fmt.Sprintf("%d more", more))
+		if more := len(unknown) - maxSimilar; more > 0 {
+			unknown = append(unknown[:maxSimilar], fmt.Sprintf("%d more", more))
 		}
 		slices.Sort(meant)
 		meant = slices.Compact(meant)
-		notes = append(notes, fmt.Sprintf("%s: %s is named %s%s", decide.OwnerOf(decide.ReferenceTo(p)), which, strings.Join(unknown, " or "), didYouMean(meant[:min(len(meant), mostSimilar)])))
+		notes = append(notes, fmt.Sprintf("%s: %s is named %s%s", decide.OwnerOf(decide.ReferenceTo(p)), which, strings.Join(unknown, " or "), didYouMean(meant[:min(len(meant), maxSimilar)])))
 	}
 	return notes
 }

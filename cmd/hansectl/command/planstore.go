@@ -121,7 +121,7 @@ func readPlan(file string) (*storedPlan, error) {
 
 // versions returns the current states of the objects from which a stored plan was made.
 func (p *planShow) versions(ctx context.Context, stored *storedPlan) ([]preview.Version, []string, error) {
-	r, err := newFleetReader(ctx, p.hub, &p.window, &progress{to: p.hub.streams.ErrOut, began: time.Now()})
+	r, err := newFleetReader(ctx, p.hub, &p.window, &progressPrinter{to: p.hub.streams.ErrOut, began: time.Now()})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -24,19 +24,25 @@ func newProblems(h *hub) *cobra.Command {
 		Short: "Show clusters, policies and objects with a problem, and the slowest clusters",
 		Long: `Show the problems that need a user. They are read from the hub; no request is sent to a member:
 
-  Rollouts               waves that wait for an approval or for clusters, revisions that failed, and objects whose clusters have an older
-                         revision than the hub object
-  Clusters               MemberClusters that are not Ready, or whose credentials, topology or copies need a user
-  Policies               placements and override policies that are not accepted, bundles and operators that are not stored, and removals that wait for
+  Rollouts               waves that wait for an approval or for clusters, revisions that failed, and objects whose
+                         clusters have an older revision than the hub object
+  Clusters               MemberClusters that are not Ready, or whose credentials, topology, unclaimed copies or held
+                         removals need a user
+  Policies               placements and override policies that are not accepted, placements with a kind that the hub
+                         cannot read, bundles and operators that are not stored, and removals that wait for
                          hansectl confirm
-  Kinds                  kinds whose copies never become Healthy, because their status is not understood; they hold waves and drains
-  Objects                objects that have no cluster, are not applied everywhere, or are not healthy, and objects whose deletion on the hub
-                         waits for finalizers
-  Slowest clusters       members without the desired content; the member whose copy has waited longest comes first
-  Oldest drift           copies that differ from the desired content and stay so: paused on the member, only reported, contested, or changed by the cluster
+  Kinds                  kinds whose copies never become Healthy, because their status is not understood; they hold
+                         waves and drains
+  Objects                objects with a condition Scheduled, Applied or Healthy that is False (the first is shown),
+                         objects that the hub cannot read, and objects whose deletion on the hub waits for finalizers
+  Slowest clusters       members without the desired content; the member whose copy has waited longest comes first.
+                         BEHIND: such copies / all copies there. OLDEST: the object that has waited longest
+  Oldest drift           copies that differ from the desired content and stay so: paused on the member, only reported,
+                         not created again, contested, or changed by the cluster
   Most contested fields  paths that another field manager keeps changing, with that manager and the number of copies
 
-All namespaces are included unless you name one.`,
+All namespaces are included unless you name one. Policies and bundles of kinds that you may not list are left out, with
+a warning.`,
 		SuggestFor: []string{"top", "issues", "errors"},
 		Example: `  hansectl problems
 

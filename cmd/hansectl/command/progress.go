@@ -10,8 +10,8 @@ import (
 
 const (
 	pollEvery = 500 * time.Millisecond
-	// sayEvery is the interval of the messages "still waiting" while a wait makes no progress.
-	sayEvery = 10 * time.Second
+	// repeatEvery is the interval of the messages "still waiting" while a wait makes no progress.
+	repeatEvery = 10 * time.Second
 )
 
 // errTimeout means that a wait has timed out.
@@ -21,27 +21,27 @@ var errTimeout = errors.New("timed out")
 type look func(ctx context.Context) (state string, done bool, err error)
 
 // await calls the function "at" again and again until the operation is done. It prints each new state with the elapsed
-// time, and a message every sayEvery if the state stays the same. After the timeout it returns errTimeout with the last
-// state.
+// time, and a message every repeatEvery if the state stays the same. After the timeout it returns errTimeout with the
+// last state.
 func await(ctx context.Context, w io.Writer, timeout time.Duration, at look) (string, error) {
 	began := time.Now()
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	said, saidAt := "", began
+	printed, printedAt := "", began
 	for {
 		state, done, err := at(ctx)
 		if err != nil {
 			return state, err
 		}
-		if state != said || time.Since(saidAt) >= sayEvery {
+		if state != printed || time.Since(printedAt) >= repeatEvery {
 			text := state
-			if state == said {
+			if state == printed {
 				text = "still waiting"
 			}
 			fmt.Fprintf(w, "  %3.0fs  %s\n", time.Since(began).Seconds(), text)
-			said, saidAt = state, time.Now()
+			printed, printedAt = state, time.Now()
 		}
 		if done {
 			return state, nil
@@ -56,26 +56,26 @@ func await(ctx context.Context, w io.Writer, timeout time.Duration, at look) (st
 	}
 }
 
-// sayAfter is the time before the first progress message of a run, and the interval between messages.
-const sayAfter = 2 * time.Second
+// progressEvery is the time before the first progress message of a run, and the interval between messages.
+const progressEvery = 2 * time.Second
 
-// progress prints the progress of a long run.
-type progress struct {
-	to    io.Writer
-	began time.Time
-	said  time.Time
+// progressPrinter prints the progress of a long run.
+type progressPrinter struct {
+	to      io.Writer
+	began   time.Time
+	printed time.Time
 }
 
-func (p *progress) tell(format string, args ...any) {
+func (p *progressPrinter) printf(format string, args ...any) {
 	now := time.Now()
-	if now.Sub(p.began) < sayAfter || now.Sub(p.said) < sayAfter {
+	if now.Sub(p.began) < progressEvery || now.Sub(p.printed) < progressEvery {
 		return
 	}
-	p.said = now
+	p.printed = now
 	fmt.Fprintf(p.to, "  %3.0fs  %s\n", now.Sub(p.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // decided returns a function that prints on how many objects the run has decided so far.
-func (p *progress) decided(what string) func(n, of int) {
-	return func(n, of int) { p.tell("decided on %d of %d objects %s", n, of, what) }
+func (p *progressPrinter) decided(what string) func(n, of int) {
+	return func(n, of int) { p.printf("decided on %d of %d objects %s", n, of, what) }
 }

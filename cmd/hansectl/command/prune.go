@@ -26,12 +26,19 @@ func newPrune(h *hub) *cobra.Command {
 		Long: `Remove the copies on members that this hub wrote and that no binding claims. The command first lists the copies, as
 hansectl unclaimed does, and asks you.
 
-A copy that changes after it was listed stays, and so does a copy that a binding has claimed in the meantime.
-CustomResourceDefinitions, Namespaces and copies that were on the member before Hanse took them over are orphaned:
-they stay, without marks of the hub. A copy that is newer than the hub is held until the restore of the hub is
-accepted, see hansectl accept-restore.
+  Removed   the copy is gone
+  Deleting  the member accepted the delete, and the object waits for its finalizers
+  Orphaned  the object stays, without marks of the hub: a CustomResourceDefinition, a Namespace, or a copy that was on
+            the member before Hanse took it over
+  Claimed   a binding claims the copy by now; it stays
+  NotOurs   the hub did not apply the object, or it is a copy of another hub; it stays
+  Held      the copy is newer than the hub: run hansectl accept-restore first
+  Failed    WHY has the cause, for example that the object changed after it was listed
 
-You need the verb prune on the MemberClusters. The exit code is 1 if a copy is left.`,
+Copies that others may need, such as ConfigMaps and RBAC, are removed last. Without a terminal and without --yes, the
+command only prints the list.
+
+You need the verb prune on the MemberClusters. The exit code is 1 if a copy is Held or Failed.`,
 		Example: `  hansectl prune eu-fra-1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return h.prune(cmd.Context(), &window, args, yes)

@@ -173,7 +173,7 @@ func TestPruneAsksForFewCopiesAtATime(t *testing.T) {
 	}
 }
 
-func TestWhatIsAboutToBePrunedIsSaid(t *testing.T) {
+func TestPruneCountsTheObjectsBeforeItAsks(t *testing.T) {
 	on := func(c wire.UnclaimedCopy) view.UnclaimedCopy {
 		return view.UnclaimedCopy{Cluster: "eu", UnclaimedCopy: c}
 	}

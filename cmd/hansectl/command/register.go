@@ -74,11 +74,11 @@ func admitted(members []hubv1.MemberCluster, name, clusterID string) (*hubv1.Mem
 
 // checkHubItself checks that the flag --hub-itself is set if and only if the cluster has the ID of the hub. The ID
 // alone proves nothing, because any server can return the hub's ID.
-func checkHubItself(said bool, hubID, clusterID string) error {
+func checkHubItself(flagged bool, hubID, clusterID string) error {
 	switch {
-	case said && clusterID != hubID:
+	case flagged && clusterID != hubID:
 		return fmt.Errorf("--hub-itself is %w: this cluster (kube-system uid %s) is not the hub (%s)", errValue, clusterID, hubID)
-	case !said && clusterID == hubID:
+	case !flagged && clusterID == hubID:
 		return fmt.Errorf("this cluster has the identity of the hub (kube-system uid %s): pass --hub-itself if it is the hub, and do not join it otherwise", hubID)
 	}
 	return nil
@@ -99,7 +99,7 @@ func (j *join) register(ctx context.Context, hub client.Client, m *memberCluster
 		return err
 	}
 	out := j.hub.streams.Out
-	says(out, "secret/"+ref.Name, "%s: server, CA and token of the member", did)
+	printLine(out, "secret/"+ref.Name, "%s: server, CA and token of the member", did)
 
 	member := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: j.name}}
 	if err := put(ctx, out, hub, member, "membercluster", func() error {
@@ -108,7 +108,7 @@ func (j *join) register(ctx context.Context, hub client.Client, m *memberCluster
 	}); err != nil {
 		return err
 	}
-	says(out, "", "allowedNamespaces %s, leave %s", describeAllowed(member.Spec.AllowedNamespaces), member.Spec.Leave.Policy)
+	printLine(out, "", "allowedNamespaces %s, leave %s", describeAllowed(member.Spec.AllowedNamespaces), member.Spec.Leave.Policy)
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (j *join) awaitReady(ctx context.Context, hub client.Client) error {
 		if ready.Status == metav1.ConditionTrue {
 			return fmt.Sprintf("Ready: %s, region %s", m.Status.Version.Kubernetes, regionOf(&m)), true, nil
 		}
-		return because(ready), false, nil
+		return reasonText(ready), false, nil
 	})
 	if !errors.Is(err, errTimeout) {
 		return err
@@ -200,7 +200,7 @@ func regionOf(m *hubv1.MemberCluster) string {
 	return "unknown"
 }
 
-func because(c *metav1.Condition) string {
+func reasonText(c *metav1.Condition) string {
 	if c.Message == "" {
 		return c.Reason
 	}

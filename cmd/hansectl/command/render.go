@@ -41,12 +41,19 @@ func newRender(h *hub) *cobra.Command {
 		Long: `Print an object as the hub sends it to each cluster: one YAML document per cluster, after a comment that names the
 override rules that changed it.
 
-Overrides and shares of the replicas are applied with the code of the hub. -f treats override policies and the object in
-files as if they were applied to the hub, so that you see the effect of a change before you make it. With --offline,
-only the files are read. Nothing is written, and no request is sent to a member.
+Overrides and shares of the replicas are applied with the code of the hub. The comment also names rules that are skipped
+because a test of theirs fails, the fields that are left to the cluster, and after "without" the metadata that is never
+sent. -f treats override policies and the object in files as if they were applied to the hub, so that you see the
+effect of a change before you make it. With --offline, only the files are read: they must have the object, the
+MemberClusters, the policies, and the namespaces with their labels. Nothing is written, and no request is sent to a
+member.
 
-By default, the clusters are the clusters of the object's binding. The exit code is 1 if the object cannot be rendered
-for one of them.`,
+The output lacks what depends on the member: fields that its schema lacks, memberOwnedFields and its defaults; hansectl
+diff shows them. It also lacks the marks of the hub, and the annotation hanse.dev/reload. Secrets are printed in full.
+
+By default, the clusters are the clusters of the object's binding or, with --offline and without a binding, those of
+the placements in the files. For an excluded cluster, the output has only a comment. The exit code is 1 if the object
+cannot be rendered for a cluster. Bundles in files are refused.`,
 		Example: `  # What each cluster gets
   hansectl render prometheus web -n monitoring
 

@@ -25,7 +25,7 @@ func TestRenderAsksTheHubAndTakesFilesAsApplied(t *testing.T) {
 	}
 	apply(t, onHub, &hubv1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "x"}, Spec: patch(`{"data":{"from":"the hub"}}`)})
 
-	// The user has exactly the rights that docs/hansectl.md requires, none of which writes.
+	// The user has exactly the rights that docs/rights.md requires, none of which writes.
 	kubeconfig := reader(t, "renderer",
 		allowed(hubv1.GroupVersion.Group, "list", "memberclusters", "overridepolicies", "clusteroverridepolicies"),
 		allowed(hubv1.GroupVersion.Group, "get", "resourcebindings"), allowed("", "get", "namespaces", "configmaps"),

@@ -24,7 +24,11 @@ func newRollout(h *hub) *cobra.Command {
 		Long: `See and steer how a change reaches the clusters in the waves of a placement's spec.rollout.
 
 The subcommands of placements set annotations: hanse.dev/rollout-pause, -approve, -skip and -promote. undo sets
-hanse.dev/rollout-undo on the object. You need the verb of the same name on placements.`,
+hanse.dev/rollout-undo on the object. You need the verb of the same name on placements.
+
+PLACEMENT is the name of a Placement, or placement/NAME or clusterplacement/NAME. An approval, a skip and a promotion
+apply only to the changes in progress: if no object is changing, the command fails. An unknown wave, cluster or
+revision is an error that names the existing ones.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		Args: usage(knownCommand),
 	}
@@ -126,9 +130,9 @@ func followers(ctx context.Context, c client.Client, p placementObject) ([]hubv1
 	return out, err
 }
 
-// sayWaves prints which waves wait for the clusters now, because they are cordoned or suspended. placements are the
+// printWaves prints which waves wait for the clusters now, because they are cordoned or suspended. placements are the
 // placements to examine.
-func (h *hub) sayWaves(ctx context.Context, c client.Client, placements []hubv1.PlacementObject, clusters []*hubv1.MemberCluster) error {
+func (h *hub) printWaves(ctx context.Context, c client.Client, placements []hubv1.PlacementObject, clusters []*hubv1.MemberCluster) error {
 	placements = slices.DeleteFunc(placements, func(p hubv1.PlacementObject) bool { return p.PlacementSpec().Rollout == nil })
 	if len(placements) == 0 || len(clusters) == 0 {
 		return nil

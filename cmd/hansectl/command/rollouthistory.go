@@ -68,7 +68,8 @@ func newRolloutUndo(h *hub) *cobra.Command {
 		Long: `Return the clusters to an earlier revision of an object, wave by wave: set the annotation hanse.dev/rollout-undo on
 the object. Without --to-revision, it is the last revision that passed on all clusters, except the current one.
 
-The object on the hub keeps its newest spec. The next change of the object ends the undo, and so does the removal of
+A bundle and its objects are refused: return to the earlier content of the bundle. The object on the hub keeps its
+newest spec. The next change of the object ends the undo, and so does the removal of
 the annotation. A change of its policies alone goes to the clusters with the template of the earlier revision.
 
 A CustomResourceDefinition does not return to a revision without a version at which clusters store objects, unless
@@ -103,7 +104,7 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64, ackn
 	if err != nil {
 		return err
 	}
-	if len(acknowledged) > 0 && !decide.NeverBack(id) {
+	if len(acknowledged) > 0 && !decide.NoRollback(id) {
 		return fmt.Errorf("%s is no CustomResourceDefinition: --acknowledge is for versions of definitions", id)
 	}
 	if err := h.undoneInBundle(ctx, c, id); err != nil {
@@ -126,7 +127,7 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64, ackn
 	}
 	named := strings.ToLower(id.Kind) + "/" + id.Name
 	if rollout.Undone(spec, revision) {
-		says(h.streams.Out, named, "the clusters get revision %d already", revision)
+		printLine(h.streams.Out, named, "the clusters get revision %d already", revision)
 		return nil
 	}
 	if err := annotate(ctx, c, found.object, rollout.Undo(revision, time.Now(), acknowledged...)); err != nil {
@@ -136,9 +137,9 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64, ackn
 	if !spec.Revision(revision).Passed {
 		how = "wave by wave"
 	}
-	says(h.streams.Out, named, "returns to revision %d, %s; hansectl rollout status %s --watch follows it", revision, how, named)
+	printLine(h.streams.Out, named, "returns to revision %d, %s; hansectl rollout status %s --watch follows it", revision, how, named)
 	if newest := spec.Rollout.Newest; newest != revision {
-		says(h.streams.Out, named, "%s", rollout.StillHas(newest))
+		printLine(h.streams.Out, named, "%s", rollout.StillHas(newest))
 	}
 	return nil
 }

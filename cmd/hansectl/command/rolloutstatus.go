@@ -31,8 +31,10 @@ func newRolloutStatus(h *hub) *cobra.Command {
 		Long: `Show the progress of an object's change, with one row per cluster. For a Placement or ClusterPlacement, the command
 shows the objects whose change is not complete.
 
+  WAVE      the wave of the cluster; - if you may not read the placement or the MemberClusters
   REVISION  the revision that the cluster shall hold
   HOLDS     the revision that the cluster last reported
+  HEALTH    health of the copy; ? marks the last known health
   PASSING   for how long the copy has been healthy at its revision
 
 With --watch, each step is printed with the time since the start, until the rollout has ended.
@@ -73,8 +75,8 @@ func (s *rolloutStatus) check(cmd *cobra.Command) error {
 	return s.out.check(cmd)
 }
 
-// sight is the state of a rollout at the time at which the command read it.
-type sight struct {
+// rolloutState is the state of a rollout at the time at which the command read it.
+type rolloutState struct {
 	shown    shown
 	result   view.RolloutResult
 	progress string
@@ -98,7 +100,7 @@ func (s *rolloutStatus) run(ctx context.Context, kind, name string) error {
 	}
 	last := first
 	if s.watch {
-		last, err = s.follow(ctx, first, func(ctx context.Context) (sight, error) { return see(ctx, c, kind, name) })
+		last, err = s.follow(ctx, first, func(ctx context.Context) (rolloutState, error) { return see(ctx, c, kind, name) })
 	} else {
 		err = s.out.print(s.hub.streams.Out, first.shown)
 	}
@@ -110,7 +112,7 @@ func (s *rolloutStatus) run(ctx context.Context, kind, name string) error {
 
 // follow reads the rollout again and again, and prints each new state, until the rollout has ended. If a reading fails,
 // it prints a warning and tries again.
-func (s *rolloutStatus) follow(ctx context.Context, first sight, see func(context.Context) (sight, error)) (sight, error) {
+func (s *rolloutStatus) follow(ctx context.Context, first rolloutState, see func(context.Context) (rolloutState, error)) (rolloutState, error) {
 	last := first
 	timeout := cmp.Or(s.timeout, math.MaxInt64)
 	_, err := await(ctx, s.hub.streams.Out, timeout, func(ctx context.Context) (string, bool, error) {
@@ -131,45 +133,45 @@ func (s *rolloutStatus) follow(ctx context.Context, first sight, see func(contex
 	return last, err
 }
 
-func (s *rolloutStatus) seeObject(ctx context.Context, c client.Client, kind, name string) (sight, error) {
+func (s *rolloutStatus) seeObject(ctx context.Context, c client.Client, kind, name string) (rolloutState, error) {
 	id, version, err := s.hub.identify(ctx, c, kind, name)
 	if err != nil {
-		return sight{}, err
+		return rolloutState{}, err
 	}
 	found, err := s.hub.readStaged(ctx, c, id, version)
 	if err != nil {
-		return sight{}, err
+		return rolloutState{}, err
 	}
 	in := view.RolloutInput{ID: id, Object: found.object, Binding: found.binding}
 	followed, err := s.hub.followed(ctx, c, found.binding)
 	if err != nil {
-		return sight{}, err
+		return rolloutState{}, err
 	}
 	if followed != nil {
 		in.Placement = followed
 	}
 	var members hubv1.MemberClusterList
 	if err := s.hub.unlessForbidden(c.List(ctx, &members), "the waves of clusters are not shown"); err != nil {
-		return sight{}, fmt.Errorf("listing MemberClusters: %w", err)
+		return rolloutState{}, fmt.Errorf("listing MemberClusters: %w", err)
 	}
 	in.Members, in.Now = members.Items, time.Now()
 	r := view.RolloutOf(in)
-	return sight{r, r.Result, r.Progress}, nil
+	return rolloutState{r, r.Result, r.Progress}, nil
 }
 
 // seePlacement reads the state of a placement's rollouts. With --watch, it does not read the objects, because only
 // their counts are printed.
-func (s *rolloutStatus) seePlacement(ctx context.Context, c client.Client, kind, name string) (sight, error) {
+func (s *rolloutStatus) seePlacement(ctx context.Context, c client.Client, kind, name string) (rolloutState, error) {
 	p, err := s.hub.rollingPlacement(ctx, c, kind, name)
 	if err != nil {
-		return sight{}, err
+		return rolloutState{}, err
 	}
 	var objects []hubv1.BindingObject
 	if !s.watch {
 		if objects, err = followers(ctx, c, p); err != nil {
-			return sight{}, err
+			return rolloutState{}, err
 		}
 	}
 	r := view.PlacementRolloutOf(p, objects)
-	return sight{r, r.Result, r.Progress}, nil
+	return rolloutState{r, r.Result, r.Progress}, nil
 }

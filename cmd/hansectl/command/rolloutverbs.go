@@ -25,8 +25,8 @@ func (h *hub) rollingPlacement(ctx context.Context, c client.Client, kind, name 
 	return p, nil
 }
 
-// asking is a placement whose rollouts the user controls by a command, such as pause or approve.
-type asking struct {
+// steeredPlacement is a placement whose rollouts the user controls by a command, such as pause or approve.
+type steeredPlacement struct {
 	hub       *hub
 	client    client.Client
 	placement placementObject
@@ -35,7 +35,7 @@ type asking struct {
 
 // ask reads the placement that the argument names, for a command that controls its rollouts. A placement without a
 // rollout is an error.
-func (h *hub) ask(ctx context.Context, arg string) (*asking, error) {
+func (h *hub) ask(ctx context.Context, arg string) (*steeredPlacement, error) {
 	c, _, err := h.connect()
 	if err != nil {
 		return nil, err
@@ -45,12 +45,12 @@ func (h *hub) ask(ctx context.Context, arg string) (*asking, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &asking{hub: h, client: c, placement: p, named: strings.ToLower(placementKind(p)) + "/" + name}, nil
+	return &steeredPlacement{hub: h, client: c, placement: p, named: strings.ToLower(placementKind(p)) + "/" + name}, nil
 }
 
 // annotate changes the annotations of the placement. It removes the author of the last change, which the hub's webhook
 // sets again. While no webhook answers, the API server would otherwise refuse a change in the name of another user.
-func (a *asking) annotate(ctx context.Context, change func(map[string]string)) error {
+func (a *steeredPlacement) annotate(ctx context.Context, change func(map[string]string)) error {
 	err := annotate(ctx, a.client, a.placement, func(annotations map[string]string) {
 		change(annotations)
 		delete(annotations, hubv1.ChangedByAnnotation)
@@ -61,10 +61,12 @@ func (a *asking) annotate(ctx context.Context, change func(map[string]string)) e
 	return nil
 }
 
-func (a *asking) says(format string, args ...any) { says(a.hub.streams.Out, a.named, format, args...) }
+func (a *steeredPlacement) print(format string, args ...any) {
+	printLine(a.hub.streams.Out, a.named, format, args...)
+}
 
 // steering returns the placement with the bindings of the objects that follow it.
-func (a *asking) steering(ctx context.Context) (rollout.Steering, error) {
+func (a *steeredPlacement) steering(ctx context.Context) (rollout.Steering, error) {
 	objects, err := followers(ctx, a.client, a.placement)
 	return rollout.Steering{Placement: a.placement, Named: a.named, Objects: objects}, err
 }
@@ -84,7 +86,7 @@ func newRolloutPause(h *hub) *cobra.Command {
 			if err := a.annotate(cmd.Context(), rollout.Pause); err != nil {
 				return err
 			}
-			a.says("paused: no more clusters begin to change until hansectl rollout resume %s; clusters that have begun go on", args[0])
+			a.print("paused: no more clusters begin to change until hansectl rollout resume %s; clusters that have begun go on", args[0])
 			return nil
 		},
 		ValidArgsFunction: h.completePlacements,
@@ -104,13 +106,13 @@ func newRolloutResume(h *hub) *cobra.Command {
 				return err
 			}
 			if a.placement.GetAnnotations()[hubv1.RolloutPauseAnnotation] == "" {
-				a.says("is not paused")
+				a.print("is not paused")
 				return nil
 			}
 			if err := a.annotate(cmd.Context(), rollout.Resume); err != nil {
 				return err
 			}
-			a.says("resumed: changes go on where they are")
+			a.print("resumed: changes go on where they are")
 			return nil
 		},
 		ValidArgsFunction: h.completePlacements,
@@ -209,7 +211,7 @@ func (h *hub) request(ctx context.Context, placement string, of func(rollout.Ste
 	if err := a.annotate(ctx, request.Change); err != nil {
 		return err
 	}
-	a.says("%s", fmt.Sprintf(done, counted(request.Objects, "object")))
+	a.print("%s", fmt.Sprintf(done, counted(request.Objects, "object")))
 	return nil
 }
 
@@ -268,7 +270,7 @@ func (p *promotion) run(ctx context.Context, placement string) error {
 	if err := a.annotate(ctx, request.Change); err != nil {
 		return err
 	}
-	a.says("%s go to all clusters at once: %s", changes, p.reason)
+	a.print("%s go to all clusters at once: %s", changes, p.reason)
 	return nil
 }
 

@@ -38,7 +38,8 @@ continue.
 Without a member kubeconfig the hub makes the new token by itself. The hub cannot make it if it has no
 connection to the member, if hansectl did not make its current token, or if the member does not grant the right. In
 these cases, give the kubeconfig of an admin of the member. A token that does not expire is replaced by a token that
-expires, and the Secret of the old token is deleted on the member.
+expires, and the Secret of the old token is deleted on the member. If two hubs share the member, they share this Secret:
+first run hansectl join again for each hub.
 
 An attacker who controlled the hub may have made tokens that this command does not revoke. Delete the ServiceAccount
 hanse-system/hanse of the member and join again.`,
@@ -67,8 +68,8 @@ hanse-system/hanse of the member and join again.`,
 }
 
 func checkLifetime(d time.Duration) error {
-	if d < shortestToken {
-		return fmt.Errorf("--token-lifetime %s: %w: servers grant at least %s", d, errValue, shortestToken)
+	if d < minTokenLifetime {
+		return fmt.Errorf("--token-lifetime %s: %w: servers grant at least %s", d, errValue, minTokenLifetime)
 	}
 	return nil
 }
@@ -114,7 +115,7 @@ func (r *rotate) byHub(ctx context.Context, hub client.Client, cluster *hubv1.Me
 	if err := changeCluster(ctx, hub, cluster, after); err != nil {
 		return err
 	}
-	says(out, "membercluster/"+r.name, "the hub is asked for a new token")
+	printLine(out, "membercluster/"+r.name, "the hub is asked for a new token")
 	return awaitCredentials(ctx, out, hub, r.name, r.timeout, func(now *hubv1.CredentialsStatus) bool { return now.ID != before.ID })
 }
 
@@ -149,7 +150,7 @@ func (r *rotate) byAdmin(ctx context.Context, hub client.Client, cluster *hubv1.
 	if err != nil {
 		return err
 	}
-	says(out, "secret/"+ref.Name, "%s on the hub: server, CA and token of the member", did)
+	printLine(out, "secret/"+ref.Name, "%s on the hub: server, CA and token of the member", did)
 	if err := awaitCredentials(ctx, out, hub, r.name, r.timeout, func(now *hubv1.CredentialsStatus) bool { return now.ID == made.ID }); err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func awaitCredentials(ctx context.Context, out io.Writer, hub client.Client, nam
 		}
 		for _, conditionType := range []string{hubv1.ConditionCredentialsExpireSoon, hubv1.ConditionCredentialsValid} {
 			if c := meta.FindStatusCondition(m.Status.Conditions, conditionType); c != nil && (conditionType == hubv1.ConditionCredentialsExpireSoon || c.Status != "True") {
-				return because(c), false, nil
+				return reasonText(c), false, nil
 			}
 		}
 		return "the hub does not use the new credentials yet", false, nil

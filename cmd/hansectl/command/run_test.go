@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 
@@ -12,6 +13,16 @@ import (
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	return runVersion(t, "test", args...)
+}
+
+// runQuietly does the same as run, without the standard error, such as the progress of long work.
+func runQuietly(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	root := New("hansectl", "test", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: io.Discard})
+	root.SetArgs(args)
+	err := root.ExecuteContext(t.Context())
+	return out.String(), err
 }
 
 // runVersion does the same as run for a hansectl of this version.

@@ -342,7 +342,7 @@ func TestJoinSaysWhyAMemberIsNotReady(t *testing.T) {
 	refused(t, err, "timed out after 1s: Unauthorized: as told by the test", "it stays joined")
 }
 
-func TestJoinKeepsItsHandsOffWhatItDidNotMake(t *testing.T) {
+func TestJoinDoesNotChangeObjectsOfOthers(t *testing.T) {
 	fresh(t)
 	join := []string{"join", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig, "--token-lifetime", "1h", "--wait=false"}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: "cn-sha-1"}}

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// mostTypos is the maximum number of letters by which the typed word and a suggested name may differ.
-	mostTypos = 2
-	// mostSimilar is the maximum number of suggested names.
-	mostSimilar = 3
+	// maxTypos is the maximum number of letters by which the typed word and a suggested name may differ.
+	maxTypos = 2
+	// maxSimilar is the maximum number of suggested names.
+	maxSimilar = 3
 )
 
 // similar returns the names that a mistyped word may mean, the most similar name first. Fewer than half of the letters
@@ -27,12 +27,12 @@ func similar(word string, names []string) []string {
 	typos := map[string]int{}
 	for _, name := range names {
 		n := distance(word, name)
-		if _, known := typos[name]; !known && n <= mostTypos && 2*n < len(word) {
+		if _, known := typos[name]; !known && n <= maxTypos && 2*n < len(word) {
 			typos[name], found = n, append(found, name)
 		}
 	}
 	slices.SortFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(typos[a], typos[b]), cmp.Compare(a, b)) })
-	return found[:min(len(found), mostSimilar)]
+	return found[:min(len(found), maxSimilar)]
 }
 
 // distance returns the number of letters to add, remove or replace to turn one word into the other (Levenshtein).

@@ -38,6 +38,23 @@ written.
 failover.evictAfterSeconds, and all others stay. -f simulates files as if they were applied to the hub. With
 --offline, only the files count.
 
+Each line is for all objects with the same placement and the same change:
+
+  GAINED, LOST  clusters that hold the object only after the changes, or only before
+  AWAY          clusters that hold the object and no longer answer; whether the workload runs there is not known
+  REPLICAS      the divided replicas of all objects of the line, before and after, on each cluster where they differ
+  RUNS ON       how many clusters hold the object and answer, before and after
+  NO ROOM       how many replicas fit nowhere, before and after
+  PROBLEM       the condition Scheduled that the hub would write
+
+If more than half of the clusters would not answer, the hub moves no object, and a note says so. A cluster of
+--add-cluster NAME is Ready, open to every namespace, and serves every kind; it has no room for replicas that are
+divided by capacity. --offline assumes: objects without a namespace are cluster-scoped, clusters without the condition
+Ready are Ready, and the hub runs no workloads. Limits of the rate, such as evictions per second, have no effect.
+Objects are decided kind by kind, in the order of the names of the kinds, which can change results with the score
+FewestObjects. Kinds that the hub's API server does not serve are left out, with a note.
+A file that the hub would refuse is an error.
+
 Exit code: 0 nothing changes, 1 something changes, 2 an error.`,
 		Example: `  # A region is lost
   hansectl simulate --without-region eu-central-1
@@ -89,7 +106,7 @@ func (s *simulate) check(cmd *cobra.Command) error {
 }
 
 func (s *simulate) run(ctx context.Context) error {
-	said := &progress{to: s.hub.streams.ErrOut, began: time.Now()}
+	progress := &progressPrinter{to: s.hub.streams.ErrOut, began: time.Now()}
 	files, err := readFiles(ctx, s.files)
 	if err != nil {
 		return err
@@ -101,35 +118,35 @@ func (s *simulate) run(ctx context.Context) error {
 	if s.offline {
 		in.from, in.files = files, &fleetFiles{}
 	}
-	snap, err := s.hub.snapshot(ctx, &s.window, in, said)
+	snap, err := s.hub.snapshot(ctx, &s.window, in, progress)
 	if err != nil {
 		return err
 	}
 	changes, notes := snap.changes, snap.notes
 	if !in.files.empty() {
-		changes = append([]string{in.files.said() + " applied"}, changes...)
+		changes = append([]string{in.files.summary() + " applied"}, changes...)
 		if len(in.files.overrides)+len(in.files.objects) > 0 {
 			notes = append(notes, "content of copies not compared: hansectl diff compares it")
 		}
 	}
 	if len(changes) == 0 {
-		next, err := preview.DecideNext(ctx, snap.before, said.decided("as it is"))
+		next, err := preview.DecideNext(ctx, snap.before, progress.decided("as it is"))
 		if err != nil {
 			return err
 		}
-		return s.tell(view.Simulate(next, nil, notes, s.all))
+		return s.print(view.Simulate(next, nil, notes, s.all))
 	}
-	decisions, err := preview.Decide(ctx, snap.before, snap.after, said.decided("as it is"), said.decided("with the changes"))
+	decisions, err := preview.Decide(ctx, snap.before, snap.after, progress.decided("as it is"), progress.decided("with the changes"))
 	if err != nil {
 		return err
 	}
 	if n := decisions.Underway(); n > 0 {
 		notes = append(notes, "the current decision on "+counted(n, "object")+" is not carried out yet: the simulation compares with that decision")
 	}
-	return s.tell(view.Simulate(decisions, changes, notes, s.all))
+	return s.print(view.Simulate(decisions, changes, notes, s.all))
 }
 
-func (s *simulate) tell(result view.Simulation) error {
+func (s *simulate) print(result view.Simulation) error {
 	if err := s.out.print(s.hub.streams.Out, result); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func offline(t *testing.T, args ...string) (stdout string, code int, err error) 
 	return out.String(), code, err
 }
 
-func TestASimulationReads(t *testing.T) {
+func TestASimulationIsPrintedAsInTestdata(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		code int

@@ -30,7 +30,7 @@ type fleetChanges struct {
 // returns one line of text for each change. An error names the flag and its value.
 func (c fleetChanges) applyTo(ctx context.Context, f *decide.Fleet) ([]string, error) {
 	f.Clusters = slices.Clone(f.Clusters)
-	var said []string
+	var texts []string
 	for _, step := range []struct {
 		flag   string
 		values []string
@@ -48,10 +48,10 @@ func (c fleetChanges) applyTo(ctx context.Context, f *decide.Fleet) ([]string, e
 			if err != nil {
 				return nil, fmt.Errorf("--%s %q: %w", step.flag, value, err)
 			}
-			said = append(said, what)
+			texts = append(texts, what)
 		}
 	}
-	return said, nil
+	return texts, nil
 }
 
 var errLabelShape = errors.New("want CLUSTER:KEY=VALUE, or CLUSTER:KEY- to take the label off")
@@ -116,15 +116,15 @@ func addCluster(ctx context.Context, f *decide.Fleet, text string) (string, erro
 		}
 		clusters = append(clusters, c)
 	}
-	var said []string
+	var texts []string
 	for _, c := range clusters {
 		if _, err := preview.FindCluster(f, c.Name); err == nil {
 			return "", fmt.Errorf("there is a MemberCluster %s already", c.Name)
 		}
 		f.Clusters = append(f.Clusters, assumed(c, f.Now))
-		said = append(said, described(c))
+		texts = append(texts, described(c))
 	}
-	return strings.Join(said, "; "), nil
+	return strings.Join(texts, "; "), nil
 }
 
 func isFile(text string) bool {

@@ -129,9 +129,9 @@ func (f *fleetFiles) empty() bool {
 	return len(f.clusters)+len(f.placements)+len(f.overrides)+len(f.bundles)+len(f.objects) == 0
 }
 
-// said returns the numbers of objects in the files as the beginning of a sentence: "2 placements and 1 object of the
+// summary returns the numbers of objects in the files as the beginning of a sentence: "2 placements and 1 object of the
 // files are".
-func (f *fleetFiles) said() string {
+func (f *fleetFiles) summary() string {
 	var parts []string
 	for _, p := range []struct {
 		n    int

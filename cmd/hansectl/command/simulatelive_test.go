@@ -74,7 +74,7 @@ func TestSimulateAsksTheHubAndWritesNothing(t *testing.T) {
 	}})
 	apply(t, onHub, binding)
 
-	// The user has exactly the rights that docs/hansectl.md requires, none of which writes.
+	// The user has exactly the rights that docs/rights.md requires, none of which writes.
 	kubeconfig := reader(t, "simulator",
 		allowed(hubv1.GroupVersion.Group, "list", "memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies", "bundles", "clusterbundles", "federatedoperators", "resourcebindings", "clusterresourcebindings"),
 		allowed("", "list", "namespaces", "configmaps", "nodes"), allowed("", "get", "namespaces"), allowed("apps", "list", "*"),
@@ -82,7 +82,7 @@ func TestSimulateAsksTheHubAndWritesNothing(t *testing.T) {
 	)
 	simulated := func(t *testing.T, args ...string) (view.Simulation, int) {
 		t.Helper()
-		out, err := run(t, append([]string{"simulate", "-o", "json", "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}, args...)...)
+		out, err := runQuietly(t, append([]string{"simulate", "-o", "json", "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}, args...)...)
 		code := 0
 		var exit *ExitError
 		if errors.As(err, &exit) {

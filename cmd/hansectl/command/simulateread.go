@@ -24,9 +24,9 @@ import (
 
 // fleetReader reads from the hub the inputs of scheduling decisions.
 type fleetReader struct {
-	ctx  context.Context
-	hub  *hub
-	said *progress
+	ctx      context.Context
+	hub      *hub
+	progress *progressPrinter
 	client.Client
 	// namespace is the only namespace whose objects are read. It is empty for all namespaces. home is the namespace that
 	// objects in files get if they have none.
@@ -53,12 +53,12 @@ type gaps struct {
 	unread map[schema.GroupKind]bool
 }
 
-func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fleetReader, error) {
+func newFleetReader(ctx context.Context, h *hub, w *window, progress *progressPrinter) (*fleetReader, error) {
 	c, err := h.reader(w)
 	if err != nil {
 		return nil, err
 	}
-	r := &fleetReader{ctx: ctx, hub: h, said: said, Client: c, namespace: *h.flags.Namespace, definitions: map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}, gaps: gaps{unread: map[schema.GroupKind]bool{}}}
+	r := &fleetReader{ctx: ctx, hub: h, progress: progress, Client: c, namespace: *h.flags.Namespace, definitions: map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}, gaps: gaps{unread: map[schema.GroupKind]bool{}}}
 	if r.home, _, err = h.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
 		return nil, fmt.Errorf("finding the namespace: %w", err)
 	}
@@ -110,8 +110,8 @@ func (r *fleetReader) readAround(fleet *decide.Fleet) error {
 	return err
 }
 
-// readBindings reads the bindings of the objects in the fleet, which has all inputs of the decisions. If a placement
-// prefers clusters with few objects, it also counts the objects of other namespaces on each cluster.
+// readBindings reads the bindings of the objects in the fleet. If a placement prefers clusters with few objects, it
+// also counts the objects of other namespaces on each cluster.
 func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
 	if r.namespace == "" {
 		return eachBinding(r.ctx, r.Client, func(b hubv1.BindingObject) { bindings[hubv1.ObjectOf(b)] = b })
@@ -140,11 +140,11 @@ func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.Objec
 // unlessForbidden adds a note and returns nil if err is a Forbidden error. It returns any other error. The argument
 // "so" is a text for the note: what the result lacks without the data.
 func (r *fleetReader) unlessForbidden(err error, so string) error {
-	said := r.hub.unlessForbidden(err, so)
-	if err != nil && said == nil {
+	other := r.hub.unlessForbidden(err, so)
+	if err != nil && other == nil {
 		r.notes = append(r.notes, so+": you may not read what is needed")
 	}
-	return said
+	return other
 }
 
 // kinds returns the kinds whose objects are to be read. Placements select these kinds, or bindings exist for their
@@ -195,8 +195,8 @@ func (r *fleetReader) kindsOf(groups map[string]bool, found map[schema.GroupKind
 	return nil
 }
 
-// readObjects adds the objects of a kind to the fleet, which has all inputs of the decisions. It reads only their
-// metadata, unless r.whole is true or a placement divides their replicas.
+// readObjects adds the objects of a kind to the fleet. It reads only their metadata, unless r.whole is true or a
+// placement divides their replicas.
 func (r *fleetReader) readObjects(fleet *decide.Fleet, kind schema.GroupKind, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
 	mapping, err := r.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {
@@ -231,7 +231,7 @@ func (r *fleetReader) readObjects(fleet *decide.Fleet, kind schema.GroupKind, bi
 			}
 			fleet.Objects = append(fleet.Objects, o)
 		}
-		r.said.tell("read %d objects", len(fleet.Objects))
+		r.progress.printf("read %d objects", len(fleet.Objects))
 	}
 	return nil
 }

@@ -46,9 +46,9 @@ type snapshotInput struct {
 	content bool
 }
 
-// snapshot reads the fleet (objects, policies and clusters) from the hub, or from the files that replace the hub. It
-// makes the changes in a copy of the fleet.
-func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, said *progress) (*snapshot, error) {
+// snapshot reads the fleet from the hub, or from the files that replace the hub. It makes the changes in a copy of the
+// fleet.
+func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, progress *progressPrinter) (*snapshot, error) {
 	s := &snapshot{namespace: *h.flags.Namespace}
 	note, err := in.files.inNamespace(s.namespace)
 	if err != nil {
@@ -61,7 +61,7 @@ func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, said *p
 	if in.from != nil {
 		err = s.fromFiles(in)
 	} else {
-		narrowed, err = s.fromHub(ctx, h, w, in, said)
+		narrowed, err = s.fromHub(ctx, h, w, in, progress)
 	}
 	if err != nil {
 		return nil, err
@@ -79,8 +79,8 @@ func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, said *p
 
 // fromHub reads the objects, policies and clusters from the hub, and applies the files to a copy of them. narrowed is
 // true if the user sees only a part of the clusters.
-func (s *snapshot) fromHub(ctx context.Context, h *hub, w *window, in snapshotInput, said *progress) (narrowed bool, err error) {
-	r, err := newFleetReader(ctx, h, w, said)
+func (s *snapshot) fromHub(ctx context.Context, h *hub, w *window, in snapshotInput, progress *progressPrinter) (narrowed bool, err error) {
+	r, err := newFleetReader(ctx, h, w, progress)
 	if err != nil {
 		return false, err
 	}

@@ -33,10 +33,28 @@ func newStatus(h *hub) *cobra.Command {
 FederatedOperator, the command shows its objects, with one row each. Without a name, it shows the objects of the
 namespace.
 
-  GEN      generation of the hub object that the cluster holds / that the hub has
-  APPLIED  whether the cluster holds the desired content; if no hub runs, hansectl computes the digest of that content
-  READY    ready replicas / all replicas; ? marks the last known numbers
-  AS OF    live, or how long ago the hub last observed the cluster; if no hub runs, at most how long ago
+  status     where the merged status is: OnObject, BindingOnly ("On object" says why) or Pending
+  GEN        generation of the hub object that the cluster holds / that the hub has
+  REV        with a rollout: revision of the cluster's copy / newest revision
+  APPLIED    whether the cluster holds the desired content; if no hub runs, hansectl computes the digest of that content
+  READY      ready replicas / all replicas; ? marks the last known numbers
+  HEALTH     health of the copy; ? marks the last known health, which the count HEALTHY leaves out
+  AS OF      live, or how long ago the hub last observed the cluster; if no hub runs, at most how long ago
+  Hub        no hub runs, and since when: all data is at least that old. It is shown within 20 s
+  Regions    healthy clusters / all clusters, by region
+  On object  numbers and conditions of the hub object's own status, and fields that cannot be merged
+  Scheduled  the reason of the decision, if it is a special one, such as PlacementGone
+  Not sent   labels, annotations, finalizers and owner references that the copies do not get
+  Waiting    clusters for which the object waits
+  Give up    how to abandon a cluster that a running hub has not observed for an hour
+
+In a list, APPLIED and HEALTHY are the clusters where the object is applied or healthy / the clusters that shall hold
+it. WHY has the first of the conditions Scheduled, Applied and Healthy that is not True, or selected clusters without
+the object. -o wide adds the requested state, the time since its last change, UID and digest of the copy, and replicas
+by region.
+
+For an object that is not federated, the command shows why, and what to do. An object of a bundle is found by its
+binding, also if the hub does not serve its kind.
 
 With --watch, the status is shown again whenever it changes, until you press Ctrl-C or the object and its copies are
 deleted. A terminal shows it in place; a file receives one status after the other.

@@ -38,7 +38,7 @@ func (u *uninstall) stop(ctx context.Context, hub client.Client) (release string
 	var deployment appsv1.Deployment
 	err = hub.Get(ctx, key, &deployment)
 	if apierrors.IsNotFound(err) {
-		says(out, "deployment/"+hubName, "there is none")
+		printLine(out, "deployment/"+hubName, "there is none")
 		return "hanse", nil
 	}
 	if err != nil {
@@ -52,7 +52,7 @@ func (u *uninstall) stop(ctx context.Context, hub client.Client) (release string
 		}
 		did = "scaled to 0"
 	}
-	says(out, "deployment/"+hubName, "%s", did)
+	printLine(out, "deployment/"+hubName, "%s", did)
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 	if err != nil {
 		return "", fmt.Errorf("reading the selector of Deployment %s: %w", key, err)

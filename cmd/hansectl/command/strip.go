@@ -49,13 +49,13 @@ func (u *uninstall) stripKind(ctx context.Context, hub client.Client, kind strin
 	for range passes {
 		found, left, err := u.pass(ctx, hub, kind)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			says(u.hub.streams.Out, plural, "the hub does not serve the kind any more")
+			printLine(u.hub.streams.Out, plural, "the hub does not serve the kind any more")
 			return 0, nil
 		}
 		if err != nil || found == 0 {
 			return left, err
 		}
-		says(u.hub.streams.Out, plural, "finalizer taken off %d", found)
+		printLine(u.hub.streams.Out, plural, "finalizer taken off %d", found)
 	}
 	return 0, errComesBack
 }
@@ -78,7 +78,7 @@ func (u *uninstall) pass(ctx context.Context, hub client.Client, kind string) (f
 		if next = page.Continue; next == "" {
 			return found, left, nil
 		}
-		says(u.hub.streams.Out, strings.ToLower(kind)+"s", "%d seen", left)
+		printLine(u.hub.streams.Out, strings.ToLower(kind)+"s", "%d seen", left)
 	}
 }
 

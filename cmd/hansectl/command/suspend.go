@@ -161,7 +161,7 @@ func (s *suspension) run(ctx context.Context, object placementObject, name strin
 	if err := c.Patch(ctx, object, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("changing %s %s: %w", placementKind(object), nameOf(object), err)
 	}
-	says(s.hub.streams.Out, strings.ToLower(placementKind(object))+"/"+name, "%s", suspendedText(policy))
+	printLine(s.hub.streams.Out, strings.ToLower(placementKind(object))+"/"+name, "%s", suspendedText(policy))
 	if !s.on || object.PlacementSpec().Rollout == nil {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (s *suspension) run(ctx context.Context, object placementObject, name strin
 			suspended = append(suspended, &members[i])
 		}
 	}
-	return s.hub.sayWaves(ctx, c, []hubv1.PlacementObject{object}, suspended)
+	return s.hub.printWaves(ctx, c, []hubv1.PlacementObject{object}, suspended)
 }
 
 // apply suspends or resumes the parts of a placement that the flags name. Without flags, these are scheduling and

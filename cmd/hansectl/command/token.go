@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/member/credential"
 )
 
-// shortestToken is the shortest lifetime that API servers accept for a token.
-const shortestToken = 10 * time.Minute
+// minTokenLifetime is the shortest lifetime that API servers accept for a token.
+const minTokenLifetime = 10 * time.Minute
 
 // issued is a token that a member has issued.
 type issued struct {
@@ -44,7 +44,7 @@ func (m *memberCluster) token(ctx context.Context, w io.Writer, lifetime time.Du
 	if err := m.SubResource("token").Create(ctx, account, request); err != nil {
 		return issued{}, fmt.Errorf("requesting a token of ServiceAccount %s on the member: %w", client.ObjectKeyFromObject(account), err)
 	}
-	says(w, "secret/"+secret.Name, "created; its token expires at %s, the hub renews it before", request.Status.ExpirationTimestamp.UTC().Format(time.RFC3339))
+	printLine(w, "secret/"+secret.Name, "created; its token expires at %s, the hub renews it before", request.Status.ExpirationTimestamp.UTC().Format(time.RFC3339))
 	return issued{request.Status.Token, credential.Of(request.Status.Token, "")}, nil
 }
 
@@ -88,7 +88,7 @@ func (m *memberCluster) revokeOthers(ctx context.Context, w io.Writer, hubUID ty
 		case err != nil:
 			return fmt.Errorf("reading Secret %s/%s of the member: %w", hubv1.SystemNamespace, name, err)
 		case lasting && !ours(secret):
-			says(w, "secret/"+name, "left on the member: hansectl did not make it, and its token does not expire")
+			printLine(w, "secret/"+name, "left on the member: hansectl did not make it, and its token does not expire")
 			continue
 		case !lasting && secret.Annotations[hubv1.TokenOfAnnotation] != string(hubUID):
 			continue // the Secret of another hub
@@ -96,7 +96,7 @@ func (m *memberCluster) revokeOthers(ctx context.Context, w io.Writer, hubUID ty
 		if err := client.IgnoreNotFound(m.Delete(ctx, secret, client.Preconditions{UID: ptr.To(secret.GetUID())})); err != nil {
 			return fmt.Errorf("deleting Secret %s/%s of the member: %w", hubv1.SystemNamespace, name, err)
 		}
-		says(w, "secret/"+name, "deleted on the member: its token is revoked")
+		printLine(w, "secret/"+name, "deleted on the member: its token is revoked")
 	}
 	return nil
 }

@@ -35,8 +35,9 @@ on the clusters, by ownerReferences, down to pods. For a Bundle, ClusterBundle o
 shown.
 
 PLACEMENT is the name of a Placement of the namespace. KIND is placement, clusterplacement, bundle, clusterbundle or
-federatedoperator. On members, the command shows the workloads whose kinds the member grants to the hub, with only
-their names and their health.`,
+federatedoperator. On members, the command shows the workloads whose kinds the member grants to the hub (chart value
+listWorkloads, or hansectl join --list-workloads), with only their names and their health. For cluster-scoped objects it
+shows no workloads. If you may not get an object, a line below it says so.`,
 		Example: `  hansectl tree metrics -n monitoring
 
   hansectl tree clusterplacement/fleet-default --cluster cn-sha-1

@@ -23,8 +23,11 @@ func newUnclaimed(h *hub) *cobra.Command {
 was restored from a backup that lacks their objects. All members are asked unless you name some. Nothing is changed.
 
 REMOVAL is what hansectl prune would do: Delete, or Orphan for CustomResourceDefinitions, Namespaces and copies that
-were on the member before Hanse took them over. The list contains only kinds that the member grants to the hub and
-that you may list on the hub.`,
+were on the member before Hanse took them over. The list contains only kinds that the member grants to the hub in
+all namespaces and that you may list on the hub, and at most 5,000 copies of a member. A warning names the kinds that
+could not be listed, and counts the copies that you may not see.
+
+The exit code is 1 if a cluster could not be asked.`,
 		Example: `  hansectl unclaimed
 
   hansectl unclaimed eu-fra-1 -o json`,

@@ -25,11 +25,14 @@ func newUninstall(h *hub) *cobra.Command {
 		Short: "Stop the hub and remove its finalizers, so that no deletion hangs; members keep their copies",
 		Long: `Stop the hub and remove its finalizers.
 
-It scales Deployment hanse-hub to 0 and waits for its pods, then until no replica holds the Lease hanse-hub, and only
-then removes the finalizer` + hubv1.WithdrawFinalizer + ` from all MemberClusters, ResourceBindings and ClusterResourceBindings. It deletes
-nothing: not on members, and nothing on the hub but what was being deleted and only waited for the finalizer.
+It scales the Deployment hanse-hub to 0, and waits for its pods and until no replica holds the Lease hanse-hub. Then it
+removes the finalizer ` + hubv1.WithdrawFinalizer + ` from all MemberClusters, ResourceBindings and
+ClusterResourceBindings. It deletes nothing: not on members, and nothing on the hub but what was being deleted and only
+waited for the finalizer. If it cannot stop a hub, such as a process outside the cluster, it returns an error with the
+holder of the Lease.
 
-The chart runs it before helm uninstall; run it by hand where the hub is not a pod.`,
+The chart hanse-hub runs the command before helm uninstall. Run it by hand if the hub is not a pod. The Secrets of
+hanse-system stay: a hub that is installed again continues with the existing bindings, bundles and members.`,
 		Example: `  hansectl uninstall
   helm uninstall hanse -n hanse-system`,
 		Args: arguments(),

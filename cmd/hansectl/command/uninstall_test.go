@@ -138,7 +138,7 @@ func TestUninstallRefusesWhileAHubRunsThatItCannotStop(t *testing.T) {
 	}
 }
 
-func TestUninstallGetsAlongWithoutTheKinds(t *testing.T) {
+func TestUninstallWorksWithoutHansesDefinitions(t *testing.T) {
 	needServers(t)
 	out, err := run(t, "uninstall", "--yes", "--kubeconfig", onMember.kubeconfig)
 	must(t, err)

@@ -41,8 +41,13 @@ func newUnjoin(h *hub) *cobra.Command {
 token on the member, then delete the Secret.
 
 spec.leave.policy of the MemberCluster decides what happens to the copies on the member: Orphan keeps them, without
-marks of the hub; Delete deletes them. The command waits for a member that does not answer. With --abandon it does not
-wait, and all copies on the member stay unchanged, with their marks.`,
+marks of the hub; Delete deletes them. The command waits for a member that does not answer or refuses the withdrawal of a
+copy, and for a removal that the hub holds until hansectl confirm. With --abandon it does not wait, and all copies on
+the member stay unchanged, with their marks. If the member does not revoke the token, the output says how long the token
+stays valid.
+
+With --member-kubeconfig, the command also removes the objects that join made on the member, but none of the chart
+hanse-member. Do not use it if two hubs share the member.`,
 		Example: `  hansectl unjoin eu-fra-1
 
   # The account that join made on the member goes as well
@@ -160,7 +165,7 @@ func (u *unjoin) leave(ctx context.Context, hub client.Client, cluster *hubv1.Me
 		return fmt.Errorf("setting spec.leave of MemberCluster %s: %w", u.name, err)
 	}
 	if u.abandon {
-		says(out, "membercluster/"+u.name, "is given up if it does not answer; its copies then keep the labels and annotations of the hub")
+		printLine(out, "membercluster/"+u.name, "is given up if it does not answer; its copies then keep the labels and annotations of the hub")
 	}
 	many := "its objects"
 	if counts, err := countObjects(ctx, hub); err == nil {
@@ -173,7 +178,7 @@ func (u *unjoin) leave(ctx context.Context, hub client.Client, cluster *hubv1.Me
 	if err := client.IgnoreNotFound(hub.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID})); err != nil {
 		return fmt.Errorf("deleting MemberCluster %s: %w", u.name, err)
 	}
-	says(out, "membercluster/"+u.name, "deletion asked for; %s %s", many, what)
+	printLine(out, "membercluster/"+u.name, "deletion asked for; %s %s", many, what)
 	return u.awaitGone(ctx, hub)
 }
 
@@ -190,10 +195,10 @@ func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
 		}
 		mayBeLost = now.MayBeLost(time.Now())
 		if held := meta.FindStatusCondition(now.Status.Conditions, hubv1.ConditionRemovalHeld); held != nil && held.Status == metav1.ConditionTrue {
-			return because(held), false, nil
+			return reasonText(held), false, nil
 		}
 		if ready := meta.FindStatusCondition(now.Status.Conditions, hubv1.ConditionReady); ready != nil {
-			return because(ready), false, nil
+			return reasonText(ready), false, nil
 		}
 		return "waiting for the hub", false, nil
 	})
@@ -228,7 +233,7 @@ func (u *unjoin) tokenKept(ctx context.Context, hub client.Client, cluster *hubv
 	}
 	switch note := now.Annotations[hubv1.CredentialsRevokedAnnotation]; note {
 	case "true":
-		says(u.hub.streams.Out, "token", "revoked on the member by the hub")
+		printLine(u.hub.streams.Out, "token", "revoked on the member by the hub")
 		return "", nil
 	case "":
 		return ", and its token stays valid" + until, nil
@@ -243,13 +248,13 @@ func (u *unjoin) dropSecret(ctx context.Context, hub client.Client, secret *meta
 	}
 	out := u.hub.streams.Out
 	if !ours(secret) {
-		says(out, "secret/"+secret.Name, "left on the hub: hansectl did not make it")
+		printLine(out, "secret/"+secret.Name, "left on the hub: hansectl did not make it")
 		return nil
 	}
 	if err := client.IgnoreNotFound(hub.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})); err != nil {
 		return fmt.Errorf("deleting Secret %s of the hub: %w", client.ObjectKeyFromObject(secret), err)
 	}
-	says(out, "secret/"+secret.Name, "deleted on the hub")
+	printLine(out, "secret/"+secret.Name, "deleted on the hub")
 	return nil
 }
 
@@ -271,13 +276,13 @@ func (o made) remove(ctx context.Context, w io.Writer, m client.Client) error {
 	case err != nil:
 		return fmt.Errorf("reading %s of the member: %w", what, err)
 	case !ours(o.o):
-		says(w, what, "left: managed by %s", cmp.Or(o.o.GetLabels()[managedByLabel], "somebody else"))
+		printLine(w, what, "left: managed by %s", cmp.Or(o.o.GetLabels()[managedByLabel], "somebody else"))
 		return nil
 	}
 	if err := client.IgnoreNotFound(m.Delete(ctx, o.o)); err != nil {
 		return fmt.Errorf("deleting %s of the member: %w", what, err)
 	}
-	says(w, what, "deleted")
+	printLine(w, what, "deleted")
 	return nil
 }
 

@@ -57,7 +57,8 @@ func newVersion(h *hub) *cobra.Command {
 		Long: `Print the versions of hansectl and of the hub. The hub's is read from the Lease of the leading replica; a Lease
 that cannot be read is no error.
 
-The command prints a warning if the versions are more than one minor version apart.`,
+The command prints a warning if the versions are more than one minor version apart. Builds that are no release are not
+compared.`,
 		Example: `  hansectl version
 
   # Without asking the hub

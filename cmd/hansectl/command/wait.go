@@ -139,7 +139,7 @@ func reached(aim string, object *unstructured.Unstructured, binding hubv1.Bindin
 	if found == nil {
 		return "its binding has no condition " + kind, false
 	}
-	return fmt.Sprintf("%s is %s (%s)", found.Type, found.Status, because(found)), strings.EqualFold(string(found.Status), value)
+	return fmt.Sprintf("%s is %s (%s)", found.Type, found.Status, reasonText(found)), strings.EqualFold(string(found.Status), value)
 }
 
 func leftOf(object *unstructured.Unstructured, binding hubv1.BindingObject) (string, bool) {

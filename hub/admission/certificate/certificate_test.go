@@ -163,7 +163,7 @@ func TestACertificateIsRenewedWhileTheOldOneIsServed(t *testing.T) {
 	}
 }
 
-func TestWhatOthersTookAwayComesBack(t *testing.T) {
+func TestChangesOfOthersToTheWebhookConfigurationAreReverted(t *testing.T) {
 	w := newWorld(t)
 	one := w.replica(name)
 	first := w.look(one)
@@ -244,8 +244,8 @@ func TestWithoutAConfigurationItServesAndSaysSoOnce(t *testing.T) {
 			if err := w.client.Delete(t.Context(), config); err != nil {
 				t.Fatal(err)
 			}
-			var said []string
-			ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, args string) { said = append(said, args) }, funcr.Options{}))
+			var reported []string
+			ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, args string) { reported = append(reported, args) }, funcr.Options{}))
 			one := w.replica(name)
 			looks := func() {
 				t.Helper()
@@ -259,8 +259,8 @@ func TestWithoutAConfigurationItServesAndSaysSoOnce(t *testing.T) {
 			if _, err := one.GetCertificate(nil); err != nil {
 				t.Error(err)
 			}
-			if len(said) != 1 || !strings.Contains(said[0], "There is no "+kind) || !strings.Contains(said[0], "hanse-hub") {
-				t.Errorf("said %q, want one line that names the configuration", said)
+			if len(reported) != 1 || !strings.Contains(reported[0], "There is no "+kind) || !strings.Contains(reported[0], "hanse-hub") {
+				t.Errorf("said %q, want one line that names the configuration", reported)
 			}
 
 			config.SetResourceVersion("")
@@ -273,8 +273,8 @@ func TestWithoutAConfigurationItServesAndSaysSoOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			looks()
-			if len(said) != 2 {
-				t.Errorf("said %q, want another line after it was taken away again", said)
+			if len(reported) != 2 {
+				t.Errorf("said %q, want another line after it was taken away again", reported)
 			}
 		})
 	}

@@ -22,11 +22,11 @@ import (
 	"github.com/hanse-dev/hanse/internal/informer"
 )
 
-// fakeTemplates are hub objects with labels. told is true if the hub has read all objects of their kinds.
+// fakeTemplates are hub objects with labels. reported is true if the hub has read all objects of their kinds.
 type fakeTemplates struct {
 	mu       sync.Mutex
 	heads    map[hubv1.ObjectIdentity]metav1.Object
-	told     bool
+	reported bool
 	onChange func(hubv1.ObjectIdentity)
 	onState  func(schema.GroupKind)
 }
@@ -44,7 +44,7 @@ func (f *fakeTemplates) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 func (f *fakeTemplates) State(schema.GroupKind) (informer.State, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return informer.State{Synced: f.told, Delivered: f.told}, true
+	return informer.State{Synced: f.reported, Delivered: f.reported}, true
 }
 
 // set creates or updates an object with these labels.
@@ -55,9 +55,9 @@ func (f *fakeTemplates) set(id hubv1.ObjectIdentity, labels map[string]string) {
 	f.onChange(id)
 }
 
-func (f *fakeTemplates) tell() {
+func (f *fakeTemplates) notify() {
 	f.mu.Lock()
-	f.told = true
+	f.reported = true
 	f.mu.Unlock()
 	f.onState(schema.GroupKind{})
 }
@@ -173,7 +173,7 @@ func TestANamespaceWithManyCopiesIsDeletedOnlyWhenAllowed(t *testing.T) {
 	})
 	t.Run("what it holds no more is not protected", func(t *testing.T) {
 		must(t, as(t, theCleaner).Delete(ctx, b))
-		templates.tell()
+		templates.notify()
 		templates.set(id, nil)
 		says(t, admin, map[string]string{many.Name: "", careful.Name: ""})
 	})
@@ -201,7 +201,7 @@ func TestADefinitionWithManyCopiesIsDeletedOnlyWhenAllowed(t *testing.T) {
 		b.Spec.Clusters = append(b.Spec.Clusters, hubv1.BindingTarget{Name: fmt.Sprintf("c-%d", i), State: hubv1.TargetPresent})
 	}
 	must(t, as(t, theHub).Create(ctx, b))
-	templates := &fakeTemplates{heads: map[hubv1.ObjectIdentity]metav1.Object{}, told: true}
+	templates := &fakeTemplates{heads: map[hubv1.ObjectIdentity]metav1.Object{}, reported: true}
 	keep(t, templates)
 	says(t, admin, map[string]string{crd.Name: "more than 5 placed copies"})
 	eventually(t, func() error {
@@ -248,7 +248,7 @@ func allow(t *testing.T, admin client.Client, o client.Object, uid types.UID) {
 func TestAConfigMapThatAUserDeletesIsCreatedAgain(t *testing.T) {
 	admin, ctx := installed(t), t.Context()
 	hub := asTheHub(t, admin)
-	templates := &fakeTemplates{heads: map[hubv1.ObjectIdentity]metav1.Object{}, told: true}
+	templates := &fakeTemplates{heads: map[hubv1.ObjectIdentity]metav1.Object{}, reported: true}
 	k := New(Options{
 		Client: hub, APIReader: hub, Mapper: admin.RESTMapper(), Templates: templates, Namespace: hubv1.SystemNamespace, Limit: 5,
 		Counted: func() bool { return true },

@@ -75,7 +75,7 @@ func TestWhatIsProtected(t *testing.T) {
 	}
 }
 
-func TestNumbersAreToldInSteps(t *testing.T) {
+func TestTheNumberOfCopiesIsRoundedDown(t *testing.T) {
 	for n, want := range map[int]int{6: 5, 7: 5, 11: 10, 20: 10, 21: 20, 999: 500, 1000: 500, 1001: 1000} {
 		if got := step(n, 5); got != want {
 			t.Errorf("step(%d) is %d, want %d", n, got, want)

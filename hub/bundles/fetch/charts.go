@@ -1,7 +1,7 @@
 // Package fetch fetches the archives of Helm charts from OCI registries and HTTPS repositories.
 //
 //   - A caller never waits for the network. Get returns the archive if it is cached, and otherwise starts a goroutine
-//     that fetches it. One attempt takes at most MostTime. Only one chart at a time is fetched from a host, so a slow
+//     that fetches it. One attempt takes at most MaxTime. Only one chart at a time is fetched from a host, so a slow
 //     registry delays no other host.
 //   - A chart is fetched once for each owner, and stays in memory until the owner requests another chart. A tag that
 //     later names another archive has no effect.
@@ -152,7 +152,7 @@ func (f *Fetcher) Get(ctx context.Context, owner string, ch Chart, done func()) 
 	}
 	if t.cancel == nil && !f.Clock.Now().Before(t.next) {
 		var trying context.Context
-		trying, t.cancel = context.WithTimeoutCause(ctx, MostTime, errTime)
+		trying, t.cancel = context.WithTimeoutCause(ctx, MaxTime, errTime)
 		t.chart.Known = ch.Known
 		go f.run(trying, t, u, done)
 	}
@@ -192,7 +192,7 @@ func (f *Fetcher) run(ctx context.Context, t *tried, u *url.URL, done func()) {
 			since = t.failure.Since
 		}
 		t.failure = &TryError{Chart: t.chart.archive(), Since: since, Cause: err}
-		t.next, t.pause = now.Add(t.pause), min(2*t.pause, pace.LongestSlowRetry)
+		t.next, t.pause = now.Add(t.pause), min(2*t.pause, pace.MaxSlowRetry)
 	}
 	f.mu.Unlock()
 	done()

@@ -341,8 +341,8 @@ func TestOnlyListedRepositoriesAreAsked(t *testing.T) {
 	if _, err := get(t, New(Options{Repositories: allowed}), Chart{URL: "oci://other.example.com", Name: "rotors", Version: "1.0.0"}); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("the error is %v", err)
 	}
-	if MostArchiveBytes != chart.MostArchiveBytes {
-		t.Errorf("up to %d bytes are fetched, and %d are rendered", MostArchiveBytes, chart.MostArchiveBytes)
+	if MaxArchiveBytes != chart.MaxArchiveBytes {
+		t.Errorf("up to %d bytes are fetched, and %d are rendered", MaxArchiveBytes, chart.MaxArchiveBytes)
 	}
 }
 
@@ -393,7 +393,7 @@ func TestCredentialsGoOnlyToTheHostThatTheyName(t *testing.T) {
 	}
 }
 
-func TestAFailedTryIsRepeatedLaterAndLater(t *testing.T) {
+func TestThePauseBetweenFailedTriesGrows(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
 	var works atomic.Bool
@@ -486,7 +486,7 @@ func TestAHostThatHangsHoldsUpNoOtherHost(t *testing.T) {
 	if got, err := get(t, f, ofRepository(answers)); err != nil || string(got) != "archive" {
 		t.Errorf("from the other host: got %q, %v", got, err)
 	}
-	endSecond(errTime) // as if MostTime had passed
+	endSecond(errTime) // as if MaxTime had passed
 	fails("second", "other charts were fetched from this host for 30s")
 	if len(asked) > 0 {
 		t.Error("the host was asked for two charts at a time")
@@ -495,7 +495,7 @@ func TestAHostThatHangsHoldsUpNoOtherHost(t *testing.T) {
 	fails("first", "it did not answer completely within 30s")
 }
 
-func TestAForgottenTryEnds(t *testing.T) {
+func TestForgettingAnArchiveEndsItsDownload(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 1)
 	s := registry.Serve(t, answering(func(_ http.ResponseWriter, r *http.Request) {

@@ -28,17 +28,17 @@ import (
 )
 
 const (
-	// MostArchiveBytes is the maximum size of an archive: 4 MiB, as in package chart, which renders the archive.
-	MostArchiveBytes = 4 << 20
-	// MostIndexBytes is the maximum size of the index.yaml of a repository: 8 MiB. Parsing such an index takes about 110
+	// MaxArchiveBytes is the maximum size of an archive: 4 MiB, as in package chart, which renders the archive.
+	MaxArchiveBytes = 4 << 20
+	// MaxIndexBytes is the maximum size of the index.yaml of a repository: 8 MiB. Parsing such an index takes about 110
 	// MiB of memory, so only one index is parsed at a time.
-	MostIndexBytes = 8 << 20
-	// MostTime is the timeout of fetching a chart: 30 s. It includes the wait for other charts of the same host.
-	MostTime = 30 * time.Second
+	MaxIndexBytes = 8 << 20
+	// MaxTime is the timeout of fetching a chart: 30 s. It includes the wait for other charts of the same host.
+	MaxTime = 30 * time.Second
 
-	mostManifestBytes = 1 << 20
-	mostHeaderBytes   = 64 << 10
-	mostRedirects     = 5
+	maxManifestBytes = 1 << 20
+	maxHeaderBytes   = 64 << 10
+	maxRedirects     = 5
 
 	schemeOCI   = "oci"
 	schemeHTTPS = "https"
@@ -54,9 +54,9 @@ var (
 	// ErrDigest is the error for an archive whose digest differs from the expected one.
 	ErrDigest = errors.New("the digest of the archive is another one")
 
-	errTime  = fmt.Errorf("it did not answer completely within %s", MostTime)
+	errTime  = fmt.Errorf("it did not answer completely within %s", MaxTime)
 	errLogin = errors.New("it asks for a password, and the Secret of chart.repository.secret has none for this host")
-	errBusy  = fmt.Errorf("other charts were fetched from this host for %s", MostTime)
+	errBusy  = fmt.Errorf("other charts were fetched from this host for %s", MaxTime)
 )
 
 // fetching is one attempt to fetch a chart.
@@ -75,7 +75,7 @@ func (f *Fetcher) fetch(ctx context.Context, ch Chart, u *url.URL) ([]byte, erro
 		Proxy:                  f.Proxy,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		DisableCompression:     true, // the limits count the bytes that are sent
-		MaxResponseHeaderBytes: mostHeaderBytes,
+		MaxResponseHeaderBytes: maxHeaderBytes,
 		ForceAttemptHTTP2:      true,
 	}
 	defer transport.CloseIdleConnections()
@@ -96,8 +96,8 @@ func (f *Fetcher) fetch(ctx context.Context, ch Chart, u *url.URL) ([]byte, erro
 			if hostOf(req.URL) != hostOf(via[0].URL) { // a different port is a different host
 				req.Header.Del("Authorization")
 			}
-			if len(via) > mostRedirects {
-				return fmt.Errorf("it redirects more than %d times", mostRedirects)
+			if len(via) > maxRedirects {
+				return fmt.Errorf("it redirects more than %d times", maxRedirects)
 			}
 			return nil
 		},
@@ -134,7 +134,7 @@ func (t *fetching) ofRegistry(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	repository.MaxMetadataBytes = mostManifestBytes
+	repository.MaxMetadataBytes = maxManifestBytes
 	repository.Client = &auth.Client{
 		Client: t.client, Cache: auth.NewCache(),
 		Credential: credentials.Credential(t.logins),
@@ -152,8 +152,8 @@ func (t *fetching) ofRegistry(ctx context.Context) ([]byte, error) {
 	if err := t.check(layer.Digest.String()); err != nil {
 		return nil, err
 	}
-	if layer.Size > MostArchiveBytes {
-		return nil, fmt.Errorf("the archive has %d bytes: at most %d are allowed", layer.Size, MostArchiveBytes)
+	if layer.Size > MaxArchiveBytes {
+		return nil, fmt.Errorf("the archive has %d bytes: at most %d are allowed", layer.Size, MaxArchiveBytes)
 	}
 	return content.FetchAll(ctx, repository.Blobs(), layer)
 }
@@ -166,8 +166,8 @@ func (t *fetching) layer(ctx context.Context, repository *remote.Repository) (oc
 		return ocispec.Descriptor{}, err
 	}
 	defer body.Close()
-	if described.Size > mostManifestBytes {
-		return ocispec.Descriptor{}, fmt.Errorf("the manifest of tag %s has %d bytes: at most %d are allowed", tag, described.Size, mostManifestBytes)
+	if described.Size > maxManifestBytes {
+		return ocispec.Descriptor{}, fmt.Errorf("the manifest of tag %s has %d bytes: at most %d are allowed", tag, described.Size, maxManifestBytes)
 	}
 	text, err := content.ReadAll(body, described)
 	if err != nil {
@@ -191,7 +191,7 @@ func (t *fetching) ofRepository(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := t.get(ctx, from, MostArchiveBytes)
+	text, err := t.get(ctx, from, MaxArchiveBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (t *fetching) ofRepository(ctx context.Context) ([]byte, error) {
 // place returns the URL of the archive in the index of the repository.
 func (t *fetching) place(ctx context.Context) (*url.URL, error) {
 	folder := t.url.JoinPath("/")
-	text, err := t.get(ctx, folder.JoinPath("index.yaml"), MostIndexBytes)
+	text, err := t.get(ctx, folder.JoinPath("index.yaml"), MaxIndexBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -237,8 +237,8 @@ func archiveIn(index []byte, name, version string) (string, error) {
 	return "", fmt.Errorf("it has no URL of chart %s in version %s", name, version)
 }
 
-// get requests a URL and returns the body of the answer. It returns an error if the body has more than `most` bytes.
-func (t *fetching) get(ctx context.Context, from *url.URL, most int64) ([]byte, error) {
+// get requests a URL and returns the body of the answer. It returns an error if the body has more than maxBytes bytes.
+func (t *fetching) get(ctx context.Context, from *url.URL, maxBytes int64) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from.String(), nil)
 	if err != nil {
 		return nil, err
@@ -257,12 +257,12 @@ func (t *fetching) get(ctx context.Context, from *url.URL, most int64) ([]byte, 
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answers %s", placeOf(resp.Request.URL), resp.Status)
 	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", placeOf(from), err)
 	}
-	if int64(len(text)) > most {
-		return nil, fmt.Errorf("%s has more than %d bytes", placeOf(from), most)
+	if int64(len(text)) > maxBytes {
+		return nil, fmt.Errorf("%s has more than %d bytes", placeOf(from), maxBytes)
 	}
 	return text, nil
 }
@@ -296,11 +296,11 @@ func cause(ctx context.Context, err error) error {
 	case errors.As(err, &op):
 		return fmt.Errorf("%s: %w", op.Op, op.Err)
 	case errors.As(err, &answer):
-		says := fmt.Sprintf("%s answers %d %s", placeOf(answer.URL), answer.StatusCode, http.StatusText(answer.StatusCode))
+		text := fmt.Sprintf("%s answers %d %s", placeOf(answer.URL), answer.StatusCode, http.StatusText(answer.StatusCode))
 		if len(answer.Errors) > 0 {
-			says += " (" + answer.Errors[0].Code + ")"
+			text += " (" + answer.Errors[0].Code + ")"
 		}
-		return errors.New(says)
+		return errors.New(text)
 	case errors.As(err, &asked):
 		return asked.Err
 	}

@@ -42,16 +42,16 @@ const (
 	// ends the epoch. All edits within an epoch look the same. If a backup is made in the middle of an epoch, later edits
 	// in this epoch are not recognised as newer than the backup.
 	lasts = 10 * time.Minute
-	// kept is the number of epochs (periods of the hub's writes) in the list. keptWhileHeld is the number while the hub
-	// leaves at least one copy unchanged after a restore from a backup. The hub wrote such a copy after the backup was
-	// made. If the epochs around the time of that write were dropped, the copy would count as old and be overwritten. A
-	// ConfigMap has room for about 40,000 epochs.
+	// kept is the number of epochs in the list. keptWhileHeld is the number while the hub leaves at least one copy
+	// unchanged after a restore from a backup. The hub wrote such a copy after the backup was made. If the epochs around
+	// the time of that write were dropped, the copy would count as old and be overwritten. A ConfigMap has room for about
+	// 40,000 epochs.
 	kept          = 1000
 	keptWhileHeld = 20000
-	// mostForeign is the maximum number of foreign epochs in memory: epochs in copies that the list of this hub lacks. The
+	// maxForeign is the maximum number of foreign epochs in memory: epochs in copies that the list of this hub lacks. The
 	// number is limited, because a member may write any epoch into its copies. If an epoch is dropped from memory, the hub
 	// reads the ConfigMap again when it meets the epoch again.
-	mostForeign = 1000
+	maxForeign = 1000
 )
 
 // Options of a Keeper. All except Clock are required.
@@ -59,23 +59,22 @@ type Options struct {
 	// Reader reads the ConfigMap uncached, Client writes it and lists bindings from the cache.
 	Reader client.Reader
 	Client client.Client
-	// ConfigMap is the ConfigMap with the list of epochs (periods in which the hub writes to members). If it does not
-	// exist, the hub creates it by server-side apply, because a role can restrict this to one name.
+	// ConfigMap is the ConfigMap with the list of epochs. If it does not exist, the hub creates it by server-side apply,
+	// because a role can restrict this to one name.
 	ConfigMap types.NamespacedName
 	Clock     clock.PassiveClock
 }
 
-// Keeper maintains the list of epochs (periods in which the hub writes to members) in the ConfigMap. It runs in every
-// replica.
+// Keeper maintains the list of epochs in the ConfigMap. It runs in every replica.
 type Keeper struct {
 	options   Options
 	restarted func()
 
 	mu    sync.Mutex
 	known epoch.Epochs
-	// since is the time at which the process first saw the newest epoch (a period of the hub's writes). wrote is true if
-	// the process has written to a member since then. inherited is true if the newest epoch was already in the list when
-	// this process first read the list.
+	// since is the time at which the process first saw the newest epoch. wrote is true if the process has written to a
+	// member since then. inherited is true if the newest epoch was already in the list when this process first read the
+	// list.
 	since     time.Time
 	wrote     bool
 	inherited bool
@@ -83,15 +82,14 @@ type Keeper struct {
 	// lost is true if the ConfigMap has no list although the process knows one.
 	lost   bool
 	failed time.Time
-	// beginning is locked while Use adds an epoch (a period of the hub's writes) to the list, so that concurrent calls of
-	// Use add only one epoch.
+	// beginning is locked while Use adds an epoch to the list, so that concurrent calls of Use add only one epoch.
 	beginning sync.Mutex
-	// foreign has the epochs (periods of the hub's writes) that copies name, but that an uncached read of the list did not
-	// find. The map is cleared when a new list begins, and when it has mostForeign entries.
+	// foreign has the epochs that copies name, but that an uncached read of the list did not find. The map is cleared when
+	// a new list begins, and when it has maxForeign entries.
 	foreign map[epoch.Epoch]bool
 }
 
-// New returns a Keeper that has not read the list of epochs (periods in which the hub writes to members) yet.
+// New returns a Keeper that has not read the list of epochs yet.
 func New(o Options) *Keeper {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -99,12 +97,12 @@ func New(o Options) *Keeper {
 	return &Keeper{options: o, restarted: func() {}, foreign: map[epoch.Epoch]bool{}}
 }
 
-// OnRestart registers a function that is called when a new list of epochs (periods of the hub's writes) replaces the
-// former list. The function lets the hub write copies that it left unchanged after a restore from a backup. The hub
-// wrote these copies after the backup was made. Call OnRestart before Start. The function must not block.
+// OnRestart registers a function that is called when a new list of epochs replaces the former list. The function lets
+// the hub write copies that it left unchanged after a restore from a backup. The hub wrote these copies after the
+// backup was made. Call OnRestart before Start. The function must not block.
 func (k *Keeper) OnRestart(f func()) { k.restarted = f }
 
-// Watch watches the ConfigMap with the list of epochs (periods in which the hub writes to members).
+// Watch watches the ConfigMap with the list of epochs.
 func (k *Keeper) Watch(ctx context.Context, informers cache.Informers) error {
 	informer, err := informers.GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -124,8 +122,8 @@ func (k *Keeper) Watch(ctx context.Context, informers cache.Informers) error {
 	return nil
 }
 
-// read returns the list of epochs (periods of the hub's writes) in the ConfigMap. If there is no ConfigMap, or if the
-// list cannot be parsed, read returns an empty list.
+// read returns the list of epochs in the ConfigMap. If there is no ConfigMap, or if the list cannot be parsed, read
+// returns an empty list.
 func read(c *corev1.ConfigMap) epoch.Epochs {
 	if c == nil {
 		return epoch.Epochs{}
@@ -134,8 +132,7 @@ func read(c *corev1.ConfigMap) epoch.Epochs {
 	return l
 }
 
-// Ready waits until the list of epochs (periods in which the hub writes to members) has been read. The hub writes to no
-// member before that.
+// Ready waits until the list of epochs has been read. The hub writes to no member before that.
 func (k *Keeper) Ready(ctx context.Context) {
 	for ctx.Err() == nil {
 		c, err := k.get(ctx)
@@ -165,8 +162,8 @@ func (k *Keeper) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	return c, nil
 }
 
-// take makes the given list of epochs (periods in which the hub writes to members) the cached list. It keeps the cached
-// list if the given one is empty, because a user has deleted it.
+// take makes the given list of epochs the cached list. It keeps the cached list if the given one is empty, because a
+// user has deleted it.
 func (k *Keeper) take(l epoch.Epochs) {
 	k.mu.Lock()
 	before, knew := k.known.Last()
@@ -192,17 +189,16 @@ func (k *Keeper) take(l epoch.Epochs) {
 	}
 }
 
-// Current returns the cached list of epochs (periods in which the hub writes to members). Unlike Use, Current adds no
-// epoch to the list.
+// Current returns the cached list of epochs. Unlike Use, Current adds no epoch to the list.
 func (k *Keeper) Current() epoch.Epochs {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.known
 }
 
-// Use returns the list of epochs (periods of the hub's writes) for a write to a member. The copy gets the newest epoch.
-// If this epoch is from before the start of the process, Use first adds another epoch. If Use cannot add it, the write
-// uses the earlier epoch, and Look tries again.
+// Use returns the list of epochs for a write to a member. The copy gets the newest epoch. If this epoch is from before
+// the start of the process, Use first adds another epoch. If Use cannot add it, the write uses the earlier epoch, and
+// Look tries again.
 func (k *Keeper) Use(ctx context.Context) epoch.Epochs {
 	if k.appends() {
 		k.beginning.Lock()
@@ -216,8 +212,8 @@ func (k *Keeper) Use(ctx context.Context) epoch.Epochs {
 	return k.Current()
 }
 
-// appends records that the process writes to a member now. It reports whether an epoch (a period of the hub's writes)
-// must be added to the list before the write.
+// appends records that the process writes to a member now. It reports whether an epoch must be added to the list before
+// the write.
 func (k *Keeper) appends() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -225,9 +221,9 @@ func (k *Keeper) appends() bool {
 	return k.inherited && k.options.Clock.Since(k.failed) >= pace.LookEvery
 }
 
-// Confirm reads the list of epochs (periods of the hub's writes) uncached, because the cache may lack an epoch that
-// another replica has just added. If the list lacks the epoch e, Confirm remembers e in the field foreign, and later
-// calls for e return the cached list.
+// Confirm reads the list of epochs uncached, because the cache may lack an epoch that another replica has just added.
+// If the list lacks the epoch e, Confirm remembers e in the field foreign, and later calls for e return the cached
+// list.
 func (k *Keeper) Confirm(ctx context.Context, e epoch.Epoch) (epoch.Epochs, error) {
 	k.mu.Lock()
 	known, before := k.known, k.foreign[e]
@@ -243,7 +239,7 @@ func (k *Keeper) Confirm(ctx context.Context, e epoch.Epoch) (epoch.Epochs, erro
 	l := k.Current()
 	if l.Foreign(e) {
 		k.mu.Lock()
-		if len(k.foreign) >= mostForeign {
+		if len(k.foreign) >= maxForeign {
 			clear(k.foreign)
 		}
 		k.foreign[e] = true
@@ -265,9 +261,9 @@ func (k *Keeper) Start(ctx context.Context) error {
 	return nil
 }
 
-// Look adds an epoch (a period of the hub's writes) to the list, if the process has written to a member in the newest
-// epoch, and this epoch is ten minutes old or is from before the start of the process. If the list was lost, Look adds
-// an epoch, too, and so writes the list again.
+// Look adds an epoch to the list, if the process has written to a member in the newest epoch, and this epoch is ten
+// minutes old or is from before the start of the process. If the list was lost, Look adds an epoch, too, and so writes
+// the list again.
 func (k *Keeper) Look(ctx context.Context) error {
 	k.mu.Lock()
 	last, _ := k.known.Last()
@@ -285,8 +281,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	return err
 }
 
-// Lead is called by each new leader. If the list of epochs (periods of the hub's writes) is empty, Lead adds the first
-// epoch.
+// Lead is called by each new leader. If the list of epochs is empty, Lead adds the first epoch.
 func (k *Keeper) Lead(ctx context.Context) error {
 	for ctx.Err() == nil && k.Current().Len() == 0 {
 		err := k.begin(ctx, nil)
@@ -301,9 +296,8 @@ func (k *Keeper) Lead(ctx context.Context) error {
 	return nil
 }
 
-// begin adds an epoch (a period of the hub's writes) to the list. If the argument after is set and is no longer the
-// newest epoch, another replica has added an epoch, and begin adds none. If the list was lost, begin adds the epoch to
-// the list that the process knows.
+// begin adds an epoch to the list. If the argument after is set and is no longer the newest epoch, another replica has
+// added an epoch, and begin adds none. If the list was lost, begin adds the epoch to the list that the process knows.
 func (k *Keeper) begin(ctx context.Context, after *epoch.Epoch) error {
 	c, err := k.get(ctx)
 	if err != nil {

@@ -263,12 +263,12 @@ func TestARestoredHubFindsForeignWhatItForgot(t *testing.T) {
 	if l, err := restored.Confirm(t.Context(), forgotten); err != nil || !l.Foreign(forgotten) {
 		t.Errorf("%s is not foreign to %q: %v", forgotten, l, err)
 	}
-	told := 0
-	restored.OnRestart(func() { told++ })
+	reported := 0
+	restored.OnRestart(func() { reported++ })
 	w.store(w.stored().Restart("n", w.clock.Now().Unix()))
 	restored.Ready(t.Context())
-	if l, err := restored.Confirm(t.Context(), forgotten); err != nil || l.Foreign(forgotten) || told != 1 {
-		t.Errorf("after it was accepted, %s is foreign to %q; told %d times: %v", forgotten, l, told, err)
+	if l, err := restored.Confirm(t.Context(), forgotten); err != nil || l.Foreign(forgotten) || reported != 1 {
+		t.Errorf("after it was accepted, %s is foreign to %q; told %d times: %v", forgotten, l, reported, err)
 	}
 }
 
@@ -308,8 +308,8 @@ func TestAListThatAUserDeletesIsWrittenAgain(t *testing.T) {
 			w := newWorld(t)
 			k := w.leader()
 			before := w.stored()
-			told := 0
-			k.OnRestart(func() { told++ })
+			reported := 0
+			k.OnRestart(func() { reported++ })
 			forgotten := epoch.Epoch{Sequence: w.clock.Now().Unix() + 5, Random: "later"} // of a state of the hub before a restore
 			w.lose(tc.configMap)
 			if l, err := k.Confirm(t.Context(), forgotten); err != nil || !l.Foreign(forgotten) {
@@ -317,8 +317,8 @@ func TestAListThatAUserDeletesIsWrittenAgain(t *testing.T) {
 			}
 			tc.again(w, k)
 			after := w.stored()
-			if after.Len() != before.Len()+1 || !strings.HasPrefix(after.String(), before.String()) || !after.Foreign(forgotten) || told != 0 {
-				t.Errorf("the list was %q and is %q; told %d times of a new list", before, after, told)
+			if after.Len() != before.Len()+1 || !strings.HasPrefix(after.String(), before.String()) || !after.Foreign(forgotten) || reported != 0 {
+				t.Errorf("the list was %q and is %q; told %d times of a new list", before, after, reported)
 			}
 			other := w.replica()
 			w.look(other)
@@ -333,18 +333,18 @@ func TestAListThatNoProcessKnowsIsANewList(t *testing.T) {
 	w := newWorld(t)
 	w.leader()
 	k := w.replica()
-	told := 0
-	k.OnRestart(func() { told++ })
+	reported := 0
+	k.OnRestart(func() { reported++ })
 	w.lose(true)
 	k.Ready(t.Context())
-	if told != 0 {
-		t.Errorf("told %d times of a list without epochs", told)
+	if reported != 0 {
+		t.Errorf("told %d times of a list without epochs", reported)
 	}
 	w.clock.SetTime(w.clock.Now().Add(time.Minute))
 	w.leader() // has started after the deletion
 	k.Ready(t.Context())
-	if n := w.stored().Len(); told != 1 || n != 1 {
-		t.Errorf("told %d times of the new list, want once; it has %d epochs", told, n)
+	if n := w.stored().Len(); reported != 1 || n != 1 {
+		t.Errorf("told %d times of the new list, want once; it has %d epochs", reported, n)
 	}
 }
 

@@ -85,15 +85,15 @@ type Coordinator struct {
 	held map[string]*Hold
 }
 
-const longestSeat = 40
+const maxIdentityLength = 40
 
 // New returns a Coordinator that holds no member before Run.
 func New(o Options) (*Coordinator, error) {
 	if o.Identity == "" {
-		o.Identity = utilrand.String(longestSeat / 2)
+		o.Identity = utilrand.String(maxIdentityLength / 2)
 	}
-	if len(o.Identity) > longestSeat || len(validation.IsDNS1123Label(o.Identity)) > 0 {
-		return nil, fmt.Errorf("the identity %q of this replica is not a DNS label of at most %d characters", o.Identity, longestSeat)
+	if len(o.Identity) > maxIdentityLength || len(validation.IsDNS1123Label(o.Identity)) > 0 {
+		return nil, fmt.Errorf("the identity %q of this replica is not a DNS label of at most %d characters", o.Identity, maxIdentityLength)
 	}
 	short := rest.CopyConfig(o.Config)
 	short.Timeout = requestTimeout
@@ -145,11 +145,11 @@ func (c *Coordinator) Holder(member string) map[string]string {
 	return peer.Annotations
 }
 
-// Doubt is called after a connection to the hub's API server was lost. The server that answers next may have been
-// restored from a backup. Its watches would deliver older objects than this process has, or none at all. All writes
-// therefore wait until the peer Lease was renewed once more.
-func (c *Coordinator) Doubt() {
-	if t := c.current(); t != nil && t.doubt() {
+// RequireRenewal is called after a connection to the hub's API server was lost. The server that answers next may have
+// been restored from a backup. Its watches would deliver older objects than this process has, or none at all. All
+// writes therefore wait until the peer Lease was renewed once more.
+func (c *Coordinator) RequireRenewal() {
+	if t := c.current(); t != nil && t.requireRenewal() {
 		select {
 		case c.again <- struct{}{}:
 		default:
@@ -243,7 +243,7 @@ func (c *Coordinator) renewals(ctx context.Context) error {
 		} else if err := c.renew(ctx, t); err != nil {
 			c.opts.Logger.Info("The Lease of this replica was not renewed", "lease", peerPrefix+t.id, "reason", err.Error())
 			pause = pace.RetryAfter
-		} else if t.inDoubt() { // since this renewal was sent
+		} else if t.needsRenewal() { // since this renewal was sent
 			pause = pace.RetryAfter
 		}
 		if t = c.current(); t != nil && !t.valid() {

@@ -369,7 +369,7 @@ func TestAReplicaEndsAtOnceWhenItsHubWasRestored(t *testing.T) {
 	}
 	a.past.Store(lease)
 	begin := time.Now()
-	a.Doubt()
+	a.RequireRenewal()
 	select {
 	case <-a.ended:
 	case <-time.After(leaseLasts):
@@ -396,7 +396,7 @@ func TestAnAPIServerThatIsBehindEndsNoReplica(t *testing.T) {
 		t.Fatal("it renews nothing")
 	}
 	a.leaseChanged(old)
-	a.Doubt()
+	a.RequireRenewal()
 	if err := a.sure(t.Context()); err != nil || !a.current().valid() {
 		t.Errorf("it ended: %v", err)
 	}

@@ -55,9 +55,9 @@ func (l *Lead) Renewals(next http.RoundTripper) http.RoundTripper {
 
 // Guard wraps the transport of every other client of the hub. It refuses writes after the process has lost the lead, or
 // after the Lease of this replica has expired. After a connection was lost, writes wait until the replica is sure that
-// the hub was not restored from a backup in the meantime: see Coordinator.Doubt.
+// the hub was not restored from a backup in the meantime: see Coordinator.RequireRenewal.
 func (l *Lead) Guard(next http.RoundTripper) http.RoundTripper {
-	return guarded(l.doubting(next), func(ctx context.Context) error {
+	return guarded(l.reportingLosses(next), func(ctx context.Context) error {
 		if err := l.replica.sure(ctx); err != nil {
 			return err
 		}
@@ -68,8 +68,8 @@ func (l *Lead) Guard(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// doubting returns a transport that reports each lost connection to the replica.
-func (l *Lead) doubting(next http.RoundTripper) http.RoundTripper {
+// reportingLosses returns a transport that reports each lost connection to the replica.
+func (l *Lead) reportingLosses(next http.RoundTripper) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)
 		switch {
@@ -84,7 +84,7 @@ func (l *Lead) doubting(next http.RoundTripper) http.RoundTripper {
 
 func (l *Lead) lost(err error) {
 	if !errors.Is(err, context.Canceled) {
-		l.replica.Doubt()
+		l.replica.RequireRenewal()
 	}
 }
 

@@ -107,8 +107,8 @@ func send(t *testing.T, over http.RoundTripper, method, path string) error {
 	return response.Body.Close()
 }
 
-// doubter is a replica with a term, on a clock of the test, and the guarded transport of its client of the hub.
-type doubter struct {
+// leasedReplica is a replica with a term, on a clock of the test, and the guarded transport of its client of the hub.
+type leasedReplica struct {
 	t     *testing.T
 	clock time.Time
 	term  *term
@@ -117,9 +117,9 @@ type doubter struct {
 	sent  atomic.Int32 // number of writes that reached the server
 }
 
-func newDoubter(t *testing.T) *doubter {
+func newLeasedReplica(t *testing.T) *leasedReplica {
 	t.Helper()
-	d := &doubter{t: t, clock: time.Now()}
+	d := &leasedReplica{t: t, clock: time.Now()}
 	now := func() time.Time { return d.clock }
 	d.term = newTerm("a", now, d.clock)
 	l := NewLead()
@@ -137,7 +137,7 @@ func newDoubter(t *testing.T) *doubter {
 }
 
 // loses reads a response that breaks with err.
-func (d *doubter) loses(err error) {
+func (d *leasedReplica) loses(err error) {
 	d.t.Helper()
 	next := d.next
 	d.next = func(*http.Request) (*http.Response, error) {
@@ -162,26 +162,26 @@ func (d *doubter) loses(err error) {
 
 func TestAfterALostConnectionAWriteWaitsForARenewal(t *testing.T) {
 	for name, end := range map[string]struct {
-		then func(d *doubter)
+		then func(d *leasedReplica)
 		want error
 	}{
-		"a renewal that was sent later lets the write go": {func(d *doubter) { d.term.renew(d.clock.Add(time.Second)) }, nil},
-		"the end of the term refuses it":                  {func(d *doubter) { d.term.end() }, ErrUnsure},
+		"a renewal that was sent later lets the write go": {func(d *leasedReplica) { d.term.renew(d.clock.Add(time.Second)) }, nil},
+		"the end of the term refuses it":                  {func(d *leasedReplica) { d.term.end() }, ErrUnsure},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDoubter(t)
+				d := newLeasedReplica(t)
 				d.loses(io.ErrUnexpectedEOF)
 				written := make(chan error)
 				go func() { written <- send(t, d.guard, http.MethodPatch, "/apis/test.hanse.dev/v1/widgets/w") }()
 				synctest.Wait()
 				if d.sent.Load() != 0 {
-					t.Error("the write was sent in doubt")
+					t.Error("the write was sent before a renewal")
 				}
 				d.term.renew(d.clock.Add(-time.Second))
 				synctest.Wait()
 				if d.sent.Load() != 0 {
-					t.Error("a renewal that was sent before the loss ended the doubt")
+					t.Error("a renewal that was sent before the loss let the write go")
 				}
 				end.then(d)
 				if err := <-written; !errors.Is(err, end.want) {
@@ -192,35 +192,35 @@ func TestAfterALostConnectionAWriteWaitsForARenewal(t *testing.T) {
 	}
 }
 
-func TestADoubtBeginsWithALostConnectionAlone(t *testing.T) {
-	refused := func(err error) func(*doubter) {
-		return func(d *doubter) {
+func TestOnlyALostConnectionRequiresARenewal(t *testing.T) {
+	refused := func(err error) func(*leasedReplica) {
+		return func(d *leasedReplica) {
 			d.next = func(*http.Request) (*http.Response, error) { return nil, err }
 			_ = send(d.t, d.guard, http.MethodGet, "/api/v1/pods")
 		}
 	}
 	for name, tc := range map[string]struct {
-		event func(*doubter)
-		doubt bool
+		event        func(*leasedReplica)
+		needsRenewal bool
 	}{
 		"a request that gets no connection":       {refused(syscall.ECONNREFUSED), true},
-		"a watch that breaks":                     {func(d *doubter) { d.loses(io.ErrUnexpectedEOF) }, true},
-		"a watch that this process ends":          {func(d *doubter) { d.loses(context.Canceled) }, false},
+		"a watch that breaks":                     {func(d *leasedReplica) { d.loses(io.ErrUnexpectedEOF) }, true},
+		"a watch that this process ends":          {func(d *leasedReplica) { d.loses(context.Canceled) }, false},
 		"a request that this process gives up":    {refused(context.Canceled), false},
-		"a watch that the server ends, or a list": {func(d *doubter) { _ = send(d.t, d.guard, http.MethodGet, "/api/v1/pods") }, false},
+		"a watch that the server ends, or a list": {func(d *leasedReplica) { _ = send(d.t, d.guard, http.MethodGet, "/api/v1/pods") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDoubter(t)
-			if tc.event(d); d.term.inDoubt() != tc.doubt {
-				t.Errorf("in doubt: %t", d.term.inDoubt())
+			d := newLeasedReplica(t)
+			if tc.event(d); d.term.needsRenewal() != tc.needsRenewal {
+				t.Errorf("needs a renewal: %t", d.term.needsRenewal())
 			}
 		})
 	}
 }
 
-func TestAMemberIsNotWrittenInDoubtOrAfterTheHold(t *testing.T) {
+func TestAMemberIsNotWrittenBeforeTheRenewalOrAfterTheHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoubter(t)
+		d := newLeasedReplica(t)
 		h := &Hold{term: d.term}
 		member := h.Guard(transport(func(*http.Request) (*http.Response, error) { return d.next(nil) }))
 		d.loses(io.ErrUnexpectedEOF)
@@ -229,7 +229,7 @@ func TestAMemberIsNotWrittenInDoubtOrAfterTheHold(t *testing.T) {
 		synctest.Wait()
 		select {
 		case err := <-written:
-			t.Errorf("the write ended in doubt: %v", err)
+			t.Errorf("the write ended before a renewal: %v", err)
 		default:
 		}
 		d.term.renew(d.clock.Add(time.Second))

@@ -11,18 +11,18 @@ import (
 // term is the time in which one peer Lease of this replica is valid. An expired term never becomes valid again, because
 // other replicas may have taken its members. The process then ends.
 //
-// A term is in doubt after a connection to the hub's API server was lost, until a renewal that was sent later succeeds.
-// In the meantime the hub may have been restored from a backup. The renewal shows that it was not: the API server
-// accepts a renewal only of the version of the Lease that this replica knows.
+// A term needs a renewal after a connection to the hub's API server was lost. It needs none after a renewal that was
+// sent later succeeds. In the meantime the hub may have been restored from a backup. The renewal shows that it was not:
+// the API server accepts a renewal only of the version of the Lease that this replica knows.
 type term struct {
 	id  string
 	now func() time.Time // has a monotonic clock, which runs while the process is stopped
 
-	mu      sync.Mutex
-	renewed time.Time     // when the last renewal was sent: no other replica can have seen it earlier
-	doubted time.Time     // when the last doubt began
-	settled chan struct{} // is closed when the doubt or the term ends; nil without a doubt
-	over    bool
+	mu         sync.Mutex
+	renewed    time.Time     // when the last renewal was sent: no other replica can have seen it earlier
+	requiredAt time.Time     // when a renewal was last required
+	settled    chan struct{} // is closed by the renewal or the end of the term; nil if no renewal is required
+	over       bool
 }
 
 func newTerm(id string, now func() time.Time, began time.Time) *term {
@@ -51,7 +51,7 @@ func (t *term) renew(sent time.Time) bool {
 		return false
 	}
 	t.renewed = sent
-	if sent.After(t.doubted) {
+	if sent.After(t.requiredAt) {
 		t.settleLocked()
 	}
 	return true
@@ -75,11 +75,12 @@ func (t *term) settleLocked() {
 	}
 }
 
-// doubt begins a doubt, or prolongs it. It returns true if there was none.
-func (t *term) doubt() bool {
+// requireRenewal makes writes wait for a renewal that is sent later. It returns false if they wait already, or if the
+// term is over.
+func (t *term) requireRenewal() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.doubted = t.now()
+	t.requiredAt = t.now()
 	if t.settled != nil || t.over {
 		return false
 	}
@@ -87,13 +88,13 @@ func (t *term) doubt() bool {
 	return true
 }
 
-func (t *term) inDoubt() bool {
+func (t *term) needsRenewal() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.settled != nil
 }
 
-// sure waits until the term is not in doubt. It returns ErrUnsure if the term is over, or if ctx ends first.
+// sure waits until the term needs no renewal. It returns ErrUnsure if the term is over, or if ctx ends first.
 func (t *term) sure(ctx context.Context) error {
 	for {
 		t.mu.Lock()
@@ -129,7 +130,7 @@ func (h *Hold) Valid() bool {
 }
 
 // Guard wraps the transport of a client of the member. It refuses writes after the hold has ended. While the term of
-// the replica is in doubt, a write waits.
+// the replica needs a renewal, a write waits.
 func (h *Hold) Guard(next http.RoundTripper) http.RoundTripper {
 	return guarded(next, func(ctx context.Context) error {
 		if err := h.term.sure(ctx); err != nil {

@@ -49,11 +49,11 @@ type Templates interface {
 	OnState(func(schema.GroupKind))
 }
 
-// Removals has the held removals. The hub holds a removal of too many copies until a user confirms it.
+// Removals has the held removals.
 type Removals interface {
-	// Removal returns the held removals (which wait for a user's confirmation) of a placement or a bundle, and the
-	// condition RemovalHeld for its status. kind is the kind of this object. If the returned condition is nil, the
-	// condition in the status does not change. was has the held removals in the current status.
+	// Removal returns the held removals of a placement or a bundle, and the condition RemovalHeld for its status. kind is
+	// the kind of this object. If the returned condition is nil, the condition in the status does not change. was has the
+	// held removals in the current status.
 	Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition)
 }
 
@@ -68,7 +68,7 @@ type Options struct {
 	// ScalePath returns the path of the replicas field that a kind's scale subresource uses. Messages suggest this path to
 	// users. If the function is nil, messages suggest no path.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
-	// Removals has the held removals of copies, which wait for a user's confirmation. If it is nil, no removal is held.
+	// Removals has the held removals. If it is nil, no removal is held.
 	Removals Removals
 	// Events sends events about placements.
 	Events events.EventRecorder
@@ -125,8 +125,7 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 	return c.overrides.setup("override-status", mgr, func(ctx context.Context) { c.wakeOverrides(ctx, everyOverridePolicy) })
 }
 
-// WakeHolder queues a placement or a bundle whose held removals (which wait for a user's confirmation) have changed, so
-// that its status is computed again.
+// WakeHolder queues a placement or a bundle whose held removals have changed, so that its status is computed again.
 func (c *Controllers) WakeHolder(kind string, key types.NamespacedName) {
 	switch kind {
 	case hubv1.BundleKind, hubv1.ClusterBundleKind, hubv1.FederatedOperatorKind:
@@ -136,8 +135,7 @@ func (c *Controllers) WakeHolder(kind string, key types.NamespacedName) {
 	}
 }
 
-// foldRemoval sets the held removals (which wait for a user's confirmation) and the condition RemovalHeld in the status
-// of a placement or a bundle.
+// foldRemoval sets the held removals and the condition RemovalHeld in the status of a placement or a bundle.
 func (o Options) foldRemoval(kind string, of client.Object, held **hubv1.RemovalHeld, conditions *[]metav1.Condition) {
 	if o.Removals == nil {
 		return

@@ -13,6 +13,8 @@
 //   - A failure of a placement causes one event, and the end of the failure causes another event, whatever the number
 //     of objects.
 //   - If no object follows a placement, its conditions are Unknown with the reason NothingSelected.
+//   - A held removal is one of too many removals of copies, which wait for a user's confirmation. The package gets them
+//     from hub/schedule.
 //   - Until the hub has tried to list a kind, it does not know whether the kind can be federated. Until then, the
 //     condition Accepted does not change.
 //

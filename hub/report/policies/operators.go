@@ -13,8 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/bundles/operator"
 )
 
-// mostNotReady is the maximum number of clusters that the status of a FederatedOperator names as not ready.
-const mostNotReady = 100
+// maxNotReady is the maximum number of clusters that the status of a FederatedOperator names as not ready.
+const maxNotReady = 100
 
 // foldOperator counts the clusters on which the operator is placed, and lists those on which the operator is not ready.
 // The numbers and the list are in the operator's status.
@@ -25,7 +25,7 @@ func foldOperator(o *hubv1.FederatedOperator, objects []bundled) {
 		switch {
 		case c.WaitsFor == "":
 			status.Ready++
-		case len(status.NotReady) < mostNotReady:
+		case len(status.NotReady) < maxNotReady:
 			status.NotReady = append(status.NotReady, hubv1.OperatorOnCluster{Name: c.Name, Message: hubv1.CutMessage(c.WaitsFor, 256)})
 		}
 	}
@@ -85,5 +85,5 @@ func withoutFact(facts []hubv1.OperatorFact, name string) []hubv1.OperatorFact {
 func withFact(facts []hubv1.OperatorFact, fact hubv1.OperatorFact) []hubv1.OperatorFact {
 	facts = slices.Concat(facts, []hubv1.OperatorFact{fact})
 	slices.SortFunc(facts, func(a, b hubv1.OperatorFact) int { return cmp.Compare(a.Name, b.Name) })
-	return facts[:min(len(facts), hubv1.MostOperators)]
+	return facts[:min(len(facts), hubv1.MaxOperators)]
 }

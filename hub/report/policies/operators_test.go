@@ -169,14 +169,14 @@ func TestNoOperatorIsRemovedBeforeItsObjectsAreRead(t *testing.T) {
 func TestAMemberClusterListsTheFirst64Operators(t *testing.T) {
 	t.Parallel()
 	var facts []hubv1.OperatorFact
-	for i := range hubv1.MostOperators {
+	for i := range hubv1.MaxOperators {
 		facts = withFact(facts, hubv1.OperatorFact{Name: fmt.Sprintf("o-%02d", i)})
 	}
 	last, first := facts[len(facts)-1], hubv1.OperatorFact{Name: "a"}
-	if got := withFact(facts, hubv1.OperatorFact{Name: "z"}); len(got) != hubv1.MostOperators || got[len(got)-1] != last {
+	if got := withFact(facts, hubv1.OperatorFact{Name: "z"}); len(got) != hubv1.MaxOperators || got[len(got)-1] != last {
 		t.Errorf("%d operators, the last one is %v", len(got), got[len(got)-1])
 	}
-	if got := withFact(facts, first); len(got) != hubv1.MostOperators || got[0] != first || slices.Contains(got, last) {
+	if got := withFact(facts, first); len(got) != hubv1.MaxOperators || got[0] != first || slices.Contains(got, last) {
 		t.Errorf("%d operators: %v", len(got), got)
 	}
 }

@@ -207,7 +207,7 @@ func (of selected) applied(c metav1.Condition) metav1.Condition {
 type tally struct {
 	total           int
 	failed, unknown []string // names of the failed objects, and of those with an unknown result
-	why, says       string   // reason and message of the first failed binding that is not just in progress
+	reason, message string   // reason and message of the first failed binding that is not just in progress
 	away            bool     // whether results are unknown because clusters are unreachable
 }
 
@@ -220,8 +220,8 @@ func (t *tally) count(b hubv1.BindingObject, kind string) {
 		t.away = t.away || c != nil && (c.Reason == hubv1.ReasonPartiallyUnknown || c.Reason == hubv1.ReasonUnknownOnSome)
 	case c.Status == metav1.ConditionFalse:
 		t.failed = append(t.failed, nameOf(b))
-		if t.why == "" || t.why == hubv1.ReasonProgressingOnSome {
-			t.why, t.says = c.Reason, c.Message
+		if t.reason == "" || t.reason == hubv1.ReasonProgressingOnSome {
+			t.reason, t.message = c.Reason, c.Message
 		}
 	}
 }
@@ -234,10 +234,10 @@ func (t *tally) condition(kind, good string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonNothingSelected, Message: "no object follows this placement"}
 	case len(t.failed) > 0:
 		message := someOf(t.failed, t.total)
-		if kind == hubv1.ConditionScheduled && t.says != "" {
-			message = cut(message + "; the first has " + t.says) // such as "0 of 12 clusters: 7 not selected, 2 tainted"
+		if kind == hubv1.ConditionScheduled && t.message != "" {
+			message = cut(message + "; the first has " + t.message) // such as "0 of 12 clusters: 7 not selected, 2 tainted"
 		}
-		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: t.why, Message: message}
+		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: t.reason, Message: message}
 	case t.away:
 		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonPartiallyUnknown, Message: someOf(t.unknown, t.total)}
 	case len(t.unknown) > 0:

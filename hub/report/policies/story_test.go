@@ -15,7 +15,7 @@ import (
 func TestTheStoryOfAPlacement(t *testing.T) {
 	yes, no, unknown := metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	heard := metav1.NewTime(noon)
+	observed := metav1.NewTime(noon)
 	is := func(kind string, status metav1.ConditionStatus, reason string) hubv1.PlacementStatus {
 		var s hubv1.PlacementStatus
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "1 of 2 objects"})
@@ -26,7 +26,7 @@ func TestTheStoryOfAPlacement(t *testing.T) {
 	}
 	good, bad, slow := healthy(yes, hubv1.ReasonHealthyEverywhere), healthy(no, hubv1.ReasonDegradedOnSome), healthy(no, hubv1.ReasonProgressingOnSome)
 	away := healthy(unknown, hubv1.ReasonPartiallyUnknown)
-	away.OldestObservedTime = &heard
+	away.OldestObservedTime = &observed
 	approval := good
 	approval.Rollout = &hubv1.PlacementRollout{Phase: hubv1.RolloutWaitingForApproval, Wave: "china", Revision: 7, Message: "wave china waits"}
 	degraded := event{corev1.EventTypeWarning, EventDegraded, "Observe", "DegradedOnSome: 1 of 2 objects"}

@@ -47,11 +47,11 @@ type Catalog struct {
 type entry struct {
 	reading sync.Mutex // held by the caller that reads the definition
 
-	name    string      // name of the definition; empty before the first answer
-	known   *Definition // nil before the first answer, and if the kind has no definition
-	current bool        // false if the definition has changed since the last read
-	changes int         // number of events that made known outdated
-	doubted string      // the resourceVersion that a caller considers outdated
+	name        string      // name of the definition; empty before the first answer
+	known       *Definition // nil before the first answer, and if the kind has no definition
+	current     bool        // false if the definition has changed since the last read
+	changes     int         // number of events that made known outdated
+	invalidated string      // the resourceVersion that a caller considers outdated
 }
 
 // New returns an empty Catalog. reader must read without a cache.
@@ -170,20 +170,20 @@ func (c *Catalog) ScalePath(ctx context.Context, kind schema.GroupKind) string {
 	return d.ScalePath()
 }
 
-// Doubt is called if the API server does not behave as the CustomResourceDefinition with this resourceVersion says. If
-// the cached definition has this resourceVersion, the next Get reads the definition again. Doubt returns false if it
-// was already called for the cached definition.
-func (c *Catalog) Doubt(kind schema.GroupKind, resourceVersion string) bool {
+// Invalidate is called if the API server does not behave as the CustomResourceDefinition with this resourceVersion
+// says. If the cached definition has this resourceVersion, the next Get reads the definition again. Invalidate returns
+// false if it was already called for the cached definition.
+func (c *Catalog) Invalidate(kind schema.GroupKind, resourceVersion string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.kinds[kind]
 	switch {
 	case e == nil || e.known == nil || e.known.ResourceVersion != resourceVersion:
 		return true
-	case e.doubted == resourceVersion:
+	case e.invalidated == resourceVersion:
 		return false
 	}
-	e.doubted, e.current = resourceVersion, false
+	e.invalidated, e.current = resourceVersion, false
 	return true
 }
 

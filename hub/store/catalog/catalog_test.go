@@ -48,19 +48,19 @@ func (c *counted) Get(ctx context.Context, key client.ObjectKey, into client.Obj
 	return c.Client.Get(ctx, key, into, opts...)
 }
 
-// told records the changes for which a catalog calls OnChange's function.
-type told struct {
+// reported records the changes for which a catalog calls OnChange's function.
+type reported struct {
 	mu      sync.Mutex
 	changes []string
 }
 
-func (t *told) add(kind schema.GroupKind, before, after *Definition) {
+func (t *reported) add(kind schema.GroupKind, before, after *Definition) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.changes = append(t.changes, fmt.Sprintf("%s %t %t", kind.Kind, before != nil, after != nil))
 }
 
-func (t *told) all() []string {
+func (t *reported) all() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return append([]string(nil), t.changes...)
@@ -78,7 +78,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 }
 
 // start returns a catalog that watches the API server.
-func start(t *testing.T) (*Catalog, *counted, *told) {
+func start(t *testing.T) (*Catalog, *counted, *reported) {
 	t.Helper()
 	apiserver.Needed(t)
 	c, err := client.New(hub, client.Options{Scheme: scheme(t)})
@@ -89,7 +89,7 @@ func start(t *testing.T) (*Catalog, *counted, *told) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, changes := &counted{Client: c}, &told{}
+	server, changes := &counted{Client: c}, &reported{}
 	catalog := New(server, c.RESTMapper())
 	catalog.OnChange(changes.add)
 	var running sync.WaitGroup
@@ -234,7 +234,7 @@ func TestTheLastAnswerHoldsWhileTheServerDoesNotAnswer(t *testing.T) {
 	if err != nil || known == nil {
 		t.Fatalf("got %v, %v", known, err)
 	}
-	if !c.Doubt(gauge, known.ResourceVersion) {
+	if !c.Invalidate(gauge, known.ResourceVersion) {
 		t.Error("what is doubted the first time is not read again")
 	}
 	server.off.Store(true)
@@ -245,10 +245,10 @@ func TestTheLastAnswerHoldsWhileTheServerDoesNotAnswer(t *testing.T) {
 	if d, err := c.Get(t.Context(), gauge); d != known || err != nil {
 		t.Errorf("of an unchanged definition got %v, %v", d, err)
 	}
-	if c.Doubt(gauge, known.ResourceVersion) {
+	if c.Invalidate(gauge, known.ResourceVersion) {
 		t.Error("one definition is doubted twice")
 	}
-	if !c.Doubt(gauge, "an older one") {
+	if !c.Invalidate(gauge, "an older one") {
 		t.Error("who acts by an older definition is not told to look again")
 	}
 }

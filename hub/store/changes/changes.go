@@ -154,17 +154,17 @@ func (k *Kind[T]) Handler(ctx context.Context) toolscache.ResourceEventHandler {
 	}
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
-			k.tell(ctx, Change[T]{After: as(obj), Initial: initial, Parts: Added})
+			k.notify(ctx, Change[T]{After: as(obj), Initial: initial, Parts: Added})
 		},
 		UpdateFunc: func(before, after any) {
 			b, a := as(before), as(after)
-			k.tell(ctx, Change[T]{Before: b, After: a, Parts: Any | k.compare(b, a)})
+			k.notify(ctx, Change[T]{Before: b, After: a, Parts: Any | k.compare(b, a)})
 		},
-		DeleteFunc: func(obj any) { k.tell(ctx, Change[T]{Before: as(obj), Parts: Deleted}) },
+		DeleteFunc: func(obj any) { k.notify(ctx, Change[T]{Before: as(obj), Parts: Deleted}) },
 	}
 }
 
-func (k *Kind[T]) tell(ctx context.Context, c Change[T]) {
+func (k *Kind[T]) notify(ctx context.Context, c Change[T]) {
 	for _, a := range k.asked {
 		if c.Parts&a.parts != 0 {
 			a.f(ctx, c)

@@ -90,8 +90,8 @@ func TestTheChangedPartsOfACluster(t *testing.T) {
 	}
 }
 
-func TestEachIsToldOfThePartsThatItAskedFor(t *testing.T) {
-	var told []string
+func TestEachHandlerGetsOnlyThePartsThatItAskedFor(t *testing.T) {
+	var reported []string
 	feed := changes.NewFeed()
 	tell := func(who string) func(context.Context, changes.Namespace) {
 		return func(_ context.Context, c changes.Namespace) {
@@ -104,7 +104,7 @@ func TestEachIsToldOfThePartsThatItAskedFor(t *testing.T) {
 			case c.After == nil:
 				event = " of a deletion"
 			}
-			told = append(told, who+event)
+			reported = append(reported, who+event)
 		}
 	}
 	feed.Namespaces.On(changes.All, tell("all"))
@@ -124,9 +124,9 @@ func TestEachIsToldOfThePartsThatItAskedFor(t *testing.T) {
 		{func() { handler.OnDelete(plain) }, []string{"all of a deletion", "lifetime of a deletion"}},
 		{func() { handler.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: client.Object(plain)}) }, []string{"all of a deletion", "lifetime of a deletion"}},
 	} {
-		told = nil
+		reported = nil
 		event.happens()
-		if diff := cmp.Diff(event.want, told); diff != "" {
+		if diff := cmp.Diff(event.want, reported); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
 	}

@@ -35,8 +35,7 @@ import (
 )
 
 const (
-	// unusedFor is the time after which a part of a revision (its template or its override rules) is deleted if no binding
-	// names it.
+	// unusedFor is the time after which a part of a revision is deleted if no binding names it.
 	unusedFor = time.Minute
 	// kept is the maximum number of parts of revisions in memory. A part is a template or a set of override rules.
 	kept = 512
@@ -93,8 +92,7 @@ func New(o Options) *Store {
 
 func secretName(digest string) string { return "revision-" + digest }
 
-// Ensure stores a part of a revision (its template or its override rules). If the part is already stored, Ensure only
-// delays its deletion by Sweep.
+// Ensure stores a part of a revision. If the part is already stored, Ensure only delays its deletion by Sweep.
 func (s *Store) Ensure(ctx context.Context, p decide.Payload) error {
 	now := s.Clock.Now()
 	s.mu.Lock()

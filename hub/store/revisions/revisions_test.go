@@ -208,8 +208,8 @@ func TestASweepLeavesAPartThatWasJustEnsured(t *testing.T) {
 func TestAPartThatAUserDeletesIsLostUntilItIsStoredAgain(t *testing.T) {
 	s := newStored(t)
 	kept, lost := s.payload("kept"), s.payload("lost")
-	var told []hubv1.ObjectIdentity
-	s.OnLost(func(ids ...hubv1.ObjectIdentity) { told = append(told, ids...) })
+	var reported []hubv1.ObjectIdentity
+	s.OnLost(func(ids ...hubv1.ObjectIdentity) { reported = append(reported, ids...) })
 	for _, p := range []decide.Payload{kept, lost} {
 		s.ensure(s.Store, p)
 		s.name(p)
@@ -225,8 +225,8 @@ func TestAPartThatAUserDeletesIsLostUntilItIsStoredAgain(t *testing.T) {
 	sweep()
 	sweep()
 	want := hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: s.namespace, Name: "settings"}
-	if len(told) != 1 || told[0] != want { // the second sweep tells nothing again
-		t.Errorf("told %v, want %v", told, want)
+	if len(reported) != 1 || reported[0] != want { // the second sweep tells nothing again
+		t.Errorf("told %v, want %v", reported, want)
 	}
 	if s.Lost(kept.Digest) || !s.Lost(lost.Digest) || s.another().Lost(lost.Digest) {
 		t.Errorf("lost: %t (kept), %t (deleted), %t (in another replica)", s.Lost(kept.Digest), s.Lost(lost.Digest), s.another().Lost(lost.Digest))
@@ -265,15 +265,15 @@ func TestTheLeaderFindsAPartThatIsDeletedWhileItLeads(t *testing.T) {
 	p := s.payload("a")
 	s.ensure(s.Store, p)
 	s.name(p)
-	told := make(chan hubv1.ObjectIdentity, 10)
-	s.OnLost(func(ids ...hubv1.ObjectIdentity) { told <- ids[0] })
+	reported := make(chan hubv1.ObjectIdentity, 10)
+	s.OnLost(func(ids ...hubv1.ObjectIdentity) { reported <- ids[0] })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- s.Lead(ctx) }()
-	<-told // the rules that the binding of the test names: the first list is over
+	<-reported // the rules that the binding of the test names: the first list is over
 	s.lose(p)
 	select {
-	case <-told:
+	case <-reported:
 		if !s.Lost(p.Digest) {
 			t.Error("another part is lost")
 		}

@@ -40,7 +40,7 @@ func (undecided) Undecided() bool { return true }
 // gone is true only if the object was deleted while its kind existed. The response must therefore come from the storage
 // of the kind. The CustomResourceDefinition must exist, must not be being deleted, and must not be younger than since,
 // a time at which the object existed. If a definition was deleted and created again, its objects are lost without a
-// user's wish.
+// user's request.
 //
 // For an object of a bundle, gone is always false. After the object is removed from the bundle, Live returns the object
 // with a deletionTimestamp.

@@ -124,7 +124,7 @@ func TestUnpackedObjectsAreKeptForAWhile(t *testing.T) {
 	}
 }
 
-func TestARecordTellsApartWhatIsNotStatus(t *testing.T) {
+func TestARecordDistinguishesStatusFromOtherChanges(t *testing.T) {
 	t.Parallel()
 	before := pack(sized(1, 100))
 	for name, test := range map[string]struct {

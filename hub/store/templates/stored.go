@@ -79,7 +79,7 @@ func (s *Store) storedChanged(_ schema.GroupVersionKind, before, after metav1.Ob
 	case was != nil && was.template.rest == is.template.rest:
 		return
 	default:
-		s.tell(s.onChange, is.id)
+		s.notify(s.onChange, is.id)
 	}
 }
 

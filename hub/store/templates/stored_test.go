@@ -27,8 +27,8 @@ import (
 type shelf struct {
 	*testing.T
 	*Store
-	client client.Client
-	told   *told
+	client   client.Client
+	reported *reported
 }
 
 // newShelf returns a shelf that is not started.
@@ -46,10 +46,10 @@ func newShelf(t *testing.T, name string) *shelf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := &told{}
-	s.OnChange(func(id hubv1.ObjectIdentity) { told.add(id.String()) })
-	s.OnState(func(gk schema.GroupKind) { told.add(gk.String()) })
-	return &shelf{T: t, Store: s, client: all, told: told}
+	reported := &reported{}
+	s.OnChange(func(id hubv1.ObjectIdentity) { reported.add(id.String()) })
+	s.OnState(func(gk schema.GroupKind) { reported.add(gk.String()) })
+	return &shelf{T: t, Store: s, client: all, reported: reported}
 }
 
 // begin starts the Store, and waits until it has read the objects of bundles.
@@ -126,25 +126,25 @@ func (s *shelf) lacks(id hubv1.ObjectIdentity) {
 	})
 }
 
-// told records the arguments of the registered functions: identities of objects, and kinds.
-type told struct {
+// reported records the arguments of the registered functions: identities of objects, and kinds.
+type reported struct {
 	mu    sync.Mutex
 	texts []string
 }
 
-func (t *told) add(text string) {
+func (t *reported) add(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.texts = append(t.texts, text)
 }
 
-func (t *told) clear() {
+func (t *reported) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.texts = nil
 }
 
-func (t *told) all() []string {
+func (t *reported) all() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.texts)
@@ -153,7 +153,7 @@ func (t *told) all() []string {
 func (s *shelf) tells(text string) {
 	s.Helper()
 	eventually(s.T, "the store tells of "+text, func(context.Context) error {
-		if all := s.told.all(); !slices.Contains(all, text) {
+		if all := s.reported.all(); !slices.Contains(all, text) {
 			return fmt.Errorf("it told of %q", all)
 		}
 		return nil
@@ -182,7 +182,7 @@ func TestTheObjectsOfBundlesAreTemplates(t *testing.T) {
 	if got.GetUID() != "bundle" || got.GetGeneration() != 1 || got.GetResourceVersion() != first.ResourceVersion || !first.CreationTimestamp.Equal(new(got.GetCreationTimestamp())) {
 		t.Errorf("its metadata is %v", got.Object["metadata"])
 	}
-	if diff := cmp.Diff(widget(group, "one").Object, manifest.ManifestOf(got).Object); diff != "" {
+	if diff := cmp.Diff(widget(group, "one").Object, manifest.Of(got).Object); diff != "" {
 		t.Errorf("its manifest (-want +got):\n%s", diff)
 	}
 	if head, ok := s.Head(id); !ok || hubv1.BundleOf(head) == nil || hubv1.BundleOf(head).Labels["team"] != "a" {
@@ -211,7 +211,7 @@ func TestTheObjectsOfBundlesAreTemplates(t *testing.T) {
 	changed := bundled(group, "one")
 	changed.Generation = 2
 	changed.Manifest.Object["spec"] = map[string]any{"size": int64(4)}
-	s.told.clear()
+	s.reported.clear()
 	s.become(first, changed)
 	s.shows("a changed template", id, func(u *unstructured.Unstructured) bool { return u.GetGeneration() == 2 })
 	s.tells(id.String())
@@ -221,25 +221,25 @@ func TestTheObjectsOfBundlesAreTemplates(t *testing.T) {
 
 	relabelled := changed
 	relabelled.Bundle.Labels = map[string]string{"team": "b"}
-	relabelled.Manifest = manifest.ManifestOf(changed.Manifest)
-	s.told.clear()
+	relabelled.Manifest = manifest.Of(changed.Manifest)
+	s.reported.clear()
 	s.become(first, relabelled)
 	s.shows("the labels of its bundle", id, func(u *unstructured.Unstructured) bool { return hubv1.BundleOf(u).Labels["team"] == "b" })
 	s.tells(id.String())
 
 	removed := relabelled
 	removed.Removed = time.Now()
-	s.told.clear()
+	s.reported.clear()
 	s.become(first, removed)
 	s.shows("a template that is deleted", id, func(u *unstructured.Unstructured) bool { return !exists(u) })
 	s.tells(id.String())
 
-	s.told.clear()
+	s.reported.clear()
 	s.become(first, relabelled)
 	s.shows("a template that is in the bundle again", id, exists)
 	s.tells(id.String())
 
-	s.told.clear()
+	s.reported.clear()
 	s.remove(first)
 	s.lacks(id)
 	s.tells(gk.String())
@@ -248,7 +248,7 @@ func TestTheObjectsOfBundlesAreTemplates(t *testing.T) {
 	}
 }
 
-func TestAStoredObjectWithNoOtherContentIsNotTold(t *testing.T) {
+func TestAStoredObjectWithTheSameContentIsNoChange(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t, "stored-same")
 	const group = "stored-same.example.com"
@@ -256,12 +256,12 @@ func TestAStoredObjectWithNoOtherContentIsNotTold(t *testing.T) {
 	secret := s.store(bundled(group, "one"))
 	id := idOf(widget(group, "one"))
 	s.tells(id.String())
-	s.told.clear()
+	s.reported.clear()
 	s.patch(secret, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
 	s.shows("the version of the Secret", id, func(u *unstructured.Unstructured) bool { return u.GetResourceVersion() == secret.ResourceVersion })
 	s.store(bundled(group, "two"))
 	s.tells(idOf(widget(group, "two")).String())
-	if diff := cmp.Diff([]string{idOf(widget(group, "two")).String()}, s.told.all()); diff != "" {
+	if diff := cmp.Diff([]string{idOf(widget(group, "two")).String()}, s.reported.all()); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }
@@ -326,7 +326,7 @@ func TestAStoredObjectHidesTheObjectOfTheHub(t *testing.T) {
 	if o, gone, err := s.Live(t.Context(), id, time.Time{}); err != nil || gone || o.GetUID() != "bundle" {
 		t.Errorf("Live reads %v, gone %t, error %v", o, gone, err)
 	}
-	s.told.clear()
+	s.reported.clear()
 	own.SetLabels(map[string]string{"a": "b"})
 	if err := s.client.Update(t.Context(), own); err != nil {
 		t.Fatal(err)
@@ -335,8 +335,8 @@ func TestAStoredObjectHidesTheObjectOfTheHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.tells(idOf(widget(group, "two")).String()) // after the change of the first object
-	if slices.Contains(s.told.all(), id.String()) {
-		t.Errorf("a change of a hidden object is told: %q", s.told.all())
+	if slices.Contains(s.reported.all(), id.String()) {
+		t.Errorf("a change of a hidden object is told: %q", s.reported.all())
 	}
 
 	s.remove(secret)

@@ -324,22 +324,22 @@ func (s *Store) changed(gvk schema.GroupVersionKind, before, after metav1.Object
 	if o == nil {
 		o = before
 	}
-	id, told := identity(gvk.GroupKind(), o), s.onChange
+	id, handlers := identity(gvk.GroupKind(), o), s.onChange
 	if s.isStored(id) {
 		return
 	}
 	was, _ := before.(*record)
 	if is, ok := after.(*record); ok && was != nil && was.rest == is.rest {
-		told = s.onStatus
+		handlers = s.onStatus
 		if was.resourceVersion == is.resourceVersion {
 			return // the object is of another version
 		}
 	}
-	s.tell(told, id)
+	s.notify(handlers, id)
 }
 
-func (s *Store) tell(functions []func(hubv1.ObjectIdentity), id hubv1.ObjectIdentity) {
-	for _, f := range functions {
+func (s *Store) notify(handlers []func(hubv1.ObjectIdentity), id hubv1.ObjectIdentity) {
+	for _, f := range handlers {
 		f(id)
 	}
 }

@@ -154,7 +154,7 @@ func synced(t *testing.T, s *Store) {
 	})
 }
 
-func TestAChangeOfNothingButTheStatusIsToldApart(t *testing.T) {
+func TestAChangeOfOnlyTheStatusIsRecognised(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	define(t, c, "status.example.com")
@@ -163,15 +163,15 @@ func TestAChangeOfNothingButTheStatusIsToldApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newStore(t, c)
-	told := make(chan string, 10)
-	s.OnChange(func(hubv1.ObjectIdentity) { told <- "object" })
-	s.OnStatus(func(hubv1.ObjectIdentity) { told <- "status" })
+	reported := make(chan string, 10)
+	s.OnChange(func(hubv1.ObjectIdentity) { reported <- "object" })
+	s.OnStatus(func(hubv1.ObjectIdentity) { reported <- "status" })
 	s.Want(sets.New(idOf(w).GroupKind()))
 	start(t, s)
 	synced(t, s)
 	want := func(what string) {
 		t.Helper()
-		if got := <-told; got != what {
+		if got := <-reported; got != what {
 			t.Errorf("told of a change of the %s, want the %s", got, what)
 		}
 	}
@@ -224,11 +224,11 @@ func TestWantedKindsAreKeptTrimmed(t *testing.T) {
 	}
 	s := newStore(t, c)
 	var mu sync.Mutex
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	s.OnChange(func(id hubv1.ObjectIdentity) {
 		mu.Lock()
 		defer mu.Unlock()
-		told[id.String()] = true
+		reported[id.String()] = true
 	})
 	gk := idOf(w).GroupKind()
 	s.Want(sets.New(gk, schema.GroupKind{Group: hubv1.GroupVersion.Group, Kind: "Placement"}))
@@ -254,7 +254,7 @@ func TestWantedKindsAreKeptTrimmed(t *testing.T) {
 		t.Error("a kind of hanse.dev is watched")
 	}
 	mu.Lock()
-	if !told[idOf(w).String()] {
+	if !reported[idOf(w).String()] {
 		t.Error("nobody was told of the object")
 	}
 	mu.Unlock()

@@ -140,11 +140,11 @@ func Known(b *hubv1.ResourceBinding) *hubv1.ResourceBinding {
 
 // RefusedRow adds the status row of a cluster that refuses to delete its copy.
 func RefusedRow(b *hubv1.ResourceBinding, cluster string) *hubv1.ResourceBinding {
-	return RowSays(b, cluster, hubv1.ReasonForbidden, "")
+	return WithFailedRow(b, cluster, hubv1.ReasonForbidden, "")
 }
 
-// RowSays adds the status row of a cluster on which the object is not applied, with this reason and message.
-func RowSays(b *hubv1.ResourceBinding, cluster, reason, message string) *hubv1.ResourceBinding {
+// WithFailedRow adds the status row of a cluster on which the object is not applied, with this reason and message.
+func WithFailedRow(b *hubv1.ResourceBinding, cluster, reason, message string) *hubv1.ResourceBinding {
 	b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{Name: cluster, Applied: metav1.ConditionFalse, Reason: reason, Message: message})
 	return b
 }
@@ -218,21 +218,21 @@ func EntriesOf(spec *hubv1.BindingSpec) []string {
 	return out
 }
 
-// Saying adds rows to the status of a binding. The text "eu" adds a row that shows a healthy copy on the cluster eu. A
-// second word is the health of the copy, as in "eu Progressing". "eu Unknown" adds a row that does not know whether the
-// copy exists. "eu Refused" adds a row for a cluster that refused the copy.
-func Saying(b *hubv1.ResourceBinding, rows ...string) *hubv1.ResourceBinding {
+// WithRows adds rows to the status of a binding. The text "eu" adds a row that shows a healthy copy on the cluster eu.
+// A second word is the health of the copy, as in "eu Progressing". "eu Unknown" adds a row that does not know whether
+// the copy exists. "eu Refused" adds a row for a cluster that refused the copy.
+func WithRows(b *hubv1.ResourceBinding, rows ...string) *hubv1.ResourceBinding {
 	for _, r := range rows {
-		name, says, _ := strings.Cut(r, " ")
+		name, state, _ := strings.Cut(r, " ")
 		row := hubv1.ClusterRow{Name: name, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Digest: "d"}
-		switch says {
+		switch state {
 		case "":
 		case "Unknown":
 			row.Applied, row.Health, row.Digest = metav1.ConditionUnknown, hubv1.HealthUnknown, ""
 		case "Refused":
 			row.Applied, row.Health, row.Reason = metav1.ConditionFalse, hubv1.HealthUnknown, hubv1.ReasonManifestRefused
 		default:
-			row.Health = hubv1.Health(says)
+			row.Health = hubv1.Health(state)
 		}
 		b.Status.Clusters = append(b.Status.Clusters, row)
 	}

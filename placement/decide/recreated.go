@@ -25,10 +25,10 @@ func (in input) isEarlier(uid types.UID) bool {
 	return in.Object.State == Exists && uid != "" && in.Object.Template.GetUID() != "" && uid != in.Object.Template.GetUID()
 }
 
-// isMadeAnew reports whether the binding still records an earlier hub object of the same name, which a user has
+// isRecreated reports whether the binding still records an earlier hub object of the same name, which a user has
 // deleted.
-func (in input) isMadeAnew() bool {
-	return in.isEarlier(in.Spec().ObjectRef.UID) && !in.Object.KindAnew
+func (in input) isRecreated() bool {
+	return in.isEarlier(in.Spec().ObjectRef.UID) && !in.Object.KindRecreated
 }
 
 // isRenewed reports whether the copy of an earlier hub object on this cluster is deleted before the cluster gets a copy
@@ -49,14 +49,14 @@ func (in input) outlived(e hubv1.BindingTarget) (absent hubv1.BindingTarget, ok 
 	return in.absent(e, hubv1.ReasonMadeAnew, hubv1.RemovalDelete), true
 }
 
-// renewing returns the rule r, changed for a hub object that was made anew: an entry that r would keep becomes Absent.
-// It is the rule r as long as package guard has not permitted all these removals; the guard then judges the entries
-// that renewing leaves Absent.
+// renewing returns the rule r, changed for a hub object that was created again: an entry that r would keep becomes
+// Absent. It is the rule r as long as package guard has not permitted all these removals; the guard then judges the
+// entries that renewing leaves Absent.
 func (in input) renewing(r rule) rule {
 	renewed := func(e hubv1.BindingTarget) hubv1.BindingTarget {
 		after := r(e)
 		switch {
-		case after.State == hubv1.TargetAbsent || !in.isMadeAnew() || !in.isRenewed(e.Name):
+		case after.State == hubv1.TargetAbsent || !in.isRecreated() || !in.isRenewed(e.Name):
 			return after
 		case after.State == hubv1.TargetEvicting:
 			return in.absent(e, after.Evicting.Reason, hubv1.RemovalDelete) // other clusters replace this one
@@ -82,7 +82,7 @@ func (in input) renewing(r rule) rule {
 
 // keepsEarlier reports whether the plan leaves a copy of an earlier hub object on a cluster until it is deleted.
 func (in input) keepsEarlier(p *Plan) bool {
-	return in.isMadeAnew() && slices.ContainsFunc(p.Spec.Clusters, func(e hubv1.BindingTarget) bool {
+	return in.isRecreated() && slices.ContainsFunc(p.Spec.Clusters, func(e hubv1.BindingTarget) bool {
 		before := in.Spec().Target(e.Name)
 		return e.State != hubv1.TargetAbsent && before != nil && before.State != hubv1.TargetAbsent && in.isRenewed(e.Name)
 	})

@@ -12,10 +12,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// anew returns the input for the hub object with the UID b. The binding records the earlier object with the UID a.
+// recreated returns the input for the hub object with the UID b. The binding records the earlier object with the UID a.
 // released has the clusters on which package guard permits the removal of the earlier copy. Without a name, no guard
 // runs, and every removal is permitted.
-func anew(b *hubv1.ResourceBinding, p *hubv1.Placement, released ...string) Input {
+func recreated(b *hubv1.ResourceBinding, p *hubv1.Placement, released ...string) Input {
 	verdicts := map[string]Verdict{}
 	for _, name := range released {
 		verdicts[name] = Verdict{Reason: hubv1.ReasonMadeAnew, Released: true}
@@ -35,7 +35,7 @@ func recorded(b *hubv1.ResourceBinding, uid types.UID) *hubv1.ResourceBinding {
 	return b
 }
 
-func TestAnObjectThatWasMadeAnew(t *testing.T) {
+func TestARecreatedObject(t *testing.T) {
 	since := metav1.NewTime(now)
 	held := map[string]Verdict{"eu": {Reason: hubv1.ReasonMadeAnew, HeldSince: &since}, "sg": {Reason: hubv1.ReasonMadeAnew, HeldSince: &since}}
 	with := func(in Input, change func(*Input)) Input {
@@ -52,82 +52,82 @@ func TestAnObjectThatWasMadeAnew(t *testing.T) {
 		uid  types.UID
 	}{
 		"its earlier copies are removed": {
-			anew(euSG(), policy("web", named("eu", "sg"))), "-eu MadeAnew Delete, -sg MadeAnew Delete", "b",
+			recreated(euSG(), policy("web", named("eu", "sg"))), "-eu MadeAnew Delete, -sg MadeAnew Delete", "b",
 		},
 		"whatever happens to copies that are no longer selected": {
-			anew(euSG(), policy("web", named("eu", "sg"), deleted)), "-eu MadeAnew Delete, -sg MadeAnew Delete", "b",
+			recreated(euSG(), policy("web", named("eu", "sg"), deleted)), "-eu MadeAnew Delete, -sg MadeAnew Delete", "b",
 		},
 		"nothing is written until the guard has judged": {
-			with(anew(euSG(), policy("web", named("eu", "sg"))), func(in *Input) { in.Removals = map[string]Verdict{} }), "eu, sg", "a",
+			with(recreated(euSG(), policy("web", named("eu", "sg"))), func(in *Input) { in.Removals = map[string]Verdict{} }), "eu, sg", "a",
 		},
 		"the guard does not judge a deletion that the hub has seen": {
-			with(anew(euSG(), policy("web", named("eu", "sg"))), func(in *Input) { in.Removals, in.Object.DeletionSeen = map[string]Verdict{}, true }),
+			with(recreated(euSG(), policy("web", named("eu", "sg"))), func(in *Input) { in.Removals, in.Object.DeletionSeen = map[string]Verdict{}, true }),
 			"-eu MadeAnew Delete, -sg MadeAnew Delete", "b",
 		},
 		"the guard holds all removals": {
-			with(anew(euSG(), policy("web", named("eu", "sg"))), func(in *Input) { in.Removals = held }), "!eu MadeAnew, !sg MadeAnew", "a",
+			with(recreated(euSG(), policy("web", named("eu", "sg"))), func(in *Input) { in.Removals = held }), "!eu MadeAnew, !sg MadeAnew", "a",
 		},
 		"the guard has permitted one of two removals": {
-			anew(euSG(), policy("web", named("eu", "sg")), "eu"), "eu, sg", "a",
+			recreated(euSG(), policy("web", named("eu", "sg")), "eu"), "eu, sg", "a",
 		},
 		"the guard has permitted all": {
-			anew(euSG(), policy("web", named("eu", "sg")), "eu", "sg"), "-eu MadeAnew Delete, -sg MadeAnew Delete", "b",
+			recreated(euSG(), policy("web", named("eu", "sg")), "eu", "sg"), "-eu MadeAnew Delete, -sg MadeAnew Delete", "b",
 		},
 		"a cached template alone removes nothing": {
-			with(anew(euSG(), policy("web", named("eu", "sg"))), func(in *Input) { in.Object.Unconfirmed = true }), "eu, sg", "a",
+			with(recreated(euSG(), policy("web", named("eu", "sg"))), func(in *Input) { in.Object.Unconfirmed = true }), "eu, sg", "a",
 		},
 		"a cluster that has removed its copy gets the object, and the other is not waited for": {
-			anew(recorded(withdrawnRow(bound(gone, absent("sg", hubv1.ReasonMadeAnew, hubv1.RemovalDelete)), "eu"), "b"), policy("web", named("eu", "sg"))),
+			recreated(recorded(withdrawnRow(bound(gone, absent("sg", hubv1.ReasonMadeAnew, hubv1.RemovalDelete)), "eu"), "b"), policy("web", named("eu", "sg"))),
 			"eu, -sg MadeAnew Delete", "b",
 		},
 		"a third object does not change which copy is removed": {
-			with(anew(recorded(bound(gone, present("sg")), "b"), policy("web", named("eu", "sg"))), func(in *Input) { in.Object.Template = template("c") }),
+			with(recreated(recorded(bound(gone, present("sg")), "b"), policy("web", named("eu", "sg"))), func(in *Input) { in.Object.Template = template("c") }),
 			"-eu MadeAnew Delete, -sg MadeAnew Delete", "c",
 		},
 		"a new cluster waits for the guard, too": {
-			with(anew(bound(present("eu")), policy("web", named("eu", "sg"))), func(in *Input) { in.Removals = map[string]Verdict{} }), "eu", "a",
+			with(recreated(bound(present("eu")), policy("web", named("eu", "sg"))), func(in *Input) { in.Removals = map[string]Verdict{} }), "eu", "a",
 		},
 		"and gets the object with the others": {
-			anew(bound(present("eu")), policy("web", named("eu", "sg"))), "-eu MadeAnew Delete, sg", "b",
+			recreated(bound(present("eu")), policy("web", named("eu", "sg"))), "-eu MadeAnew Delete, sg", "b",
 		},
 		"a withdrawal of the deleted object continues": {
-			anew(bound(absent("eu", hubv1.ReasonObjectDeleted, hubv1.RemovalDelete)), policy("web", named("eu"))), "-eu MadeAnew Delete", "b",
+			recreated(bound(absent("eu", hubv1.ReasonObjectDeleted, hubv1.RemovalDelete)), policy("web", named("eu"))), "-eu MadeAnew Delete", "b",
 		},
 		"one of the same object is cancelled, as after a restore": {
-			with(anew(bound(absent("eu", hubv1.ReasonObjectDeleted, hubv1.RemovalDelete)), policy("web", named("eu"))), func(in *Input) { in.Object.Template = template("a") }),
+			with(recreated(bound(absent("eu", hubv1.ReasonObjectDeleted, hubv1.RemovalDelete)), policy("web", named("eu"))), func(in *Input) { in.Object.Template = template("a") }),
 			"eu", "a",
 		},
 		"one that was unselected, and is selected again": {
-			anew(bound(absent("eu", hubv1.ReasonNotSelected, hubv1.RemovalDelete)), policy("web", named("eu"))), "-eu MadeAnew Delete", "b",
+			recreated(bound(absent("eu", hubv1.ReasonNotSelected, hubv1.RemovalDelete)), policy("web", named("eu"))), "-eu MadeAnew Delete", "b",
 		},
 		"the policy keeps copies of deleted objects": {
-			anew(euSG(), policy("web", named("eu", "sg"), orphan)), "eu, sg", "b",
+			recreated(euSG(), policy("web", named("eu", "sg"), orphan)), "eu, sg", "b",
 		},
 		"an adopted copy is kept": {
-			with(anew(euSG(), policy("web", named("eu", "sg"))), func(in *Input) {
+			with(recreated(euSG(), policy("web", named("eu", "sg"))), func(in *Input) {
 				b := euSG()
 				b.Status.Clusters = []hubv1.ClusterRow{{Name: "eu", Adopted: true}}
 				in.Binding = b
 			}), "eu, -sg MadeAnew Delete", "b",
 		},
 		"the object was deleted with its kind": {
-			with(anew(euSG(), policy("web", named("eu", "sg"))), func(in *Input) { in.Object.KindAnew = true }), "eu, sg", "b",
+			with(recreated(euSG(), policy("web", named("eu", "sg"))), func(in *Input) { in.Object.KindRecreated = true }), "eu, sg", "b",
 		},
 		"a rollout keeps the content of the clusters": {
-			with(anew(euSG(), policy("web", named("eu", "sg"), func(p *hubv1.Placement) { p.Spec.Rollout = &hubv1.RolloutPolicy{} })), func(in *Input) {
+			with(recreated(euSG(), policy("web", named("eu", "sg"), func(p *hubv1.Placement) { p.Spec.Rollout = &hubv1.RolloutPolicy{} })), func(in *Input) {
 				b := euSG()
 				b.Spec.Rollout = &hubv1.BindingRollout{}
 				in.Binding = b
 			}), "eu, sg", "b",
 		},
 		"a suspended placement keeps the earlier copies as they are": {
-			anew(euSG(), policy("web", named("eu", "sg"), func(p *hubv1.Placement) { p.Spec.Suspend.Scheduling = true })), "eu, sg", "a",
+			recreated(euSG(), policy("web", named("eu", "sg"), func(p *hubv1.Placement) { p.Spec.Suspend.Scheduling = true })), "eu, sg", "a",
 		},
 		"a simulated object without UID is not another one": {
-			with(anew(euSG(), policy("web", named("eu", "sg"))), func(in *Input) { in.Object.Template = template("") }), "eu, sg", "",
+			with(recreated(euSG(), policy("web", named("eu", "sg"))), func(in *Input) { in.Object.Template = template("") }), "eu, sg", "",
 		},
 		"the shares stay while the copies are replaced": {
-			with(anew(divided(share("eu", 2), share("sg", 1)), policy("web", named("eu", "sg"), dividing(hubv1.DivideByWeight))), func(in *Input) {
+			with(recreated(divided(share("eu", 2), share("sg", 1)), policy("web", named("eu", "sg"), dividing(hubv1.DivideByWeight))), func(in *Input) {
 				in.Object.Template.Object["spec"] = map[string]any{"size": int64(3)}
 			}), "-eu=2 MadeAnew Delete, -sg=1 MadeAnew Delete", "b",
 		},
@@ -145,7 +145,7 @@ func TestAnObjectThatWasMadeAnew(t *testing.T) {
 }
 
 func TestARemovalOfAnEarlierCopyIsNotTheLastOne(t *testing.T) {
-	in := anew(bound(present("eu")), policy("web", named("eu")))
+	in := recreated(bound(present("eu")), policy("web", named("eu")))
 	in.Removals = map[string]Verdict{}
 	p := Decide(in)
 	if len(p.Claims.Removals) != 1 || p.Claims.Removals[0].Last || p.Claims.Removals[0].Message == "" {
@@ -162,7 +162,7 @@ func TestAReplacementEnds(t *testing.T) {
 	b := bound(present("eu"), present("sg"))
 	var got []string
 	for range 4 {
-		p := Decide(anew(b, policy("web", named("eu", "sg"))))
+		p := Decide(recreated(b, policy("web", named("eu", "sg"))))
 		got = append(got, fmt.Sprint(p.Spec.ObjectRef.UID, " ", readEntries(p.Spec)))
 		b = bound()
 		b.Spec = *p.Spec

@@ -53,7 +53,7 @@ func TestACopyOfAnEarlierObjectIsNotWritten(t *testing.T) {
 			r.binding.SetCreationTimestamp(metav1.NewTime(now.Add(-tc.bound)))
 			r.binding.BindingSpec().ObjectRef.UID = tc.recorded
 			r.binding.BindingSpec().PlacementRef = &hubv1.PlacementReference{Kind: "Placement", Namespace: "ns", Name: "web"}
-			o, known := r.madeAnew()
+			o, known := r.recreated()
 			switch {
 			case known != (tc.says != ""):
 				t.Errorf("the outcome is %+v (known: %t), want %q", o, known, tc.says)

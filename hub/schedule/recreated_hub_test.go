@@ -23,7 +23,7 @@ func (s *scene) removedUIDs() []types.UID {
 }
 
 // The events of a deletion and of the next creation are lost while no hub runs: the scheduler sees only the new object.
-func TestCopiesOfAnObjectThatWasMadeAnewAreReplaced(t *testing.T) {
+func TestCopiesOfARecreatedObjectAreReplaced(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "anew", "eu", "sg")
 	s.create(s.place("web", "eu", "sg"))
@@ -71,8 +71,8 @@ func TestAnObjectThatWasLostWithItsKindKeepsItsCopies(t *testing.T) { // not par
 	s.object()
 	s.becomes("eu")
 	off := s.neverAbsent()
-	objects.change(s.id, func() { objects.undecided, objects.anew = objects.undecided.Union(sets.New(s.id)), true })
-	t.Cleanup(func() { objects.change(s.id, func() { objects.undecided.Delete(s.id); objects.anew = false }) })
+	objects.change(s.id, func() { objects.undecided, objects.recreated = objects.undecided.Union(sets.New(s.id)), true })
+	t.Cleanup(func() { objects.change(s.id, func() { objects.undecided.Delete(s.id); objects.recreated = false }) })
 	second := s.object()
 	s.eventually("the binding records the present object", func() error {
 		if got := s.binding().Spec.ObjectRef.UID; got != second {
@@ -84,7 +84,7 @@ func TestAnObjectThatWasLostWithItsKindKeepsItsCopies(t *testing.T) { // not par
 	s.becomes("eu")
 }
 
-func TestManyObjectsThatWereMadeAnewWaitForAConfirmation(t *testing.T) {
+func TestManyRecreatedObjectsWaitForAConfirmation(t *testing.T) {
 	t.Parallel()
 	const number = 8
 	s := newScene(t, "anewmany", "eu", "sg")
