@@ -516,7 +516,7 @@ func TestTheAPIServerShowsTheCopiesThatAPolicyWouldWithdraw(t *testing.T) {
 	warned(`{"names":["eu-1"]}`, "the policy would withdraw 3 copies of 3 objects, from sg-1 (3): first Gizmo.shop.example.com shop/g-0; the removal is within the limit and needs no confirmation")
 	warned(`{"names":["eu-1","sg-1","us-1"]}`, "")
 	r.templates.delay.Store(int64(400 * time.Millisecond))
-	warned(`{"names":["eu-1"]}`, "which copies the policy would withdraw is not known: too many objects to tell within 1 s: run hansectl simulate")
+	warned(`{"names":["eu-1"]}`, "could not compute within 1 s which copies the policy would withdraw, because there are too many objects: run hansectl simulate")
 }
 
 // warnings are the warnings in the answers of an API server.

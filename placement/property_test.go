@@ -32,7 +32,7 @@ func genInput(t *rapid.T) Input {
 	}
 	in := Input{
 		Placement: c, Object: hubv1.HubObject{GVK: widget}, Held: map[string]bool{}, Evicting: map[string]bool{}, Hold: map[string]string{}, Excluded: map[string]Exclusion{}, Now: noon,
-		ObjectName: rapid.SampledFrom([]string{"", "shop/web", "shop/api"}).Draw(t, "object"), Divided: rapid.Bool().Draw(t, "divided"), MaxAway: rapid.SampledFrom([]int{0, 0, 20, 100}).Draw(t, "mostAway"),
+		ObjectName: rapid.SampledFrom([]string{"", "shop/web", "shop/api"}).Draw(t, "object"), Divided: rapid.Bool().Draw(t, "divided"), MaxAway: rapid.SampledFrom([]int{0, 0, 20, 100}).Draw(t, "maxAway"),
 	}
 	for i := range rapid.IntRange(0, 12).Draw(t, "clusters") {
 		in.Clusters = append(in.Clusters, genCluster(t, fmt.Sprintf("c%02d", i)))

@@ -68,7 +68,7 @@ func (e Explanation) about() []Line {
 		out = append(out, Line{"Differs", d})
 	}
 	if len(e.Missing) > 0 {
-		out = append(out, Line{"Missing", strings.Join(e.Missing, ", ") + ": in the binding, without a MemberCluster; nothing is decided"})
+		out = append(out, Line{"Missing", strings.Join(e.Missing, ", ") + ": the binding names it, but no such MemberCluster exists"})
 	}
 	return out
 }

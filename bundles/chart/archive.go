@@ -99,7 +99,7 @@ func (u *unpacking) entry(prefix string, header *tar.Header, content io.Reader, 
 		return nil
 	case tar.TypeReg:
 	default:
-		return fmt.Errorf("%q is no file and no folder: links and devices are refused", header.Name)
+		return fmt.Errorf("%q is neither a file nor a directory: links and devices are refused", header.Name)
 	}
 	_, name, found := strings.Cut(name, "/")
 	if !found {

@@ -188,7 +188,7 @@ func (c *checker) storedVersions(stored map[string][]string, earlier []*apiexten
 			known := slices.ContainsFunc(earlier, func(d *apiextensionsv1.CustomResourceDefinition) bool { return versionOf(d, name) != nil })
 			switch {
 			case now != nil:
-				f.Message = "the version is no longer served, but clusters store objects at it"
+				f.Message = "clusters still store objects at this version, which the new definition does not serve"
 			case !known:
 				f.Rule, f.Message = RuleUnknownVersion, "no stored revision of the definition has this version"
 			}

@@ -28,7 +28,7 @@ const (
 	forecastsAtOnce = 1
 )
 
-const tooManyToTell = "which copies the policy would withdraw is not known: too many objects to tell within 1 s: run hansectl simulate"
+const tooManyToTell = "could not compute within 1 s which copies the policy would withdraw, because there are too many objects: run hansectl simulate"
 
 var errTooMany = errors.New("too many bindings")
 
@@ -49,7 +49,7 @@ func (r *Reviewer) withdrawals(ctx context.Context, p client.Object) []string {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errTooMany):
 		return []string{tooManyToTell}
 	case err != nil:
-		return []string{"which copies the policy would withdraw is not known: " + err.Error()}
+		return []string{"could not compute which copies the policy would withdraw: " + err.Error()}
 	}
 	return f.warnings()
 }

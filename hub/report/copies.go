@@ -82,10 +82,10 @@ var (
 	heldSinceDesc = prom.NewDesc("hanse_copies_held_oldest_timestamp_seconds",
 		"When the hold of the longest held copy began, in seconds since 1970, to the minute. Absent if no copy is held.", []string{"hold"}, nil)
 	placementDesc = prom.NewDesc("hanse_placement_copies",
-		"Copies of a placement that are not held. The namespace of a ClusterPlacement is empty. Placements beyond 500 are summed as (others).",
+		"Copies of a placement without a held removal. The namespace of a ClusterPlacement is empty. Placements beyond 500 are summed as (others).",
 		[]string{"namespace", "placement"}, nil)
 	placementInSyncDesc = prom.NewDesc("hanse_placement_copies_in_sync",
-		"Copies of a placement that are not held and have the wanted state.", []string{"namespace", "placement"}, nil)
+		"Copies of a placement without a held removal that have the wanted state.", []string{"namespace", "placement"}, nil)
 	placementSecondsDesc = prom.NewDesc("hanse_placement_status_duration_seconds",
 		"The same times as in hanse_kind_status_duration_seconds, by placement: only their number and their sum.", []string{"namespace", "placement"}, nil)
 	rolloutsDesc = prom.NewDesc("hanse_rollouts", "Objects of placements with a rollout, by the phase of the object's rollout.", []string{"state"}, nil)

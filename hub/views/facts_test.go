@@ -193,7 +193,7 @@ func TestTheFactsOfANamespaceSayNothingOfOthers(t *testing.T) {
 	}
 	notes := []string{
 		"override policies that are not considered, since they also select kinds that you may not get: 1",
-		"clusters that are not shown, since they take no objects of namespace " + w.ns + ": ",
+		"clusters that do not accept objects of namespace " + w.ns + " are hidden: ",
 	}
 	for i, n := range notes {
 		if len(got.Notes) != len(notes) || !strings.HasPrefix(got.Notes[i], n) {

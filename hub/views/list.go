@@ -111,7 +111,7 @@ func checkList(q *question, in *wire.ListRequest) error {
 		}
 	}
 	if in.Most = cmp.Or(in.Most, MaxListed); in.Most < 1 || in.Most > MaxListed {
-		return apierrors.NewBadRequest(fmt.Sprintf("at most %d objects can be asked for at a time", MaxListed))
+		return apierrors.NewBadRequest(fmt.Sprintf("a request may name at most %d objects", MaxListed))
 	}
 	if len(in.LabelSelector) > maxSelectorLength {
 		return apierrors.NewBadRequest(fmt.Sprintf("the label selector has more than %d bytes", maxSelectorLength))

@@ -146,7 +146,7 @@ func (n *namespaceFacts) addClusters(out *wire.FactsAnswer, reads factReads, tol
 		out.MemberClusters = append(out.MemberClusters, shown)
 	}
 	if hidden > 0 {
-		out.Notes = append(out.Notes, fmt.Sprintf("clusters that are not shown, since they take no objects of namespace %s: %d", n.name, hidden))
+		out.Notes = append(out.Notes, fmt.Sprintf("clusters that do not accept objects of namespace %s are hidden: %d", n.name, hidden))
 	}
 }
 

@@ -163,7 +163,7 @@ func (v *View) children(ctx context.Context, q *question) (any, error) {
 		return nil, err
 	}
 	if len(in.Objects) > maxObjects {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d objects can be asked for at a time", maxObjects))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("a request may name at most %d objects", maxObjects))
 	}
 	answer := wire.ChildrenAnswer{}
 	var owners []member.Owner

@@ -143,7 +143,7 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 			return out
 		}
 	}
-	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is written", t)
+	return refused(hubv1.ReasonPending, member.RetrySoon, "another client keeps changing %s on the cluster: stop it, and the copy is written", t)
 }
 
 // isSystem is true for the namespaces kube-* and hanse-system, and for objects in them.

@@ -58,7 +58,7 @@ func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, m
 		}
 		return seen(reported(changes, covers, wasOrphaned(in, live), whose, in, scaled, changed(t, in, sent, after)), live)
 	}
-	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is compared", t)
+	return refused(hubv1.ReasonPending, member.RetrySoon, "another client keeps changing %s on the cluster: stop it, and the copy is compared", t)
 }
 
 // reportSecret does the same as report for a Secret. It compares no values, because the result would reveal whether the

@@ -56,7 +56,7 @@ func (a *Applier) Preview(ctx context.Context, in member.ApplyIntent) member.Pre
 			return p
 		}
 	}
-	out := refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is compared", t)
+	out := refused(hubv1.ReasonPending, member.RetrySoon, "another client keeps changing %s on the cluster: stop it, and the copy is compared", t)
 	return member.Preview{Refused: &out}
 }
 

@@ -45,7 +45,7 @@ func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member
 			return out
 		}
 	}
-	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is withdrawn", t)
+	return refused(hubv1.ReasonPending, member.RetrySoon, "another client keeps changing %s on the cluster: stop it, and the copy is withdrawn", t)
 }
 
 // known reports whether the watch has delivered all data that a read would return. Three kinds of copies must always be

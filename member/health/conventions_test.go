@@ -144,11 +144,11 @@ func TestAssessByConventions(t *testing.T) {
 		"a pause that nobody asked for": {manifest: widget("status: {phase: Paused}"), want: Verdict{progressing, "Paused", "phase is Paused"}},
 		"a pause that the spec asks for, of whatever generation": {
 			manifest: widget("spec: {pause: true}, status: {phase: Paused, observedGeneration: 2}"),
-			want:     Verdict{healthy, ReasonGenerationNotObserved, "it is paused; the status speaks of generation 2, the object is at 3"},
+			want:     Verdict{healthy, ReasonGenerationNotObserved, "it is paused; status.observedGeneration is 2, metadata.generation is 3"},
 		},
 		"a pause that the spec asks for, of conditions that are older": {
 			manifest: widget("spec: {suspend: true}, status: {conditions: [{type: Ready, status: 'False', reason: BuildFailed, message: no file, observedGeneration: 2}]}"),
-			want:     Verdict{degraded, ReasonGenerationNotObserved, "it is paused; the status speaks of generation 2, the object is at 3; no file"},
+			want:     Verdict{degraded, ReasonGenerationNotObserved, "it is paused; status.observedGeneration is 2, metadata.generation is 3; no file"},
 		},
 		"a pause that the spec asks for and that was observed": {
 			manifest: widget("spec: {pause: true}, status: {phase: Paused, observedGeneration: 3}"), want: Verdict{Health: healthy},

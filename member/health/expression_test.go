@@ -40,17 +40,17 @@ func TestExpression(t *testing.T) {
 		},
 		"a status of an older generation is progressing all the same": {
 			manifest:   "{apiVersion: example.com/v1, kind: Machine, metadata: {generation: 3}, status: {observedGeneration: 2}}",
-			expression: "true", want: Verdict{hubv1.HealthProgressing, ReasonGenerationNotObserved, "the status speaks of generation 2, the object is at 3"},
+			expression: "true", want: Verdict{hubv1.HealthProgressing, ReasonGenerationNotObserved, "status.observedGeneration is 2, metadata.generation is 3"},
 		},
 		"so is one with a condition of an older generation": {
 			manifest:   "{apiVersion: example.com/v1, kind: Machine, metadata: {generation: 3}, status: {conditions: [{type: Ready, status: 'True', observedGeneration: 2}]}}",
-			expression: "true", want: Verdict{hubv1.HealthProgressing, ReasonGenerationNotObserved, "the status speaks of generation 2, the object is at 3"},
+			expression: "true", want: Verdict{hubv1.HealthProgressing, ReasonGenerationNotObserved, "status.observedGeneration is 2, metadata.generation is 3"},
 		},
 		"a paused object is judged by the status that it has": {
 			manifest:   "{apiVersion: example.com/v1, kind: Machine, metadata: {generation: 3}, spec: {pause: true}, status: {observedGeneration: 2}}",
 			expression: "'Degraded'",
 			want: Verdict{hubv1.HealthDegraded, ReasonGenerationNotObserved,
-				"it is paused; the status speaks of generation 2, the object is at 3; by the placement's health expression"},
+				"it is paused; status.observedGeneration is 2, metadata.generation is 3; by the placement's health expression"},
 		},
 		"a pod is judged if somebody asks": {
 			manifest: "{apiVersion: v1, kind: Pod, status: {phase: Running}}", expression: "object.status.phase == 'Running'", want: Verdict{Health: hubv1.HealthHealthy},

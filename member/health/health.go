@@ -218,7 +218,7 @@ func isEmpty(value any) bool {
 
 func notObserved(observed, generation int64) Verdict {
 	return verdict(hubv1.HealthProgressing, ReasonGenerationNotObserved,
-		fmt.Sprintf("the status speaks of generation %d, the object is at %d", observed, generation))
+		fmt.Sprintf("status.observedGeneration is %d, metadata.generation is %d", observed, generation))
 }
 
 func terminating(obj *unstructured.Unstructured) bool {

@@ -58,7 +58,7 @@ func TestAssess(t *testing.T) {
 
 		"a Deployment that its controller has not seen is progressing": {
 			manifest: "{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 1}}",
-			want:     Verdict{progressing, ReasonGenerationNotObserved, "the status speaks of generation 1, the object is at 2"},
+			want:     Verdict{progressing, ReasonGenerationNotObserved, "status.observedGeneration is 1, metadata.generation is 2"},
 		},
 		"a Deployment with too few replicas is progressing": {
 			manifest: "{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 3}, status: {replicas: 1}}",
@@ -105,23 +105,23 @@ func TestAssess(t *testing.T) {
 		},
 		"the status is of an older spec": {
 			manifest: widget("{observedGeneration: 2, conditions: [{type: Ready, status: 'False', reason: Failed}]}"),
-			want:     Verdict{progressing, ReasonGenerationNotObserved, "the status speaks of generation 2, the object is at 3"},
+			want:     Verdict{progressing, ReasonGenerationNotObserved, "status.observedGeneration is 2, metadata.generation is 3"},
 		},
 		"an observed generation may be text": {
 			manifest: widget("{observedGeneration: '2', phase: Healthy}"),
-			want:     Verdict{progressing, ReasonGenerationNotObserved, "the status speaks of generation 2, the object is at 3"},
+			want:     Verdict{progressing, ReasonGenerationNotObserved, "status.observedGeneration is 2, metadata.generation is 3"},
 		},
 		"a condition is of an older spec": {
 			manifest: widget("{conditions: [{type: Ready, status: 'True', observedGeneration: 2}]}"),
-			want:     Verdict{progressing, ReasonGenerationNotObserved, "the status speaks of generation 2, the object is at 3"},
+			want:     Verdict{progressing, ReasonGenerationNotObserved, "status.observedGeneration is 2, metadata.generation is 3"},
 		},
 		"so is one that says nothing else": {
 			manifest: widget("{conditions: [{type: Serving, status: 'True', observedGeneration: 2}]}"),
-			want:     Verdict{progressing, ReasonGenerationNotObserved, "the status speaks of generation 2, the object is at 3"},
+			want:     Verdict{progressing, ReasonGenerationNotObserved, "status.observedGeneration is 2, metadata.generation is 3"},
 		},
 		"and one of a part beside one of the whole that has no generation": {
 			manifest: widget("{conditions: [{type: Ready, status: 'True'}, {type: DatabaseReady, status: 'True', observedGeneration: 2}]}"),
-			want:     Verdict{progressing, ReasonGenerationNotObserved, "the status speaks of generation 2, the object is at 3"},
+			want:     Verdict{progressing, ReasonGenerationNotObserved, "status.observedGeneration is 2, metadata.generation is 3"},
 		},
 		"one that says nothing else does not count beside one of this spec": {
 			manifest: widget("{conditions: [{type: Ready, status: 'True', observedGeneration: 3}, {type: Serving, status: 'True', observedGeneration: 2}]}"),
@@ -188,7 +188,7 @@ func TestAssess(t *testing.T) {
 		},
 		"a Prometheus of an older generation is progressing though it is available": {
 			manifest: prometheus + "{conditions: [{type: Available, status: 'True', observedGeneration: 3}, {type: Reconciled, status: 'True', observedGeneration: 2}]}}",
-			want:     Verdict{progressing, ReasonGenerationNotObserved, "the status speaks of generation 2, the object is at 3"},
+			want:     Verdict{progressing, ReasonGenerationNotObserved, "status.observedGeneration is 2, metadata.generation is 3"},
 		},
 		"a Prometheus with some pods that are not ready is progressing": {
 			manifest: prometheus + "{conditions: [{type: Available, status: Degraded, reason: SomePodsNotReady, message: 'pod a: x\n\npod b: y'}, {type: Reconciled, status: 'True'}]}}",

@@ -249,8 +249,8 @@ leftOut: [actualSize, currentNodeID, kubernetesStatus, ownerID]`,
 			operator: "milvus", states: [3]string{"healthy", "healthy", "upgrading"}, schema: milvusSchema, healthy: metav1.ConditionFalse,
 			want: `
 status:
-  status: Healthy
   observedGeneration: 1
+  status: Healthy
   currentImage: milvusdb/milvus:v2.6.0
   currentVersion: v2.6.0
   conditions: {EtcdReady: "True", MilvusReady: "True", MilvusUpdated: "False", MsgStreamReady: "True", StorageReady: "True", hanse.dev/Healthy: "False"}
@@ -260,8 +260,8 @@ leftOut: [componentsDeployStatus, endpoint, ingress, rollingModeVersion]`,
 			operator: "milvus", states: [3]string{"healthy", "healthy", "unhealthy"}, schema: milvusSchema, healthy: metav1.ConditionFalse,
 			want: `
 status:
-  status: Unhealthy
   observedGeneration: 1
+  status: Unhealthy
   currentImage: milvusdb/milvus:v2.6.0
   currentVersion: v2.6.0
   conditions: {EtcdReady: "True", MilvusReady: "False", MilvusUpdated: "True", MsgStreamReady: "True", StorageReady: "True", hanse.dev/Healthy: "False"}

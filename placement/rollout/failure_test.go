@@ -377,7 +377,7 @@ func TestPromote(t *testing.T) {
 			s.change("t2").step().want("WaitingForApproval canary: a=1 b=1 c=1 d=1 e=1")
 			s.target("e").Kept = cordoned
 			s.verb(hubv1.RolloutPromoteAnnotation, s.at()+" CVE-2026-1").step().want("Progressing rest: a=2 b=2 c=2 d=2 e=1")
-			s.says("promoted: the revision has not passed on all clusters")
+			s.says("promoted: the revision is not yet healthy on all clusters")
 			s.healthy("a", "b", "c", "d").step().want("Complete: a=2 b=2 c=2 d=2 e=1")
 			s.step().want("Complete: a=2 b=2 c=2 d=2 e=1")
 		},

@@ -89,7 +89,7 @@ func (s *step) establish() {
 		s.complete()
 		return
 	}
-	s.setPhase(hubv1.RolloutProgressing, "the first revision has not passed on all clusters")
+	s.setPhase(hubv1.RolloutProgressing, "the first revision is not yet healthy on all clusters")
 }
 
 // promote begins a promotion if a user has requested it for the change in progress. In a promotion, all clusters get
@@ -119,7 +119,7 @@ func (s *step) moveAll() {
 		return
 	}
 	s.at = len(s.waves) - 1
-	s.setPhase(hubv1.RolloutProgressing, join("promoted: the revision has not passed on all clusters", s.late()))
+	s.setPhase(hubv1.RolloutProgressing, join("promoted: the revision is not yet healthy on all clusters", s.late()))
 }
 
 // advance continues a change. While the current wave has passed, it goes on to the next wave. Then it lets further

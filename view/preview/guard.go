@@ -30,7 +30,7 @@ type HeldSet struct {
 	Limits []string `json:"limits"`
 }
 
-const alreadyHeld = "removals of it are held already"
+const alreadyHeld = "its removals are already held"
 
 // judge asks package guard for its verdict on all removals of the plan, and adds the verdict to the plan.
 func (m *maker) judge() {

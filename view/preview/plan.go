@@ -218,7 +218,7 @@ func Make(ctx context.Context, before, after decide.Fleet, o Options) (Plan, err
 	m.refuse()
 	m.away()
 	if n := d.Underway(); n > 0 {
-		m.plan.Notes = append(m.plan.Notes, fmt.Sprintf("the hub has yet to carry out decisions on %s without this change: they are no part of the plan", counted(n, "object")))
+		m.plan.Notes = append(m.plan.Notes, fmt.Sprintf("decisions on %s are still pending on the hub; this plan does not include them", counted(n, "object")))
 	}
 	return m.plan, nil
 }
