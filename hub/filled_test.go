@@ -236,6 +236,10 @@ func TestAnUpgradeOfTheHubChangesNoSpec(t *testing.T) {
 		Provisioner: "example.com/standard",
 	}))
 	must(t, c.Create(t.Context(), forMember(t, true)))
+	eventually(t, 30*time.Second, func() error {
+		_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: "nvidia.com", Kind: "ClusterPolicy"}, "v1")
+		return err
+	})
 	rest, err := informer.NewRESTClient(config)
 	must(t, err)
 	resolve := func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {

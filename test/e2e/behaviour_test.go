@@ -18,8 +18,6 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// The tests of this file follow the table "Behaviour that users will test first" in docs/architecture.md, row by row.
-
 func TestAManagedFieldThatIsEditedOnAMemberIsPutBack(t *testing.T) {
 	ns := namespace(t)
 	w := widget(ns, "drift")
