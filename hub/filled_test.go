@@ -162,14 +162,14 @@ func TestDefaultsOfTheHubAreNotSentToMembers(t *testing.T) {
 	must(t, w.member.Get(t.Context(), client.ObjectKeyFromObject(definition), definition))
 	definition.Object["spec"] = forMember(t, nil).Object["spec"]
 	must(t, w.member.Update(t.Context(), definition))
-	reported := filled(t, "default")
-	reported.SetName("said")
-	must(t, unstructured.SetNestedField(reported.Object, false, "spec", "cdi", "default"))
-	raw, err := json.Marshal(reported.Object)
+	explicit := filled(t, "default")
+	explicit.SetName("explicit")
+	must(t, unstructured.SetNestedField(explicit.Object, false, "spec", "cdi", "default"))
+	raw, err := json.Marshal(explicit.Object)
 	must(t, err)
-	must(t, w.hub.Patch(t.Context(), reported, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner("user"), client.ForceOwnership))
+	must(t, w.hub.Patch(t.Context(), explicit, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner("user"), client.ForceOwnership))
 	eventually(t, 30*time.Second, func() error {
-		key := hubv1.IdentityOf(reported).BindingKey()
+		key := hubv1.IdentityOf(explicit).BindingKey()
 		b := hubv1.NewBinding(key)
 		if err := w.hub.Get(t.Context(), key, b); err != nil {
 			return err

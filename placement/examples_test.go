@@ -4,15 +4,12 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,25 +17,20 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/examples"
 )
 
 var update = flag.Bool("update", false, "write what is decided into docs/placement.md and testdata/examples.md")
 
 // exampleFiles are the files with examples, and the minimum number of examples in each. The guide shows what readers
 // need. The file in testdata covers all other rules.
-var exampleFiles = []struct {
-	path    string
-	atLeast int
-}{
-	{path: "../docs/placement.md", atLeast: 15},
-	{path: "testdata/examples.md", atLeast: 34},
+var exampleFiles = []examples.File{
+	{Path: "../docs/placement.md", AtLeast: 15},
+	{Path: "testdata/examples.md", AtLeast: 34},
 }
 
 // An example is a block of YAML, followed by a block of text with the decision.
-var (
-	exampleBlocks = regexp.MustCompile("```yaml\n([^`]*)```\n\n```text\n([^`]*)```")
-	fleetBlock    = regexp.MustCompile("```yaml\n(fleet:\n[^`]*)```")
-)
+var exampleBlocks = regexp.MustCompile("```yaml\n([^`]*)```\n\n```text\n([^`]*)```")
 
 // exampleCluster is a cluster in the YAML of the examples.
 type exampleCluster struct {
@@ -86,58 +78,9 @@ type example struct {
 }
 
 func TestTheExamplesOfTheGuide(t *testing.T) {
-	for _, file := range exampleFiles {
-		t.Run(filepath.Base(file.path), func(t *testing.T) { testExamples(t, file.path, file.atLeast) })
-	}
-}
-
-func testExamples(t *testing.T, path string, atLeast int) {
-	t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(raw)
-	var common struct {
-		Fleet []exampleCluster `json:"fleet"`
-	}
-	block := fleetBlock.FindStringSubmatch(text)
-	if block == nil {
-		t.Fatal("the file has no fleet")
-	}
-	if err := yaml.UnmarshalStrict([]byte(block[1]), &common); err != nil {
-		t.Fatalf("reading the fleet: %v", err)
-	}
-	found := exampleBlocks.FindAllStringSubmatchIndex(text, -1)
-	if len(found) < atLeast {
-		t.Fatalf("the file has %d examples only, want at least %d", len(found), atLeast)
-	}
-	for i := len(found) - 1; i >= 0; i-- { // from the end, so that earlier offsets stay valid
-		at := found[i]
-		title := headingBefore(text, at[0])
-		t.Run(title, func(t *testing.T) {
-			got := decided(t, text[at[2]:at[3]], common.Fleet)
-			if diff := gocmp.Diff(text[at[4]:at[5]], got); diff != "" && !*update {
-				t.Errorf("run the test with -update and read the difference (-file +decided):\n%s", diff)
-			}
-			text = text[:at[4]] + got + text[at[5]:]
-		})
-	}
-	if *update {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func headingBefore(text string, at int) string {
-	lines := strings.Split(text[:at], "\n")
-	for _, line := range slices.Backward(lines) {
-		if title, ok := strings.CutPrefix(line, "#"); ok {
-			return strings.Trim(title, "# ")
-		}
-	}
-	return ""
+	examples.Run(t, *update, exampleBlocks, exampleFiles, func(t *testing.T, page, input string) string {
+		return decided(t, input, examples.Fleet[exampleCluster](t, page))
+	})
 }
 
 func decided(t *testing.T, block string, fleet []exampleCluster) string {

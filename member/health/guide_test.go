@@ -5,17 +5,16 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/hanse-dev/hanse/test/examples"
 )
 
 var update = flag.Bool("update", false, "write the verdicts into docs/status.md and testdata/examples.md")
@@ -24,12 +23,9 @@ const guide = "../../docs/status.md"
 
 // exampleFiles are the files with examples, and the minimum number of examples in each. The guide shows what readers
 // need. The file in testdata covers all other rules.
-var exampleFiles = []struct {
-	path    string
-	atLeast int
-}{
-	{path: guide, atLeast: 5},
-	{path: "testdata/examples.md", atLeast: 5},
+var exampleFiles = []examples.File{
+	{Path: guide, AtLeast: 5},
+	{Path: "testdata/examples.md", AtLeast: 5},
 }
 
 // An example is a block of YAML with objects, followed by a block of text with the verdict on each object.
@@ -43,36 +39,7 @@ type guideExample struct {
 }
 
 func TestTheExamplesOfTheGuide(t *testing.T) {
-	for _, file := range exampleFiles {
-		t.Run(filepath.Base(file.path), func(t *testing.T) { testExamples(t, file.path, file.atLeast) })
-	}
-}
-
-func testExamples(t *testing.T, path string, atLeast int) {
-	t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(raw)
-	found := healthExample.FindAllStringSubmatchIndex(text, -1)
-	if len(found) < atLeast {
-		t.Fatalf("the file has %d examples of health only, want at least %d", len(found), atLeast)
-	}
-	for i, at := range slices.Backward(found) { // from the end, so that earlier offsets stay valid
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			got := assessed(t, text[at[2]:at[3]])
-			if diff := cmp.Diff(text[at[4]:at[5]], got); diff != "" && !*update {
-				t.Errorf("run the test with -update and read the difference (-file +assessed):\n%s", diff)
-			}
-			text = text[:at[4]] + got + text[at[5]:]
-		})
-	}
-	if *update {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	examples.Run(t, *update, healthExample, exampleFiles, func(t *testing.T, _, input string) string { return assessed(t, input) })
 }
 
 func assessed(t *testing.T, block string) string {

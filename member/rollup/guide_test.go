@@ -1,15 +1,11 @@
 package rollup
 
 import (
-	"bytes"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,16 +15,14 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member/health"
+	"github.com/hanse-dev/hanse/test/examples"
 )
 
 // exampleFiles are the files with examples, and the minimum number of examples in each. The guide shows what readers
 // need. The file in testdata covers all other rules.
-var exampleFiles = []struct {
-	path    string
-	atLeast int
-}{
-	{path: "../../docs/status.md", atLeast: 10},
-	{path: "testdata/examples.md", atLeast: 2},
+var exampleFiles = []examples.File{
+	{Path: "../../docs/status.md", AtLeast: 10},
+	{Path: "testdata/examples.md", AtLeast: 2},
 }
 
 // mergingExample matches an example. An example has two YAML blocks: the first begins with a schema, and the second has
@@ -145,39 +139,11 @@ func readScenario(t test, text string) scenario {
 }
 
 func TestTheMergingExamplesOfTheGuide(t *testing.T) {
-	for _, file := range exampleFiles {
-		t.Run(filepath.Base(file.path), func(t *testing.T) { testExamples(t, file.path, file.atLeast) })
-	}
-}
-
-func testExamples(t *testing.T, path string, atLeast int) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := mergingExample.FindAllSubmatchIndex(text, -1)
-	if len(found) < atLeast {
-		t.Fatalf("the file has %d examples only, want at least %d", len(found), atLeast)
-	}
-	var out bytes.Buffer
-	from := 0
-	for _, at := range found {
-		got, err := yaml.Marshal(readScenario(t, string(text[at[2]:at[3]])).merge(t))
+	examples.Run(t, *update, mergingExample, exampleFiles, func(t *testing.T, _, input string) string {
+		got, err := yaml.Marshal(readScenario(t, input).merge(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := string(text[at[4]:at[5]]); want != string(got) && !*update {
-			t.Errorf("example\n%s(-want +got):\n%s", text[at[2]:at[3]], cmp.Diff(want, string(got)))
-		}
-		out.Write(text[from:at[4]])
-		out.Write(got)
-		from = at[5]
-	}
-	out.Write(text[from:])
-	if *update {
-		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+		return string(got)
+	})
 }

@@ -3,14 +3,11 @@ package replicas
 import (
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,25 +16,20 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/examples"
 )
 
 var update = flag.Bool("update", false, "write what is decided into docs/replicas.md and testdata/examples.md")
 
 // exampleFiles are the files with examples, and the minimum number of examples in each. The guide shows what readers
 // need. The file in testdata covers all other rules.
-var exampleFiles = []struct {
-	path    string
-	atLeast int
-}{
-	{path: "../../docs/replicas.md", atLeast: 12},
-	{path: "testdata/examples.md", atLeast: 3},
+var exampleFiles = []examples.File{
+	{Path: "../../docs/replicas.md", AtLeast: 12},
+	{Path: "testdata/examples.md", AtLeast: 3},
 }
 
 // An example is a block of YAML, followed by a block of text with the division.
-var (
-	exampleBlocks = regexp.MustCompile("```yaml\n([^`]*)```\n\n```text\n([^`]*)```")
-	fleetBlock    = regexp.MustCompile("```yaml\n(fleet:\n[^`]*)```")
-)
+var exampleBlocks = regexp.MustCompile("```yaml\n([^`]*)```\n\n```text\n([^`]*)```")
 
 type exampleCluster struct {
 	Name   string            `json:"name"`
@@ -60,44 +52,9 @@ type example struct {
 }
 
 func TestTheExamplesOfTheGuide(t *testing.T) {
-	for _, file := range exampleFiles {
-		t.Run(filepath.Base(file.path), func(t *testing.T) { testExamples(t, file.path, file.atLeast) })
-	}
-}
-
-func testExamples(t *testing.T, path string, atLeast int) {
-	t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(raw)
-	var common struct {
-		Fleet []exampleCluster `json:"fleet"`
-	}
-	block := fleetBlock.FindStringSubmatch(text)
-	if block == nil {
-		t.Fatal("the file has no fleet")
-	}
-	if err := yaml.UnmarshalStrict([]byte(block[1]), &common); err != nil {
-		t.Fatalf("reading the fleet: %v", err)
-	}
-	found := exampleBlocks.FindAllStringSubmatchIndex(text, -1)
-	if len(found) < atLeast {
-		t.Fatalf("the file has %d examples only, want at least %d", len(found), atLeast)
-	}
-	for _, at := range slices.Backward(found) { // from the end, so that earlier offsets stay valid
-		got := decided(t, text[at[2]:at[3]], common.Fleet)
-		if diff := cmp.Diff(text[at[4]:at[5]], got); diff != "" && !*update {
-			t.Errorf("of %s\nrun the test with -update and read the difference (-file +decided):\n%s", text[at[2]:at[3]], diff)
-		}
-		text = text[:at[4]] + got + text[at[5]:]
-	}
-	if *update {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	examples.Run(t, *update, exampleBlocks, exampleFiles, func(t *testing.T, page, input string) string {
+		return decided(t, input, examples.Fleet[exampleCluster](t, page))
+	})
 }
 
 // decided returns the division of an example as text: the divided field, the share of each cluster with the number of

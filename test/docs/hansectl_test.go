@@ -53,7 +53,7 @@ member.
 `
 
 // everyCommand returns the commands below a command, each before its subcommands, in alphabetical order. It leaves out
-// hidden commands, and those that cobra adds.
+// hidden commands, and the commands help and completion, which cobra adds.
 func everyCommand(cmd *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, sub := range cmd.Commands() {

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -21,25 +20,20 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/placement/rollout"
+	"github.com/hanse-dev/hanse/test/examples"
 )
 
 var update = flag.Bool("update", false, "write what is decided into docs/rollout.md and testdata/stories.md, and the generated parts of other pages")
 
 // storyFiles are the files with stories, and the minimum number of stories in each. The guide shows what readers need.
 // The file in testdata covers all other rules.
-var storyFiles = []struct {
-	path    string
-	atLeast int
-}{
-	{path: filepath.Join("..", "..", "docs", "rollout.md"), atLeast: 12},
-	{path: filepath.Join("testdata", "stories.md"), atLeast: 12},
+var storyFiles = []examples.File{
+	{Path: filepath.Join("..", "..", "docs", "rollout.md"), AtLeast: 12},
+	{Path: filepath.Join("testdata", "stories.md"), AtLeast: 12},
 }
 
 // A story is a block of YAML, followed by a block of text with the decisions of package rollout.
-var (
-	storyBlocks = regexp.MustCompile("```yaml\n(rollout:\n[^`]*)```\n\n```text\n([^`]*)```")
-	fleetBlock  = regexp.MustCompile("```yaml\n(fleet:\n[^`]*)```")
-)
+var storyBlocks = regexp.MustCompile("```yaml\n(rollout:\n[^`]*)```\n\n```text\n([^`]*)```")
 
 // monday is the time at which every story begins.
 var monday = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -98,53 +92,13 @@ type event struct {
 }
 
 func TestTheScenariosOfRolloutMdHappenAsDocumented(t *testing.T) {
-	for _, file := range storyFiles {
-		t.Run(filepath.Base(file.path), func(t *testing.T) { testStories(t, file.path, file.atLeast) })
-	}
-}
-
-func testStories(t *testing.T, path string, atLeast int) {
-	t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(raw)
-	var common struct {
-		Fleet []storyCluster `json:"fleet"`
-	}
-	block := fleetBlock.FindStringSubmatch(text)
-	if block == nil {
-		t.Fatal("the file has no fleet")
-	}
-	if err := yaml.UnmarshalStrict([]byte(block[1]), &common); err != nil {
-		t.Fatalf("reading the fleet: %v", err)
-	}
-	found := storyBlocks.FindAllStringSubmatchIndex(text, -1)
-	if len(found) < atLeast {
-		t.Fatalf("the file has %d stories only, want at least %d", len(found), atLeast)
-	}
-	for i := len(found) - 1; i >= 0; i-- { // from the end, so that earlier offsets stay valid
-		at := found[i]
-		title := text[strings.LastIndex(text[:at[0]], "\n## ")+4 : at[0]]
-		title, _, _ = strings.Cut(title, "\n")
-		t.Run(title, func(t *testing.T) {
-			var s story
-			if err := yaml.UnmarshalStrict([]byte(text[at[2]:at[3]]), &s); err != nil {
-				t.Fatal(err)
-			}
-			got := s.tell(t, common.Fleet)
-			if diff := gocmp.Diff(text[at[4]:at[5]], got); diff != "" && !*update {
-				t.Errorf("run the test with -update and read the difference (-file +decided):\n%s", diff)
-			}
-			text = text[:at[4]] + got + text[at[5]:]
-		})
-	}
-	if *update {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	examples.Run(t, *update, storyBlocks, storyFiles, func(t *testing.T, page, input string) string {
+		var s story
+		if err := yaml.UnmarshalStrict([]byte(input), &s); err != nil {
 			t.Fatal(err)
 		}
-	}
+		return s.tell(t, examples.Fleet[storyCluster](t, page))
+	})
 }
 
 func TestThePlacementInRolloutMdIsAnExampleFile(t *testing.T) {

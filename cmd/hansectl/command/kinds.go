@@ -41,9 +41,9 @@ A cluster is wanted if a binding has it as a target, or if a decision leaves it 
 or the version. Before the first object of a kind has a binding, a cluster is wanted if a placement selects it by name
 or label. Objects of the hub need the hub's version, and objects of bundles the versions in their manifests.
 
-With KIND, one row per cluster is shown: the objects that the cluster shall hold, their copies that are APPLIED, those
-that are HEALTHY, and as PROBLEMS those that are not applied or are Degraded. All namespaces are included unless you
-name one; with -n, kinds without a namespace are left out.
+With KIND, the command shows one row per cluster. OBJECTS counts the objects that the cluster shall hold, and APPLIED and
+HEALTHY count their copies in these states. PROBLEMS counts the copies that are not applied or are Degraded. All
+namespaces are included unless you name one. With -n, kinds without a namespace are left out.
 
 The exit code is 0. With --problems it is 1 if a kind has a problem.`,
 		Example: `  hansectl kinds
