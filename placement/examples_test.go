@@ -79,6 +79,7 @@ type example struct {
 
 func TestTheExamplesOfTheGuide(t *testing.T) {
 	examples.Run(t, *update, exampleBlocks, exampleFiles, func(t *testing.T, page, input string) string {
+		t.Helper()
 		return decided(t, input, examples.Fleet[exampleCluster](t, page))
 	})
 }

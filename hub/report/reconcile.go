@@ -388,8 +388,8 @@ func (r *run) keepWritten() {
 	e.merged, e.refusal = r.merged, r.refusal
 }
 
-// entry locks the reporter. It returns the entry of the binding and a function that unlocks the reporter. If the binding
-// is deleted, entry returns an empty entry, and the reporter does not keep it.
+// entry locks the reporter. It returns the entry of the binding and a function that unlocks the reporter. If the
+// binding is deleted, entry returns an empty entry, and the reporter does not keep it.
 func (r *run) entry() (*entry, func()) {
 	r.reporter.mu.Lock()
 	e := r.reporter.entries[r.key]

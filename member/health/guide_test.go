@@ -39,7 +39,10 @@ type guideExample struct {
 }
 
 func TestTheExamplesOfTheGuide(t *testing.T) {
-	examples.Run(t, *update, healthExample, exampleFiles, func(t *testing.T, _, input string) string { return assessed(t, input) })
+	examples.Run(t, *update, healthExample, exampleFiles, func(t *testing.T, _, input string) string {
+		t.Helper()
+		return assessed(t, input)
+	})
 }
 
 func assessed(t *testing.T, block string) string {

@@ -140,6 +140,7 @@ func readScenario(t test, text string) scenario {
 
 func TestTheMergingExamplesOfTheGuide(t *testing.T) {
 	examples.Run(t, *update, mergingExample, exampleFiles, func(t *testing.T, _, input string) string {
+		t.Helper()
 		got, err := yaml.Marshal(readScenario(t, input).merge(t))
 		if err != nil {
 			t.Fatal(err)

@@ -93,6 +93,7 @@ type event struct {
 
 func TestTheScenariosOfRolloutMdHappenAsDocumented(t *testing.T) {
 	examples.Run(t, *update, storyBlocks, storyFiles, func(t *testing.T, page, input string) string {
+		t.Helper()
 		var s story
 		if err := yaml.UnmarshalStrict([]byte(input), &s); err != nil {
 			t.Fatal(err)
