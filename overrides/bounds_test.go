@@ -62,12 +62,12 @@ func TestPatchBombsAreRefused(t *testing.T) {
 		"an index above 10000":        {template: longList(20000), rules: rulesOf([]hubv1.PatchOperation{patch("replace", "/spec/list/10001", "", "1")}), want: "outside the list"},
 		"a long list that shrinks":    {template: longList(20000), rules: rulesOf([]hubv1.PatchOperation{patch("remove", "/spec/list/0", "", "")}), want: "too long to change"},
 		"a long list that grows":      {template: longList(20000), rules: rulesOf([]hubv1.PatchOperation{patch("add", "/spec/list/-", "", "1")}), want: "too long to change"},
-		"copies that double":          {template: longList(0), rules: rulesOf(doubling), want: "too large or too deep to be copied"},
+		"copies that double":          {template: longList(0), rules: rulesOf(doubling), want: "does not fit: all rules together may add 256 KiB to an object: copy a smaller part"},
 		"copies in place of copies": {
 			template: objectWith(map[string]any{"a": strings.Repeat("x", 60<<10)}),
-			rules:    rulesOf(repeated(5, patch("copy", "/spec/b", "/spec/a", ""))), want: "too large or too deep to be copied",
+			rules:    rulesOf(repeated(5, patch("copy", "/spec/b", "/spec/a", ""))), want: "path /spec/b does not fit: all rules together may add 256 KiB",
 		},
-		"copies that nest":                                  {rules: rulesOf(nested), want: "too large or too deep to be copied"},
+		"copies that nest":                                  {rules: rulesOf(nested), want: "nests deeper than 64 levels: copy a smaller part"},
 		"a move into itself":                                {rules: rulesOf([]hubv1.PatchOperation{patch("move", "/spec/map/a", "/spec/map", "")}), want: "cannot be moved into itself"},
 		"an operation that there is not":                    {rules: rulesOf([]hubv1.PatchOperation{patch("replaceAll", "/spec", "", "1")}), want: "unknown operation"},
 		"an operation without path":                         {rules: rulesOf([]hubv1.PatchOperation{patch("remove", "", "", "")}), want: "without path"},
@@ -166,10 +166,10 @@ func TestHostileFormsAreRefused(t *testing.T) {
 		"a text of many keys":                      {text("a: {" + strings.Repeat("b,", 60000) + "}"), edit, "too much to edit"},
 		"a text that is too large":                 {text("a: '" + strings.Repeat("x", 300<<10) + "'"), edit, "more than 256 KiB"},
 		"a text that is edited often":              {text("a: '" + strings.Repeat("x", 200<<10) + "'"), many(6, edit[0]), "too much to edit"},
-		"a text that grows":                        {text("a: 1\n"), rule(`edits: [{path: /spec/text, format: YAML, patches: [{op: add, path: /b, value: [1]}, ` + strings.Repeat(`{op: copy, from: /b, path: /b/-}, `, 30) + `{op: copy, from: /b, path: /b/-}]}]`), "too large or too deep to be copied"},
+		"a text that grows":                        {text("a: 1\n"), rule(`edits: [{path: /spec/text, format: YAML, patches: [{op: add, path: /b, value: [1]}, ` + strings.Repeat(`{op: copy, from: /b, path: /b/-}, `, 30) + `{op: copy, from: /b, path: /b/-}]}]`), "nests deeper than 64 levels: copy a smaller part"},
 		"too many edits":                           {text("a: 1\n"), []hubv1.OverrideRule{{Name: "r", Edits: make([]hubv1.StringEdit, maxEdits+1)}}, "more than 16 entries"},
 		"an edit with too many patches":            {text("a: 1\n"), []hubv1.OverrideRule{{Name: "r", Edits: []hubv1.StringEdit{{Path: "/a", Format: "YAML", Patches: make([]hubv1.EditOperation, maxPatches+1)}}}}, "more than 64 operations"},
-		"more containers than there are":           {containers(maxListed+1, "a"), rule(`images: [{tag: b}]`), "too many to change by name"},
+		"more containers than there are":           {containers(maxListed+1, "a"), rule(`images: [{tag: b}]`), "has more than 500 containers: set path in the rule to the index of one of them"},
 		"many containers, many changes":            {containers(maxListed, "a"), many(9, rule(`images: [{tag: b}]`)[0]), "4096 operations"},
 		"a large value, many containers":           {containers(maxListed, "a"), rule(`args: [{value: ["` + strings.Repeat("x", 1000) + `"]}]`), "256 KiB"},
 		"an image that is too long":                {containers(1, strings.Repeat("a/", 1000)), rule(`images: [{tag: b}]`), "no image that can be read"},
@@ -274,6 +274,10 @@ func TestTheMostExpensiveRenderIsBounded(t *testing.T) {
 	for i := range 1000 {
 		crowd = append(crowd, policyWith(fmt.Sprintf("p%03d", i), parseRule(t, `mergePatch: {spec: {a: {b: {c: {d: [1, 2, 3]}}}}}`)))
 	}
+	var setters []hubv1.OverridePolicyObject
+	for i := range 1000 {
+		setters = append(setters, policyWith(fmt.Sprintf("p%03d", i), parseRule(t, fmt.Sprintf(`env: [{path: /spec/c, set: [{name: "%d", value: x}]}]`, i%maxListed))))
+	}
 	var containers []any
 	for i := range maxListed {
 		containers = append(containers, map[string]any{"name": fmt.Sprint(i), "image": "x/y:1"})
@@ -324,6 +328,9 @@ func TestTheMostExpensiveRenderIsBounded(t *testing.T) {
 			template: objectWith(deepMap(62)),
 			policies: []hubv1.OverridePolicyObject{policyWith("a", rulesOf(nested)...),
 				policyWith("b", hubv1.OverrideRule{Name: "r", MergePatch: raw(map[string]any{"spec": leaves})})},
+		},
+		"a thousand policies that set variables of a long list": {
+			template: objectWith(map[string]any{"c": map[string]any{"env": env}}), policies: setters,
 		},
 		"a thousand policies that agree": {template: objectWith(map[string]any{}), policies: crowd},
 		"large merges that agree": {

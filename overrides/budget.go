@@ -22,7 +22,10 @@ func (b *budget) spend(bytes, operations int) bool {
 	return b.added >= 0 && b.operations >= 0
 }
 
-func exceeded() string {
-	return fmt.Sprintf("all rules for one object in one cluster together may have %d KiB and %d operations, and this rule exceeds that: make the rules smaller",
-		maxAdded>>10, maxOperations)
+// exceeded returns the error message for the rule after which the budget is too small.
+func (b *budget) exceeded() string {
+	if b.operations < 0 {
+		return fmt.Sprintf("does not fit: all rules together may make %d operations on an object: remove operations or rules", maxOperations)
+	}
+	return fmt.Sprintf("does not fit: all rules together may add %d KiB to an object: make the values smaller, or remove rules", maxAdded>>10)
 }

@@ -76,7 +76,7 @@ func (c *change) apply(doc map[string]any, b *budget) *fault {
 // are the test operations that stand before all other patches of the rule. The result is nil if all are met.
 func (c *change) unmet(doc map[string]any) *fault {
 	if c.unwanted {
-		return &fault{message: "its when is false", unmet: true}
+		return &fault{message: "its field when is false", unmet: true}
 	}
 	for i := range c.guards {
 		if f := c.guards[i].test(doc); f != nil {

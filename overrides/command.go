@@ -10,7 +10,7 @@ import (
 // compileCommand compiles an override of command or args. The override replaces the whole list.
 func compileCommand(field string, in *hubv1.CommandOverride) (containerChange, *fault) {
 	if len(in.Value) > maxArguments {
-		return containerChange{}, &fault{leaf: "value", message: fmt.Sprintf("has more than %d arguments", maxArguments)}
+		return containerChange{}, &fault{leaf: "value", message: fmt.Sprintf("has more than %d arguments: pass fewer, such as by a file", maxArguments)}
 	}
 	value := make([]any, len(in.Value))
 	for i, v := range in.Value {

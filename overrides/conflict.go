@@ -10,8 +10,10 @@ import (
 // claim records what a rule does with the value at one path of the object: it reads, sets, removes or otherwise changes
 // the value. If the claims of two policies of equal rank do not agree, the policies conflict.
 type claim struct {
-	kind  claimKind
-	value any // the value of claimSet, claimText and claimParts
+	kind claimKind
+	// value is the value of claimSet, claimText and claimParts. It is also the value that a claimRead has read, which
+	// another policy may set again; nil: no other policy may set any value.
+	value any
 	claimant
 }
 
@@ -52,6 +54,7 @@ type claims struct {
 	claimant
 	earlier []*change // earlier rules of the same policy and rank
 	current *change
+	named   map[string]bool // lists of which the current policy has claimed to read the names
 	budget  *budget
 }
 
@@ -80,7 +83,7 @@ func (c *claims) begin(r *rankedRule) {
 	case c.current != nil && c.rule.Policy == r.ref.Policy:
 		c.earlier = append(c.earlier, c.current)
 	default:
-		c.earlier = nil
+		c.earlier, c.named = nil, map[string]bool{}
 	}
 	c.claimant, c.current = claimant{rule: r.ref, maybe: r.change.late}, r.change
 }
@@ -162,6 +165,9 @@ func (n *node) add(c claim) {
 	}
 	for i := len(n.claims) - 1; i >= 0 && n.claims[i].rule.Policy == c.rule.Policy; i-- {
 		if o := n.claims[i]; o.kind == c.kind || o.kind.holds() && c.kind.holds() {
+			if c.kind == claimRead && !equal(o.value, c.value) {
+				c.value = nil
+			}
 			n.claims[i] = c
 			return
 		}
@@ -332,6 +338,12 @@ func descend(above []ancestor, key string) []ancestor {
 }
 
 func agreeAt(a, b *claim) bool {
+	switch {
+	case a.kind == claimRead && b.kind == claimRead:
+		return true
+	case a.kind == claimRead && b.kind == claimSet, a.kind == claimSet && b.kind == claimRead:
+		return a.value != nil && b.value != nil && equal(a.value, b.value)
+	}
 	return a.kind == b.kind && a.kind != claimOrdered && equal(a.value, b.value)
 }
 
@@ -343,6 +355,8 @@ func agreeBelow(above ancestor, c *claim) bool {
 		return false
 	case c.kind == claimSet:
 		return equal(above.value, c.value)
+	case c.kind == claimRead:
+		return c.value != nil && equal(above.value, c.value)
 	case c.kind == claimObject:
 		_, ok := above.value.(map[string]any)
 		return ok

@@ -79,7 +79,7 @@ func (c *containerChange) locate(doc map[string]any) ([]pointer, *fault) {
 		v, _ := at.lookup(doc)
 		containers, _ := v.([]any)
 		if len(containers) > maxListed {
-			return nil, &fault{path: at.String(), message: fmt.Sprintf("has more than %d containers, which is too many to change by name", maxListed)}
+			return nil, &fault{path: at.String(), message: fmt.Sprintf("has more than %d containers: set path in the rule to the index of one of them", maxListed)}
 		}
 		for i, container := range containers {
 			name, _ := child(container, "name")
@@ -139,7 +139,7 @@ func (c *containerChange) apply(doc map[string]any, b *budget) *fault {
 	return c.lowered(doc, func(_ pointer, actions []action) *fault {
 		for _, a := range actions {
 			if !b.spend(addedBy(a), 1) {
-				return &fault{message: exceeded()}
+				return &fault{message: b.exceeded()}
 			}
 			if f := a.apply(doc, b); f != nil {
 				return f
@@ -167,8 +167,8 @@ func addedBy(a action) int {
 	return n
 }
 
-// claim adds to the claims the fields that the change sets. If an earlier rule of the same policy may move containers
-// or list items, claim adds the whole list instead of single fields.
+// claim adds to the claims the fields that the change sets, and the names by which it finds containers. If an earlier
+// rule of the same policy may move containers or list items, claim adds the whole list instead of single fields.
 func (c *containerChange) claim(to *claims, state map[string]any) {
 	for _, list := range containerPlaces {
 		if c.path == nil && to.reshaped(list) {
@@ -187,9 +187,17 @@ func (c *containerChange) claim(to *claims, state map[string]any) {
 			to.ordered(list)
 		}
 	}
+	if c.names != nil {
+		for _, list := range containerLists {
+			to.readsNames(slices.Concat(podSpec(state), pointer{list}), state)
+		}
+	}
 	f := c.lowered(state, func(at pointer, actions []action) *fault {
 		field := slices.Concat(at, pointer{c.field})
 		listed := c.field == "env" && to.root.at(field).claimedBy(to.rule.Policy)
+		if c.field == "env" {
+			to.readsNames(field, state)
+		}
 		for _, a := range actions {
 			a.claim(to, state)
 		}
@@ -201,6 +209,29 @@ func (c *containerChange) claim(to *claims, state map[string]any) {
 	if f != nil { // the container may exist when the rule is applied
 		for _, place := range c.unsure(state) {
 			to.ordered(place)
+		}
+	}
+}
+
+// readsNames adds claims to read the names of the items of a list, by which a change finds its items.
+func (c *claims) readsNames(list pointer, state map[string]any) {
+	key := list.String()
+	if c.named[key] {
+		return
+	}
+	c.named[key] = true
+	v, _ := list.lookup(state)
+	items, _ := v.([]any)
+	for i, item := range items {
+		name, _ := child(item, "name")
+		n, readers := c.root.at(list).child(strconv.Itoa(i)).child("name"), 0
+		for _, o := range n.claims {
+			if o.kind == claimRead && equal(o.value, name) && o.rule.Policy != c.rule.Policy {
+				readers++
+			}
+		}
+		if readers < 2 { // as in disagreement, the claims of two policies stand for all equal claims
+			n.add(claim{kind: claimRead, value: name, claimant: c.claimant})
 		}
 	}
 }

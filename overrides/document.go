@@ -54,13 +54,13 @@ func parseDocument(format hubv1.TextFormat, text string) (*document, string) {
 
 // These errors describe invalid texts. The errors of the parsers are not used, because they may quote the text.
 var (
-	errUnreadable = errors.New("it cannot be read")
-	errNoObject   = errors.New("its root is not an object")
-	errDocuments  = errors.New("it has more than one document")
-	errAnchors    = errors.New("it has anchors, aliases or merge keys, which are not supported")
-	errTags       = errors.New("it has YAML tags, which are not supported")
-	errKeys       = errors.New("it has a duplicate key, or a key that is not a scalar")
-	errLevels     = fmt.Errorf("it nests deeper than %d levels", maxDepth)
+	errUnreadable = errors.New("the syntax of the text is invalid, or the text is empty")
+	errNoObject   = errors.New("the root of the text is not an object")
+	errDocuments  = errors.New("the text has more than one document")
+	errAnchors    = errors.New("the text has anchors, aliases or merge keys, which are not supported")
+	errTags       = errors.New("the text has YAML tags, which are not supported")
+	errKeys       = errors.New("the text has a duplicate key, or a key that is not a scalar")
+	errLevels     = fmt.Errorf("the text nests deeper than %d levels", maxDepth)
 )
 
 func notHeld(format hubv1.TextFormat, err error) string {
@@ -167,7 +167,7 @@ func (d *document) written(value map[string]any, text string) (string, string) {
 		return "", "cannot be written again: simplify the text or drop the edit"
 	}
 	if len(out) > 2*maxTextBytes {
-		return "", fmt.Sprintf("would hold more than %d KiB", 2*maxTextBytes>>10)
+		return "", fmt.Sprintf("would hold more than %d KiB: change less, or split the text into several fields", 2*maxTextBytes>>10)
 	}
 	// The new text is parsed again, because the YAML library may put a comment in the wrong place. Without this check,
 	// such an error would only show on the member.

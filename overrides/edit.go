@@ -115,7 +115,7 @@ func (e *textEdit) read(doc map[string]any, b *budget) (string, *document, *faul
 	b.text -= len(text)
 	b.marks -= marksOf(text)
 	if b.text < 0 || b.marks < 0 {
-		return bad(fmt.Sprintf("holds too much to edit: all edits of one object in one cluster may read %d KiB and about %d entries", maxText>>10, maxMarks/2))
+		return bad(fmt.Sprintf("holds too much to edit: all edits of one object in one cluster may read %d KiB and about %d entries: edit fewer or smaller fields", maxText>>10, maxMarks/2))
 	}
 	parsed, message := parseDocument(e.format, text)
 	if message != "" {

@@ -32,7 +32,7 @@ func compileEnv(in *hubv1.EnvOverride) (containerChange, *fault) {
 	for i := range in.Set {
 		name := in.Set[i].Name
 		if name == "" || slices.ContainsFunc(change.set, func(v variable) bool { return v.name == name }) || slices.Contains(in.Remove, name) {
-			return containerChange{}, &fault{leaf: "set", message: fmt.Sprintf("has variable %q without a name, twice, or also in remove", printable(name))}
+			return containerChange{}, &fault{leaf: "set", message: fmt.Sprintf("has variable %q without a name, twice, or in both set and remove", printable(name))}
 		}
 		v, f := compileVariable(&in.Set[i])
 		if f != nil {
@@ -115,7 +115,7 @@ func lowerEnv(container any, at pointer, set []variable, remove []string) ([]act
 	case v != nil && !ok:
 		return nil, &fault{path: at.String(), message: "is not a list: correct the path or the object on the hub"}
 	case len(list) > maxListed:
-		return nil, &fault{path: at.String(), message: fmt.Sprintf("has more than %d variables, which is too many to change by name", maxListed)}
+		return nil, &fault{path: at.String(), message: fmt.Sprintf("has more than %d variables: change one of them by its index, with patches in place of env", maxListed)}
 	case v == nil && len(set) == 0:
 		return nil, nil
 	case v == nil:

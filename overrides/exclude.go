@@ -78,7 +78,7 @@ func (x Exclusions) Of(cluster Cluster) (first Exclusion, excluded bool) {
 		case !r.passing:
 			return found, true
 		default:
-			found.Why = "its expression reads facts that change by themselves"
+			found.Why = "its expression reads facts of the cluster that can change at any time"
 		}
 		if !excluded {
 			first, excluded = found, true

@@ -65,7 +65,7 @@ func TestExclusionsOf(t *testing.T) {
 		},
 		"an expression over what a cluster is": {
 			policies: some(policy("a", excluding(&hubv1.RuleClusters{Expression: "region.startsWith('eu-') && version < 'v1.36'"}))),
-			want:     map[string]string{"fra": `for now: OverridePolicy team/a, rule "r": its expression reads facts that change by themselves`},
+			want:     map[string]string{"fra": `for now: OverridePolicy team/a, rule "r": its expression reads facts of the cluster that can change at any time`},
 		},
 		"an expression that gives no answer": {
 			policies: some(policy("a", excluding(&hubv1.RuleClusters{Expression: "labels['tier'] == 'x'", LabelSelector: european.LabelSelector}))),

@@ -233,8 +233,11 @@ func (e *evaluation) value(x *cel.Expression, budget *int) (any, *fault) {
 		return bad("has an expression that gives null: let it give a value, or use op remove in a rule for these clusters")
 	}
 	n, err := size(v, *budget, maxDepth)
+	if errors.Is(err, errTooDeep) {
+		return bad("has an expression whose value nests deeper than %d levels: flatten it", maxDepth)
+	}
 	if err != nil {
-		return bad("has an expression that gives too much: all rules together may add %d KiB and %d levels to an object", maxAdded>>10, maxDepth)
+		return bad("has an expression whose value does not fit: all rules together may add %d KiB to an object: return less, or remove other rules", maxAdded>>10)
 	}
 	*budget -= n
 	return v, nil
@@ -261,7 +264,7 @@ func compileWhen(text string) (*cel.Expression, *fault) {
 }
 
 func whenFault(message string) *fault {
-	return &fault{field: "when", index: -1, message: "its when " + message}
+	return &fault{field: "when", index: -1, message: "its field when " + message}
 }
 
 // answerless returns the reason why an expression has no value. The text contains no part of the object, because the

@@ -130,14 +130,14 @@ func TestValidateReadsExpressions(t *testing.T) {
 		want string
 	}{
 		"a choice of clusters that is no condition": {
-			where("version", patch("add", "/spec/a", "", "1")), "spec.rules[0].clusters.expression: Invalid value: the expression must be true or false, not string",
+			where("version", patch("add", "/spec/a", "", "1")), "spec.rules[0].clusters.expression: Invalid value: the result of the expression must be true or false, not string",
 		},
 		"a choice that reads what changes all the time": {
 			where("nodes.ready > 1", patch("add", "/spec/a", "", "1")), "spec.rules[0].clusters.expression: Invalid value: line 1, column 1: undeclared reference to 'nodes'",
 		},
 		"a value that costs too much": {
 			where("", making(hubv1.PatchAdd, "/spec/a", bomb)),
-			"spec.rules[0].patches[0].expression: Invalid value: /spec/a has an expression that is refused: the expression costs too much already over lists of 8: use fewer or smaller loops: correct it",
+			"spec.rules[0].patches[0].expression: Invalid value: /spec/a has an expression that is refused: the expression costs too much, even with lists of 8 items: use fewer or smaller loops: correct it",
 		},
 		"a value that is too long": {
 			where("", making(hubv1.PatchAdd, "/spec/a", "'"+strings.Repeat("a", 5000)+"'")),

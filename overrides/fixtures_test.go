@@ -1,75 +1,83 @@
 package overrides
 
 import (
-	"errors"
 	"flag"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-var update = flag.Bool("update", false, "rewrite want.yaml and want-error.txt of testdata")
+var update = flag.Bool("update", false, "rewrite the results in testdata")
 
-// Each folder of testdata is a test case: base.yaml is the object on the hub, cluster.yaml has the name and labels of
+// Each archive of testdata is a test case: base.yaml is the object on the hub, cluster.yaml has the name and labels of
 // the cluster, and policies.yaml has the policies in scope. want.yaml has the manifest, with the applied and skipped
 // rules in comments. want-error.txt has the error instead.
 func TestFixtures(t *testing.T) {
-	dirs, err := filepath.Glob("testdata/*/base.yaml")
-	if err != nil || len(dirs) == 0 {
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(archives) == 0 {
 		t.Fatalf("no cases in testdata: %v", err)
 	}
-	for _, base := range dirs {
-		dir := filepath.Dir(base)
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			got, failed := renderFixture(t, dir)
-			name, other := filepath.Join(dir, "want.yaml"), filepath.Join(dir, "want-error.txt")
-			if failed {
-				name, other = other, name
-			}
+	for _, path := range archives {
+		name := strings.TrimSuffix(filepath.Base(path), ".txtar")
+		t.Run(name, func(t *testing.T) {
+			f := readFixture(t, name)
+			got := f.render(t)
 			if *update {
-				if err := os.Remove(other); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				if err := os.WriteFile(path, txtar.Format(&txtar.Archive{Files: append(f.given, got)}), 0o644); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				f.want = got
 			}
-			want, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatalf("rendered %q, and there is no %s: %v", got, name, err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s, -want +got:\n%s", name, diff)
+			if diff := cmp.Diff(f.want.Name+"\n"+string(f.want.Data), got.Name+"\n"+string(got.Data)); diff != "" {
+				t.Errorf("%s, -want +got:\n%s", path, diff)
 			}
 		})
 	}
 }
 
-func renderFixture(t *testing.T, dir string) (text string, failed bool) {
+// fixture is a test case.
+type fixture struct {
+	object   *unstructured.Unstructured
+	cluster  Cluster
+	policies []hubv1.OverridePolicyObject
+	given    []txtar.File // the files of the three fields above
+	want     txtar.File
+}
+
+// render returns the result of a fixture.
+func (f fixture) render(t *testing.T) txtar.File {
 	t.Helper()
-	object, cluster, policies := readFixture(t, dir)
+	text, err := f.manifest(t)
+	if err != nil {
+		return txtar.File{Name: "want-error.txt", Data: []byte(err.Error() + "\n")}
+	}
+	return txtar.File{Name: "want.yaml", Data: []byte(text)}
+}
+
+func (f fixture) manifest(t *testing.T) (string, error) {
+	t.Helper()
 	id := hubv1.ObjectIdentity{
-		Group: object.GroupVersionKind().Group, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+		Group: f.object.GroupVersionKind().Group, Kind: f.object.GetKind(), Namespace: f.object.GetNamespace(), Name: f.object.GetName(),
 	}
-	matching, err := Matching(policies, hubv1.SelectableObject{ObjectIdentity: id, Labels: object.GetLabels()})
+	matching, err := Matching(f.policies, hubv1.SelectableObject{ObjectIdentity: id, Labels: f.object.GetLabels()})
 	if err != nil {
-		return err.Error() + "\n", true
+		return "", err
 	}
-	prepared, err := Prepare(object, []string{"internal.example.com/"})
+	prepared, err := Prepare(f.object, []string{"internal.example.com/"})
 	if err != nil {
-		return err.Error() + "\n", true
+		return "", err
 	}
-	result, err := prepared.Render(cluster, matching, nil)
+	result, err := prepared.Render(f.cluster, matching, nil)
 	if err != nil {
-		return err.Error() + "\n", true
+		return "", err
 	}
 	var b strings.Builder
 	for _, r := range result.Applied {
@@ -79,38 +87,40 @@ func renderFixture(t *testing.T, dir string) (text string, failed bool) {
 		b.WriteString("# skipped: " + s.Rule.String() + ": " + strings.TrimSpace(s.Path+" "+s.Reason) + "\n")
 	}
 	out, err := yaml.Marshal(result.Manifest.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
 	b.Write(out)
-	return b.String(), false
+	return b.String(), err
 }
 
-func readFixture(t *testing.T, dir string) (*unstructured.Unstructured, Cluster, []hubv1.OverridePolicyObject) {
+func readFixture(t *testing.T, name string) fixture {
 	t.Helper()
-	read := func(name string, into any) {
-		t.Helper()
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err == nil {
-			err = yaml.Unmarshal(data, into)
-		}
-		if err != nil {
-			t.Fatalf("reading %s: %v", name, err)
-		}
-	}
-	var object unstructured.Unstructured
-	read("base.yaml", &object)
-	var cluster Cluster
-	read("cluster.yaml", &cluster)
-	data, err := os.ReadFile(filepath.Join(dir, "policies.yaml"))
+	archive, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var policies []hubv1.OverridePolicyObject
-	for _, doc := range strings.Split(string(data), "\n---\n") {
-		policies = append(policies, parsePolicy(t, doc))
+	f := fixture{object: &unstructured.Unstructured{}}
+	for _, file := range archive.Files {
+		if strings.HasPrefix(file.Name, "want") {
+			f.want = file
+			continue
+		}
+		f.given = append(f.given, file)
+		switch file.Name {
+		case "base.yaml":
+			err = yaml.Unmarshal(file.Data, f.object)
+		case "cluster.yaml":
+			err = yaml.Unmarshal(file.Data, &f.cluster)
+		case "policies.yaml":
+			for _, doc := range strings.Split(string(file.Data), "\n---\n") {
+				f.policies = append(f.policies, parsePolicy(t, doc))
+			}
+		default:
+			t.Fatalf("%s has a file %q, which no test reads", name, file.Name)
+		}
+		if err != nil {
+			t.Fatalf("reading %s of %s: %v", file.Name, name, err)
+		}
 	}
-	return &object, cluster, policies
+	return f
 }
 
 func parsePolicy(t *testing.T, doc string) hubv1.OverridePolicyObject {

@@ -75,7 +75,7 @@ func (p pointer) items(v any) (found, read []pointer, f *fault) {
 	case s.fault != nil:
 		return nil, s.read, s.fault
 	case len(s.found) == 0 && !p.optional():
-		return nil, s.read, &fault{path: p.String(), message: "selects no item of the object: correct the key, or use * to change the items that are there"}
+		return nil, s.read, &fault{path: p.String(), message: "selects no item of the object: correct the key, or use * to change all existing items"}
 	}
 	return s.found, s.read, nil
 }
@@ -208,7 +208,7 @@ func (o *operation) applyToItems(doc map[string]any, b *budget) *fault {
 	}
 	for _, one := range slices.Backward(ops) {
 		if !b.spend(addedBy(&one), 1) {
-			return &fault{path: o.path.String(), message: exceeded()}
+			return &fault{path: o.path.String(), message: b.exceeded()}
 		}
 		if f := one.applyToOne(doc, b); f != nil {
 			return f

@@ -1,6 +1,7 @@
 package overrides
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,12 +11,12 @@ import (
 )
 
 const (
-	adviceCreate = "correct it, or use mergePatch, which creates what is missing"
+	adviceCreate = "correct the path, or use mergePatch, which creates missing fields"
 	// adviceItem replaces the other advice for a path through a list.
-	adviceItem   = "correct it: an item is selected by its index or by a key such as [name=web], and * passes over items without the field (a mergePatch would replace the whole list)"
-	adviceMap    = "* and keys such as [name=web] select items of a list, and here is none: name the field"
+	adviceItem   = "correct the path: select an item by its index or by a key such as [name=web], or use *, which skips items without the field (a mergePatch would replace the whole list)"
+	adviceMap    = "* and keys such as [name=web] select items of a list, but this value is not a list: name the field"
 	adviceFrom   = "correct the source of the operation or drop it"
-	adviceRemove = "correct it, or use null in a mergePatch, which takes a field that is missing for removed"
+	adviceRemove = "correct the path, or use null in a mergePatch, which accepts that the field is missing"
 )
 
 func (o *operation) apply(doc map[string]any, b *budget) *fault {
@@ -47,9 +48,12 @@ func (o *operation) applyToOne(doc map[string]any, b *budget) *fault {
 	switch o.op {
 	case hubv1.PatchCopy:
 		n, err := size(value, b.added, maxDepth)
+		if errors.Is(err, errTooDeep) {
+			return &fault{path: o.from.String(), message: fmt.Sprintf("nests deeper than %d levels: copy a smaller part", maxDepth)}
+		}
 		if err != nil {
 			return &fault{path: o.from.String(), message: fmt.Sprintf(
-				"is too large or too deep to be copied: all rules together may add %d KiB and %d levels to an object", maxAdded>>10, maxDepth)}
+				"does not fit: all rules together may add %d KiB to an object: copy a smaller part, or remove other copies and values", maxAdded>>10)}
 		}
 		b.added -= n
 		value = runtime.DeepCopyJSONValue(value)

@@ -20,11 +20,11 @@ var (
 func parsePointer(text string) (pointer, string) {
 	switch {
 	case len(text) > maxPointerBytes:
-		return nil, fmt.Sprintf("has more than %d bytes", maxPointerBytes)
+		return nil, fmt.Sprintf("has more than %d bytes: use mergePatch, or a shorter path", maxPointerBytes)
 	case !strings.HasPrefix(text, "/"):
 		return nil, "is no JSON pointer below the root: it must start with /, such as /spec/replicas"
 	case strings.Count(text, "/") > maxDepth:
-		return nil, fmt.Sprintf("has more than %d steps", maxDepth)
+		return nil, fmt.Sprintf("has more than %d steps: use mergePatch, or a shorter path", maxDepth)
 	}
 	steps := strings.Split(text[1:], "/")
 	for i, s := range steps {
@@ -114,11 +114,13 @@ func index(step string) (int, bool) {
 
 // These are the reasons why override rules must not change or read the value at a path.
 const (
-	whyIdentity = "is the identity of the object, which cannot be overridden: drop it from the rule"
-	whyStatus   = "belongs to the controllers in the member: drop it from the rule"
-	whyMetadata = "is metadata that cannot be overridden: name one key of /metadata/labels or /metadata/annotations"
-	whyOurs     = "is a label or annotation of Hanse, which cannot be overridden: drop it from the rule"
-	whyString   = "is a label or annotation and takes only a string: put the value in quotes"
+	whyIdentity  = "is the identity of the object, which cannot be overridden: drop it from the rule"
+	whyStatus    = "belongs to the controllers in the member: drop it from the rule"
+	whyMetadata  = "is metadata that cannot be overridden: name one key of /metadata/labels or /metadata/annotations"
+	whyOurs      = "is a label or annotation of Hanse, which cannot be overridden: drop it from the rule"
+	readMetadata = "is metadata that cannot be copied: name one key of /metadata/labels or /metadata/annotations"
+	readOurs     = "is a label or annotation of Hanse, which cannot be copied: drop it from the rule"
+	whyString    = "is a label or annotation and takes only a string: put the value in quotes"
 )
 
 // closedToWrites returns why a rule may not change the value at the pointer. The text is empty if a rule may change the
@@ -157,9 +159,9 @@ func (p pointer) closedToReads() string {
 	case p[0] != "metadata" || len(p) == 1 || p[1] == "name" || p[1] == "namespace":
 		return ""
 	case !isKeyMap(p[1]):
-		return whyMetadata
+		return readMetadata
 	case len(p) > 2 && strings.HasPrefix(p[2], hubv1.Prefix):
-		return whyOurs
+		return readOurs
 	}
 	return ""
 }

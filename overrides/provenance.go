@@ -80,7 +80,7 @@ func (r *recorder) start(template, divided map[string]any, rules int) error {
 		return nil
 	}
 	if n, err := size(divided, maxExplained/max(rules, 1), maxManifestDepth); err != nil || n*rules > maxExplained {
-		return &InvalidError{Message: fmt.Sprintf("is too large to be explained field by field, with %d rules that apply to it", rules)}
+		return &InvalidError{Message: fmt.Sprintf("is too large to be explained field by field, with %d rules that apply to it: compare the template with the output of hansectl render", rules)}
 	}
 	r.add(Author{Division: true}, leavesOf(template), leavesOf(divided), nil)
 	return nil

@@ -226,7 +226,7 @@ func applying(policies []hubv1.OverridePolicyObject, evaluation *evaluation) ([]
 		}
 		for _, r := range selected {
 			if !b.spend(weight(r.rule)) {
-				return nil, nil, &InvalidError{Policy: r.ref.Policy, Rule: r.ref.Rule, Message: exceeded()}
+				return nil, nil, &InvalidError{Policy: r.ref.Policy, Rule: r.ref.Rule, Message: b.exceeded()}
 			}
 		}
 		rules = append(rules, selected...)
@@ -253,7 +253,7 @@ func selectRules(p hubv1.OverridePolicyObject, evaluation *evaluation) ([]*ranke
 	case !slices.Contains(stages, tier) || (tier == hubv1.TierNamespaced) != (p.GetNamespace() != ""):
 		return nil, &InvalidError{Policy: policy, Message: fmt.Sprintf("has the unknown tier %q: use Baseline or Admin", printable(string(tier)))}
 	case len(spec.Rules) > maxRules:
-		return nil, &InvalidError{Policy: policy, Message: fmt.Sprintf("has more than %d rules: split it", maxRules)}
+		return nil, &InvalidError{Policy: policy, Message: fmt.Sprintf("has more than %d rules: split the policy", maxRules)}
 	}
 	var out []*rankedRule
 	compiled := compiledRules(spec.Rules)

@@ -14,7 +14,7 @@ func compileResources(in *hubv1.ResourcesOverride) (containerChange, *fault) {
 	resources := map[string]any{}
 	for field, list := range map[string]map[corev1.ResourceName]resource.Quantity{"requests": in.Requests, "limits": in.Limits} {
 		if len(list) > maxTyped {
-			return containerChange{}, &fault{leaf: field, message: fmt.Sprintf("has more than %d resources", maxTyped)}
+			return containerChange{}, &fault{leaf: field, message: fmt.Sprintf("has more than %d resources: split it into several rules", maxTyped)}
 		}
 		values := make(map[string]any, len(list))
 		for name, quantity := range list {

@@ -1,7 +1,6 @@
 package overrides
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,8 +25,7 @@ func TestDropped(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			object, _, _ := readFixture(t, filepath.Join("testdata", name))
-			if diff := cmp.Diff(want, Dropped(object, []string{"internal.example.com/"})); diff != "" {
+			if diff := cmp.Diff(want, Dropped(readFixture(t, name).object, []string{"internal.example.com/"})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

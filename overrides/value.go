@@ -18,7 +18,7 @@ var (
 // Otherwise message is empty.
 func decode(raw []byte) (v any, message string) {
 	if len(raw) > maxValueBytes {
-		return nil, fmt.Sprintf("is larger than %d KiB: split it into several operations or rules", maxValueBytes>>10)
+		return nil, fmt.Sprintf("is larger than %d KiB: make the value smaller, or split its map or list into several operations or rules", maxValueBytes>>10)
 	}
 	if nesting(raw) > maxDepth {
 		return nil, fmt.Sprintf("nests deeper than %d levels: flatten it", maxDepth)

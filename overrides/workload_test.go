@@ -104,6 +104,7 @@ func drawWorkloadPatch(t *rapid.T) hubv1.PatchOperation {
 		patch("replace", containers+"/*/image", "", `"nginx:2"`), patch("replace", containers+"/[name=b]/image", "", `"nginx:2"`),
 		patch("remove", containers+"/[name=a]", "", ""), patch("remove", containers+"/*/env/[name=A]", "", ""), patch("replace", containers+"/*/env/*/value", "", `"2"`),
 		patch("add", containers+"/*/args", "", `["x"]`), patch("test", containers+"/[name=b]/image", "", `"nginx"`), patch("replace", containers+"/0/name", "", `"b"`),
+		patch("replace", containers+"/0/env/0/name", "", `"C"`), patch("replace", containers+"/*/env/1/name", "", `"A"`),
 		patch("copy", containers+"/[name=c]/image", containers+"/[name=a]/image", ""),
 	}).Draw(t, "patch")
 }
