@@ -245,7 +245,8 @@ test-long: lab node-packages ## Run what takes too long for each change: long fo
 	@rm -rf bin/tests
 	$(call say,long forms of tests)
 	assets="$$(bin/lab build --print-bin)"; export KUBEBUILDER_ASSETS="$$assets"; \
-		HANSE_LONG=1 $(RACE) $(call GOTESTSUM,long) -race -timeout 60m $(call PACKAGES_WITH,HANSE_LONG)
+		HANSE_LONG=1 HANSE_HELM="$$($(TOOL) --path helm)" $(RACE) $(call GOTESTSUM,long) -race -timeout 60m \
+		$(call PACKAGES_WITH,HANSE_LONG)
 	$(call say,properties of many random cases)
 	$(call GOTESTSUM,properties) -timeout 60m $(call PACKAGES_WITH,"pgregory.net/rapid") -rapid.checks=5000
 	$(call say,fuzz tests)

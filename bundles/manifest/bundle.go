@@ -38,7 +38,7 @@ const (
 )
 
 // ErrNoObjects is the error of Read for a bundle without any object.
-var ErrNoObjects = errors.New("it has no objects: a bundle without objects would remove all of its copies; delete the bundle instead")
+var ErrNoObjects = errors.New("the bundle has no objects, which would remove all of its copies: add objects, or delete the bundle")
 
 // Input has everything that determines the objects of a bundle.
 type Input struct {
@@ -74,7 +74,7 @@ func NamespacedOn(mapper meta.RESTMapper) Namespaced {
 }
 
 // ErrScope is the error of Read if the hub has not answered whether a kind is namespaced. The manifests may be valid.
-var ErrScope = errors.New("finding out whether a kind has namespaces")
+var ErrScope = errors.New("finding out whether a kind is namespaced")
 
 // Read returns the objects of a bundle, sorted by group, kind, namespace and name. The error is ErrScope, ErrNoObjects,
 // or a list of up to 5 problems, each with its manifest. The error contains no value of an object. Read does not change
@@ -124,15 +124,15 @@ func Read(in Input) ([]*unstructured.Unstructured, error) {
 }
 
 var (
-	errTotal   = fmt.Errorf("it has more than %d bytes: split it into several bundles", MaxTotalBytes)
-	errObjects = fmt.Errorf("it has more than %d objects: split it into several bundles", MaxObjects)
+	errTotal   = fmt.Errorf("the bundle has more than %d bytes: split it into several bundles", MaxTotalBytes)
+	errObjects = fmt.Errorf("the bundle has more than %d objects: split it into several bundles", MaxObjects)
 )
 
 // finish returns the object in the form that a JSON decoder returns, and the size of its JSON.
 func finish(object *unstructured.Unstructured) (*unstructured.Unstructured, int, error) {
 	text := canonical.Bytes(object.Object)
 	if len(text) > MaxBytes {
-		return nil, 0, fmt.Errorf("the object has %d bytes as JSON: at most %d are allowed", len(text), MaxBytes)
+		return nil, 0, fmt.Errorf("the object has %d bytes as JSON, and at most %d are allowed: make the object smaller", len(text), MaxBytes)
 	}
 	out := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(text, &out.Object); err != nil {

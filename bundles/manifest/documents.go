@@ -60,6 +60,7 @@ func readAll(in Input, p *problems) []manifest {
 	for i := range in.ConfigMaps {
 		r.configMap(&in.ConfigMaps[i])
 	}
+	r.refuse = refuseUnsendable // the values of a chart's Secret are in no spec that users read
 	for _, o := range in.Rendered {
 		r.json("the chart, "+hubv1.IdentityOf(o).String(), canonical.Bytes(o.Object))
 	}
@@ -214,7 +215,7 @@ func (r *reader) size(n *yamlv3.Node, anchors map[*yamlv3.Node]int) (int, error)
 	if n.Kind == yamlv3.AliasNode {
 		size, complete := anchors[n.Alias]
 		if !complete {
-			return 0, fmt.Errorf("line %d has an alias of a value that contains it: write the value out", n.Line)
+			return 0, fmt.Errorf("line %d has an alias inside the value to which it refers: write the value out", n.Line)
 		}
 		return size, nil
 	}

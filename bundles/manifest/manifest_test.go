@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundles/manifest"
 )
 
@@ -252,6 +253,31 @@ items:
 	}
 }
 
+func TestAChartMayHaveSecrets(t *testing.T) {
+	for name, tc := range map[string]struct{ secret, want string }{
+		"keys with values":                                {`data: {a: Yg==}, stringData: {b: c}, type: kubernetes.io/tls`, `data: {a: Yg==}, stringData: {b: c}, type: kubernetes.io/tls`},
+		"keys without a value are the operator's":         {`data: {tls.crt: "", tls.key: null, ca.crt: Yg==}, stringData: {x: ""}`, `data: {ca.crt: Yg==}`},
+		"a Secret without keys":                           {`type: Opaque, data: {}`, `type: Opaque`},
+		"data that is no map is for the member to refuse": {`data: [a]`, `data: [a]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const of = "- {apiVersion: v1, kind: Secret, metadata: {name: a, namespace: turbines}, "
+			got, err := read(t, manifest.Input{Rendered: objects(t, of+tc.secret+"}")})
+			if diff := cmp.Diff(objects(t, of+tc.want+"}"), got); diff != "" || err != "" {
+				t.Errorf("%s (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestAChartsSecretThatIsTooLargeIsRefusedWithoutItsValue(t *testing.T) {
+	value := strings.Repeat("c2VjcmV0", 1<<17)
+	_, err := read(t, manifest.Input{Rendered: objects(t, "- {apiVersion: v1, kind: Secret, metadata: {name: a, namespace: turbines}, data: {a: "+value+"}}")})
+	if want := "the chart, Secret turbines/a: the object has "; !strings.HasPrefix(err, want) || strings.Contains(err, "c2Vj") {
+		t.Errorf("%q, want %q and no value", hubv1.CutMessage(err, 200), want)
+	}
+}
+
 func definition(kind, scope string) string {
 	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%s.x.com"},"spec":{"group":"x.com","names":{"kind":%q},"scope":%q}}`,
 		strings.ToLower(kind), kind, scope)
@@ -259,7 +285,7 @@ func definition(kind, scope string) string {
 
 const (
 	system   = ": use another one, since Hanse writes nothing in kube-* and hanse-system of members"
-	noList   = "it is a List without items, or in another List: write each object as a manifest of its own"
+	noList   = "it is a List without items, or a List in another List: write each object as a manifest of its own"
 	noObject = "it is not an object: write a map with apiVersion, kind and metadata.name"
 )
 
@@ -288,10 +314,10 @@ func TestManifestsThatAreRefused(t *testing.T) {
 		"a generated name beside a name":            {inBundle, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","generateName":"a-"}}`, `it has metadata.generateName: set metadata.name instead`},
 		"labels that are no map":                    {inBundle, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":["a"]}}`, `metadata.labels is not a map: write keys and strings`},
 		"a label that is a number":                  {inBundle, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"a":1}}}`, `the value of "a" in metadata.labels is not a string: write it in quotes`},
-		"a label of Hanse":                          {inBundle, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"hanse.dev/x":"1"}}}`, `metadata.labels has the key "hanse.dev/x", and Hanse alone sets keys of hanse.dev/: remove it`},
+		"a label of Hanse":                          {inBundle, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"hanse.dev/x":"1"}}}`, `metadata.labels has the key "hanse.dev/x", but only Hanse sets keys with the prefix hanse.dev/: remove it`},
 		"annotations that are no map":               {inBundle, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","annotations":"a"}}`, `metadata.annotations is not a map: write keys and strings`},
 		"an annotation that is a boolean":           {inBundle, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","annotations":{"b":true,"a":"x"}}}`, `the value of "b" in metadata.annotations is not a string: write it in quotes`},
-		"an annotation of Hanse":                    {inBundle, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","annotations":{"hanse.dev/bundle":"{}"}}}`, `metadata.annotations has the key "hanse.dev/bundle", and Hanse alone sets keys of hanse.dev/: remove it`},
+		"an annotation of Hanse":                    {inBundle, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","annotations":{"hanse.dev/bundle":"{}"}}}`, `metadata.annotations has the key "hanse.dev/bundle", but only Hanse sets keys with the prefix hanse.dev/: remove it`},
 		"a kind of Hanse":                           {inBundle, `{"apiVersion":"hanse.dev/v1alpha1","kind":"Placement","metadata":{"name":"a"}}`, `Placement is a kind of Hanse: create the object on the hub, outside of the bundle`},
 		"a Secret":                                  {inBundle, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"a":"Yg=="}}`, `it is a Secret: create the Secret on the hub and select it with a placement`},
 		"a List without items":                      {inBundle, `{"apiVersion":"v1","kind":"List","metadata":{"name":"a"},"items":null}`, noList},
@@ -308,8 +334,8 @@ func TestManifestsThatAreRefused(t *testing.T) {
 		"the Namespace hanse-system":                {inClusterBundle, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"hanse-system"}}`, "the namespace is hanse-system" + system},
 		"a namespace that is a path":                {inClusterBundle, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"../a"}}`, `the namespace is "../a": use lower case letters, digits and -, at most 63`},
 		"an object of 901 KiB":                      {inBundle, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"` + strings.Repeat("a", 901<<10) + `"}}`, `the object has 922721 bytes as JSON: at most 921600 are allowed`},
-		"an object of 65 maps in each other":        {inBundle, `{"apiVersion":"x.com/v1","kind":"A","metadata":{"name":"a"},"spec":` + strings.Repeat(`{"a":`, 64) + "1" + strings.Repeat("}", 65), `the object has more than 64 maps and lists in each other: make it flatter`},
-		"an object of 65 maps and lists":            {inBundle, `{"apiVersion":"x.com/v1","kind":"A","metadata":{"name":"a"},"spec":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + "}", `the object has more than 64 maps and lists in each other: make it flatter`},
+		"an object of 65 maps in each other":        {inBundle, `{"apiVersion":"x.com/v1","kind":"A","metadata":{"name":"a"},"spec":` + strings.Repeat(`{"a":`, 64) + "1" + strings.Repeat("}", 65), `the object nests deeper than 64 levels of maps and lists: flatten it`},
+		"an object of 65 maps and lists":            {inBundle, `{"apiVersion":"x.com/v1","kind":"A","metadata":{"name":"a"},"spec":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + "}", `the object nests deeper than 64 levels of maps and lists: flatten it`},
 		"an object deeper than a decoder reads":     {inBundle, `{"spec":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + "}", `invalid character '[' exceeded max depth: correct the JSON`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -347,12 +373,12 @@ func TestValuesOfConfigMapsThatAreRefused(t *testing.T) {
 		"text outside of the first object":            {"  apiVersion: v1\nkind: ConfigMap", first + "there is text after the end of the document: correct its indentation, or write --- on a line before it"},
 		"text on the line of a separator":             {"--- " + good, first + "a line begins with --- and has more text: write --- on a line of its own"},
 		"an unknown anchor":                           {"a: *b", first + "yaml: unknown anchor 'b' referenced: correct the YAML"},
-		"an alias of a value that contains it":        {"a: &a [*a]", first + "line 1 has an alias of a value that contains it: write the value out"},
+		"an alias of a value that contains it":        {"a: &a [*a]", first + "line 1 has an alias inside the value to which it refers: write the value out"},
 		"a List in a List":                            {"{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: List, items: []}]}", "ConfigMap app, key a.yaml, document 1, items[0]: " + noList},
 		"a list of a kind in a List":                  {"{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMapList, items: []}]}", "ConfigMap app, key a.yaml, document 1, items[0]: " + noList},
 		"an item that is no object":                   {"{apiVersion: v1, kind: List, items: [1]}", "ConfigMap app, key a.yaml, document 1, items[0]: " + noObject},
-		"aliases of aliases of many values":           {aliases(9), "it has more than 16777216 bytes: split it into several bundles"},
-		"many aliases of a large value":               {"a: &a " + strings.Repeat("a", 100_000) + "\nb: [" + strings.Repeat("*a,", 200) + "]", "it has more than 16777216 bytes: split it into several bundles"},
+		"aliases of aliases of many values":           {aliases(9), "the bundle has more than 16777216 bytes: split it into several bundles"},
+		"many aliases of a large value":               {"a: &a " + strings.Repeat("a", 100_000) + "\nb: [" + strings.Repeat("*a,", 200) + "]", "the bundle has more than 16777216 bytes: split it into several bundles"},
 		"more aliases than YAML allows":               {"a: &a [" + strings.Repeat("1,", 1000) + "]\nb: [" + strings.Repeat("*a,", 1000) + "]", first + "error converting YAML to JSON: yaml: document contains excessive aliasing: correct the YAML"},
 		"deeper than YAML allows":                     {strings.Repeat("[", 20000), first + "yaml: exceeded max depth of 10000: correct the YAML"},
 	} {
@@ -399,14 +425,14 @@ func TestBundlesThatAreRefusedAsAWhole(t *testing.T) {
 				`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}`)},
 			"manifests[0], items[0]: ConfigMap is a namespaced kind: set metadata.namespace; manifests[1]: Namespace a is also in manifests[0], items[1]: remove one of them",
 		},
-		"1001 objects":                {manifest.Input{Namespace: "shop", Manifests: numbered(1001, 1, "a")}, "it has more than 1000 objects: split it into several bundles"},
-		"1001 objects in a ConfigMap": {manifest.Input{Namespace: "shop", ConfigMaps: configMap(strings.Repeat(one, 1001))}, "it has more than 1000 objects: split it into several bundles; " + twice(4) + "; and 995 more"},
+		"1001 objects":                {manifest.Input{Namespace: "shop", Manifests: numbered(1001, 1, "a")}, "the bundle has more than 1000 objects: split it into several bundles"},
+		"1001 objects in a ConfigMap": {manifest.Input{Namespace: "shop", ConfigMaps: configMap(strings.Repeat(one, 1001))}, "the bundle has more than 1000 objects: split it into several bundles; " + twice(4) + "; and 995 more"},
 		"1002 items of a List": {manifest.Input{Namespace: "shop", ConfigMaps: configMap(`{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat(nameless+",", 1001) + nameless + `]}`)},
 			"ConfigMap app, key a.yaml, document 1, items[0]: it has no metadata.name: set it to a string; ConfigMap app, key a.yaml, document 1, items[1]: it has no metadata.name: set it to a string; " +
 				"ConfigMap app, key a.yaml, document 1, items[2]: it has no metadata.name: set it to a string; ConfigMap app, key a.yaml, document 1, items[3]: it has no metadata.name: set it to a string; " +
 				"ConfigMap app, key a.yaml, document 1, items[4]: it has no metadata.name: set it to a string; and 996 more"},
-		"more than 16 MiB of manifests":   {manifest.Input{Namespace: "shop", Manifests: numbered(20, 880<<10, "a")}, "it has more than 16777216 bytes: split it into several bundles"},
-		"more than 16 MiB only as JSON":   {manifest.Input{Namespace: "shop", Manifests: numbered(20, 150_000, "<")}, "it has more than 16777216 bytes: split it into several bundles"},
+		"more than 16 MiB of manifests":   {manifest.Input{Namespace: "shop", Manifests: numbered(20, 880<<10, "a")}, "the bundle has more than 16777216 bytes: split it into several bundles"},
+		"more than 16 MiB only as JSON":   {manifest.Input{Namespace: "shop", Manifests: numbered(20, 150_000, "<")}, "the bundle has more than 16777216 bytes: split it into several bundles"},
 		"a definition that is namespaced": {manifest.Input{Manifests: manifests(definition("A", "Namespaced"), `{"apiVersion":"x.com/v2","kind":"A","metadata":{"name":"a"}}`)}, "manifests[1]: A.x.com is a namespaced kind: set metadata.namespace"},
 		"a definition for the cluster":    {manifest.Input{Manifests: manifests(definition("A", "Cluster"), `{"apiVersion":"x.com/v2","kind":"A","metadata":{"name":"a","namespace":"b"}}`)}, "manifests[1]: A.x.com is a cluster-scoped kind: remove metadata.namespace"},
 		"a definition in a Bundle":        {manifest.Input{Namespace: "shop", Manifests: manifests(definition("A", "Cluster"), `{"apiVersion":"x.com/v2","kind":"A","metadata":{"name":"a"}}`)}, "manifests[0]: CustomResourceDefinition.apiextensions.k8s.io is a cluster-scoped kind: use a ClusterBundle"},
@@ -474,7 +500,7 @@ func TestABundleIsNotRefusedWhileTheHubCannotBeAsked(t *testing.T) {
 		Namespace: "shop", Manifests: manifests(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web"}}`),
 		Namespaced: func(schema.GroupKind) (namespaced, known bool, err error) { return false, false, away },
 	})
-	const want = "finding out whether a kind has namespaces: ConfigMap: the API server is away"
+	const want = "finding out whether a kind is namespaced: ConfigMap: the API server is away"
 	if !errors.Is(err, manifest.ErrScope) || !errors.Is(err, away) || err.Error() != want {
 		t.Errorf("it says %v, want %s", err, want)
 	}

@@ -99,13 +99,16 @@ func clean(value any, refuse func(schema.GroupKind) error) (*unstructured.Unstru
 	out := maps.Clone(in)
 	delete(out, "status")
 	out["metadata"] = metadata
+	if hubv1.IsSecret(gk) {
+		dropEmptyKeys(out)
+	}
 	if isDeeper(out, MaxDepth) {
-		return nil, fmt.Errorf("the object has more than %d maps and lists in each other: make it flatter", MaxDepth)
+		return nil, fmt.Errorf("the object nests deeper than %d levels of maps and lists: flatten it", MaxDepth)
 	}
 	return &unstructured.Unstructured{Object: out}, nil
 }
 
-var errNotExpanded = errors.New("it is a List without items, or in another List: write each object as a manifest of its own")
+var errNotExpanded = errors.New("it is a List without items, or a List in another List: write each object as a manifest of its own")
 
 func kindOf(object map[string]any) (schema.GroupKind, error) {
 	version, ok := object["apiVersion"].(string)
@@ -123,7 +126,8 @@ func kindOf(object map[string]any) (schema.GroupKind, error) {
 	return schema.GroupKind{Group: gv.Group, Kind: kind}, nil
 }
 
-// refuseKind returns an error for a kind that no bundle may contain. Secrets are among these kinds.
+// refuseKind returns an error for a kind that manifests and ConfigMaps may not contain. Secrets are among these kinds,
+// because all users who may read the bundle could read their values.
 func refuseKind(gk schema.GroupKind) error {
 	if hubv1.IsSecret(gk) {
 		return errors.New("it is a Secret: create the Secret on the hub and select it with a placement")
@@ -191,13 +195,29 @@ func cleanTexts(field string, value any) (map[string]any, error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(out)) {
 		if strings.HasPrefix(key, hubv1.Prefix) {
-			return nil, fmt.Errorf("metadata.%s has the key %q, and Hanse alone sets keys of %s: remove it", field, key, hubv1.Prefix)
+			return nil, fmt.Errorf("metadata.%s has the key %q, but only Hanse sets keys with the prefix %s: remove it", field, key, hubv1.Prefix)
 		}
 		if _, ok := out[key].(string); !ok {
 			return nil, fmt.Errorf("the value of %q in metadata.%s is not a string: write it in quotes", key, field)
 		}
 	}
 	return out, nil
+}
+
+// dropEmptyKeys removes the keys of a Secret that have no value. They are placeholders, into which an operator writes
+// at run time, such as the certificate of its webhook. The hub would otherwise own these keys and empty them again.
+func dropEmptyKeys(secret map[string]any) {
+	for _, field := range []string{"data", "stringData"} {
+		values, isMap := secret[field].(map[string]any)
+		if !isMap && secret[field] != nil {
+			continue // the member refuses it, with a clear message
+		}
+		values = maps.Clone(values)
+		maps.DeleteFunc(values, func(_ string, v any) bool { return v == nil || v == "" })
+		if secret[field] = values; len(values) == 0 {
+			delete(secret, field)
+		}
+	}
 }
 
 // isDeeper reports whether more than the given number of maps and lists are inside each other in the value.

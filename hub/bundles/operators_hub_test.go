@@ -109,7 +109,7 @@ func (w *world) storesVersions(o *hubv1.FederatedOperator, name, other string) *
 	must(w.T, w.admin.Status().Update(w.Context(), b))
 	w.eventually("the cache has the rows of the definition", func() error {
 		cached := &hubv1.ClusterResourceBinding{}
-		if err := w.control.Client.Get(w.Context(), client.ObjectKeyFromObject(b), cached); err != nil || len(cached.Status.Clusters) == 0 {
+		if err := w.control.opts.Client.Get(w.Context(), client.ObjectKeyFromObject(b), cached); err != nil || len(cached.Status.Clusters) == 0 {
 			return fmt.Errorf("the binding has %d rows: %w", len(cached.Status.Clusters), err)
 		}
 		return nil
@@ -141,7 +141,7 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 	o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "rotors"}}
 	o.Spec.Chart = &hubv1.OperatorChart{Archive: &hubv1.ArchiveSource{ConfigMap: "rotors-chart"}, Namespace: "turbines"}
 	must(t, w.admin.Create(t.Context(), o))
-	w.operatorSays(o, hubv1.ReasonConfigMapMissing, "there is no ConfigMap operators-system/rotors-chart")
+	w.operatorSays(o, hubv1.ReasonConfigMapMissing, "ConfigMap operators-system/rotors-chart does not exist")
 
 	w.archive([]byte("no archive"))
 	w.edited(o, func(s *hubv1.FederatedOperatorSpec) {
@@ -169,6 +169,27 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 	if first == nil || first.Name != "rotors" || first.Version != "1.0.0" || first.AppVersion != "v1.0.0" {
 		t.Errorf("the chart is %+v", first)
 	}
+
+	w.archive(rotorChart(t, "1.1.0", map[string]string{"webhook.yaml": `{apiVersion: v1, kind: Secret, metadata: {name: webhook}, data: {ca.crt: Yg==, tls.key: ""}}`}))
+	w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ReleaseName = "" })
+	w.operatorSays(o, hubv1.ReasonAccountMayNot, "create, delete, get, update secrets in namespace turbines")
+	w.stores("rotor-operator", "rotors.example.com")
+	secrets := writing("", "secrets")
+	must(t, w.admin.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "secrets"}, Rules: []rbacv1.PolicyRule{secrets}}))
+	must(t, w.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "secrets"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "secrets"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.system, Name: "default"}},
+	}))
+	apiserver.AwaitRights(t, w.config, account, "", secrets)
+	w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ReleaseName = "wind" })
+	w.operatorSays(o, hubv1.ReasonStored, "")
+	w.stores("rotor-operator", "rotors.example.com", "webhook")
+	if data := w.stored()["webhook"].Manifest.Object["data"]; !cmp.Equal(data, any(map[string]any{"ca.crt": "Yg=="})) {
+		t.Errorf("the stored Secret has other keys than the one with a value: %v", data)
+	}
+	w.archive(rotorChart(t, "1.0.0", map[string]string{"secret.yaml": `{{ if .Values.random }}{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ randAlphaNum 20 | lower }}"}}{{ end }}`}))
+	w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.KubernetesVersion = "v1.36.1" })
+	w.stores("rotor-operator", "rotors.example.com")
 
 	hook := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: before, annotations: {"helm.sh/hook": pre-install}}, spec: {}}`
 	w.archive(rotorChart(t, "2.0.0", map[string]string{"hook.yaml": hook}))
@@ -209,7 +230,7 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 		binding.Spec.Clusters = []hubv1.BindingTarget{{Name: "eu-1", State: hubv1.TargetPresent}}
 		must(t, w.admin.Create(t.Context(), binding))
 		w.eventually("the cache has the binding", func() error {
-			return w.control.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), &hubv1.ResourceBinding{})
+			return w.control.opts.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), &hubv1.ResourceBinding{})
 		})
 
 		w.edited(o, func(s *hubv1.FederatedOperatorSpec) {
@@ -266,7 +287,7 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 		described := w.storesVersions(o, "rotors.example.com", "v2")
 		w.archive(rotorChart(t, "2.0.0", nil))
 		w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Values.Raw = []byte(`{"replicas": 3}`) })
-		w.operatorSays(o, hubv1.ReasonUndoBlocked, "chart rotors 2.0.0 is older than the stored 3.0.0: 1 change breaks what is in use: "+
+		w.operatorSays(o, hubv1.ReasonUndoBlocked, "chart rotors 2.0.0 is older than the stored 3.0.0: 1 change breaks objects in use: "+
 			"crd rotors.example.com, version v2, rule storedVersionRemoval, path /spec/versions/v2: on cluster eu-1: ")
 		if o.Status.Chart.Version != "3.0.0" {
 			t.Errorf("after the refusal, the stored chart is %+v", o.Status.Chart)
