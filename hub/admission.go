@@ -25,23 +25,23 @@ func addAdmission(mgr manager.Manager, o Options, store admission.Templates, kin
 	if !o.reviews() {
 		return nil
 	}
-	host, digits, err := net.SplitHostPort(o.WebhookAddress)
+	host, digits, err := net.SplitHostPort(o.Webhook.Address)
 	if err != nil {
 		return fmt.Errorf("reading the address of the webhook: %w", err)
 	}
 	port, err := strconv.Atoi(digits)
 	if err != nil || port < 1 {
-		return fmt.Errorf("reading the address of the webhook: %q has no port", o.WebhookAddress)
+		return fmt.Errorf("reading the address of the webhook: %q has no port", o.Webhook.Address)
 	}
 	var dryRun func(context.Context, *unstructured.Unstructured) error
-	if o.DryRunRendered {
+	if o.Webhook.DryRunRendered {
 		dryRun = func(ctx context.Context, o *unstructured.Unstructured) error {
 			return mgr.GetClient().Create(ctx, o, client.DryRunAll)
 		}
 	}
 	reviewer := admission.New(admission.Options{
 		Client: mgr.GetClient(), Mapper: mgr.GetRESTMapper(), Templates: store, Schema: kinds.Schema, Readable: preview.CheckPlacement,
-		DryRun: dryRun, RemovalLimit: o.Guard.WithDefaults().Limit, DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
+		DryRun: dryRun, RemovalLimit: o.Limits.Guard.WithDefaults().Limit, DeniedMetadataPrefixes: o.Objects.DeniedMetadataPrefixes,
 	})
 	server := &webhookServer{Server: webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 		c.MinVersion, c.GetCertificate = tls.VersionTLS12, keeper.GetCertificate

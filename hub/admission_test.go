@@ -84,10 +84,13 @@ func startReviewing(t *testing.T) *reviewing {
 	server := apiserver.Hub()
 	server.CRDs = []*apiextensionsv1.CustomResourceDefinition{definition}
 	r := &reviewing{T: t, config: serve(t, server)}
-	o := Options{Namespace: hubv1.SystemNamespace, HealthAddress: "0", MetricsAddress: "0", WebhookNames: []string{"localhost"}, DryRunRendered: true}
+	o := Options{
+		Namespace: hubv1.SystemNamespace, Manager: ManagerOptions{HealthAddress: "0", MetricsAddress: "0"},
+		Webhook: WebhookOptions{Names: []string{"localhost"}, DryRunRendered: true},
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	o.WebhookAddress = l.Addr().String()
+	o.Webhook.Address = l.Addr().String()
 	must(t, l.Close())
 	keeper := newCertificate(o)
 	mgr, err := newManager(r.config, o, shard.NewLead(), keeper)
@@ -105,7 +108,7 @@ func startReviewing(t *testing.T) *reviewing {
 	r.templates = &slowTemplates{Store: store}
 	must(t, addAdmission(mgr, o, r.templates, kinds, keeper))
 	must(t, mgr.Add(manager.Runnable(store)))
-	r.install(o.WebhookAddress)
+	r.install(o.Webhook.Address)
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	t.Cleanup(func() {
@@ -516,7 +519,7 @@ func TestTheAPIServerShowsTheCopiesThatAPolicyWouldWithdraw(t *testing.T) {
 	warned(`{"names":["eu-1"]}`, "the policy would withdraw 3 copies of 3 objects, from sg-1 (3): first Gizmo.shop.example.com shop/g-0; the removal is within the limit and needs no confirmation")
 	warned(`{"names":["eu-1","sg-1","us-1"]}`, "")
 	r.templates.delay.Store(int64(400 * time.Millisecond))
-	warned(`{"names":["eu-1"]}`, "could not compute within 1 s which copies the policy would withdraw, because there are too many objects: run hansectl simulate")
+	warned(`{"names":["eu-1"]}`, "could not compute within 1 s which copies the policy would withdraw, because there are too many objects: run hansectl plan")
 }
 
 // warnings are the warnings in the answers of an API server.

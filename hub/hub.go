@@ -26,59 +26,88 @@ import (
 type Options struct {
 	// Namespace of the Leases and of the Secrets with member kubeconfigs.
 	Namespace string
-	// LeaderElection makes the process decide on objects only while it holds the Lease hanse-hub.
-	LeaderElection bool
 	// Version of the hub. While this process leads, the Lease hanse-hub has the version in the label
 	// app.kubernetes.io/version. An empty version sets no label.
 	Version string
 	// Identity distinguishes replicas, such as the pod's UID. The default is a random identity. See shard.Options.
 	Identity string
-	// HealthAddress and MetricsAddress are the host:port of the health probes and of the metrics. "0" turns them off.
-	HealthAddress, MetricsAddress string
-	// MetricsSecure serves metrics over TLS, and only to clients that may get the path /metrics. The TLS certificate is
-	// for MetricsName, and its CA is in the Secret WebhookSecret.
-	MetricsSecure bool
-	// Failover limits how many objects move from unreachable clusters. After its grace period, an unreachable cluster gets
-	// a NoExecute taint. Callers must not set the field Confirmed, because this package sets it.
-	Failover schedule.Failover
+	Manager  ManagerOptions
+	Limits   Limits
+	Objects  ObjectOptions
+	Webhook  WebhookOptions
+	View     ViewOptions
+	Console  ConsoleOptions
 	// Proxy returns the proxy of connections to members, repositories and the identity provider. If it is nil, there is no
 	// proxy.
 	Proxy func(*http.Request) (*url.URL, error)
 	// Repositories are the repositories from which the hub may fetch the charts of operators.
 	Repositories fetch.Repositories
+	// Tracing of changes.
+	Tracing tracing.Options
+}
+
+// ManagerOptions are the options of the manager of controllers.
+type ManagerOptions struct {
+	// LeaderElection makes the process decide on objects only while it holds the Lease hanse-hub.
+	LeaderElection bool
+	// HealthAddress and MetricsAddress are the host:port of the health probes and of the metrics. "0" turns them off.
+	HealthAddress, MetricsAddress string
+	// MetricsSecure serves metrics over TLS, and only to clients that may get the path /metrics. The TLS certificate is
+	// for MetricsName, and its CA is in the Secret WebhookSecret.
+	MetricsSecure bool
+}
+
+// Limits bound how many objects users may store, and how many copies the hub moves or deletes at once.
+type Limits struct {
+	// Failover limits how many objects move from unreachable clusters. After its grace period, an unreachable cluster gets
+	// a NoExecute taint. Callers must not set the field Confirmed, because this package sets it.
+	Failover schedule.Failover
+	// Guard limits how many copies decisions delete at once.
+	Guard schedule.Guard
+	// ProtectedCopies is the number of copies above which a namespace or a CustomResourceDefinition is protected from
+	// deletion. A negative number protects none.
+	ProtectedCopies int
 	// ManifestsPerNamespace is the maximum number of objects that the hub stores for the Bundles of one namespace. 0 means
 	// no limit.
 	ManifestsPerNamespace int
-	// Guard limits how many copies decisions delete at once.
-	Guard schedule.Guard
+}
+
+// ObjectOptions tell what members may get.
+type ObjectOptions struct {
 	// DeniedMetadataPrefixes are prefixes of labels and annotations that are never copied to members, in addition to the
 	// built-in prefixes.
 	DeniedMetadataPrefixes []string
 	// FederatedNamespaces are the namespaces in which objects of a resource are read. Resources without an entry are
 	// read in all namespaces.
 	FederatedNamespaces map[schema.GroupResource][]string
-	// WebhookAddress is host:port of the webhook that reviews policies; "0" or empty turns it off. WebhookNames are the
-	// DNS names by which the API server calls it.
-	WebhookAddress string
-	WebhookNames   []string
+}
+
+// WebhookOptions are the options of the webhook that reviews policies.
+type WebhookOptions struct {
+	// Address is host:port of the webhook; "0" or empty turns it off. Names are the DNS names by which the API server
+	// calls it.
+	Address string
+	Names   []string
 	// DryRunRendered true lets the webhook send rendered objects to the hub's API server as dry runs, so that its
 	// admission reviews what members get. The hub needs create on the kinds of these objects.
 	DryRunRendered bool
-	// ViewAddress is host:port of the service through which users view members; "0" or empty turns the service off.
-	// ViewHost is the address at which other replicas reach this service. If ViewHost is empty, they use ViewAddress.
-	ViewAddress, ViewHost string
-	// ConsoleAddress is host:port of the pages for browsers. "0" or empty turns the pages off. With ConsoleSecure, the hub
-	// serves the pages over TLS with a certificate for ConsoleName. Without ConsoleSecure, a proxy must serve TLS, or only
-	// this host may reach the address.
-	ConsoleAddress string
-	ConsoleSecure  bool
-	// ConsoleOIDC is the OIDC provider at which users of the console sign in.
-	ConsoleOIDC console.OIDC
-	// ProtectedCopies is the number of copies above which a namespace or a CustomResourceDefinition is protected from
-	// deletion. A negative number protects none.
-	ProtectedCopies int
-	// Tracing of changes.
-	Tracing tracing.Options
+}
+
+// ViewOptions are the options of the service through which users view members.
+type ViewOptions struct {
+	// Address is host:port of the service; "0" or empty turns it off. Host is the address at which other replicas reach
+	// the service. If Host is empty, they use Address.
+	Address, Host string
+}
+
+// ConsoleOptions are the options of the pages for browsers.
+type ConsoleOptions struct {
+	// Address is host:port of the pages. "0" or empty turns the pages off. With Secure, the hub serves the pages over TLS
+	// with a certificate for ConsoleName. Without Secure, a proxy must serve TLS, or only this host may reach the address.
+	Address string
+	Secure  bool
+	// OIDC is the OIDC provider at which users of the console sign in.
+	OIDC console.OIDC
 }
 
 // WebhookName is the name of the ValidatingWebhookConfiguration and of the MutatingWebhookConfiguration that the chart
@@ -94,12 +123,12 @@ const (
 	ConsoleName = "hanse-hub-console." + hubv1.SystemNamespace + ".svc"
 )
 
-func (o *Options) reviews() bool { return o.WebhookAddress != "" && o.WebhookAddress != "0" }
+func (o *Options) reviews() bool { return o.Webhook.Address != "" && o.Webhook.Address != "0" }
 
-func (o *Options) servesConsole() bool { return o.ConsoleAddress != "" && o.ConsoleAddress != "0" }
+func (o *Options) servesConsole() bool { return o.Console.Address != "" && o.Console.Address != "0" }
 
 func (o *Options) securesMetrics() bool {
-	return o.MetricsSecure && o.MetricsAddress != "" && o.MetricsAddress != "0"
+	return o.Manager.MetricsSecure && o.Manager.MetricsAddress != "" && o.Manager.MetricsAddress != "0"
 }
 
 // Run runs the hub. It returns when ctx ends, when this process stops being the leader, or when it loses the Lease

@@ -160,7 +160,7 @@ func startHub(t *testing.T) *world {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Run(ctx, hub, Options{Namespace: hubv1.SystemNamespace, HealthAddress: "0", MetricsAddress: "0"})
+		ended <- Run(ctx, hub, Options{Namespace: hubv1.SystemNamespace, Manager: ManagerOptions{HealthAddress: "0", MetricsAddress: "0"}})
 	}()
 	t.Cleanup(func() {
 		cancel()

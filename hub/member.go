@@ -88,8 +88,8 @@ func (m *memberCluster) Restart() {
 
 // memberMaker creates members.
 type memberMaker struct {
-	*process
-	*knowledge
+	process   *process
+	knowledge *knowledge
 	// wanted returns the kinds that the hub may send to members. wanted and wakes are set before the hub connects to
 	// members.
 	wanted func() []schema.GroupKind
@@ -118,7 +118,7 @@ const (
 
 // newMember creates all parts that write to a member and watch it. It does not wait for the network.
 func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect.Cluster) (*memberCluster, error) {
-	hold := maker.coordinator.Hold(name)
+	hold := maker.process.coordinator.Hold(name)
 	if hold == nil {
 		return nil, fmt.Errorf("joining cluster %q: %w", name, shard.ErrUnsure)
 	}
@@ -140,13 +140,13 @@ func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect
 		return nil, fmt.Errorf("making the client for watches: %w", err)
 	}
 	m := &memberCluster{
-		name: name, isHub: c.ID == string(maker.hub.UID), Finder: read.NewFinder(dynamic.New(reads)), Reader: read.New(reads),
-		tokens: credential.New(requests, maker.hub.UID),
+		name: name, isHub: c.ID == string(maker.process.hub.UID), Finder: read.NewFinder(dynamic.New(reads)), Reader: read.New(reads),
+		tokens: credential.New(requests, maker.process.hub.UID),
 	}
 	m.kinds, err = discovery.NewForConfig(ctx, c.Reads, c.Watches, c.Retained, func(gk schema.GroupKind) {
 		m.Retry(gk) // Retry the copies; without an observer, no kind is in use
 		maker.wakes.kind(ctx, name, gk)
-	}, func() { maker.links.LookAgain(name) })
+	}, func() { maker.process.links.LookAgain(name) })
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect
 	m.Applier = apply.New(name, m.isHub, writes, func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 		r, err := m.kinds.Find(gvk)
 		return r.GroupVersionResource, r.Namespaced, err
-	}, maker.hub.UID, maker.hub.Key, m.Observer.Await)
+	}, maker.process.hub.UID, maker.process.hub.Key, m.Observer.Await)
 	m.kinds.Expect(maker.wanted())
 	return m, nil
 }
@@ -169,7 +169,7 @@ func (maker *memberMaker) newLister(c *connect.Cluster, kinds *discovery.Kinds) 
 		return nil, fmt.Errorf("making the client for lists of copies: %w", err)
 	}
 	return read.NewLister(read.ListerOptions{
-		Client: client, HubUID: maker.hub.UID, Groups: kinds.Groups, Kinds: kinds.Listable,
+		Client: client, HubUID: maker.process.hub.UID, Groups: kinds.Groups, Kinds: kinds.Listable,
 	}), nil
 }
 
@@ -187,17 +187,17 @@ func claimedOn(bindings client.Reader, cluster string) func(hubv1.ObjectIdentity
 // newObserver creates the part that watches the copies on a member.
 func (maker *memberMaker) newObserver(ctx context.Context, m *memberCluster, c *connect.Cluster, watches dynamic.Interface) *cache.Observer {
 	return cache.New(ctx, cache.Options{
-		Cluster: m.name, Client: watches, HubUID: maker.hub.UID, Key: maker.hub.Key, OnUse: m.kinds.Use, Settings: maker.settings.Of,
-		Retained: c.Retained, Claimed: claimedOn(maker.mgr.GetClient(), m.name),
+		Cluster: m.name, Client: watches, HubUID: maker.process.hub.UID, Key: maker.process.hub.Key, OnUse: m.kinds.Use, Settings: maker.knowledge.settings.Of,
+		Retained: c.Retained, Claimed: claimedOn(maker.process.mgr.GetClient(), m.name),
 		Conventions: func(gvk schema.GroupVersionKind) health.Conventions {
-			c := maker.definitions.Conventions(gvk)
+			c := maker.knowledge.definitions.Conventions(gvk)
 			c.HasStatus = c.HasStatus || m.kinds.HasStatus(gvk)
 			return c
 		},
 		Resolve: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
 			m.kinds.Forget(gvk) // forget the cached answer, so that Find asks the member
 			r, err := m.kinds.Find(gvk)
-			maker.definitions.Learn(ctx, gvk)
+			maker.knowledge.definitions.Learn(ctx, gvk)
 			return r.GroupVersionResource, err
 		},
 		Handler: func(cluster string, o member.Observation, content, gone bool) {

@@ -27,8 +27,8 @@ func lead(ctx context.Context) error {
 
 // countCopies exports the metrics of copies while this process leads, after all bindings and placements are counted.
 func (p *parts) countCopies(ctx context.Context) error {
-	if !p.changes.Bindings.Await(ctx) || !p.changes.Placements.Await(ctx) {
+	if !p.knowledge.changes.Bindings.Await(ctx) || !p.knowledge.changes.Placements.Await(ctx) {
 		return nil
 	}
-	return p.copies.Lead(ctx)
+	return p.controllers.copies.Lead(ctx)
 }

@@ -35,10 +35,10 @@ import (
 
 // parts has all parts of the hub. Each part is built from the parts above it.
 type parts struct {
-	*process
-	*knowledge
-	fleet *fleet
-	*controllers
+	process     *process
+	knowledge   *knowledge
+	fleet       *fleet
+	controllers *controllers
 }
 
 // knowledge has the parts that read the hub's own objects and kinds.
@@ -82,7 +82,7 @@ func newParts(ctx context.Context, p *process) (*parts, error) {
 }
 
 func newKnowledge(ctx context.Context, p *process) (*knowledge, error) {
-	store, err := templates.New(p.mgr.GetConfig(), p.mgr.GetAPIReader(), p.options.Namespace, p.options.FederatedNamespaces)
+	store, err := templates.New(p.mgr.GetConfig(), p.mgr.GetAPIReader(), p.options.Namespace, p.options.Objects.FederatedNamespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		Events: events.Logged(p.mgr.GetEventRecorder("hanse"), p.mgr.GetScheme(), p.mgr.GetLogger().WithName("events")),
 	})
 	recorder := notifier.Recorder()
-	failover := p.options.Failover.WithDefaults()
+	failover := p.options.Limits.Failover.WithDefaults()
 	failover.Confirmed = p.held.Confirmed
 	pacer := pace.New(nil)
 
@@ -130,16 +130,21 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	stored := revisions.New(revisions.Options{Client: p.mgr.GetClient(), Reader: uncached, Namespace: p.options.Namespace, Key: p.hub.Key})
 	c.revisions = stored
 	c.scheduler = schedule.New(schedule.Options{
-		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Templates: k.store, Recorder: recorder, HubRunsWorkloads: k.runWorkloads,
-		ScalePath: k.definitions.ScalePath, HubObject: k.definitions.HubObject, Failover: failover, Guard: p.options.Guard, Pacer: pacer,
-		Rank:      dispatch.Rank,
-		Revisions: stored, Key: p.hub.Key, DeniedMetadataPrefixes: p.options.DeniedMetadataPrefixes, Tracer: p.tracer,
+		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Templates: k.store, Recorder: recorder,
+		Kinds: schedule.Kinds{
+			HubRunsWorkloads: k.runWorkloads, ScalePath: k.definitions.ScalePath, HubObject: k.definitions.HubObject, Rank: dispatch.Rank,
+		},
+		Rollouts: schedule.Rollouts{Revisions: stored, Key: p.hub.Key, DeniedMetadataPrefixes: p.options.Objects.DeniedMetadataPrefixes},
+		Failover: failover, Guard: p.options.Limits.Guard, Pacer: pacer, Tracer: p.tracer,
 	})
 	c.reporter, err = report.New(report.Options{
-		Client: p.mgr.GetClient(), Definitions: k.definitions, HubConfig: p.mgr.GetConfig(), Fleet: f, Links: p.links,
-		Templates: k.store, Decisions: c.scheduler, Withdrawn: c.scheduler.Withdrawn, Events: recorder, Pacer: pacer,
-		Holds: p.coordinator.Holds, IsHub: c.members.IsHub, HubRunsWorkloads: k.runWorkloads,
-		Conventions: k.definitions.Learn, Converged: c.copies.Converged, Tracer: p.tracer,
+		Client: p.mgr.GetClient(), HubConfig: p.mgr.GetConfig(),
+		Sources: report.Sources{
+			Definitions: k.definitions, Fleet: f, Links: p.links, Templates: k.store, Decisions: c.scheduler, Conventions: k.definitions.Learn,
+		},
+		Shard:     report.Shard{Holds: p.coordinator.Holds, IsHub: c.members.IsHub},
+		Withdrawn: c.scheduler.Withdrawn, Events: recorder, Pacer: pacer, HubRunsWorkloads: k.runWorkloads,
+		Converged: c.copies.Converged, Tracer: p.tracer,
 	})
 	if err != nil {
 		return nil, err
@@ -148,7 +153,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Fleet: f, Templates: k.store, Recorder: c.reporter,
 		HubObject:              k.definitions.HubObject,
 		Revisions:              stored,
-		DeniedMetadataPrefixes: p.options.DeniedMetadataPrefixes,
+		DeniedMetadataPrefixes: p.options.Objects.DeniedMetadataPrefixes,
 		Key:                    p.hub.Key,
 		// Only the schema of the member decides whether a field exists: an override may set a field that only the newer
 		// definition on the member has.
@@ -163,18 +168,18 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	})
 	c.bundles = bundles.New(bundles.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store, Events: recorder,
-		Namespace: p.options.Namespace, Revisions: stored, Render: child.Render, PerNamespace: p.options.ManifestsPerNamespace,
+		Namespace: p.options.Namespace, Revisions: stored, Render: child.Render, PerNamespace: p.options.Limits.ManifestsPerNamespace,
 		Charts: fetch.New(fetch.Options{Repositories: p.options.Repositories, Proxy: p.options.Proxy}),
 	})
-	if p.options.ProtectedCopies >= 0 {
+	if p.options.Limits.ProtectedCopies >= 0 {
 		c.protection = protect.New(protect.Options{
 			Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store,
-			Namespace: p.options.Namespace, Limit: p.options.ProtectedCopies, Counted: k.changes.Bindings.Listed,
+			Namespace: p.options.Namespace, Limit: p.options.Limits.ProtectedCopies, Counted: k.changes.Bindings.Listed,
 		})
 	}
 	if p.options.servesConsole() {
 		c.console, err = console.New(console.Options{
-			OIDC: p.options.ConsoleOIDC, Proxy: p.options.Proxy,
+			OIDC: p.options.Console.OIDC, Proxy: p.options.Proxy,
 			Config: p.mgr.GetConfig(), Mapper: p.mgr.GetRESTMapper(), Key: p.certificate.SessionKey, Logger: p.mgr.GetLogger().WithName("console"),
 			Views: p.answersOfViews(), Bindings: p.mgr.GetCache(),
 		})
@@ -188,32 +193,34 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 // add adds the parts to the manager.
 func (p *parts) add(ctx context.Context) error {
 	for _, add := range []func() error{
-		func() error { return p.scheduler.SetupWithManager(p.mgr) },
-		func() error { return p.reporter.SetupWithManager(p.mgr) },
-		func() error { return p.members.SetupWithManager(p.mgr) },
-		func() error { return p.policies.SetupWithManager(ctx, p.mgr) },
-		func() error { return p.bundles.SetupWithManager(p.mgr) },
+		func() error { return p.controllers.scheduler.SetupWithManager(p.process.mgr) },
+		func() error { return p.controllers.reporter.SetupWithManager(p.process.mgr) },
+		func() error { return p.controllers.members.SetupWithManager(p.process.mgr) },
+		func() error { return p.controllers.policies.SetupWithManager(ctx, p.process.mgr) },
+		func() error { return p.controllers.bundles.SetupWithManager(p.process.mgr) },
 		p.addProtection,
-		func() error { return p.notifier.SetupWithManager(ctx, p.mgr) },
+		func() error { return p.controllers.notifier.SetupWithManager(ctx, p.process.mgr) },
 		p.addCertificate,
-		func() error { return p.changes.Watch(ctx, p.mgr.GetCache()) },
-		func() error { return p.definitions.Watch(ctx, p.mgr.GetCache()) },
-		func() error { return p.epochs.Watch(ctx, p.mgr.GetCache()) },
-		func() error { return p.mgr.Add(p.epochs) },
-		func() error { return p.mgr.Add(p.unclaimed) },
-		func() error { return p.mgr.Add(manager.RunnableFunc(p.epochs.Lead)) },
-		func() error { return p.mgr.Add(manager.RunnableFunc(p.keepKey)) },
-		func() error { return p.mgr.Add(manager.RunnableFunc(lead)) },
-		func() error { return p.mgr.Add(manager.RunnableFunc(p.countCopies)) },
+		func() error { return p.knowledge.changes.Watch(ctx, p.process.mgr.GetCache()) },
+		func() error { return p.knowledge.definitions.Watch(ctx, p.process.mgr.GetCache()) },
+		func() error { return p.knowledge.epochs.Watch(ctx, p.process.mgr.GetCache()) },
+		func() error { return p.process.mgr.Add(p.knowledge.epochs) },
+		func() error { return p.process.mgr.Add(p.controllers.unclaimed) },
+		func() error { return p.process.mgr.Add(manager.RunnableFunc(p.knowledge.epochs.Lead)) },
+		func() error { return p.process.mgr.Add(manager.RunnableFunc(p.keepKey)) },
+		func() error { return p.process.mgr.Add(manager.RunnableFunc(lead)) },
+		func() error { return p.process.mgr.Add(manager.RunnableFunc(p.countCopies)) },
 		func() error {
-			return p.mgr.Add(manager.RunnableFunc(membership.Readiness{Reader: p.mgr.GetClient()}.Lead))
+			return p.process.mgr.Add(manager.RunnableFunc(membership.Readiness{Reader: p.process.mgr.GetClient()}.Lead))
 		},
-		func() error { return p.mgr.Add(manager.RunnableFunc(p.sweepRevisions)) },
-		func() error { return addAdmission(p.mgr, p.options, p.store, p.kinds, p.certificate) },
+		func() error { return p.process.mgr.Add(manager.RunnableFunc(p.sweepRevisions)) },
+		func() error {
+			return addAdmission(p.process.mgr, p.process.options, p.knowledge.store, p.knowledge.kinds, p.process.certificate)
+		},
 		p.addViews,
 		p.addConsole,
-		func() error { return p.mgr.Add(p.store) },
-		func() error { return p.mgr.Add(everywhere(p.work)) },
+		func() error { return p.process.mgr.Add(p.knowledge.store) },
+		func() error { return p.process.mgr.Add(everywhere(p.work)) },
 	} {
 		if err := add(); err != nil {
 			return err
@@ -224,51 +231,51 @@ func (p *parts) add(ctx context.Context) error {
 
 // work connects to the members that this replica serves (its shard), until ctx ends.
 func (p *parts) work(ctx context.Context) error {
-	p.changes.Bindings.Await(ctx) // wait for the placements' health settings
-	p.epochs.Ready(ctx)
-	return p.coordinator.Run(ctx, func(ctx context.Context) error { return p.links.Start(ctx, p.fleet.engage) })
+	p.knowledge.changes.Bindings.Await(ctx) // wait for the placements' health settings
+	p.knowledge.epochs.Ready(ctx)
+	return p.process.coordinator.Run(ctx, func(ctx context.Context) error { return p.process.links.Start(ctx, p.fleet.engage) })
 }
 
 // sweepRevisions runs in the leader until ctx ends. It deletes each stored part of a revision (its template or its
 // override rules) that no binding names.
 func (p *parts) sweepRevisions(ctx context.Context) error {
-	p.changes.Bindings.Await(ctx)
-	return p.revisions.Lead(ctx)
+	p.knowledge.changes.Bindings.Await(ctx)
+	return p.controllers.revisions.Lead(ctx)
 }
 
 // keepKey runs in the leader until ctx ends. It creates the Secret with the key for digests again, if a user deletes
 // it.
 func (p *parts) keepKey(ctx context.Context) error {
-	return p.hub.KeepKey(ctx, p.mgr.GetClient(), p.options.Namespace)
+	return p.process.hub.KeepKey(ctx, p.process.mgr.GetClient(), p.process.options.Namespace)
 }
 
 func (p *parts) addCertificate() error {
-	if p.certificate == nil {
+	if p.process.certificate == nil {
 		return nil
 	}
-	return p.certificate.SetupWithManager(p.mgr)
+	return p.process.certificate.SetupWithManager(p.process.mgr)
 }
 
 func (p *parts) addProtection() error {
-	if p.protection == nil {
+	if p.controllers.protection == nil {
 		return nil
 	}
-	return p.protection.SetupWithManager(p.mgr)
+	return p.controllers.protection.SetupWithManager(p.process.mgr)
 }
 
 // addConsole serves the pages for browsers in every replica.
 func (p *parts) addConsole() error {
-	if p.console == nil {
+	if p.controllers.console == nil {
 		return nil
 	}
-	server := &console.Server{Address: p.options.ConsoleAddress, Console: p.console}
-	if p.options.ConsoleSecure {
-		server.GetCertificate = p.certificate.GetCertificate
+	server := &console.Server{Address: p.process.options.Console.Address, Console: p.controllers.console}
+	if p.process.options.Console.Secure {
+		server.GetCertificate = p.process.certificate.GetCertificate
 	}
-	if err := p.mgr.Add(server); err != nil {
+	if err := p.process.mgr.Add(server); err != nil {
 		return fmt.Errorf("adding the console: %w", err)
 	}
-	return p.mgr.Add(p.console.Live)
+	return p.process.mgr.Add(p.controllers.console.Live)
 }
 
 // answersOfViews returns the handler for the console's requests to view objects on members. The handler passes each
@@ -282,23 +289,23 @@ func (p *process) answersOfViews() http.Handler {
 
 // addViews adds the service through which users view objects on members.
 func (p *parts) addViews() error {
-	if p.views == nil {
+	if p.process.views == nil {
 		return nil
 	}
-	p.views.Handler = views.New(views.Options{
-		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(),
-		Members: views.MembersOf(p.fleet), Intent: p.dispatcher.Intent, Adopt: p.dispatcher.Adopt,
-		HubObject: p.definitions.HubObject,
-		Epochs:    p.epochs, Rank: dispatch.Rank,
+	p.process.views.Handler = views.New(views.Options{
+		Client: p.process.mgr.GetClient(), APIReader: p.process.mgr.GetAPIReader(), Mapper: p.process.mgr.GetRESTMapper(),
+		Members: views.MembersOf(p.fleet), Intent: p.controllers.dispatcher.Intent, Adopt: p.controllers.dispatcher.Adopt,
+		HubObject: p.knowledge.definitions.HubObject,
+		Epochs:    p.knowledge.epochs, Rank: dispatch.Rank,
 		Holder: func(cluster string) views.Holder {
-			if p.coordinator.Holds(cluster) {
+			if p.process.coordinator.Holds(cluster) {
 				return views.Holder{Here: true}
 			}
-			return views.HolderOf(p.coordinator.Holder(cluster))
+			return views.HolderOf(p.process.coordinator.Holder(cluster))
 		},
-		Logger: p.mgr.GetLogger().WithName("view"),
+		Logger: p.process.mgr.GetLogger().WithName("view"),
 	})
-	return p.mgr.Add(p.views)
+	return p.process.mgr.Add(p.process.views)
 }
 
 // everywhere is a function that the manager runs in every replica, not only in the leader.

@@ -55,7 +55,7 @@ func newProcess(config *rest.Config, o Options, self identity) (*process, error)
 	if p.mgr, err = newManager(config, o, lead, p.certificate); err != nil {
 		return nil, err
 	}
-	if p.views, err = views.Listen(o.ViewAddress, o.ViewHost); err != nil {
+	if p.views, err = views.Listen(o.View.Address, o.View.Host); err != nil {
 		return nil, err
 	}
 	p.links = connect.New(connect.Options{
@@ -88,7 +88,7 @@ func newCertificate(o Options) *certificate.Keeper {
 		ReviewPath: admission.ReviewPath, AuthorPath: admission.AuthorPath, Secret: types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret},
 	}
 	if o.reviews() {
-		options.Configuration, options.Names = WebhookName, slices.Clone(o.WebhookNames)
+		options.Configuration, options.Names = WebhookName, slices.Clone(o.Webhook.Names)
 	}
 	if o.securesMetrics() {
 		options.Names = append(options.Names, MetricsName)
@@ -114,7 +114,7 @@ func newManager(config *rest.Config, o Options, lead *shard.Lead, keeper *certif
 	lease := rest.CopyConfig(config)
 	lease.Wrap(lead.Renewals)
 	config.Wrap(lead.Guard)
-	metrics := metricsserver.Options{BindAddress: o.MetricsAddress}
+	metrics := metricsserver.Options{BindAddress: o.Manager.MetricsAddress}
 	if o.securesMetrics() {
 		metrics.SecureServing = true
 		metrics.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.MinVersion, c.GetCertificate = tls.VersionTLS12, keeper.GetCertificate }}
@@ -124,8 +124,8 @@ func newManager(config *rest.Config, o Options, lead *shard.Lead, keeper *certif
 		Scheme:                        scheme,
 		Metrics:                       metrics,
 		Cache:                         cacheOptions(o.Namespace),
-		HealthProbeBindAddress:        o.HealthAddress,
-		LeaderElection:                o.LeaderElection,
+		HealthProbeBindAddress:        o.Manager.HealthAddress,
+		LeaderElection:                o.Manager.LeaderElection,
 		LeaderElectionID:              LeaseName,
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionConfig:          lease, // a separate client, so that load on the other one cannot cost the lead

@@ -89,13 +89,13 @@ func (h identity) keepKey(ctx context.Context, c client.Client, namespace string
 	return nil
 }
 
-var errOtherKey = errors.New("this process uses another key: stop all replicas of the hub at once, and start them again")
+var errOtherKey = errors.New("the key differs from the key of this replica: stop all replicas of the hub at once, and start them again")
 
 func secretKeyOf(s *corev1.Secret) (canonical.Key, error) {
 	key := s.Data[secretKey]
 	if len(key) != secretKeyBytes {
-		return nil, fmt.Errorf("reading the key of the digests of Secrets: Secret %s/%s has %d bytes in %q instead of %d: delete it and start the hub again, "+
-			"which makes a new key and writes every copy of a Secret once more", s.Namespace, s.Name, len(key), secretKey, secretKeyBytes)
+		return nil, fmt.Errorf("reading the key of the digests of Secrets: Secret %s/%s has %d bytes in %q instead of %d: delete the Secret and restart the hub, "+
+			"which then creates a new key and writes every copy of a Secret again", s.Namespace, s.Name, len(key), secretKey, secretKeyBytes)
 	}
 	return key, nil
 }

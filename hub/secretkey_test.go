@@ -56,7 +56,7 @@ func TestAllReplicasHaveOneKeyForTheDigestsOfSecrets(t *testing.T) {
 	must(t, secrets.Delete(ctx, secretName, metav1.DeleteOptions{}))
 	_, err = secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName}, Data: map[string][]byte{secretKey: []byte("short")}}, metav1.CreateOptions{})
 	must(t, err)
-	if _, err := readSecretKey(ctx, hub, metav1.NamespaceDefault); err == nil || !strings.Contains(err.Error(), "delete it and start the hub again") {
+	if _, err := readSecretKey(ctx, hub, metav1.NamespaceDefault); err == nil || !strings.Contains(err.Error(), "delete the Secret and restart the hub") {
 		t.Errorf("%v: a key that cannot be one is used", err)
 	}
 }

@@ -25,24 +25,24 @@ func (p *parts) connect(ctx context.Context) {
 	p.followPages()
 
 	// The coordinator assigns members to replicas. It calls Wake when this replica has taken or released a member.
-	p.coordinator.OnChange(p.members.Wake)
+	p.process.coordinator.OnChange(p.controllers.members.Wake)
 	// After a change of an object's settings for reading the status, members read the object's copy again. After a restore
 	// from a backup, the hub leaves a copy alone if a later state of the hub has written it. When a new list of epochs
 	// begins (package epochs), the hub tries again to write such copies.
-	p.settings.OnChange(p.fleet.reread)
-	p.epochs.OnRestart(func() { go p.dispatcher.WakeOlder(ctx) })
+	p.knowledge.settings.OnChange(p.fleet.reread)
+	p.knowledge.epochs.OnRestart(func() { go p.controllers.dispatcher.WakeOlder(ctx) })
 }
 
 // followPages tells the open pages of the console in which namespace an object has changed.
 func (p *parts) followPages() {
-	if p.console == nil {
+	if p.controllers.console == nil {
 		return
 	}
-	live := p.console.Live
-	p.changes.Bindings.On(changes.Any, func(_ context.Context, c changes.Binding) { live.Changed(last(c).GetNamespace()) })
-	p.changes.Placements.On(changes.Any, func(_ context.Context, c changes.Placement) { live.Changed(last(c).GetNamespace()) })
-	p.changes.Bundles.On(changes.Any, func(_ context.Context, c changes.Bundle) { live.Changed(last(c).GetNamespace()) })
-	p.changes.Clusters.On(changes.Added|changes.Deleted|changes.Readiness|changes.Facts, func(context.Context, changes.Cluster) { live.ChangedEverywhere() })
+	live := p.controllers.console.Live
+	p.knowledge.changes.Bindings.On(changes.Any, func(_ context.Context, c changes.Binding) { live.Changed(last(c).GetNamespace()) })
+	p.knowledge.changes.Placements.On(changes.Any, func(_ context.Context, c changes.Placement) { live.Changed(last(c).GetNamespace()) })
+	p.knowledge.changes.Bundles.On(changes.Any, func(_ context.Context, c changes.Bundle) { live.Changed(last(c).GetNamespace()) })
+	p.knowledge.changes.Clusters.On(changes.Added|changes.Deleted|changes.Readiness|changes.Facts, func(context.Context, changes.Cluster) { live.ChangedEverywhere() })
 }
 
 // last returns the object after a change, or before its deletion.
@@ -58,50 +58,50 @@ func last[T client.Object](c changes.Change[T]) T {
 func (p *parts) followPolicies() {
 	const lifetime = changes.Added | changes.Deleted
 
-	bindings := p.changes.Bindings
-	bindings.On(changes.All, p.settings.BindingChanged) // registered first, so that later handlers find the settings
+	bindings := p.knowledge.changes.Bindings
+	bindings.On(changes.All, p.knowledge.settings.BindingChanged) // registered first, so that later handlers find the settings
 	bindings.On(changes.Added|changes.Spec, p.fleet.claimed)
-	bindings.On(changes.All, p.reporter.BindingChanged)
-	bindings.On(changes.All, p.copies.BindingChanged)
-	bindings.On(lifetime|changes.Spec, p.dispatcher.BindingChanged)
-	bindings.On(changes.All, p.scheduler.BindingChanged)
-	bindings.On(changes.All, p.policies.BindingChanged)
-	bindings.On(changes.Deleted, p.bundles.BindingDeleted)
-	bindings.On(changes.Deleted|changes.Spec, p.revisions.BindingChanged)
-	if p.protection != nil {
-		bindings.On(changes.All, p.protection.BindingChanged)
+	bindings.On(changes.All, p.controllers.reporter.BindingChanged)
+	bindings.On(changes.All, p.controllers.copies.BindingChanged)
+	bindings.On(lifetime|changes.Spec, p.controllers.dispatcher.BindingChanged)
+	bindings.On(changes.All, p.controllers.scheduler.BindingChanged)
+	bindings.On(changes.All, p.controllers.policies.BindingChanged)
+	bindings.On(changes.Deleted, p.controllers.bundles.BindingDeleted)
+	bindings.On(changes.Deleted|changes.Spec, p.controllers.revisions.BindingChanged)
+	if p.controllers.protection != nil {
+		bindings.On(changes.All, p.controllers.protection.BindingChanged)
 	}
-	p.scheduler.CountWhen(bindings.Await)
+	p.controllers.scheduler.CountWhen(bindings.Await)
 
-	placements := p.changes.Placements
-	placements.On(changes.Spec, p.reporter.PlacementChanged)
-	placements.On(lifetime, p.copies.PlacementChanged)
-	placements.On(lifetime|changes.Spec, p.dispatcher.PlacementChanged)
-	placements.On(lifetime|changes.Spec|changes.Ending|changes.Verbs, p.scheduler.PlacementChanged)
-	placements.On(changes.All, p.policies.PlacementChanged)
+	placements := p.knowledge.changes.Placements
+	placements.On(changes.Spec, p.controllers.reporter.PlacementChanged)
+	placements.On(lifetime, p.controllers.copies.PlacementChanged)
+	placements.On(lifetime|changes.Spec, p.controllers.dispatcher.PlacementChanged)
+	placements.On(lifetime|changes.Spec|changes.Ending|changes.Verbs, p.controllers.scheduler.PlacementChanged)
+	placements.On(changes.All, p.controllers.policies.PlacementChanged)
 
-	bundles := p.changes.Bundles
-	bundles.On(lifetime|changes.Spec|changes.Ending|changes.Labels, p.bundles.BundleChanged)
-	bundles.On(changes.Deleted|changes.Ending, p.scheduler.BundleChanged)
-	bundles.On(changes.All, p.policies.BundleChanged)
+	bundles := p.knowledge.changes.Bundles
+	bundles.On(lifetime|changes.Spec|changes.Ending|changes.Labels, p.controllers.bundles.BundleChanged)
+	bundles.On(changes.Deleted|changes.Ending, p.controllers.scheduler.BundleChanged)
+	bundles.On(changes.All, p.controllers.policies.BundleChanged)
 
-	overrides := p.changes.OverridePolicies
-	overrides.On(lifetime|changes.Spec, p.dispatcher.OverridePolicyChanged)
-	overrides.On(lifetime|changes.Spec|changes.Ending, p.scheduler.OverridePolicyChanged)
-	overrides.On(changes.All, p.policies.OverridePolicyChanged)
+	overrides := p.knowledge.changes.OverridePolicies
+	overrides.On(lifetime|changes.Spec, p.controllers.dispatcher.OverridePolicyChanged)
+	overrides.On(lifetime|changes.Spec|changes.Ending, p.controllers.scheduler.OverridePolicyChanged)
+	overrides.On(changes.All, p.controllers.policies.OverridePolicyChanged)
 
-	clusters := p.changes.Clusters
-	clusters.On(lifetime, p.coordinator.ClusterChanged)
-	clusters.On(changes.Deleted|changes.Readiness, p.reporter.ClusterChanged)
-	clusters.On(changes.Facts|changes.Served|changes.AllowedNamespaces, p.dispatcher.ClusterChanged)
-	clusters.On(changes.All, p.scheduler.ClusterChanged)
-	clusters.On(lifetime|changes.Facts|changes.Region, p.policies.ClusterChanged)
+	clusters := p.knowledge.changes.Clusters
+	clusters.On(lifetime, p.process.coordinator.ClusterChanged)
+	clusters.On(changes.Deleted|changes.Readiness, p.controllers.reporter.ClusterChanged)
+	clusters.On(changes.Facts|changes.Served|changes.AllowedNamespaces, p.controllers.dispatcher.ClusterChanged)
+	clusters.On(changes.All, p.controllers.scheduler.ClusterChanged)
+	clusters.On(lifetime|changes.Facts|changes.Region, p.controllers.policies.ClusterChanged)
 
-	namespaces := p.changes.Namespaces
-	namespaces.On(changes.Labels, p.dispatcher.NamespaceChanged)
-	namespaces.On(lifetime|changes.Labels, p.scheduler.NamespaceChanged)
-	namespaces.On(changes.Labels, p.policies.NamespaceChanged)
-	namespaces.On(changes.Added, p.bundles.NamespaceAdded)
+	namespaces := p.knowledge.changes.Namespaces
+	namespaces.On(changes.Labels, p.controllers.dispatcher.NamespaceChanged)
+	namespaces.On(lifetime|changes.Labels, p.controllers.scheduler.NamespaceChanged)
+	namespaces.On(changes.Labels, p.controllers.policies.NamespaceChanged)
+	namespaces.On(changes.Added, p.controllers.bundles.NamespaceAdded)
 }
 
 // followTemplates makes the parts react to changes of hub objects and their definitions. The scheduler, the policies,
@@ -110,37 +110,37 @@ func (p *parts) followTemplates(ctx context.Context) {
 	// listed is false while the watch delivers the first list of the object's kind. The objects of this list have not
 	// changed, and thousands of them must not delay later changes.
 	listed := func(id hubv1.ObjectIdentity) bool {
-		state, _ := p.store.StateOf(id)
+		state, _ := p.knowledge.store.StateOf(id)
 		return state.Delivered
 	}
-	p.store.OnChange(func(id hubv1.ObjectIdentity) {
+	p.knowledge.store.OnChange(func(id hubv1.ObjectIdentity) {
 		if listed(id) {
-			p.dispatcher.WakeObject(ctx, id)
-			p.reporter.WakeObject(id)
+			p.controllers.dispatcher.WakeObject(ctx, id)
+			p.controllers.reporter.WakeObject(id)
 		}
 	})
 	// If only the status of a hub object changes, no copy is written, because copies do not contain the status. Only the
 	// reporter is called.
-	p.store.OnStatus(func(id hubv1.ObjectIdentity) {
+	p.knowledge.store.OnStatus(func(id hubv1.ObjectIdentity) {
 		if listed(id) {
-			p.reporter.WakeObject(id)
+			p.controllers.reporter.WakeObject(id)
 		}
 	})
-	p.store.OnState(func(gk schema.GroupKind) {
+	p.knowledge.store.OnState(func(gk schema.GroupKind) {
 		go func() {
-			p.dispatcher.WakeKind(ctx, gk)
-			for _, id := range p.store.List(gk) {
-				p.reporter.WakeObject(id)
+			p.controllers.dispatcher.WakeKind(ctx, gk)
+			for _, id := range p.knowledge.store.List(gk) {
+				p.controllers.reporter.WakeObject(id)
 			}
 		}()
 	})
-	p.definitions.OnChange(func(kind schema.GroupKind, before, after *catalog.Definition) {
+	p.knowledge.definitions.OnChange(func(kind schema.GroupKind, before, after *catalog.Definition) {
 		if !after.SameVersions(before) { // copies must be sent at other versions
-			p.scheduler.WakeKind(kind)
-			p.dispatcher.WakeKind(ctx, kind)
+			p.controllers.scheduler.WakeKind(kind)
+			p.controllers.dispatcher.WakeKind(ctx, kind)
 		}
-		for _, id := range p.store.List(kind) {
-			p.reporter.WakeObject(id) // the schema determines the merge of statuses
+		for _, id := range p.knowledge.store.List(kind) {
+			p.controllers.reporter.WakeObject(id) // the schema determines the merge of statuses
 		}
 		if !before.SameConventions(after) {
 			p.fleet.rereadKind(kind)
@@ -150,44 +150,44 @@ func (p *parts) followTemplates(ctx context.Context) {
 
 // followLinks makes the parts react when the connection to a member becomes ready or fails.
 func (p *parts) followLinks(ctx context.Context) {
-	p.links.LookFor(p.scheduler.Wanted)
-	p.fleet.start = p.dispatcher.Engage
-	seen := &linkLog{links: p.links, last: map[string]string{}}
-	p.links.OnChange(func(cluster string) {
-		p.members.Wake(cluster)
+	p.process.links.LookFor(p.controllers.scheduler.Wanted)
+	p.fleet.start = p.controllers.dispatcher.Engage
+	seen := &linkLog{links: p.process.links, last: map[string]string{}}
+	p.process.links.OnChange(func(cluster string) {
+		p.controllers.members.Wake(cluster)
 		moved, ready := seen.moved(cluster)
 		if !moved {
 			return // only facts changed on which no binding depends
 		}
-		p.reporter.WakeCluster(cluster)
+		p.controllers.reporter.WakeCluster(cluster)
 		if ready {
 			p.fleet.resume(cluster)
-			p.dispatcher.Resume(ctx, cluster)
+			p.controllers.dispatcher.Resume(ctx, cluster)
 		}
 	})
 }
 
 // followMembers makes the parts react to changes of copies on members, and of the kinds that members serve.
 func (p *parts) followMembers() {
-	p.fleet.maker.wanted = p.scheduler.Wanted
+	p.fleet.maker.wanted = p.controllers.scheduler.Wanted
 	p.fleet.maker.wakes = memberWakes{
 		kind: func(ctx context.Context, cluster string, gk schema.GroupKind) {
-			p.dispatcher.WakeKind(ctx, gk, cluster)
+			p.controllers.dispatcher.WakeKind(ctx, gk, cluster)
 		},
-		watch: p.reporter.WakeKind,
+		watch: p.controllers.reporter.WakeKind,
 		copied: func(cluster string, o member.Observation, c copyChange) {
 			// The hub object is identified by the kind and the name of its copy, because the owner annotation of the copy may
 			// have been removed.
 			id := hubv1.ObjectIdentity{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
 			switch c {
 			case copyGone: // before the reporter wakes, so that the row shows the deletion
-				p.dispatcher.Vanished(cluster, id.BindingKey(), o)
+				p.controllers.dispatcher.Vanished(cluster, id.BindingKey(), o)
 			case copyContent:
-				p.dispatcher.Observed(cluster, id.BindingKey(), o)
+				p.controllers.dispatcher.Observed(cluster, id.BindingKey(), o)
 			case copyStatus:
 			}
-			p.dispatcher.HealthSeen(cluster, o)
-			p.reporter.Wake(id.BindingKey(), cluster)
+			p.controllers.dispatcher.HealthSeen(cluster, o)
+			p.controllers.reporter.Wake(id.BindingKey(), cluster)
 		},
 	}
 }
@@ -195,13 +195,13 @@ func (p *parts) followMembers() {
 // followDecisions makes the parts react to the scheduler's decisions, to changes of the wanted kinds, and to removals
 // that the hub holds until a user confirms them.
 func (p *parts) followDecisions() {
-	p.scheduler.OnDecision(p.reporter.WakeDecided)
-	p.revisions.OnLost(p.scheduler.RevisionsLost)
-	p.scheduler.OnRemoval(p.policies.WakeHolder)
-	p.scheduler.OnWanted(func(kinds []schema.GroupKind) {
-		p.kinds.Expect(kinds)
+	p.controllers.scheduler.OnDecision(p.controllers.reporter.WakeDecided)
+	p.controllers.revisions.OnLost(p.controllers.scheduler.RevisionsLost)
+	p.controllers.scheduler.OnRemoval(p.controllers.policies.WakeHolder)
+	p.controllers.scheduler.OnWanted(func(kinds []schema.GroupKind) {
+		p.knowledge.kinds.Expect(kinds)
 		p.fleet.expect(kinds)
-		p.links.Look()
+		p.process.links.Look()
 	})
 }
 

@@ -54,13 +54,13 @@ func TestChartOfAnOperator(t *testing.T) {
 	if !bytes.Equal(first, second) {
 		t.Error("two charts of one operator differ")
 	}
-	rights := s.repository("go", "run", "./cmd/hansectl", "operator", "rbac", chart, "-n", "monitoring")
+	rights := s.repository("go", "run", "./cmd/hansectl", "operators", "rbac", chart, "-n", "monitoring")
 	for _, want := range []string{"name: prometheus-operator", "- prometheuses/status", "- deployments"} {
 		if !strings.Contains(rights, want) {
 			t.Errorf("the rights for the chart are\n%s\nwant them with %q", rights, want)
 		}
 	}
-	definitions := s.repository("go", "run", "./cmd/hansectl", "operator", "crds", chart)
+	definitions := s.repository("go", "run", "./cmd/hansectl", "operators", "crds", chart)
 	if got := strings.Count(definitions, "kind: CustomResourceDefinition"); got != 10 {
 		t.Errorf("the chart has %d CRDs, want 10", got)
 	}

@@ -29,7 +29,7 @@ import (
 )
 
 // ErrNotConnected means that the cluster cannot be reached now, or is not registered.
-var ErrNotConnected = errors.New("member cluster not connected")
+var ErrNotConnected = errors.New("the member cluster is not connected")
 
 // Fleet gives access to connected member clusters. It never waits for the network.
 type Fleet interface {

@@ -226,8 +226,8 @@ func decide(in Input, t *Trace) (d Decision, compared int) {
 // it records the time until the placement no longer tolerates a taint of the cluster.
 func (d *Decision) wait(in *Input, c *contender, outage cause) {
 	if c.held {
-		c.due = due(in, c.cluster)
-		c.stays = stays(in, c, outage)
+		c.eviction.due = due(in, c.cluster)
+		c.eviction.stays = stays(in, c, outage)
 	}
 	if c.held || c.evicting {
 		if w := in.Placement.patience(c.cluster, in.Now); w > 0 && (d.Again == 0 || w < d.Again) {
@@ -243,16 +243,16 @@ type contender struct {
 	// state Evicting: the cluster may hold a copy, but other clusters replace it.
 	held, evicting bool
 	// keep is true if the cluster keeps the object for now, even if the placement does not choose it.
-	keep bool
-	eviction
+	keep     bool
+	eviction eviction
 	// unselected is true if a filter removes the object from the cluster that holds it.
 	unselected bool
 	// cause is the reason why a filter or the spread has rejected the cluster. It is empty if neither has.
-	cause cause
-	*findings
-	tally        // score and its parts: those of findings, and the built-in scores
-	draw  uint64 // hash of the object and the cluster, by which clusters of equal score are ordered
-	rank  int    // position in the order of preference
+	cause    cause
+	findings *findings
+	tally    tally  // score and its parts: those of findings, and the built-in scores
+	draw     uint64 // hash of the object and the cluster, by which clusters of equal score are ordered
+	rank     int    // position in the order of preference
 	// chosen is true if the cluster shall hold the object.
 	chosen bool
 }
@@ -267,7 +267,7 @@ func (c *contender) pass(in *Input, t *Trace) bool {
 	c.tally = c.findings.tally
 	for i := range filters {
 		f := &filters[i]
-		r := c.causes[i]
+		r := c.findings.causes[i]
 		if !f.remembered {
 			r = f.check(in, c.cluster)
 		}
@@ -286,17 +286,17 @@ func (c *contender) pass(in *Input, t *Trace) bool {
 func (d *Decision) add(c *contender) {
 	r := Rejection{Cluster: c.cluster.Name, Reason: c.cause.reason, Message: c.cause.message}
 	if !c.unselected {
-		r.Score = c.score
+		r.Score = c.tally.score
 	}
 	switch {
 	case c.chosen:
 		t := Target(r)
 		t.Reason = cmp.Or(t.Reason, hubv1.ReasonScheduled)
 		d.Targets = append(d.Targets, t)
-		if c.due.reason != "" {
-			d.Unmoved = append(d.Unmoved, Rejection{Cluster: c.cluster.Name, Reason: c.stays.reason, Message: c.stays.message, Score: r.Score})
+		if c.eviction.due.reason != "" {
+			d.Unmoved = append(d.Unmoved, Rejection{Cluster: c.cluster.Name, Reason: c.eviction.stays.reason, Message: c.eviction.stays.message, Score: r.Score})
 		}
-	case c.evict, c.evicting && !c.unselected:
+	case c.eviction.evict, c.evicting && !c.unselected:
 		d.Evict = append(d.Evict, r)
 	case c.held, c.evicting:
 		d.Withdraw = append(d.Withdraw, r)

@@ -111,7 +111,7 @@ func stays(in *Input, c *contender, outage cause) cause {
 	if why := in.Hold[c.cluster.Name]; why != "" {
 		return cause{hubv1.ReasonEvictionHeld, why}
 	}
-	if c.due.reason == hubv1.ReasonEvicted {
+	if c.eviction.due.reason == hubv1.ReasonEvicted {
 		return outage
 	}
 	return cause{}
@@ -146,7 +146,7 @@ func outage(in *Input) cause {
 func (s *spread) evict(all []*contender) {
 	var due []*contender
 	for _, c := range all {
-		if c.held && c.due.reason != "" && c.stays.reason == "" {
+		if c.held && c.eviction.due.reason != "" && c.eviction.stays.reason == "" {
 			due = append(due, c)
 		}
 	}
@@ -159,37 +159,37 @@ func (s *spread) evict(all []*contender) {
 
 	before := s.try(all)
 	for _, c := range due {
-		c.stays = cause{hubv1.ReasonNoReplacement, "no other cluster can replace it"}
-		c.evict = before.chosen[c]
+		c.eviction.stays = cause{hubv1.ReasonNoReplacement, "no other cluster can replace it"}
+		c.eviction.evict = before.chosen[c]
 	}
 	// The spread does not choose a cluster with evict == false, even if the object leaves no cluster. Such a cluster needs
 	// no replacement.
-	due = slices.DeleteFunc(due, func(c *contender) bool { return !c.evict })
+	due = slices.DeleteFunc(due, func(c *contender) bool { return !c.eviction.evict })
 	defer func() { takeAway(due) }()
 	if s.makesUp(before, s.try(all)) {
 		return
 	}
 	for _, c := range due {
-		c.evict = false
+		c.eviction.evict = false
 	}
 	if s.number == 0 && len(s.constraints) == 0 && len(s.groups) == 0 && !s.divided {
 		for _, c := range due {
-			c.stays = cause{hubv1.ReasonWantedEverywhere, "the placement wants the object on every cluster, so no other cluster can replace this one"}
+			c.eviction.stays = cause{hubv1.ReasonWantedEverywhere, "the placement wants the object on every cluster, so no other cluster can replace this one"}
 		}
 		return
 	}
 	// An unreachable cluster is replaced before a drained one.
-	slices.SortStableFunc(due, func(a, b *contender) int { return cmp.Compare(b.due.reason, a.due.reason) })
+	slices.SortStableFunc(due, func(a, b *contender) int { return cmp.Compare(b.eviction.due.reason, a.eviction.due.reason) })
 	for _, c := range due {
-		c.evict = true
+		c.eviction.evict = true
 		after := s.try(all)
 		if s.makesUp(before, after) {
 			before = after
 			continue
 		}
-		c.evict = false
+		c.eviction.evict = false
 		if len(after.lacks) > 0 {
-			c.stays.message += ": without it, " + strings.Join(after.lacks, "; ")
+			c.eviction.stays.message += ": without it, " + strings.Join(after.lacks, "; ")
 		}
 	}
 }
@@ -198,7 +198,7 @@ func (s *spread) evict(all []*contender) {
 // objects that no other cluster can take.
 func takeAway(due []*contender) {
 	for _, c := range due {
-		c.takenAway = c.cluster.Draining && c.cluster.TakesAway && !c.evict && !c.keep
+		c.eviction.takenAway = c.cluster.Draining && c.cluster.TakesAway && !c.eviction.evict && !c.keep
 	}
 }
 
@@ -215,7 +215,7 @@ func (s *spread) try(all []*contender) result {
 	a := s.attempt(s.members(s.group(all), all, eligible), kept(all)...)
 	r := result{chosen: map[*contender]bool{}, lacks: messages(a.shortfalls()), breaks: a.breaks()}
 	for _, c := range all {
-		if c.chosen || (r.breaks && c.held && !c.evict) {
+		if c.chosen || (r.breaks && c.held && !c.eviction.evict) {
 			r.chosen[c] = true
 			r.answer += first(c.open())
 		}
@@ -232,7 +232,7 @@ func (s *spread) makesUp(before, after result) bool {
 		return false
 	}
 	for c := range before.chosen {
-		if !c.evict && !after.chosen[c] && !s.rebalance {
+		if !c.eviction.evict && !after.chosen[c] && !s.rebalance {
 			return false
 		}
 	}

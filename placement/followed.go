@@ -19,7 +19,7 @@ func WhyNotFollowed(object hubv1.SelectableObject, winner, other hubv1.Placement
 	case precedence(b, a) < 0:
 		return "it comes first, but its preemption is not Always, so it takes over no object from another placement"
 	case Outranks(winner, other):
-		return fmt.Sprintf("ClusterPlacement %s is enforced: it comes before every placement that is not", winner.GetName())
+		return fmt.Sprintf("ClusterPlacement %s is enforced: it comes before every placement that is not enforced", winner.GetName())
 	case rank(a) != rank(b):
 		return "a namespaced Placement comes first"
 	case a.PlacementSpec().Priority != b.PlacementSpec().Priority:

@@ -35,10 +35,10 @@ func TestWhyAPlacementIsNotFollowed(t *testing.T) {
 	}{
 		"a cluster-scoped one comes after a namespaced one": {named("a", 0, every), fleet, "", "a namespaced Placement comes first"},
 		"an enforced one comes before a namespaced one": {
-			fixed, named("a", 1000, every), "a", "ClusterPlacement fixed is enforced: it comes before every placement that is not",
+			fixed, named("a", 1000, every), "a", "ClusterPlacement fixed is enforced: it comes before every placement that is not enforced",
 		},
 		"an enforced one comes before a cluster-scoped one": {
-			fixed, fleet, "", "ClusterPlacement fixed is enforced: it comes before every placement that is not",
+			fixed, fleet, "", "ClusterPlacement fixed is enforced: it comes before every placement that is not enforced",
 		},
 		"a lower priority": {named("b", 5, every), named("a", -1, every), "", "its priority -1 is lower than 5"},
 		"a wider selector": {named("b", 0, hubv1.ResourceSelector{Name: "web"}), named("a", 0, every), "", "its selector is wider"},

@@ -86,7 +86,7 @@ type node struct {
 // insert adds a candidate to the tree. The candidates must be inserted in the order of their rank.
 func (t *tree) insert(c *contender) {
 	n := t.root
-	for _, domain := range c.domains {
+	for _, domain := range c.findings.domains {
 		child := n.byDomain[domain]
 		if child == nil {
 			child = &node{domain: domain, parent: n, best: c}
@@ -129,7 +129,7 @@ func (d *domains) helps(domain string) bool { return d.used < d.minimum && d.cou
 
 func (t *tree) opens(c *contender) bool {
 	for i, d := range t.domains {
-		if d.helps(c.domains[i]) {
+		if d.helps(c.findings.domains[i]) {
 			return true
 		}
 	}
@@ -138,7 +138,7 @@ func (t *tree) opens(c *contender) bool {
 
 func (t *tree) barred(c *contender) bool {
 	for i, d := range t.domains {
-		if d.bars(c.domains[i], t.rules) {
+		if d.bars(c.findings.domains[i], t.rules) {
 			return true
 		}
 	}
@@ -148,15 +148,15 @@ func (t *tree) barred(c *contender) bool {
 func (t *tree) opensBefore(c, other *contender) bool {
 	t.compared++
 	for i, d := range t.domains {
-		if a, b := d.helps(c.domains[i]), d.helps(other.domains[i]); a != b {
+		if a, b := d.helps(c.findings.domains[i]), d.helps(other.findings.domains[i]); a != b {
 			return a
 		}
 	}
-	if c.score != other.score {
-		return c.score > other.score
+	if c.tally.score != other.tally.score {
+		return c.tally.score > other.tally.score
 	}
 	for i, d := range t.domains {
-		if a, b := d.count[c.domains[i]], d.count[other.domains[i]]; a != b {
+		if a, b := d.count[c.findings.domains[i]], d.count[other.findings.domains[i]]; a != b {
 			return a < b
 		}
 	}
@@ -194,8 +194,8 @@ func (t *tree) next(n *node, level int) *node {
 }
 
 func (t *tree) before(d *domains, n, other *node) bool {
-	if n.best.score != other.best.score {
-		return n.best.score > other.best.score
+	if n.best.tally.score != other.best.tally.score {
+		return n.best.tally.score > other.best.tally.score
 	}
 	if a, b := d.count[n.domain], d.count[other.domain]; a != b {
 		return a < b
@@ -209,7 +209,7 @@ func (t *tree) take(leaf *node) {
 	c.chosen = true
 	t.chosen++
 	for i, d := range t.domains {
-		d.add(c.domains[i])
+		d.add(c.findings.domains[i])
 	}
 	t.traceChoice(c)
 	leaf.pool = leaf.pool[1:]
@@ -232,12 +232,12 @@ func (t *tree) traceChoice(c *contender) {
 	if t.trace == nil {
 		return
 	}
-	action, why := "Choose", fmt.Sprintf("score %d", c.score)
+	action, why := "Choose", fmt.Sprintf("score %d", c.tally.score)
 	if c.held {
-		action, why = "Keep", "it holds the object, score "+fmt.Sprint(c.score)
+		action, why = "Keep", "it holds the object, score "+fmt.Sprint(c.tally.score)
 	}
 	for i, d := range t.domains {
-		why += fmt.Sprintf(", %s %s now has %d", subject(d.key), c.domains[i], d.count[c.domains[i]])
+		why += fmt.Sprintf(", %s %s now has %d", subject(d.key), c.findings.domains[i], d.count[c.findings.domains[i]])
 	}
 	t.trace.step(action, c.cluster.Name, "%s", why)
 }

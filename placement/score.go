@@ -165,13 +165,13 @@ func (c *Compiled) builtIn(all []*contender) {
 	for _, d := range all {
 		// Decisions share the parts of cached findings. The limited capacity of the slice makes append copy it, so that
 		// append does not write into the shared array.
-		d.parts = d.parts[:len(d.parts):len(d.parts)]
+		d.tally.parts = d.tally.parts[:len(d.tally.parts):len(d.tally.parts)]
 		if c.capacity != 0 {
 			share := (shareOf(d.cluster.allocatable(corev1.ResourceCPU), cpu) + shareOf(d.cluster.allocatable(corev1.ResourceMemory), memory)) / 2
-			d.add(builtInPart(hubv1.ScoreAvailableCapacity, c.capacity, share))
+			d.tally.add(builtInPart(hubv1.ScoreAvailableCapacity, c.capacity, share))
 		}
 		if c.objects != 0 {
-			d.add(builtInPart(hubv1.ScoreFewestObjects, c.objects, 1-shareOf(float64(d.cluster.Objects), objects)))
+			d.tally.add(builtInPart(hubv1.ScoreFewestObjects, c.objects, 1-shareOf(float64(d.cluster.Objects), objects)))
 		}
 	}
 }

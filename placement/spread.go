@@ -41,9 +41,9 @@ func (s *spread) choose(selected []*contender) {
 	for _, c := range selected {
 		switch {
 		case c.chosen:
-		case c.evict, c.takenAway:
-			c.cause = c.due
-		case group >= 0 && !c.groups[group]:
+		case c.eviction.evict, c.eviction.takenAway:
+			c.cause = c.eviction.due
+		case group >= 0 && !c.findings.groups[group]:
 			if eligible(c) {
 				c.cause = cause{hubv1.ReasonOtherAffinityGroup, "affinity group " + s.decision.Group + " holds the object"}
 			}
@@ -58,7 +58,9 @@ func (s *spread) choose(selected []*contender) {
 
 // eligible reports whether the spread may choose the cluster. The cluster must pass every filter, or hold the object
 // already. A cluster that the decision replaces, or from which a drain removes the object, is not eligible.
-func eligible(c *contender) bool { return !c.evict && !c.takenAway && (c.held || c.open()) }
+func eligible(c *contender) bool {
+	return !c.eviction.evict && !c.eviction.takenAway && (c.held || c.open())
+}
 
 // order sorts clusters by score and sets their rank. Among equal scores, clusters that hold the object come first, and
 // clusters with an Evicting entry come second. After that, a hash of the object and the cluster decides (see draw).
@@ -70,7 +72,7 @@ func (s *spread) order(all []*contender) {
 	}
 	slices.SortFunc(all, func(a, b *contender) int {
 		s.compared++
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(first(b.held), first(a.held)), cmp.Compare(first(b.evicting), first(a.evicting)),
+		return cmp.Or(cmp.Compare(b.tally.score, a.tally.score), cmp.Compare(first(b.held), first(a.held)), cmp.Compare(first(b.evicting), first(a.evicting)),
 			cmp.Compare(a.draw, b.draw), cmp.Compare(a.cluster.Name, b.cluster.Name))
 	})
 	for i, c := range all {
@@ -110,16 +112,16 @@ func (s *spread) group(selected []*contender) int {
 		// could be chosen. An outage therefore does not move the object to another group, unless failover evicts the object
 		// from a cluster.
 		would := func(*contender) bool { return true }
-		if slices.ContainsFunc(selected, func(c *contender) bool { return c.evict }) {
+		if slices.ContainsFunc(selected, func(c *contender) bool { return c.eviction.evict }) {
 			would = eligible
 		}
 		if a := s.attempt(s.members(holding, selected, would)); a.satisfied() {
 			s.undo(selected)
-			s.trace.step("Group", s.groups[holding].name, "it holds the object, and its clusters can satisfy the spread")
+			s.trace.step("Group", s.groups[holding].name, "the group holds the object, and its clusters can satisfy the spread")
 			return holding
 		}
 		s.undo(selected)
-		s.trace.step("Group", s.groups[holding].name, "it holds the object, and its clusters cannot satisfy the spread")
+		s.trace.step("Group", s.groups[holding].name, "the group holds the object, but its clusters cannot satisfy the spread")
 	}
 	fullest, most := 0, -1
 	for i, g := range s.groups {
@@ -127,7 +129,7 @@ func (s *spread) group(selected []*contender) int {
 		chosen, satisfied := a.chosen, a.satisfied()
 		s.undo(selected)
 		if satisfied {
-			s.trace.step("Group", g.name, "the first whose clusters satisfy the spread")
+			s.trace.step("Group", g.name, "the first group whose clusters satisfy the spread")
 			return i
 		}
 		s.trace.step("Group", g.name, "not satisfied with %d clusters: %s", chosen, strings.Join(messages(a.shortfalls()), "; "))
@@ -148,7 +150,7 @@ func (s *spread) holding(selected []*contender) int {
 	for i := range s.groups {
 		held := 0
 		for _, c := range selected {
-			if c.held && !c.evict && !c.keep && c.groups[i] {
+			if c.held && !c.eviction.evict && !c.keep && c.findings.groups[i] {
 				held++
 			}
 		}
@@ -164,7 +166,7 @@ func (s *spread) holding(selected []*contender) int {
 func (s *spread) members(group int, all []*contender, which func(*contender) bool) []*contender {
 	var out []*contender
 	for _, c := range all {
-		if (group < 0 || c.groups[group]) && !c.keep && which(c) {
+		if (group < 0 || c.findings.groups[group]) && !c.keep && which(c) {
 			out = append(out, c)
 		}
 	}
@@ -176,7 +178,7 @@ func (s *spread) members(group int, all []*contender, which func(*contender) boo
 func kept(all []*contender) []*contender {
 	var out []*contender
 	for _, c := range all {
-		if c.keep && !c.evict {
+		if c.keep && !c.eviction.evict {
 			out = append(out, c)
 		}
 	}
@@ -196,11 +198,11 @@ func (s *spread) restore(all []*contender, a *attempt) {
 	why := cause{hubv1.ReasonSpreadUnsatisfied, strings.Join(messages(a.shortfalls()), "; ")}
 	for _, c := range all {
 		switch {
-		case c.evict, c.takenAway:
-			c.cause = c.due
+		case c.eviction.evict, c.eviction.takenAway:
+			c.cause = c.eviction.due
 		case c.held:
 			c.chosen = true
-			s.trace.step("Restore", c.cluster.Name, "it holds the object, and the spread cannot be satisfied")
+			s.trace.step("Restore", c.cluster.Name, "the cluster holds the object, and no choice of clusters satisfies the spread")
 		case c.open():
 			c.chosen, c.cause = false, why
 		}
@@ -222,7 +224,7 @@ func (s *spread) attempt(pool []*contender, kept ...*contender) *attempt {
 	for i, t := range s.constraints {
 		d := &domains{constraint: t, count: map[string]int{}}
 		for _, c := range pool {
-			d.count[c.domains[i]] = 0
+			d.count[c.findings.domains[i]] = 0
 		}
 		a.domains = append(a.domains, d)
 	}
@@ -265,11 +267,11 @@ func (a *attempt) keep(kept []*contender) {
 		c.chosen = true
 		a.chosen++
 		for i, d := range a.domains {
-			if domain := c.domains[i]; domain != "" {
+			if domain := c.findings.domains[i]; domain != "" {
 				d.add(domain)
 			}
 		}
-		a.trace.step("Keep", c.cluster.Name, "its removal waits: %s", c.cause.message)
+		a.trace.step("Keep", c.cluster.Name, "the removal of its copy waits: %s", c.cause.message)
 	}
 }
 
@@ -341,11 +343,11 @@ func (d *domains) why(domain string) string {
 	n := d.count[domain]
 	switch name := subject(d.key) + " " + domain; {
 	case d.maximum > 0 && n == 0 && d.used >= d.maximum:
-		return fmt.Sprintf("%s would be one more than maxDomains %d", name, d.maximum)
+		return fmt.Sprintf("%s would exceed maxDomains %d", name, d.maximum)
 	case d.perDomain > 0 && n >= d.perDomain:
-		return fmt.Sprintf("%s has %d already, clustersPerDomain is %d", name, n, d.perDomain)
+		return fmt.Sprintf("%s has %d already, and clustersPerDomain is %d", name, n, d.perDomain)
 	default:
-		return fmt.Sprintf("%s has %d already and another has %d, maxSkew is %d", name, n, d.least(), d.skew)
+		return fmt.Sprintf("%s has %d already and another domain has %d, but maxSkew is %d", name, n, d.least(), d.skew)
 	}
 }
 
@@ -361,10 +363,10 @@ func (a *attempt) shortfalls() []Shortfall {
 		}
 		most, domain := d.most()
 		if d.perDomain > 0 && most > d.perDomain {
-			out = append(out, Shortfall{fmt.Sprintf("%s: %d clusters in %s, clustersPerDomain is %d", subject(d.key), most, domain, d.perDomain), false})
+			out = append(out, Shortfall{fmt.Sprintf("%s: %d clusters in %s, but clustersPerDomain is %d", subject(d.key), most, domain, d.perDomain), false})
 		}
 		if least := d.least(); d.skew > 0 && most-least > d.skew {
-			out = append(out, Shortfall{fmt.Sprintf("%s: %d clusters in %s and %d in another, maxSkew is %d", subject(d.key), most, domain, least, d.skew), false})
+			out = append(out, Shortfall{fmt.Sprintf("%s: %d clusters in %s and %d in another domain, but maxSkew is %d", subject(d.key), most, domain, least, d.skew), false})
 		}
 	}
 	if a.number > 0 && a.chosen < a.number {
@@ -389,8 +391,8 @@ func (a *attempt) cause(c *contender) cause {
 		return cause{hubv1.ReasonNotChosen, fmt.Sprintf("numberOfClusters is %d, and other clusters come first", a.number)}
 	}
 	for i, d := range a.domains {
-		if d.bars(c.domains[i], rules{skew: true, preferred: a.number == 0}) {
-			return cause{hubv1.ReasonSpreadConstraint, d.why(c.domains[i])}
+		if d.bars(c.findings.domains[i], rules{skew: true, preferred: a.number == 0}) {
+			return cause{hubv1.ReasonSpreadConstraint, d.why(c.findings.domains[i])}
 		}
 	}
 	return cause{hubv1.ReasonNotChosen, "other clusters come first"}

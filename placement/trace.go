@@ -57,7 +57,7 @@ func (t *Trace) scores(selected []*contender) {
 	}
 	for i := range t.Clusters {
 		if c := of[t.Clusters[i].Cluster]; c != nil {
-			t.Clusters[i].Parts, t.Clusters[i].Score = c.parts, c.score
+			t.Clusters[i].Parts, t.Clusters[i].Score = c.tally.parts, c.tally.score
 		}
 	}
 }

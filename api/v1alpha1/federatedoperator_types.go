@@ -152,7 +152,7 @@ type OperatorChart struct {
 	Values *runtime.RawExtension `json:"values,omitempty"`
 
 	// kubernetesVersion is the Kubernetes version that the templates see, such as v1.36.0. Unset: the version of the
-	// Kubernetes client libraries in the hub. The command hansectl operator rbac has the same default.
+	// Kubernetes client libraries in the hub. The command hansectl operators rbac has the same default.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^v1\.[0-9]{1,3}(\.[0-9]{1,3})?$`
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`

@@ -187,7 +187,7 @@ func (s *SuspendPolicy) SelectedClusters() string {
 	}
 	switch sel, err := metav1.LabelSelectorAsSelector(s.ClusterSelector); {
 	case err != nil:
-		return "every cluster, because clusterSelector cannot be read"
+		return "every cluster, because clusterSelector is invalid"
 	case sel.Empty():
 		return "every cluster"
 	default:

@@ -236,7 +236,7 @@ func TestSuspendsWrites(t *testing.T) {
 		"names and labels add up":                               {suspend: `{clusters: [north], clusterSelector: {matchLabels: {tier: test}}}`, want: true, words: "clusters with tier=test"},
 		"a selector of everything suspends every cluster":       {suspend: `{clusterSelector: {}}`, want: true, words: "every cluster"},
 		"a selector suspends a cluster that is not known":       {suspend: `{clusterSelector: {matchLabels: {tier: test}}}`, unknown: true, want: true, words: "clusters with tier=test"},
-		"a selector that cannot be read suspends every cluster": {suspend: `{clusterSelector: {matchLabels: {tier: not a label}}}`, want: true, words: "every cluster, because clusterSelector cannot be read"},
+		"a selector that cannot be read suspends every cluster": {suspend: `{clusterSelector: {matchLabels: {tier: not a label}}}`, want: true, words: "every cluster, because clusterSelector is invalid"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

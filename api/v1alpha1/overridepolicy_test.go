@@ -13,7 +13,7 @@ const (
 	closedToWrites = "apiVersion, kind, status and metadata other than single labels and annotations cannot be patched"
 	closedToReads  = "from cannot be the status, or metadata other than name, namespace, labels and annotations"
 	ours           = "labels and annotations of hanse.dev cannot be patched or copied"
-	fromGoesWith   = "from goes with move and copy, and only with them"
+	fromGoesWith   = "set from if and only if op is move or copy"
 	changesNothing = "set exclude: true alone, or at least one of images, command, args, env, resources, labels, annotations, mergePatch, patches and edits"
 )
 
@@ -37,7 +37,7 @@ var overridePolicyCases = withPaths(map[string]ruleCase{
 }`)},
 	"a rule that excludes":                     {spec: overridesSpec(`{name: r, clusters: {expression: "region == 'eu'"}, exclude: true}`)},
 	"a rule with a condition":                  {spec: overridesSpec(`{name: r, when: "object.spec.on", labels: {a: b}}`)},
-	"a rule that excludes under a condition":   {spec: overridesSpec(`{name: r, exclude: true, when: "true"}`), says: "when does not go with exclude: use clusters.expression"},
+	"a rule that excludes under a condition":   {spec: overridesSpec(`{name: r, exclude: true, when: "true"}`), says: "when cannot be combined with exclude: use clusters.expression"},
 	"a condition without a change":             {spec: overridesSpec(`{name: r, when: "true"}`), says: changesNothing},
 	"paths to items of lists":                  {spec: overridesSpec(`{name: r, images: [{path: "/spec/a/*/image", tag: v1}], resources: [{path: "/spec/[name=a]", limits: {cpu: 1}}], patches: [{op: remove, path: "/spec/a/[b=c]/*/d"}]}`)},
 	"a variable by an expression":              {spec: overridesSpec(`{name: r, env: [{set: [{name: A, expression: cluster.name}, {name: B}]}]}`)},

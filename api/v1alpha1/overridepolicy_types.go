@@ -130,7 +130,7 @@ type OverridePolicySpec struct {
 // annotations, mergePatch, patches, edits.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.exclude) && self.exclude) != (has(self.images) || has(self.command) || has(self.args) || has(self.env) || has(self.resources) || has(self.labels) || has(self.annotations) || has(self.mergePatch) || has(self.patches) || has(self.edits))",message="set exclude: true alone, or at least one of images, command, args, env, resources, labels, annotations, mergePatch, patches and edits"
-// +kubebuilder:validation:XValidation:rule="!has(self.when) || !has(self.exclude) || !self.exclude",message="when does not go with exclude: use clusters.expression"
+// +kubebuilder:validation:XValidation:rule="!has(self.when) || !has(self.exclude) || !self.exclude",message="when cannot be combined with exclude: use clusters.expression"
 type OverrideRule struct {
 	// name of the rule, unique in its policy. Conditions and the output of hansectl explain contain the name.
 	// +required
@@ -462,7 +462,7 @@ const (
 // may create the last step of its path. apiVersion, kind, status and metadata of an object cannot be patched. Single
 // labels and annotations can be patched, except those with the prefix hanse.dev/.
 //
-// +kubebuilder:validation:XValidation:rule="(self.op in ['move', 'copy']) == has(self.from)",message="from goes with move and copy, and only with them"
+// +kubebuilder:validation:XValidation:rule="(self.op in ['move', 'copy']) == has(self.from)",message="set from if and only if op is move or copy"
 // +kubebuilder:validation:XValidation:rule="[self.path, has(self.from) && self.op == 'move' ? self.from : self.path].all(p, !(p in ['/', '/apiVersion', '/kind', '/status', '/metadata']) && !p.startsWith('/apiVersion/') && !p.startsWith('/kind/') && !p.startsWith('/status/') && (!p.startsWith('/metadata/') || p.startsWith('/metadata/labels/') || p.startsWith('/metadata/annotations/')))",message="apiVersion, kind, status and metadata other than single labels and annotations cannot be patched"
 // +kubebuilder:validation:XValidation:rule="[self.path, has(self.from) ? self.from : self.path].all(p, !p.startsWith('/metadata/labels/hanse.dev~1') && !p.startsWith('/metadata/annotations/hanse.dev~1'))",message="labels and annotations of hanse.dev cannot be patched or copied"
 // +kubebuilder:validation:XValidation:rule="!has(self.from) || (self.from != '/status' && !self.from.startsWith('/status/') && (!self.from.startsWith('/metadata/') || self.from in ['/metadata/name', '/metadata/namespace', '/metadata/labels', '/metadata/annotations'] || self.from.startsWith('/metadata/labels/') || self.from.startsWith('/metadata/annotations/')))",message="from cannot be the status, or metadata other than name, namespace, labels and annotations"
@@ -503,7 +503,7 @@ type PatchOperation struct {
 
 // EditOperation is one operation of a JSON patch (RFC 6902) on the document in a string field.
 //
-// +kubebuilder:validation:XValidation:rule="(self.op in ['move', 'copy']) == has(self.from)",message="from goes with move and copy, and only with them"
+// +kubebuilder:validation:XValidation:rule="(self.op in ['move', 'copy']) == has(self.from)",message="set from if and only if op is move or copy"
 type EditOperation struct {
 	// op is add, remove, replace, move, copy or test.
 	// +required

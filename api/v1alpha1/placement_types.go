@@ -364,7 +364,7 @@ type ApplyPolicy struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	// +kubebuilder:validation:items:Pattern=`^(/([^/~]|~[01])+)+$`
 	// +kubebuilder:validation:XValidation:rule="self.all(p, !(p in ['/apiVersion', '/kind', '/metadata', '/status', '/spec']) && !p.startsWith('/status/') && (!p.startsWith('/metadata/') || p.startsWith('/metadata/labels/') || p.startsWith('/metadata/annotations/')))",message="name fields of the object such as /spec/replicas, not apiVersion, kind, status, all of spec, or metadata other than single labels and annotations"
-	// +kubebuilder:validation:XValidation:rule="self.all(p, p.startsWith('/data/') || p.startsWith('/binaryData/') || p.startsWith('/metadata/') || !p.matches('/([0-9]+|-)(/|$)'))",message="a pointer names no item of a list: name the list, such as /webhooks instead of /webhooks/0/failurePolicy"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, p.startsWith('/data/') || p.startsWith('/binaryData/') || p.startsWith('/metadata/') || !p.matches('/([0-9]+|-)(/|$)'))",message="a pointer must not name an item of a list: name the list, such as /webhooks instead of /webhooks/0/failurePolicy"
 	MemberOwnedFields []string `json:"memberOwnedFields,omitempty"`
 
 	// recreate sets whether the hub creates a copy again after it was deleted on the member: Always, UntilCompleted or

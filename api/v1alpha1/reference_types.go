@@ -5,10 +5,10 @@ import "slices"
 // ReferenceRule finds the needed objects of a selected object: the objects that a field of the selected object names.
 // They are in the namespace of the selected object.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.kind) || !has(self.apiGroup)",message="apiGroup goes with kind"
+// +kubebuilder:validation:XValidation:rule="has(self.kind) || !has(self.apiGroup)",message="set apiGroup only together with kind"
 // +kubebuilder:validation:XValidation:rule="!has(self.apiGroup) || self.apiGroup != 'hanse.dev'",message="objects of hanse.dev stay on the hub"
 // +kubebuilder:validation:XValidation:rule="!has(self.apiGroup) || self.apiGroup != 'rbac.authorization.k8s.io'",message="an object that gives rights is sent only if resourceSelectors select it"
-// +kubebuilder:validation:XValidation:rule="!has(self.kind) || !has(self.restart)",message="restart goes with the path of a pod template, without kind"
+// +kubebuilder:validation:XValidation:rule="!has(self.kind) || !has(self.restart)",message="set restart only if kind is unset and path leads to a pod template"
 type ReferenceRule struct {
 	// apiGroup is the API group of the needed objects. Unset means the core group.
 	// +optional

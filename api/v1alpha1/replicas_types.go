@@ -15,8 +15,8 @@ const (
 
 // ReplicasPolicy sets how many replicas each cluster gets.
 //
-// +kubebuilder:validation:XValidation:rule="self.type == 'Divide' || !has(self.path) && !has(self.requests) && !has(self.divide)",message="path, requests and divide are for type Divide"
-// +kubebuilder:validation:XValidation:rule="!has(self.requests) || has(self.divide) && self.divide.by in ['Capacity', 'Pack']",message="requests are for divide.by Capacity and Pack"
+// +kubebuilder:validation:XValidation:rule="self.type == 'Divide' || !has(self.path) && !has(self.requests) && !has(self.divide)",message="set path, requests and divide only if type is Divide"
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || has(self.divide) && self.divide.by in ['Capacity', 'Pack']",message="set requests only if divide.by is Capacity or Pack"
 type ReplicasPolicy struct {
 	// type sets how many replicas each cluster gets. Duplicate sends the object's number of replicas to every cluster.
 	// Divide divides this number among the clusters. Default Duplicate.
@@ -62,8 +62,8 @@ const (
 
 // DividePolicy sets how replicas are divided between clusters.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.weights) || self.by in ['Weight', 'KubeFed']",message="weights are for by Weight and KubeFed"
-// +kubebuilder:validation:XValidation:rule="!has(self.rebalance) || self.by == 'KubeFed'",message="rebalance is for by KubeFed"
+// +kubebuilder:validation:XValidation:rule="!has(self.weights) || self.by in ['Weight', 'KubeFed']",message="set weights only if by is Weight or KubeFed"
+// +kubebuilder:validation:XValidation:rule="!has(self.rebalance) || self.by == 'KubeFed'",message="set rebalance only if by is KubeFed"
 type DividePolicy struct {
 	// by is the rule by which replicas are divided: Weight, Capacity, Pack or KubeFed. Default Weight.
 	// +optional

@@ -279,7 +279,7 @@ type BindingTarget struct {
 
 	// keptHealth is the health of the copy at the time when the cluster was cordoned or suspended during a rollout, or the
 	// removal of its copy was held. Degraded includes a refused write. Unset: no such event has occurred since the cluster
-	// got the revision, or it has ended.
+	// got the revision, or the event has ended.
 	// +optional
 	KeptHealth Health `json:"keptHealth,omitempty"`
 
@@ -463,8 +463,8 @@ type ChosenCluster struct {
 	// +required
 	Reason string `json:"reason"`
 
-	// score of the cluster. It is the sum of what preferences and scores of the placement's spread add, minus 100 for each
-	// PreferNoSchedule taint that the placement does not tolerate.
+	// score of the cluster. It is the sum of the points from preferences and scores of the placement's spread, minus 100
+	// for each PreferNoSchedule taint that the placement does not tolerate.
 	// +optional
 	Score int64 `json:"score,omitempty"`
 }
@@ -605,7 +605,7 @@ type ClusterRow struct {
 	Message string `json:"message,omitempty"`
 
 	// changedByCluster names up to three fields that the cluster has stored with other values than the hub sent, such as
-	// `.spec.replicas 2 for 4`. Of a Secret it has no values. Unset: the cluster has stored all values. At most 256
+	// `.spec.replicas 2 instead of 4`. Of a Secret it has no values. Unset: the cluster has stored all values. At most 256
 	// characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256

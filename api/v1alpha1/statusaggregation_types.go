@@ -52,7 +52,7 @@ const (
 
 // StatusReducer sets how the values that clusters report for one status field are merged.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.expression) == (self.reducer == 'CEL')",message="expression is for reducer CEL, which needs one"
+// +kubebuilder:validation:XValidation:rule="has(self.expression) == (self.reducer == 'CEL')",message="set expression if and only if reducer is CEL"
 type StatusReducer struct {
 	// path is a JSON pointer (RFC 6901) to the status field, such as /status/storage/used. It names keys of objects, not
 	// items of lists. It cannot name conditions or generations, which the hub merges by rules of its own.

@@ -3,6 +3,7 @@ package chart
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -53,11 +54,11 @@ func unpack(text []byte) ([]*archive.BufferedFile, error) {
 // inside each other.
 func (u *unpacking) archive(prefix string, text []byte, depth int) error {
 	if depth == 0 {
-		return fmt.Errorf("%s: more than %d archives are in each other", prefix, MaxSubchartDepth)
+		return fmt.Errorf("%s: archives are nested deeper than %d levels: unpack subcharts into folders", prefix, MaxSubchartDepth)
 	}
 	unzipped, err := gzip.NewReader(bytes.NewReader(text))
 	if err != nil {
-		return fmt.Errorf("it is not a gzipped archive: %w", err)
+		return fmt.Errorf("%s is not a gzipped archive: %w", cmp.Or(strings.TrimSuffix(prefix, unpackedFolder), "the chart"), err)
 	}
 	limited := &io.LimitedReader{R: unzipped, N: u.bytes}
 	entries := tar.NewReader(limited)
@@ -80,12 +81,15 @@ func (u *unpacking) archive(prefix string, text []byte, depth int) error {
 	return nil
 }
 
-var errUnpacked = fmt.Errorf("it has more than %d bytes unpacked", MaxUnpackedBytes)
+var errUnpacked = fmt.Errorf("the chart has more than %d bytes unpacked: remove files from the chart", MaxUnpackedBytes)
+
+// unpackedFolder is the end of the name of the folder into which the archive of a subchart is unpacked.
+const unpackedFolder = ".unpacked/"
 
 // entry reads one entry of the tar archive, and adds its file to the files.
 func (u *unpacking) entry(prefix string, header *tar.Header, content io.Reader, depth int, limited *io.LimitedReader) error {
 	if u.entries--; u.entries < 0 {
-		return fmt.Errorf("it has more than %d files", MaxFiles)
+		return fmt.Errorf("the chart has more than %d files: remove files from the chart", MaxFiles)
 	}
 	if header.Typeflag == tar.TypeXGlobalHeader {
 		return nil // a header of the tar format, such as git archive writes
@@ -115,7 +119,7 @@ func (u *unpacking) entry(prefix string, header *tar.Header, content io.Reader, 
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	if subchart(name) {
 		u.bytes = limited.N
-		err := u.archive(prefix+name+".unpacked/", text, depth-1)
+		err := u.archive(prefix+name+unpackedFolder, text, depth-1)
 		limited.N = u.bytes
 		return err
 	}
@@ -145,7 +149,7 @@ func nameOf(name string) (string, error) {
 	case path.Clean(short) != short || strings.HasPrefix(short, "../") || short == "..":
 		return "", fmt.Errorf("the path %q has . or .. or an empty name in it", name)
 	case strings.Count(short, "/") >= MaxPathDepth:
-		return "", fmt.Errorf("the path %q has more than %d names", name, MaxPathDepth)
+		return "", fmt.Errorf("the path %q has more than %d names: use fewer folders", name, MaxPathDepth)
 	}
 	return short, nil
 }

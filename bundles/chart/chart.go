@@ -40,7 +40,7 @@ var (
 	// ErrNonDeterministic is the error for a chart that two renderings with equal inputs render differently.
 	ErrNonDeterministic = errors.New("two renderings differ: set the values from which the template makes this field, or remove the random function or the time from it")
 	// ErrTime is the error for a chart that does not render within MaxTime.
-	ErrTime = fmt.Errorf("it does not render within %s: look for a loop in its templates", MaxTime)
+	ErrTime = fmt.Errorf("the chart does not render within %s: look for a loop in its templates", MaxTime)
 )
 
 // Input has everything that determines the objects of a chart.
@@ -139,7 +139,7 @@ func Render(ctx context.Context, in Input) (Rendered, error) {
 // check checks the size and the digest of the archive, and returns the digest.
 func check(in Input) (string, error) {
 	if len(in.Archive) > MaxArchiveBytes {
-		return "", fmt.Errorf("the archive has %d bytes: at most %d are allowed", len(in.Archive), MaxArchiveBytes)
+		return "", fmt.Errorf("the archive has %d bytes, and at most %d are allowed: remove files from the chart", len(in.Archive), MaxArchiveBytes)
 	}
 	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(in.Archive))
 	if in.Digest != "" && in.Digest != digest {

@@ -74,7 +74,7 @@ func execute(in Input, files []*archive.BufferedFile, now time.Time) (rendering,
 		size += len(crd.File.Data)
 	}
 	if size > MaxRenderedBytes {
-		return rendering{}, fmt.Errorf("chart %s renders to %d bytes: at most %d are allowed", c.Name(), size, MaxRenderedBytes)
+		return rendering{}, fmt.Errorf("chart %s renders to %d bytes, and at most %d are allowed: let the values render fewer objects, or split the chart", c.Name(), size, MaxRenderedBytes)
 	}
 	return rendering{chart: c, texts: texts}, nil
 }
@@ -87,7 +87,7 @@ func load(files []*archive.BufferedFile) (*helmchart.Chart, error) {
 	}
 	switch {
 	case c.Metadata.APIVersion != helmchart.APIVersionV1 && c.Metadata.APIVersion != helmchart.APIVersionV2:
-		return nil, fmt.Errorf("apiVersion of Chart.yaml is %q: v1 and v2 are known", c.Metadata.APIVersion)
+		return nil, fmt.Errorf("apiVersion of Chart.yaml is %q: use v1 or v2", c.Metadata.APIVersion)
 	case c.Metadata.Type == "library":
 		return nil, fmt.Errorf("%s is a library chart: render a chart that uses it", c.Name())
 	}
@@ -102,7 +102,7 @@ func load(files []*archive.BufferedFile) (*helmchart.Chart, error) {
 func prepare(c *helmchart.Chart) error {
 	for _, t := range c.Templates {
 		if len(t.Data) > MaxTemplateBytes {
-			return fmt.Errorf("template %s has %d bytes: at most %d are allowed", path.Join(c.ChartFullPath(), t.Name), len(t.Data), MaxTemplateBytes)
+			return fmt.Errorf("template %s has %d bytes, and at most %d are allowed: split the template", path.Join(c.ChartFullPath(), t.Name), len(t.Data), MaxTemplateBytes)
 		}
 	}
 	subcharts := slices.Clone(c.Dependencies())
@@ -144,11 +144,11 @@ func renderValues(in Input, c *helmchart.Chart, capabilities *common.Capabilitie
 	options := common.ReleaseOptions{Name: release, Namespace: in.Namespace, Revision: 1, IsInstall: true}
 	top, err := util.ToRenderValuesWithSchemaValidation(c, given, options, capabilities, true)
 	if err != nil {
-		return nil, fmt.Errorf("putting the values together: %s", oneLine(err))
+		return nil, fmt.Errorf("merging the values: %s", oneLine(err))
 	}
 	values, err := top.Table("Values")
 	if err != nil {
-		return nil, fmt.Errorf("putting the values together: %s", oneLine(err))
+		return nil, fmt.Errorf("merging the values: %s", oneLine(err))
 	}
 	if err := validate(c, values); err != nil {
 		return nil, err

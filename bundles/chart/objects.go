@@ -98,7 +98,7 @@ func once(objects []*unstructured.Unstructured, places map[*unstructured.Unstruc
 	for i := 1; i < len(objects); i++ {
 		a, b := objects[i-1], objects[i]
 		if compareObjects(a, b) == 0 {
-			return fmt.Errorf("%s: %s %s is also in %s: one of them must go", places[b], b.GroupVersionKind().GroupKind(), b.GetName(), places[a])
+			return fmt.Errorf("%s: %s %s is also in %s: remove one of them", places[b], b.GroupVersionKind().GroupKind(), b.GetName(), places[a])
 		}
 	}
 	return nil
@@ -149,7 +149,7 @@ func (r rendering) equal(other rendering) error {
 			return err
 		}
 		if len(a) != len(b) {
-			return fmt.Errorf("%s has %d objects, then %d: %w", name, len(a), len(b), ErrNonDeterministic)
+			return fmt.Errorf("%s has %d objects in one rendering and %d in another: %w", name, len(a), len(b), ErrNonDeterministic)
 		}
 		for i := range a {
 			if path, differs := firstDifference("", a[i].Object, b[i].Object); differs {

@@ -40,18 +40,18 @@ func TestRenderRefuses(t *testing.T) {
 	}{
 		"an archive of another digest":        {change: func(in *Input) { in.Digest = "sha256:00" }, wants: "the archive has the digest sha256:"},
 		"an archive that is too large":        {change: func(in *Input) { in.Archive = make([]byte, MaxArchiveBytes+1) }, wants: "at most 4194304 are allowed"},
-		"a file that is no archive":           {change: func(in *Input) { in.Archive = []byte(chartYAML) }, wants: "reading the archive: it is not a gzipped archive"},
+		"a file that is no archive":           {change: func(in *Input) { in.Archive = []byte(chartYAML) }, wants: "reading the archive: the chart is not a gzipped archive"},
 		"an archive that is cut":              {change: func(in *Input) { in.Archive = in.Archive[:len(in.Archive)/2] }, wants: "reading the archive: "},
-		"an archive that unpacks to too much": {chart: with(files{"a": strings.Repeat("a", MaxUnpackedBytes)}), wants: "it has more than 33554432 bytes unpacked"},
+		"an archive that unpacks to too much": {chart: with(files{"a": strings.Repeat("a", MaxUnpackedBytes)}), wants: "the chart has more than 33554432 bytes unpacked"},
 		"subcharts that unpack to too much": {
 			chart: with(files{
 				"charts/a.tgz": string(charttest.Archive("app", with(files{"a": strings.Repeat("a", MaxUnpackedBytes/2)}))),
 				"charts/b.tgz": string(charttest.Archive("app", with(files{"a": strings.Repeat("a", MaxUnpackedBytes/2)}))),
 			}),
-			wants: "it has more than 33554432 bytes unpacked",
+			wants: "the chart has more than 33554432 bytes unpacked",
 		},
-		"too many files":                   {chart: with(many), wants: "it has more than 2000 files"},
-		"too many archives in each other":  {chart: with(files{"charts/app.tgz": nested}), wants: "more than 5 archives are in each other"},
+		"too many files":                   {chart: with(many), wants: "the chart has more than 2000 files"},
+		"too many archives in each other":  {chart: with(files{"charts/app.tgz": nested}), wants: "archives are nested deeper than 5 levels"},
 		"a path that is too deep":          {chart: with(files{strings.Repeat("a/", MaxPathDepth) + "b": ""}), wants: "has more than 24 names"},
 		"a symbolic link":                  {change: header(tar.Header{Name: "app/values.yaml", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}), wants: `"app/values.yaml" is neither a file nor a directory`},
 		"a hard link":                      {change: header(tar.Header{Name: "app/values.yaml", Typeflag: tar.TypeLink, Linkname: "app/Chart.yaml"}), wants: "is neither a file nor a directory"},
@@ -106,7 +106,7 @@ func TestRenderRefuses(t *testing.T) {
 		},
 		"a result that is too large": {
 			chart: with(files{"templates/a.yaml": `{{ range until 17 }}{{ repeat 1000000 "#" }}{{ end }}`}),
-			wants: "chart app renders to 17000000 bytes: at most 16777216 are allowed",
+			wants: "chart app renders to 17000000 bytes, and at most 16777216 are allowed: let the values render fewer objects, or split the chart",
 		},
 		"values that do not fit the schema": {
 			chart:  with(files{"values.schema.json": `{"properties": {"image": {"properties": {"tag": {"type": "string"}}}, "replicas": {"minimum": 1}}}`}),
@@ -127,7 +127,7 @@ func TestRenderRefuses(t *testing.T) {
 		"a schema that reads a file": {chart: with(files{"values.schema.json": `{"$ref": "file://` + filepath.ToSlash(secret) + `"}`}), wants: "put that schema into $defs"},
 		"a schema that reads a URL":  {chart: with(files{"values.schema.json": `{"$ref": "http://127.0.0.1:1/a.json"}`}), wants: "it refers to http://127.0.0.1:1/a.json"},
 		"a schema of a reference to another file of the chart": {
-			chart: with(files{"values.schema.json": `{"$ref": "files/a.json"}`, "files/a.json": "{}"}), wants: "it refers to files/a.json: put that schema into $defs",
+			chart: with(files{"values.schema.json": `{"$ref": "files/a.json"}`, "files/a.json": "{}"}), wants: "the schema refers to files/a.json: put that schema into $defs",
 		},
 		"values of aliases of aliases":    {chart: with(files{"values.yaml": bomb()}), wants: "loading the chart: cannot load values.yaml: "},
 		"templates with nested ifs":       {chart: with(files{"templates/a.yaml": strings.Repeat("{{if 1}}", MaxTemplateBytes/64)}), wants: "rendering chart app: parse error"},
@@ -172,7 +172,7 @@ func TestRenderRefusesChartsThatRenderDifferentlyEachTime(t *testing.T) {
 		"a random field": {
 			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: x, k{{ randNumeric 12 }}: x}\n", "field .data.k",
 		},
-		"an object more in some years": {configMap("a", "x") + `{{ if eq (now | date "2006") "2001" }}---` + "\n" + configMap("b", "x") + "{{ end }}", "has 2 objects, then 1"},
+		"an object more in some years": {configMap("a", "x") + `{{ if eq (now | date "2006") "2001" }}---` + "\n" + configMap("b", "x") + "{{ end }}", "has 2 objects in one rendering and 1 in another"},
 		"an item of a list":            {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a}, {name: '{{ uuidv4 }}'}]}\n", "field .spec.containers[1].name"},
 	} {
 		t.Run(name, func(t *testing.T) {

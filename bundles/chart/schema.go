@@ -2,12 +2,14 @@ package chart
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	helmchart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
@@ -33,7 +35,7 @@ func validate(c *helmchart.Chart, values map[string]any) error {
 				return err
 			}
 		default:
-			return fmt.Errorf("the value %s is %T: the subchart of this name wants a map", sub.Name(), of)
+			return fmt.Errorf("the value %s is of type %T: the subchart of this name needs a map", sub.Name(), of)
 		}
 	}
 	return nil
@@ -62,7 +64,7 @@ type noLoader struct{}
 
 // Load returns an error for each file or URL to which a schema refers, because nothing outside of the document is read.
 func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("it refers to %s: put that schema into $defs, as nothing outside of values.schema.json is read",
+	return nil, fmt.Errorf("the schema refers to %s: put that schema into $defs, as nothing outside of values.schema.json is read",
 		strings.TrimPrefix(url, location))
 }
 
@@ -73,17 +75,20 @@ func faults(err error) string {
 		return oneLine(err)
 	}
 	var texts []string
-	var collect func(*jsonschema.ValidationError)
-	collect = func(e *jsonschema.ValidationError) {
+	var collect func(*jsonschema.ValidationError, string)
+	collect = func(e *jsonschema.ValidationError, key string) {
+		if name, ok := e.ErrorKind.(*kind.PropertyNames); ok { // the library gives no path for keys
+			key = fmt.Sprintf("the key %q", name.Property)
+		}
 		for _, cause := range e.Causes {
-			collect(cause)
+			collect(cause, key)
 		}
 		if len(e.Causes) == 0 { // the others, such as a reference, only say that something below them is wrong
 			unit := e.BasicOutput()
-			texts = append(texts, fmt.Sprintf("%s: %s", valuePath(unit.InstanceLocation), unit.Error))
+			texts = append(texts, fmt.Sprintf("%s: %s", cmp.Or(key, valuePath(unit.InstanceLocation)), unit.Error))
 		}
 	}
-	collect(invalid)
+	collect(invalid, "")
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
 	if len(texts) > maxFaults {

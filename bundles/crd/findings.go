@@ -119,7 +119,7 @@ func Message(reports ...Report) string {
 // UndoMessage returns a text like that of Message, for a return to earlier definitions. limit is the maximum number of
 // characters, because the caller writes its own text before the result. accept says how a user accepts the changes.
 func UndoMessage(limit int, accept string, reports ...Report) string {
-	return message(limit, ". Clusters are unchanged. Migrate the objects and status.storedVersions there first, or "+accept, reports)
+	return message(limit, ". Clusters are unchanged. Migrate the objects and update status.storedVersions on these clusters first, or "+accept, reports)
 }
 
 // maxWarning is the maximum number of characters of the result of Warning, which is the text of an event.
@@ -139,7 +139,7 @@ func Warning(reports ...Report) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	const effect = "These clusters alone keep their definition, until status.storedVersions there lacks the version: "
+	const effect = "Only these clusters keep their old definition, until their status.storedVersions lacks the version: "
 	return hubv1.CutMessage(effect+strings.Join(lines, "; "), maxWarning)
 }
 
@@ -155,9 +155,9 @@ func message(limit int, advice string, reports []Report) string {
 	if len(blocked) == 0 {
 		return ""
 	}
-	text := "1 change breaks what is in use: "
+	text := "1 change breaks objects in use: "
 	if total > 1 {
-		text = fmt.Sprintf("%d changes break what is in use: ", total)
+		text = fmt.Sprintf("%d changes break objects in use: ", total)
 	}
 	for i, f := range blocked {
 		line := hubv1.CutMessage(f.String(), limit/2) // at most half, so that the first line fits

@@ -184,7 +184,7 @@ func (c *checker) storedVersions(stored map[string][]string, earlier []*apiexten
 			if now != nil && (now.Served || was == nil || !was.Served) {
 				continue
 			}
-			f := Finding{Rule: RuleStoredVersion, Path: versionPath(name), Version: name, Message: "the version is removed, but clusters store objects at it"}
+			f := Finding{Rule: RuleStoredVersion, Path: versionPath(name), Version: name, Message: "the version is removed, but clusters store objects at this version"}
 			known := slices.ContainsFunc(earlier, func(d *apiextensionsv1.CustomResourceDefinition) bool { return versionOf(d, name) != nil })
 			switch {
 			case now != nil:

@@ -355,7 +355,7 @@ func TestWithoutAnOldDefinitionOnlyStoredVersionsCount(t *testing.T) {
 	}
 	want := crd.Report{BlockedTotal: 1, Blocked: []crd.Finding{{
 		CRD: "lamps.example.com", Rule: crd.RuleStoredVersion, Path: "/spec/versions/v1alpha1", Version: "v1alpha1",
-		Clusters: []string{"eu-1", "us-1"}, Message: "the version is removed, but clusters store objects at it",
+		Clusters: []string{"eu-1", "us-1"}, Message: "the version is removed, but clusters store objects at this version",
 	}}}
 	if diff := cmp.Diff(want, report); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -451,7 +451,7 @@ func TestAReportIsBoundedAndDoesNotDependOnTheOrderOfObjects(t *testing.T) {
 		t.Errorf("the message has %d characters", n)
 	}
 	undo := crd.UndoMessage(824, "read the docs", report, report)
-	for _, part := range []string{"300 changes", "/spec/extra000", "Migrate the objects and status.storedVersions there first, or read the docs"} {
+	for _, part := range []string{"300 changes", "/spec/extra000", "Migrate the objects and update status.storedVersions on these clusters first, or read the docs"} {
 		if !strings.Contains(undo, part) {
 			t.Errorf("the message of an undo lacks %q:\n%s", part, undo)
 		}

@@ -47,47 +47,49 @@ func run() error {
 	var showVersion bool
 	flag.StringVar(&o.Namespace, "namespace", hubv1.SystemNamespace,
 		"Namespace of the hub's Leases and of the Secrets with member kubeconfigs.")
-	flag.BoolVar(&o.LeaderElection, "leader-elect", false,
+	flag.BoolVar(&o.Manager.LeaderElection, "leader-elect", false,
 		"Choose clusters for objects only while this replica holds the Lease hanse-hub. "+
 			"A hub with several replicas needs this flag.")
 	flag.StringVar(&o.Identity, "identity", "",
-		"Identity of this replica, such as the UID of its pod, by which replicas share the members; random if empty.")
-	flag.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081",
+		"Identity of this replica, such as the UID of its pod; random if empty. "+
+			"The replicas divide the members by their identities.")
+	flag.StringVar(&o.Manager.HealthAddress, "health-probe-bind-address", ":8081",
 		"Address of /healthz and /readyz; 0 turns them off.")
-	flag.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "Address of /metrics; 0 turns it off.")
-	flag.BoolVar(&o.MetricsSecure, "metrics-secure", true,
+	flag.StringVar(&o.Manager.MetricsAddress, "metrics-bind-address", "0", "Address of /metrics; 0 turns it off.")
+	flag.BoolVar(&o.Manager.MetricsSecure, "metrics-secure", true,
 		"Serve metrics over TLS, to clients that may get the path /metrics.")
-	flag.StringVar(&o.ViewAddress, "view-bind-address", "0",
+	flag.StringVar(&o.View.Address, "view-bind-address", "0",
 		"Address at which users with a token view copies on members, over TLS; 0 turns it off.")
-	flag.StringVar(&o.ViewHost, "view-advertise-host", "",
+	flag.StringVar(&o.View.Host, "view-advertise-host", "",
 		"Host or IP address at which other replicas reach --view-bind-address, if that flag has only a port.")
 	scopes := consoleFlags(&o)
-	flag.StringVar(&o.WebhookAddress, "webhook-bind-address", "0",
+	flag.StringVar(&o.Webhook.Address, "webhook-bind-address", "0",
 		"Address of the webhook that reviews policies; 0 turns it off.")
 	flag.StringVar(&webhookNames, "webhook-dns-names", "hanse-hub-webhook."+hubv1.SystemNamespace+".svc",
 		"DNS names, separated by commas, by which the hub's API server calls the webhook.")
-	flag.BoolVar(&o.DryRunRendered, "webhook-dry-run-rendered", false,
-		"Let the webhook send the objects that an override policy renders to the hub's API server, as dry runs of their creation.")
+	flag.BoolVar(&o.Webhook.DryRunRendered, "webhook-dry-run-rendered", false,
+		"Let the webhook check each object that an override policy renders, "+
+			"by a dry run of its creation on the hub's API server.")
 	flag.StringVar(&denied, "denied-metadata-prefixes", "",
 		"Key prefixes, separated by commas, of labels and annotations that the hub never sends to members, "+
 			"in addition to the built-in prefixes.")
 	flag.Func("federated-namespaces",
 		"RESOURCE=NAMESPACE,...: read objects of the resource, such as secrets or apps/deployments, in these "+
-			"namespaces only. May be given more than once; a resource that is not named is read in all.",
+			"namespaces only. May be given more than once; a resource without this flag is read in all namespaces.",
 		func(text string) error { return addNamespaces(&o, text) })
 	flag.Func("operator-repositories",
 		"Prefixes of repositories, separated by commas, from which charts of FederatedOperators may be fetched, "+
-			"such as oci://registry.example.com/charts or https://charts.example.com; none if it is empty.",
+			"such as oci://registry.example.com/charts or https://charts.example.com; empty means none.",
 		func(text string) (err error) {
 			o.Repositories, err = fetch.ParseRepositories(list(text))
 			return err
 		})
-	flag.IntVar(&o.ManifestsPerNamespace, "manifests-per-namespace", 2000,
+	flag.IntVar(&o.Limits.ManifestsPerNamespace, "manifests-per-namespace", 2000,
 		"Maximum number of objects that the hub stores for the Bundles of one namespace; 0 means no limit.")
 	limitFlags(&o)
 	proxied := flag.Bool("proxy-from-environment", false,
 		"Connect to members, repositories of charts, the identity provider and the hub's API server through "+
-			"the proxy that HTTPS_PROXY and NO_PROXY name; else without one.")
+			"the proxy that HTTPS_PROXY and NO_PROXY name. By default, the hub uses no proxy.")
 	vocabulary := flag.String("status-vocabulary", "",
 		"Meaning of conditions and values in the statuses of further kinds, as YAML or JSON (docs/status.md).")
 	flag.StringVar(&o.Tracing.Endpoint, "otlp-endpoint", "",
@@ -112,12 +114,12 @@ func run() error {
 	if err := checkLimits(&o); err != nil {
 		return err
 	}
-	o.DeniedMetadataPrefixes, o.WebhookNames = list(denied), list(webhookNames)
-	if len(o.WebhookNames) == 0 {
+	o.Objects.DeniedMetadataPrefixes, o.Webhook.Names = list(denied), list(webhookNames)
+	if len(o.Webhook.Names) == 0 {
 		return fmt.Errorf("reading the flags: --webhook-dns-names is empty")
 	}
-	o.ConsoleOIDC.Scopes = list(*scopes)
-	if err := errors.Join(o.Tracing.Validate(), o.ConsoleOIDC.Validate()); err != nil {
+	o.Console.OIDC.Scopes = list(*scopes)
+	if err := errors.Join(o.Tracing.Validate(), o.Console.OIDC.Validate()); err != nil {
 		return fmt.Errorf("reading the flags: %w", err)
 	}
 	if err := health.Extend([]byte(*vocabulary)); err != nil {
@@ -136,39 +138,39 @@ func run() error {
 
 // limitFlags adds the flags that limit how many copies the hub moves or deletes at once.
 func limitFlags(o *hub.Options) {
-	flag.DurationVar(&o.Failover.Grace, "failover-grace", time.Minute,
-		"How long a member may not answer before the hub taints it hanse.dev/unreachable:NoExecute, "+
-			"and how long a new leader moves no objects from members that do not answer.")
-	flag.IntVar(&o.Failover.PerSecond, "failover-evictions-per-second", 10,
+	flag.DurationVar(&o.Limits.Failover.Grace, "failover-grace", time.Minute,
+		"Time without an answer of a member after which the hub taints the member hanse.dev/unreachable:NoExecute. "+
+			"For the same time, a new leader moves no objects from members that do not answer.")
+	flag.IntVar(&o.Limits.Failover.PerSecond, "failover-evictions-per-second", 10,
 		"Maximum number of objects per second that the hub moves from members that do not answer.")
-	flag.IntVar(&o.Failover.MaxAway, "failover-max-away-percent", placement.DefaultMaxAway,
+	flag.IntVar(&o.Limits.Failover.MaxAway, "failover-max-away-percent", placement.DefaultMaxAway,
 		"If more than this percentage of the members do not answer, the hub moves no objects from them.")
-	flag.IntVar(&o.ProtectedCopies, "protected-copies", 5,
+	flag.IntVar(&o.Limits.ProtectedCopies, "protected-copies", 5,
 		"A namespace or CustomResourceDefinition with more than this number of copies is listed in the ConfigMap "+
 			"hanse-protected, by which the API server protects it from deletion; a negative number protects none.")
-	flag.IntVar(&o.Guard.Limit.Copies, "removal-limit-copies", guard.DefaultLimit.Copies,
+	flag.IntVar(&o.Limits.Guard.Limit.Copies, "removal-limit-copies", guard.DefaultLimit.Copies,
 		"Number of copies that decisions may delete at once from a member, or of a placement without removalLimit, "+
 			"even if the number exceeds --removal-limit-percent.")
-	flag.IntVar(&o.Guard.Limit.Percent, "removal-limit-percent", guard.DefaultLimit.Percent,
+	flag.IntVar(&o.Limits.Guard.Limit.Percent, "removal-limit-percent", guard.DefaultLimit.Percent,
 		"Percentage of the copies of a member, or of a placement without removalLimit, that decisions may delete "+
 			"at once. The larger of the two limits applies; a user must confirm more deletions.")
-	flag.DurationVar(&o.Guard.Window, "removal-window", guard.Window,
+	flag.DurationVar(&o.Limits.Guard.Window, "removal-window", guard.Window,
 		"For how long a deleted copy counts towards the removal limits, "+
 			"and for how long a new leader deletes no copies without a confirmation.")
 }
 
 // checkLimits returns an error if a flag of limitFlags has a value that is out of range.
 func checkLimits(o *hub.Options) error {
-	if o.ManifestsPerNamespace < 0 {
-		return fmt.Errorf("reading the flags: --manifests-per-namespace is 0 or more: have %d", o.ManifestsPerNamespace)
+	if o.Limits.ManifestsPerNamespace < 0 {
+		return fmt.Errorf("reading the flags: --manifests-per-namespace must be 0 or more: have %d", o.Limits.ManifestsPerNamespace)
 	}
-	if f := o.Failover; f.Grace <= 0 || f.PerSecond < 1 || f.MaxAway < 1 || f.MaxAway > 100 {
-		return fmt.Errorf("reading the flags: --failover-grace and --failover-evictions-per-second are above 0, "+
-			"--failover-max-away-percent is 1 to 100: have %s, %d and %d", f.Grace, f.PerSecond, f.MaxAway)
+	if f := o.Limits.Failover; f.Grace <= 0 || f.PerSecond < 1 || f.MaxAway < 1 || f.MaxAway > 100 {
+		return fmt.Errorf("reading the flags: --failover-grace and --failover-evictions-per-second must be above 0, "+
+			"--failover-max-away-percent must be 1 to 100: have %s, %d and %d", f.Grace, f.PerSecond, f.MaxAway)
 	}
-	if l := o.Guard.Limit; l.Copies < 0 || l.Percent < 0 || l.Percent > 100 || o.Guard.Window <= 0 {
-		return fmt.Errorf("reading the flags: --removal-limit-copies is 0 or more, --removal-limit-percent is 0 to 100, "+
-			"--removal-window is above 0: have %d, %d and %s", l.Copies, l.Percent, o.Guard.Window)
+	if l := o.Limits.Guard.Limit; l.Copies < 0 || l.Percent < 0 || l.Percent > 100 || o.Limits.Guard.Window <= 0 {
+		return fmt.Errorf("reading the flags: --removal-limit-copies must be 0 or more, --removal-limit-percent must be 0 to 100, "+
+			"--removal-window must be above 0: have %d, %d and %s", l.Copies, l.Percent, o.Limits.Guard.Window)
 	}
 	return nil
 }
@@ -176,18 +178,18 @@ func checkLimits(o *hub.Options) error {
 // consoleFlags adds the flags of the console, and of the sign-in to it at an identity provider. It returns a pointer to
 // the value of --console-oidc-scopes.
 func consoleFlags(o *hub.Options) *string {
-	flag.StringVar(&o.ConsoleAddress, "console-bind-address", "0",
+	flag.StringVar(&o.Console.Address, "console-bind-address", "0",
 		"Address of the pages for browsers; 0 turns them off.")
-	flag.BoolVar(&o.ConsoleSecure, "console-secure", true,
-		"Serve --console-bind-address over TLS. Without it, serve on a loopback address, or behind a proxy "+
-			"that does.")
-	p := &o.ConsoleOIDC
+	flag.BoolVar(&o.Console.Secure, "console-secure", true,
+		"Serve --console-bind-address over TLS. If false, serve only on a loopback address, or behind a proxy "+
+			"on the same host.")
+	p := &o.Console.OIDC
 	flag.StringVar(&p.ConsoleURL, "console-url", "",
-		"Address of the pages for browsers as their users know it, such as https://hanse.example.com; "+
+		"URL at which browsers reach the console, such as https://hanse.example.com; "+
 			"--console-oidc-issuer needs it.")
 	flag.StringVar(&p.Issuer, "console-oidc-issuer", "",
-		"URL of the OpenID Connect provider at which users of the pages sign in; the hub's API server has to "+
-			"trust its ID tokens. Empty means that they sign in with tokens only.")
+		"URL of the OpenID Connect provider at which users of the console sign in; the hub's API server must "+
+			"trust its ID tokens. If empty, users sign in with tokens only.")
 	flag.StringVar(&p.ClientID, "console-oidc-client-id", "",
 		"Client ID of the pages at the provider. It is the audience of the ID tokens.")
 	flag.StringVar(&p.SecretFile, "console-oidc-client-secret-file", "",
@@ -195,7 +197,7 @@ func consoleFlags(o *hub.Options) *string {
 	flag.StringVar(&p.CAFile, "console-oidc-ca-file", "",
 		"File with the PEM certificates of the CAs of the provider; empty means the CAs of the system.")
 	return flag.String("console-oidc-scopes", "openid,email,groups",
-		"Scopes, separated by commas, that are asked of the provider.")
+		"Scopes, separated by commas, that the console requests from the provider.")
 }
 
 // useProxy sets the proxy for all connections of the hub. If fromEnvironment is true, this is the proxy in the
@@ -221,12 +223,12 @@ func addNamespaces(o *hub.Options, text string) error {
 	if group, name, found := strings.Cut(what, "/"); found {
 		resource = schema.GroupResource{Group: group, Resource: name}
 	}
-	if o.FederatedNamespaces == nil {
-		o.FederatedNamespaces = map[schema.GroupResource][]string{}
+	if o.Objects.FederatedNamespaces == nil {
+		o.Objects.FederatedNamespaces = map[schema.GroupResource][]string{}
 	}
 	for _, namespace := range namespaces {
-		if !slices.Contains(o.FederatedNamespaces[resource], namespace) {
-			o.FederatedNamespaces[resource] = append(o.FederatedNamespaces[resource], namespace)
+		if !slices.Contains(o.Objects.FederatedNamespaces[resource], namespace) {
+			o.Objects.FederatedNamespaces[resource] = append(o.Objects.FederatedNamespaces[resource], namespace)
 		}
 	}
 	return nil

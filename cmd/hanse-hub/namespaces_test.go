@@ -19,7 +19,7 @@ func TestFederatedNamespacesAreReadFromFlags(t *testing.T) {
 	want := map[schema.GroupResource][]string{
 		{Resource: "secrets"}: {"shop", "blog", "news"}, {Group: "apps", Resource: "deployments"}: {"shop"},
 	}
-	if diff := cmp.Diff(want, o.FederatedNamespaces); diff != "" {
+	if diff := cmp.Diff(want, o.Objects.FederatedNamespaces); diff != "" {
 		t.Errorf("namespaces (-want +got):\n%s", diff)
 	}
 	for _, text := range []string{"", "secrets", "secrets=", "=shop", "secrets=,"} {

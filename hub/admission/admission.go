@@ -224,7 +224,7 @@ func read(req admission.Request) (policy client.Object, unchanged bool, err erro
 	}
 	before := fresh()
 	if err := json.Unmarshal(req.OldObject.Raw, before); err != nil {
-		return nil, false, fmt.Errorf("reading the %s as it was: %w", req.Kind.Kind, err)
+		return nil, false, fmt.Errorf("reading the %s before the change: %w", req.Kind.Kind, err)
 	}
 	return policy, equality.Semantic.DeepEqual(specOf(before), specOf(policy)), nil
 }
@@ -299,6 +299,6 @@ func (r *Reviewer) outranked(ctx context.Context, p hubv1.PlacementObject) ([]st
 		return nil, nil
 	}
 	slices.Sort(names)
-	return []string{fmt.Sprintf("an enforced ClusterPlacement that selects the same objects wins over this placement, whatever its priority: %s",
+	return []string{fmt.Sprintf("enforced ClusterPlacements select the same objects and have precedence over this placement at any priority: %s",
 		someOf(names, ", "))}, nil
 }

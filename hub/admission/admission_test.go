@@ -438,7 +438,7 @@ func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
 			given: func(h *hub) { h.enforced("fixed", "a"); h.enforced("elsewhere", "b") },
 			policy: `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {priority: 1000, resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}],
 				clusters: {names: [eu-1]}}}`,
-			warned: "wins over this placement, whatever its priority: fixed",
+			warned: "have precedence over this placement at any priority: fixed",
 		},
 		"a placement of another kind is not": {
 			given:  func(h *hub) { h.enforced("fixed", "a") },
@@ -603,12 +603,12 @@ func TestWhatTheAuthorMustBeAllowedToDo(t *testing.T) {
 			policy: placement(`clusters: {names: [eu-1]}, references: [{apiGroup: test.hanse.dev, kind: Gear, path: /spec/gear}, {kind: Secret, path: /spec/a}]`),
 			want: "create *.test.hanse.dev shop|create secrets shop|create widgets.test.hanse.dev shop|delete *.test.hanse.dev shop|delete secrets shop|delete widgets.test.hanse.dev shop|" +
 				"get *.test.hanse.dev shop|get secrets shop|get widgets.test.hanse.dev shop|update *.test.hanse.dev shop|update secrets shop|update widgets.test.hanse.dev shop",
-			lacks: "update", says: "update secrets in namespace shop: spec.references sends the objects that selected objects name to members",
+			lacks: "update", says: "update secrets in namespace shop: spec.references also sends the objects to which selected objects refer",
 		},
 		"references of a pod template: to read what it names": {
 			policy: placement(`clusters: {names: [eu-1]}, references: [{path: /spec/template}]`),
 			want:   strings.Replace(select4, "get widgets", "get * shop|get secrets shop|get widgets", 1), lacks: "get secrets",
-			says: "get secrets in namespace shop: spec.references sends the objects that selected objects name to members",
+			says: "get secrets in namespace shop: spec.references also sends the objects to which selected objects refer",
 		},
 		"a role: the right to give its rights": {
 			policy: `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: rbac.authorization.k8s.io, kind: Role}], clusters: {names: [eu-1]}}}`,

@@ -55,7 +55,7 @@ func (Recorder) Handle(_ context.Context, req admission.Request) admission.Respo
 	if req.Operation == admissionv1.Update {
 		before = &authored{}
 		if err := utiljson.Unmarshal(req.OldObject.Raw, before); err != nil {
-			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the %s as it was: %w", req.Kind.Kind, err))
+			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the %s before the change: %w", req.Kind.Kind, err))
 		}
 	}
 	answer := admission.Allowed("")

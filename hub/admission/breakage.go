@@ -196,7 +196,7 @@ func (t *trial) run(ctx context.Context) error {
 		checked++
 	}
 	if checked < len(t.selected) && len(t.broken) == 0 {
-		t.warn(fmt.Sprintf("checked %d of the %d objects that the policy selects; if it breaks another object, that object is not sent and its binding says why", checked, len(t.selected)))
+		t.warn(fmt.Sprintf("checked %d of the %d objects that the policy selects; if the policy breaks another object, the hub does not send that object, and its binding has the reason", checked, len(t.selected)))
 	}
 	for _, s := range t.policy.OverrideSpec().ResourceSelectors {
 		if isOver(ctx) {

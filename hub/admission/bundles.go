@@ -61,7 +61,7 @@ func (r *Reviewer) leaving(b hubv1.BundleObject, objects []*unstructured.Unstruc
 		return nil
 	}
 	slices.Sort(leave)
-	return []string{"these objects leave the bundle, and their copies leave all clusters, after a confirmation if many or last copies would go: " + someOf(leave, ", ")}
+	return []string{"the change removes these objects from the bundle, and their copies from all clusters; a removal of many or of last copies waits for a confirmation: " + someOf(leave, ", ")}
 }
 
 // reviewRemoval refuses the deletion of an operator while clusters have objects of its kinds. After the deletion, no
@@ -86,6 +86,6 @@ func (r *Reviewer) reviewRemoval(ctx context.Context, policy client.Object) erro
 		return nil
 	}
 	slices.Sort(used)
-	return &refusal{text: fmt.Sprintf("clusters have objects of its kinds, on which no operator would act any more: delete them first, or set spec.removal to Allow: %s",
+	return &refusal{text: fmt.Sprintf("clusters have objects of the operator's kinds, and no operator would act on them any more: delete these objects first, or set spec.removal to Allow: %s",
 		someOf(used, ", "))}
 }

@@ -84,7 +84,7 @@ func TestABundleWithAnInvalidManifestIsRefused(t *testing.T) {
 		"a Secret":                               {bundle(inShop, `manifests: [{apiVersion: v1, kind: Secret, metadata: {name: web}}]`), "it is a Secret"},
 		"a kind of Hanse":                        {bundle(inShop, `manifests: [{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: web}}]`), "is a kind of Hanse"},
 		"an annotation of Hanse":                 {bundle(inShop, `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: web, annotations: {hanse.dev/bundle: "{}"}}}]`), "hanse.dev/bundle"},
-		"no manifests":                           {bundle(inShop, `manifests: []`), "it has no objects"},
+		"no manifests":                           {bundle(inShop, `manifests: []`), "the bundle has no objects"},
 		"an invalid manifest beside a ConfigMap": {bundle(inShop, `configMaps: [{name: a}], manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {}}]`), "it has no metadata.name"},
 	}
 	for name, tt := range tests {
@@ -105,7 +105,7 @@ func TestAChangeOfABundleWarnsOfTheObjectsThatLeave(t *testing.T) {
 		"all objects stay": {bundle(inShop, `manifests: [`+webManifest+`, {apiVersion: test.hanse.dev/v1, kind: Widget, metadata: {name: shop}}]`), nil},
 		"an object leaves": {
 			bundle(inShop, `manifests: [`+webManifest+`]`),
-			[]string{"these objects leave the bundle, and their copies leave all clusters, after a confirmation if many or last copies would go: Widget.test.hanse.dev shop/shop"},
+			[]string{"the change removes these objects from the bundle, and their copies from all clusters; a removal of many or of last copies waits for a confirmation: Widget.test.hanse.dev shop/shop"},
 		},
 		"ConfigMaps are not read": {bundle(inShop, `configMaps: [{name: a}], manifests: [`+webManifest+`]`), nil},
 		"objects of another bundle": {

@@ -53,10 +53,10 @@ func (t *trial) notAdmitted(ctx context.Context, o selectedObject, where string,
 	}
 	message := refused
 	if hubv1.IsSecret(o.GroupKind()) {
-		message = "it does not admit this Secret" // the API server's message may have a value of the Secret
+		message = "the text is withheld because it may quote the Secret" // the API server's message may have a value of the Secret
 	}
 	if refused == also {
-		t.warn(where + "the hub's API server refuses the object with and without the policy, so it does not check what the policy changes: " + message)
+		t.warn(where + "the hub's API server refuses the object with and without the policy, so the dry run does not check the policy: " + message)
 		return nil
 	}
 	t.breaks(where + "the hub's API server refuses the rendered object: " + message)

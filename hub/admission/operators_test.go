@@ -40,7 +40,7 @@ func TestTheAuthorOfAnOperatorMayImpersonateItsAccount(t *testing.T) {
 func TestAnOperatorIsNotDeletedWhileItsKindsAreInUse(t *testing.T) {
 	const in = ` status: {provides: [Widget.test.hanse.dev]}}`
 	operator := func(spec string) string { return `{` + widgetOperator + `, spec: {` + spec + `},` + in }
-	const refused = "clusters have objects of its kinds, on which no operator would act any more: delete them first, or set spec.removal to Allow: Widget.test.hanse.dev shop/web"
+	const refused = "clusters have objects of the operator's kinds, and no operator would act on them any more: delete these objects first, or set spec.removal to Allow: Widget.test.hanse.dev shop/web"
 	tests := map[string]struct {
 		operator string
 		clusters []string

@@ -21,7 +21,7 @@ type author authenticationv1.UserInfo
 
 const (
 	whySelected   = "the hub writes and deletes the selected objects on members for the author"
-	whyReferenced = "spec.references sends the objects that selected objects name to members"
+	whyReferenced = "spec.references also sends the objects to which selected objects refer"
 	whyBundle     = "the hub writes the objects of the selected bundle with the rights of this ServiceAccount"
 	whyOverride   = "the policy changes objects that others placed; the ClusterRole hanse-override has this right"
 	whyAdopt      = "spec.apply.adoption takes over objects that exist on members"

@@ -27,7 +27,7 @@ func TestARolloutIsReviewed(t *testing.T) {
 				windows: [{schedule: "0 2 * * 1-5", durationSeconds: 14400, timeZone: Asia/Shanghai}]}`,
 		},
 		"a wave in the middle that takes all clusters": {
-			rollout: `{waves: [{name: all}, {name: rest}]}`, want: []string{"spec.rollout.waves[0].clusters", "only the last wave takes all other clusters"},
+			rollout: `{waves: [{name: all}, {name: rest}]}`, want: []string{"spec.rollout.waves[0].clusters", "only the last wave may leave clusters unset"},
 		},
 		"a label selector that cannot be read, once": {
 			rollout: `{waves: [{name: a, clusters: {labelSelector: {matchExpressions: [{key: tier, operator: Near}]}}}, {name: rest}]}`,

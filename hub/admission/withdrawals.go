@@ -28,7 +28,7 @@ const (
 	forecastsAtOnce = 1
 )
 
-const tooManyToTell = "could not compute within 1 s which copies the policy would withdraw, because there are too many objects: run hansectl simulate"
+const tooManyToTell = "could not compute within 1 s which copies the policy would withdraw, because there are too many objects: run hansectl plan"
 
 var errTooMany = errors.New("too many bindings")
 

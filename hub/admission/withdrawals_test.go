@@ -102,7 +102,7 @@ func TestAForecastThatTakesTooLongSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h.reading = func() { <-time.After(100 * time.Millisecond) }
 		answer := reviewer.Handle(t.Context(), h.request("alice", widgets(`clusters: {names: [eu-1]}`), ""))
-		want := []string{"could not compute within 1 s which copies the policy would withdraw, because there are too many objects: run hansectl simulate"}
+		want := []string{"could not compute within 1 s which copies the policy would withdraw, because there are too many objects: run hansectl plan"}
 		if diff := cmp.Diff(want, answer.Warnings); !answer.Allowed || diff != "" {
 			t.Errorf("allowed is %t, warnings (-want +got):\n%s", answer.Allowed, diff)
 		}

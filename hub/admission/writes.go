@@ -61,7 +61,7 @@ func writesOf(policy client.Object) []write {
 func checkSizes(policy client.Object) error {
 	check := func(field string, n, limit int) error {
 		if n > limit {
-			return &refusal{text: fmt.Sprintf("%s: more than %d", field, limit)}
+			return &refusal{text: fmt.Sprintf("%s: must have at most %d items", field, limit)}
 		}
 		return nil
 	}

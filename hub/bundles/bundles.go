@@ -97,7 +97,7 @@ type Options struct {
 
 // Controller stores the objects of bundles.
 type Controller struct {
-	Options
+	opts     Options
 	reserved reservations
 
 	mu         sync.Mutex
@@ -111,7 +111,7 @@ func New(o Options) *Controller {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Controller{Options: o, renderings: map[string]rendering{}}
+	return &Controller{opts: o, renderings: map[string]rendering{}}
 }
 
 // bundleIndex is the name of an index. It finds the bindings of the objects of a bundle.
@@ -143,8 +143,8 @@ func (c *Controller) SetupWithManager(mgr manager.Manager) error {
 	if err := control.Watch(source.TypedFunc[hubv1.BundleReference](c.start)); err != nil {
 		return fmt.Errorf("starting the bundles controller: %w", err)
 	}
-	c.Templates.OnChange(c.wakeBundleOf)
-	c.Templates.OnState(func(schema.GroupKind) {
+	c.opts.Templates.OnChange(c.wakeBundleOf)
+	c.opts.Templates.OnState(func(schema.GroupKind) {
 		c.mu.Lock()
 		ctx := c.ctx
 		c.mu.Unlock()
@@ -194,7 +194,7 @@ func (c *Controller) NamespaceAdded(ctx context.Context, _ changes.Namespace) {
 // have been deleted.
 func (c *Controller) wakeAll(ctx context.Context) {
 	c.wakeIf(ctx, func(hubv1.BundleObject) bool { return true })
-	bindings, err := scopes.Bindings(ctx, c.Client, "", client.UnsafeDisableDeepCopy)
+	bindings, err := scopes.Bindings(ctx, c.opts.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return // the cache stops because this process ends
 	}
@@ -203,13 +203,13 @@ func (c *Controller) wakeAll(ctx context.Context) {
 			c.wake(*bundle)
 		}
 	}
-	for _, id := range c.Templates.ListStored(func(hubv1.ObjectBundle) bool { return true }) {
+	for _, id := range c.opts.Templates.ListStored(func(hubv1.ObjectBundle) bool { return true }) {
 		c.wakeBundleOf(id)
 	}
 }
 
 func (c *Controller) wakeIf(ctx context.Context, concerned func(hubv1.BundleObject) bool) {
-	all, err := scopes.Bundles(ctx, c.Client, client.UnsafeDisableDeepCopy)
+	all, err := scopes.Bundles(ctx, c.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return // the cache stops because this process ends
 	}
@@ -222,7 +222,7 @@ func (c *Controller) wakeIf(ctx context.Context, concerned func(hubv1.BundleObje
 
 // wakeBundleOf queues the bundle of a stored object, or of an object that was stored until now and has a binding.
 func (c *Controller) wakeBundleOf(id hubv1.ObjectIdentity) {
-	if o, ok := c.Templates.Get(id); ok {
+	if o, ok := c.opts.Templates.Get(id); ok {
 		if bundle := hubv1.BundleOf(o); bundle != nil {
 			c.wake(bundle.BundleReference)
 		}
@@ -235,7 +235,7 @@ func (c *Controller) wakeBundleOf(id hubv1.ObjectIdentity) {
 		return
 	}
 	b := hubv1.NewBinding(id.BindingKey())
-	if err := c.Client.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.opts.Client.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy); err != nil {
 		return // there is no binding, so no copy waits for the bundle
 	}
 	if bundle := b.BindingSpec().ObjectRef.Bundle; bundle != nil {
@@ -254,11 +254,11 @@ func (c *Controller) wake(bundle hubv1.BundleReference) {
 // Reconcile stores the objects of one bundle, and writes the condition Stored.
 func (c *Controller) Reconcile(ctx context.Context, of hubv1.BundleReference) (reconcile.Result, error) {
 	behind := reconcile.Result{RequeueAfter: pace.FirstRetry}
-	if !c.Templates.StoredState().Synced {
+	if !c.opts.Templates.StoredState().Synced {
 		return behind, nil
 	}
 	b := of.New()
-	err := c.Client.Get(ctx, of.Key(), b)
+	err := c.opts.Client.Get(ctx, of.Key(), b)
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("reading %s: %w", of, err)
 	}
@@ -311,11 +311,11 @@ func (c *Controller) report(ctx context.Context, b hubv1.BundleObject, stored me
 		return nil
 	}
 	b.BundleStatus().ObservedGeneration = b.GetGeneration()
-	if err := c.Client.Status().Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := c.opts.Client.Status().Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
 	if stored.Status != metav1.ConditionTrue && (was == nil || was.Reason != stored.Reason) {
-		c.Events.Eventf(b, nil, corev1.EventTypeWarning, stored.Reason, "Store", "%s", stored.Message)
+		c.opts.Events.Eventf(b, nil, corev1.EventTypeWarning, stored.Reason, "Store", "%s", stored.Message)
 	}
 	return nil
 }

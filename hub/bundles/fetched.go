@@ -19,11 +19,11 @@ import (
 func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([]byte, error) {
 	r := o.Spec.Chart.Repository
 	if r == nil {
-		c.Charts.Forget(o.Name)
+		c.opts.Charts.Forget(o.Name)
 		return nil, nil
 	}
 	wanted := fetch.Chart{URL: r.URL, Name: r.Name, Version: r.Version, Digest: o.Spec.Chart.Digest, CA: string(r.CABundle)}
-	if archive, ok := c.Charts.Kept(o.Name, wanted); ok {
+	if archive, ok := c.opts.Charts.Kept(o.Name, wanted); ok {
 		return archive, nil
 	}
 	// A new leader fetches the archive from which the objects were stored. It does so by the digest, because the tag may
@@ -36,7 +36,7 @@ func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([
 		return nil, err
 	}
 	of := hubv1.ReferenceTo(o)
-	archive, err := c.Charts.Get(c.leading(), o.Name, wanted, func() { c.wake(of) })
+	archive, err := c.opts.Charts.Get(c.leading(), o.Name, wanted, func() { c.wake(of) })
 	switch {
 	case err == nil, errors.Is(err, fetch.ErrFetching):
 		return archive, err
@@ -55,15 +55,15 @@ func (c *Controller) credentials(ctx context.Context, name string) (string, erro
 	if name == "" {
 		return "", nil
 	}
-	key := types.NamespacedName{Namespace: c.Namespace, Name: name}
+	key := types.NamespacedName{Namespace: c.opts.Namespace, Name: name}
 	var secret corev1.Secret
-	switch err := c.APIReader.Get(ctx, key, &secret); {
+	switch err := c.opts.APIReader.Get(ctx, key, &secret); {
 	case apierrors.IsNotFound(err):
-		return "", notFetched(fmt.Errorf("there is no Secret %s, which chart.repository.secret names", key))
+		return "", notFetched(fmt.Errorf("chart.repository.secret names Secret %s, which does not exist: create the Secret, or correct its name", key))
 	case err != nil:
 		return "", fmt.Errorf("reading Secret %s: %w", key, err)
 	case secret.Type != corev1.SecretTypeDockerConfigJson:
-		return "", notFetched(fmt.Errorf("the Secret %s of chart.repository.secret has not the type %s", key, corev1.SecretTypeDockerConfigJson))
+		return "", notFetched(fmt.Errorf("chart.repository.secret names Secret %s, which does not have the type %s: create the Secret again with this type", key, corev1.SecretTypeDockerConfigJson))
 	}
 	return string(secret.Data[corev1.DockerConfigJsonKey]), nil
 }

@@ -107,11 +107,11 @@ func (r *chartRegistry) test(t *testing.T, stop func()) {
 		r.edited(o, func(s *hubv1.FederatedOperatorSpec) { change(s.Chart.Repository) })
 	}
 	repository(func(s *hubv1.ChartRepository) { s.URL, s.Secret = "oci://"+host+"/charts", "none" })
-	r.operatorSays(o, hubv1.ReasonChartNotFetched, "there is no Secret operators-system/none, which chart.repository.secret names")
+	r.operatorSays(o, hubv1.ReasonChartNotFetched, "chart.repository.secret names Secret operators-system/none, which does not exist")
 	repository(func(s *hubv1.ChartRepository) { s.Secret = "other" })
-	r.operatorSays(o, hubv1.ReasonChartNotFetched, "has not the type kubernetes.io/dockerconfigjson")
+	r.operatorSays(o, hubv1.ReasonChartNotFetched, "does not have the type kubernetes.io/dockerconfigjson")
 	repository(func(s *hubv1.ChartRepository) { s.Secret = "" })
-	r.operatorSays(o, hubv1.ReasonChartNotFetched, "it asks for a password, and the Secret of chart.repository.secret has none for this host")
+	r.operatorSays(o, hubv1.ReasonChartNotFetched, "the repository asks for a password, and the Secret of chart.repository.secret has none for this host")
 	r.stores()
 	repository(func(s *hubv1.ChartRepository) { s.Secret = "pull" })
 	r.operatorSays(o, hubv1.ReasonStored, "")
@@ -129,7 +129,7 @@ func (r *chartRegistry) test(t *testing.T, stop func()) {
 	}
 
 	r.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Digest = "sha256:" + strings.Repeat("a", 64) })
-	r.operatorSays(o, hubv1.ReasonChartInvalid, "it has "+is.Digest+", not sha256:aaaa")
+	r.operatorSays(o, hubv1.ReasonChartInvalid, "the archive has "+is.Digest+", and chart.digest is sha256:aaaa")
 	stays()
 
 	must(t, r.admin.Create(t.Context(), &corev1.ConfigMap{
@@ -142,7 +142,7 @@ func (r *chartRegistry) test(t *testing.T, stop func()) {
 	r.replicas(5)
 	r.operatorSays(o, hubv1.ReasonStored, "")
 	r.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ValuesFrom[1].Optional = false })
-	r.operatorSays(o, hubv1.ReasonConfigMapMissing, "there is no ConfigMap operators-system/more")
+	r.operatorSays(o, hubv1.ReasonConfigMapMissing, "ConfigMap operators-system/more does not exist")
 	stays()
 	r.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ValuesFrom = s.Chart.ValuesFrom[:1] })
 
@@ -156,7 +156,7 @@ func (r *chartRegistry) test(t *testing.T, stop func()) {
 	r.clock.SetTime(r.clock.Now().Add(time.Minute))
 	// The edit makes the hub reconcile the operator at once.
 	r.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ReleaseName = "wind" })
-	r.operatorSays(o, hubv1.ReasonChartInvalid, "gives has chart rotors 1.0.0, not rotors 2.0.0")
+	r.operatorSays(o, hubv1.ReasonChartInvalid, "has chart rotors 1.0.0, not rotors 2.0.0")
 	stays()
 	r.push(t, "2.0.1", rotorChart(t, "2.0.1", nil))
 	repository(func(s *hubv1.ChartRepository) { s.Version = "2.0.1" })

@@ -433,7 +433,7 @@ func TestAnObjectWithCopiesCannotMoveToAnotherBundleYet(t *testing.T) {
 	w.stores("-x", "y")
 	w.says(w.bundle("b", configMap("x")), hubv1.ReasonIdentityTaken,
 		"ConfigMap moves/x: Bundle moves/a no longer has this object, but clusters still have copies of it: wait until the copies are removed; "+
-			"if its condition RemovalHeld is True, run hansectl confirm; the stored objects stay")
+			"if the condition RemovalHeld is True, run hansectl confirm; the stored objects stay")
 	if got := w.stored()["-x"]; got.UID != from.UID {
 		t.Errorf("stored is %+v", got)
 	}
@@ -479,7 +479,7 @@ func TestAnObjectThatIsStoredAgainHasALaterGenerationThanItsCopies(t *testing.T)
 	must(t, w.admin.Status().Update(t.Context(), binding))
 	w.eventually("the cache has the rows", func() error {
 		var cached hubv1.ResourceBinding
-		if err := w.control.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), &cached); err != nil || len(cached.Status.Clusters) < 2 {
+		if err := w.control.opts.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), &cached); err != nil || len(cached.Status.Clusters) < 2 {
 			return fmt.Errorf("it has %+v, %w", cached.Status, err)
 		}
 		return nil

@@ -58,7 +58,7 @@ func (r *reservations) free(of hubv1.BundleReference) {
 // The stored objects are Secrets in the hub's namespace, and no quota of the Bundle's namespace counts them. Bundles
 // without a namespace have no limit, because administrators write them.
 func (c *Controller) withinLimit(b hubv1.BundleObject, changed []change) error {
-	if c.PerNamespace == 0 || b.GetNamespace() == "" {
+	if c.opts.PerNamespace == 0 || b.GetNamespace() == "" {
 		return nil
 	}
 	added := 0
@@ -67,9 +67,9 @@ func (c *Controller) withinLimit(b hubv1.BundleObject, changed []change) error {
 			added++
 		}
 	}
-	return c.reserved.take(hubv1.ReferenceTo(b), added, c.PerNamespace, func() map[hubv1.BundleReference]int {
+	return c.reserved.take(hubv1.ReferenceTo(b), added, c.opts.PerNamespace, func() map[hubv1.BundleReference]int {
 		stored := map[hubv1.BundleReference]int{}
-		c.Templates.ListStored(func(o hubv1.ObjectBundle) bool {
+		c.opts.Templates.ListStored(func(o hubv1.ObjectBundle) bool {
 			if o.Namespace == b.GetNamespace() {
 				stored[o.BundleReference]++
 			}

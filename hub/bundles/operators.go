@@ -41,7 +41,7 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 	}
 	var unread error // error of reading a ConfigMap; other errors are about its content
 	in, err := child.InputOf(spec, child.Sources{Fetched: fetched, ConfigMap: func(name string, optional bool) (m *corev1.ConfigMap, _ error) {
-		m, unread = c.configMap(ctx, types.NamespacedName{Namespace: c.Namespace, Name: name}, optional)
+		m, unread = c.configMap(ctx, types.NamespacedName{Namespace: c.opts.Namespace, Name: name}, optional)
 		return m, unread
 	}})
 	if unread != nil {
@@ -57,7 +57,7 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 	out := &hubv1.RenderedChart{Name: rendered.Name, Version: rendered.Version, AppVersion: rendered.AppVersion, Digest: rendered.Digest}
 	if r := spec.Repository; r != nil {
 		if rendered.Name != r.Name || rendered.Version != r.Version {
-			return nil, nil, invalidChart(fmt.Errorf("the archive that %s gives has chart %s %s, not %s %s", r.URL, rendered.Name, rendered.Version, r.Name, r.Version))
+			return nil, nil, invalidChart(fmt.Errorf("the archive from %s has chart %s %s, not %s %s", r.URL, rendered.Name, rendered.Version, r.Name, r.Version))
 		}
 		out.Repository = repositoryOf(r)
 	}
@@ -76,7 +76,7 @@ func (c *Controller) rendered(ctx context.Context, operator string, in child.Inp
 		return out, fmt.Errorf("writing the input of the chart as JSON: %w", err)
 	}
 	last, sum := c.lastRendering(operator), sha256.Sum256(text)
-	if last.input == sum && (last.err == nil || c.Clock.Since(last.at) < pace.MaxSlowRetry) {
+	if last.input == sum && (last.err == nil || c.opts.Clock.Since(last.at) < pace.MaxSlowRetry) {
 		if last.err != nil {
 			return out, invalidChart(last.err)
 		}
@@ -86,14 +86,14 @@ func (c *Controller) rendered(ctx context.Context, operator string, in child.Inp
 		}
 		return out, err
 	}
-	out, err = c.Render(ctx, in)
+	out, err = c.opts.Render(ctx, in)
 	switch {
 	case ctx.Err() != nil:
 		return out, fmt.Errorf("rendering the chart: %w", ctx.Err())
 	case errors.Is(err, child.ErrProcess):
 		return out, invalidChart(err) // the next reconcile tries again
 	}
-	last = rendering{input: sum, at: c.Clock.Now(), err: err}
+	last = rendering{input: sum, at: c.opts.Clock.Now(), err: err}
 	if err == nil {
 		if text, err = json.Marshal(out); err == nil {
 			last.result, err = canonical.Compress(text)

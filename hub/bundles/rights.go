@@ -38,7 +38,7 @@ func (c *Controller) allowed(ctx context.Context, b hubv1.BundleObject, changed 
 		Username: fmt.Sprintf("system:serviceaccount:%s:%s", home, name),
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + home, "system:authenticated"},
 	}
-	missing, err := access.Missing(ctx, c.Client, account, slices.Compact(needed))
+	missing, err := access.Missing(ctx, c.opts.Client, account, slices.Compact(needed))
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (c *Controller) needed(id hubv1.ObjectIdentity) ([]access.Need, error) {
 	gk := id.GroupKind()
 	plural, _ := meta.UnsafeGuessKindToResource(gk.WithVersion("v1"))
 	resource := plural.Resource // the default for a kind that the hub does not serve
-	switch mapping, err := c.Mapper.RESTMapping(gk); {
+	switch mapping, err := c.opts.Mapper.RESTMapping(gk); {
 	case err == nil:
 		resource = mapping.Resource.Resource
 	case !meta.IsNoMatchError(err):

@@ -76,7 +76,7 @@ func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Co
 
 // read returns the content of a bundle. The error is a *refusal if the content is not acceptable.
 func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) (has content, err error) {
-	in := manifest.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: manifest.NamespacedOn(c.Mapper)}
+	in := manifest.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: manifest.NamespacedOn(c.opts.Mapper)}
 	for _, source := range b.BundleSpec().ConfigMaps {
 		m, err := c.configMap(ctx, types.NamespacedName{Namespace: c.home(b), Name: source.Name}, false)
 		if err != nil {
@@ -101,9 +101,9 @@ func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) (has conten
 			continue
 		}
 		var ns corev1.Namespace
-		if err := c.Client.Get(ctx, types.NamespacedName{Name: o.GetNamespace()}, &ns); apierrors.IsNotFound(err) {
+		if err := c.opts.Client.Get(ctx, types.NamespacedName{Name: o.GetNamespace()}, &ns); apierrors.IsNotFound(err) {
 			return has, &refusal{hubv1.ReasonHubNamespaceMissing, fmt.Sprintf(
-				"%s: the hub has no namespace %s, in which it decides on the object: create the namespace on the hub", hubv1.IdentityOf(o), o.GetNamespace())}
+				"%s: the hub has no namespace %s for the object's binding: create the namespace on the hub", hubv1.IdentityOf(o), o.GetNamespace())}
 		} else if err != nil {
 			return has, fmt.Errorf("reading namespace %s: %w", o.GetNamespace(), err)
 		}
@@ -115,12 +115,12 @@ func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) (has conten
 // does not exist, the error is a *refusal.
 func (c *Controller) configMap(ctx context.Context, key types.NamespacedName, optional bool) (*corev1.ConfigMap, error) {
 	m := &corev1.ConfigMap{}
-	err := c.APIReader.Get(ctx, key, m)
+	err := c.opts.APIReader.Get(ctx, key, m)
 	switch {
 	case apierrors.IsNotFound(err) && optional:
 		return nil, nil
 	case apierrors.IsNotFound(err):
-		return nil, &refusal{hubv1.ReasonConfigMapMissing, fmt.Sprintf("there is no ConfigMap %s; the stored objects stay", key)}
+		return nil, &refusal{hubv1.ReasonConfigMapMissing, fmt.Sprintf("ConfigMap %s does not exist; the stored objects stay", key)}
 	case apierrors.IsForbidden(err):
 		return nil, &refusal{hubv1.ReasonConfigMapMissing, fmt.Sprintf("the hub may not read ConfigMap %s: set bundles.configMaps in the hub's chart; the stored objects stay", key)}
 	case err != nil:
@@ -134,7 +134,7 @@ func (c *Controller) home(b hubv1.BundleObject) string {
 	if b.GetNamespace() != "" {
 		return b.GetNamespace()
 	}
-	return c.Namespace
+	return c.opts.Namespace
 }
 
 // change is one change of the stored objects: an object to create, to replace or to remove.
@@ -188,7 +188,7 @@ func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted [
 // changes, the copies would stay forever. The stored manifest of such an object has no content, see bundle.HasContent.
 // since is a time at which the bundle existed. It is zero if there are no such objects.
 func (c *Controller) lost(ctx context.Context, of hubv1.ObjectBundle, wanted map[hubv1.ObjectIdentity]bool) (out []change, since time.Time, err error) {
-	bindings, err := scopes.Bindings(ctx, c.Client, of.Namespace, client.MatchingFields{bundleIndex: of.BundleReference.String()}, client.UnsafeDisableDeepCopy)
+	bindings, err := scopes.Bindings(ctx, c.opts.Client, of.Namespace, client.MatchingFields{bundleIndex: of.BundleReference.String()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, since, err
 	}
@@ -197,11 +197,11 @@ func (c *Controller) lost(ctx context.Context, of hubv1.ObjectBundle, wanted map
 		if wanted[id] {
 			continue
 		}
-		if _, stored := c.Templates.Get(id); stored {
+		if _, stored := c.opts.Templates.Get(id); stored {
 			continue
 		}
 		b := hubv1.NewBinding(id.BindingKey()) // read uncached, because the cache may still have a deleted binding
-		if err := c.APIReader.Get(ctx, id.BindingKey(), b); apierrors.IsNotFound(err) {
+		if err := c.opts.APIReader.Get(ctx, id.BindingKey(), b); apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
 			return nil, since, fmt.Errorf("reading the binding of %s uncached: %w", id, err)
@@ -211,7 +211,7 @@ func (c *Controller) lost(ctx context.Context, of hubv1.ObjectBundle, wanted map
 		}
 		since = latest(since, b)
 		out = append(out, change{Stored: manifest.Stored{
-			Bundle: of, UID: ref.UID, Generation: newestSent(b), Manifest: manifest.WithoutContent(ref.APIVersion, id), Removed: c.Clock.Now(),
+			Bundle: of, UID: ref.UID, Generation: newestSent(b), Manifest: manifest.WithoutContent(ref.APIVersion, id), Removed: c.opts.Clock.Now(),
 		}})
 	}
 	return out, since, nil
@@ -240,21 +240,21 @@ func newestSent(b hubv1.BindingObject) (generation int64) {
 func (c *Controller) taken(
 	ctx context.Context, of hubv1.ObjectBundle, id hubv1.ObjectIdentity,
 ) (before *unstructured.Unstructured, sent int64, err error) {
-	if before, ok := c.Templates.Get(id); ok {
+	if before, ok := c.opts.Templates.Get(id); ok {
 		switch has := hubv1.BundleOf(before); {
 		case has == nil: // a hub object, which is allowed if it has no copies, see below
 		case has.BundleReference == of.BundleReference:
 			return before, 0, nil
 		case before.GetDeletionTimestamp() != nil:
 			return nil, 0, &refusal{hubv1.ReasonIdentityTaken, fmt.Sprintf(
-				"%s: %s no longer has this object, but clusters still have copies of it: wait until the copies are removed; if its condition RemovalHeld is True, "+
+				"%s: %s no longer has this object, but clusters still have copies of it: wait until the copies are removed; if the condition RemovalHeld is True, "+
 					"run hansectl confirm; the stored objects stay", id, has)}
 		default:
 			return nil, 0, &refusal{hubv1.ReasonIdentityTaken, fmt.Sprintf("%s: %s has this object: remove it from one of the two; the stored objects stay", id, has)}
 		}
 	}
 	b := hubv1.NewBinding(id.BindingKey())
-	err = c.Client.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy)
+	err = c.opts.Client.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, 0, nil
@@ -270,7 +270,7 @@ func (c *Controller) taken(
 func (c *Controller) removal(before *unstructured.Unstructured) change {
 	bundled := hubv1.BundleOf(before)
 	return change{manifest.Stored{
-		Bundle: *bundled, UID: before.GetUID(), Generation: before.GetGeneration(), Manifest: manifest.Of(before), Removed: c.Clock.Now(),
+		Bundle: *bundled, UID: before.GetUID(), Generation: before.GetGeneration(), Manifest: manifest.Of(before), Removed: c.opts.Clock.Now(),
 	}, before}
 }
 
@@ -279,7 +279,7 @@ func (c *Controller) removal(before *unstructured.Unstructured) change {
 func (c *Controller) confirm(ctx context.Context, b hubv1.BundleObject, changed []change) error {
 	of := hubv1.ReferenceTo(b)
 	live := of.New()
-	if err := c.APIReader.Get(ctx, of.Key(), live); apierrors.IsNotFound(err) {
+	if err := c.opts.APIReader.Get(ctx, of.Key(), live); apierrors.IsNotFound(err) {
 		return errBehind
 	} else if err != nil {
 		return fmt.Errorf("reading %s uncached: %w", of, err)
@@ -292,7 +292,7 @@ func (c *Controller) confirm(ctx context.Context, b hubv1.BundleObject, changed 
 
 // write writes one stored object, if the object has not changed since the change was computed.
 func (c *Controller) write(ctx context.Context, ch change) error {
-	secret, err := ch.Secret(c.Namespace)
+	secret, err := ch.Secret(c.opts.Namespace)
 	if err != nil {
 		return err
 	}
@@ -303,7 +303,7 @@ func (c *Controller) write(ctx context.Context, ch change) error {
 		log.V(1).Info("Storing an object of a bundle")
 	}
 	if ch.before == nil {
-		err := c.Client.Create(ctx, secret)
+		err := c.opts.Client.Create(ctx, secret)
 		if apierrors.IsAlreadyExists(err) {
 			err = c.replaceBroken(ctx, secret)
 		}
@@ -316,7 +316,7 @@ func (c *Controller) write(ctx context.Context, ch change) error {
 	if err != nil {
 		return fmt.Errorf("writing %s as JSON: %w", ch.id(), err)
 	}
-	if err := c.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := c.opts.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("storing %s in Secret %s: %w", ch.id(), secret.Name, err)
 	}
 	return nil
@@ -326,24 +326,24 @@ func (c *Controller) write(ctx context.Context, ch change) error {
 // object can be decoded, replaceBroken changes nothing and returns errBehind.
 func (c *Controller) replaceBroken(ctx context.Context, secret *corev1.Secret) error {
 	var is corev1.Secret
-	if err := c.APIReader.Get(ctx, client.ObjectKeyFromObject(secret), &is); err != nil {
+	if err := c.opts.APIReader.Get(ctx, client.ObjectKeyFromObject(secret), &is); err != nil {
 		return client.IgnoreNotFound(err) // the next reconcile stores the object
 	}
 	if _, err := manifest.ReadStored(&is); err == nil {
 		return errBehind
 	}
 	ctrl.LoggerFrom(ctx).Info("Replacing a Secret that has no readable object of a bundle", "secret", is.Name)
-	if err := c.Client.Delete(ctx, &is, client.Preconditions{UID: &is.UID, ResourceVersion: &is.ResourceVersion}); err != nil {
+	if err := c.opts.Client.Delete(ctx, &is, client.Preconditions{UID: &is.UID, ResourceVersion: &is.ResourceVersion}); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	return c.Client.Create(ctx, secret)
+	return c.opts.Client.Create(ctx, secret)
 }
 
 // stored returns the stored objects of a bundle. They are shared, and the caller must not change them.
 func (c *Controller) stored(of hubv1.BundleReference) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
-	for _, id := range c.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.BundleReference == of }) {
-		if o, ok := c.Templates.Get(id); ok {
+	for _, id := range c.opts.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.BundleReference == of }) {
+		if o, ok := c.opts.Templates.Get(id); ok {
 			out = append(out, o)
 		}
 	}
@@ -356,7 +356,7 @@ func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) er
 	c.reserved.free(of)
 	if of.Kind == hubv1.FederatedOperatorKind {
 		c.forgetRendering(of.Name)
-		c.Charts.Forget(of.Name)
+		c.opts.Charts.Forget(of.Name)
 	}
 	remove, since, err := c.lost(ctx, hubv1.ObjectBundle{BundleReference: of}, nil)
 	if err != nil {
@@ -370,7 +370,7 @@ func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) er
 		since = latest(since, o)
 	}
 	if len(remove) > 0 {
-		live, gone, err := c.Templates.Live(ctx, of.Identity(), since)
+		live, gone, err := c.opts.Templates.Live(ctx, of.Identity(), since)
 		if err != nil {
 			return err
 		}
@@ -395,15 +395,15 @@ func (c *Controller) forget(ctx context.Context, of hubv1.BundleReference) error
 		}
 		id := hubv1.IdentityOf(o)
 		// The read of the binding is uncached, because a new binding may not be in the cache yet.
-		switch err := c.APIReader.Get(ctx, id.BindingKey(), hubv1.NewBinding(id.BindingKey())); {
+		switch err := c.opts.APIReader.Get(ctx, id.BindingKey(), hubv1.NewBinding(id.BindingKey())); {
 		case err == nil:
 			continue // wait for the binding: its deletion event wakes the bundle
 		case !apierrors.IsNotFound(err):
 			return fmt.Errorf("reading the binding of %s: %w", id, err)
 		}
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: id.ManifestName()}}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.opts.Namespace, Name: id.ManifestName()}}
 		version := client.Preconditions{ResourceVersion: ptr.To(o.GetResourceVersion())}
-		if err := c.Client.Delete(ctx, secret, version); client.IgnoreNotFound(err) != nil {
+		if err := c.opts.Client.Delete(ctx, secret, version); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting Secret %s of %s: %w", secret.Name, id, err)
 		}
 	}

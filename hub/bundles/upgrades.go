@@ -67,7 +67,7 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 		return &refusal{hubv1.ReasonUpgradeBlocked, text}
 	}
 	if text := crd.Warning(reports...); text != "" {
-		c.Events.Eventf(o, nil, corev1.EventTypeWarning, hubv1.ReasonStoredVersionKept, "Store", "%s", text)
+		c.opts.Events.Eventf(o, nil, corev1.EventTypeWarning, hubv1.ReasonStoredVersionKept, "Store", "%s", text)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (c *Controller) storedVersions(
 	ctx context.Context, id hubv1.ObjectIdentity,
 ) (stored map[string][]string, earlier []*apiextensionsv1.CustomResourceDefinition, err error) {
 	binding := hubv1.NewBinding(id.BindingKey())
-	if err := c.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
+	if err := c.opts.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
 		return nil, nil, nil
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("reading the binding of %s: %w", id, err)
@@ -97,28 +97,28 @@ func (c *Controller) storedVersions(
 	if stored, err = health.StoredVersions(binding.BindingStatus().Clusters); err != nil {
 		return nil, nil, fmt.Errorf("reading the rows of %s: %w", id, err)
 	}
-	if earlier, err = revisions.Definitions(ctx, c.Revisions, binding.BindingSpec()); err != nil {
+	if earlier, err = revisions.Definitions(ctx, c.opts.Revisions, binding.BindingSpec()); err != nil {
 		return nil, nil, fmt.Errorf("reading the revisions of %s: %w", id, err)
 	}
 	return stored, earlier, nil
 }
 
 // errObjectsUnknown means that the objects of a kind are not in memory yet.
-var errObjectsUnknown = errors.New("its objects are not read yet")
+var errObjectsUnknown = errors.New("the hub has not read the objects yet")
 
 // sent returns the objects of a kind that the hub sends to clusters.
 func (c *Controller) sent(ctx context.Context, kind schema.GroupKind) ([]crd.Object, error) {
-	if state, watched := c.Templates.State(kind); watched && !state.Synced {
+	if state, watched := c.opts.Templates.State(kind); watched && !state.Synced {
 		return nil, fmt.Errorf("reading the objects of %s: %w", kind, errObjectsUnknown)
 	}
 	var out []crd.Object
-	for _, id := range c.Templates.List(kind) {
-		object, ok := c.Templates.Get(id)
+	for _, id := range c.opts.Templates.List(kind) {
+		object, ok := c.opts.Templates.Get(id)
 		if !ok {
 			continue
 		}
 		binding := hubv1.NewBinding(id.BindingKey())
-		if err := c.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
+		if err := c.opts.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
 			return nil, fmt.Errorf("reading the binding of %s: %w", id, err)

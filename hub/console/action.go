@@ -10,7 +10,7 @@ import (
 // csrfField is the form field with the CSRF token of the session.
 const csrfField = "csrf"
 
-var errForm = errors.New("the form is not of your session: reload the page, and try again")
+var errForm = errors.New("the form belongs to another session: reload the page, and try again")
 
 // actions returns the functions that change objects, each under the path to which browsers post its form. Each function
 // returns the path of the page to show next.

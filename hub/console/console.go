@@ -209,8 +209,8 @@ func (v *visit) scope() scope {
 }
 
 var (
-	errBusy      = errors.New("the console answers many requests: reload the page in a few seconds")
-	errNamespace = errors.New("this is no name of a namespace: use small letters, digits and dashes")
+	errBusy      = errors.New("the console is busy: reload the page in a few seconds")
+	errNamespace = errors.New("the namespace is not valid: use lowercase letters, digits and dashes")
 )
 
 // enter finds the session of a request, and waits until the request may make its page. The caller calls leave when the

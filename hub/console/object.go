@@ -135,7 +135,7 @@ func objectPage(ctx context.Context, v *visit) (*page, error) {
 		Group: query.Get("group"), Kind: query.Get("kind"), Namespace: v.namespace, Name: query.Get("name"),
 	}}
 	if r.id.Kind == "" || r.id.Name == "" {
-		return nil, fmt.Errorf("%w object without a kind and a name", errNotFound)
+		return nil, fmt.Errorf("%w object for this address: the parameters kind and name are required", errNotFound)
 	}
 	if err := r.read(ctx); err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ const whyHidden = "You do not see why the object is on these clusters"
 // noCharts returns an error instead of rendering the chart of an operator. Rendering cannot be interrupted, and may use
 // all memory of the hub.
 func noCharts(o *hubv1.FederatedOperator, _ inputs.ConfigMaps) ([]*unstructured.Unstructured, error) {
-	return nil, fmt.Errorf("a page renders no chart, see hansectl explain for objects of %s", hubv1.ReferenceTo(o))
+	return nil, fmt.Errorf("the console renders no charts: use hansectl explain for objects of %s", hubv1.ReferenceTo(o))
 }
 
 // hubObject reads the object from the hub. It returns nil if the hub does not have it.

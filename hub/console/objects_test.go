@@ -365,7 +365,7 @@ func TestTheObjectOfABundleHasAPage(t *testing.T) {
 		},
 		"of an operator with a chart": {
 			page:  w.bundled("charted", hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: w.ns}, here),
-			shows: []string{"FieldConflict: a reason", "a page renders no chart, see hansectl explain for objects of FederatedOperator " + w.ns}, hides: unseen,
+			shows: []string{"FieldConflict: a reason", "the console renders no charts: use hansectl explain for objects of FederatedOperator " + w.ns}, hides: unseen,
 		},
 		"of a Bundle without its ConfigMap": {
 			page:  w.bundled("broken", hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: w.ns, Name: "broken"}, here),

@@ -48,11 +48,11 @@ type attempt struct {
 
 // These errors are the reasons why a sign-in at the identity provider does not begin a session.
 var (
-	errNotBegun   = errors.New("this browser has not begun the sign-in at this address, or it took longer than 10 minutes: sign in again")
-	errOtherState = errors.New("the answer of the identity provider is to another sign-in: sign in again")
+	errNotBegun   = errors.New("this browser has not begun the sign-in at this address, or the sign-in took longer than 10 minutes: sign in again")
+	errOtherState = errors.New("the answer of the identity provider belongs to another sign-in: sign in again")
 	errCode       = errors.New("the identity provider did not accept the sign-in: sign in again")
 	errIDToken    = errors.New("the identity provider's ID token is not valid for the console: an administrator finds the cause in the hub's log")
-	errUntrusted  = errors.New("the hub's API server does not accept the identity provider's token: an administrator sets the issuer and the client ID in its authentication configuration")
+	errUntrusted  = errors.New("the hub's API server does not accept the identity provider's token: an administrator must set the issuer and the client ID in the API server's authentication configuration")
 	errProvider   = errors.New("the identity provider does not answer: try again, or sign in with a token")
 )
 
@@ -214,7 +214,7 @@ func (c *Console) idToken(ctx context.Context, code string, a attempt) (string, 
 		return "", fmt.Errorf("%w: %w", errIDToken, err)
 	}
 	if subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(a.Nonce)) != 1 {
-		return "", fmt.Errorf("%w: its nonce is of another sign-in", errIDToken)
+		return "", fmt.Errorf("%w: its nonce belongs to another sign-in", errIDToken)
 	}
 	return raw, nil
 }
@@ -225,7 +225,7 @@ func (c *Console) sendOnward(w http.ResponseWriter, r *http.Request, next string
 	p := &page{Title: "One moment", Onward: next, template: "onward", Body: next}
 	answer, err := p.render(&visit{Request: r, now: c.opts.Clock.Now()})
 	if err != nil {
-		c.opts.Logger.Error(err, "Rendering the page that leads on")
+		c.opts.Logger.Error(err, "Rendering the page that redirects the browser")
 		http.Error(w, "the console cannot show the page", http.StatusInternalServerError)
 		return
 	}

@@ -324,11 +324,11 @@ func TestOptionsOfAProviderAreChecked(t *testing.T) {
 	must(t, OIDC{ConsoleURL: "https://hanse.example.com"}.Validate())
 	for name, change := range map[string]func(*OIDC){
 		"console-oidc-issuer":                      func(o *OIDC) { o.Issuer = "http://login.example.com" },
-		"console-oidc-issuer is":                   func(o *OIDC) { o.Issuer = "https://login.example.com?x" },
+		"console-oidc-issuer must be":              func(o *OIDC) { o.Issuer = "https://login.example.com?x" },
 		"console-oidc-client-id":                   func(o *OIDC) { o.ClientID = "" },
 		"need --console-oidc-issuer":               func(o *OIDC) { o.Issuer = "" },
 		"console-url":                              func(o *OIDC) { o.ConsoleURL = "" },
-		"--console-url, https and a host only":     func(o *OIDC) { o.ConsoleURL = "http://hanse.example.com" },
+		"--console-url, an https URL with a host":  func(o *OIDC) { o.ConsoleURL = "http://hanse.example.com" },
 		"such as https://hanse.example.com: have ": func(o *OIDC) { o.ConsoleURL = "https://hanse.example.com/console" },
 	} {
 		o := good

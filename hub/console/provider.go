@@ -58,14 +58,14 @@ func (o OIDC) Validate() error {
 		return nil
 	}
 	if u, err := url.Parse(o.Issuer); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("--console-oidc-issuer is https, a host and a path only, such as https://login.example.com: have %q", o.Issuer)
+		return fmt.Errorf("--console-oidc-issuer must be an https URL with a host and a path only, such as https://login.example.com: have %q", o.Issuer)
 	}
 	if o.ClientID == "" {
 		return errors.New("--console-oidc-issuer needs --console-oidc-client-id")
 	}
 	u, err := url.Parse(o.ConsoleURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("--console-oidc-issuer needs --console-url, https and a host only, such as https://hanse.example.com: have %q", o.ConsoleURL)
+		return fmt.Errorf("--console-oidc-issuer needs --console-url, an https URL with a host only, such as https://hanse.example.com: have %q", o.ConsoleURL)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (o OIDC) at(path string) string { return strings.TrimRight(o.ConsoleURL, "/
 
 // provider sends requests to the identity provider. It reads the provider's discovery document with the first sign-in.
 type provider struct {
-	OIDC
+	options OIDC
 
 	http  *http.Client
 	slots *access.Slots
@@ -107,7 +107,7 @@ func newProvider(o OIDC, proxy func(*http.Request) (*url.URL, error), clock cloc
 			return nil, fmt.Errorf("reading --console-oidc-ca-file: %s has no certificate in PEM", o.CAFile)
 		}
 	}
-	return &provider{OIDC: o, clock: clock, slots: access.New(maxExchanges), http: &http.Client{
+	return &provider{options: o, clock: clock, slots: access.New(maxExchanges), http: &http.Client{
 		Transport: confined{transport}, Timeout: answer.Timeout,
 		// A client secret or an authorization code is sent only to the address in the identity provider's discovery document.
 		// A redirect to another address is not followed.
@@ -121,7 +121,7 @@ type confined struct{ next http.RoundTripper }
 // RoundTrip implements http.RoundTripper.
 func (c confined) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme != "https" {
-		return nil, fmt.Errorf("the identity provider leads to %s://%s, which is not https", r.URL.Scheme, r.URL.Host)
+		return nil, fmt.Errorf("the identity provider refers to %s://%s, which is not https", r.URL.Scheme, r.URL.Host)
 	}
 	answer, err := c.next.RoundTrip(r)
 	if err == nil {
@@ -138,16 +138,16 @@ func (c confined) RoundTrip(r *http.Request) (*http.Response, error) {
 func (p *provider) client(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVerifier, error) {
 	described, err := p.describe(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("asking the identity provider %s to describe itself: %w", p.Issuer, err)
+		return nil, nil, fmt.Errorf("reading the discovery document of the identity provider %s: %w", p.options.Issuer, err)
 	}
 	client := &oauth2.Config{
-		ClientID: p.ClientID, RedirectURL: p.at(callbackPath), Scopes: p.Scopes, Endpoint: described.Endpoint(),
+		ClientID: p.options.ClientID, RedirectURL: p.options.at(callbackPath), Scopes: p.options.Scopes, Endpoint: described.Endpoint(),
 	}
 	if !slices.Contains(client.Scopes, oidc.ScopeOpenID) {
 		client.Scopes = append([]string{oidc.ScopeOpenID}, client.Scopes...)
 	}
-	if p.SecretFile != "" {
-		secret, err := os.ReadFile(p.SecretFile)
+	if p.options.SecretFile != "" {
+		secret, err := os.ReadFile(p.options.SecretFile)
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading --console-oidc-client-secret-file: %w", err)
 		}
@@ -157,7 +157,7 @@ func (p *provider) client(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVer
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
 	}
 	if err := described.Claims(&supports); err != nil {
-		return nil, nil, fmt.Errorf("reading the description of the identity provider %s: %w", p.Issuer, err)
+		return nil, nil, fmt.Errorf("decoding the discovery document of the identity provider %s: %w", p.options.Issuer, err)
 	}
 	// With AuthStyleAutoDetect, the library would send the code twice to find the accepted style. A provider accepts a
 	// code only once.
@@ -165,7 +165,7 @@ func (p *provider) client(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVer
 	if client.ClientSecret == "" || supports.Methods != nil && !slices.Contains(supports.Methods, "client_secret_basic") {
 		client.Endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
-	return client, described.Verifier(&oidc.Config{ClientID: p.ClientID, Now: p.clock.Now}), nil
+	return client, described.Verifier(&oidc.Config{ClientID: p.options.ClientID, Now: p.clock.Now}), nil
 }
 
 // describe returns the discovery document of the identity provider. It reads the document only once. After a failed
@@ -183,16 +183,16 @@ func (p *provider) describe(ctx context.Context) (*oidc.Provider, error) {
 	// caused the request closes its connection.
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.http), answer.Timeout)
 	defer cancel()
-	p.described, p.failed = oidc.NewProvider(ctx, p.Issuer)
+	p.described, p.failed = oidc.NewProvider(ctx, p.options.Issuer)
 	p.failedAt = p.clock.Now()
 	return p.described, p.failed
 }
 
 // name returns the name of the identity provider that pages show.
 func (p *provider) name() string {
-	u, err := url.Parse(p.Issuer)
+	u, err := url.Parse(p.options.Issuer)
 	if err != nil {
-		return p.Issuer
+		return p.options.Issuer
 	}
-	return cmp.Or(u.Hostname(), p.Issuer)
+	return cmp.Or(u.Hostname(), p.options.Issuer)
 }

@@ -65,7 +65,7 @@ func (u *user) member(ctx context.Context, name string) (*hubv1.MemberCluster, e
 }
 
 // errNeedsNamespace is the error for a user who may see only single namespaces and has not named one.
-var errNeedsNamespace = errors.New("you may not see all namespaces")
+var errNeedsNamespace = errors.New("you have no right to see all namespaces")
 
 // pageSize is the page size of list requests. It is small, because a binding with 2,000 clusters has about 1 MB.
 const pageSize = 100
@@ -169,7 +169,7 @@ func nameOf(o metav1.Object) string {
 // mayList returns an error if the user may not list the bindings of a scope.
 func (u *user) mayList(ctx context.Context, of scope) error {
 	if of != everywhere && of != inCluster && len(validation.IsDNS1123Label(string(of))) > 0 {
-		return apierrors.NewBadRequest("the scope is no namespace")
+		return apierrors.NewBadRequest("the scope is not a namespace")
 	}
 	list, options := bindingsOf(of)
 	if err := u.List(ctx, list, append(options, client.Limit(1))...); err != nil {

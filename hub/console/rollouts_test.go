@@ -253,7 +253,7 @@ func TestARequestThatMakesNoSenseIsRefused(t *testing.T) {
 		"a promotion without a confirmation":     {"/rollouts/promote", "reason", "CVE-1", form, "is not checked"},
 		"a revision that is gone":                {"/rollouts/undo", "revision", "5", undo, "revision 5 is gone"},
 		"a revision that clusters get already":   {"/rollouts/undo", "revision", "7", undo, "get revision 7 already"},
-		"a revision that is no number":           {"/rollouts/undo", "revision", "x", undo, "is no number of a revision"},
+		"a revision that is no number":           {"/rollouts/undo", "revision", "x", undo, "is not a revision number"},
 	} {
 		sent := url.Values{}
 		for key, values := range tc.form {

@@ -57,7 +57,7 @@ var (
 	errNoSession   = errors.New("sign in to see the fleet")
 	errExpired     = errors.New("your session has ended: sign in again")
 	errKey         = errors.New("the hub cannot read the key of sessions: an administrator finds the cause in the hub's log")
-	errLongSession = fmt.Errorf("the token is longer than a browser keeps, about %d bytes: use one with fewer claims", maxCookies*cookieSize*3/4)
+	errLongSession = fmt.Errorf("the token is longer than a browser keeps, about %d bytes: use a token with fewer claims", maxCookies*cookieSize*3/4)
 )
 
 // sealer returns the cipher for a purpose. Each purpose has its own key. A value that was encrypted for one purpose is

@@ -80,7 +80,7 @@ func (c *Console) showSignIn(w http.ResponseWriter, r *http.Request) {
 func (c *Console) sendSignIn(w http.ResponseWriter, r *http.Request, status int, form signInForm) {
 	if c.provider != nil {
 		form.Provider = c.provider.name()
-		form.Begin = c.provider.at(oidcPath) + "?" + url.Values{"next": {form.Next}}.Encode()
+		form.Begin = c.provider.options.at(oidcPath) + "?" + url.Values{"next": {form.Next}}.Encode()
 	}
 	p := &page{Title: "Sign in", template: "signin", Body: form}
 	answer, err := p.render(&visit{Request: r, now: c.opts.Clock.Now()})
@@ -130,10 +130,10 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 }
 
 var (
-	errBadToken     = errors.New("this is no bearer token")
-	errUnknownToken = errors.New("the hub's API server does not know the token, or it has expired")
+	errBadToken     = errors.New("the token is empty or has invalid characters")
+	errUnknownToken = errors.New("the hub's API server does not know the token, or the token has expired: use a new token")
 	errNoAnswer     = errors.New("the hub's API server did not answer: try again")
-	errAdmitBusy    = errors.New("many users sign in at this moment: try again in a few seconds")
+	errAdmitBusy    = errors.New("too many users sign in at the same time: try again in a few seconds")
 )
 
 // admit makes the session for a token. It first waits if too many users sign in at the same time.
@@ -158,7 +158,7 @@ func (c *Console) sessionOf(ctx context.Context, token string) (session, error) 
 	}
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := c.users.with(token).Create(ctx, review); err != nil {
-		return session{}, fmt.Errorf("asking whose a token is: %w", err)
+		return session{}, fmt.Errorf("finding the user of a token: %w", err)
 	}
 	now := c.opts.Clock.Now()
 	return session{Token: token, User: review.Status.UserInfo.Username, Until: endOf(token, now.Add(sessionLasts))}, nil

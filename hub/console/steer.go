@@ -28,7 +28,7 @@ var errNoRight = errors.New("nothing was changed: you lack the right")
 var errStale = errors.New("the page showed an older state: go back, reload the page, and decide again")
 
 // errUnsure is the error of a form whose confirmation box is not checked.
-var errUnsure = errors.New("the box of the confirmation is not checked")
+var errUnsure = errors.New("the confirmation box is not checked")
 
 // sure is the value of the confirmation field if the user has checked the box.
 const sure = "yes"
@@ -37,7 +37,7 @@ const sure = "yes"
 func (u *user) may(ctx context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
 	if err := u.Create(ctx, review); err != nil {
-		return false, fmt.Errorf("asking for the right to %s %s: %w", right.Verb, right.Resource, err)
+		return false, fmt.Errorf("checking the right to %s %s: %w", right.Verb, right.Resource, err)
 	}
 	return review.Status.Allowed, nil
 }
@@ -212,7 +212,7 @@ func undoRollout(ctx context.Context, v *visit) (string, error) {
 	}
 	to, err := strconv.ParseInt(v.PostForm.Get("revision"), 10, 64)
 	if err != nil || to < 1 {
-		return "", fmt.Errorf("%w: revision %q is no number of a revision", errRefused, v.PostForm.Get("revision"))
+		return "", fmt.Errorf("%w: revision %q is not a revision number", errRefused, v.PostForm.Get("revision"))
 	}
 	if to, err = rollout.UndoTo(spec, to); err != nil {
 		return "", fmt.Errorf("%w: %w", errRefused, err)

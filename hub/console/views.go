@@ -125,7 +125,7 @@ func (v *visit) questions() *questions {
 // each sends requests to members, and returns the clusters that did not answer.
 func (q *questions) each(ctx context.Context, clusters []string, ask func(ctx context.Context, cluster string) error) (notAsked []view.ClusterNote) {
 	for _, cluster := range clusters[min(len(clusters), maxAskedMembers):] {
-		notAsked = append(notAsked, view.ClusterNote{Cluster: cluster, Note: fmt.Sprintf("a page asks %d clusters: choose this one", maxAskedMembers)})
+		notAsked = append(notAsked, view.ClusterNote{Cluster: cluster, Note: fmt.Sprintf("a page asks at most %d clusters: choose this cluster alone", maxAskedMembers)})
 	}
 	var mu sync.Mutex
 	var asking sync.WaitGroup

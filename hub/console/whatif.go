@@ -27,26 +27,17 @@ import (
 	"github.com/hanse-dev/hanse/view/preview"
 )
 
-const (
-	// maxPasted is the maximum number of policies in one form.
-	maxPasted = 20
-	// maxMoved is the maximum number of displayed objects of a simulation.
-	maxMoved = 200
-)
+// maxPasted is the maximum number of policies in one form.
+const maxPasted = 20
 
 // whatIfBody has the data for the template of the what-if page: the form, and the result of the last submitted form.
 type whatIfBody struct {
 	Regions, Clusters []choice
 	Namespace, Policy string
 	// Fault says why the form has no result. It is empty if there is no fault.
-	Fault      string
-	Simulation *view.Simulation
-	// Moved has the objects that the changes in the form affect, objects with a problem first. It has at most maxMoved
-	// objects, and More is the number of the others.
-	Moved []view.SimulatedObject
-	More  int
-	// Plan is the effect of the pasted policies as text.
-	Plan string
+	Fault string
+	// Plan is the effect of the changes in the form. It is nil if the form has no result.
+	Plan *view.Plan
 	CSRF string
 }
 
@@ -54,13 +45,6 @@ type whatIfBody struct {
 type choice struct {
 	Name   string
 	Chosen bool
-}
-
-// Changed returns the clusters whose objects or replicas change.
-func (b whatIfBody) Changed() []view.SimulatedCluster {
-	return slices.DeleteFunc(slices.Clone(b.Simulation.Clusters), func(c view.SimulatedCluster) bool {
-		return c.Objects == c.ObjectsBefore && c.Replicas == c.ReplicasBefore && (!c.Away || c.Objects == 0)
-	})
 }
 
 func whatIfPage(ctx context.Context, v *visit) (*page, error) {
@@ -175,15 +159,15 @@ func (b *whatIfBody) answer(ctx context.Context, v *visit) error {
 	if err != nil {
 		return err
 	}
-	if len(pasted) > 0 {
-		return b.plan(ctx, v, before, after, changes)
+	if len(pasted) > 0 && b.Namespace != "" {
+		v.user.note("Objects of other namespaces than " + b.Namespace + " are not considered")
 	}
-	silent := func(int, int) {}
-	decisions, err := preview.Decide(ctx, before, after, silent, silent)
+	made, err := preview.Make(ctx, before, after, preview.Options{MetadataOnly: len(pasted) == 0})
 	if err != nil {
 		return err
 	}
-	b.simulated(view.Simulate(decisions, changes, nil, false))
+	made.Assumed = changes
+	b.Plan = &view.Plan{Plan: made}
 	return nil
 }
 
@@ -216,34 +200,6 @@ func (v *visit) changed(ctx context.Context, before decide.Fleet, pasted []clien
 		}
 	}
 	return after, changes, nil
-}
-
-func (b *whatIfBody) simulated(s view.Simulation) {
-	b.Simulation = &s
-	b.Moved = slices.Clone(s.Objects)
-	slices.SortStableFunc(b.Moved, func(x, y view.SimulatedObject) int {
-		return cmp.Compare(cmp.Compare(y.Problem(), ""), cmp.Compare(x.Problem(), ""))
-	})
-	b.More = max(0, len(b.Moved)-maxMoved)
-	b.Moved = b.Moved[:len(b.Moved)-b.More]
-}
-
-// plan computes how the pasted policies change the copies, including their content. It puts the result on the page.
-func (b *whatIfBody) plan(ctx context.Context, v *visit, before, after decide.Fleet, changes []string) error {
-	if b.Namespace != "" {
-		v.user.note("Objects of other namespaces than " + b.Namespace + " are not considered")
-	}
-	made, err := preview.Make(ctx, before, after, preview.Options{})
-	if err != nil {
-		return err
-	}
-	var text strings.Builder
-	for _, change := range changes {
-		fmt.Fprintln(&text, "If: "+view.Printable(change))
-	}
-	view.Plan{Plan: made}.Write(&text, v.now)
-	b.Plan = text.String()
-	return nil
 }
 
 // policyOf returns an empty object of a placement or override policy kind. It is nil for any other kind.

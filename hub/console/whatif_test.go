@@ -14,7 +14,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// asks returns the rules of a user who may simulate and may write placements.
+// asks returns the rules of a user who may ask what if, and may write placements.
 func asks() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}},
@@ -65,9 +65,9 @@ func TestALostClusterIsSimulated(t *testing.T) {
 		field, value string
 		wants        []string
 	}{
-		"a cluster":                      {"cluster", r.members[0], []string{"1 object: 1 change, 1 would run nowhere", "cluster " + r.members[0] + " does not answer", "ConfigMap " + r.ns + "/settings", "every cluster that holds it is away"}},
-		"a region":                       {"region", "region-" + r.members[0], []string{"1 would run nowhere", "region region-" + r.members[0] + " does not answer"}},
-		"a cluster that holds no object": {"cluster", r.members[1], []string{"1 object: nothing changes"}},
+		"a cluster":                      {"cluster", r.members[0], []string{"1 copy stay on clusters that do not answer; 1 object on no cluster that answers", "cluster " + r.members[0] + " does not answer", "ConfigMap " + r.ns + "/settings", "clusters that hold the object and answer: 1"}},
+		"a region":                       {"region", "region-" + r.members[0], []string{"1 object on no cluster that answers", "region region-" + r.members[0] + " does not answer"}},
+		"a cluster that holds no object": {"cluster", r.members[1], []string{"Plan: no copy changes"}},
 	} {
 		answer := b.post("/whatif", url.Values{"csrf": {csrf}, "namespace": {r.ns}, tc.field: {tc.value}})
 		if answer.StatusCode != http.StatusOK {
@@ -87,7 +87,7 @@ func TestAPastedPolicyIsPlannedAndNotStored(t *testing.T) {
 	csrf := b.csrf("/whatif")
 	policy := `{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: web}, spec: {resourceSelectors: [{kind: ConfigMap, name: settings}], clusters: {names: [` + r.members[0] + `, ` + r.members[1] + `]}}}`
 	answer := b.post("/whatif", url.Values{"csrf": {csrf}, "namespace": {r.ns}, "policy": {policy}})
-	for _, want := range []string{"Plan: 1 copy created", "If: Placement " + r.ns + "/web is applied", r.members[1]} {
+	for _, want := range []string{"Plan: 1 copy created", "Placement " + r.ns + "/web is applied", r.members[1]} {
 		if !strings.Contains(answer.text, want) {
 			t.Errorf("%s: the page lacks %q:\n%s", answer.Status, want, answer.text)
 		}

@@ -2,12 +2,10 @@ package dispatch
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -16,63 +14,52 @@ import (
 // maxAlteredPause is the longest pause between two writes of a copy whose values the cluster changes.
 const maxAlteredPause = time.Hour
 
-// altered has the copies in which the cluster stores other values than the hub sends, because its admission changes
-// them. No event tells the hub that the admission has ended. Therefore the hub writes such a copy again after 30 s
-// (calm), and then after pauses that double up to an hour. While the admission stays, the write changes nothing.
-type altered struct {
-	clock clock.PassiveClock
-
-	mu     sync.Mutex
-	copies map[types.NamespacedName]alteredCopy
-}
-
+// alteredCopy has the time of the next write of a copy in which the cluster stores other values than the hub sends,
+// because its admission changes them. No event tells the hub that the admission has ended. Therefore the hub writes
+// such a copy again after 30 s (calm), and then after pauses that double up to an hour. While the admission stays, the
+// write changes nothing.
 type alteredCopy struct {
 	pause time.Duration
 	due   time.Time
 }
 
-func newAltered(c clock.PassiveClock) *altered {
-	return &altered{clock: c, copies: map[types.NamespacedName]alteredCopy{}}
+// alteredWait returns the time until the next write of a copy that the cluster alters. It is zero or less if the write
+// is due. The first pause begins with the first call for the copy, also after a restart.
+func (c *copies) alteredWait(key types.NamespacedName) (wait time.Duration) {
+	c.open(key, func(u *unfinished) {
+		now := c.clock.Now()
+		if u.altered == (alteredCopy{}) {
+			u.altered = alteredCopy{pause: calm, due: now.Add(calm)}
+		}
+		wait = u.altered.due.Sub(now)
+	})
+	return wait
 }
 
-// wait returns the time until the next write of a copy. It is zero or less if the write is due. The first pause begins
-// with the first call for the copy, also after a restart.
-func (a *altered) wait(key types.NamespacedName) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c, known := a.copies[key]
-	if !known {
-		c = alteredCopy{pause: calm, due: a.clock.Now().Add(calm)}
-		a.copies[key] = c
-	}
-	return c.due.Sub(a.clock.Now())
-}
-
-// tried doubles the pause of a copy, and returns it.
-func (a *altered) tried(key types.NamespacedName) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	pause := min(max(2*a.copies[key].pause, calm), maxAlteredPause)
-	a.copies[key] = alteredCopy{pause: pause, due: a.clock.Now().Add(pause)}
+// alteredAgain doubles the pause between two writes of a copy that the cluster alters, and returns it.
+func (c *copies) alteredAgain(key types.NamespacedName) (pause time.Duration) {
+	c.open(key, func(u *unfinished) {
+		pause = min(max(2*u.altered.pause, calm), maxAlteredPause)
+		u.altered = alteredCopy{pause: pause, due: c.clock.Now().Add(pause)}
+	})
 	return pause
 }
 
-func (a *altered) forget(key types.NamespacedName) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.copies, key)
+// alteredNoMore records that the cluster stores the values that the hub has sent.
+func (c *copies) alteredNoMore(key types.NamespacedName) {
+	c.open(key, func(u *unfinished) { u.altered = alteredCopy{} })
 }
 
 // again writes a copy again whose values the cluster has changed, if the write is due. settled is the outcome for the
 // copy as it is. It stays if the write fails, because the copy still has the content that the cluster accepted.
 func (r *run) again(ctx context.Context, w *wanted, settled member.Outcome) member.Outcome {
-	if wait := r.queue.altered.wait(r.key); wait > 0 {
+	if wait := r.queue.copies.alteredWait(r.key); wait > 0 {
 		if settled.Retry != member.RetryAfter { // a contested copy is looked at earlier
 			settled.Retry, settled.After = member.RetryAfter, wait
 		}
 		return settled
 	}
-	settled.Retry, settled.After = member.RetryAfter, r.queue.altered.tried(r.key)
+	settled.Retry, settled.After = member.RetryAfter, r.queue.copies.alteredAgain(r.key)
 	if r.suspended() {
 		return settled
 	}
@@ -86,7 +73,7 @@ func (r *run) again(ctx context.Context, w *wanted, settled member.Outcome) memb
 	case o.Applied != metav1.ConditionTrue:
 		return settled
 	case o.Changed == "":
-		r.queue.altered.forget(r.key)
+		r.queue.copies.alteredNoMore(r.key)
 	default:
 		o.Retry, o.After = member.RetryAfter, settled.After
 	}

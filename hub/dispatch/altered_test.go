@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-const twoForFour = ".spec.replicas 2 for 4"
+const twoForFour = ".spec.replicas 2 instead of 4"
 
 // changedCopy returns a cluster that changes what the hub writes, and whose watch shows a settled copy.
 func changedCopy() *fakeCluster {
@@ -55,7 +55,7 @@ func TestACopyThatTheClusterChangesIsTriedAgainMoreAndMoreSlowly(t *testing.T) {
 			t.Errorf("an event before the time wrote the copy, or changed the time")
 		}
 		at = at.Add(o.After)
-		r.queue.altered.clock = testclock.NewFakePassiveClock(at)
+		r.queue.copies.clock = testclock.NewFakePassiveClock(at)
 	}
 	want := []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour}
 	if diff := cmp.Diff(want, pauses); diff != "" {
@@ -71,17 +71,17 @@ func TestTheValuesOfTheHubReturnWhenTheClusterChangesThemNoMore(t *testing.T) {
 	r := newRun(cluster, 0)
 	w, settled := settledRun(t, r)
 	r.again(t.Context(), w, settled)
-	r.queue.altered.clock = testclock.NewFakePassiveClock(now.Add(calm))
+	r.queue.copies.clock = testclock.NewFakePassiveClock(now.Add(calm))
 	cluster.answer = member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Wrote: true, CopyState: member.CopyState{UID: "u", ResourceVersion: "21", Digest: "d", Hash: "h2"}}
 	w, settled = settledRun(t, r)
 	o := r.again(t.Context(), w, settled)
 	if o.Reason != hubv1.ReasonApplied || o.Changed != "" || o.Retry != member.RetryNever {
 		t.Errorf("%+v", o)
 	}
-	if last := r.queue.records.get(r.key).last; last.Hash != "h2" || last.Changed != "" {
+	if last := r.queue.copies.get(r.key).last; last.Hash != "h2" || last.Changed != "" {
 		t.Errorf("recorded %+v", last)
 	}
-	if len(r.queue.altered.copies) != 0 {
+	if r.queue.copies.states[r.key].open != nil {
 		t.Error("the copy is tried for ever")
 	}
 }
@@ -89,8 +89,8 @@ func TestTheValuesOfTheHubReturnWhenTheClusterChangesThemNoMore(t *testing.T) {
 func TestAWriteThatFailsLeavesAChangedCopyApplied(t *testing.T) {
 	cluster := changedCopy()
 	r := newRun(cluster, 0)
-	r.queue.altered.wait(r.key)
-	r.queue.altered.clock = testclock.NewFakePassiveClock(now.Add(calm))
+	r.queue.copies.alteredWait(r.key)
+	r.queue.copies.clock = testclock.NewFakePassiveClock(now.Add(calm))
 	cluster.answer = member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonServerError, Retry: member.RetrySoon}
 	w, settled := settledRun(t, r)
 	o := r.again(t.Context(), w, settled)
@@ -104,9 +104,9 @@ func TestASuspendedClusterGetsAChangedCopyNotAgain(t *testing.T) {
 	r := newRun(cluster, 0)
 	p := &hubv1.Placement{}
 	p.Spec.Suspend.Clusters = []string{"eu"}
-	r.placement = p
-	r.queue.altered.wait(r.key)
-	r.queue.altered.clock = testclock.NewFakePassiveClock(now.Add(calm))
+	r.in.placement = p
+	r.queue.copies.alteredWait(r.key)
+	r.queue.copies.clock = testclock.NewFakePassiveClock(now.Add(calm))
 	w, settled := settledRun(t, r)
 	if o := r.again(t.Context(), w, settled); cluster.applies != 0 || o.Applied != metav1.ConditionTrue {
 		t.Errorf("%d writes: %+v", cluster.applies, o)

@@ -27,7 +27,7 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	// The content number changes with the content of the hub object. The number is read before the object. If the object
 	// changes between the two reads, the outcome has the number of the older content, and never a number whose content was
 	// not written.
-	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity)
+	content := r.queue.opts.Templates.Content(r.in.object.ObjectIdentity)
 	template, ok := r.template()
 	if !ok {
 		return r.recreated()
@@ -40,24 +40,24 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 		ctrl.LoggerFrom(ctx).V(1).Info("Not writing: the definition of the kind could not be read", "reason", err.Error())
 		return member.Outcome{Retry: member.RetrySoon}, false
 	}
-	r.object = hubv1.Selectable(r.object.ObjectIdentity, template, r.namespaceLabels)
+	r.in.object = hubv1.Selectable(r.in.object.ObjectIdentity, template, r.in.namespaceLabels)
 	r.setSource(template)
-	r.renderBegan = r.now()
-	manifest, refusal, err := r.render(ctx, template, want.At(r.mcl).Version)
-	r.rendered = r.now()
+	r.times.renderBegan = r.now()
+	manifest, refusal, err := r.render(ctx, template, want.At(r.in.mcl).Version)
+	r.times.rendered = r.now()
 	switch {
 	case isBehind(err):
 		return member.Outcome{Retry: member.RetrySoon}, false
 	case err != nil:
 		ctrl.LoggerFrom(ctx).Error(err, "Reading policies and revisions")
-		return member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonServerError, Message: "the hub's policies and revisions could not be read", Retry: member.RetrySoon}, true
+		return member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonServerError, Message: "the hub could not read policies or revisions, and tries again", Retry: member.RetrySoon}, true
 	case refusal != nil:
 		return *refusal, true
 	}
 	r.keepReads()
-	r.watch(r.queue.records.get(r.key), manifest.GroupVersionKind())
+	r.watch(r.queue.copies.get(r.key), manifest.GroupVersionKind())
 	o, known = r.bring(ctx, manifest)
-	o = atOtherVersions(o, manifest.GroupVersionKind(), r.mcl)
+	o = atOtherVersions(o, manifest.GroupVersionKind(), r.in.mcl)
 	o.HubState = member.HubState{HubGeneration: want.Generation, HubRevision: want.Revision, HubContent: content, HubVersion: r.operatorVersion(manifest)}
 	return o, known
 }
@@ -66,7 +66,7 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 // hub object is not in memory.
 func (r *run) wantedState(ctx context.Context, template *unstructured.Unstructured) (hubv1.Want, error) {
 	o, err := r.queue.opts.HubObject(ctx, r.binding.BindingSpec().ObjectRef, template)
-	r.hubGVK, o.Revisions = o.GVK, r.binding.BindingSpec().Revisions
+	r.out.hubGVK, o.Revisions = o.GVK, r.binding.BindingSpec().Revisions
 	return hubv1.Wanted(*r.target, o), err
 }
 
@@ -108,7 +108,7 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 // longer contains it is returned while the removal of its copy is held, because a held copy is still repaired. It is
 // not returned if its content is lost.
 func (r *run) template() (*unstructured.Unstructured, bool) {
-	t, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
+	t, ok := r.queue.opts.Templates.Get(r.in.object.ObjectIdentity)
 	if !ok || t.GetUID() != r.binding.BindingSpec().ObjectRef.UID {
 		return nil, false
 	}
@@ -116,7 +116,7 @@ func (r *run) template() (*unstructured.Unstructured, bool) {
 	if t.GetDeletionTimestamp() != nil && !cutAndHeld {
 		return nil, false
 	}
-	return t, r.mcl != nil && r.mcl.DeletionTimestamp == nil
+	return t, r.in.mcl != nil && r.in.mcl.DeletionTimestamp == nil
 }
 
 // decidedWithin is the time in which the leader normally decides on a hub object that was created again.
@@ -126,7 +126,7 @@ const decidedWithin = 30 * time.Second
 // The hub writes nothing to it. known is false while the leader is about to decide on the present object, and if there
 // is no present object. The copy is not looked at, because the leader decides what happens to it.
 func (r *run) recreated() (o member.Outcome, known bool) {
-	present, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
+	present, ok := r.queue.opts.Templates.Get(r.in.object.ObjectIdentity)
 	if !ok || present.GetDeletionTimestamp() != nil || present.GetUID() == r.binding.BindingSpec().ObjectRef.UID || r.cluster.IsHub() ||
 		!present.GetCreationTimestamp().After(r.binding.GetCreationTimestamp().Time) { // the cache is older than the binding
 		return o, false
@@ -159,12 +159,12 @@ func (r *run) forbidden() (member.Outcome, bool) {
 	if r.cluster.IsHub() {
 		return outcome(metav1.ConditionTrue, hubv1.ReasonIsTemplate, "the cluster is the hub itself: the object is the template"), true
 	}
-	if refusal := tenancy.OfPlace(r.object.ObjectIdentity); refusal != nil {
+	if refusal := tenancy.OfPlace(r.in.object.ObjectIdentity); refusal != nil {
 		return outcome(metav1.ConditionFalse, refusal.Reason, "%s", refusal.Message), true
 	}
-	if allowed, err := r.mcl.Spec.AllowedNamespaces.Allows(r.object.Namespace, r.namespaceLabels); err != nil || !allowed {
+	if allowed, err := r.in.mcl.Spec.AllowedNamespaces.Allows(r.in.object.Namespace, r.in.namespaceLabels); err != nil || !allowed {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonNamespaceNotAllowed,
-			"spec.allowedNamespaces of MemberCluster %s does not allow namespace %s; the copy on the cluster stays", r.target.Name, r.object.Namespace), true
+			"spec.allowedNamespaces of MemberCluster %s does not allow namespace %s; the copy on the cluster stays", r.target.Name, r.in.object.Namespace), true
 	}
 	return member.Outcome{}, false
 }
@@ -209,7 +209,7 @@ func (r *run) want(ctx context.Context, manifest *unstructured.Unstructured) *wa
 	gvk := manifest.GroupVersionKind()
 	w := &wanted{
 		manifest: manifest,
-		record:   r.queue.records.get(r.key),
+		record:   r.queue.copies.get(r.key),
 	}
 	w.record = r.watch(w.record, gvk)
 	if last := w.record.last; last.Hash != "" {
@@ -231,7 +231,7 @@ func (r *run) watch(rec record, gvk schema.GroupVersionKind) record {
 			r.cluster.Forget(rec.gvk, r.key)
 		}
 		rec = record{gvk: gvk}
-		r.queue.records.set(r.key, rec)
+		r.queue.copies.set(r.key, rec)
 	}
 	r.cluster.Observe(gvk, r.key)
 	return rec
@@ -245,9 +245,9 @@ type observed struct {
 
 // look returns the copy in the state that the cluster's watch has last shown.
 func (r *run) look(gvk schema.GroupVersionKind) (seen observed) {
-	seen.Observation, seen.found, seen.synced = r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name})
+	seen.Observation, seen.found, seen.synced = r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.in.object.Namespace, Name: r.in.object.Name})
 	if seen.synced {
-		r.queue.records.listed(gvk)
+		r.queue.copies.listed(gvk)
 	}
 	return seen
 }
@@ -255,7 +255,7 @@ func (r *run) look(gvk schema.GroupVersionKind) (seen observed) {
 // compare compares the observed copy with the wanted copy. If known is true, o is the outcome, and no request to the
 // member is needed. drift is true if a client has changed the copy on the member.
 func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
-	listWait := r.queue.records.listWait(w.record.gvk) // before look, because the list may arrive in between
+	listWait := r.queue.copies.listWait(w.record.gvk) // before look, because the list may arrive in between
 	seen := r.look(w.record.gvk)
 	// held is true if the copy had the wanted content when the member last confirmed the copy.
 	held := w.confirmed != "" && w.confirmedDigest == w.digest
@@ -312,7 +312,7 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	if r.suspended() {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "writing to %s is suspended by the placement", r.target.Name)
 	}
-	if over, wait, _ := r.queue.fights.of(r.key); drift && wait > 0 {
+	if over, wait, _ := r.queue.copies.fought(r.key); drift && wait > 0 {
 		o := outcome(metav1.ConditionFalse, hubv1.ReasonContested, "%s", contested(over))
 		o.Retry, o.After = member.RetryAfter, wait
 		o.UID, o.Hash = w.confirmedUID, w.confirmed
@@ -328,19 +328,19 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 		if len(o.Drifted) > 0 {
 			over = o.Drifted[0]
 		}
-		r.queue.fights.corrected(r.key, over)
+		r.queue.copies.corrected(r.key, over)
 		o = r.contested(o)
 	}
-	r.queue.altered.forget(r.key) // the pauses begin anew with new content
+	r.queue.copies.alteredNoMore(r.key) // the pauses begin anew with new content
 	if o.Changed != "" && o.Retry == member.RetryNever {
-		o.Retry, o.After = member.RetryAfter, r.queue.altered.wait(r.key)
+		o.Retry, o.After = member.RetryAfter, r.queue.copies.alteredWait(r.key)
 	}
 	return r.done(w.record, o)
 }
 
 // contested marks the outcome of an applied copy as Contested if another client repeatedly changes the copy back.
 func (r *run) contested(o member.Outcome) member.Outcome {
-	if over, _, yes := r.queue.fights.of(r.key); yes && o.Applied == metav1.ConditionTrue {
+	if over, _, yes := r.queue.copies.fought(r.key); yes && o.Applied == metav1.ConditionTrue {
 		o.Reason, o.Message = hubv1.ReasonContested, contested(over)
 		o.Retry, o.After = member.RetryAfter, calm
 	}
@@ -348,17 +348,17 @@ func (r *run) contested(o member.Outcome) member.Outcome {
 }
 
 // report returns the outcome for a placement with the mode ReportOnly, which writes nothing to members. The member
-// makes a dry run. The outcome is not kept in r.queue.records, because nothing was written.
+// makes a dry run. The outcome is not kept in r.queue.copies, because nothing was written.
 func (r *run) report(ctx context.Context, w *wanted) member.Outcome {
 	w.record.last, w.record.withdrawn = member.Outcome{}, nil
-	r.queue.records.set(r.key, w.record)
+	r.queue.copies.set(r.key, w.record)
 	return r.cluster.Apply(ctx, r.intent(w))
 }
 
 func (r *run) intent(w *wanted) member.ApplyIntent {
 	policy := r.policy().Apply
 	in := member.ApplyIntent{
-		Manifest: w.manifest, Owner: r.object.ObjectIdentity, OwnerUID: r.binding.BindingSpec().ObjectRef.UID, Digest: w.digest,
+		Manifest: w.manifest, Owner: r.in.object.ObjectIdentity, OwnerUID: r.binding.BindingSpec().ObjectRef.UID, Digest: w.digest,
 		Known: member.Known{Confirmed: w.confirmed, Observed: w.observed, Unknown: w.unknown, Orphaned: r.leftHere(w)},
 		ApplySettings: member.ApplySettings{
 			Mode:            orDefault(policy.Mode, hubv1.ApplyEnforce),
@@ -367,12 +367,12 @@ func (r *run) intent(w *wanted) member.ApplyIntent {
 			FieldConflict:   orDefault(policy.FieldConflict, hubv1.FieldConflictTake),
 			CreateNamespace: policy.CreateNamespace == nil || *policy.CreateNamespace,
 		},
-		NamespaceLabels: podSecurity(r.namespaceLabels),
+		NamespaceLabels: podSecurity(r.in.namespaceLabels),
 		KeepAway:        w.keepAway,
-		Source:          r.source,
+		Source:          r.out.source,
 	}
 	if !w.record.yielded {
-		in.Whole = r.whole
+		in.Whole = r.out.whole
 	}
 	if w.confirmed != "" {
 		in.ConfirmedUID, in.Adopted = w.confirmedUID, w.adopted
@@ -393,10 +393,10 @@ func (r *run) leftHere(w *wanted) *hubv1.OrphanedCopy {
 	if just := w.record.last.Orphaned; just != nil {
 		return just
 	}
-	if r.mcl == nil || r.mcl.Status.ClusterID == "" {
+	if r.in.mcl == nil || r.in.mcl.Status.ClusterID == "" {
 		return nil
 	}
-	return r.binding.BindingStatus().Left(r.mcl.Status.ClusterID)
+	return r.binding.BindingStatus().Left(r.in.mcl.Status.ClusterID)
 }
 
 // notes has those reasons of a successful write that stay in the cluster's row until the copy or its wanted content
@@ -407,7 +407,7 @@ func contested(over member.FieldDrift) string {
 	if over.Path == "" {
 		return "the copy or Hanse's annotations on it are removed again and again; the hub restores them every 30 s: stop the client that removes them, or exclude the cluster in the placement"
 	}
-	return fmt.Sprintf("field manager %s keeps changing %s; the hub restores it every 30 s: list %s in apply.memberOwnedFields, stop that manager, or remove it from the hub object",
+	return fmt.Sprintf("field manager %s keeps changing %s; the hub restores it every 30 s: list %s in apply.memberOwnedFields, stop that manager, or remove the field from the hub object",
 		over.Manager, over.Path, memberOwned(over.Path))
 }
 
@@ -437,7 +437,7 @@ func (r *run) done(rec record, o member.Outcome) member.Outcome {
 		rec.last = member.Outcome{Orphaned: rec.last.Orphaned}
 	}
 	rec.withdrawn, rec.withdrawing = nil, false
-	r.queue.records.set(r.key, rec)
+	r.queue.copies.set(r.key, rec)
 	return o
 }
 
@@ -453,7 +453,7 @@ func (r *run) settled(seen observed, w *wanted) bool {
 // have changed since the member last confirmed it. If the hub was restored from an older backup, a copy that was
 // written before the restore is always read first.
 func (r *run) asConfirmed(seen observed, w *wanted) bool {
-	ours := seen.found && seen.Owner == r.object.ObjectIdentity && seen.OwnerUID == r.binding.BindingSpec().ObjectRef.UID
+	ours := seen.found && seen.Owner == r.in.object.ObjectIdentity && seen.OwnerUID == r.binding.BindingSpec().ObjectRef.UID
 	return ours && w.confirmed != "" && seen.Hash == w.confirmed && !seen.Deleting && !r.paused(seen) && !r.newer(seen)
 }
 

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,35 +11,20 @@ import (
 	"github.com/hanse-dev/hanse/member/rollup"
 )
 
-// keyChanges has, for each binding, the time at which the hub saw a change that the member does not have yet. The
-// metrics use these times.
-type keyChanges struct {
-	mu    sync.Mutex
-	since map[types.NamespacedName]time.Time
-}
-
-// note records the time of a change on the hub for these bindings. If the member does not have an earlier change of a
-// binding yet, the time of the earlier change stays.
-func (c *keyChanges) note(at time.Time, keys ...due) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.since == nil {
-		c.since = map[types.NamespacedName]time.Time{}
-	}
-	for _, d := range keys {
-		if was, known := c.since[d.key]; !known || at.Before(was) {
-			c.since[d.key] = at
+// noteChange records the time of a change on the hub that the member does not have yet. If the member does not have an
+// earlier change of the binding yet, the time of the earlier change stays. The metrics use these times.
+func (c *copies) noteChange(at time.Time, key types.NamespacedName) {
+	c.open(key, func(u *unfinished) {
+		if u.changed.IsZero() || at.Before(u.changed) {
+			u.changed = at
 		}
-	}
+	})
 }
 
-// take removes and returns the recorded time of the change of a binding. It returns zero if no time is recorded.
-func (c *keyChanges) take(key types.NamespacedName) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	since := c.since[key]
-	delete(c.since, key)
-	return since
+// takeChange removes and returns the recorded time of the change of a binding. It returns zero if no time is recorded.
+func (c *copies) takeChange(key types.NamespacedName) (at time.Time) {
+	c.open(key, func(u *unfinished) { at, u.changed = u.changed, time.Time{} })
+	return at
 }
 
 // addChanged queues bindings after a change on the hub, and records the time of the change. It records no time for
@@ -48,7 +32,10 @@ func (c *keyChanges) take(key types.NamespacedName) time.Time {
 // restart.
 func (q *queue) addChanged(priority int, keys ...due) {
 	if priority == normalPriority {
-		q.changes.note(q.gate.clock.Now(), keys...)
+		now := q.gate.clock.Now()
+		for _, d := range keys {
+			q.copies.noteChange(now, d.key)
+		}
 	}
 	q.gate.add(keys...)
 }
@@ -56,7 +43,7 @@ func (q *queue) addChanged(priority int, keys ...due) {
 // begin stores the recorded time of the binding's change in the run, and removes it from the queue's record. It is
 // called before the run reads its inputs. If the hub object changes later, the time of the later change is recorded
 // too.
-func (r *run) begin() { r.changed = r.queue.changes.take(r.key) }
+func (r *run) begin() { r.changed = r.queue.copies.takeChange(r.key) }
 
 // measure records in the metrics how long a change took to reach the member, if the member has the change now. If the
 // copy is withdrawn, or waits for a user or other objects, measure drops the time of the change.
@@ -82,6 +69,6 @@ func (r *run) measure(o member.Outcome) {
 // keepChange records the time of the change again if this run has not brought the change to the member.
 func (r *run) keepChange() {
 	if !r.changed.IsZero() {
-		r.queue.changes.note(r.changed, due{key: r.key})
+		r.queue.copies.noteChange(r.changed, r.key)
 	}
 }

@@ -80,10 +80,10 @@ func newRun(c member.Cluster, after time.Duration) *run {
 	b := hubv1.NewBinding(object.BindingKey())
 	b.BindingSpec().ObjectRef = hubv1.ObjectReference{APIVersion: "test.hanse.dev/v1", Kind: "Widget", Name: "web", UID: "hub"}
 	clock := testclock.NewFakePassiveClock(now.Add(after))
-	q := &queue{renderings: &renderings{}, opts: Options{Clock: clock, Epochs: noEpochs{}, HubObject: atHubVersion}, attempts: attempts{fights: newFights(clock), altered: newAltered(clock)}, records: newRecords(clock)}
+	q := &queue{renderings: &renderings{}, opts: Options{Clock: clock, Epochs: noEpochs{}, HubObject: atHubVersion}, copies: newCopies(clock)}
 	return &run{
 		queue: q, cluster: c, key: object.BindingKey(), binding: b, target: &hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent},
-		gathered: gathered{object: hubv1.SelectableObject{ObjectIdentity: object}},
+		in: gathered{object: hubv1.SelectableObject{ObjectIdentity: object}},
 	}
 }
 
@@ -142,7 +142,7 @@ func TestCompare(t *testing.T) {
 				w.record.last, w.record.confirmedAt = *tc.last, now
 			}
 			if tc.waited != 0 {
-				r.queue.records.awaited[kind] = now.Add(tc.after - tc.waited)
+				r.queue.copies.awaited[kind] = now.Add(tc.after - tc.waited)
 			}
 			o, known, drift := r.compare(w)
 			if got := (verdict{known, w.wait, drift, o.After}); got != tc.want {
@@ -157,7 +157,7 @@ func TestCompare(t *testing.T) {
 
 func TestTheListOfAKindIsAwaitedOnceForAllItsCopies(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(now)
-	r := newRecords(clock)
+	r := newCopies(clock)
 	another := schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: "Another"}
 	got := []time.Duration{r.listWait(kind)}
 	clock.SetTime(now.Add(calm - time.Second))
@@ -171,7 +171,7 @@ func TestTheListOfAKindIsAwaitedOnceForAllItsCopies(t *testing.T) {
 func TestAListThatArrivesDuringARunCausesNoRead(t *testing.T) {
 	c := &fakeCluster{}
 	r := newRun(c, 0)
-	c.looked = func() { r.queue.records.listed(kind) }
+	c.looked = func() { r.queue.copies.listed(kind) }
 	w := &wanted{digest: "d", record: record{gvk: kind}, lastConfirmed: lastConfirmed{confirmed: "h", confirmedDigest: "d"}}
 	if o, known, _ := r.compare(w); known || !w.wait || o.After != calm {
 		t.Errorf("known %t, waits %t: %+v", known, w.wait, o)
@@ -194,8 +194,8 @@ func TestAKindIsNoLongerWatchedForABindingThatTookAnother(t *testing.T) {
 	c := &fakeCluster{}
 	r := newRun(c, 0)
 	older := schema.GroupVersionKind{Group: kind.Group, Version: "v1beta1", Kind: kind.Kind}
-	r.watch(r.queue.records.get(r.key), older)
-	r.watch(r.queue.records.get(r.key), kind)
+	r.watch(r.queue.copies.get(r.key), older)
+	r.watch(r.queue.copies.get(r.key), kind)
 	if diff := cmp.Diff(map[schema.GroupVersionKind]bool{kind: true}, c.holders); diff != "" {
 		t.Errorf("watched (-want +got):\n%s", diff)
 	}
@@ -205,11 +205,11 @@ func TestACopyThatKeepsBeingDeletedIsContested(t *testing.T) {
 	c := &fakeCluster{synced: true, answer: member.Outcome{Applied: metav1.ConditionTrue, CopyState: member.CopyState{UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}, Wrote: true}}
 	r := newRun(c, 0)
 	for range fightRounds + 1 { // the first write is no correction
-		if o := r.write(t.Context(), &wanted{digest: "d", record: r.queue.records.get(r.key)}, c.applies > 0); o.Applied != metav1.ConditionTrue {
+		if o := r.write(t.Context(), &wanted{digest: "d", record: r.queue.copies.get(r.key)}, c.applies > 0); o.Applied != metav1.ConditionTrue {
 			t.Fatalf("write %d: %+v", c.applies, o)
 		}
 	}
-	o := r.write(t.Context(), &wanted{digest: "d", record: r.queue.records.get(r.key)}, true)
+	o := r.write(t.Context(), &wanted{digest: "d", record: r.queue.copies.get(r.key)}, true)
 	if o.Reason != hubv1.ReasonContested || o.After != calm || c.applies != fightRounds+1 {
 		t.Errorf("after %d writes: %+v", c.applies, o)
 	}

@@ -85,8 +85,8 @@ func TestAnObjectOfAnOperatorIsRenderedWithoutOperators(t *testing.T) {
 	for bundle, want := range map[string]string{hubv1.BundleKind: "1.0.0", hubv1.FederatedOperatorKind: "none"} {
 		r := newRun(&fakeCluster{}, 0)
 		r.queue.opts.Client = onePolicy{policy: policy}
-		r.mcl = &hubv1.MemberCluster{}
-		r.mcl.Status.Operators = []hubv1.OperatorFact{{Name: "rotors", Version: "1.0.0", Installed: true}}
+		r.in.mcl = &hubv1.MemberCluster{}
+		r.in.mcl.Status.Operators = []hubv1.OperatorFact{{Name: "rotors", Version: "1.0.0", Installed: true}}
 		r.binding.BindingSpec().ObjectRef.Bundle = &hubv1.BundleReference{Kind: bundle, Name: "rotors"}
 		template := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "test.hanse.dev/v1", "kind": "Widget", "metadata": map[string]any{"name": "web", "namespace": object.Namespace}, "spec": map[string]any{},

@@ -31,13 +31,13 @@ func TestACorrectionWaitsOnlyWhenAFieldIsContested(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 			clock := testclock.NewFakePassiveClock(start)
-			f := newFights(clock)
+			f := newCopies(clock)
 			for _, at := range tc.corrections {
 				clock.SetTime(start.Add(time.Duration(at) * time.Second))
 				f.corrected(key, drift)
 			}
 			clock.SetTime(start.Add(time.Duration(tc.at) * time.Second))
-			over, got, _ := f.of(key)
+			over, got, _ := f.fought(key)
 			if got != tc.want {
 				t.Errorf("wait is %s, want %s", got, tc.want)
 			}

@@ -76,12 +76,12 @@ func stepsOf(path openapi.Path) []string {
 // the field, or has another default. A value in a list or map that is owned as a whole is left out only if the schema
 // lacks the field, because the list is sent as a whole: the copy would lose the value.
 func (r *run) leavingDefaults(ctx context.Context) *overrides.Prepared {
-	prepared := r.rendering.prepared
+	prepared := r.out.rendering.prepared
 	if !prepared.HasOwners() {
 		return prepared
 	}
 	gvk := prepared.Manifest().GroupVersionKind()
-	possible := r.rendering.possibleDefaults(r.queue.opts.Schema(ctx, gvk))
+	possible := r.out.rendering.possibleDefaults(r.queue.opts.Schema(ctx, gvk))
 	if len(possible) == 0 {
 		return prepared
 	}
@@ -96,7 +96,7 @@ func (r *run) leavingDefaults(ctx context.Context) *overrides.Prepared {
 			left = append(left, d.path)
 		}
 	}
-	return r.rendering.leaving(left)
+	return r.out.rendering.leaving(left)
 }
 
 // undeclared returns the path of a possible default, or of the map around it that the schema lacks, too, if all values
@@ -152,10 +152,10 @@ func valueAt(value any, path openapi.Path) any {
 // upgrade of the hub writes no copy. The copy gets the other digest when its content changes.
 func (r *run) digestOf(ctx context.Context, manifest *unstructured.Unstructured, confirmed string) string {
 	digest := r.digest(manifest)
-	if r.whole == nil || confirmed == "" || confirmed == digest {
+	if r.out.whole == nil || confirmed == "" || confirmed == digest {
 		return digest
 	}
-	fitting, _ := r.cluster.Fit(ctx, r.whole)
+	fitting, _ := r.cluster.Fit(ctx, r.out.whole)
 	earlier := overrides.DigestLeaving(r.queue.renderings.key, fitting, r.policy().Apply.MemberOwnedFields, string(r.binding.BindingSpec().ObjectRef.UID))
 	if earlier == confirmed {
 		return earlier

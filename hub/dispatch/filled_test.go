@@ -96,7 +96,7 @@ func TestAMemberDoesNotGetADefaultThatItLacks(t *testing.T) {
 			if diff := cmp.Diff(tt.want, manifest.Object["spec"]); diff != "" {
 				t.Errorf("the spec (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(template.Object["spec"], r.whole.Object["spec"]); diff != "" {
+			if diff := cmp.Diff(template.Object["spec"], r.out.whole.Object["spec"]); diff != "" {
 				t.Errorf("the whole spec (-want +got):\n%s", diff)
 			}
 		})

@@ -315,5 +315,5 @@ func heldMessage(last member.Outcome) string {
 	if last.Reason == hubv1.ReasonThrottled {
 		return "all writes to the cluster wait until it accepts requests again: " + last.Message
 	}
-	return "all writes to the cluster wait, because the last ones failed; one is tried at a time, the next within 60 s: " + last.Message
+	return "all writes to the cluster wait, because the last writes failed; the hub tries one write at a time, the next within 60 s: " + last.Message
 }

@@ -23,14 +23,14 @@ type gathered struct {
 // error.
 func (r *run) gather(ctx context.Context) error {
 	c := r.queue.opts.Client
-	r.object.ObjectIdentity = hubv1.ObjectOf(r.binding)
+	r.in.object.ObjectIdentity = hubv1.ObjectOf(r.binding)
 
 	var mcl hubv1.MemberCluster
 	switch found, err := get(ctx, c, types.NamespacedName{Name: r.target.Name}, &mcl); {
 	case err != nil:
 		return err
 	case found:
-		r.mcl = &mcl
+		r.in.mcl = &mcl
 	}
 	if ref := r.binding.BindingSpec().PlacementRef; ref != nil {
 		var p hubv1.PlacementObject = &hubv1.Placement{}
@@ -41,16 +41,16 @@ func (r *run) gather(ctx context.Context) error {
 		case err != nil:
 			return err
 		case found && p.GetUID() == ref.UID:
-			r.placement = p
+			r.in.placement = p
 		}
 	}
-	if r.object.Namespace != "" {
+	if r.in.object.Namespace != "" {
 		var ns corev1.Namespace
-		if _, err := get(ctx, c, types.NamespacedName{Name: r.object.Namespace}, &ns); err != nil {
+		if _, err := get(ctx, c, types.NamespacedName{Name: r.in.object.Namespace}, &ns); err != nil {
 			return err
 		}
-		r.namespaceLabels = ns.Labels
-		r.object.NamespaceLabels = ns.Labels
+		r.in.namespaceLabels = ns.Labels
+		r.in.object.NamespaceLabels = ns.Labels
 	}
 	return nil
 }
@@ -67,13 +67,13 @@ func get(ctx context.Context, c client.Reader, key types.NamespacedName, into cl
 // binding has recorded.
 func (r *run) policy() hubv1.PlacementSpec {
 	var spec hubv1.PlacementSpec
-	if r.placement != nil {
-		spec = *r.placement.PlacementSpec()
+	if r.in.placement != nil {
+		spec = *r.in.placement.PlacementSpec()
 	} else {
 		spec = hubv1.LastSettings(r.binding)
 	}
-	if r.revised != nil {
-		spec.Apply.MemberOwnedFields, spec.Apply.UnknownFields = r.revised.MemberOwnedFields, r.revised.UnknownFields
+	if r.out.revised != nil {
+		spec.Apply.MemberOwnedFields, spec.Apply.UnknownFields = r.out.revised.MemberOwnedFields, r.out.revised.UnknownFields
 	}
 	return spec
 }
@@ -81,5 +81,5 @@ func (r *run) policy() hubv1.PlacementSpec {
 // suspended reports whether the placement suspends writes to this cluster.
 func (r *run) suspended() bool {
 	suspend := r.policy().Suspend
-	return suspend.SuspendsWrites(r.target.Name, r.mcl)
+	return suspend.SuspendsWrites(r.target.Name, r.in.mcl)
 }

@@ -31,9 +31,9 @@ func TestAHeldCopyOfAnObjectThatItsBundleNoLongerContainsIsStillWritten(t *testi
 			b.Spec.Clusters[0].Removal = tc.held
 			w.deleted, w.fields = map[string]bool{"settings": true}, map[string]map[string]any{"settings": tc.fields}
 			r := &run{
-				queue: &queue{opts: Options{Templates: templatesOf{w}}}, binding: b, target: &b.Spec.Clusters[0], gathered: gathered{mcl: clusterWithFacts()},
+				queue: &queue{opts: Options{Templates: templatesOf{w}}}, binding: b, target: &b.Spec.Clusters[0], in: gathered{mcl: clusterWithFacts()},
 			}
-			r.object.ObjectIdentity = hubv1.ObjectOf(b)
+			r.in.object.ObjectIdentity = hubv1.ObjectOf(b)
 			if _, ok := r.template(); ok != tc.want {
 				t.Errorf("the copy is written: %t", ok)
 			}

@@ -57,7 +57,7 @@ func (d *Dispatcher) Adopt(
 		return *waits, nil
 	}
 	r.useEpoch(ctx)
-	in.Source, in.Adoption, in.Adopting = r.source, adoption, uid
+	in.Source, in.Adoption, in.Adopting = r.out.source, adoption, uid
 	o := r.cluster.Apply(ctx, in)
 	// The binding is queued so that its row for this cluster is updated without waiting for the watch.
 	r.queue.gate.add(due{r.key, normalPriority + classFor(r.binding, r.target)})
@@ -105,9 +105,9 @@ func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member
 	if err != nil {
 		return in, nil, err
 	}
-	r.object = hubv1.Selectable(r.object.ObjectIdentity, template, r.namespaceLabels)
+	r.in.object = hubv1.Selectable(r.in.object.ObjectIdentity, template, r.in.namespaceLabels)
 	r.setSource(template)
-	manifest, refusal, err := r.render(ctx, template, want.At(r.mcl).Version)
+	manifest, refusal, err := r.render(ctx, template, want.At(r.in.mcl).Version)
 	if isBehind(err) {
 		return in, refused(hubv1.ReasonPending, err), nil
 	}
@@ -139,7 +139,7 @@ func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member
 var (
 	errBehind     = errors.New("the hub has not yet processed the newest version of the object")
 	errSuspended  = errors.New("writing to the cluster is suspended by the placement")
-	errReportOnly = errors.New("apply.mode of the placement lets nothing be written")
+	errReportOnly = errors.New("apply.mode of the placement is ReportOnly: the hub writes nothing")
 )
 
 // replaced returns the policies, each replaced by a policy in `by` of the same kind, namespace and name. All other

@@ -11,7 +11,7 @@ func (r *run) digest(manifest *unstructured.Unstructured) string {
 	salt := string(r.binding.BindingSpec().ObjectRef.UID)
 	owned := r.policy().Apply.MemberOwnedFields
 	if len(owned) == 0 {
-		return r.rendering.digestOf(r.queue.renderings.key, manifest, salt)
+		return r.out.rendering.digestOf(r.queue.renderings.key, manifest, salt)
 	}
 	return overrides.DigestLeaving(r.queue.renderings.key, manifest, owned, salt)
 }

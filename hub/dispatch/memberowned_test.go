@@ -19,11 +19,11 @@ func TestADigestDoesNotSeeWhatIsLeftToTheMember(t *testing.T) {
 		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": replicas, "size": size}}}
 	}
 	r := newRun(&fakeCluster{}, 0)
-	r.rendering = &rendering{}
+	r.out.rendering = &rendering{}
 	all := r.digest(manifest(3, 1))
 	p := &hubv1.Placement{}
 	p.Spec.Apply.MemberOwnedFields = []string{"/spec/replicas"}
-	r.placement = p
+	r.in.placement = p
 	m := manifest(3, 1)
 	owned := r.digest(m)
 	if owned == all {
@@ -53,9 +53,9 @@ func TestAnOutcomeKeepsItsNoteWhileNothingChanges(t *testing.T) {
 func TestACopyIsContestedWhileAFightLasts(t *testing.T) {
 	seen := &member.Observation{Owner: object, OwnerUID: "hub", CopyState: member.CopyState{UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}}
 	r := newRun(&fakeCluster{seen: seen, synced: true}, 0)
-	r.rendering = &rendering{}
+	r.out.rendering = &rendering{}
 	for range fightRounds {
-		r.queue.fights.corrected(r.key, member.FieldDrift{Path: ".spec.replicas", Manager: "tuner"})
+		r.queue.copies.corrected(r.key, member.FieldDrift{Path: ".spec.replicas", Manager: "tuner"})
 	}
 	w := func() *wanted {
 		return &wanted{digest: "d", record: record{gvk: kind}, lastConfirmed: lastConfirmed{confirmed: "h", confirmedDigest: "d"}}
@@ -63,7 +63,7 @@ func TestACopyIsContestedWhileAFightLasts(t *testing.T) {
 	if o, _, _ := r.compare(w()); o.Reason != hubv1.ReasonContested || o.Applied != metav1.ConditionTrue || o.Retry != member.RetryAfter {
 		t.Errorf("%+v", o)
 	}
-	r.queue.fights.clock = testclock.NewFakePassiveClock(now.Add(fightRounds*calm + time.Second))
+	r.queue.copies.clock = testclock.NewFakePassiveClock(now.Add(fightRounds*calm + time.Second))
 	if o, _, _ := r.compare(w()); o.Reason != hubv1.ReasonApplied || o.Retry != member.RetryNever {
 		t.Errorf("%+v", o)
 	}
@@ -77,7 +77,7 @@ func TestAPlacementThatOnlyReportsNeverWithdraws(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRun(&fakeCluster{seen: seen, synced: true}, 0) // a call of Withdraw would panic
-			r.placement = p
+			r.in.placement = p
 			r.target = &hubv1.BindingTarget{Name: "eu", State: hubv1.TargetAbsent, Absent: &hubv1.Absence{UID: "hub", Policy: hubv1.RemovalDelete}}
 			o, known := r.withdraw(t.Context())
 			if !known || o.Reason != hubv1.ReasonWithdrawn || (seen != nil) != (o.UID == "u") {

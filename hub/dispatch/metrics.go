@@ -16,7 +16,7 @@ var (
 	}, []string{"cluster"})
 	inFlightLimit = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hanse_member_in_flight_limit",
-		Help: "How many objects of a member cluster may be at work at once: fewer while the cluster is slow or fails, 0 while its writes are held.",
+		Help: "Limit of concurrent writes to a member cluster: lower while the cluster is slow or fails, 0 while its writes are held.",
 	}, []string{"cluster"})
 	circuitOpen = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hanse_member_circuit",
@@ -34,7 +34,7 @@ func applySeconds(label string, factor float64, buckets uint32) *prometheus.Hist
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "hanse_" + label + "_apply_duration_seconds",
 		Help: "From the time at which the hub saw a change of an object, a policy or a decision, until a cluster had the changed copy, " +
-			"by " + label + "; without copies that are suspended or paused, or wait for other objects.",
+			"by " + label + ". Copies that are suspended or paused, or wait for other objects, are not measured.",
 		NativeHistogramBucketFactor: factor, NativeHistogramMaxBucketNumber: buckets, NativeHistogramMinResetDuration: time.Hour,
 	}, []string{label})
 }

@@ -125,7 +125,7 @@ func TestAHoldEndsTheTimeOfAChange(t *testing.T) {
 				t.Errorf("the change has ended: %t", r.changed.IsZero())
 			}
 			r.keepChange()
-			if kept := !q.changes.take(r.key).IsZero(); kept == tc.ends {
+			if kept := !q.copies.takeChange(r.key).IsZero(); kept == tc.ends {
 				t.Errorf("the change is kept: %t", kept)
 			}
 			if measured(t, appliedIn, "held") > 0 {

@@ -35,8 +35,8 @@ func (d *Dispatcher) HealthSeen(cluster string, seen member.Observation) {
 	if q == nil || operator.Needs(seen.Owner) && seen.Health != hubv1.HealthHealthy {
 		return
 	}
-	for _, key := range q.waiting.take(seen.Owner) {
-		q.gate.add(due{key, normalPriority + q.records.rank(key)})
+	for _, key := range q.needs.waiting.take(seen.Owner) {
+		q.gate.add(due{key, normalPriority + q.copies.rank(key)})
 	}
 }
 
@@ -55,7 +55,7 @@ func (r *run) notReady(ctx context.Context, w *wanted) (*member.Outcome, error) 
 	if !w.unknown {
 		return nil, nil
 	}
-	of, kind := r.binding.BindingSpec().ObjectRef.Bundle, r.object.GroupKind()
+	of, kind := r.binding.BindingSpec().ObjectRef.Bundle, r.in.object.GroupKind()
 	switch {
 	case of != nil && operator.CallsPods(kind):
 		return r.bundleNotReady(ctx, *of)
@@ -71,14 +71,14 @@ func (r *run) podsNotReady(ctx context.Context, of hubv1.BundleReference) (*memb
 	for _, id := range r.stored(of, func(id hubv1.ObjectIdentity) bool { return Rank(id.GroupKind()) > 0 }) {
 		waits, err := r.podsWait(ctx, id)
 		if err == nil && waits != "" {
-			r.queue.waiting.add(r.key, id)
+			r.queue.needs.waiting.add(r.key, id)
 			waits, err = r.podsWait(ctx, id) // check again after add, so that no event is lost
 		}
 		if err != nil {
 			return nil, err
 		}
 		if waits != "" {
-			out := outcome(metav1.ConditionFalse, hubv1.ReasonBundleNotReady, "the copy is created after the objects of %s that its pods may need are on the cluster: %s", of, waits)
+			out := outcome(metav1.ConditionFalse, hubv1.ReasonBundleNotReady, "the copy waits until the objects of %s, which its pods may need, are on the cluster: %s", of, waits)
 			out.Retry = member.RetrySlowly // an object may also leave the bundle or the cluster
 			return &out, nil
 		}
@@ -123,7 +123,7 @@ func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 	if err := r.queue.opts.Client.List(ctx, &operators, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing FederatedOperators: %w", err)
 	}
-	kind := r.object.GroupKind()
+	kind := r.in.object.GroupKind()
 	for i := range operators.Items {
 		o := &operators.Items[i]
 		if !slices.Contains(o.Status.Provides, kind.String()) {
@@ -155,7 +155,7 @@ func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 func (r *run) objectsHere(ctx context.Context, of hubv1.BundleReference, counts func(hubv1.ObjectIdentity) bool) ([]operator.Object, error) {
 	var out []operator.Object
 	for _, id := range r.stored(of, counts) {
-		r.queue.waiting.add(r.key, id) // add before the check, so that no event is lost
+		r.queue.needs.waiting.add(r.key, id) // add before the check, so that no event is lost
 		o, err := r.objectHere(ctx, id)
 		if err != nil {
 			return nil, err
@@ -193,7 +193,7 @@ func (r *run) objectHere(ctx context.Context, id hubv1.ObjectIdentity) (operator
 		if o.Refused = row != nil && operator.IsRefused(*row); o.Refused {
 			o.Message = row.Message
 		}
-		gvk := r.queue.records.get(id.BindingKey()).gvk
+		gvk := r.queue.copies.get(id.BindingKey()).gvk
 		if seen, ok, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}); ok && seen.Owner == id && !seen.Deleting {
 			o.Health, o.Message = seen.Health, cmp.Or(o.Message, seen.HealthMessage)
 		}

@@ -150,7 +150,7 @@ func TestAWorkloadIsCreatedAfterTheRightsOfItsBundle(t *testing.T) {
 	w.dispatcher.WakeCluster(t.Context(), "eu")
 	w.reads("eu", "rotor-role", hubv1.ReasonApplied, "")
 	w.reads("eu", "rotor-operator", hubv1.ReasonBundleNotReady,
-		"the copy is created after the objects of FederatedOperator rotors that its pods may need are on the cluster: ClusterRole.rbac.authorization.k8s.io ns/rotor-role is not on the cluster")
+		"the copy waits until the objects of FederatedOperator rotors, which its pods may need, are on the cluster: ClusterRole.rbac.authorization.k8s.io ns/rotor-role is not on the cluster")
 	turns(w, "eu", "rotor-role", hubv1.HealthHealthy, "")
 	w.reads("eu", "rotor-operator", hubv1.ReasonApplied, "")
 }

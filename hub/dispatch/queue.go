@@ -17,7 +17,7 @@ import (
 // controllerName is the same for all members, so that they share metrics.
 const controllerName = "dispatch"
 
-// queue is the controller of one member. It has the member's keys and workers, and a record of each copy. A key is the
+// queue is the controller of one member. It has the member's keys and workers, and the state of each copy. A key is the
 // name of a binding.
 type queue struct {
 	cluster    string
@@ -28,20 +28,10 @@ type queue struct {
 	controller controller.TypedController[types.NamespacedName]
 	gate       *gate
 	filter     wakeFilter
-	records    *records
-	attempts
-	needs
-	ended chan struct{} // closed at the end of run
-}
-
-// attempts has data about the queue's attempts to write copies, by key.
-type attempts struct {
-	changes  keyChanges
-	retries  retries
-	refusals pace.Refusals
-	fights   *fights
-	altered  *altered
-	failures failures // failures that spans were sent for; empty while tracing is off
+	copies     *copies
+	refusals   pace.Refusals
+	needs      needs
+	ended      chan struct{} // closed at the end of run
 }
 
 // needs has the keys that are queued when a needed object or its copy changes.
@@ -56,8 +46,7 @@ type needs struct {
 func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *renderings) (*queue, error) {
 	q := &queue{
 		cluster: cluster, opts: opts, fresh: fresh, renderings: renderings,
-		gate: newGate(cluster, opts.Workers, opts.Clock), records: newRecords(opts.Clock),
-		attempts: attempts{retries: newRetries(), fights: newFights(opts.Clock), altered: newAltered(opts.Clock)}, ended: make(chan struct{}),
+		gate: newGate(cluster, opts.Workers, opts.Clock), copies: newCopies(opts.Clock), ended: make(chan struct{}),
 	}
 	yes := true
 	c, err := controller.NewTypedUnmanaged(controllerName, controller.TypedOptions[types.NamespacedName]{
@@ -98,8 +87,8 @@ func (q *queue) run(ctx context.Context, before *queue) {
 
 // observed queues a key whose copy has changed on the member, unless the hub's own last write changed it.
 func (q *queue) observed(key types.NamespacedName, seen member.Observation) {
-	if !q.filter.hold(key, seen) && !q.records.get(key).wrote(seen) {
-		q.gate.add(due{key, normalPriority + q.records.rank(key)})
+	if !q.filter.hold(key, seen) && !q.copies.get(key).wrote(seen) {
+		q.gate.add(due{key, normalPriority + q.copies.rank(key)})
 	}
 }
 
@@ -114,20 +103,15 @@ func (q *queue) end(key types.NamespacedName) {
 // addRecorded queues every key for which this process has kept the state of a copy. If the binding no longer names the
 // cluster, the worker drops this state.
 func (q *queue) addRecorded(priority int) {
-	for _, key := range q.records.keys() {
+	for _, key := range q.copies.keys() {
 		q.gate.add(due{key, priority})
 	}
 }
 
 // forget drops all data about a binding that this queue has kept.
 func (q *queue) forget(key types.NamespacedName) {
-	q.records.forget(key)
-	q.waiting.drop(key)
-	q.readers.drop(key)
-	q.retries.forget(key)
+	q.copies.forget(key)
+	q.needs.waiting.drop(key)
+	q.needs.readers.drop(key)
 	q.tryAgain(q.refusals.Settled(key, false))
-	q.fights.forget(key)
-	q.altered.forget(key)
-	q.changes.take(key)
-	q.failures.forget(key)
 }

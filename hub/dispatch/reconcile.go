@@ -53,7 +53,7 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 	if run.held {
 		return reconcile.Result{}, nil // the gate will queue the key again
 	}
-	return q.retries.after(key, q.learn(key, hubv1.ObjectOf(binding).GroupKind(), outcome)), nil
+	return q.copies.retryAfter(key, q.learn(key, hubv1.ObjectOf(binding).GroupKind(), outcome)), nil
 }
 
 // act applies or withdraws the copy, and reports the outcome.
@@ -80,7 +80,7 @@ func (r *run) act(ctx context.Context) member.Outcome {
 // release ends the watch of the copy, and drops all data that the queue has kept for the binding. It is called for a
 // binding that no longer names this cluster.
 func (q *queue) release(cl member.Cluster, key types.NamespacedName) {
-	if gvk := q.records.get(key).gvk; gvk.Kind != "" {
+	if gvk := q.copies.get(key).gvk; gvk.Kind != "" {
 		cl.Forget(gvk, key)
 	}
 	q.forget(key)
@@ -98,9 +98,9 @@ type run struct {
 	behind  bool      // whether the caches are older than the copy, so that the outcome is not recorded
 	// instead are policies that replace the hub's policies of the same name. Only Intent sets them.
 	instead []hubv1.OverridePolicyObject
-	manifestParts
-	gathered
-	times
+	in      gathered
+	out     manifestParts
+	times   times
 }
 
 // manifestParts are the intermediate results of making the manifest.

@@ -1,22 +1,18 @@
 package dispatch
 
 import (
-	"maps"
-	"slices"
-	"sync"
 	"time"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 )
 
-// record has the state of one copy between two runs. It may be lost at any time, for example by a restart.
+// record has the last known state of one copy.
 type record struct {
 	gvk schema.GroupVersionKind
 	// last is the outcome of the last write of the copy, or of its confirmed withdrawal.
@@ -38,94 +34,6 @@ func (r record) wrote(seen member.Observation) bool {
 	last := r.last
 	return last.Applied == metav1.ConditionTrue && last.ResourceVersion != "" && last.ResourceVersion == seen.ResourceVersion &&
 		last.UID == seen.UID && last.Hash == seen.Hash && last.Digest == seen.Digest && !seen.Deleting
-}
-
-// records has the record of each copy on one member, by binding.
-type records struct {
-	clock clock.PassiveClock
-
-	mu     sync.Mutex
-	packed map[types.NamespacedName]*packed
-	// finished has the last states of copies, such as Jobs, that ran to completion and were then deleted on the member.
-	finished map[types.NamespacedName]*member.Observation
-	// awaited has, for each kind, the time at which a run first compared a copy of the kind. The time is zero after the
-	// first list of the kind.
-	awaited map[schema.GroupVersionKind]time.Time
-}
-
-func newRecords(c clock.PassiveClock) *records {
-	return &records{
-		clock: c, packed: map[types.NamespacedName]*packed{}, finished: map[types.NamespacedName]*member.Observation{},
-		awaited: map[schema.GroupVersionKind]time.Time{},
-	}
-}
-
-// get returns the record of a binding: the last known state of its copy on the member. It is empty if the binding has
-// no record.
-func (r *records) get(key types.NamespacedName) record {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.packed[key].unpack()
-}
-
-func (r *records) set(key types.NamespacedName, rec record) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.packed[key] = rec.pack()
-}
-
-func (r *records) forget(key types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.packed, key)
-	delete(r.finished, key)
-}
-
-// keys returns the bindings for which the last known state of a copy is recorded.
-func (r *records) keys() []types.NamespacedName {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Collect(maps.Keys(r.packed))
-}
-
-// rank returns the rank of a binding's kind, which determines its place among keys that are due together. It is 0 if no
-// state of the binding's copy is recorded.
-func (r *records) rank(key types.NamespacedName) int { return Rank(r.get(key).gvk.GroupKind()) }
-
-// setFinished keeps the last state of a copy that ran to completion.
-func (r *records) setFinished(key types.NamespacedName, o member.Observation) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.finished[key] = &o
-}
-
-// getFinished returns the last state of a copy that ran to completion and was then deleted on the member. It returns
-// nil for all other copies.
-func (r *records) getFinished(key types.NamespacedName) *member.Observation {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.finished[key]
-}
-
-// listWait returns the remaining time to wait for the first list of a kind. It is zero or less when the wait is over.
-// The wait begins with the first call for the kind. After the wait, each copy is read with a request, and the member's
-// answer tells why the kind cannot be listed.
-func (r *records) listWait(gvk schema.GroupVersionKind) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	since, ok := r.awaited[gvk]
-	if !ok {
-		since = r.clock.Now()
-		r.awaited[gvk] = since
-	}
-	return calm - r.clock.Since(since)
-}
-
-// listed records that the watch of the kind has delivered its first list. No later run waits for a list of this kind.
-func (r *records) listed(gvk schema.GroupVersionKind) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.awaited[gvk] = time.Time{}
 }
 
 // packed is a record in a compact form. The hub keeps one for each copy on each member.
@@ -163,9 +71,9 @@ type common struct {
 
 // pack converts a record to its compact form. It drops the fields Wrote, Drifted and Newer of the last outcome, because
 // they describe only one call.
-func (r record) pack() *packed {
+func (r record) pack() packed {
 	o := r.last
-	return &packed{
+	return packed{
 		common: unique.Make(common{
 			gvk: r.gvk, applied: o.Applied, reason: o.Reason, message: o.Message, changed: o.Changed, retry: o.Retry, after: o.After,
 			withdrawing: r.withdrawing, yielded: r.yielded, adopted: o.Adopted, hubVersion: o.HubVersion,
@@ -176,9 +84,9 @@ func (r record) pack() *packed {
 	}
 }
 
-// unpack converts the compact form of a record back to the record. It returns an empty record for nil.
-func (p *packed) unpack() record {
-	if p == nil {
+// unpack converts the compact form of a record back to the record. The zero value becomes an empty record.
+func (p packed) unpack() record {
+	if p.empty() {
 		return record{}
 	}
 	c := p.common.Value()
@@ -192,3 +100,6 @@ func (p *packed) unpack() record {
 		gvk: c.gvk, withdrawing: c.withdrawing, yielded: c.yielded, confirmedAt: p.confirmedAt, withdrawn: p.withdrawn,
 	}
 }
+
+// empty reports whether no state of the copy is recorded.
+func (p packed) empty() bool { return p.common == unique.Handle[common]{} }

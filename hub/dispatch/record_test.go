@@ -40,7 +40,7 @@ func TestAPackedRecordKeepsAllFields(t *testing.T) {
 	if diff := cmp.Diff(want, want.pack().unpack(), cmp.AllowUnexported(record{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(record{}, (*packed)(nil).unpack(), cmp.AllowUnexported(record{})); diff != "" {
+	if diff := cmp.Diff(record{}, packed{}.unpack(), cmp.AllowUnexported(record{})); diff != "" {
 		t.Errorf("of nothing (-want +got):\n%s", diff)
 	}
 }

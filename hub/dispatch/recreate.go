@@ -35,7 +35,7 @@ func (r *run) writeUnlessGone(ctx context.Context, w *wanted, drift bool) member
 	if reason == "" {
 		return r.write(ctx, w, drift)
 	}
-	key := types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}
+	key := types.NamespacedName{Namespace: r.in.object.Namespace, Name: r.in.object.Name}
 	if _, found, synced := r.cluster.Observation(w.record.gvk, key); found || !synced {
 		w.keepAway = true
 		if o := r.write(ctx, w, drift); o.Reason != hubv1.ReasonNotRecreated {
@@ -70,7 +70,7 @@ func (r *run) wasThere(w *wanted) bool {
 // or from the row.
 func (r *run) finished(w *wanted) (*member.Observation, bool) {
 	gk := w.record.gvk.GroupKind()
-	last := r.queue.records.getFinished(r.key)
+	last := r.queue.copies.completed(r.key)
 	if last != nil && last.Digest == w.digest && last.UID == w.confirmedUID {
 		return last, true
 	}
@@ -98,7 +98,7 @@ func (d *Dispatcher) Vanished(cluster string, binding types.NamespacedName, o me
 	}
 	if ended, ok := health.Finished(o.GVK.GroupKind(), o.Observed); ok {
 		o.Health, o.HealthReason, o.HealthMessage = ended, "", "" // without the message about the deletion
-		q.records.setFinished(binding, o)
+		q.copies.setCompleted(binding, o)
 	}
-	q.gate.add(due{binding, normalPriority + q.records.rank(binding)})
+	q.gate.add(due{binding, normalPriority + q.copies.rank(binding)})
 }

@@ -97,7 +97,7 @@ func TestACopyThatVanished(t *testing.T) {
 			r := newRun(c, 0)
 			p := &hubv1.Placement{}
 			p.Spec.Apply.Recreate = tc.policy
-			r.placement = p
+			r.in.placement = p
 			r.binding.SetGeneration(7)
 			r.binding.BindingStatus().ObservedGeneration = 7
 			if tc.stale {

@@ -17,13 +17,13 @@ import (
 // waitsFor returns the outcome for a copy that must wait. The copy may wait for an operator, for objects of its bundle,
 // for a needed object, or for ConfigMaps and Secrets that its pods read. The outcome is nil if the copy does not wait.
 func (r *run) waitsFor(ctx context.Context, w *wanted) (*member.Outcome, error) {
-	r.queue.waiting.drop(r.key)
+	r.queue.needs.waiting.drop(r.key)
 	waits, err := r.notReady(ctx, w)
 	if waits == nil && err == nil {
 		waits, err = r.objectOnTheWay(ctx, w)
 	}
 	if waits == nil && err == nil {
-		r.queue.waiting.drop(r.key)
+		r.queue.needs.waiting.drop(r.key)
 		waits = r.contentOnTheWay() // queue.readers wakes the key
 	}
 	return waits, err
@@ -39,8 +39,8 @@ func (r *run) objectOnTheWay(ctx context.Context, w *wanted) (*member.Outcome, e
 		if ref.Former {
 			continue
 		}
-		needed := ref.In(r.object.Namespace)
-		r.queue.waiting.add(r.key, needed) // add before the check, so that no event is lost
+		needed := ref.In(r.in.object.Namespace)
+		r.queue.needs.waiting.add(r.key, needed) // add before the check, so that no event is lost
 		why, err := r.notHereYet(ctx, needed)
 		if err != nil {
 			return nil, err
@@ -67,7 +67,7 @@ func (r *run) notHereYet(ctx context.Context, id hubv1.ObjectIdentity) (string, 
 	if target == nil || target.State == hubv1.TargetAbsent || len(b.BindingSpec().References) > 0 {
 		return "", nil
 	}
-	known := r.queue.records.get(id.BindingKey())
+	known := r.queue.copies.get(id.BindingKey())
 	if seen, ok, _ := r.cluster.Observation(known.gvk, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}); ok && seen.Owner == id && !seen.Deleting {
 		return "", nil
 	}
@@ -81,7 +81,7 @@ func (r *run) notHereYet(ctx context.Context, id hubv1.ObjectIdentity) (string, 
 	case why != "":
 		return why, nil
 	}
-	return "it is on its way", nil
+	return "the hub has not written this object yet", nil
 }
 
 // failed reads the row of a copy, and returns why the last write of the copy failed. why is empty if the row shows no

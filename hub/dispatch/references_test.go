@@ -51,7 +51,7 @@ func TestACopyIsCreatedAfterTheObjectThatItNeeds(t *testing.T) {
 	})
 	w.dispatcher.BindingChanged(t.Context(), changes.Binding{After: needing(w, "main", "settings")})
 	w.reads("us", "main", hubv1.ReasonApplied, "") // the needed object is not sent to us
-	w.reads("eu", "main", hubv1.ReasonReferenceNotReady, "the copy is created after ConfigMap ns/settings, which it needs, is on the cluster: it is on its way")
+	w.reads("eu", "main", hubv1.ReasonReferenceNotReady, "the copy is created after ConfigMap ns/settings, which it needs, is on the cluster: the hub has not written this object yet")
 
 	w.dispatcher.BindingChanged(t.Context(), changes.Binding{After: config})
 	w.reads("eu", "settings", hubv1.ReasonApplied, "")

@@ -27,6 +27,6 @@ func (q *queue) learn(key types.NamespacedName, kind schema.GroupKind, o member.
 
 func (q *queue) tryAgain(keys []types.NamespacedName) {
 	for _, key := range keys {
-		q.gate.add(due{key, lowPriority + q.records.rank(key)})
+		q.gate.add(due{key, lowPriority + q.copies.rank(key)})
 	}
 }

@@ -67,7 +67,7 @@ func wantProbes(t *testing.T, reason string) {
 	// tried returns the longest possible time until the next try after many refusals.
 	tried := func(name string, kind schema.GroupKind) (longest time.Duration) {
 		for range 10 {
-			longest = q.retries.after(key(name), q.learn(key(name), kind, refusedFor(reason))).RequeueAfter
+			longest = q.copies.retryAfter(key(name), q.learn(key(name), kind, refusedFor(reason))).RequeueAfter
 		}
 		return longest
 	}

@@ -34,8 +34,8 @@ type readCopy struct {
 // A new digest restarts the pods. The paths come from the revision that the binding names for the cluster. If the
 // binding names no revision, the paths come from the placement.
 func (r *run) restartPaths() []string {
-	if r.revised != nil {
-		return r.revised.RestartPaths
+	if r.out.revised != nil {
+		return r.out.revised.RestartPaths
 	}
 	spec := r.policy()
 	return spec.RestartPaths()
@@ -45,17 +45,17 @@ func (r *run) restartPaths() []string {
 // ConfigMap and Secret that the pods of the new manifest do not read.
 func (r *run) keepReads() {
 	names := sets.New[types.NamespacedName]()
-	for _, id := range r.readByPods {
+	for _, id := range r.out.readByPods {
 		names.Insert(id.BindingKey())
 	}
-	r.queue.readers.keep(r.key, names)
+	r.queue.needs.readers.keep(r.key, names)
 }
 
-// withReload returns the manifest with the digests in its pod templates. It also sets r.whole, r.readByPods and
-// r.reads. The error is errBehind if the hub has not decided on a ConfigMap or Secret in r.readByPods yet.
+// withReload returns the manifest with the digests in its pod templates. It also sets r.out.whole, r.out.readByPods and
+// r.out.reads. The error is errBehind if the hub has not decided on a ConfigMap or Secret in r.out.readByPods yet.
 func (r *run) withReload(ctx context.Context, rendered overrides.Result) (*unstructured.Unstructured, *member.Outcome, error) {
 	paths := r.restartPaths()
-	r.whole = rendered.Whole
+	r.out.whole = rendered.Whole
 	if len(paths) == 0 {
 		return rendered.Manifest, nil, nil
 	}
@@ -63,25 +63,25 @@ func (r *run) withReload(ctx context.Context, rendered overrides.Result) (*unstr
 	if err != nil {
 		return nil, refused(hubv1.ReasonManifestRefused, err), nil
 	}
-	r.readByPods = read
+	r.out.readByPods = read
 	contents := map[hubv1.ObjectIdentity]*unstructured.Unstructured{}
 	for _, id := range read {
-		r.queue.readers.add(r.key, id.BindingKey()) // add before the read, so that no change is lost
+		r.queue.needs.readers.add(r.key, id.BindingKey()) // add before the read, so that no change is lost
 		c, refusal, err := r.copyOf(ctx, id)
 		if refusal != nil || err != nil {
 			return nil, refusal, err
 		}
 		if c != nil {
 			contents[id] = c.manifest
-			r.reads = append(r.reads, *c)
+			r.out.reads = append(r.out.reads, *c)
 		}
 	}
 	if len(contents) == 0 {
 		return rendered.Manifest, nil, nil
 	}
 	out, err := decide.WithReload(r.queue.opts.Key, rendered.Manifest, paths, contents)
-	if err == nil && r.whole != nil {
-		r.whole, err = decide.WithReload(r.queue.opts.Key, r.whole, paths, contents)
+	if err == nil && r.out.whole != nil {
+		r.out.whole, err = decide.WithReload(r.queue.opts.Key, r.out.whole, paths, contents)
 	}
 	if err != nil {
 		return nil, refused(hubv1.ReasonManifestRefused, err), nil
@@ -120,8 +120,8 @@ func (r *run) copyOf(ctx context.Context, id hubv1.ObjectIdentity) (*readCopy, *
 	if err != nil {
 		return nil, nil, err
 	}
-	other.object = hubv1.Selectable(id, template, other.namespaceLabels)
-	manifest, refusal, err := other.render(ctx, template, want.At(other.mcl).Version)
+	other.in.object = hubv1.Selectable(id, template, other.in.namespaceLabels)
+	manifest, refusal, err := other.render(ctx, template, want.At(other.in.mcl).Version)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,7 +132,7 @@ func (r *run) copyOf(ctx context.Context, id hubv1.ObjectIdentity) (*readCopy, *
 	}
 	fitting, _ := r.cluster.Fit(ctx, manifest)
 	row := b.BindingStatus().Row(r.target.Name)
-	confirmed := r.queue.records.get(key).last.Digest
+	confirmed := r.queue.copies.get(key).last.Digest
 	if confirmed == "" && row != nil {
 		confirmed = row.Digest
 	}
@@ -145,7 +145,7 @@ func (r *run) contentOnTheWay() *member.Outcome {
 	if r.suspended() {
 		return nil // a suspended copy is not written
 	}
-	for _, c := range r.reads {
+	for _, c := range r.out.reads {
 		here, why := r.hasContent(c)
 		if here {
 			continue
@@ -153,7 +153,7 @@ func (r *run) contentOnTheWay() *member.Outcome {
 		o := member.Outcome{Retry: member.RetrySlowly} // retried later: the other copy is written first, see Reconcile
 		if why != "" {
 			o = outcome(metav1.ConditionFalse, hubv1.ReasonReferenceNotReady,
-				"the copy is written after %s, which its pods read, has its new content on the cluster: %s", c.id, why)
+				"the copy waits until %s, which its pods read, has its new content on the cluster: %s", c.id, why)
 			o.Retry = member.RetrySlowly
 		}
 		return &o
@@ -165,7 +165,7 @@ func (r *run) contentOnTheWay() *member.Outcome {
 // this name that the hub does not manage, and will not change, is accepted as well. If here is false, why tells why the
 // last write failed. why is empty if the row of the ConfigMap or Secret shows no failed write.
 func (r *run) hasContent(c readCopy) (here bool, why string) {
-	known := r.queue.records.get(c.id.BindingKey())
+	known := r.queue.copies.get(c.id.BindingKey())
 	if known.last.Applied == metav1.ConditionTrue && known.last.Digest == c.digest {
 		return true, ""
 	}
@@ -178,8 +178,8 @@ func (r *run) hasContent(c readCopy) (here bool, why string) {
 
 // wakeReaders queues the copies whose pods read the object with this key. It is called after a run on the object.
 func (q *queue) wakeReaders(key types.NamespacedName) {
-	for _, reader := range q.readers.of(key) {
-		q.gate.add(due{reader, normalPriority + q.records.rank(reader)})
+	for _, reader := range q.needs.readers.of(key) {
+		q.gate.add(due{reader, normalPriority + q.copies.rank(reader)})
 	}
 }
 

@@ -106,7 +106,7 @@ func TestPodsRestartAfterTheirClusterHasTheNewContent(t *testing.T) {
 	w.reads("eu", "settings", hubv1.ReasonManifestRefused, "")
 	w.dispatcher.WakeObject(t.Context(), hubv1.ObjectIdentity{Group: rotor.Group, Kind: rotor.Kind, Namespace: "ns", Name: "main"})
 	w.reads("eu", "main", hubv1.ReasonReferenceNotReady,
-		"the copy is written after ConfigMap ns/settings, which its pods read, has its new content on the cluster: ManifestRefused: it is immutable")
+		"the copy waits until ConfigMap ns/settings, which its pods read, has its new content on the cluster: ManifestRefused: it is immutable")
 	if got := w.digest("eu"); got != first {
 		t.Errorf("the digest changed from %q to %q before the content", first, got)
 	}
@@ -296,8 +296,8 @@ func TestWithoutTheRulePodsStayAsTheyAre(t *testing.T) {
 	if got := w.digest("eu"); got != "" {
 		t.Errorf("the digest is %q", got)
 	}
-	if q := w.dispatcher.queue("eu"); len(q.readers.keys) > 0 {
-		t.Errorf("the queue has %v", q.readers.keys)
+	if q := w.dispatcher.queue("eu"); len(q.needs.readers.keys) > 0 {
+		t.Errorf("the queue has %v", q.needs.readers.keys)
 	}
 }
 
@@ -310,7 +310,7 @@ func TestAReaderOfOtherObjectsIsNotWokenByTheFormerOnes(t *testing.T) {
 	w.reads("eu", "main", hubv1.ReasonApplied, "")
 	readers := func(name string) int {
 		id := hubv1.ObjectIdentity{Kind: neededKind.Kind, Namespace: "ns", Name: name}
-		return len(w.dispatcher.queue("eu").readers.of(id.BindingKey()))
+		return len(w.dispatcher.queue("eu").needs.readers.of(id.BindingKey()))
 	}
 	w.eventually(5*time.Second, func() string {
 		if readers("settings") != 1 {

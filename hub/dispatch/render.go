@@ -33,37 +33,37 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured, v
 			"this cluster has no share of the divided replicas yet, see the condition Scheduled; the copy on it stays as it is")
 		return nil, &o, nil
 	}
-	r.rendering = r.queue.renderings.get(template, version)
-	if err := r.rendering.err; err != nil {
+	r.out.rendering = r.queue.renderings.get(template, version)
+	if err := r.out.rendering.err; err != nil {
 		return nil, refused(reasonOf(err), err), nil
 	}
-	r.prepared = r.leavingDefaults(ctx)
+	r.out.prepared = r.leavingDefaults(ctx)
 	cluster := overrides.Cluster{Name: r.target.Name}
-	if r.mcl != nil {
-		cluster = overrides.ClusterOf(r.mcl)
+	if r.in.mcl != nil {
+		cluster = overrides.ClusterOf(r.in.mcl)
 	}
 	if r.binding.BindingSpec().ObjectRef.IsOfOperator() {
 		cluster.Operators = nil
 	}
-	result, err := r.prepared.Render(cluster, matching, divided)
+	result, err := r.out.prepared.Render(cluster, matching, divided)
 	if err != nil {
 		return nil, refused(reasonOf(err), err), nil
 	}
-	r.overridden = overridden{cluster: cluster, policies: matching, divided: divided, applied: result.Applied}
+	r.out.overridden = overridden{cluster: cluster, policies: matching, divided: divided, applied: result.Applied}
 	return r.withReload(ctx, result)
 }
 
 // matching returns the override policies that select the object. If the binding names a revision for this cluster,
 // these are the stored policies of the revision, and else the newest ones.
 func (r *run) matching(ctx context.Context) ([]hubv1.OverridePolicyObject, *member.Outcome, error) {
-	if r.revised != nil {
-		return r.revised.Objects, nil, nil
+	if r.out.revised != nil {
+		return r.out.revised.Objects, nil, nil
 	}
-	policies, err := scopes.OverridePoliciesFor(ctx, r.queue.opts.Client, r.object.Namespace, client.UnsafeDisableDeepCopy)
+	policies, err := scopes.OverridePoliciesFor(ctx, r.queue.opts.Client, r.in.object.Namespace, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, nil, err
 	}
-	matching, err := overrides.Matching(replaced(policies, r.instead), r.object)
+	matching, err := overrides.Matching(replaced(policies, r.instead), r.in.object)
 	if err != nil {
 		return nil, refused(hubv1.ReasonOverrideInvalid, err), nil
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/hanse-dev/hanse/hub/pace"
@@ -17,41 +16,32 @@ import (
 // also the longest wait for the first list of a kind.
 const calm = pace.FirstSlowRetry
 
-// retries computes, from the outcome of the last attempt, the time until a binding is processed again.
-type retries struct {
-	soon, slowly workqueue.TypedRateLimiter[types.NamespacedName]
-}
+// retries counts the attempts to write a copy that have failed since the last success, by the way in which they are
+// repeated.
+type retries struct{ soon, slowly int }
 
-func newRetries() retries {
-	return retries{
-		soon:   pace.Retries[types.NamespacedName](),
-		slowly: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](calm, pace.MaxSlowRetry),
-	}
-}
-
-// after returns the time until a binding (named by key) is processed again. The time varies randomly by up to a fifth.
-// Otherwise all bindings would be due at once when a member becomes reachable again.
-func (r retries) after(key types.NamespacedName, o member.Outcome) reconcile.Result {
+// retryAfter returns, from the outcome of the last attempt, the time until a binding is processed again. The time
+// varies randomly by up to a fifth. Otherwise all bindings would be due at once when a member becomes reachable again.
+func (c *copies) retryAfter(key types.NamespacedName, o member.Outcome) reconcile.Result {
 	var wait time.Duration
-	switch o.Retry {
-	case member.RetrySoon:
-		r.slowly.Forget(key)
-		wait = r.soon.When(key)
-	case member.RetrySlowly:
-		r.soon.Forget(key)
-		wait = r.slowly.When(key)
-	case member.RetryAfter:
-		wait = max(o.After, pace.FirstRetry)
-	default:
-		r.forget(key)
+	c.open(key, func(u *unfinished) {
+		switch o.Retry {
+		case member.RetrySoon:
+			wait = pace.Doubled(pace.FirstRetry, pace.MaxRetry, u.retries.soon)
+			u.retries = retries{soon: u.retries.soon + 1}
+		case member.RetrySlowly:
+			wait = pace.Doubled(calm, pace.MaxSlowRetry, u.retries.slowly)
+			u.retries = retries{slowly: u.retries.slowly + 1}
+		case member.RetryAfter:
+			wait = max(o.After, pace.FirstRetry)
+		default:
+			u.retries = retries{}
+		}
+	})
+	if wait == 0 {
 		return reconcile.Result{}
 	}
 	return reconcile.Result{RequeueAfter: jitter(wait)}
-}
-
-func (r retries) forget(key types.NamespacedName) {
-	r.soon.Forget(key)
-	r.slowly.Forget(key)
 }
 
 func jitter(d time.Duration) time.Duration {

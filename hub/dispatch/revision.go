@@ -25,7 +25,7 @@ func (r *run) hold(ctx context.Context, newest *unstructured.Unstructured) (*uns
 	spec := r.binding.BindingSpec()
 	revision := spec.Revision(r.target.Revision)
 	if revision == nil || r.queue.opts.Revisions == nil {
-		return nil, r.revisionMissing(fmt.Errorf("the binding does not list it: %w", decide.ErrRevisionMissing)), nil
+		return nil, r.revisionMissing(fmt.Errorf("the binding does not list the revision: %w", decide.ErrRevisionMissing)), nil
 	}
 	rules, err := r.queue.opts.Revisions.Rules(ctx, revision.Policies)
 	if errors.Is(err, decide.ErrRevisionMissing) {
@@ -41,7 +41,7 @@ func (r *run) hold(ctx context.Context, newest *unstructured.Unstructured) (*uns
 	case err != nil:
 		return nil, nil, err
 	}
-	r.revised = rules
+	r.out.revised = rules
 	return template, nil, nil
 }
 
@@ -62,12 +62,12 @@ func (r *run) isNewest(newest *unstructured.Unstructured, revision hubv1.ObjectR
 // newestRules returns the newest override rules of the object, if they have the wanted digest. Otherwise it returns the
 // error missing.
 func (r *run) newestRules(ctx context.Context, newest *unstructured.Unstructured, digest string, missing error) (*decide.HeldRules, error) {
-	policies, err := scopes.OverridePoliciesFor(ctx, r.queue.opts.Client, r.object.Namespace, client.UnsafeDisableDeepCopy)
+	policies, err := scopes.OverridePoliciesFor(ctx, r.queue.opts.Client, r.in.object.Namespace, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, err
 	}
 	settings := r.policy()
-	inputs, err := decide.InputsOf(newest, r.object, policies, &settings, r.queue.opts.DeniedMetadataPrefixes)
+	inputs, err := decide.InputsOf(newest, r.in.object, policies, &settings, r.queue.opts.DeniedMetadataPrefixes)
 	if err != nil {
 		return nil, missing // a user has broken a policy, so that there are no newest rules
 	}
@@ -81,7 +81,7 @@ func (r *run) newestRules(ctx context.Context, newest *unstructured.Unstructured
 // the part may be stored again.
 func (r *run) revisionMissing(err error) *member.Outcome {
 	o := refused(hubv1.ReasonRevisionMissing, fmt.Errorf(
-		"revision %d cannot be read, so the copy stays as it is; change the object, or, during a rollout, run hansectl rollout promote PLACEMENT --full --reason TEXT: %w",
+		"revision %d cannot be read (%w), so the copy stays as it is: change the object, or, during a rollout, run hansectl rollout promote PLACEMENT --full --reason TEXT",
 		r.target.Revision, err))
 	o.Retry = member.RetrySlowly
 	return o

@@ -53,7 +53,7 @@ func revisionRun(t *testing.T, stored *storedRevisions) (*sending, *run) {
 	k := &sending{fakeMember: takes("eu")}
 	r.cluster = k
 	spec := r.binding.BindingSpec()
-	template, _ := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
+	template, _ := r.queue.opts.Templates.Get(r.in.object.ObjectIdentity)
 	newest := r.queue.renderings.get(template, "v2")
 	spec.Revisions = []hubv1.ObjectRevision{
 		{Number: 2, Generation: 7, Template: "second", Policies: "rules"},
@@ -127,7 +127,7 @@ func TestLostRulesAreThoseOfTheHubIfTheyAreUnchanged(t *testing.T) {
 			k, r := revisionRun(t, stored)
 			r.target.Revision = tc.revision
 			settings := r.policy()
-			inputs, err := decide.InputsOf(heldTemplate(), r.object, nil, &settings, nil)
+			inputs, err := decide.InputsOf(heldTemplate(), r.in.object, nil, &settings, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

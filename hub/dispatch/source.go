@@ -20,16 +20,16 @@ import (
 // binding. They are compared with the mark that a copy has recorded. template is nil if the hub object was deleted. No
 // copy then counts as newer by its generation or decision.
 func (r *run) setSource(template metav1.Object) {
-	r.source.Epochs = r.queue.opts.Epochs.Current()
-	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
+	r.out.source.Epochs = r.queue.opts.Epochs.Current()
+	r.out.source.Mark.Epoch, _ = r.out.source.Epochs.Last()
 	if template == nil {
-		r.source.Mark.Generation = math.MaxInt64 // the hub object is deleted, so no copy counts as newer
+		r.out.source.Mark.Generation = math.MaxInt64 // the hub object is deleted, so no copy counts as newer
 		return
 	}
-	r.source.Mark.Generation, r.source.Mark.Decision = template.GetGeneration(), decisionOf(r.binding)
-	r.source.Accepted = template.GetAnnotations()[hubv1.AcceptSourceAnnotation]
-	written := r.queue.records.get(r.key).last.Applied == metav1.ConditionTrue // by this process; the row may be older
-	r.source.Held = !written && r.isHeld(r.binding)
+	r.out.source.Mark.Generation, r.out.source.Mark.Decision = template.GetGeneration(), decisionOf(r.binding)
+	r.out.source.Accepted = template.GetAnnotations()[hubv1.AcceptSourceAnnotation]
+	written := r.queue.copies.get(r.key).last.Applied == metav1.ConditionTrue // by this process; the row may be older
+	r.out.source.Held = !written && r.isHeld(r.binding)
 }
 
 func decisionOf(b hubv1.BindingObject) epoch.Decision {
@@ -42,15 +42,15 @@ func (r *run) isHeld(b hubv1.BindingObject) bool {
 	return row != nil && row.Reason == hubv1.ReasonHubIsOlder
 }
 
-// useEpoch stores in r.source the epoch that the next write records in the copy.
+// useEpoch stores in r.out.source the epoch that the next write records in the copy.
 func (r *run) useEpoch(ctx context.Context) {
-	r.source.Epochs = r.queue.opts.Epochs.Use(ctx)
-	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
+	r.out.source.Epochs = r.queue.opts.Epochs.Use(ctx)
+	r.out.source.Mark.Epoch, _ = r.out.source.Epochs.Last()
 }
 
 // newer reports whether a later state of the hub wrote the copy, according to the cached list of epochs. This is
 // possible if the hub was restored from a backup.
-func (r *run) newer(seen observed) bool { return r.source.Newer(seen.Source, true) }
+func (r *run) newer(seen observed) bool { return r.out.source.Newer(seen.Source, true) }
 
 // confirmOlder checks an outcome with the reason HubIsOlder (the copy is newer than the hub) by uncached reads. Another
 // replica may have written the copy from data that this replica's cache does not have yet. If the copy is not newer or
@@ -71,7 +71,7 @@ func (r *run) confirmOlder(ctx context.Context, o member.Outcome) member.Outcome
 }
 
 func (r *run) isOlder(ctx context.Context, copied member.Newer) (bool, error) {
-	state := epoch.State{Epochs: r.source.Epochs}
+	state := epoch.State{Epochs: r.out.source.Epochs}
 	if state.Epochs.Foreign(copied.Mark.Epoch) {
 		epochs, err := r.queue.opts.Epochs.Confirm(ctx, copied.Mark.Epoch)
 		if err != nil || epochs.Foreign(copied.Mark.Epoch) {
@@ -84,7 +84,7 @@ func (r *run) isOlder(ctx context.Context, copied member.Newer) (bool, error) {
 		return false, err
 	}
 	state.Mark.Generation, state.Accepted = fresh.GetGeneration(), fresh.GetAnnotations()[hubv1.AcceptSourceAnnotation]
-	if r.source.Held || r.source.Mark.Decision.Before(copied.Mark.Decision) {
+	if r.out.source.Held || r.out.source.Mark.Decision.Before(copied.Mark.Decision) {
 		binding := hubv1.NewBinding(r.key)
 		if err := r.queue.opts.APIReader.Get(ctx, r.key, binding); err != nil {
 			return false, fmt.Errorf("reading binding %s uncached: %w", r.key, err)
@@ -101,19 +101,19 @@ func (r *run) isOlder(ctx context.Context, copied member.Newer) (bool, error) {
 // readObject reads the hub object uncached. It returns nil if the hub has no such object.
 func (r *run) readObject(ctx context.Context) (metav1.Object, error) {
 	if r.binding.BindingSpec().ObjectRef.Bundle != nil {
-		object, isGone, err := r.queue.opts.Templates.Live(ctx, r.object.ObjectIdentity, time.Time{})
+		object, isGone, err := r.queue.opts.Templates.Live(ctx, r.in.object.ObjectIdentity, time.Time{})
 		if isGone || err != nil {
 			return nil, err
 		}
 		return object, nil
 	}
 	fresh := &metav1.PartialObjectMetadata{}
-	fresh.SetGroupVersionKind(r.hubGVK)
-	key := types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}
+	fresh.SetGroupVersionKind(r.out.hubGVK)
+	key := types.NamespacedName{Namespace: r.in.object.Namespace, Name: r.in.object.Name}
 	if err := r.queue.opts.APIReader.Get(ctx, key, fresh); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("reading %s uncached: %w", r.object.ObjectIdentity, err)
+		return nil, fmt.Errorf("reading %s uncached: %w", r.in.object.ObjectIdentity, err)
 	}
 	return fresh, nil
 }

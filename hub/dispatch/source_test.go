@@ -93,7 +93,7 @@ func TestAHubIsOlderOnlyIfUncachedReadsSaySo(t *testing.T) {
 			}
 			r.queue.opts.Epochs = fakeEpochs{cached: epochsOf(t, cached), stored: stored, err: test.read}
 			r.setSource(&metav1.ObjectMeta{Generation: 5})
-			got := r.write(t.Context(), &wanted{digest: "d", record: r.queue.records.get(r.key)}, false)
+			got := r.write(t.Context(), &wanted{digest: "d", record: r.queue.copies.get(r.key)}, false)
 			if older := got.Reason == hubv1.ReasonHubIsOlder; older != test.older || r.behind == test.older {
 				t.Errorf("older %v, behind %v: %+v", older, r.behind, got)
 			}
@@ -135,13 +135,13 @@ func TestADecisionIsLaterOnlyIfAnUncachedReadSaysSo(t *testing.T) {
 			b.UID, b.Generation, b.Status = test.cached.UID, test.cached.Generation, test.cached.Status
 			r.target.Name = "eu"
 			if test.written {
-				r.queue.records.set(r.key, record{gvk: kind, last: member.Outcome{Applied: metav1.ConditionTrue}})
+				r.queue.copies.set(r.key, record{gvk: kind, last: member.Outcome{Applied: metav1.ConditionTrue}})
 			}
 			r.setSource(&metav1.ObjectMeta{Generation: 5})
-			if r.source.Held != (test.cached.Status.Clusters[0].Reason != "" && !test.written) {
-				t.Errorf("held: %t", r.source.Held)
+			if r.out.source.Held != (test.cached.Status.Clusters[0].Reason != "" && !test.written) {
+				t.Errorf("held: %t", r.out.source.Held)
 			}
-			got := r.write(t.Context(), &wanted{digest: "d", record: r.queue.records.get(r.key)}, false)
+			got := r.write(t.Context(), &wanted{digest: "d", record: r.queue.copies.get(r.key)}, false)
 			if older := got.Reason == hubv1.ReasonHubIsOlder; older != test.older {
 				t.Errorf("older is %t: %+v", older, got)
 			}
@@ -189,7 +189,7 @@ func TestTheGenerationOfAnObjectOfABundleIsThatOfItsSecret(t *testing.T) {
 			list := epochsOf(t, "10-a 11-b")
 			r.queue.opts.Epochs = fakeEpochs{cached: list, stored: list}
 			r.setSource(&metav1.ObjectMeta{Generation: 5})
-			got := r.write(t.Context(), &wanted{digest: "d", record: r.queue.records.get(r.key)}, false)
+			got := r.write(t.Context(), &wanted{digest: "d", record: r.queue.copies.get(r.key)}, false)
 			if older := got.Reason == hubv1.ReasonHubIsOlder; older != test.older {
 				t.Errorf("older is %t: %+v", older, got)
 			}
@@ -231,7 +231,7 @@ func TestADeletedObjectHoldsNothingByItsGeneration(t *testing.T) {
 	r := newRun(&fakeCluster{}, 0)
 	r.queue.opts.Epochs = fakeEpochs{cached: epochsOf(t, "10-a 11-b")}
 	r.setSource(nil)
-	if r.source.Newer(epoch.ParseMark("6;11-b"), true) || !r.source.Newer(epoch.ParseMark("6;12-lost"), true) {
-		t.Errorf("%+v", r.source)
+	if r.out.source.Newer(epoch.ParseMark("6;11-b"), true) || !r.out.source.Newer(epoch.ParseMark("6;12-lost"), true) {
+		t.Errorf("%+v", r.out.source)
 	}
 }

@@ -36,9 +36,9 @@ func TestASuspendedClusterGetsNoWriteAndNoWithdrawal(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := &run{
-				cluster: takes("eu"), target: &hubv1.BindingTarget{Name: "eu"}, gathered: gathered{mcl: tc.mcl},
+				cluster: takes("eu"), target: &hubv1.BindingTarget{Name: "eu"}, in: gathered{mcl: tc.mcl},
 			}
-			r.placement = &hubv1.Placement{Spec: hubv1.PlacementSpec{Suspend: tc.suspend}}
+			r.in.placement = &hubv1.Placement{Spec: hubv1.PlacementSpec{Suspend: tc.suspend}}
 			if got := r.suspended(); got != tc.want {
 				t.Fatalf("suspended is %t", got)
 			}

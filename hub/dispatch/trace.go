@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,8 +31,8 @@ func (r *run) now() (t time.Time) {
 // timed makes a call to the member, and records when it began and ended. A later call in the same run replaces these
 // times.
 func (r *run) timed(call func() member.Outcome) member.Outcome {
-	r.callBegan = r.now()
-	defer func() { r.answered = r.now() }()
+	r.times.callBegan = r.now()
+	defer func() { r.times.answered = r.now() }()
 	return call()
 }
 
@@ -44,8 +43,8 @@ func (r *run) change() tracing.Change {
 	if !t.Enabled() {
 		return tracing.Change{}
 	}
-	template, _ := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
-	return t.TargetChange(r.object.ObjectIdentity, r.binding.BindingSpec().ObjectRef.UID, r.target, template)
+	template, _ := r.queue.opts.Templates.Get(r.in.object.ObjectIdentity)
+	return t.TargetChange(r.in.object.ObjectIdentity, r.binding.BindingSpec().ObjectRef.UID, r.target, template)
 }
 
 // logWrite logs that the run has written or withdrawn the copy.
@@ -54,7 +53,7 @@ func (r *run) logWrite(ctx context.Context, o member.Outcome) {
 	if r.target.State == hubv1.TargetAbsent {
 		message = "Withdrew a copy"
 	}
-	r.change().Log(ctrl.LoggerFrom(ctx)).Info(message, "object", r.object.ObjectIdentity.String(), "reason", o.Reason, "digest", o.Digest)
+	r.change().Log(ctrl.LoggerFrom(ctx)).Info(message, "object", r.in.object.ObjectIdentity.String(), "reason", o.Reason, "digest", o.Digest)
 }
 
 // trace makes the spans of a run that has changed the copy. A run that waits or fails gets spans only if the previous
@@ -65,27 +64,27 @@ func (r *run) trace(o member.Outcome) {
 	}
 	stuck := !o.Wrote && (o.Applied == metav1.ConditionUnknown || rollup.Failed(o.Applied, o.Reason))
 	if !stuck {
-		r.queue.failures.forget(r.key)
+		r.queue.copies.endFailure(r.key)
 	}
 	if !o.Wrote && !stuck {
 		return
 	}
-	failed := stuck && !r.answered.IsZero() && !rollup.Waits(o.Reason) // a copy that only waits has not failed
+	failed := stuck && !r.times.answered.IsZero() && !rollup.Waits(o.Reason) // a copy that only waits has not failed
 	change := r.change()
-	if !change.Traced() || stuck && !r.queue.failures.isNew(r.key, failure{change.ID(), o.Reason}) {
+	if !change.Traced() || stuck && !r.queue.copies.isNewFailure(r.key, failure{change.ID(), o.Reason}) {
 		return
 	}
 	var parts []tracing.Step
-	if !r.rendered.IsZero() {
-		parts = append(parts, tracing.Step{Name: tracing.SpanRender, Began: r.renderBegan, Ended: r.rendered, Cluster: r.target.Name})
+	if !r.times.rendered.IsZero() {
+		parts = append(parts, tracing.Step{Name: tracing.SpanRender, Began: r.times.renderBegan, Ended: r.times.rendered, Cluster: r.target.Name})
 	}
-	if !r.answered.IsZero() {
+	if !r.times.answered.IsZero() {
 		parts = append(parts, tracing.Step{
-			Name: tracing.SpanWrite, Began: r.callBegan, Ended: r.answered, Cluster: r.target.Name, Reason: o.Reason, Failed: failed,
+			Name: tracing.SpanWrite, Began: r.times.callBegan, Ended: r.times.answered, Cluster: r.target.Name, Reason: o.Reason, Failed: failed,
 		})
 	}
 	change.Record(tracing.Step{
-		Name: tracing.SpanDispatch, Began: r.began, Ended: r.now(), Cluster: r.target.Name, Reason: o.Reason, Failed: failed, Parts: parts,
+		Name: tracing.SpanDispatch, Began: r.times.began, Ended: r.now(), Cluster: r.target.Name, Reason: o.Reason, Failed: failed, Parts: parts,
 	})
 }
 
@@ -95,28 +94,14 @@ type failure struct {
 	reason string
 }
 
-// failures has the failure of the last run of each binding. A retry that fails for the same reason gets no spans.
-type failures struct {
-	mu   sync.Mutex
-	last map[types.NamespacedName]failure
+// isNewFailure records the failure of a run. It returns true if the last run of the binding did not fail for the same
+// reason. A retry that fails for the same reason gets no spans.
+func (c *copies) isNewFailure(key types.NamespacedName, now failure) (isNew bool) {
+	c.open(key, func(u *unfinished) { isNew, u.failure = u.failure != now, now })
+	return isNew
 }
 
-// isNew records a failure. It returns true if the last run did not fail for the same reason.
-func (f *failures) isNew(key types.NamespacedName, now failure) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.last[key] == now {
-		return false
-	}
-	if f.last == nil {
-		f.last = map[types.NamespacedName]failure{}
-	}
-	f.last[key] = now
-	return true
-}
-
-func (f *failures) forget(key types.NamespacedName) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.last, key)
+// endFailure records that the last run of a binding has not failed.
+func (c *copies) endFailure(key types.NamespacedName) {
+	c.open(key, func(u *unfinished) { u.failure = failure{} })
 }

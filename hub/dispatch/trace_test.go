@@ -171,8 +171,8 @@ func TestOnlyAFailedWriteIsAFailedSpan(t *testing.T) {
 			if err := r.gather(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if r.began = r.now(); tc.called {
-				r.callBegan, r.answered = r.now(), r.now()
+			if r.times.began = r.now(); tc.called {
+				r.times.callBegan, r.times.answered = r.now(), r.now()
 			}
 			r.trace(tc.outcome)
 			spans := end()
@@ -259,7 +259,7 @@ func TestTracingThatIsOffCostsARunNothing(t *testing.T) {
 	r := &run{queue: q, binding: w.add(widgetKind, "web"), target: &hubv1.BindingTarget{Name: "eu"}}
 	wrote := member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Wrote: true}
 	if n := testing.AllocsPerRun(100, func() {
-		r.began = r.now()
+		r.times.began = r.now()
 		r.trace(wrote)
 	}); n != 0 {
 		t.Errorf("%v allocations, want none", n)

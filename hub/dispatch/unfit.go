@@ -29,7 +29,7 @@ type misfits func(ctx context.Context, manifest *unstructured.Unstructured) []me
 
 // unfit returns the outcome for a manifest that must not be written. The outcome is nil if the manifest may be written.
 func (r *run) unfit(ctx context.Context, manifest *unstructured.Unstructured) *member.Outcome {
-	if refusal := tenancy.Of(manifest, r.namespaceLabels); refusal != nil {
+	if refusal := tenancy.Of(manifest, r.in.namespaceLabels); refusal != nil {
 		o := outcome(metav1.ConditionFalse, refusal.Reason, "%s", refusal.Message)
 		return &o
 	}
@@ -40,7 +40,7 @@ func (r *run) unfit(ctx context.Context, manifest *unstructured.Unstructured) *m
 // copy is then not changed. A value that is invalid even without the override rules is left to the member's API server.
 // The check runs just before a write, so that an unchanged copy costs nothing.
 func (r *run) misfit(ctx context.Context, manifest *unstructured.Unstructured) *member.Outcome {
-	if len(r.overridden.applied) == 0 {
+	if len(r.out.overridden.applied) == 0 {
 		return nil
 	}
 	for _, schema := range []struct {
@@ -67,18 +67,18 @@ func (r *run) misfit(ctx context.Context, manifest *unstructured.Unstructured) *
 
 // renderedWith returns the manifest that results if only these policies apply.
 func (r *run) renderedWith(policies []hubv1.OverridePolicyObject) (*unstructured.Unstructured, error) {
-	result, err := r.prepared.Render(r.overridden.cluster, policies, r.overridden.divided)
+	result, err := r.out.prepared.Render(r.out.overridden.cluster, policies, r.out.overridden.divided)
 	return result.Manifest, err
 }
 
 // culprit returns the override rule that makes a manifest wrong. Rules apply in a certain order. If wrong returns true
 // for the manifest after the first n rules, but not after the first n-1 rules, rule n is the culprit.
 func (r *run) culprit(ctx context.Context, wrong func(*unstructured.Unstructured) bool) overrides.RuleRef {
-	applied := r.overridden.applied
+	applied := r.out.overridden.applied
 	fits, not := 0, len(applied)
 	for not-fits > 1 && ctx.Err() == nil {
 		middle := (fits + not) / 2
-		manifest, err := r.renderedWith(only(r.overridden.policies, applied[:middle]))
+		manifest, err := r.renderedWith(only(r.out.overridden.policies, applied[:middle]))
 		if err == nil && !wrong(manifest) {
 			fits = middle
 		} else {
@@ -94,8 +94,8 @@ func (r *run) culprit(ctx context.Context, wrong func(*unstructured.Unstructured
 func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose string) error {
 	culprit := r.culprit(ctx, func(manifest *unstructured.Unstructured) bool { return slices.Contains(find(ctx, manifest), m) })
 	var known sets.Set[string]
-	if !hubv1.IsSecret(r.object.GroupKind()) {
-		known = literals(r.overridden.policies, culprit)
+	if !hubv1.IsSecret(r.in.object.GroupKind()) {
+		known = literals(r.out.overridden.policies, culprit)
 	}
 	misfit := openapi.Fault(m).Redacted(known)
 	message := misfit.Message

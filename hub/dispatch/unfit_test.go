@@ -48,7 +48,7 @@ func TestWhatNeverGoesToMembersIsNotSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRun(&pickyCluster{}, 0)
-			r.namespaceLabels = labels
+			r.in.namespaceLabels = labels
 			got := ""
 			if o := r.unfit(t.Context(), tc.manifest); o != nil && o.Applied == metav1.ConditionFalse {
 				got = o.Reason
@@ -59,8 +59,8 @@ func TestWhatNeverGoesToMembersIsNotSent(t *testing.T) {
 		})
 	}
 	r := newRun(&pickyCluster{}, 0)
-	r.mcl = &hubv1.MemberCluster{Spec: hubv1.MemberClusterSpec{AllowedNamespaces: hubv1.AllowedNamespaces{From: hubv1.NamespacesFromAll}}}
-	r.object.Namespace = "kube-system"
+	r.in.mcl = &hubv1.MemberCluster{Spec: hubv1.MemberClusterSpec{AllowedNamespaces: hubv1.AllowedNamespaces{From: hubv1.NamespacesFromAll}}}
+	r.in.object.Namespace = "kube-system"
 	if o, forbidden := r.forbidden(); !forbidden || o.Reason != hubv1.ReasonNamespaceRefused {
 		t.Errorf("an object of kube-system: %+v", o)
 	}
@@ -117,7 +117,7 @@ func TestAnInvalidManifestNamesTheRuleAndIsNotSent(t *testing.T) {
 				return tooLarge(manifest, 100)
 			}
 			if tt.kind != "" {
-				r.object.ObjectIdentity = hubv1.ObjectIdentity{Kind: tt.kind, Namespace: "ns", Name: "web"}
+				r.in.object.ObjectIdentity = hubv1.ObjectIdentity{Kind: tt.kind, Namespace: "ns", Name: "web"}
 			}
 			o := r.unfit(t.Context(), rendered(t, r, map[string]any{"size": tt.size, "limit": int64(50)}, tt.rules))
 			const maxDryRuns = 2 + 6 // dry runs: with the rules, without them, and 6 to search 64 rules
@@ -163,7 +163,7 @@ func rendered(t *testing.T, r *run, spec map[string]any, rules []hubv1.OverrideR
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.rendering, r.prepared = &rendering{prepared: prepared}, prepared
-	r.overridden = overridden{cluster: overrides.Cluster{Name: "eu"}, policies: policies, applied: result.Applied}
+	r.out.rendering, r.out.prepared = &rendering{prepared: prepared}, prepared
+	r.out.overridden = overridden{cluster: overrides.Cluster{Name: "eu"}, policies: policies, applied: result.Applied}
 	return result.Manifest
 }

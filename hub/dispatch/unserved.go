@@ -29,7 +29,7 @@ func (r *run) notServed(ctx context.Context, manifest *unstructured.Unstructured
 // setter returns the override rule that makes the manifest wrong. It returns nil if the manifest is wrong without any
 // rule.
 func (r *run) setter(ctx context.Context, wrong func(*unstructured.Unstructured) bool) *overrides.RuleRef {
-	if len(r.overridden.applied) == 0 {
+	if len(r.out.overridden.applied) == 0 {
 		return nil
 	}
 	if without, err := r.renderedWith(nil); err != nil || wrong(without) {
@@ -63,7 +63,7 @@ func atOtherVersions(o member.Outcome, sent schema.GroupVersionKind, mcl *hubv1.
 		return o
 	}
 	o.Reason = hubv1.ReasonVersionNotServed
-	o.Message = fmt.Sprintf("the cluster serves %s at %s, and the hub can send it only at %s: serve this version there too, or update the definition and the object on the hub",
+	o.Message = fmt.Sprintf("the cluster serves %s at %s, but the hub can send it only at %s: serve this version on the cluster too, or update the definition and the object on the hub",
 		sent.Kind, strings.Join(versions, ", "), sent.Version)
 	return o
 }

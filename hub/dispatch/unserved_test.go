@@ -67,7 +67,7 @@ func TestAKindThatIsServedAtOtherVersionsIsNotMissing(t *testing.T) {
 			if o.Reason != tt.want || o.Retry != member.RetrySlowly {
 				t.Errorf("got %+v, want %s", o, tt.want)
 			}
-			if says := strings.Contains(o.Message, "serves Gen at v1, and the hub can send it only at v1beta1"); says != (tt.want == hubv1.ReasonVersionNotServed) {
+			if says := strings.Contains(o.Message, "serves Gen at v1, but the hub can send it only at v1beta1"); says != (tt.want == hubv1.ReasonVersionNotServed) {
 				t.Errorf("message %q", o.Message)
 			}
 		})

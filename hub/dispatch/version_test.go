@@ -76,8 +76,8 @@ func versionRun(t *testing.T, others, served []string, state hubv1.TargetState) 
 	mcl := &hubv1.MemberCluster{}
 	mcl.Spec.AllowedNamespaces.From = hubv1.NamespacesFromAll
 	mcl.Status.APIResources = []hubv1.ServedKind{{Group: widgetV1.Group, Kind: widgetV1.Kind, Versions: served}}
-	r := &run{queue: q, cluster: n, key: hubv1.ObjectOf(b).BindingKey(), binding: b, target: target, gathered: gathered{mcl: mcl}}
-	r.object.ObjectIdentity = hubv1.ObjectOf(b)
+	r := &run{queue: q, cluster: n, key: hubv1.ObjectOf(b).BindingKey(), binding: b, target: target, in: gathered{mcl: mcl}}
+	r.in.object.ObjectIdentity = hubv1.ObjectOf(b)
 	return n, r
 }
 
@@ -106,7 +106,7 @@ func TestACopyKeepsItsDigestWhenTheHubPrefersAnotherVersion(t *testing.T) {
 	r.apply(t.Context())
 	w := newWorld(t, takes("eu"))
 	w.add(widgetV1, "web")
-	template, _ := templatesOf{w}.Get(r.object.ObjectIdentity)
+	template, _ := templatesOf{w}.Get(r.in.object.ObjectIdentity)
 	manifest, _, err := r.render(t.Context(), template, "v1")
 	if err != nil {
 		t.Fatal(err)

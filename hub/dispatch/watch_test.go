@@ -45,7 +45,7 @@ func bindingFor(name, placement string, state hubv1.TargetState) hubv1.ResourceB
 
 // idleQueue returns a queue without workers.
 func idleQueue() *queue {
-	return &queue{gate: newGate("eu", 8, clock.RealClock{}), records: newRecords(clock.RealClock{})}
+	return &queue{gate: newGate("eu", 8, clock.RealClock{}), copies: newCopies(clock.RealClock{})}
 }
 
 // woken returns the names of the bindings that f queues for the cluster eu. recorded are the bindings that the queue
@@ -54,7 +54,7 @@ func woken(recorded []string, bindings []hubv1.ResourceBinding, f func(*Dispatch
 	q := idleQueue()
 	defer q.gate.ShutDown()
 	for _, name := range recorded {
-		q.records.set(types.NamespacedName{Namespace: "ns", Name: name}, record{})
+		q.copies.set(types.NamespacedName{Namespace: "ns", Name: name}, record{})
 	}
 	f(&Dispatcher{opts: Options{Client: listed{bindings: bindings}}, queues: map[string]*queue{"eu": q}})
 	var names []string

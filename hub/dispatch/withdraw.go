@@ -22,12 +22,12 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "withdrawing from %s is suspended by the placement", r.target.Name), true
 	}
 	want, _ := r.wantedState(ctx, nil) // without the kind's definition, any served version is used
-	gvk := want.At(r.mcl)
+	gvk := want.At(r.in.mcl)
 	if r.policy().Apply.Mode == hubv1.ApplyReportOnly {
 		return r.leaveAlone(gvk), true
 	}
-	seen, found, synced := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name})
-	if rec := r.queue.records.get(r.key); rec.withdrawn != nil && r.target.Absent != nil && *rec.withdrawn == *r.target.Absent && !found {
+	seen, found, synced := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.in.object.Namespace, Name: r.in.object.Name})
+	if rec := r.queue.copies.get(r.key); rec.withdrawn != nil && r.target.Absent != nil && *rec.withdrawn == *r.target.Absent && !found {
 		return rec.last, true // record it again: hub/report may have lost it with the link
 	}
 	if o := r.leavesLater(ctx); o != nil {
@@ -36,13 +36,13 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	fresh, err := r.queue.fresh.get(ctx, r.binding)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Not withdrawing: the binding could not be read uncached", "reason", err.Error())
-		return member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonDeleting, Message: "waits until the hub can be read", Retry: member.RetrySoon}, true
+		return member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonDeleting, Message: "the removal waits until the hub can read the binding", Retry: member.RetrySoon}, true
 	}
 	target := fresh.BindingSpec().Target(r.target.Name)
 	if target == nil || target.State != hubv1.TargetAbsent || target.Absent == nil || fresh.GetUID() != r.binding.GetUID() {
 		return member.Outcome{}, false
 	}
-	r.watch(r.queue.records.get(r.key), gvk) // watch the copy, so that its delete event wakes the key
+	r.watch(r.queue.copies.get(r.key), gvk) // watch the copy, so that its delete event wakes the key
 	in := r.withdrawal(gvk, target.Absent, fresh.BindingStatus().Row(r.target.Name))
 	if found && synced {
 		in.Seen = &seen
@@ -51,14 +51,14 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if r.behind {
 		return o, true
 	}
-	if o.Orphaned != nil && r.mcl != nil {
-		o.Orphaned.ClusterID = r.mcl.Status.ClusterID
+	if o.Orphaned != nil && r.in.mcl != nil {
+		o.Orphaned.ClusterID = r.in.mcl.Status.ClusterID
 	}
 	rec := record{gvk: gvk, withdrawing: true}
 	if o.Reason == hubv1.ReasonWithdrawn {
 		rec.withdrawn, rec.last = target.Absent, o
 	}
-	r.queue.records.set(r.key, rec)
+	r.queue.copies.set(r.key, rec)
 	return o, true
 }
 
@@ -66,7 +66,7 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 // still there. It returns nil if there is no such object. Workloads are removed before RBAC, and RBAC before
 // CustomResourceDefinitions. An object that stays or is orphaned delays no removal.
 func (r *run) leavesFirst(ctx context.Context) (*hubv1.ObjectIdentity, error) {
-	of, rank := r.binding.BindingSpec().ObjectRef.Bundle, Rank(r.object.GroupKind())
+	of, rank := r.binding.BindingSpec().ObjectRef.Bundle, Rank(r.in.object.GroupKind())
 	if of == nil || rank <= 0 || rank >= topClass || r.target.Absent == nil || r.target.Absent.Policy != hubv1.RemovalDelete {
 		return nil, nil
 	}
@@ -83,7 +83,7 @@ func (r *run) leavesFirst(ctx context.Context) (*hubv1.ObjectIdentity, error) {
 		if !found || target == nil || target.State != hubv1.TargetAbsent || target.Absent == nil || target.Absent.Policy != hubv1.RemovalDelete {
 			continue
 		}
-		if left := r.queue.records.get(id.BindingKey()).withdrawn; left == nil || *left != *target.Absent {
+		if left := r.queue.copies.get(id.BindingKey()).withdrawn; left == nil || *left != *target.Absent {
 			return &id, nil
 		}
 	}
@@ -96,7 +96,7 @@ func (r *run) leavesLater(ctx context.Context) *member.Outcome {
 	switch first, err := r.leavesFirst(ctx); {
 	case err != nil:
 		ctrl.LoggerFrom(ctx).Error(err, "Reading the other objects of a bundle")
-		return &member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonDeleting, Message: "waits until the hub can be read", Retry: member.RetrySoon}
+		return &member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonDeleting, Message: "the removal waits until the hub can read the other objects of the bundle", Retry: member.RetrySoon}
 	case first != nil:
 		o := outcome(metav1.ConditionFalse, hubv1.ReasonDeleting, "waits until %s of the same bundle has left the cluster", first)
 		o.Retry = member.RetrySoon
@@ -109,30 +109,30 @@ func (r *run) leavesLater(ctx context.Context) *member.Outcome {
 // uncached. row is the cluster's row of this binding, or nil if there is none.
 func (r *run) withdrawal(gvk schema.GroupVersionKind, absent *hubv1.Absence, row *hubv1.ClusterRow) member.WithdrawIntent {
 	in := member.WithdrawIntent{
-		GVK: gvk, Owner: r.object.ObjectIdentity, OwnerUID: absent.UID, Policy: absent.Policy,
+		GVK: gvk, Owner: r.in.object.ObjectIdentity, OwnerUID: absent.UID, Policy: absent.Policy,
 		PolicyIfAdopted: orDefault(r.policy().Deletion.Adopted, hubv1.RemovalOrphan),
 		Propagation:     orDefault(r.policy().Deletion.PropagationPolicy, metav1.DeletePropagationBackground),
 	}
 	if row != nil {
 		in.ConfirmedUID, in.ConfirmedDigest, in.Adopted = row.UID, row.Digest, row.Adopted
 	}
-	template, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
+	template, ok := r.queue.opts.Templates.Get(r.in.object.ObjectIdentity)
 	if ok && template.GetUID() == absent.UID {
 		r.setSource(template)
 	} else {
 		r.setSource(nil)
 	}
 	if ok { // also a user of an object that was made anew may accept that its earlier copy is newer than the hub
-		r.source.Accepted = template.GetAnnotations()[hubv1.AcceptSourceAnnotation]
+		r.out.source.Accepted = template.GetAnnotations()[hubv1.AcceptSourceAnnotation]
 	}
-	in.Source = r.source
+	in.Source = r.out.source
 	return in
 }
 
 // leaveAlone returns the outcome for a withdrawal under a placement with the mode ReportOnly. The copy stays on the
 // cluster, with the hub's labels and annotations.
 func (r *run) leaveAlone(gvk schema.GroupVersionKind) member.Outcome {
-	seen, found, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name})
+	seen, found, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.in.object.Namespace, Name: r.in.object.Name})
 	o := outcome(metav1.ConditionTrue, hubv1.ReasonWithdrawn, "nothing is removed, because apply.mode is ReportOnly")
 	if found {
 		o.Message = "the copy stays as it is, because apply.mode is ReportOnly"

@@ -81,7 +81,7 @@ func (c *sinkClient) deliver(ctx context.Context, to target, m *message) outcome
 
 // judge returns the outcome for the status code of a response.
 func judge(status int, retryAfter string, now time.Time) outcome {
-	statusErr := fmt.Errorf("it answers %d %s", status, http.StatusText(status))
+	statusErr := fmt.Errorf("the receiver answers %d %s", status, http.StatusText(status))
 	switch {
 	case status >= 200 && status < 300:
 		return outcome{}
@@ -144,11 +144,11 @@ func (c *sinkClient) close() {
 // each attempt, such as a port, because they would change the condition each time.
 func (c *sinkClient) cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("it did not answer within %s", c.within)
+		return fmt.Errorf("the receiver did not answer within %s", c.within)
 	}
 	if invalid := (x509.CertificateInvalidError{}); errors.As(err, &invalid) && invalid.Reason == x509.Expired {
 		// The original error is replaced, because its text contains the current time and therefore differs at each attempt.
-		return errors.New("its certificate has expired, or is not valid yet")
+		return errors.New("the receiver's certificate has expired, or is not valid yet")
 	}
 	if op := (*net.OpError)(nil); errors.As(err, &op) {
 		return fmt.Errorf("%s: %w", op.Op, op.Err)

@@ -68,7 +68,7 @@ type Options struct {
 
 // Notifier sends the hub's events to NotificationSinks.
 type Notifier struct {
-	Options
+	opts Options
 
 	limits   limits
 	recorded chan notice
@@ -81,7 +81,7 @@ type Notifier struct {
 // New returns a Notifier.
 func New(o Options) *Notifier {
 	return &Notifier{
-		Options: o, limits: standard,
+		opts: o, limits: standard,
 		recorded: make(chan notice, maxRecorded), changed: make(chan struct{}, 1), senders: map[types.UID]*sender{},
 	}
 }
@@ -93,12 +93,12 @@ type recorder struct {
 }
 
 // Recorder returns a recorder whose events are also sent to sinks.
-func (n *Notifier) Recorder() events.EventRecorder { return recorder{n.Events, n} }
+func (n *Notifier) Recorder() events.EventRecorder { return recorder{n.opts.Events, n} }
 
 // Eventf implements events.EventRecorder.
 func (r recorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
 	r.EventRecorder.Eventf(regarding, related, kind, reason, action, note, args...)
-	about, err := reference.GetReference(r.notifier.Scheme, regarding)
+	about, err := reference.GetReference(r.notifier.opts.Scheme, regarding)
 	if err != nil {
 		return // the Event was not recorded either
 	}
@@ -106,7 +106,7 @@ func (r recorder) Eventf(regarding, related runtime.Object, kind, reason, action
 		id: string(uuid.NewUUID()), at: time.Now(), regarding: *about, kind: kind, reason: reason, action: action, detail: fmt.Sprintf(note, args...),
 	}
 	if related != nil {
-		event.related, _ = reference.GetReference(r.notifier.Scheme, related)
+		event.related, _ = reference.GetReference(r.notifier.opts.Scheme, related)
 	}
 	select {
 	case r.notifier.recorded <- event:
@@ -141,7 +141,7 @@ func (n *Notifier) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("notificationsink").
 		For(&hubv1.NotificationSink{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Complete(reconcile.AsReconciler(n.Client, greeter{n.limits, n.Client, n.Recorder()}))
+		Complete(reconcile.AsReconciler(n.opts.Client, greeter{n.limits, n.opts.Client, n.Recorder()}))
 }
 
 // greeter records a first event about each sink, and repeats it while the sink is not ready. Without the repetition,
@@ -180,7 +180,7 @@ func (g greeter) observe(ctx context.Context, sink *hubv1.NotificationSink) erro
 	after.Status.ObservedGeneration, after.Status.FailingReplica = sink.Generation, ""
 	meta.SetStatusCondition(&after.Status.Conditions, metav1.Condition{
 		Type: hubv1.ConditionReady, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonDeliveryPending, ObservedGeneration: sink.Generation,
-		Message: "the current spec was not tried yet: the hub waits for the answer to its first notification, and sends another one each minute",
+		Message: "the receiver has not answered for the current spec yet: the hub sends a notification each minute until the receiver answers",
 	})
 	if err := g.client.Status().Patch(ctx, after, client.MergeFromWithOptions(sink, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of NotificationSink %s: %w", sink.Name, err)
@@ -228,7 +228,7 @@ func (n *Notifier) changedSpec(uid types.UID) {
 // distribute queues an event for each sink whose filter selects it.
 func (n *Notifier) distribute(ctx context.Context, event notice, running *sync.WaitGroup) {
 	var sinks hubv1.NotificationSinkList
-	if err := n.Client.List(ctx, &sinks, client.UnsafeDisableDeepCopy); err != nil {
+	if err := n.opts.Client.List(ctx, &sinks, client.UnsafeDisableDeepCopy); err != nil {
 		return // the cache stops because this process ends
 	}
 	var m *message
@@ -238,7 +238,7 @@ func (n *Notifier) distribute(ctx context.Context, event notice, running *sync.W
 			continue
 		}
 		if m == nil {
-			body, err := event.encode(n.Hub)
+			body, err := event.encode(n.opts.Hub)
 			if err != nil {
 				ctrl.LoggerFrom(ctx).Error(err, "Sending an event to sinks")
 				return
@@ -258,7 +258,7 @@ func (n *Notifier) sender(ctx context.Context, sink *hubv1.NotificationSink, run
 		name, uid := sink.Name, sink.UID
 		s = &sender{
 			limits: n.limits, name: name, uid: uid, queue: make(chan *message, n.limits.queued), changed: make(chan struct{}, 1),
-			client: sinkClient{proxy: n.Proxy, within: n.limits.within},
+			client: sinkClient{proxy: n.opts.Proxy, within: n.limits.within},
 			target: func(ctx context.Context) (target, error) { return n.target(ctx, name, uid) },
 		}
 		for _, result := range []string{"delivered", "failed", "refused", "dropped"} {
@@ -276,7 +276,7 @@ func (n *Notifier) sender(ctx context.Context, sink *hubv1.NotificationSink, run
 // drop ends the senders of deleted sinks.
 func (n *Notifier) drop(ctx context.Context) {
 	var sinks hubv1.NotificationSinkList
-	if err := n.Client.List(ctx, &sinks, client.UnsafeDisableDeepCopy); err != nil {
+	if err := n.opts.Client.List(ctx, &sinks, client.UnsafeDisableDeepCopy); err != nil {
 		return
 	}
 	exist, named := map[types.UID]bool{}, map[string]bool{}
@@ -301,16 +301,16 @@ func (n *Notifier) drop(ctx context.Context) {
 // result still has the generation of the spec.
 func (n *Notifier) target(ctx context.Context, name string, uid types.UID) (target, error) {
 	var sink hubv1.NotificationSink
-	if err := n.Client.Get(ctx, types.NamespacedName{Name: name}, &sink, client.UnsafeDisableDeepCopy); err != nil {
+	if err := n.opts.Client.Get(ctx, types.NamespacedName{Name: name}, &sink, client.UnsafeDisableDeepCopy); err != nil {
 		return target{}, fmt.Errorf("reading NotificationSink %s: %w", name, err)
 	}
 	if sink.UID != uid {
-		return target{}, fmt.Errorf("NotificationSink %s was deleted, and is another one now", name)
+		return target{}, fmt.Errorf("NotificationSink %s was deleted and created again", name)
 	}
 	to := target{generation: sink.Generation, url: sink.Spec.URL, ca: string(sink.Spec.CABundle)}
-	of := types.NamespacedName{Namespace: n.Namespace, Name: sink.Spec.SecretRef.Name}
+	of := types.NamespacedName{Namespace: n.opts.Namespace, Name: sink.Spec.SecretRef.Name}
 	var secret corev1.Secret
-	switch err := n.Client.Get(ctx, of, &secret, client.UnsafeDisableDeepCopy); {
+	switch err := n.opts.Client.Get(ctx, of, &secret, client.UnsafeDisableDeepCopy); {
 	case apierrors.IsNotFound(err):
 		return to, fmt.Errorf("%w: Secret %s does not exist", errSigningKey, of)
 	case err != nil:
@@ -352,20 +352,20 @@ func (n *Notifier) report(ctx context.Context) {
 func (n *Notifier) write(ctx context.Context, s *sender) error {
 	t, last := s.result()
 	var sink hubv1.NotificationSink
-	if err := n.Client.Get(ctx, types.NamespacedName{Name: s.name}, &sink); err != nil {
+	if err := n.opts.Client.Get(ctx, types.NamespacedName{Name: s.name}, &sink); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if sink.UID != s.uid {
 		return nil // the sink was deleted, and another one has its name
 	}
 	now := time.Now()
-	status, due := fold(&sink, t, n.Replica, last, now)
+	status, due := fold(&sink, t, n.opts.Replica, last, now)
 	if !due {
 		return nil
 	}
 	after := sink.DeepCopy()
 	after.Status = status
-	if err := n.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(&sink, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := n.opts.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(&sink, client.MergeFromWithOptimisticLock{})); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of NotificationSink %s: %w", s.name, err))
 	}
 	s.wrote(t, now)

@@ -55,7 +55,7 @@ type tally struct {
 
 // sender sends the messages of one sink in their order.
 type sender struct {
-	limits
+	limits limits
 	name   string
 	uid    types.UID
 	target func(ctx context.Context) (target, error)
@@ -119,9 +119,9 @@ func (s *sender) setSending(is bool) {
 
 // send repeats the delivery of a message until the receiver accepts or refuses it, or until the message is too old.
 func (s *sender) send(ctx context.Context, m *message) {
-	pause := s.firstPause
+	pause := s.limits.firstPause
 	for {
-		if time.Since(m.at) > s.maxAge {
+		if time.Since(m.at) > s.limits.maxAge {
 			s.drop()
 			return
 		}
@@ -134,9 +134,9 @@ func (s *sender) send(ctx context.Context, m *message) {
 			return
 		}
 		if s.rest(ctx, max(o.after, pause/2+rand.N(pause/2))) {
-			pause = s.firstPause
+			pause = s.limits.firstPause
 		} else {
-			pause = min(2*pause, s.maxPause)
+			pause = min(2*pause, s.limits.maxPause)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func (s *sender) try(ctx context.Context, m *message) outcome {
 	o := s.client.deliver(ctx, to, m)
 	o.generation = to.generation
 	if o.refused {
-		o.failure = fmt.Errorf("%w to %s, which is dropped", o.failure, m.what)
+		o.failure = fmt.Errorf("%w to the notification %s, which the hub drops", o.failure, m.what)
 	}
 	return o
 }

@@ -21,7 +21,7 @@ const (
 
 // errKey is the error for an invalid signing key. It does not quote the key, because the Secret may have been made for
 // another purpose.
-var errKey = errors.New("it is not whsec_ and 24 to 64 bytes in base64, in one or two lines")
+var errKey = errors.New("must be one or two lines, each with whsec_ and 24 to 64 bytes in base64")
 
 // parseKeys parses signing keys, one on each line.
 func parseKeys(text []byte) ([][]byte, error) {

@@ -17,7 +17,7 @@ func TestFold(t *testing.T) {
 	now := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	at := func(t time.Time) *metav1.Time { return &metav1.Time{Time: t} }
-	cause := errors.New("it answers 503 Service Unavailable")
+	cause := errors.New("the receiver answers 503 Service Unavailable")
 	failed := func(last time.Time) tally {
 		return tally{generation: 2, failure: cause, since: last, lastFailed: last}
 	}
@@ -110,9 +110,9 @@ func TestTheMessageOfAFailureHasItsTimeAndItsBacklog(t *testing.T) {
 	sink := &hubv1.NotificationSink{Spec: hubv1.NotificationSinkSpec{URL: "https://chat.example.com/token"}}
 	sink.Generation, sink.Status.ObservedGeneration = 2, 2
 	got, due := fold(sink, tally{
-		generation: 2, failure: errors.New("it answers 503 Service Unavailable"), since: now.Add(-time.Hour), lastFailed: now, waiting: 12, lost: 1, dropped: 1,
+		generation: 2, failure: errors.New("the receiver answers 503 Service Unavailable"), since: now.Add(-time.Hour), lastFailed: now, waiting: 12, lost: 1, dropped: 1,
 	}, "a", now, now)
-	want := "replica a cannot deliver to chat.example.com since 2026-11-27T02:00:00Z, 12 notifications wait, and 1 notification was dropped: it answers 503 Service Unavailable"
+	want := "replica a cannot deliver to chat.example.com since 2026-11-27T02:00:00Z, 12 notifications wait, and 1 notification was dropped: the receiver answers 503 Service Unavailable"
 	if c := meta.FindStatusCondition(got.Conditions, hubv1.ConditionReady); !due || c == nil || c.Message != want {
 		t.Errorf("due is %v, and the condition %+v", due, c)
 	}

@@ -35,7 +35,7 @@ func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result,
 	switch {
 	case apierrors.IsNotFound(err):
 		r.withoutLink(run, hubv1.ReasonSecretMissing,
-			fmt.Sprintf("there is no Secret %s, which spec.connection.direct.kubeconfigSecretRef names: create it with the member's kubeconfig under the key %s", key, ref.Key))
+			fmt.Sprintf("Secret %s in spec.connection.direct.kubeconfigSecretRef does not exist: create the Secret with the member's kubeconfig under the key %s", key, ref.Key))
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reading Secret %s of MemberCluster %s: %w", key, run.cluster.Name, err)
 	case len(secret.Data[ref.Key]) == 0:
@@ -85,7 +85,7 @@ func (r *Reconciler) connect(_ context.Context, run *run) (ctrl.Result, error) {
 		expectedID = r.hubID
 	case expectedID == r.hubID:
 		r.withoutLink(run, hubv1.ReasonClusterIDClaimed,
-			"status.clusterID is that of the hub, and spec.hub is not set: nothing is read or written. If this is the hub itself, set spec.hub: true; else delete this MemberCluster and join the cluster anew")
+			"status.clusterID is the ID of the hub's own cluster, but spec.hub is not set: nothing is read or written. If this is the hub itself, set spec.hub: true; else delete this MemberCluster and join the cluster again")
 		return ctrl.Result{}, nil
 	}
 	r.links.Ensure(run.cluster.Name, run.kubeconfig, expectedID)

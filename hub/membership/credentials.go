@@ -53,7 +53,7 @@ func (r *Reconciler) credentials(ctx context.Context, run *run) (ctrl.Result, er
 		}
 		if !state.done {
 			r.recordEvent(run.cluster, corev1.EventTypeWarning, "CredentialsNotRevoked", "RotateCredentials", fmt.Sprintf(
-				"the cluster does not let the hub revoke the token that was replaced: delete Secret %s/%s there", hubv1.SystemNamespace, old.Name))
+				"the cluster does not allow the hub to revoke its old token: delete Secret %s/%s on the cluster", hubv1.SystemNamespace, old.Name))
 		}
 	}
 	if before := status.Credentials; before == nil || before.ID != inUse.ID {
@@ -132,7 +132,7 @@ func (r *Reconciler) store(ctx context.Context, run *run, token string) error {
 	config, err := clientcmd.Load(run.kubeconfig)
 	if err != nil {
 		// The parser's error is left out, because it may quote the kubeconfig.
-		return fmt.Errorf("reading the kubeconfig of MemberCluster %s: it cannot be parsed", run.cluster.Name)
+		return fmt.Errorf("the kubeconfig of MemberCluster %s is invalid: correct it in the Secret", run.cluster.Name)
 	}
 	user := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
 	user.Token, user.ClientCertificateData, user.ClientKeyData = token, nil, nil
@@ -178,9 +178,9 @@ func (r *Reconciler) revokeLast(ctx context.Context, run *run) (over bool, resul
 	case state.done:
 		return true, ctrl.Result{}, r.noteRevoked(ctx, run, "")
 	case apierrors.IsForbidden(state.err):
-		return true, ctrl.Result{}, r.noteRevoked(ctx, run, "the cluster does not let the hub revoke it")
+		return true, ctrl.Result{}, r.noteRevoked(ctx, run, "the cluster does not allow the hub to revoke the token")
 	case state.failures >= revokeTries:
-		return true, ctrl.Result{}, r.noteRevoked(ctx, run, "the cluster did not revoke it")
+		return true, ctrl.Result{}, r.noteRevoked(ctx, run, "the cluster did not revoke the token")
 	}
 	return false, ctrl.Result{RequeueAfter: max(state.wait, lookAgain)}, nil
 }
@@ -202,7 +202,7 @@ func (r *Reconciler) noteRevoked(ctx context.Context, run *run, fault string) er
 	after := run.secret.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, hubv1.CredentialsRevokedAnnotation, note)
 	if err := r.client.Patch(ctx, after, client.MergeFrom(run.secret)); client.IgnoreNotFound(err) != nil && !apierrors.IsForbidden(err) {
-		return fmt.Errorf("noting on Secret %s that the token of MemberCluster %s was revoked: %w", client.ObjectKeyFromObject(after), run.cluster.Name, err)
+		return fmt.Errorf("noting on Secret %s whether the token of MemberCluster %s was revoked: %w", client.ObjectKeyFromObject(after), run.cluster.Name, err)
 	}
 	run.secret = after
 	return nil

@@ -256,7 +256,7 @@ func TestTheTokenOfALeavingClusterIsRevokedIfThatIsAskedFor(t *testing.T) {
 		issuer(s.name).set(func() { issuer(s.name).err = forbidden })
 		s.must(hub.Delete(t.Context(), s.get()))
 		s.gone()
-		if got := note(s); got != "the cluster does not let the hub revoke it" {
+		if got := note(s); got != "the cluster does not allow the hub to revoke the token" {
 			t.Errorf("noted: %q", got)
 		}
 	})

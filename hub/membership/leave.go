@@ -146,9 +146,9 @@ func describeRemaining(c *hubv1.MemberCluster, l left, now time.Time) {
 		objects += " (" + l.heldUp + ")"
 	}
 	if ready == nil || ready.Status == metav1.ConditionTrue {
-		what := "they stay there without marks of the hub"
+		what := "its copies stay there without marks of the hub"
 		if c.Spec.Leave.Policy == hubv1.RemovalDelete {
-			what = "they are deleted there"
+			what = "its copies are deleted"
 		}
 		setCondition(c, hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonLeaving,
 			fmt.Sprintf("the cluster leaves, and %s (spec.leave.policy): %s; waiting for the cluster to confirm%s", what, objects, wayOut(c, l)))
@@ -158,9 +158,9 @@ func describeRemaining(c *hubv1.MemberCluster, l left, now time.Time) {
 	switch {
 	case c.Spec.Leave.WhenUnreachable == hubv1.UnreachableAbandon:
 		patience := time.Duration(ptr.Deref(c.Spec.Leave.TimeoutSeconds, leaveDefault)) * time.Second
-		way = "they are given up if the cluster does not answer until " + c.DeletionTimestamp.Add(patience).UTC().Format(time.RFC3339)
+		way = "they are abandoned if the cluster does not answer by " + c.DeletionTimestamp.Add(patience).UTC().Format(time.RFC3339)
 	case c.MayBeLost(now):
-		way = "to give them up, set spec.leave.whenUnreachable to Abandon"
+		way = "to abandon them, set spec.leave.whenUnreachable to Abandon"
 	}
 	setCondition(c, hubv1.ConditionReady, ready.Status, ready.Reason, fmt.Sprintf("%s; the cluster leaves, and %s: %s", ready.Message, objects, way))
 }
@@ -171,5 +171,5 @@ func wayOut(c *hubv1.MemberCluster, l left) string {
 	if l.heldUp == "" || c.Spec.Leave.WhenUnreachable == hubv1.UnreachableAbandon {
 		return ""
 	}
-	return "; if the cluster refuses, set spec.leave.whenUnreachable to Abandon to give them up"
+	return "; if the cluster refuses, set spec.leave.whenUnreachable to Abandon"
 }

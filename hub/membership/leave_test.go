@@ -113,7 +113,7 @@ func TestAClusterThatIsAwaySaysWhatItsEndWaitsFor(t *testing.T) {
 		words string
 	}{
 		"it waits":    {hubv1.LeavePolicy{}, "1 object is left: Widget default/it-waits: they are withdrawn when the cluster answers"},
-		"it gives up": {hubv1.LeavePolicy{WhenUnreachable: hubv1.UnreachableAbandon, TimeoutSeconds: ptr.To[int32](60)}, "they are given up if the cluster does not answer until 2"},
+		"it gives up": {hubv1.LeavePolicy{WhenUnreachable: hubv1.UnreachableAbandon, TimeoutSeconds: ptr.To[int32](60)}, "they are abandoned if the cluster does not answer by 2"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestAClusterThatIsAwaySaysWhatItsEndWaitsFor(t *testing.T) {
 func TestTheMessageOffersAbandonAfterAnHourWithoutAnObservation(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	at := func(ago time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-ago)} }
-	const offer, waits = "to give them up, set spec.leave.whenUnreachable to Abandon", "they are withdrawn when the cluster answers"
+	const offer, waits = "to abandon them, set spec.leave.whenUnreachable to Abandon", "they are withdrawn when the cluster answers"
 	for name, tc := range map[string]struct {
 		seen  *metav1.Time
 		since time.Duration // how long Ready has been False
@@ -169,7 +169,7 @@ func TestAClusterThatLeavesSaysWhatBecomesOfItsObjects(t *testing.T) {
 	s.ready("deletes-id", func(c *hubv1.MemberCluster) { c.Spec.Leave.Policy = hubv1.RemovalDelete })
 	s.bind("default", "deleted-there", s.name)
 	s.must(hub.Delete(t.Context(), s.get()))
-	s.is(hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonLeaving, "they are deleted there")
+	s.is(hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonLeaving, "its copies are deleted")
 }
 
 func TestAFinalizerTakenOffByHandEndsTheLink(t *testing.T) {

@@ -76,7 +76,7 @@ func TestTheSecretIsFollowed(t *testing.T) {
 	s.is(hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonConnected, "")
 
 	s.must(hub.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: s.name}}))
-	s.is(hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonSecretMissing, "there is no Secret")
+	s.is(hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonSecretMissing, "does not exist: create the Secret")
 	s.linked(nil)
 	if id := s.get().Status.ClusterID; id != "secret-id" {
 		t.Errorf("clusterID is %q", id)

@@ -73,5 +73,5 @@ func back(conditionType string, was, is *metav1.Condition, now time.Time) string
 	if conditionType != hubv1.ConditionReady {
 		return is.Message
 	}
-	return fmt.Sprintf("the cluster is back after %s (%s): %s", duration.HumanDuration(max(now.Sub(was.LastTransitionTime.Time), 0)), was.Reason, is.Message)
+	return fmt.Sprintf("the cluster answers again after %s (%s): %s", duration.HumanDuration(max(now.Sub(was.LastTransitionTime.Time), 0)), was.Reason, is.Message)
 }

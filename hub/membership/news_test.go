@@ -36,7 +36,7 @@ func TestEachChangeOfAClusterIsOneEvent(t *testing.T) {
 		},
 		"a lost cluster is lost in other words": {[]metav1.Condition{lost}, []metav1.Condition{reworded}, nil},
 		"a cluster is back": {
-			[]metav1.Condition{lost}, []metav1.Condition{up}, []clusterEvent{{"Normal", "Connected", "the cluster is back after 4m (ClusterUnreachable): of Connected"}},
+			[]metav1.Condition{lost}, []metav1.Condition{up}, []clusterEvent{{"Normal", "Connected", "the cluster answers again after 4m (ClusterUnreachable): of Connected"}},
 		},
 		"the address leads to another cluster": {
 			[]metav1.Condition{lost},
@@ -80,7 +80,7 @@ func TestEventsReportThatAClusterIsLostAndBack(t *testing.T) {
 	links.become(s.name, away(connected("told-id")))
 	s.reported("Warning ClusterUnreachable it refuses connections")
 	links.become(s.name, connected("told-id"))
-	s.reported("Normal Connected the cluster is back after")
+	s.reported("Normal Connected the cluster answers again after")
 	moved := connected("told-id")
 	moved.Ready, moved.Reason, moved.Message = metav1.ConditionFalse, hubv1.ReasonIdentityChanged, "another cluster answers"
 	links.become(s.name, moved)

@@ -74,7 +74,7 @@ func (r *Reconciler) claim(ctx context.Context, run *run, id string) (refusedNow
 
 func (r *Reconciler) refuse(run *run, holder string) {
 	r.withoutLink(run, hubv1.ReasonDuplicateCluster,
-		fmt.Sprintf("this is the cluster that MemberCluster %s holds: a cluster joins once; delete one of the two, or give this one the kubeconfig of another cluster", holder))
+		fmt.Sprintf("MemberCluster %s already represents this cluster, and a cluster can join only once: delete one of the two MemberClusters, or give this one the kubeconfig of another cluster", holder))
 }
 
 // holderOf returns the name of another MemberCluster that represents the cluster instead of self. It is empty if there

@@ -31,7 +31,7 @@ func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string, now 
 	if state.Ready != metav1.ConditionUnknown || before == nil || before.Reason == hubv1.ReasonSecretMissing {
 		message := state.Message
 		if state.Ready == metav1.ConditionTrue && c.Status.ClusterID == hubID {
-			message += "; this is the hub's own cluster: its objects are the hub's, and none is written"
+			message += "; this is the hub's own cluster, and the hub writes no copies to it"
 		}
 		setCondition(c, hubv1.ConditionReady, state.Ready, state.Reason, message)
 		setCredentials(c, state)
@@ -55,7 +55,7 @@ func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string, now 
 		setCondition(c, hubv1.ConditionTopologyChanged, metav1.ConditionTrue, hubv1.ReasonNodesMoved, moved)
 		return
 	}
-	setCondition(c, hubv1.ConditionTopologyChanged, metav1.ConditionFalse, hubv1.ReasonTopologyStable, "region and zones are those of the labels or of the nodes")
+	setCondition(c, hubv1.ConditionTopologyChanged, metav1.ConditionFalse, hubv1.ReasonTopologyStable, "status.topology matches the labels or the nodes")
 }
 
 // served returns the kinds as a list for the status, sorted by group and kind.
@@ -83,7 +83,7 @@ func pinned(before hubv1.ClusterTopology, labels map[string]string, facts member
 	case before.Region == "":
 		after.Region = facts.Region
 	case facts.Region != "" && facts.Region != before.Region:
-		news = append(news, fmt.Sprintf("the nodes are in region %s and the cluster stays in region %s until the MemberCluster's label %s says otherwise",
+		news = append(news, fmt.Sprintf("the nodes are in region %s, but the region in status.topology stays %s: to change it, set the label %s on the MemberCluster",
 			facts.Region, before.Region, hubv1.RegionLabel))
 	}
 	switch zone := labels[hubv1.ZoneLabel]; {
@@ -92,7 +92,7 @@ func pinned(before hubv1.ClusterTopology, labels map[string]string, facts member
 	case len(before.Zones) == 0:
 		after.Zones = facts.Zones
 	case slices.ContainsFunc(facts.Zones, func(z string) bool { return !slices.Contains(before.Zones, z) }):
-		news = append(news, fmt.Sprintf("the nodes are in zones %s and the cluster stays in zones %s until the MemberCluster's label %s says otherwise",
+		news = append(news, fmt.Sprintf("the nodes are in zones %s, but the zones in status.topology stay %s: to change them, set the label %s on the MemberCluster",
 			listed(facts.Zones), listed(before.Zones), hubv1.ZoneLabel))
 	}
 	return after, strings.Join(news, "; ")
@@ -136,7 +136,7 @@ func setUnclaimed(c *hubv1.MemberCluster, n int) {
 	}
 	c.Status.Unclaimed = ptr.To(int32(min(n, math.MaxInt32)))
 	setCondition(c, hubv1.ConditionUnclaimed, metav1.ConditionTrue, hubv1.ReasonCopiesUnclaimed, fmt.Sprintf(
-		"the hub wrote %d objects of the cluster and no binding claims them: hansectl unclaimed lists them and hansectl prune removes them", n))
+		"the hub wrote %d objects of the cluster and no binding claims them: hansectl prune lists them, and asks before it removes them", n))
 }
 
 func setCondition(c *hubv1.MemberCluster, conditionType string, status metav1.ConditionStatus, reason, message string) {

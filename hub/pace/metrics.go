@@ -11,7 +11,7 @@ const Decision = "decision"
 
 var width = prometheus.NewGauge(prometheus.GaugeOpts{
 	Name: "hanse_hub_write_width",
-	Help: "Writes to the hub's API server that may be in flight: 1 while it is slow or answers 429.",
+	Help: "Limit of concurrent writes to the hub's API server: 1 while the server is slow or answers 429.",
 })
 
 // Writes counts the writes to the hub's API server that a Pacer has allowed.

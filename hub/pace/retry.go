@@ -41,3 +41,12 @@ const FreshFor = time.Second
 func Retries[T comparable]() workqueue.TypedRateLimiter[T] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](FirstRetry, MaxRetry)
 }
+
+// Doubled returns the pause after so many earlier failures: first, doubled by each of them, up to the maximum.
+func Doubled(first, maximum time.Duration, failures int) time.Duration {
+	pause := first
+	for ; failures > 0 && pause < maximum; failures-- {
+		pause *= 2
+	}
+	return min(pause, maximum)
+}

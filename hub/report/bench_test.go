@@ -52,15 +52,19 @@ func benchmarkPass(b *testing.B, clusters int, again bool) {
 	binding.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "test.hanse.dev/v1", Kind: "Widget", Name: "web", UID: "object"}
 	r := &Reporter{
 		opts: Options{
-			Fleet: w.fleet, Links: w.fleet, Templates: oneTemplate{template}, Clock: clock.RealClock{}, Holds: func(string) bool { return true },
-			IsHub: func(string) bool { return false }, Decisions: &fakeDecisions{scheduled: metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonScheduled}},
+			Sources: Sources{
+				Fleet: w.fleet, Links: w.fleet, Templates: oneTemplate{template},
+				Decisions: &fakeDecisions{scheduled: metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonScheduled}},
+			},
+			Shard: Shard{Holds: func(string) bool { return true }, IsHub: func(string) bool { return false }},
+			Clock: clock.RealClock{},
 		},
 		entries: map[types.NamespacedName]*entry{},
 	}
 	widgets := schemaOf(b, "widgets.yaml")
 	pass := func() (after hubv1.BindingStatus, changed bool) {
 		run := &run{
-			reporter: r, key: w.id("web").BindingKey(), id: w.id("web"), targets: targets, now: metav1.NewTime(time.Now()), known: known{outcomes: outcomes},
+			reporter: r, key: w.id("web").BindingKey(), id: w.id("web"), targets: targets, now: metav1.NewTime(time.Now()), in: gathered{outcomes: outcomes},
 			binding: binding, part: part{leads: true, elsewhere: map[string]bool{}},
 		}
 		if err := run.gather(b.Context()); err != nil {
@@ -70,10 +74,10 @@ func benchmarkPass(b *testing.B, clusters int, again bool) {
 		if run.unsettled() {
 			b.Fatal("something is missing")
 		}
-		if _, _, err := rollup.MergeStatus(widgets, rollup.Rules{}, run.current(), run.rows, run.targets, run.now); err != nil {
+		if _, _, err := rollup.MergeStatus(widgets, rollup.Rules{}, run.current(), run.out.rows, run.targets, run.now); err != nil {
 			b.Fatal(err)
 		}
-		return run.after, run.changed()
+		return run.out.after, run.changed()
 	}
 	if again {
 		binding.Status, _ = pass()

@@ -136,7 +136,7 @@ func TestAWantedCopyIsCountedByItsRow(t *testing.T) {
 			target: here, row: &hubv1.ClusterRow{Applied: no, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonForbidden},
 			want: append([]string{"cluster_copies_by_reason a Forbidden: 1", "kind_copies_by_reason Widget Forbidden: 1"}, late...)},
 		"a copy whose values its cluster has changed is in sync, and counted apart": {
-			target: here, row: &hubv1.ClusterRow{Applied: yes, Health: hubv1.HealthHealthy, Reason: hubv1.ReasonChangedByCluster, ChangedByCluster: ".spec.replicas 2 for 4"},
+			target: here, row: &hubv1.ClusterRow{Applied: yes, Health: hubv1.HealthHealthy, Reason: hubv1.ReasonChangedByCluster, ChangedByCluster: ".spec.replicas 2 instead of 4"},
 			want: append([]string{
 				"cluster_copies_by_reason a ChangedByCluster: 1", "kind_copies_by_reason Widget ChangedByCluster: 1"}, both...)},
 		"a copy without a row is out of sync": {target: here, want: late},

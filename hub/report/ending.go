@@ -23,21 +23,21 @@ func (r *run) ends() bool {
 // replica that is not the leader also writes its rows after the last copy in its shard is removed. The leader reads
 // from these rows that the copies are gone.
 func (r *run) ending() bool {
-	if !r.ends() || len(r.after.Orphaned) > 0 {
+	if !r.ends() || len(r.out.after.Orphaned) > 0 {
 		return false
 	}
 	underWay := false
-	for _, row := range r.rows {
-		if row.Reason == hubv1.ReasonWithdrawn || (r.elsewhere[row.Name] && !r.leads) {
+	for _, row := range r.out.rows {
+		if row.Reason == hubv1.ReasonWithdrawn || (r.part.elsewhere[row.Name] && !r.part.leads) {
 			continue
 		}
-		fact, known := r.facts[row.Name]
+		fact, known := r.in.facts[row.Name]
 		if known && (!fact.Connected || fact.Outcome != nil && fact.Outcome.Reason != hubv1.ReasonWithdrawn) {
 			return false
 		}
 		underWay = true
 	}
-	if underWay || !r.leads || r.reporter.opts.Withdrawn == nil {
+	if underWay || !r.part.leads || r.reporter.opts.Withdrawn == nil {
 		return underWay
 	}
 	if r.reporter.opts.Withdrawn(r.binding) {

@@ -14,10 +14,10 @@ import (
 
 // entry has what this process knows about one binding. A restart loses it. This loss alone causes no write of a status.
 type entry struct {
-	window window
-	shown
-	results
-	lastWrite
+	window  window
+	binding shown
+	results results
+	last    lastWrite
 	// settleUntil is the latest time until which a write of the status waits for expected results. It is zero if no result
 	// is expected.
 	settleUntil time.Time
@@ -38,9 +38,9 @@ type entry struct {
 type shown struct {
 	uid        types.UID
 	generation int64
-	object     types.UID
-	kind       schema.GroupKind
-	placement  types.UID
+	object     types.UID             // UID of the hub object
+	kind       schema.GroupKind      // kind of the hub object
+	placement  types.UID             // UID of the placement; empty if there is none
 	targets    []hubv1.BindingTarget // shared with the cache; must not be changed
 }
 
@@ -76,26 +76,26 @@ type drifts struct {
 // adopt copies the content of the cached binding into the entry. It returns true if the decision has changed.
 func (e *entry) adopt(b hubv1.BindingObject) bool {
 	spec := b.BindingSpec()
-	if e.uid == b.GetUID() && e.generation >= b.GetGeneration() {
+	if e.binding.uid == b.GetUID() && e.binding.generation >= b.GetGeneration() {
 		return false
 	}
-	if e.uid != "" && (e.uid != b.GetUID() || e.object != spec.ObjectRef.UID) {
+	if e.binding.uid != "" && (e.binding.uid != b.GetUID() || e.binding.object != spec.ObjectRef.UID) {
 		// The binding or its object was deleted and created again. The earlier results do not belong to the new object.
-		e.outcomes, e.merged, e.refusal, e.written, e.refused, e.troubles = nil, merged{}, refusal{}, "", "", troubles{}
+		e.results.outcomes, e.merged, e.refusal, e.last.written, e.last.refused, e.troubles = nil, merged{}, refusal{}, "", "", troubles{}
 	}
-	for cluster := range e.outcomes {
+	for cluster := range e.results.outcomes {
 		// The new decision removes the copy that the old decision wanted on the cluster, or the reverse. An earlier result
 		// must not count for the new decision.
-		if opposed(stateOf(e.targets, cluster), stateOf(spec.Clusters, cluster)) {
-			delete(e.outcomes, cluster)
+		if opposed(stateOf(e.binding.targets, cluster), stateOf(spec.Clusters, cluster)) {
+			delete(e.results.outcomes, cluster)
 		}
 	}
-	e.uid, e.generation, e.object, e.targets = b.GetUID(), b.GetGeneration(), spec.ObjectRef.UID, spec.Clusters
-	e.kind = hubv1.ObjectOf(b).GroupKind()
-	beginMetrics(e.kind.Kind)
-	e.placement = ""
+	e.binding = shown{
+		uid: b.GetUID(), generation: b.GetGeneration(), object: spec.ObjectRef.UID, kind: hubv1.ObjectOf(b).GroupKind(), targets: spec.Clusters,
+	}
+	beginMetrics(e.binding.kind.Kind)
 	if spec.PlacementRef != nil {
-		e.placement = spec.PlacementRef.UID
+		e.binding.placement = spec.PlacementRef.UID
 	}
 	return true
 }
@@ -103,7 +103,7 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 // overtook reports whether the current decision reverses an earlier decision for the cluster: it wants a copy that the
 // earlier decision removes, or the reverse. tried is the binding with the earlier decision.
 func (e *entry) overtook(tried hubv1.BindingObject, cluster string) bool {
-	return e.generation > tried.GetGeneration() && opposed(stateOf(tried.BindingSpec().Clusters, cluster), stateOf(e.targets, cluster))
+	return e.binding.generation > tried.GetGeneration() && opposed(stateOf(tried.BindingSpec().Clusters, cluster), stateOf(e.binding.targets, cluster))
 }
 
 // opposed reports whether one of the states wants a copy on a cluster, and the other one removes it.
@@ -122,26 +122,26 @@ func stateOf(targets []hubv1.BindingTarget, cluster string) hubv1.TargetState {
 // record stores the outcome of one attempt to write or withdraw a copy. u tells how soon the rows must be written.
 // changed is false if the outcome changes no row and causes no event.
 func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, holds func(string) bool) (u urgency, changed bool) {
-	before, had := e.outcomes[cluster]
-	if e.outcomes == nil {
-		e.outcomes = map[string]member.Outcome{}
+	before, had := e.results.outcomes[cluster]
+	if e.results.outcomes == nil {
+		e.results.outcomes = map[string]member.Outcome{}
 	}
 	if o.Wrote && len(o.Drifted) > 0 {
 		if e.drifts.count == 0 {
 			e.drifts.cluster, e.drifts.field = cluster, o.Drifted[0]
 		}
 		e.drifts.count++
-		driftCorrected.WithLabelValues(e.kind.Kind).Inc()
+		driftCorrected.WithLabelValues(e.binding.kind.Kind).Inc()
 		changed = true
 	}
 	o.Wrote, o.Drifted = false, nil
-	e.outcomes[cluster] = o
+	e.results.outcomes[cluster] = o
 	changed = changed || !had || !same(before, o)
 	if failed(o) && (!had || before.Reason != o.Reason) {
 		return failure, changed
 	}
-	if p, ok := e.complete(away, holds); ok && p != e.reported {
-		e.reported = p
+	if p, ok := e.complete(away, holds); ok && p != e.results.reported {
+		e.results.reported = p
 		return lastResult, true
 	}
 	return e.progress(), changed
@@ -150,19 +150,19 @@ func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, h
 // change records that the watch of a cluster has shown a changed copy. It returns how soon the rows must be written. If
 // the copies on all clusters change at about the same time, the rows are written directly after the last change.
 func (e *entry) change(cluster string, away map[string]bool, holds func(string) bool) urgency {
-	if e.moved == nil {
-		e.moved = map[string]bool{}
+	if e.results.moved == nil {
+		e.results.moved = map[string]bool{}
 	}
-	e.moved[cluster] = true
+	e.results.moved[cluster] = true
 	u := e.progress()
 	p, ok := e.complete(away, holds)
 	if u == whenIdle && ok {
 		return result // no need to wait: the watch shows that the withdrawn copy is gone
 	}
-	if u != result || len(e.moved) < 2 || !ok || p != e.reported {
+	if u != result || len(e.results.moved) < 2 || !ok || p != e.results.reported {
 		return u // the copies are being written, so their outcomes decide
 	}
-	if slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return !e.moved[t.Name] && !away[t.Name] && holds(t.Name) }) {
+	if slices.ContainsFunc(e.binding.targets, func(t hubv1.BindingTarget) bool { return !e.results.moved[t.Name] && !away[t.Name] && holds(t.Name) }) {
 		return u
 	}
 	return lastResult
@@ -171,7 +171,7 @@ func (e *entry) change(cluster string, away map[string]bool, holds func(string) 
 // progress returns how soon the rows must be written after one member has reported a result and others have not. While
 // all copies are being withdrawn, such a result is not urgent, and only the result of the last member is.
 func (e *entry) progress() urgency {
-	if len(e.targets) > 0 && !slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent }) {
+	if len(e.binding.targets) > 0 && !slices.ContainsFunc(e.binding.targets, func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent }) {
 		return whenIdle
 	}
 	return result
@@ -181,9 +181,9 @@ func (e *entry) progress() urgency {
 // returns this content. Unreachable clusters are left out. If all targets are in other replicas' shards, complete
 // returns false. A binding without targets is complete.
 func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached, bool) {
-	p := reached{binding: e.generation}
-	held := len(e.targets) == 0
-	for _, t := range e.targets {
+	p := reached{binding: e.binding.generation}
+	held := len(e.binding.targets) == 0
+	for _, t := range e.binding.targets {
 		if !holds(t.Name) {
 			continue
 		}
@@ -191,7 +191,7 @@ func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached
 		if away[t.Name] {
 			continue
 		}
-		o, ok := e.outcomes[t.Name]
+		o, ok := e.results.outcomes[t.Name]
 		switch {
 		case !ok, t.State == hubv1.TargetAbsent && o.Reason != hubv1.ReasonWithdrawn:
 			return p, false
@@ -223,8 +223,8 @@ func same(a, b member.Outcome) bool {
 // outdated reports whether a cached binding is older than the last write of this process. It also returns true for the
 // version of the binding for which the server has returned a conflict.
 func (e *entry) outdated(b hubv1.BindingObject) bool {
-	if e.uid != "" && e.uid != b.GetUID() {
+	if e.binding.uid != "" && e.binding.uid != b.GetUID() {
 		return false
 	}
-	return hubv1.Older(b.GetResourceVersion(), e.written) || (e.refused != "" && b.GetResourceVersion() == e.refused)
+	return hubv1.Older(b.GetResourceVersion(), e.last.written) || (e.last.refused != "" && b.GetResourceVersion() == e.last.refused)
 }

@@ -150,12 +150,12 @@ func TestAdoptDropsOutcomesOfAnEarlierDecision(t *testing.T) {
 			e.record("b", appliedAt(1), nil, func(string) bool { return true })
 			e.adopt(tc.next)
 			for _, cluster := range tc.want {
-				if _, ok := e.outcomes[cluster]; !ok {
+				if _, ok := e.results.outcomes[cluster]; !ok {
 					t.Errorf("the outcome of %s is gone", cluster)
 				}
 			}
-			if len(e.outcomes) != len(tc.want) {
-				t.Errorf("%d outcomes are left, want %d", len(e.outcomes), len(tc.want))
+			if len(e.results.outcomes) != len(tc.want) {
+				t.Errorf("%d outcomes are left, want %d", len(e.results.outcomes), len(tc.want))
 			}
 		})
 	}
@@ -175,7 +175,7 @@ func TestOutdated(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			e := &entry{lastWrite: lastWrite{written: tc.written, refused: tc.refused}}
+			e := &entry{last: lastWrite{written: tc.written, refused: tc.refused}}
 			b := &hubv1.ResourceBinding{}
 			b.ResourceVersion = tc.cached
 			if got := e.outdated(b); got != tc.want {

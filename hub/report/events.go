@@ -96,9 +96,9 @@ func (t troubles) healthPhase(before, after *hubv1.BindingStatus) []event {
 
 // driftEvent returns one event about all fields that the hub has restored on members since the last such event.
 func driftEvent(d drifts) event {
-	note := fmt.Sprintf("put back %s on %s, which %s had changed", d.field.Path, d.cluster, d.field.Manager)
+	note := fmt.Sprintf("restored %s on %s after a change by %s", d.field.Path, d.cluster, d.field.Manager)
 	if d.count > 1 {
-		note += fmt.Sprintf(", and more: %d corrections", d.count)
+		note += fmt.Sprintf("; %d corrections in all", d.count)
 	}
 	return event{corev1.EventTypeNormal, EventDriftCorrected, "Apply", note}
 }

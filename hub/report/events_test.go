@@ -156,7 +156,7 @@ func TestPhases(t *testing.T) {
 
 func TestDriftEventCountsWhatItDoesNotName(t *testing.T) {
 	d := drifts{count: 3, cluster: "a", field: member.FieldDrift{Path: ".spec.replicas", Manager: "kubectl-edit"}}
-	want := "put back .spec.replicas on a, which kubectl-edit had changed, and more: 3 corrections"
+	want := "restored .spec.replicas on a after a change by kubectl-edit; 3 corrections in all"
 	if got := driftEvent(d).note; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -15,26 +15,26 @@ import (
 	"github.com/hanse-dev/hanse/member/rollup"
 )
 
-// gather reads the inputs from which the rows are computed. If the state of a cluster is not known, r.facts has no
+// gather reads the inputs from which the rows are computed. If the state of a cluster is not known, r.in.facts has no
 // value for it, and the row of the cluster does not change.
 func (r *run) gather(ctx context.Context) error {
-	if template, ok := r.reporter.opts.Templates.Get(r.id); ok {
-		r.template, r.content = template, r.reporter.opts.Templates.Content(r.id)
+	if template, ok := r.reporter.opts.Sources.Templates.Get(r.id); ok {
+		r.in.template, r.in.content = template, r.reporter.opts.Sources.Templates.Content(r.id)
 	}
 	var err error
-	r.hub, err = r.reporter.opts.Definitions.HubObject(ctx, r.binding.BindingSpec().ObjectRef, r.template)
-	if err != nil && r.template != nil {
+	r.in.hub, err = r.reporter.opts.Sources.Definitions.HubObject(ctx, r.binding.BindingSpec().ObjectRef, r.in.template)
+	if err != nil && r.in.template != nil {
 		return err
 	}
-	r.hub.Revisions = r.binding.BindingSpec().Revisions
+	r.in.hub.Revisions = r.binding.BindingSpec().Revisions
 	aggregation, err := r.statusAggregation(ctx)
 	if err != nil {
 		return err
 	}
-	r.aggregation = aggregation
-	r.facts = make(map[string]rollup.Fact, len(r.targets))
+	r.in.aggregation = aggregation
+	r.in.facts = make(map[string]rollup.Fact, len(r.targets))
 	for _, t := range r.targets {
-		if r.elsewhere[t.Name] {
+		if r.part.elsewhere[t.Name] {
 			r.gatherElsewhere(t)
 			continue
 		}
@@ -43,12 +43,12 @@ func (r *run) gather(ctx context.Context) error {
 			return err
 		}
 		if known {
-			r.facts[t.Name] = fact
+			r.in.facts[t.Name] = fact
 		}
 		// After a restart, the connection to the cluster has not reported the cluster's state yet. The row still has the last
 		// known state.
 		row := r.binding.BindingStatus().Row(t.Name)
-		r.hubIsTarget = r.hubIsTarget || fact.IsHub || (!known && row != nil && row.Reason == hubv1.ReasonIsTemplate)
+		r.in.hubIsTarget = r.in.hubIsTarget || fact.IsHub || (!known && row != nil && row.Reason == hubv1.ReasonIsTemplate)
 	}
 	return nil
 }
@@ -74,12 +74,12 @@ func (r *run) statusAggregation(ctx context.Context) (hubv1.StatusAggregation, e
 
 // fact returns the current state of one cluster. known is false if this process has not seen the state yet.
 func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, known bool, err error) {
-	cluster, err := r.reporter.opts.Fleet.Get(t.Name)
+	cluster, err := r.reporter.opts.Sources.Fleet.Get(t.Name)
 	if err != nil {
 		return r.awayFact(ctx, t.Name)
 	}
 	f.Connected, f.IsHub = true, cluster.IsHub()
-	if o, ok := r.outcomes[t.Name]; ok {
+	if o, ok := r.in.outcomes[t.Name]; ok {
 		f.Outcome = r.withoutSecrets(o)
 	}
 	gvk, err := r.gvk(ctx, t)
@@ -99,7 +99,7 @@ func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, k
 		}
 		f.Observation = &o
 	}
-	r.unseen = r.unseen || awaited(f) || changesRevision(t, f) || (f.Outcome == nil && !f.IsHub && r.binding.BindingStatus().Row(t.Name) == nil)
+	r.in.unseen = r.in.unseen || awaited(f) || changesRevision(t, f) || (f.Outcome == nil && !f.IsHub && r.binding.BindingStatus().Row(t.Name) == nil)
 	return f, f.Outcome != nil || f.Observation != nil || f.IsHub, nil
 }
 
@@ -124,7 +124,7 @@ func awaited(f rollup.Fact) bool {
 // awayFact returns the reason why a cluster is unreachable. known is false while the hub makes the first attempt to
 // connect.
 func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known bool, err error) {
-	if state, ok := r.reporter.opts.Links.State(name); ok {
+	if state, ok := r.reporter.opts.Sources.Links.State(name); ok {
 		f.LinkReason, f.LinkMessage, f.LastObserved = state.Reason, state.Message, state.LastObserved
 		f.InGrace = r.reporter.inGrace(name)
 		return f, state.Ready == metav1.ConditionFalse, nil
@@ -153,7 +153,7 @@ func (r *run) gvk(ctx context.Context, t hubv1.BindingTarget) (schema.GroupVersi
 	if client.IgnoreNotFound(err) != nil {
 		return schema.GroupVersionKind{}, fmt.Errorf("reading MemberCluster %s: %w", t.Name, err)
 	}
-	return hubv1.Wanted(t, r.hub).At(&c), nil
+	return hubv1.Wanted(t, r.in.hub).At(&c), nil
 }
 
 // fromMembers are the reasons of outcomes whose message may quote the copy. OverrideConflict is not in this set: its
@@ -173,8 +173,8 @@ func (r *run) withoutSecrets(o member.Outcome) *member.Outcome {
 
 // decision copies the scheduler's part of the status, such as the condition Scheduled, into the new status.
 func (r *run) decision() {
-	scheduled, decision, others, known := r.reporter.opts.Decisions.Decision(r.key)
-	if !known || !r.leads {
+	scheduled, decision, others, known := r.reporter.opts.Sources.Decisions.Decision(r.key)
+	if !known || !r.part.leads {
 		return
 	}
 	scheduled.Type = hubv1.ConditionScheduled
@@ -182,9 +182,9 @@ func (r *run) decision() {
 	if r.waitsForGrace(scheduled, decision) {
 		return
 	}
-	r.after.Decision, r.after.OtherPlacements = decision, others
+	r.out.after.Decision, r.out.after.OtherPlacements = decision, others
 	if scheduled.LastTransitionTime.IsZero() {
 		scheduled.LastTransitionTime = r.now
 	}
-	meta.SetStatusCondition(&r.after.Conditions, scheduled)
+	meta.SetStatusCondition(&r.out.after.Conditions, scheduled)
 }

@@ -29,7 +29,7 @@ const grace = 10 * time.Second
 // WakeCluster queues the bindings that name a cluster, because the state of the hub's connection to the cluster (its
 // link) has changed. If the link is down, WakeCluster queues the bindings only after the grace time.
 func (r *Reporter) WakeCluster(cluster string) {
-	state, linked := r.opts.Links.State(cluster)
+	state, linked := r.opts.Sources.Links.State(cluster)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -55,7 +55,7 @@ func (r *Reporter) WakeKind(cluster string, kind schema.GroupKind, fails bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key, e := range r.entries {
-		if e.kind == kind && stateOf(e.targets, cluster) != "" {
+		if e.binding.kind == kind && stateOf(e.binding.targets, cluster) != "" {
 			r.wakeAfter(key, e, 0, pace.Many)
 		}
 	}
@@ -69,7 +69,7 @@ func (r *Reporter) WakeKind(cluster string, kind schema.GroupKind, fails bool) {
 // arrived.
 func (r *Reporter) wakeKindLater(cluster string, kind schema.GroupKind, failed time.Time) {
 	time.AfterFunc(r.opts.Grace, func() {
-		if state, linked := r.opts.Links.State(cluster); linked && state.Ready == metav1.ConditionTrue && state.LastObserved.Before(failed) {
+		if state, linked := r.opts.Sources.Links.State(cluster); linked && state.Ready == metav1.ConditionTrue && state.LastObserved.Before(failed) {
 			r.wakeKindLater(cluster, kind, failed)
 			return
 		}
@@ -84,7 +84,7 @@ func (r *run) onlyTheKindFails(cluster string, failure *member.WatchFailure) boo
 	if failure == nil || r.now.Sub(failure.Since) < r.reporter.opts.Grace {
 		return false
 	}
-	state, linked := r.reporter.opts.Links.State(cluster)
+	state, linked := r.reporter.opts.Sources.Links.State(cluster)
 	return linked && !state.LastObserved.Before(failure.Since)
 }
 
@@ -99,7 +99,7 @@ func (r *Reporter) lose(cluster string) {
 // forgetOutcomes drops the outcomes that an unreachable cluster has reported. The caller holds r.mu.
 func (r *Reporter) forgetOutcomes(cluster string) {
 	for _, e := range r.entries {
-		delete(e.outcomes, cluster)
+		delete(e.results.outcomes, cluster)
 	}
 }
 
@@ -182,28 +182,28 @@ func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.Decision
 		c.Message == scheduled.Message && equality.Semantic.DeepEqual(before.Decision, decision) {
 		return false
 	}
-	if r.waitingSince.IsZero() {
-		r.waitingSince = r.now.Time
+	if r.out.waitingSince.IsZero() {
+		r.out.waitingSince = r.now.Time
 	}
-	r.again = max(0, min(left, r.reporter.opts.Grace-r.now.Sub(r.waitingSince)))
-	return r.again > 0
+	r.out.again = max(0, min(left, r.reporter.opts.Grace-r.now.Sub(r.out.waitingSince)))
+	return r.out.again > 0
 }
 
 // waitForGrace queues the binding for the time at which its delayed message may be written. It queues nothing if no
 // message is delayed. The caller holds r.reporter.mu.
 func (r *run) waitForGrace(e *entry) {
-	if r.again == 0 {
+	if r.out.again == 0 {
 		e.waitingSince = time.Time{}
 		return
 	}
-	e.waitingSince = r.waitingSince
-	r.reporter.wakeAfter(r.key, e, r.again, pace.Many)
+	e.waitingSince = r.out.waitingSince
+	r.reporter.wakeAfter(r.key, e, r.out.again, pace.Many)
 }
 
 // wakeTargets queues the bindings that name a cluster. The caller holds r.mu.
 func (r *Reporter) wakeTargets(cluster string) {
 	for key, e := range r.entries {
-		if stateOf(e.targets, cluster) != "" {
+		if stateOf(e.binding.targets, cluster) != "" {
 			r.wakeAfter(key, e, 0, pace.Many)
 		}
 	}

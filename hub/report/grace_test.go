@@ -116,7 +116,7 @@ func TestTheMessageOfADecisionWaitsForTheGraceTimeOfClusters(t *testing.T) {
 
 func TestADeletedClusterHasNoGraceTime(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(time.Now())
-	r := &Reporter{opts: Options{Clock: clock, Grace: time.Minute, Links: newFakeFleet()}, unready: map[string]unready{}, away: map[string]bool{}, lost: map[string]time.Time{}}
+	r := &Reporter{opts: Options{Clock: clock, Grace: time.Minute, Sources: Sources{Links: newFakeFleet()}}, unready: map[string]unready{}, away: map[string]bool{}, lost: map[string]time.Time{}}
 	r.noteReadiness(clusterThatIs("a", metav1.ConditionFalse))
 	r.ClusterChanged(t.Context(), changes.Cluster{Before: clusterThatIs("a", metav1.ConditionFalse)})
 	if left := r.graceLeft(); left > 0 || len(r.unready) > 0 {
@@ -126,7 +126,7 @@ func TestADeletedClusterHasNoGraceTime(t *testing.T) {
 
 func TestTheGracePeriodRestartsAfterALinkWasReady(t *testing.T) {
 	links, clock := newFakeFleet(), testclock.NewFakePassiveClock(time.Now())
-	r := &Reporter{opts: Options{Links: links, Clock: clock, Grace: time.Minute}, away: map[string]bool{}, lost: map[string]time.Time{}}
+	r := &Reporter{opts: Options{Sources: Sources{Links: links}, Clock: clock, Grace: time.Minute}, away: map[string]bool{}, lost: map[string]time.Time{}}
 	steps := []struct {
 		what  string
 		link  member.LinkState
@@ -167,7 +167,7 @@ func TestAFailedWatchCountsOnlyIfTheLinkDeliversEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			links := newFakeFleet()
 			links.link("a", member.LinkState{Ready: metav1.ConditionTrue, LastObserved: tc.lastObserved})
-			r := &run{reporter: &Reporter{opts: Options{Links: links, Grace: time.Minute}}, now: metav1.NewTime(now)}
+			r := &run{reporter: &Reporter{opts: Options{Sources: Sources{Links: links}, Grace: time.Minute}}, now: metav1.NewTime(now)}
 			if got := r.onlyTheKindFails("a", tc.failure); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}

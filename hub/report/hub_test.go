@@ -105,9 +105,11 @@ func (w *world) start() (stop func()) {
 		w.t.Fatal(err)
 	}
 	r, err := New(Options{
-		Client: mgr.GetClient(), Definitions: catalog.New(w.client, w.client.RESTMapper()), HubConfig: hubConfig, Fleet: w.fleet, Links: w.fleet,
-		Templates: liveTemplates{w}, Decisions: w.decisions, Withdrawn: w.withdrawn, Events: w.events, Holds: w.holds, Pacer: w.pacer, Clock: w.clock, Grace: w.grace,
-		Tracer: w.tracer,
+		Client: mgr.GetClient(), HubConfig: hubConfig,
+		Sources: Sources{
+			Definitions: catalog.New(w.client, w.client.RESTMapper()), Fleet: w.fleet, Links: w.fleet, Templates: liveTemplates{w}, Decisions: w.decisions,
+		},
+		Shard: Shard{Holds: w.holds}, Withdrawn: w.withdrawn, Events: w.events, Pacer: w.pacer, Clock: w.clock, Grace: w.grace, Tracer: w.tracer,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -49,9 +49,11 @@ type refusal struct {
 	stays      bool        // whether the server also refuses to remove the earlier status
 }
 
-// isCurrent reports whether neither the object nor its schema has changed since the API server refused the status.
-func (f refusal) isCurrent(r *run) bool {
-	return f.generation != 0 && f.generation == r.template.GetGeneration() && f.definition == r.definition.resourceVersion
+// isRefused reports whether the API server has refused a status of the hub object, and neither the object nor its
+// schema has changed since.
+func (o *objectWrite) isRefused(template *unstructured.Unstructured) bool {
+	f := o.refusal
+	return f.generation != 0 && f.generation == template.GetGeneration() && f.definition == o.definition.resourceVersion
 }
 
 // verdict is the next value of the condition StatusWritten: its status, reason and message.
@@ -78,7 +80,7 @@ var reservations = []reservation{
 }
 
 func hubIsTarget(r *run) *verdict {
-	if !r.hubIsTarget {
+	if !r.in.hubIsTarget {
 		return nil
 	}
 	return notWritten(hubv1.ReasonStatusOwnedByOther, "the hub's own cluster is a target: the controllers there write the status")
@@ -106,7 +108,7 @@ func coreWorkload(r *run) *verdict {
 	if !coreWorkloads[r.id.GroupKind()] {
 		return nil
 	}
-	if _, folds := rollup.WorkloadSchema(r.template.GroupVersionKind()); !folds {
+	if _, folds := rollup.WorkloadSchema(r.in.template.GroupVersionKind()); !folds {
 		return notWritten(hubv1.ReasonCoreWorkload, "the status of a %s is merged in this binding only: several clusters cannot be shown as one", r.id.Kind)
 	}
 	if r.reporter.opts.HubRunsWorkloads() {
@@ -116,7 +118,7 @@ func coreWorkload(r *run) *verdict {
 }
 
 func bindingOnly(r *run) *verdict {
-	if r.aggregation.Mode != hubv1.StatusBindingOnly {
+	if r.in.aggregation.Mode != hubv1.StatusBindingOnly {
 		return nil
 	}
 	return notWritten(hubv1.ReasonBindingOnly, "the placement's statusAggregation.mode is BindingOnly")
@@ -124,21 +126,21 @@ func bindingOnly(r *run) *verdict {
 
 func noDefinition(r *run) *verdict {
 	switch {
-	case !r.definition.known:
+	case !r.object.definition.known:
 		return notWritten(hubv1.ReasonBindingOnly, "%s is not a custom resource: its merged status is in this binding only", r.id.Kind)
-	case !r.definition.subresource:
-		return notWritten(hubv1.ReasonNoStatusSubresource, "the hub's CustomResourceDefinition of %s has no status subresource at %s", r.id.GroupKind(), r.template.GetAPIVersion())
+	case !r.object.definition.subresource:
+		return notWritten(hubv1.ReasonNoStatusSubresource, "the hub's CustomResourceDefinition of %s has no status subresource at %s", r.id.GroupKind(), r.in.template.GetAPIVersion())
 	}
 	return nil
 }
 
 func ownedByOthers(r *run) *verdict {
-	others, _ := statusManagers(r.template)
+	others, _ := statusManagers(r.in.template)
 	if len(others) == 0 {
 		return nil
 	}
 	return notWritten(hubv1.ReasonStatusOwnedByOther,
-		"field manager %s owns fields in the status of the hub object; stop it there, then remove its entry from metadata.managedFields", strings.Join(others, ", "))
+		"field manager %s owns fields in the status of the hub object; stop it on the hub, then remove its entry from metadata.managedFields", strings.Join(others, ", "))
 }
 
 // statusManagers returns the field managers of the object's status. hub is true if Hanse is one of them. others has all
@@ -160,12 +162,12 @@ func statusManagers(o *unstructured.Unstructured) (others []string, hub bool) {
 // writeObject writes the merged status to the hub object, and sets the condition StatusWritten. While the hub object or
 // its CustomResourceDefinition cannot be read, the condition does not change.
 func (r *run) writeObject(ctx context.Context) error {
-	if !r.leads || r.template == nil || r.template.GetDeletionTimestamp() != nil || r.template.GetUID() != r.binding.BindingSpec().ObjectRef.UID {
+	if !r.part.leads || r.in.template == nil || r.in.template.GetDeletionTimestamp() != nil || r.in.template.GetUID() != r.binding.BindingSpec().ObjectRef.UID {
 		return nil
 	}
-	r.merged = r.merged.seen(r.template.GetResourceVersion())
+	r.object.merged = r.object.merged.seen(r.in.template.GetResourceVersion())
 	var err error
-	if r.definition, err = r.reporter.define(ctx, r.template.GroupVersionKind()); err != nil {
+	if r.object.definition, err = r.reporter.define(ctx, r.in.template.GroupVersionKind()); err != nil {
 		return err
 	}
 	v, err := r.merge(ctx)
@@ -173,7 +175,7 @@ func (r *run) writeObject(ctx context.Context) error {
 	if v == nil || err != nil {
 		return err
 	}
-	meta.SetStatusCondition(&r.after.Conditions, metav1.Condition{
+	meta.SetStatusCondition(&r.out.after.Conditions, metav1.Condition{
 		Type: hubv1.ConditionStatusWritten, Status: v.status, Reason: v.reason, Message: v.message,
 		ObservedGeneration: r.binding.GetGeneration(), LastTransitionTime: r.now,
 	})
@@ -185,14 +187,14 @@ func (r *run) writeObject(ctx context.Context) error {
 func (r *run) noteRefusal(err error) {
 	refusals := &r.reporter.refusals
 	switch {
-	case r.forbidden:
+	case r.object.forbidden:
 		if refusals.Refused(r.key, r.id.GroupKind()) {
-			r.objectAgain = pace.ProbeEvery
+			r.object.again = pace.ProbeEvery
 		}
 	case err == nil:
 		r.reporter.mu.Lock()
 		defer r.reporter.mu.Unlock()
-		r.reporter.tryAgain(refusals.Settled(r.key, r.wrote))
+		r.reporter.tryAgain(refusals.Settled(r.key, r.out.wrote))
 	}
 }
 
@@ -213,13 +215,13 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 			return v, r.takeBack(ctx, v)
 		}
 	}
-	rules, faults := rollup.NewRules(r.aggregation)
+	rules, faults := rollup.NewRules(r.in.aggregation)
 	if v := r.alreadyRefused(rules); v != nil {
 		return v, r.takeBack(ctx, v)
 	}
-	status, leftOut, err := rollup.MergeStatus(r.definition.schema, rules, r.current(), r.rows, r.targets, r.now)
+	status, leftOut, err := rollup.MergeStatus(r.object.definition.schema, rules, r.current(), r.out.rows, r.targets, r.now)
 	switch {
-	case (errors.Is(err, rollup.ErrRequired) || err == nil && len(status) == 0) && !r.observed():
+	case (errors.Is(err, rollup.ErrRequired) || err == nil && len(status) == 0) && !r.out.observed():
 		v := notWritten(hubv1.ReasonNothingToMerge, "no cluster has reported a status yet")
 		return v, r.takeBack(ctx, v)
 	case errors.Is(err, rollup.ErrRequired), errors.Is(err, rollup.ErrInvalid):
@@ -234,7 +236,7 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 		return v, r.takeBack(ctx, v)
 	}
 	if v, err := r.apply(ctx, status); v != nil || err != nil {
-		if v != nil && r.refusal.isCurrent(r) {
+		if v != nil && r.object.isRefused(r.in.template) {
 			err = r.takeBack(ctx, v)
 		}
 		return v, err
@@ -253,33 +255,33 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 // alreadyRefused returns the condition StatusWritten of the earlier refusal, if the merged status equals the status
 // that the server has refused. Otherwise it returns nil.
 func (r *run) alreadyRefused(rules rollup.Rules) *verdict {
-	if !r.refusal.isCurrent(r) {
+	if !r.object.isRefused(r.in.template) {
 		return nil
 	}
-	status, _, err := rollup.MergeStatus(r.definition.schema, rules, r.current(), r.rows, r.targets, r.refusal.at)
-	if err != nil || !equality.Semantic.DeepEqual(status, r.refusal.status) {
+	status, _, err := rollup.MergeStatus(r.object.definition.schema, rules, r.current(), r.out.rows, r.targets, r.object.refusal.at)
+	if err != nil || !equality.Semantic.DeepEqual(status, r.object.refusal.status) {
 		return nil
 	}
-	v := r.refusal.condition
+	v := r.object.refusal.condition
 	return &v
 }
 
 // observed reports whether at least one row has the status of a copy.
-func (r *run) observed() bool {
-	return slices.ContainsFunc(r.rows, func(row hubv1.ClusterRow) bool { return row.Observed != nil })
+func (c *computed) observed() bool {
+	return slices.ContainsFunc(c.rows, func(row hubv1.ClusterRow) bool { return row.Observed != nil })
 }
 
 // takeBack removes the status that the hub has written earlier. It is called when the hub may not write the status any
 // more, and the written status would become outdated. The status stays if other managers own fields in it, or if the
 // server refuses the removal.
 func (r *run) takeBack(ctx context.Context, v *verdict) error {
-	others, ours := statusManagers(r.template)
-	if !ours || len(others) > 0 || (r.refusal.isCurrent(r) && r.refusal.stays) || r.hubIsTarget || len(r.current().Object["status"].(map[string]any)) == 0 {
+	others, ours := statusManagers(r.in.template)
+	if !ours || len(others) > 0 || (r.object.isRefused(r.in.template) && r.object.refusal.stays) || r.in.hubIsTarget || len(r.current().Object["status"].(map[string]any)) == 0 {
 		return nil
 	}
 	refused, err := r.apply(ctx, nil)
 	if refused != nil {
-		v.message = bounded(v.message + "; the status written before stays: " + refused.message)
+		v.message = bounded(v.message + "; the hub object keeps its earlier status: " + refused.message)
 	}
 	return err
 }
@@ -288,11 +290,11 @@ func (r *run) takeBack(ctx context.Context, v *verdict) error {
 // response to the last status write of this process.
 func (r *run) current() *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{}}
-	for k, v := range r.template.Object {
+	for k, v := range r.in.template.Object {
 		out.Object[k] = v
 	}
-	if r.merged.result != nil && hubv1.Older(r.template.GetResourceVersion(), r.merged.resourceVersion) {
-		out.Object["status"] = r.merged.result
+	if r.object.merged.result != nil && hubv1.Older(r.in.template.GetResourceVersion(), r.object.merged.resourceVersion) {
+		out.Object["status"] = r.object.merged.result
 	}
 	if _, ok := out.Object["status"].(map[string]any); !ok {
 		out.Object["status"] = map[string]any{}
@@ -311,23 +313,23 @@ func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error
 	if equality.Semantic.DeepEqual(current, status) || (len(current) == 0 && len(status) == 0) ||
 		// The server may have added defaults to the last status that this process sent. The new status is therefore also
 		// compared with the status that was sent.
-		(r.merged.sent != nil && equality.Semantic.DeepEqual(r.merged.sent, status) && equality.Semantic.DeepEqual(r.merged.result, current)) {
+		(r.object.merged.sent != nil && equality.Semantic.DeepEqual(r.object.merged.sent, status) && equality.Semantic.DeepEqual(r.object.merged.result, current)) {
 		return nil, nil
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{}}
-	object.SetGroupVersionKind(r.template.GroupVersionKind())
-	object.SetNamespace(r.template.GetNamespace())
-	object.SetName(r.template.GetName())
-	object.SetUID(r.template.GetUID())
+	object.SetGroupVersionKind(r.in.template.GroupVersionKind())
+	object.SetNamespace(r.in.template.GetNamespace())
+	object.SetName(r.in.template.GetName())
+	object.SetUID(r.in.template.GetUID())
 	if status != nil {
 		object.Object["status"] = status
 	}
 	turn, wait := r.reporter.opts.Pacer.TryKind(r.id.GroupKind())
 	if turn == nil {
-		r.objectAgain = wait
+		r.object.again = wait
 		return nil, errKindIsSlow
 	}
-	answer, err := r.reporter.writer.apply(ctx, r.definition.resource, object)
+	answer, err := r.reporter.writer.apply(ctx, r.object.definition.resource, object)
 	turn.Done()
 	if err != nil {
 		return r.refused(err, status)
@@ -337,14 +339,14 @@ func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error
 	if result == nil {
 		result = map[string]any{}
 	}
-	r.merged = merged{sent: status, resourceVersion: answer.Metadata.ResourceVersion, result: result}
+	r.object.merged = merged{sent: status, resourceVersion: answer.Metadata.ResourceVersion, result: result}
 	if equality.Semantic.DeepEqual(status, result) {
-		r.merged.sent = nil
+		r.object.merged.sent = nil
 	}
 	if status != nil {
-		r.refusal = refusal{}
+		r.object.refusal = refusal{}
 	}
-	r.wrote = true
+	r.out.wrote = true
 	return nil, nil
 }
 
@@ -353,24 +355,24 @@ func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error
 func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("writing the status of %s: it is not there any more: %w", r.id, err)
+		return nil, fmt.Errorf("writing the status of %s: the object does not exist any more: %w", r.id, err)
 	case apierrors.IsConflict(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
 		return notWritten(hubv1.ReasonStatusOwnedByOther, "%s", err), nil
 	case apierrors.IsForbidden(err):
-		r.forbidden = true
+		r.object.forbidden = true
 		return notWritten(hubv1.ReasonStatusRefused, "the hub may not write this status; grant it patch on the status subresource of the kind: %s", err), nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), undeclared(err):
 		// The API server may already use a newer schema than the cache has.
-		if r.reporter.opts.Definitions.Invalidate(r.id.GroupKind(), r.definition.resourceVersion) {
+		if r.reporter.opts.Sources.Definitions.Invalidate(r.id.GroupKind(), r.object.definition.resourceVersion) {
 			return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
 		}
 		v := notWritten(hubv1.ReasonStatusRefused, "the hub's API server refused the merged status: %s", err)
-		if status == nil && r.refusal.isCurrent(r) {
-			r.refusal.stays = true
+		if status == nil && r.object.isRefused(r.in.template) {
+			r.object.refusal.stays = true
 			return v, nil
 		}
-		r.refusal = refusal{
-			generation: r.template.GetGeneration(), definition: r.definition.resourceVersion, condition: *v, status: status, at: r.now, stays: status == nil,
+		r.object.refusal = refusal{
+			generation: r.in.template.GetGeneration(), definition: r.object.definition.resourceVersion, condition: *v, status: status, at: r.now, stays: status == nil,
 		}
 		return v, nil
 	}

@@ -58,7 +58,7 @@ func TestWhatIsNotOnTheHubObject(t *testing.T) {
 		r := &Reporter{opts: Options{HubRunsWorkloads: func() bool { return runs }}}
 		return run{
 			reporter: r, id: hubv1.ObjectIdentity{Group: "apps", Kind: kind},
-			writing: writing{definition: definition{known: true, subresource: true}}, gathered: gathered{template: o},
+			object: objectWrite{definition: definition{known: true, subresource: true}}, in: gathered{template: o},
 		}
 	}
 	binding := func(of *hubv1.BundleReference) hubv1.BindingObject {
@@ -72,23 +72,23 @@ func TestWhatIsNotOnTheHubObject(t *testing.T) {
 		run  run
 		want string // the reason of the verdict; empty: the write is allowed
 	}{
-		"a custom resource that is nobody else's": {run: run{id: thing, writing: writing{definition: custom}, gathered: gathered{template: template(hubv1.StatusFieldManager)}}},
+		"a custom resource that is nobody else's": {run: run{id: thing, object: objectWrite{definition: custom}, in: gathered{template: template(hubv1.StatusFieldManager)}}},
 		"an object of a bundle": {
-			run:  run{id: thing, binding: binding(&hubv1.BundleReference{Kind: "Bundle", Namespace: "shop", Name: "web"}), writing: writing{definition: custom}, gathered: gathered{template: template()}},
+			run:  run{id: thing, binding: binding(&hubv1.BundleReference{Kind: "Bundle", Namespace: "shop", Name: "web"}), object: objectWrite{definition: custom}, in: gathered{template: template()}},
 			want: hubv1.ReasonBindingOnly,
 		},
-		"the hub runs the object itself":             {run: run{id: thing, writing: writing{definition: custom}, gathered: gathered{template: template(), hubIsTarget: true}}, want: hubv1.ReasonStatusOwnedByOther},
+		"the hub runs the object itself":             {run: run{id: thing, object: objectWrite{definition: custom}, in: gathered{template: template(), hubIsTarget: true}}, want: hubv1.ReasonStatusOwnedByOther},
 		"a Deployment on a hub without controllers":  {run: apps("Deployment", false)},
 		"a Deployment on a hub that runs its own":    {run: apps("Deployment", true), want: hubv1.ReasonCoreWorkload},
 		"a StatefulSet on a hub without controllers": {run: apps("StatefulSet", false)},
-		"a Pod": {run: run{id: hubv1.ObjectIdentity{Kind: "Pod"}, gathered: gathered{template: pod}}, want: hubv1.ReasonCoreWorkload},
+		"a Pod": {run: run{id: hubv1.ObjectIdentity{Kind: "Pod"}, in: gathered{template: pod}}, want: hubv1.ReasonCoreWorkload},
 		"the placement does not want it": {
-			run:  run{id: thing, writing: writing{definition: custom}, gathered: gathered{template: template(), aggregation: hubv1.StatusAggregation{Mode: hubv1.StatusBindingOnly}}},
+			run:  run{id: thing, object: objectWrite{definition: custom}, in: gathered{template: template(), aggregation: hubv1.StatusAggregation{Mode: hubv1.StatusBindingOnly}}},
 			want: hubv1.ReasonBindingOnly,
 		},
-		"a kind without a definition":       {run: run{id: thing, gathered: gathered{template: template()}}, want: hubv1.ReasonBindingOnly},
-		"no status subresource":             {run: run{id: thing, writing: writing{definition: definition{known: true}}, gathered: gathered{template: template()}}, want: hubv1.ReasonNoStatusSubresource},
-		"another manager writes the status": {run: run{id: thing, writing: writing{definition: custom}, gathered: gathered{template: template(hubv1.StatusFieldManager, "operator")}}, want: hubv1.ReasonStatusOwnedByOther},
+		"a kind without a definition":       {run: run{id: thing, in: gathered{template: template()}}, want: hubv1.ReasonBindingOnly},
+		"no status subresource":             {run: run{id: thing, object: objectWrite{definition: definition{known: true}}, in: gathered{template: template()}}, want: hubv1.ReasonNoStatusSubresource},
+		"another manager writes the status": {run: run{id: thing, object: objectWrite{definition: custom}, in: gathered{template: template(hubv1.StatusFieldManager, "operator")}}, want: hubv1.ReasonStatusOwnedByOther},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

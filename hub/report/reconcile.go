@@ -35,21 +35,15 @@ type run struct {
 	targets  []hubv1.BindingTarget
 	now      metav1.Time
 
-	known
-	gathered
-	part
-	writing
+	in     gathered
+	part   part
+	object objectWrite
+	out    computed
 }
 
-// known are copies of some fields of the binding's entry. The run reads them without the lock.
-type known struct {
-	outcomes map[string]member.Outcome
-	merged   merged
-	refusal  refusal
-}
-
-// gathered are the inputs of one reconcile of a binding. The method gather reads them.
+// gathered are the inputs of one reconcile of a binding. The method gather reads them, except for the outcomes.
 type gathered struct {
+	outcomes map[string]member.Outcome  // copies from the binding's entry, so that gather reads them without the lock
 	template *unstructured.Unstructured // nil if the cache does not have the hub object
 	content  uint64                     // content number of the template
 	hub      hubv1.HubObject
@@ -68,18 +62,25 @@ type part struct {
 	othersDue bool // whether another replica will soon write a row
 }
 
-// writing has the results of the steps of one reconcile that write: the methods report, writeObject and writeBinding.
-type writing struct {
+// objectWrite is the write of the hub object's status, see object.go. merged and refusal come from the binding's entry.
+// The method end stores them there again.
+type objectWrite struct {
+	merged     merged
+	refusal    refusal
+	definition definition    // definition of the hub object's kind
+	again      time.Duration // time until the hub object is written, if its kind is slow or was refused; zero: no wait
+	forbidden  bool          // whether the hub lacks the right to write the hub object
+}
+
+// computed is the new status of the binding. The method report computes it. writeObject and writeBinding write it.
+type computed struct {
 	rows  []hubv1.ClusterRow // rows before they are shortened to fit into the binding
 	after hubv1.BindingStatus
 	// again is the time until a new decision is copied into the binding's status. It is zero if no decision waits.
 	// waitingSince is the time since which the decision waits.
 	again        time.Duration
 	waitingSince time.Time
-	definition   definition // definition of the hub object's kind
-	wrote        bool
-	objectAgain  time.Duration // time until the hub object is written, if its kind is slow or was refused; zero: no wait
-	forbidden    bool          // whether the hub lacks the right to write the hub object
+	wrote        bool // whether the status of the hub object or of the binding was written
 }
 
 // Reconcile updates the status of one binding and of its hub object.
@@ -109,7 +110,7 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 		}
 		err = nil
 	}
-	if run.wrote && class < pace.Rows && !fails(run.binding.BindingStatus(), &run.after) {
+	if run.out.wrote && class < pace.Rows && !fails(run.binding.BindingStatus(), &run.out.after) {
 		turn.Done()
 		rows := r.try(key, pace.Rows)
 		if rows == nil {
@@ -184,15 +185,14 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName, class pa
 	e := r.entry(key)
 	e.adopt(binding)
 	if e.outdated(binding) {
-		e.behind = true // the next event wakes the binding; the requeue covers a missed event
+		e.last.behind = true // the next event wakes the binding; the requeue covers a missed event
 		r.wake(key, e, whenIdle, pace.Many)
 		return nil, nil
 	}
 	return &run{
 		opened: opened, reporter: r, key: key, class: class, id: hubv1.ObjectOf(binding), binding: binding, targets: binding.BindingSpec().Clusters,
-		now:     metav1.NewTime(r.opts.Clock.Now()),
-		known:   known{outcomes: maps.Clone(e.outcomes), merged: e.merged, refusal: e.refusal},
-		writing: writing{waitingSince: e.waitingSince},
+		now: metav1.NewTime(r.opts.Clock.Now()), in: gathered{outcomes: maps.Clone(e.results.outcomes)},
+		object: objectWrite{merged: e.merged, refusal: e.refusal}, out: computed{waitingSince: e.waitingSince},
 	}, nil
 }
 
@@ -205,7 +205,7 @@ func (r *Reporter) shut(key types.NamespacedName) (opened time.Time) {
 	if e == nil {
 		return now
 	}
-	e.moved = nil
+	e.results.moved = nil
 	if !e.window.open() {
 		return now
 	}
@@ -218,21 +218,21 @@ func (r *Reporter) shut(key types.NamespacedName) (opened time.Time) {
 func (r *run) report(ctx context.Context) {
 	in := rollup.Input{
 		Targets: r.targets, BindingGeneration: r.binding.GetGeneration(), ObjectUID: r.binding.BindingSpec().ObjectRef.UID,
-		Facts: r.facts, Elsewhere: r.elsewhere, Now: r.now, Revisions: r.hub.Revisions,
+		Facts: r.in.facts, Elsewhere: r.part.elsewhere, Now: r.now, Revisions: r.in.hub.Revisions,
 	}
 	if rollout := r.binding.BindingSpec().Rollout; rollout != nil {
 		in.Newest = rollout.Newest
 	}
-	if r.template != nil && r.template.GetUID() == in.ObjectUID {
-		in.HubGeneration, in.HubContent = r.hub.Generation, r.content
-		if r.hubIsTarget {
-			status, _, _ := unstructured.NestedMap(r.template.Object, "status")
-			settings, conventions := settingsOf(r.binding), r.reporter.opts.Conventions(ctx, r.hub.GVK)
-			in.TemplateStatus, in.TemplateHealth = settings.Project(r.id.GroupKind(), status), settings.Assess(r.template, conventions).Health
+	if r.in.template != nil && r.in.template.GetUID() == in.ObjectUID {
+		in.HubGeneration, in.HubContent = r.in.hub.Generation, r.in.content
+		if r.in.hubIsTarget {
+			status, _, _ := unstructured.NestedMap(r.in.template.Object, "status")
+			settings, conventions := settingsOf(r.binding), r.reporter.opts.Sources.Conventions(ctx, r.in.hub.GVK)
+			in.TemplateStatus, in.TemplateHealth = settings.Project(r.id.GroupKind(), status), settings.Assess(r.in.template, conventions).Health
 		}
 	}
 	previous := *r.binding.BindingStatus()
-	r.after, r.rows = rollup.Status(previous, in)
+	r.out.after, r.out.rows = rollup.Status(previous, in)
 	r.decision()
 }
 
@@ -240,7 +240,7 @@ func (r *run) report(ctx context.Context) {
 // this case, unsettled opens the window of the binding again, so that further changes are collected. The wait is
 // limited, and ends when the expected result arrives.
 func (r *run) unsettled() bool {
-	if fails(r.binding.BindingStatus(), &r.after) || !r.othersDue && (!r.unseen || !r.changed()) && !r.ending() {
+	if fails(r.binding.BindingStatus(), &r.out.after) || !r.part.othersDue && (!r.in.unseen || !r.changed()) && !r.ending() {
 		return false
 	}
 	e, unlock := r.entry()
@@ -260,18 +260,18 @@ func (r *run) unsettled() bool {
 // written soon. The object's status and the rows are then written together. If a row has a new problem, waitsForKind
 // returns false.
 func (r *run) waitsForKind() bool {
-	if r.objectAgain > maxWindow || fails(r.binding.BindingStatus(), &r.after) {
+	if r.object.again > maxWindow || fails(r.binding.BindingStatus(), &r.out.after) {
 		return false
 	}
 	e, unlock := r.entry()
 	defer unlock()
-	r.reporter.wakeAfter(r.key, e, r.objectAgain, r.class)
+	r.reporter.wakeAfter(r.key, e, r.object.again, r.class)
 	return true
 }
 
 // changed reports whether the new status differs from the status that the binding has.
 func (r *run) changed() bool {
-	before, after := *r.binding.BindingStatus(), r.after
+	before, after := *r.binding.BindingStatus(), r.out.after
 	if !slices.EqualFunc(before.Clusters, after.Clusters, sameRow) {
 		return true
 	}
@@ -312,7 +312,7 @@ func (r *run) writeBinding(ctx context.Context) error {
 		return nil
 	}
 	began := r.reporter.opts.Clock.Now()
-	version, err := r.reporter.writer.rows(ctx, r.binding, &r.after)
+	version, err := r.reporter.writer.rows(ctx, r.binding, &r.out.after)
 	if err == nil {
 		r.reporter.opts.Pacer.Steer(r.reporter.opts.Clock.Since(began))
 	}
@@ -330,7 +330,7 @@ func (r *run) keepRows(before *hubv1.BindingStatus, version string, err error) (
 	switch {
 	case apierrors.IsConflict(err):
 		// The scheduler or another replica has changed the binding. The watch event of this change queues the binding again.
-		e.refused, e.behind = r.binding.GetResourceVersion(), true
+		e.last.refused, e.last.behind = r.binding.GetResourceVersion(), true
 		r.reporter.wake(r.key, e, result, r.class)
 		return false, nil
 	case apierrors.IsNotFound(err):
@@ -338,9 +338,9 @@ func (r *run) keepRows(before *hubv1.BindingStatus, version string, err error) (
 	case err != nil:
 		return false, fmt.Errorf("writing the status of binding %s: %w", r.key, err)
 	}
-	e.written, e.refused = version, ""
-	*r.binding.BindingStatus() = r.after
-	r.wrote = true
+	e.last.written, e.last.refused = version, ""
+	*r.binding.BindingStatus() = r.out.after
+	r.out.wrote = true
 	kind, _ := bindingKind(r.key.Namespace)
 	pace.Writes.WithLabelValues(kind, writeRows).Inc()
 	r.tellPhases(e, before)
@@ -349,7 +349,7 @@ func (r *run) keepRows(before *hubv1.BindingStatus, version string, err error) (
 
 // tellPhases sends the events that the new status causes. The caller holds r.reporter.mu.
 func (r *run) tellPhases(e *entry, before *hubv1.BindingStatus) {
-	for _, ev := range e.troubles.phases(before, &r.after, r.binding.BindingSpec()) {
+	for _, ev := range e.troubles.phases(before, &r.out.after, r.binding.BindingSpec()) {
 		e.troubles.note(ev)
 		r.recordEvent(ev)
 	}
@@ -362,17 +362,17 @@ func (r *run) end() {
 	if r.reporter.entries[r.key] != e {
 		return
 	}
-	e.merged, e.refusal, e.settleUntil = r.merged, r.refusal, time.Time{}
+	e.merged, e.refusal, e.settleUntil = r.object.merged, r.object.refusal, time.Time{}
 	r.shown(e)
-	states := count(r.own(r.binding.BindingStatus().Clusters), r.binding.BindingSpec().Clusters)
+	states := count(r.part.own(r.binding.BindingStatus().Clusters), r.binding.BindingSpec().Clusters)
 	recount(e.states, states)
 	e.states = states
-	if r.wrote {
+	if r.out.wrote {
 		e.window.written(r.now.Time)
 	}
 	r.waitForGrace(e)
-	if r.objectAgain > 0 {
-		r.reporter.wakeAfter(r.key, e, r.objectAgain, pace.MergedStatus)
+	if r.object.again > 0 {
+		r.reporter.wakeAfter(r.key, e, r.object.again, pace.MergedStatus)
 	}
 	if e.drifts.count > 0 && r.now.Sub(e.drifts.lastEvent) >= pace.RepeatAfter {
 		r.recordEvent(driftEvent(e.drifts))
@@ -385,7 +385,7 @@ func (r *run) end() {
 func (r *run) keepWritten() {
 	e, unlock := r.entry()
 	defer unlock()
-	e.merged, e.refusal = r.merged, r.refusal
+	e.merged, e.refusal = r.object.merged, r.object.refusal
 }
 
 // entry locks the reporter. It returns the entry of the binding and a function that unlocks the reporter. If the

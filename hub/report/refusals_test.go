@@ -16,14 +16,14 @@ func TestAStatusThatTheHubMayNotWriteIsTriedAgain(t *testing.T) {
 	reporter := &Reporter{opts: Options{Clock: clock.RealClock{}}, entries: map[types.NamespacedName]*entry{key("first"): {}, key("second"): {}}}
 	after := func(name string, forbidden, wrote bool) *run {
 		r := &run{reporter: reporter, key: key(name), id: hubv1.ObjectIdentity{Group: "example.com", Kind: "Widget", Namespace: "ns", Name: name}}
-		r.forbidden, r.wrote = forbidden, wrote
+		r.object.forbidden, r.out.wrote = forbidden, wrote
 		r.noteRefusal(nil)
 		return r
 	}
-	if got := after("first", true, false).objectAgain; got != pace.ProbeEvery {
+	if got := after("first", true, false).object.again; got != pace.ProbeEvery {
 		t.Errorf("the first refused object of the kind is tried again after %s, want %s", got, pace.ProbeEvery)
 	}
-	if got := after("second", true, false).objectAgain; got != 0 {
+	if got := after("second", true, false).object.again; got != 0 {
 		t.Errorf("the second refused object is tried again after %s, want only when the first one is written", got)
 	}
 	if e := reporter.entries[key("second")]; e.window.open() {

@@ -285,7 +285,7 @@ func TestDriftIsReportedOnceAMinute(t *testing.T) {
 		w.eventually("the first correction to be told", func() (bool, string) { return len(w.events.reported()) > 0, "" })
 		w.quiet()
 	}
-	want := []string{"Normal DriftCorrected web: put back .spec.replicas on a, which kubectl-edit had changed"}
+	want := []string{"Normal DriftCorrected web: restored .spec.replicas on a after a change by kubectl-edit"}
 	if diff := cmp.Diff(want, w.events.reported()); diff != "" {
 		t.Errorf("events: %s", diff)
 	}

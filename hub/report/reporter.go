@@ -66,18 +66,15 @@ type Decisions interface {
 	Decision(binding types.NamespacedName) (scheduled metav1.Condition, decision *hubv1.DecisionStatus, otherPlacements []string, known bool)
 }
 
-// Options has the settings of a Reporter. The fields Withdrawn, Pacer, Holds, IsHub, Conventions, Converged, Grace,
-// Clock and Tracer are optional; all other fields are required.
+// Options has the settings of a Reporter. The fields Client, HubConfig, Sources and Events are required; all other
+// fields are optional.
 type Options struct {
 	// Client reads bindings, placements and clusters from the cache.
-	Client      client.Client
-	Definitions Definitions
+	Client client.Client
 	// HubConfig connects the client that writes statuses.
 	HubConfig *rest.Config
-	Fleet     member.Fleet
-	Links     member.Links
-	Templates Templates
-	Decisions Decisions
+	Sources   Sources
+	Shard     Shard
 	// Withdrawn is called when the last copy of a deleted object is gone. The scheduler then deletes the binding, and the
 	// rows are not written. It returns false if Withdrawn was called for this decision before. Default: the rows are
 	// written.
@@ -85,16 +82,8 @@ type Options struct {
 	Events    events.EventRecorder
 	// Pacer gives the turns for writes to the hub. Default: New makes a Pacer.
 	Pacer *pace.Pacer
-	// Holds reports whether this replica serves a cluster, and therefore writes the rows of the cluster. Default: this is
-	// the only replica.
-	Holds func(cluster string) bool
-	// IsHub reports whether a cluster that another replica serves is the hub itself. Default: no such cluster is the hub.
-	IsHub func(cluster string) bool
 	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager. Default: it has neither.
 	HubRunsWorkloads func() bool
-	// Conventions returns how to judge the health of a hub object from its status, if the hub is a member of itself.
-	// Default: there are no conventions.
-	Conventions func(context.Context, schema.GroupVersionKind) health.Conventions
 	// Converged is called when every copy of a hub object has a change of the object. took is the time from the change
 	// until then. Converged may be nil.
 	Converged func(placement types.NamespacedName, took time.Duration)
@@ -103,6 +92,28 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Tracer makes the spans of written statuses. Default: no spans are made.
 	Tracer *tracing.Tracer
+}
+
+// Sources are the inputs of a status, besides the objects that Options.Client reads. All fields except Conventions are
+// required.
+type Sources struct {
+	Definitions Definitions
+	Fleet       member.Fleet
+	Links       member.Links
+	Templates   Templates
+	Decisions   Decisions
+	// Conventions returns how to judge the health of a hub object from its status, if the hub is a member of itself.
+	// Default: there are no conventions.
+	Conventions func(context.Context, schema.GroupVersionKind) health.Conventions
+}
+
+// Shard tells which clusters this replica serves.
+type Shard struct {
+	// Holds reports whether this replica serves a cluster, and therefore writes the rows of the cluster. Default: this is
+	// the only replica.
+	Holds func(cluster string) bool
+	// IsHub reports whether a cluster that another replica serves is the hub itself. Default: no such cluster is the hub.
+	IsHub func(cluster string) bool
 }
 
 // Reporter keeps the status of every binding and of its hub object up to date.
@@ -127,17 +138,17 @@ func New(opts Options) (*Reporter, error) {
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
-	if opts.Holds == nil {
-		opts.Holds = func(string) bool { return true }
+	if opts.Shard.Holds == nil {
+		opts.Shard.Holds = func(string) bool { return true }
 	}
-	if opts.IsHub == nil {
-		opts.IsHub = func(string) bool { return false }
+	if opts.Shard.IsHub == nil {
+		opts.Shard.IsHub = func(string) bool { return false }
 	}
 	if opts.HubRunsWorkloads == nil {
 		opts.HubRunsWorkloads = func() bool { return false }
 	}
-	if opts.Conventions == nil {
-		opts.Conventions = func(context.Context, schema.GroupVersionKind) (none health.Conventions) { return none }
+	if opts.Sources.Conventions == nil {
+		opts.Sources.Conventions = func(context.Context, schema.GroupVersionKind) (none health.Conventions) { return none }
 	}
 	if opts.Converged == nil {
 		opts.Converged = func(types.NamespacedName, time.Duration) {}
@@ -218,8 +229,8 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	if e.overtook(binding, cluster) {
 		return // ignore an old outcome: dispatch tries the newer decision next
 	}
-	repeats := e.reported == reached{binding: e.generation, hub: o.HubContent}
-	u, changed := e.record(cluster, o, r.away, r.opts.Holds)
+	repeats := e.results.reported == reached{binding: e.binding.generation, hub: o.HubContent}
+	u, changed := e.record(cluster, o, r.away, r.opts.Shard.Holds)
 	switch {
 	case !changed:
 	case u == failure:
@@ -240,7 +251,7 @@ func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	key := client.ObjectKeyFromObject(tried)
 	r.mu.Lock()
 	e := r.entries[key]
-	ctx, known := r.ctx, e != nil && e.uid == tried.GetUID() && e.generation >= tried.GetGeneration()
+	ctx, known := r.ctx, e != nil && e.binding.uid == tried.GetUID() && e.binding.generation >= tried.GetGeneration()
 	r.mu.Unlock()
 	if ctx == nil || known {
 		return true
@@ -263,7 +274,7 @@ func (r *Reporter) Wake(binding types.NamespacedName, cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.entries[binding]; e != nil {
-		r.wake(binding, e, e.change(cluster, r.away, r.opts.Holds), pace.MergedStatus)
+		r.wake(binding, e, e.change(cluster, r.away, r.opts.Shard.Holds), pace.MergedStatus)
 	} // an unknown binding is queued by its first event
 }
 
@@ -285,8 +296,8 @@ func (r *Reporter) WakeDecided(binding types.NamespacedName, onlyWording bool) {
 // WakeObject queues the binding of a changed hub object. It does nothing if this process has made the change.
 func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
 	key := id.BindingKey()
-	template, ok := r.opts.Templates.Get(id)
-	content := r.opts.Templates.Content(id)
+	template, ok := r.opts.Sources.Templates.Get(id)
+	content := r.opts.Sources.Templates.Content(id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entries[key]

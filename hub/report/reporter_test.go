@@ -70,7 +70,7 @@ func TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := &Reporter{
-				opts: Options{Client: &cached{binding: tc.cached}, Clock: clock.RealClock{}, Holds: func(string) bool { return true }},
+				opts: Options{Client: &cached{binding: tc.cached}, Clock: clock.RealClock{}, Shard: Shard{Holds: func(string) bool { return true }}},
 				ctx:  t.Context(), entries: map[types.NamespacedName]*entry{},
 			}
 			if tc.known != nil {
@@ -85,7 +85,7 @@ func TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged(t *testing.T) {
 			}
 			got := ""
 			if e := r.entries[client.ObjectKeyFromObject(tc.tried)]; e != nil {
-				got = e.outcomes["a"].Reason
+				got = e.results.outcomes["a"].Reason
 			} else if tc.cached != nil {
 				t.Fatal("the binding is not known")
 			}
@@ -117,7 +117,7 @@ func TestTheClassOfAnOutcome(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := &Reporter{
-				opts:    Options{Clock: clock.RealClock{}, Holds: func(string) bool { return true }},
+				opts:    Options{Clock: clock.RealClock{}, Shard: Shard{Holds: func(string) bool { return true }}},
 				entries: map[types.NamespacedName]*entry{},
 			}
 			b := bindingOf(1, present("a"))

@@ -28,7 +28,7 @@ func stagedOn(generation, a, b int64) *hubv1.ResourceBinding {
 // together with the next batch. The last result of that batch ends the time in which the reporter collects results.
 func TestAPhaseOfARolloutSharesTheWriteOfTheNextBatch(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
-	r := &Reporter{opts: Options{Clock: clock, Holds: func(string) bool { return true }}, entries: map[types.NamespacedName]*entry{}}
+	r := &Reporter{opts: Options{Clock: clock, Shard: Shard{Holds: func(string) bool { return true }}}, entries: map[types.NamespacedName]*entry{}}
 	revision := func(n int64) member.Outcome {
 		o := appliedAt(1)
 		o.HubRevision = n

@@ -44,7 +44,7 @@ func (r *Reporter) define(ctx context.Context, gvk schema.GroupVersionKind) (def
 	if gvk.Group == "" {
 		return out, nil // kinds of the core group have no CRD
 	}
-	d, err := r.opts.Definitions.Get(ctx, gvk.GroupKind())
+	d, err := r.opts.Sources.Definitions.Get(ctx, gvk.GroupKind())
 	if err != nil || d == nil {
 		return out, err
 	}

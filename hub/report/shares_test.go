@@ -171,8 +171,8 @@ func TestWhichRowsAReplicaWrites(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := &run{
-				part:    part{leads: tc.leads, elsewhere: map[string]bool{"b": true}},
-				writing: writing{after: hubv1.BindingStatus{ObservedGeneration: max(tc.decided, 1), Clusters: tc.after}},
+				part: part{leads: tc.leads, elsewhere: map[string]bool{"b": true}},
+				out:  computed{after: hubv1.BindingStatus{ObservedGeneration: max(tc.decided, 1), Clusters: tc.after}},
 			}
 			if got := r.mayWrite(&hubv1.BindingStatus{ObservedGeneration: 1, Clusters: tc.before}); got != tc.want {
 				t.Errorf("writes: %v, want %v", got, tc.want)

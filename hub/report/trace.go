@@ -18,29 +18,29 @@ func (r *run) trace(before *hubv1.BindingStatus) {
 	if !o.Tracer.Enabled() {
 		return
 	}
-	i := slices.IndexFunc(r.after.Clusters, func(row hubv1.ClusterRow) bool { return progressed(before.Row(row.Name), row) })
+	i := slices.IndexFunc(r.out.after.Clusters, func(row hubv1.ClusterRow) bool { return progressed(before.Row(row.Name), row) })
 	if i < 0 {
 		return
 	}
 	spec := r.binding.BindingSpec()
-	target := spec.Target(r.after.Clusters[i].Name)
+	target := spec.Target(r.out.after.Clusters[i].Name)
 	if target == nil {
 		return
 	}
-	change := o.Tracer.TargetChange(r.id, spec.ObjectRef.UID, target, r.template)
+	change := o.Tracer.TargetChange(r.id, spec.ObjectRef.UID, target, r.in.template)
 	if !change.Traced() {
 		return
 	}
 	reason := ""
-	if c := meta.FindStatusCondition(r.after.Conditions, hubv1.ConditionApplied); c != nil {
+	if c := meta.FindStatusCondition(r.out.after.Conditions, hubv1.ConditionApplied); c != nil {
 		reason = c.Reason
 	}
 	change.Record(tracing.Step{
 		Name: tracing.SpanReport, Began: r.opened, Ended: o.Clock.Now(), Reason: reason, Details: []attribute.KeyValue{
-			attribute.Int("hanse.clusters.desired", int(r.after.Summary.Desired)),
-			attribute.Int("hanse.clusters.applied", int(r.after.Summary.Applied)),
-			attribute.Int("hanse.clusters.healthy", int(r.after.Summary.Healthy)),
-			attribute.Bool("hanse.status.written", meta.IsStatusConditionTrue(r.after.Conditions, hubv1.ConditionStatusWritten)),
+			attribute.Int("hanse.clusters.desired", int(r.out.after.Summary.Desired)),
+			attribute.Int("hanse.clusters.applied", int(r.out.after.Summary.Applied)),
+			attribute.Int("hanse.clusters.healthy", int(r.out.after.Summary.Healthy)),
+			attribute.Bool("hanse.status.written", meta.IsStatusConditionTrue(r.out.after.Conditions, hubv1.ConditionStatusWritten)),
 		},
 	})
 }

@@ -40,22 +40,22 @@ func (c *unshown) sawContent(content uint64, now time.Time) {
 // long these take. The caller holds r.reporter.mu.
 func (r *run) shown(e *entry) {
 	if e.unshown.content == 0 {
-		e.unshown.content = r.content
+		e.unshown.content = r.in.content
 	}
 	if e.unshown.since.IsZero() {
 		return
 	}
 	spec := r.binding.BindingSpec()
-	if !r.leads || r.ends() || spec.Rollout != nil || slices.ContainsFunc(r.after.Clusters, func(row hubv1.ClusterRow) bool { return rollup.Waits(row.Reason) }) {
+	if !r.part.leads || r.ends() || spec.Rollout != nil || slices.ContainsFunc(r.out.after.Clusters, func(row hubv1.ClusterRow) bool { return rollup.Waits(row.Reason) }) {
 		e.unshown.since = time.Time{}
 		return
 	}
-	c := meta.FindStatusCondition(r.after.Conditions, hubv1.ConditionApplied)
-	if c == nil || c.Reason != hubv1.ReasonAppliedEverywhere || e.generation != r.binding.GetGeneration() || e.unshown.content != r.content || r.changed() {
+	c := meta.FindStatusCondition(r.out.after.Conditions, hubv1.ConditionApplied)
+	if c == nil || c.Reason != hubv1.ReasonAppliedEverywhere || e.binding.generation != r.binding.GetGeneration() || e.unshown.content != r.in.content || r.changed() {
 		return // not shown yet: a later run measures the change
 	}
 	took := r.reporter.opts.Clock.Since(e.unshown.since)
-	statusSeconds.WithLabelValues(e.kind.Kind).Observe(took.Seconds())
+	statusSeconds.WithLabelValues(e.binding.kind.Kind).Observe(took.Seconds())
 	if ref := spec.PlacementRef; ref != nil {
 		r.reporter.opts.Converged(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, took)
 	}

@@ -29,8 +29,8 @@ func TestAHoldEndsTheTimeFromAChangeToTheStatus(t *testing.T) {
 			b := placedOn("Widget", []hubv1.BindingTarget{present("a")})
 			b.Spec.Rollout = tc.rollout
 			r := &run{reporter: &Reporter{opts: Options{Clock: clock}}}
-			r.leads, r.binding = true, b
-			r.after.Clusters = []hubv1.ClusterRow{tc.row}
+			r.part.leads, r.binding = true, b
+			r.out.after.Clusters = []hubv1.ClusterRow{tc.row}
 			e := &entry{unshown: unshown{content: 1, since: clock.Now()}}
 			r.shown(e)
 			if e.unshown.since.IsZero() != tc.ends {

@@ -50,14 +50,14 @@ func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 	if wake && class != pace.Many { // events of the first list are left out
 		e.unshown.saw(r.opts.Clock.Now())
 	}
-	if e.behind {
-		e.behind, u, wake = false, lastResult, true
+	if e.last.behind {
+		e.last.behind, u, wake = false, lastResult, true
 	}
-	if p, complete := e.complete(r.away, r.opts.Holds); wake && complete && b.GetDeletionTimestamp() == nil {
+	if p, complete := e.complete(r.away, r.opts.Shard.Holds); wake && complete && b.GetDeletionTimestamp() == nil {
 		// No cluster will report a result for this decision. The decision may have no target, all clusters may be
 		// unreachable, or only the phase of a rollout has changed. A new phase is written together with the results of the
 		// next batch.
-		e.reported = p
+		e.results.reported = p
 		if b.BindingSpec().Rollout != nil {
 			u = max(u, result)
 		} else {
@@ -84,7 +84,7 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entries[key]
-	if e == nil || e.uid != b.GetUID() {
+	if e == nil || e.binding.uid != b.GetUID() {
 		return
 	}
 	recount(e.states, nil)
@@ -97,7 +97,7 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 // For such a cluster, package hub calls WakeCluster when the link becomes ready, goes down, or is down for another
 // reason.
 func (r *Reporter) unlinkedChanged(cluster string) {
-	if _, linked := r.opts.Links.State(cluster); !linked {
+	if _, linked := r.opts.Sources.Links.State(cluster); !linked {
 		r.WakeCluster(cluster)
 	}
 }
@@ -108,7 +108,7 @@ func (r *Reporter) PlacementChanged(_ context.Context, c changes.Placement) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key, e := range r.entries {
-		if e.placement == c.After.GetUID() {
+		if e.binding.placement == c.After.GetUID() {
 			r.wake(key, e, whenIdle, pace.Many)
 		}
 	}

@@ -173,7 +173,7 @@ func TestWindowBoundsTheWritesOfAFlappingObject(t *testing.T) {
 func TestABindingGetsItsTurnAtTheEndOfItsWindow(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	r := &Reporter{
-		opts:    Options{Clock: clock, Holds: func(string) bool { return true }, Pacer: pace.New(clock)},
+		opts:    Options{Clock: clock, Shard: Shard{Holds: func(string) bool { return true }}, Pacer: pace.New(clock)},
 		entries: map[types.NamespacedName]*entry{},
 	}
 	b := bindingOf(1, present("a"), present("b"), present("c"))
@@ -199,7 +199,7 @@ func TestABindingGetsItsTurnAtTheEndOfItsWindow(t *testing.T) {
 func TestABindingThatWaitedForATurnIsWrittenWhenItHasOne(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	r := &Reporter{
-		opts:    Options{Clock: clock, Holds: func(string) bool { return true }, Pacer: pace.New(clock)},
+		opts:    Options{Clock: clock, Shard: Shard{Holds: func(string) bool { return true }}, Pacer: pace.New(clock)},
 		entries: map[types.NamespacedName]*entry{},
 	}
 	b := bindingOf(1, present("a"))

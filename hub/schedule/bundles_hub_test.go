@@ -88,7 +88,7 @@ func TestAnObjectThatIsNotStoredKeepsItsCopies(t *testing.T) {
 	objects.remove(s.id)
 	s.eventually("the decision says what is missing", func() error {
 		c, _, _, _ := scheduler.Decision(s.id.BindingKey())
-		if !strings.Contains(c.Message, "the hub has not stored it for the Bundle "+s.id.Namespace+"/web") {
+		if !strings.Contains(c.Message, "the hub has not stored the object for the Bundle "+s.id.Namespace+"/web") {
 			return fmt.Errorf("it is %s: %s", c.Reason, c.Message)
 		}
 		return nil
@@ -103,7 +103,7 @@ func TestAnObjectThatIsNotStoredKeepsItsCopies(t *testing.T) {
 	// In the cache, the object is being deleted. The API server has already deleted its Secret.
 	objects.change(s.id, func() { objects.cached[s.id] = deleted; delete(objects.live, s.id) })
 	s.eventually("the decision says what is missing", func() error {
-		if c, _, _, _ := scheduler.Decision(s.id.BindingKey()); !strings.Contains(c.Message, "the hub has not stored it") {
+		if c, _, _, _ := scheduler.Decision(s.id.BindingKey()); !strings.Contains(c.Message, "the hub has not stored the object") {
 			return fmt.Errorf("it is %s: %s", c.Reason, c.Message)
 		}
 		return nil

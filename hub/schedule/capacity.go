@@ -45,7 +45,7 @@ func (s *Scheduler) capacitiesFor(kind schema.GroupKind, f decide.Facts, now tim
 	}
 	out := map[string]decide.Capacity{}
 	for _, c := range f.Clusters {
-		if b, known := s.capacities.of(c, now); known {
+		if b, known := s.inputs.capacities.of(c, now); known {
 			out[c.Name] = b
 		}
 	}

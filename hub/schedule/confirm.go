@@ -18,9 +18,9 @@ func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan)
 		return in, p
 	}
 	if !s.listed(in.Object.ID) {
-		return hold(in, "the objects of its kind have not been listed")
+		return hold(in, "the hub has not listed the objects of this kind yet")
 	}
-	facts, err := s.liveFacts.get(ctx, in.Object.ID.Namespace)
+	facts, err := s.inputs.liveFacts.get(ctx, in.Object.ID.Namespace)
 	if err != nil {
 		return hold(in, err.Error())
 	}
@@ -32,7 +32,7 @@ func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan)
 		}
 	}
 	if in.Object.State == decide.Exists {
-		object, isGone, err := s.Templates.Live(ctx, in.Object.ID, knownSince(in.Binding))
+		object, isGone, err := s.opts.Templates.Live(ctx, in.Object.ID, knownSince(in.Binding))
 		switch {
 		case isUndecided(err):
 			// No read can tell now whether the object still exists. The cached template may be outdated, so it is not used. A
@@ -58,7 +58,7 @@ func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan)
 // the kind is not served or access is forbidden. Other inputs need no such check: policies, clusters and namespaces are
 // in the cache before the controller starts.
 func (s *Scheduler) listed(id hubv1.ObjectIdentity) bool {
-	state, watched := s.Templates.StateOf(id)
+	state, watched := s.opts.Templates.StateOf(id)
 	return watched && (state.Synced || state.Reason == hubv1.ReasonKindNotServed || state.Reason == hubv1.ReasonForbidden)
 }
 

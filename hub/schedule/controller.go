@@ -1,8 +1,9 @@
 // Package schedule keeps one binding for each hub object that is sent to members. It writes only the spec of the
 // binding, which has the decision.
 //
-// One reconcile has three steps. It gathers the inputs of the decision on one object (gather.go). It calls
-// decide.Decide with the limits of the hub (limits.go). It records the changes in one write (record.go).
+// One reconcile is a run (run.go). It gathers the inputs of the decision on one object (gather.go). It calls
+// decide.Decide with the limits of the hub (limits.go). It carries out the plan in steps, one of which records the
+// changes in one write (record.go).
 //
 //   - A withdrawal never depends on caches alone. A plan that withdraws an object from a cluster is made again from
 //     uncached reads (confirm.go), and carried out only if both plans are equal. Until then the cluster keeps its copy;
@@ -84,14 +85,32 @@ type Templates interface {
 	KindStays(ctx context.Context, gk schema.GroupKind, since time.Time) error
 }
 
-// Options has the settings of a Scheduler. All fields except ScalePath, HubObject, Clock, Workers, Failover, Guard,
-// Revisions, Key, DeniedMetadataPrefixes, Pacer and Tracer are required.
+// Options has the settings of a Scheduler. The fields Client, APIReader, Templates, Recorder and Kinds are required;
+// all other fields are optional.
 type Options struct {
 	// Client reads from the cache, and writes bindings. APIReader reads from the API server.
 	Client    client.Client
 	APIReader client.Reader
 	Templates Templates
 	Recorder  events.EventRecorder
+	Kinds     Kinds
+	// Rollouts lets rollouts change the clusters in waves. Default: a change goes to all clusters at once.
+	Rollouts Rollouts
+	// Workers is the number of concurrent decisions. Default 4.
+	Workers int
+	Clock   clock.PassiveClock
+	// Failover limits how many objects move from clusters at once.
+	Failover Failover
+	// Guard limits how many copies are deleted at once.
+	Guard Guard
+	// Pacer gives the turns for writes to the hub's API server. Default: the Scheduler makes its own Pacer.
+	Pacer *pace.Pacer
+	// Tracer makes the spans of decisions. Default: no spans are made.
+	Tracer *tracing.Tracer
+}
+
+// Kinds tells what the hub knows about kinds of objects. All fields except HubRunsWorkloads are optional.
+type Kinds struct {
 	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager.
 	HubRunsWorkloads func() bool
 	// ScalePath returns the path of the replicas field from the scale subresource of a kind. It returns an empty path if
@@ -103,53 +122,51 @@ type Options struct {
 	// cluster first. A kind that other kinds need should have a higher rank. Ranks are between -50 and 50. Default: all
 	// kinds have the same rank.
 	Rank func(schema.GroupKind) int
-	// Workers is the number of concurrent decisions. Default 4.
-	Workers int
-	Clock   clock.PassiveClock
-	// Failover limits how many objects move from clusters at once.
-	Failover Failover
-	// Guard limits how many copies are deleted at once.
-	Guard Guard
-	// Revisions stores the contents of revisions (earlier templates and override rules), so that a rollout can change the
-	// clusters in waves. Default: a change goes to all clusters at once.
+}
+
+// Rollouts has the settings of rollouts, which need the contents of revisions.
+type Rollouts struct {
+	// Revisions stores the contents of revisions (earlier templates and override rules). If it is nil, the other fields
+	// are not used.
 	Revisions Revisions
 	// Key signs the digests of revisions. DeniedMetadataPrefixes are the prefixes of the labels and annotations that are
 	// never copied to members.
 	Key                    canonical.Key
 	DeniedMetadataPrefixes []string
-	// Pacer gives the turns for writes to the hub's API server. Default: the Scheduler makes its own Pacer.
-	Pacer *pace.Pacer
-	// Tracer makes the spans of decisions. Default: no spans are made.
-	Tracer *tracing.Tracer
 }
 
 // Scheduler decides which clusters get each object. At most one decision on an object runs at a time.
 type Scheduler struct {
-	Options
-	wants     *wants
-	liveFacts *liveFacts
-	decisions decisions
-	known
-	clusterSizes
-	limits    limits
-	removals  removals
-	rollouts  rollouts
-	onRemoval func(kind string, key types.NamespacedName)
-	lead      lead
-	changeLog changeLog
+	opts    Options
+	wants   *wants
+	lead    lead
+	inputs  inputs
+	shared  shared
+	results results
 }
 
-// known is the state that the Scheduler keeps in memory between decisions.
-type known struct {
+// inputs are the inputs of decisions that the Scheduler keeps in memory. The methods gather and confirm read them.
+type inputs struct {
+	liveFacts  *liveFacts
 	gone       gone
-	memo       decide.Memo
 	references references
-}
-
-// clusterSizes has the number of copies on each cluster, and the capacity of each cluster.
-type clusterSizes struct {
 	counts     copyCounts
 	capacities capacities
+	memo       decide.Memo
+}
+
+// shared has what all decisions share, because one decision may forbid another. The method decide reserves it.
+type shared struct {
+	limits   limits
+	removals removals
+	rollouts rollouts
+}
+
+// results has the last decisions for hub/report, hub/report/policies and traces.
+type results struct {
+	decisions decisions
+	onRemoval func(kind string, key types.NamespacedName)
+	changeLog changeLog
 }
 
 // lead is the state that only the leader uses.
@@ -170,14 +187,14 @@ func New(o Options) *Scheduler {
 	if o.Pacer == nil {
 		o.Pacer = pace.New(o.Clock)
 	}
-	s := &Scheduler{Options: o, liveFacts: newLiveFacts(o.APIReader, o.Clock)}
-	s.gone.objects.clock = o.Clock
-	s.Failover = o.Failover.WithDefaults()
-	s.limits.Failover = s.Failover
-	s.limits.drains.wake = s.wakeObject
-	s.removals.clock, s.removals.pending.clock = o.Clock, o.Clock
-	s.removals.Guard = o.Guard.WithDefaults()
-	s.removals.recent.Window = s.removals.Window
+	s := &Scheduler{opts: o, inputs: inputs{liveFacts: newLiveFacts(o.APIReader, o.Clock)}}
+	s.inputs.gone.objects.clock = o.Clock
+	s.opts.Failover = o.Failover.WithDefaults()
+	s.shared.limits.opts = s.opts.Failover
+	s.shared.limits.drains.wake = s.wakeObject
+	s.shared.removals.clock, s.shared.removals.pending.clock = o.Clock, o.Clock
+	s.shared.removals.opts = o.Guard.WithDefaults()
+	s.shared.removals.recent.Window = s.shared.removals.opts.Window
 	s.wants = newWants(o.Client, o.Templates, s.wakeObjects)
 	return s
 }
@@ -194,7 +211,7 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	c, err := controller.NewTyped("schedule", mgr, controller.TypedOptions[hubv1.ObjectIdentity]{
 		Reconciler:              s,
-		MaxConcurrentReconciles: s.Workers,
+		MaxConcurrentReconciles: s.opts.Workers,
 		NeedLeaderElection:      ptr.To(true),
 		UsePriorityQueue:        ptr.To(true),
 		RateLimiter:             pace.Retries[hubv1.ObjectIdentity](),
@@ -209,22 +226,22 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	// The function wants.objectChanged is registered before the function that queues the object. If the kind of the object
 	// is new, clusters are then asked early whether they serve the kind.
-	s.Templates.OnChange(s.wants.objectChanged)
-	s.Templates.OnChange(func(id key) {
-		if _, found := s.Templates.Get(id); !found {
-			s.gone.objects.saw(id)
+	s.opts.Templates.OnChange(s.wants.objectChanged)
+	s.opts.Templates.OnChange(func(id key) {
+		if _, found := s.opts.Templates.Get(id); !found {
+			s.inputs.gone.objects.saw(id)
 		}
 		s.noteChange(id)
 		s.wakeObject(id)
 	})
-	s.Templates.OnState(s.WakeKind)
+	s.opts.Templates.OnState(s.WakeKind)
 	return nil
 }
 
 // Refused reports whether controllers on the hub itself would act on objects of a kind, for example start the pods of a
 // Deployment. Only placements with hubExecution: Allowed may select such objects.
 func (s *Scheduler) Refused(gk schema.GroupKind) bool {
-	return placement.HubWouldRun(gk, s.HubRunsWorkloads())
+	return placement.HubWouldRun(gk, s.opts.Kinds.HubRunsWorkloads())
 }
 
 // Reconcile decides on one object, and writes the decision to its binding.
@@ -233,65 +250,31 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 		heartbeats.Inc()
 		return ctrl.Result{}, nil
 	}
-	s.removals.pending.begin(id)
+	s.shared.removals.pending.begin(id)
 	decided := id.Group == hubv1.GroupVersion.Group
-	defer func() { s.removals.pending.end(id, decided) }()
+	defer func() { s.shared.removals.pending.end(id, decided) }()
 	if decided {
 		return ctrl.Result{}, nil
 	}
-	began := s.Clock.Now()
-	in, err := s.gather(ctx, id)
+	r := &run{s: s, began: s.opts.Clock.Now()}
+	var err error
+	r.in, err = s.gather(ctx, id)
 	if errors.Is(err, errNotListed) {
 		return ctrl.Result{}, nil // nothing to do yet: the first list of the kind queues all its bindings
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	in, p := s.decide(ctx, in)
-	wrote, err := s.carryOut(ctx, in, s.withMissing(id, p))
-	s.limits.decided(id, p.Claims, err == nil)
-	decided = err == nil && !in.Object.Unconfirmed
-	s.removals.decided(id, p.Claims.Removals, decided && (in.Object.State == decide.Exists || in.Object.State == decide.Deleted))
-	var unseen *unseenError
-	switch {
-	case errors.Is(err, errBehind):
-		return ctrl.Result{}, nil
-	case errors.Is(err, errNoTurn):
-		return ctrl.Result{RequeueAfter: pace.AskAgain}, nil
-	case isOutdated(err):
-		return ctrl.Result{RequeueAfter: pace.FirstRetry}, nil // try again when the cache shows the other write
-	case errors.As(err, &unseen):
-		return ctrl.Result{RequeueAfter: unseen.again()}, nil
-	case err != nil:
-		return ctrl.Result{}, err
-	}
-	s.traceDecision(in, p, began, wrote)
-	return ctrl.Result{RequeueAfter: p.Again}, nil
-}
-
-// carryOut writes the plan to the binding. Before that, it makes sure that the decisions on the objects that this
-// object needs, such as a Secret, are written. wrote is true if the binding's spec was written. The error is an
-// *unseenError if new clusters wait for a needed object that is not in the cache yet.
-func (s *Scheduler) carryOut(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {
-	act, releases := s.record, in.Binding != nil && (in.Binding.GetDeletionTimestamp() != nil || p.Remove)
-	if releases {
-		act = s.release
-	}
-	err = s.inOrder(ctx, in, p)
-	if unseen := (*unseenError)(nil); errors.As(err, &unseen) && unseen.waited >= showWaitAfter && !releases {
-		if wrote, err := s.record(ctx, in, withoutNew(in, p, unseen)); err != nil {
-			return wrote, err
-		}
-	}
+	r.in, r.out = s.decide(ctx, r.in)
+	r.out = s.withMissing(id, r.out)
+	err = r.carryOut(ctx, steps...)
+	s.shared.limits.decided(id, r.out.Claims, err == nil)
+	decided = err == nil && !r.in.Object.Unconfirmed
+	s.shared.removals.decided(id, r.out.Claims.Removals, decided && (r.in.Object.State == decide.Exists || r.in.Object.State == decide.Deleted))
 	if err != nil {
-		return false, err
+		return stopped(err)
 	}
-	if wrote, err = act(ctx, in, p); err != nil {
-		return wrote, err
-	}
-	s.references.waitsNoLonger(in.Object.ID)
-	s.inOrderAfter(in)
-	return wrote, nil
+	return ctrl.Result{RequeueAfter: r.out.Again}, nil
 }
 
 // decide makes the plan for an object. It then reserves the evictions and drains of the plan, and records the progress
@@ -299,10 +282,10 @@ func (s *Scheduler) carryOut(ctx context.Context, in decide.Input, p decide.Plan
 // decide makes a new plan. The returned input belongs to the returned plan.
 func (s *Scheduler) decide(ctx context.Context, in decide.Input) (decide.Input, decide.Plan) {
 	for {
-		version := s.rollouts.current()
-		in.Limits, in.Staging = s.limits.of(in), s.staging(ctx, in)
+		version := s.shared.rollouts.current()
+		in.Limits, in.Staging = s.shared.limits.of(in), s.staging(ctx, in)
 		confirmed, p := s.confirm(ctx, in, decide.Decide(in))
-		if s.claimRollout(in.Object.ID, p, version) && s.limits.claim(confirmed, p.Claims) {
+		if s.claimRollout(in.Object.ID, p, version) && s.shared.limits.claim(confirmed, p.Claims) {
 			return confirmed, p
 		}
 	}
@@ -324,5 +307,5 @@ func (s *Scheduler) OnWanted(f func(kinds []schema.GroupKind)) { s.wants.onMore 
 // OnDecision registers a function that is called when the decision on a binding has changed. asBefore is true if the
 // condition Scheduled has kept its status, reason and generation. Call OnDecision before the manager starts.
 func (s *Scheduler) OnDecision(f func(binding types.NamespacedName, asBefore bool)) {
-	s.decisions.onChange = f
+	s.results.decisions.onChange = f
 }

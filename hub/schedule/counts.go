@@ -112,12 +112,14 @@ func (c *copyCounts) copiesOf(group decide.Owner) int {
 
 // CountWhen sets a function that waits until BindingChanged has been called for every binding of the first list. Call
 // CountWhen before the manager starts.
-func (s *Scheduler) CountWhen(delivered func(context.Context) bool) { s.counts.await = delivered }
+func (s *Scheduler) CountWhen(delivered func(context.Context) bool) {
+	s.inputs.counts.await = delivered
+}
 
 // count is called after a change of a binding. It updates the number of objects of each cluster, the numbers
 // of copies of each placement and bundle, and the objects that are moving away from drained clusters.
 func (s *Scheduler) count(c changes.Binding) {
 	key := client.ObjectKeyFromObject(cmp.Or(c.After, c.Before))
-	s.counts.count(key, c.After)
-	s.limits.drains.see(key, c.After)
+	s.inputs.counts.count(key, c.After)
+	s.shared.limits.drains.see(key, c.After)
 }

@@ -18,7 +18,7 @@ import (
 func TestTheObjectsOfAClusterAreCounted(t *testing.T) {
 	t.Parallel()
 	scheduler := New(Options{})
-	m := &scheduler.counts
+	m := &scheduler.inputs.counts
 	feed := changes.NewFeed()
 	feed.Bindings.On(changes.All, scheduler.BindingChanged)
 	handler := feed.Bindings.Handler(t.Context())

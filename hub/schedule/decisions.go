@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"strings"
@@ -30,7 +31,7 @@ type decisions struct {
 // condition Scheduled without a time, the rejected clusters, and the matching placements that the object does not
 // follow. known is false until this process has decided on the object. The caller must not change the values.
 func (s *Scheduler) Decision(binding types.NamespacedName) (scheduled metav1.Condition, rejected *hubv1.DecisionStatus, otherPlacements []string, known bool) {
-	d, ok := s.decisions.get(binding)
+	d, ok := s.results.decisions.get(binding)
 	return d.Scheduled, d.Decision, d.OtherPlacements, ok
 }
 
@@ -78,37 +79,41 @@ var eventReasons = map[string]bool{
 	hubv1.ReasonTooManyAway:       true,
 }
 
-// announce stores the decision for hub/report, and records an event if the reason has changed. b is the binding after
-// the write. It is nil if the object has no binding.
-func (s *Scheduler) announce(in decide.Input, p decide.Plan, b hubv1.BindingObject) {
-	key := in.Object.ID.BindingKey()
-	if p.Status.Scheduled.Reason == "" {
-		s.decisions.forget(key)
-		return
+// announce stores the decision for hub/report, and records an event if the reason has changed. It does nothing if the
+// decision brings no news, because removals wait for the verdict of the guard.
+func (r *run) announce(context.Context) error {
+	if r.released || r.after != nil && !r.wrote && awaitsVerdict(r.out) {
+		return nil
 	}
-	before := s.phase(in)
-	now := p.Status
-	if b != nil {
-		now.Scheduled.ObservedGeneration = b.GetGeneration()
+	key := r.in.Object.ID.BindingKey()
+	if r.out.Status.Scheduled.Reason == "" {
+		r.s.results.decisions.forget(key)
+		return nil
 	}
-	changed, asBefore := s.decisions.set(key, now)
-	if changed && b != nil && s.decisions.onChange != nil {
-		s.decisions.onChange(key, asBefore)
+	before := r.s.phase(r.in)
+	now := r.out.Status
+	if r.after != nil {
+		now.Scheduled.ObservedGeneration = r.after.GetGeneration()
 	}
-	if eventReasons[p.Status.Scheduled.Reason] && p.Status.Scheduled.Reason != before && in.Object.Template != nil {
-		s.event(regarding(in.Object.Template), followed(in, p), p.Status.Scheduled.Reason, "Schedule", p.Status.Scheduled.Message)
+	changed, asBefore := r.s.results.decisions.set(key, now)
+	if changed && r.after != nil && r.s.results.decisions.onChange != nil {
+		r.s.results.decisions.onChange(key, asBefore)
 	}
-	s.leftBehind(in, p, p.LeftBehind)
-	s.tellRollout(in, p)
-	if len(p.Claims.Evicted) > 0 && in.Object.Template != nil {
-		s.event(regarding(in.Object.Template), followed(in, p), hubv1.ReasonEvicted, "Schedule", evictedText(p))
+	if eventReasons[r.out.Status.Scheduled.Reason] && r.out.Status.Scheduled.Reason != before && r.in.Object.Template != nil {
+		r.s.event(regarding(r.in.Object.Template), followed(r.in, r.out), r.out.Status.Scheduled.Reason, "Schedule", r.out.Status.Scheduled.Message)
 	}
+	r.leftBehind(r.out.LeftBehind)
+	r.tellRollout()
+	if len(r.out.Claims.Evicted) > 0 && r.in.Object.Template != nil {
+		r.s.event(regarding(r.in.Object.Template), followed(r.in, r.out), hubv1.ReasonEvicted, "Schedule", evictedText(r.out))
+	}
+	return nil
 }
 
 // phase returns the reason in the condition Scheduled of the last decision, even if an earlier leader made this
 // decision.
 func (s *Scheduler) phase(in decide.Input) string {
-	if last, ok := s.decisions.get(in.Object.ID.BindingKey()); ok {
+	if last, ok := s.results.decisions.get(in.Object.ID.BindingKey()); ok {
 		return last.Scheduled.Reason
 	}
 	if in.Binding != nil {
@@ -120,51 +125,51 @@ func (s *Scheduler) phase(in decide.Input) string {
 }
 
 // leftBehind records an event about copies that stay on their clusters for ever. It names at most three clusters.
-func (s *Scheduler) leftBehind(in decide.Input, p decide.Plan, left []string) {
+func (r *run) leftBehind(left []string) {
 	if len(left) == 0 {
 		return
 	}
-	var about runtime.Object = in.Binding
-	if in.Object.Template != nil {
-		about = regarding(in.Object.Template)
+	var about runtime.Object = r.in.Binding
+	if r.in.Object.Template != nil {
+		about = regarding(r.in.Object.Template)
 	}
 	const named = 3
 	text := strings.Join(left[:min(named, len(left))], "; ")
 	if more := len(left) - named; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	s.event(about, followed(in, p), "LeftBehind", "Withdraw", in.Object.ID.String()+" keeps its copy on "+text)
+	r.s.event(about, followed(r.in, r.out), "LeftBehind", "Withdraw", r.in.Object.ID.String()+" keeps its copy on "+text)
 }
 
 // tellRollout records the events about the step of the object's rollout that the decision has made. One of them is
 // about a new revision that replaces an earlier one whose rollout has not finished on all clusters.
-func (s *Scheduler) tellRollout(in decide.Input, p decide.Plan) {
-	if in.Binding == nil || in.Object.Template == nil || p.Spec == nil {
+func (r *run) tellRollout() {
+	if r.in.Binding == nil || r.in.Object.Template == nil || r.out.Spec == nil {
 		return
 	}
 	of := ""
-	if hubv1.BundleOf(in.Object.Template) != nil {
-		of = in.Object.ID.String() + ": "
+	if hubv1.BundleOf(r.in.Object.Template) != nil {
+		of = r.in.Object.ID.String() + ": "
 	}
 	record := func(e rollout.Event) {
-		s.Recorder.Eventf(regarding(in.Object.Template), followed(in, p), e.Type, e.Reason, e.Action, "%s", decide.Short(of+e.Note))
+		r.s.opts.Recorder.Eventf(regarding(r.in.Object.Template), followed(r.in, r.out), e.Type, e.Reason, e.Action, "%s", decide.Short(of+e.Note))
 	}
-	for _, r := range p.Spec.Revisions {
-		if before := in.Spec().Revision(r.Number); r.SupersededBy == 0 || before == nil || before.SupersededBy != 0 {
+	for _, revision := range r.out.Spec.Revisions {
+		if before := r.in.Spec().Revision(revision.Number); revision.SupersededBy == 0 || before == nil || before.SupersededBy != 0 {
 			continue
 		}
 		record(rollout.Event{
 			Type: corev1.EventTypeNormal, Reason: hubv1.ReasonSuperseded, Action: "RollOut",
-			Note: fmt.Sprintf("revision %d was superseded by revision %d before it had passed on all clusters", r.Number, r.SupersededBy),
+			Note: fmt.Sprintf("revision %d was superseded by revision %d, and had not passed on all clusters", revision.Number, revision.SupersededBy),
 		})
 	}
-	for _, e := range rollout.Events(in.Spec().Rollout, p.Spec.Rollout) {
+	for _, e := range rollout.Events(r.in.Spec().Rollout, r.out.Spec.Rollout) {
 		record(e)
 	}
 }
 
 func (s *Scheduler) event(about, related runtime.Object, reason, action, note string) {
-	s.Recorder.Eventf(about, related, corev1.EventTypeWarning, reason, action, "%s", decide.Short(note))
+	s.opts.Recorder.Eventf(about, related, corev1.EventTypeWarning, reason, action, "%s", decide.Short(note))
 }
 
 // followed returns the placement that the decision follows. Events name it as their related object.

@@ -58,7 +58,7 @@ func looksGone(t *testing.T, s *Scheduler, b hubv1.BindingObject) {
 
 func seenAlive(t *testing.T, s *Scheduler) {
 	t.Helper()
-	hub := s.Templates.(*hubObjects)
+	hub := s.opts.Templates.(*hubObjects)
 	hub.cached = map[key]*unstructured.Unstructured{object: template("a")}
 	defer delete(hub.cached, object)
 	if o, err := s.find(t.Context(), decide.Object{ID: object}, bound(present("eu"))); err != nil || o.State != decide.Exists {

@@ -16,7 +16,7 @@ import (
 // reportDrains updates status.drain of the MemberClusters. It removes the field if a cluster is not drained any more.
 func (s *Scheduler) reportDrains(ctx context.Context) error {
 	var list hubv1.MemberClusterList
-	if err := s.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := s.opts.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing MemberClusters: %w", err)
 	}
 	for i := range list.Items {
@@ -27,7 +27,7 @@ func (s *Scheduler) reportDrains(ctx context.Context) error {
 		}
 		after := c.DeepCopy()
 		after.Status.Drain = now
-		if err := s.Client.Status().Patch(ctx, after, client.MergeFrom(c)); client.IgnoreNotFound(err) != nil {
+		if err := s.opts.Client.Status().Patch(ctx, after, client.MergeFrom(c)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("writing status.drain of MemberCluster %s: %w", c.Name, err)
 		}
 	}
@@ -37,12 +37,12 @@ func (s *Scheduler) reportDrains(ctx context.Context) error {
 // drained returns the status of a drain. It returns nil if the cluster is not drained.
 func (s *Scheduler) drained(c *hubv1.MemberCluster) *hubv1.DrainStatus {
 	if c.Spec.Drain == nil {
-		s.limits.drains.ended(c.Name)
+		s.shared.limits.drains.ended(c.Name)
 		return nil
 	}
-	present := int32(s.counts.objectsOn(c.Name))
-	left, cannot := s.limits.drains.left(c.Name)
-	left.Evicted = s.limits.drains.evictedFrom(c.Name, c.Status.Drain)
+	present := int32(s.inputs.counts.objectsOn(c.Name))
+	left, cannot := s.shared.limits.drains.left(c.Name)
+	left.Evicted = s.shared.limits.drains.evictedFrom(c.Name, c.Status.Drain)
 	leaving := left.Remaining - left.Moving
 	left.Remaining += present
 	left.Total = max(left.Total, left.Remaining)

@@ -45,7 +45,7 @@ func selectsKind(p hubv1.OverridePolicyObject, gk schema.GroupKind) bool {
 // excludingByFacts returns the override policies that exclude clusters by their annotations, Kubernetes version,
 // capacity or operators.
 func (s *Scheduler) excludingByFacts(ctx context.Context) []hubv1.OverridePolicyObject {
-	policies, err := scopes.OverridePolicies(ctx, s.Client, client.UnsafeDisableDeepCopy)
+	policies, err := scopes.OverridePolicies(ctx, s.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
 		return nil

@@ -45,10 +45,10 @@ func TestAnExclusionByVersionOnlyKeepsNewObjectsOut(t *testing.T) {
 	s.eventually("the scheduler knows the policy and the version", func() error {
 		var c hubv1.MemberCluster
 		var p hubv1.OverridePolicy
-		if err := scheduler.Client.Get(t.Context(), client.ObjectKey{Name: s.cluster("eu")}, &c); err != nil || c.Status.Version.Kubernetes == "" {
+		if err := scheduler.opts.Client.Get(t.Context(), client.ObjectKey{Name: s.cluster("eu")}, &c); err != nil || c.Status.Version.Kubernetes == "" {
 			return fmt.Errorf("the version is %q, %w", c.Status.Version.Kubernetes, err)
 		}
-		return scheduler.Client.Get(t.Context(), client.ObjectKey{Namespace: s.id.Namespace, Name: "x"}, &p)
+		return scheduler.opts.Client.Get(t.Context(), client.ObjectKey{Namespace: s.id.Namespace, Name: "x"}, &p)
 	})
 	s.create(s.place("web", "eu", "sg"))
 	s.object()

@@ -33,7 +33,7 @@ func TestWhatAClusterReportsWakesWhoReadsIt(t *testing.T) {
 	s.reports("eu", `{"nodes":{"total":3,"ready":3}}`)
 	s.becomes("eu")
 	s.eventually("the object is counted", func() error {
-		if n := scheduler.counts.objectsOn(s.cluster("eu")); n != 1 {
+		if n := scheduler.inputs.counts.objectsOn(s.cluster("eu")); n != 1 {
 			return fmt.Errorf("%d objects are", n)
 		}
 		return nil
@@ -67,7 +67,7 @@ func TestAnObjectFollowsItsKind(t *testing.T) {
 	s.eventually("the scheduler knows what the clusters serve", func() error {
 		for _, name := range []string{"eu", "sg"} {
 			var c hubv1.MemberCluster
-			if err := scheduler.Client.Get(s.t.Context(), client.ObjectKey{Name: s.cluster(name)}, &c); err != nil || c.Status.APIResources == nil {
+			if err := scheduler.opts.Client.Get(s.t.Context(), client.ObjectKey{Name: s.cluster(name)}, &c); err != nil || c.Status.APIResources == nil {
 				return fmt.Errorf("%s: %v, %w", name, c.Status.APIResources, err)
 			}
 		}

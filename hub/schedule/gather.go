@@ -18,9 +18,9 @@ import (
 )
 
 var (
-	errNotListed   = errors.New("the objects of its kind are not listed yet")
-	errOtherObject = errors.New("it belongs to another object")
-	errNoNamespace = errors.New("its namespace is not known yet")
+	errNotListed   = errors.New("the hub has not listed the objects of this kind yet")
+	errOtherObject = errors.New("the binding belongs to another object")
+	errNoNamespace = errors.New("the hub has not read the namespace yet")
 )
 
 // gather reads the inputs of the decision on an object. If a read fails, it returns an error, or marks the object with
@@ -28,16 +28,16 @@ var (
 func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide.Input, error) {
 	in := decide.Input{
 		Object:  decide.Object{ID: id, HubRuns: s.Refused(id.GroupKind())},
-		Objects: s.counts.objectsByCluster(), Removals: s.removals.of(id), Now: s.Clock.Now(), Memo: &s.memo,
+		Objects: s.inputs.counts.objectsByCluster(), Removals: s.shared.removals.of(id), Now: s.opts.Clock.Now(), Memo: &s.inputs.memo,
 	}
 	binding := hubv1.NewBinding(id.BindingKey())
-	switch err := s.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); {
+	switch err := s.opts.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); {
 	case client.IgnoreNotFound(err) != nil:
 		return decide.Input{}, fmt.Errorf("reading the binding of %s: %w", id, err)
 	case err == nil:
-		in.Binding, in.Withdrawn = binding, s.gone.copies.cover(binding)
+		in.Binding, in.Withdrawn = binding, s.inputs.gone.copies.cover(binding)
 	default:
-		s.gone.copies.forget(id.BindingKey())
+		s.inputs.gone.copies.forget(id.BindingKey())
 	}
 	if in.Binding != nil && hubv1.ObjectOf(in.Binding) != id {
 		return decide.Input{}, fmt.Errorf("reading the binding %s of %s: %w", id.BindingKey(), id, errOtherObject)
@@ -49,21 +49,21 @@ func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide
 	if in.Object.Template != nil && hubv1.BundleOf(in.Object.Template) != nil {
 		in.Object.HubRuns = false // the hub does not have the object
 	}
-	if in.Facts, err = scopes.Facts(ctx, s.Client, id.Namespace, client.UnsafeDisableDeepCopy); err != nil {
-		return decide.Input{}, fmt.Errorf("gathering for %s: %w", id, err)
+	if in.Facts, err = scopes.Facts(ctx, s.opts.Client, id.Namespace, client.UnsafeDisableDeepCopy); err != nil {
+		return decide.Input{}, fmt.Errorf("gathering the inputs for %s: %w", id, err)
 	}
 	if in.Object.State == decide.Exists && id.Namespace != "" && !in.Facts.NamespaceRead {
-		return decide.Input{}, fmt.Errorf("gathering for %s: %w", id, errNoNamespace)
+		return decide.Input{}, fmt.Errorf("gathering the inputs for %s: %w", id, errNoNamespace)
 	}
 	if in.Referrers, err = s.referrers(ctx, id); err != nil {
-		return decide.Input{}, fmt.Errorf("gathering for %s: %w", id, err)
+		return decide.Input{}, fmt.Errorf("gathering the inputs for %s: %w", id, err)
 	}
 	in.Capacities = s.capacitiesFor(id.GroupKind(), in.Facts, in.Now)
 	in.Object.ScalePath = s.suggestion(ctx, id.GroupKind(), in.Facts.Placements)
-	if in.Object.State == decide.Exists && s.HubObject != nil {
-		o, err := s.HubObject(ctx, hubv1.ObjectReference{}, in.Object.Template)
+	if in.Object.State == decide.Exists && s.opts.Kinds.HubObject != nil {
+		o, err := s.opts.Kinds.HubObject(ctx, hubv1.ObjectReference{}, in.Object.Template)
 		if err != nil {
-			return decide.Input{}, fmt.Errorf("gathering for %s: %w", id, err)
+			return decide.Input{}, fmt.Errorf("gathering the inputs for %s: %w", id, err)
 		}
 		in.Object.OtherVersions = o.OtherVersions
 	}
@@ -73,15 +73,15 @@ func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide
 // find sets the State of an object, which tells whether the object exists. If the object is not in memory, find asks
 // the API server.
 func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.BindingObject) (decide.Object, error) {
-	template, found := s.Templates.Get(o.ID)
+	template, found := s.opts.Templates.Get(o.ID)
 	if found && template.GetDeletionTimestamp() == nil {
 		o.Template = template
-		s.gone.objects.forget(o.ID)
+		s.inputs.gone.objects.forget(o.ID)
 		return s.sinceItsKind(ctx, o, binding)
 	}
 	if binding == nil {
 		o.State = decide.Deleted // counts as deleted: without a binding, nothing changes
-		s.gone.objects.forget(o.ID)
+		s.inputs.gone.objects.forget(o.ID)
 		return o, nil
 	}
 	if bundle := binding.BindingSpec().ObjectRef.Bundle; bundle != nil && !found {
@@ -92,24 +92,24 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 			return o, err
 		}
 	}
-	if s.gone.objects.knows(o.ID, binding) && !hasCopies(binding.BindingSpec()) {
+	if s.inputs.gone.objects.knows(o.ID, binding) && !hasCopies(binding.BindingSpec()) {
 		o.State = decide.Deleted
 		return o, nil
 	}
-	asked := s.Clock.Now()
-	live, isGone, err := s.Templates.Live(ctx, o.ID, knownSince(binding))
+	asked := s.opts.Clock.Now()
+	live, isGone, err := s.opts.Templates.Live(ctx, o.ID, knownSince(binding))
 	switch {
 	case isUndecided(err):
 		o.State, o.Problem = decide.Undecided, err.Error()
 	case err != nil:
-		return o, fmt.Errorf("gathering for %s: %w", o.ID, err)
+		return o, fmt.Errorf("gathering the inputs for %s: %w", o.ID, err)
 	case isGone && binding.BindingSpec().ObjectRef.Bundle != nil:
 		return s.missing(o, binding.BindingSpec().ObjectRef.Bundle) // the Secret was deleted after the object was found
 	case isGone || live.GetDeletionTimestamp() != nil:
 		o.State = decide.Deleted
-		s.gone.objects.learn(o.ID, binding, asked)
+		s.inputs.gone.objects.learn(o.ID, binding, asked)
 		if o.CutFrom, err = s.cutFrom(ctx, live, binding); err != nil {
-			return o, fmt.Errorf("gathering for %s: %w", o.ID, err)
+			return o, fmt.Errorf("gathering the inputs for %s: %w", o.ID, err)
 		}
 	default:
 		o.Template = live
@@ -123,11 +123,11 @@ func (s *Scheduler) sinceItsKind(ctx context.Context, o decide.Object, binding h
 	if binding == nil || o.Template.GetUID() == binding.BindingSpec().ObjectRef.UID || hubv1.BundleOf(o.Template) != nil {
 		return o, nil
 	}
-	err := s.Templates.KindStays(ctx, o.ID.GroupKind(), knownSince(binding))
+	err := s.opts.Templates.KindStays(ctx, o.ID.GroupKind(), knownSince(binding))
 	if err != nil && !isUndecided(err) {
-		return o, fmt.Errorf("gathering for %s: %w", o.ID, err)
+		return o, fmt.Errorf("gathering the inputs for %s: %w", o.ID, err)
 	}
-	o.KindRecreated, o.DeletionSeen = err != nil, s.gone.objects.sawDeletion(o.ID)
+	o.KindRecreated, o.DeletionSeen = err != nil, s.inputs.gone.objects.sawDeletion(o.ID)
 	return o, nil
 }
 
@@ -135,7 +135,7 @@ func (s *Scheduler) sinceItsKind(ctx context.Context, o decide.Object, binding h
 // error: the object has probably been deleted. If the watch has failed, unlisted sets the State, and known is true. The
 // error is errNotListed if the kind is not listed yet.
 func (s *Scheduler) unlisted(o *decide.Object) (known bool, err error) {
-	state, watched := s.Templates.StateOf(o.ID)
+	state, watched := s.opts.Templates.StateOf(o.ID)
 	switch {
 	case !watched || (!state.Synced && state.Reason == ""):
 		return false, errNotListed
@@ -152,11 +152,11 @@ func (s *Scheduler) unlisted(o *decide.Object) (known bool, err error) {
 // missing sets the State of an object of a bundle that is not in memory to Undecided. The hub stores each object of a
 // bundle in a Secret. Only an object whose Secret has a removal time counts as deleted.
 func (s *Scheduler) missing(o decide.Object, bundle *hubv1.BundleReference) (decide.Object, error) {
-	if !s.Templates.StoredState().Synced {
+	if !s.opts.Templates.StoredState().Synced {
 		return o, errNotListed
 	}
 	o.State = decide.Undecided
-	o.Problem = fmt.Sprintf("the hub has not stored it for the %s", bundle)
+	o.Problem = fmt.Sprintf("the hub has not stored the object for the %s", bundle)
 	return o, nil
 }
 
@@ -172,7 +172,7 @@ func (s *Scheduler) cutFrom(ctx context.Context, live *unstructured.Unstructured
 		return nil, nil
 	}
 	b := of.New()
-	switch err := s.Client.Get(ctx, of.Key(), b, client.UnsafeDisableDeepCopy); {
+	switch err := s.opts.Client.Get(ctx, of.Key(), b, client.UnsafeDisableDeepCopy); {
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading %s: %w", of.BundleReference, err)
 	case err == nil && b.GetDeletionTimestamp() == nil:
@@ -180,7 +180,7 @@ func (s *Scheduler) cutFrom(ctx context.Context, live *unstructured.Unstructured
 	case !holdsRemoval(binding.BindingSpec()):
 		return nil, nil
 	}
-	found, isGone, err := s.Templates.Live(ctx, of.Identity(), binding.GetCreationTimestamp().Time)
+	found, isGone, err := s.opts.Templates.Live(ctx, of.Identity(), binding.GetCreationTimestamp().Time)
 	switch {
 	case isUndecided(err):
 		return &of.BundleReference, nil
@@ -226,13 +226,13 @@ func knownSince(b hubv1.BindingObject) time.Time {
 // suggestion returns the path of the replicas field from the scale subresource of the object's kind. It reads the path
 // only if a placement of the namespace divides objects of the kind and does not set a path itself.
 func (s *Scheduler) suggestion(ctx context.Context, kind schema.GroupKind, placements []hubv1.PlacementObject) string {
-	if s.ScalePath == nil {
+	if s.opts.Kinds.ScalePath == nil {
 		return ""
 	}
 	if slices.ContainsFunc(placements, func(p hubv1.PlacementObject) bool {
 		return replicas.NeedsPath(kind, &p.PlacementSpec().Replicas) && mentions(p, kind)
 	}) {
-		return s.ScalePath(ctx, kind)
+		return s.opts.Kinds.ScalePath(ctx, kind)
 	}
 	return ""
 }

@@ -49,9 +49,9 @@ var (
 	scenes    atomic.Int32
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
-func run(m *testing.M) int {
+func runTests(m *testing.M) int {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		return m.Run()
 	}
@@ -92,8 +92,8 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 	}
 	scheduler = New(Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: objects, Recorder: observed,
-		HubRunsWorkloads: func() bool { return false }, Failover: Failover{Grace: 100 * time.Millisecond, MaxAway: 90},
-		Guard: Guard{Window: 10 * time.Millisecond, Quiet: 200 * time.Millisecond}, Revisions: stored, Key: canonical.Key("key"),
+		Kinds: Kinds{HubRunsWorkloads: func() bool { return false }}, Failover: Failover{Grace: 100 * time.Millisecond, MaxAway: 90},
+		Guard: Guard{Window: 10 * time.Millisecond, Quiet: 200 * time.Millisecond}, Rollouts: Rollouts{Revisions: stored, Key: canonical.Key("key")},
 		Tracer: tracing.NewWith(spans, 1, tracing.Process{HubID: "hub"}),
 	})
 	if err := scheduler.SetupWithManager(mgr); err != nil {
@@ -317,7 +317,7 @@ func (s *scene) join(name string) {
 	}
 	s.eventually("the scheduler knows the cluster", func() error {
 		var known hubv1.MemberCluster
-		if err := scheduler.Client.Get(s.t.Context(), client.ObjectKeyFromObject(c), &known); err != nil {
+		if err := scheduler.opts.Client.Get(s.t.Context(), client.ObjectKeyFromObject(c), &known); err != nil {
 			return err
 		}
 		if known.IsAway() {
@@ -487,7 +487,7 @@ func TestADecidedWithdrawalOutlivesTheDefinitionOfItsKind(t *testing.T) {
 	if err := hubClient.Delete(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	scheduler := New(Options{Client: hubClient, APIReader: hubClient, Templates: own, Recorder: &recorder{}, HubRunsWorkloads: func() bool { return false }})
+	scheduler := New(Options{Client: hubClient, APIReader: hubClient, Templates: own, Recorder: &recorder{}, Kinds: Kinds{HubRunsWorkloads: func() bool { return false }}})
 	decide := func() {
 		t.Helper()
 		if _, err := scheduler.Reconcile(t.Context(), s.id); err != nil {

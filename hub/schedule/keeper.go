@@ -25,7 +25,7 @@ const lookEvery = time.Second
 
 // keeper does the periodic work of the leader. It lets decisions carry out the removals that the guard allows. It
 // reports the state of drains, and the held removals. It also queues objects whose rollouts waited for other objects.
-type keeper struct{ *Scheduler }
+type keeper struct{ s *Scheduler }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (keeper) NeedLeaderElection() bool { return true }
@@ -40,33 +40,33 @@ func (k keeper) Start(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if !k.counts.complete.Load() {
+		if !k.s.inputs.counts.complete.Load() {
 			continue
 		}
 		k.look(ctx)
-		if err := k.reportDrains(ctx); err != nil {
+		if err := k.s.reportDrains(ctx); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Reporting on drains")
 		}
 		if round%beatEvery == 0 {
-			k.beat()
+			k.s.beat()
 		}
 	}
 }
 
 func (k keeper) look(ctx context.Context) {
-	of := k.removals.look(ownerReader{k.Scheduler, ctx})
-	if _, q := k.leading(); q != nil {
-		k.add(q, of.released...)
-		k.addBehind(q, of.held...)
-		k.addUncounted(q, k.rollouts.released()...)
+	of := k.s.shared.removals.look(ownerReader{k.s, ctx})
+	if _, q := k.s.leading(); q != nil {
+		k.s.add(q, of.released...)
+		k.s.addBehind(q, of.held...)
+		k.s.addUncounted(q, k.s.shared.rollouts.released()...)
 	}
 	for _, n := range of.events {
-		if o := k.ownerObject(ctx, n.owner); o != nil {
-			k.Recorder.Eventf(o, nil, n.kind, n.reason, "Schedule", "%s", decide.Short(n.message))
+		if o := k.s.ownerObject(ctx, n.owner); o != nil {
+			k.s.opts.Recorder.Eventf(o, nil, n.kind, n.reason, "Schedule", "%s", decide.Short(n.message))
 		}
 	}
 	if of.settled { // earlier leaders may have written held removals that no longer exist
-		of.moved = append(of.moved, k.withHeldRemovals(ctx)...)
+		of.moved = append(of.moved, k.s.withHeldRemovals(ctx)...)
 	}
 	for _, o := range of.moved {
 		k.updateOwner(ctx, o)
@@ -77,16 +77,16 @@ func (k keeper) look(ctx context.Context) {
 // bundles, and calls Removal for that.
 func (k keeper) updateOwner(ctx context.Context, o decide.Owner) {
 	if o.Kind != decide.MemberClusterKind {
-		if k.onRemoval != nil {
-			k.onRemoval(o.Kind, types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
+		if k.s.results.onRemoval != nil {
+			k.s.results.onRemoval(o.Kind, types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
 		}
 		return
 	}
-	if err := k.writeRemoval(ctx, o); err != nil {
+	if err := k.s.writeRemoval(ctx, o); err != nil {
 		if !apierrors.IsConflict(err) {
 			ctrl.LoggerFrom(ctx).Error(err, "Reporting on held removals")
 		}
-		k.removals.move(o) // mark the owner again, so that its status is written later
+		k.s.shared.removals.move(o) // mark the owner again, so that its status is written later
 	}
 }
 
@@ -94,7 +94,7 @@ func (k keeper) updateOwner(ctx context.Context, o decide.Owner) {
 // write the same status at this time, because each replica writes the status of its own members.
 func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 	var c hubv1.MemberCluster
-	if err := s.Client.Get(ctx, client.ObjectKey{Name: o.Name}, &c); err != nil {
+	if err := s.opts.Client.Get(ctx, client.ObjectKey{Name: o.Name}, &c); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	after := c.DeepCopy()
@@ -107,7 +107,7 @@ func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 	if equality.Semantic.DeepEqual(c.Status, after.Status) {
 		return nil
 	}
-	if err := s.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(&c, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+	if err := s.opts.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(&c, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing status.removalHeld of MemberCluster %s: %w", o.Name, err)
 	}
 	return nil
@@ -117,7 +117,7 @@ func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 // Removal also returns the condition RemovalHeld for the status of the object. If the condition is nil, the status must
 // stay as it is. `was` is the current status.removalHeld.
 func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition) {
-	held, c, known := s.removals.status(decide.Owner{Kind: kind, Namespace: namespace, Name: name})
+	held, c, known := s.shared.removals.status(decide.Owner{Kind: kind, Namespace: namespace, Name: name})
 	switch {
 	case !known:
 		return was, nil
@@ -132,7 +132,7 @@ func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld
 
 // OnRemoval registers a function that is called when Removal returns a new result for a placement or a bundle. kind is
 // the kind of this object. Call OnRemoval before the manager starts.
-func (s *Scheduler) OnRemoval(f func(kind string, key types.NamespacedName)) { s.onRemoval = f }
+func (s *Scheduler) OnRemoval(f func(kind string, key types.NamespacedName)) { s.results.onRemoval = f }
 
 // ownerObject returns a placement, MemberCluster or bundle from the cache. It returns nil if the object does not exist.
 func (s *Scheduler) ownerObject(ctx context.Context, o decide.Owner) client.Object {
@@ -149,7 +149,7 @@ func (s *Scheduler) ownerObject(ctx context.Context, o decide.Owner) client.Obje
 	default:
 		return nil
 	}
-	if s.Client.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, into, client.UnsafeDisableDeepCopy) != nil {
+	if s.opts.Client.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, into, client.UnsafeDisableDeepCopy) != nil {
 		return nil
 	}
 	return into
@@ -158,7 +158,7 @@ func (s *Scheduler) ownerObject(ctx context.Context, o decide.Owner) client.Obje
 // withHeldRemovals returns the placements, bundles and MemberClusters whose status shows held removals.
 func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 	var out []decide.Owner
-	placements, err := scopes.Placements(ctx, s.Client, client.UnsafeDisableDeepCopy)
+	placements, err := scopes.Placements(ctx, s.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil // the cache is stopping, and so is this process
 	}
@@ -167,7 +167,7 @@ func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 			out = append(out, decide.OwnerOf(decide.ReferenceTo(p)))
 		}
 	}
-	bundles, err := scopes.Bundles(ctx, s.Client, client.UnsafeDisableDeepCopy)
+	bundles, err := scopes.Bundles(ctx, s.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 		}
 	}
 	var clusters hubv1.MemberClusterList
-	if err := s.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+	if err := s.opts.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	for i := range clusters.Items {
@@ -191,24 +191,24 @@ func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 // ownerReader reads from the cache what the guard needs: the numbers of copies, the limits and the held removals. It
 // implements the interface counts.
 type ownerReader struct {
-	*Scheduler
+	s   *Scheduler
 	ctx context.Context
 }
 
-func (r ownerReader) copiesOf(group decide.Owner) int { return r.counts.copiesOf(group) }
+func (r ownerReader) copiesOf(group decide.Owner) int { return r.s.inputs.counts.copiesOf(group) }
 
-func (r ownerReader) copiesOn(cluster string) int { return r.counts.objectsOn(cluster) }
+func (r ownerReader) copiesOn(cluster string) int { return r.s.inputs.counts.objectsOn(cluster) }
 
 func (r ownerReader) limitOf(placement decide.Owner) guard.Limit {
-	limit := r.removals.Limit
-	if p, ok := r.ownerObject(r.ctx, placement).(hubv1.PlacementObject); ok && p.PlacementSpec().RemovalLimit != nil {
+	limit := r.s.shared.removals.opts.Limit
+	if p, ok := r.s.ownerObject(r.ctx, placement).(hubv1.PlacementObject); ok && p.PlacementSpec().RemovalLimit != nil {
 		limit = limit.With(p.PlacementSpec().RemovalLimit.Copies, p.PlacementSpec().RemovalLimit.Percent)
 	}
 	return limit
 }
 
 func (r ownerReader) shown(o decide.Owner) (*hubv1.RemovalHeld, string) {
-	found := r.ownerObject(r.ctx, o)
+	found := r.s.ownerObject(r.ctx, o)
 	if found == nil {
 		return nil, ""
 	}

@@ -43,7 +43,7 @@ func (o Failover) WithDefaults() Failover {
 // limits for one decision. The method claim reserves the evictions and drains of a decision before the binding is
 // written. The method decided takes back unused reservations after the write.
 type limits struct {
-	Failover
+	opts    Failover
 	drains  drains
 	answers answers
 
@@ -63,7 +63,7 @@ func (l *limits) begin(now time.Time) {
 // of returns the limits for the decision on one object. It does not reserve anything.
 func (l *limits) of(in decide.Input) *decide.Limits {
 	out := &decide.Limits{
-		MaxAway: l.MaxAway, Settling: l.settling(in.Now), EvictionIn: l.evictionIn(in.Object.ID, in.Now),
+		MaxAway: l.opts.MaxAway, Settling: l.settling(in.Now), EvictionIn: l.evictionIn(in.Object.ID, in.Now),
 		AnswersAwaited: l.answers.awaited(in.Object.ID.GroupKind(), in.Now),
 	}
 	for _, c := range in.Facts.Clusters {
@@ -73,7 +73,7 @@ func (l *limits) of(in decide.Input) *decide.Limits {
 		t := in.Spec().Target(c.Name)
 		switch {
 		case t == nil || t.State == hubv1.TargetEvicting:
-		case c.Spec.Drain == nil && !l.Confirmed(c.Name):
+		case c.Spec.Drain == nil && !l.opts.Confirmed(c.Name):
 			out.Untried = with(out.Untried, c.Name)
 		case c.Spec.Drain != nil && l.drains.full(c.Name, in.Object.ID, unavailable(c.Spec.Drain)):
 			out.FullDrains = with(out.FullDrains, c.Name)
@@ -135,9 +135,9 @@ func (l *limits) settling(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.since.IsZero() {
-		return l.Grace
+		return l.opts.Grace
 	}
-	return max(0, l.since.Add(l.Grace).Sub(now))
+	return max(0, l.since.Add(l.opts.Grace).Sub(now))
 }
 
 // evictionIn returns how long the object must wait until it may be evicted without exceeding PerSecond.
@@ -172,5 +172,5 @@ func (l *limits) place(id key, now time.Time) time.Time {
 	if earliest := now.Add(-time.Second); last.Before(earliest) {
 		last = earliest
 	}
-	return last.Add(time.Second / time.Duration(l.PerSecond))
+	return last.Add(time.Second / time.Duration(l.opts.PerSecond))
 }

@@ -16,7 +16,7 @@ import (
 func TestEvictionsHaveARate(t *testing.T) {
 	t.Parallel()
 	var l limits
-	l.Failover = Failover{Grace: time.Minute, PerSecond: 4}.WithDefaults()
+	l.opts = Failover{Grace: time.Minute, PerSecond: 4}.WithDefaults()
 	if got := l.settling(now); got != time.Minute {
 		t.Errorf("a hub that does not lead believes what it sees after %s", got)
 	}
@@ -69,7 +69,7 @@ func TestAnObjectIsDecidedAgainIfAnotherTookItsPlace(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := limits{Failover: Failover{PerSecond: 1}.WithDefaults()}
+			l := limits{opts: Failover{PerSecond: 1}.WithDefaults()}
 			l.drains.wake = func(key) {}
 			l.begin(now.Add(-time.Hour))
 			objects := [2]decide.Input{}

@@ -97,7 +97,7 @@ func (s *scene) label(cluster string, labels map[string]any) {
 	}
 	s.eventually("the scheduler knows the label", func() error {
 		var known hubv1.MemberCluster
-		if err := scheduler.Client.Get(s.t.Context(), client.ObjectKeyFromObject(c), &known); err != nil {
+		if err := scheduler.opts.Client.Get(s.t.Context(), client.ObjectKeyFromObject(c), &known); err != nil {
 			return err
 		}
 		if known.ResourceVersion != c.ResourceVersion {

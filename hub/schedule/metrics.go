@@ -11,7 +11,7 @@ import (
 
 var heartbeats = prometheus.NewCounter(prometheus.CounterOpts{
 	Name: "hanse_hub_heartbeats_total",
-	Help: "Rounds of the leader, about every 10 s: removals and drains were looked at, and a worker took an entry of the queue of decisions.",
+	Help: "Rounds of the leader, about every 10 s: the leader checks removals and drains, and a worker takes an entry from the queue of decisions.",
 })
 
 // Metrics has the collectors of this package, from which docs/metrics.md is generated.

@@ -27,7 +27,7 @@ func heartbeatsNow(t *testing.T) int {
 func TestAHeartbeatNeedsAWorker(t *testing.T) {
 	q := priorityqueue.New[key]("heartbeat")
 	defer q.ShutDown()
-	s := &Scheduler{Options: Options{Clock: clock.RealClock{}}}
+	s := &Scheduler{opts: Options{Clock: clock.RealClock{}}}
 	before := heartbeatsNow(t)
 	s.beat()
 	s.lead.ctx, s.lead.queue = t.Context(), q

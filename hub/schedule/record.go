@@ -27,25 +27,20 @@ import (
 // created after the binding.
 const objectSinceAnnotation = hubv1.Prefix + "object-since"
 
-// record writes the plan to the binding in one write, if the plan and the binding differ. It then announces the
-// decision. wrote is true if the binding was written.
-func (s *Scheduler) record(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {
-	if p.Spec == nil {
-		s.announce(in, p, nil)
-		return false, nil
+// record writes the plan to the binding in one write, if the plan and the binding differ. It does nothing for a binding
+// that release has ended, and for an object without a binding that needs none.
+func (r *run) record(ctx context.Context) error {
+	if r.released || r.out.Spec == nil {
+		return nil
 	}
-	b, err := s.write(ctx, in, p)
+	b, err := r.write(ctx)
 	if err != nil {
-		return false, fmt.Errorf("recording the decision for %s: %w", in.Object.ID, err)
+		return fmt.Errorf("recording the decision for %s: %w", r.in.Object.ID, err)
 	}
-	if wrote = b != in.Binding; wrote {
+	if r.after, r.wrote = b, b != r.in.Binding; r.wrote {
 		pace.Writes.WithLabelValues(kindOf(b), pace.Decision).Inc()
 	}
-	if !wrote && in.Binding != nil && awaitsVerdict(p) {
-		return false, nil // no news: the removals wait for the verdict of the guard
-	}
-	s.announce(in, p, b)
-	return wrote, nil
+	return nil
 }
 
 // kindOf returns the kind of a binding. It does not use TypeMeta, because the cache leaves it empty.
@@ -57,65 +52,65 @@ func awaitsVerdict(p decide.Plan) bool {
 }
 
 // write writes the binding. It returns the binding after the write, or the unchanged one if no write is needed.
-func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (hubv1.BindingObject, error) {
-	log := ctrl.LoggerFrom(ctx).WithValues("binding", in.Object.ID.BindingKey(), "reason", p.Status.Scheduled.Reason)
-	if in.Binding == nil {
-		b := hubv1.NewBinding(in.Object.ID.BindingKey())
-		*b.BindingSpec() = *p.Spec
+func (r *run) write(ctx context.Context) (hubv1.BindingObject, error) {
+	log := ctrl.LoggerFrom(ctx).WithValues("binding", r.in.Object.ID.BindingKey(), "reason", r.out.Status.Scheduled.Reason)
+	if r.in.Binding == nil {
+		b := hubv1.NewBinding(r.in.Object.ID.BindingKey())
+		*b.BindingSpec() = *r.out.Spec
 		controllerutil.AddFinalizer(b, hubv1.WithdrawFinalizer)
-		annotate(b, decide.WhenDeletedAnnotation, policyToRemember(in, p))
-		annotate(b, hubv1.SettingsAnnotation, settingsToRemember(in, p))
-		turn, err := s.turn(in)
+		annotate(b, decide.WhenDeletedAnnotation, policyToRemember(r.in, r.out))
+		annotate(b, hubv1.SettingsAnnotation, settingsToRemember(r.in, r.out))
+		turn, err := r.s.turn(r.in)
 		if err != nil {
 			return b, err
 		}
 		defer turn.Done()
-		if err := s.storePayloads(ctx, p); err != nil {
+		if err := r.s.storePayloads(ctx, r.out); err != nil {
 			return b, err
 		}
-		if err := s.Client.Create(ctx, b); err != nil {
+		if err := r.s.opts.Client.Create(ctx, b); err != nil {
 			return b, err
 		}
-		s.logMoves(log, in, movesOf(&hubv1.BindingSpec{}, p.Spec))
+		r.logMoves(log, movesOf(&hubv1.BindingSpec{}, r.out.Spec))
 		return b, nil
 	}
-	after := in.Binding.DeepCopyObject().(hubv1.BindingObject)
-	*after.BindingSpec() = *p.Spec.DeepCopy()
+	after := r.in.Binding.DeepCopyObject().(hubv1.BindingObject)
+	*after.BindingSpec() = *r.out.Spec.DeepCopy()
 	if after.GetDeletionTimestamp() == nil {
 		controllerutil.AddFinalizer(after, hubv1.WithdrawFinalizer) // hansectl uninstall removes it
 	}
-	annotate(after, decide.WhenDeletedAnnotation, policyToRemember(in, p))
-	annotate(after, hubv1.SettingsAnnotation, settingsToRemember(in, p))
-	if in.Object.State == decide.Exists && p.Spec.ObjectRef.UID != in.Spec().ObjectRef.UID {
-		annotate(after, objectSinceAnnotation, in.Object.Template.GetCreationTimestamp().UTC().Format(time.RFC3339))
+	annotate(after, decide.WhenDeletedAnnotation, policyToRemember(r.in, r.out))
+	annotate(after, hubv1.SettingsAnnotation, settingsToRemember(r.in, r.out))
+	if r.in.Object.State == decide.Exists && r.out.Spec.ObjectRef.UID != r.in.Spec().ObjectRef.UID {
+		annotate(after, objectSinceAnnotation, r.in.Object.Template.GetCreationTimestamp().UTC().Format(time.RFC3339))
 	}
-	unchanged := equality.Semantic.DeepEqual(in.Binding, after)
-	if unchanged && len(p.Payloads) == 0 {
-		return in.Binding, nil
+	unchanged := equality.Semantic.DeepEqual(r.in.Binding, after)
+	if unchanged && len(r.out.Payloads) == 0 {
+		return r.in.Binding, nil
 	}
-	moves := movesOf(in.Spec(), p.Spec)
+	moves := movesOf(r.in.Spec(), r.out.Spec)
 	if !moves.takesAway() {
-		turn, err := s.turn(in)
+		turn, err := r.s.turn(r.in)
 		if err != nil {
 			return after, err
 		}
 		defer turn.Done()
 	}
-	if err := s.storePayloads(ctx, p); err != nil {
+	if err := r.s.storePayloads(ctx, r.out); err != nil {
 		return after, err
 	}
 	if unchanged { // only a lost part of a revision had to be stored again
-		return in.Binding, nil
+		return r.in.Binding, nil
 	}
-	if err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(in.Binding, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.s.opts.Client.Patch(ctx, after, client.MergeFromWithOptions(r.in.Binding, client.MergeFromWithOptimisticLock{})); err != nil {
 		return after, err
 	}
-	s.logMoves(log, in, moves)
+	r.logMoves(log, moves)
 	return after, nil
 }
 
 // logMoves logs the clusters that a decision adds and removes.
-func (s *Scheduler) logMoves(log logr.Logger, in decide.Input, m moves) {
+func (r *run) logMoves(log logr.Logger, m moves) {
 	if m.none() {
 		log.V(1).Info("Changed a binding")
 		return
@@ -127,15 +122,15 @@ func (s *Scheduler) logMoves(log logr.Logger, in decide.Input, m moves) {
 	case len(m.to)+len(m.evicting) == 0:
 		message = "Withdrawing an object"
 	}
-	s.changeOf(in).Log(log).
-		Info(message, "object", in.Object.ID.String(), "to", m.to, "from", m.from, "evicting", m.evicting)
+	r.s.changeOf(r.in).Log(log).
+		Info(message, "object", r.in.Object.ID.String(), "to", m.to, "from", m.from, "evicting", m.evicting)
 }
 
 // storePayloads stores new contents of revisions, and lost contents again. It must run before the write of the binding
 // that names these revisions, and in the same turn of the pacer.
 func (s *Scheduler) storePayloads(ctx context.Context, p decide.Plan) error {
 	for _, payload := range p.Payloads {
-		if err := s.Revisions.Ensure(ctx, payload); err != nil {
+		if err := s.opts.Rollouts.Revisions.Ensure(ctx, payload); err != nil {
 			return err
 		}
 	}
@@ -149,10 +144,10 @@ var errNoTurn = errors.New("the write waits for its turn")
 // turn takes a turn of the pacer to write a decision. If the pacer has no turn now, the error is errNoTurn.
 func (s *Scheduler) turn(in decide.Input) (*pace.Turn, error) {
 	id, class := in.Object.ID, pace.Many
-	if in.Binding == nil || s.removals.pending.single(id) {
+	if in.Binding == nil || s.shared.removals.pending.single(id) {
 		class = pace.FirstDecision
 	}
-	turn := s.Pacer.Try(class, id, func() {
+	turn := s.opts.Pacer.Try(class, id, func() {
 		if _, q := s.leading(); q != nil {
 			q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(class.Priority())}, id)
 		}

@@ -248,13 +248,13 @@ func clustersOf(spec *hubv1.BindingSpec) []string {
 // referrers returns the objects that need an object. It takes them from the cached bindings, and from unwritten
 // decisions that wait for the decision on this object. The result is never nil.
 func (s *Scheduler) referrers(ctx context.Context, id key) ([]decide.Referrer, error) {
-	out, plans := []decide.Referrer{}, s.references.plans(id)
-	for _, by := range s.references.referrersOf(id) {
+	out, plans := []decide.Referrer{}, s.inputs.references.plans(id)
+	for _, by := range s.inputs.references.referrersOf(id) {
 		if plans[by] != nil {
 			continue
 		}
 		b := hubv1.NewBinding(by.BindingKey())
-		switch err := s.Client.Get(ctx, by.BindingKey(), b, client.UnsafeDisableDeepCopy); {
+		switch err := s.opts.Client.Get(ctx, by.BindingKey(), b, client.UnsafeDisableDeepCopy); {
 		case client.IgnoreNotFound(err) != nil:
 			return nil, fmt.Errorf("reading the binding of %s: %w", by, err)
 		case err == nil && decide.Needs(b, id):
@@ -270,11 +270,11 @@ func (s *Scheduler) referrers(ctx context.Context, id key) ([]decide.Referrer, e
 // liveReferrers returns the objects that need an object. It takes them from an uncached list of bindings, and from
 // unwritten decisions that wait for the decision on this object.
 func (s *Scheduler) liveReferrers(ctx context.Context, id key) ([]decide.Referrer, error) {
-	bindings, err := s.liveFacts.bindings(ctx, id.Namespace)
+	bindings, err := s.inputs.liveFacts.bindings(ctx, id.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	plans := s.references.plans(id)
+	plans := s.inputs.references.plans(id)
 	out := slices.DeleteFunc(decide.ReferrersIn(bindings, id), func(r decide.Referrer) bool { return plans[r.ID] != nil })
 	for by, spec := range plans {
 		out = append(out, decide.Referrer{ID: by, Spec: spec})
@@ -316,12 +316,27 @@ const (
 	maxWait = pace.MaxRetry
 )
 
-// inOrder makes sure that the decisions on needed objects are written before this decision. If some are not written, it
+// order makes sure that the decisions on needed objects are written before this decision. If some are not written, it
 // queues these needed objects and returns errBehind. The error is an *unseenError if new clusters wait for a needed
-// object that is not in the cache.
+// object that is not in the cache. If they wait for longer than showWaitAfter, all other changes of the plan are
+// recorded.
+func (r *run) order(ctx context.Context) error {
+	err := r.s.inOrder(ctx, r.in, r.out)
+	var unseen *unseenError
+	if !errors.As(err, &unseen) || unseen.waited < showWaitAfter || r.ends() {
+		return err
+	}
+	others := run{s: r.s, in: r.in, out: withoutNew(r.in, r.out, unseen)}
+	if failed := others.carryOut(ctx, (*run).record, (*run).announce); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// inOrder returns nil if no decision on a needed object must be written before this decision. See order.
 func (s *Scheduler) inOrder(ctx context.Context, in decide.Input, p decide.Plan) error {
 	if p.Spec == nil || len(p.Spec.References) == 0 || in.Binding != nil && equality.Semantic.DeepEqual(in.Binding.BindingSpec(), p.Spec) {
-		followed := s.references.needsNothing(in.Object.ID)
+		followed := s.inputs.references.needsNothing(in.Object.ID)
 		if _, q := s.leading(); q != nil {
 			s.add(q, followed...)
 		}
@@ -343,12 +358,14 @@ func (s *Scheduler) inOrder(ctx context.Context, in decide.Input, p decide.Plan)
 	return nil
 }
 
-// inOrderAfter is called when the decision on this object is written. It queues the objects whose decisions have waited
-// for it.
-func (s *Scheduler) inOrderAfter(in decide.Input) {
-	if _, q := s.leading(); q != nil {
-		s.add(q, s.references.answer(in.Object.ID, in.Object.State == decide.Exists, in.Referrers)...)
+// wakeReferrers queues the objects whose decisions have waited for the decision on this object.
+func (r *run) wakeReferrers(context.Context) error {
+	id, references := r.in.Object.ID, &r.s.inputs.references
+	references.waitsNoLonger(id)
+	if _, q := r.s.leading(); q != nil {
+		r.s.add(q, references.answer(id, r.in.Object.State == decide.Exists, r.in.Referrers)...)
 	}
+	return nil
 }
 
 // ahead returns the needed objects whose decisions must be written before this decision. It leaves out three kinds of
@@ -360,7 +377,7 @@ func (s *Scheduler) ahead(ctx context.Context, in decide.Input, spec *hubv1.Bind
 	grows := !coversAll(clustersOf(in.Spec()), spec)
 	for _, ref := range spec.References {
 		needed := ref.In(id.Namespace)
-		t, found := s.Templates.Get(needed)
+		t, found := s.opts.Templates.Get(needed)
 		switch {
 		case ref.Former, found && t.GetDeletionTimestamp() != nil:
 			continue
@@ -371,14 +388,14 @@ func (s *Scheduler) ahead(ctx context.Context, in decide.Input, spec *hubv1.Bind
 			continue
 		}
 		b := hubv1.NewBinding(needed.BindingKey())
-		err := s.Client.Get(ctx, needed.BindingKey(), b, client.UnsafeDisableDeepCopy)
+		err := s.opts.Client.Get(ctx, needed.BindingKey(), b, client.UnsafeDisableDeepCopy)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, nil, fmt.Errorf("reading the binding of %s: %w", needed, err)
 		}
 		if err == nil && (!b.BindingSpec().Referenced || coversAll(clustersOf(b.BindingSpec()), spec)) {
 			continue
 		}
-		if s.references.ask(needed, id, spec) {
+		if s.inputs.references.ask(needed, id, spec) {
 			out = append(out, needed)
 		}
 	}
@@ -389,20 +406,20 @@ func (s *Scheduler) ahead(ctx context.Context, in decide.Input, spec *hubv1.Bind
 // yet. It returns nil if the decision has waited for too long. Each kind has its own watch. The watch of the needed
 // kind may have started only with the placement, and may be behind the watches of other kinds.
 func (s *Scheduler) unseen(ctx context.Context, needed, by key, spec *hubv1.BindingSpec) *unseenError {
-	state, _ := s.Templates.StateOf(needed)
+	state, _ := s.opts.Templates.StateOf(needed)
 	if state.Reason != "" {
 		return nil
 	}
-	s.references.ask(needed, by, spec) // ask before the read, so that the arrival of the object is not lost
-	o, gone, err := s.Templates.Live(ctx, needed, time.Time{})
+	s.inputs.references.ask(needed, by, spec) // ask before the read, so that the arrival of the object is not lost
+	o, gone, err := s.opts.Templates.Live(ctx, needed, time.Time{})
 	if exists := err == nil && !gone && o.GetDeletionTimestamp() == nil; !exists {
 		return nil
 	}
-	now := s.Clock.Now()
+	now := s.opts.Clock.Now()
 	if state.Synced && now.Sub(o.GetCreationTimestamp().Time) >= maxWait {
 		return nil // the object is old, so the cache rejects it and it will never arrive
 	}
-	waited := now.Sub(s.references.waitedSince(by, now))
+	waited := now.Sub(s.inputs.references.waitedSince(by, now))
 	if waited >= maxWait {
 		return nil
 	}
@@ -450,15 +467,15 @@ func (s *Scheduler) withMissing(id key, p decide.Plan) decide.Plan {
 		}
 	}
 	if missing != nil {
-		p.Status.Scheduled.Message = decide.Short(p.Status.Scheduled.Message + "; without objects that it needs: " + strings.Join(missing, ", "))
+		p.Status.Scheduled.Message = decide.Short(p.Status.Scheduled.Message + "; needed objects are not sent: " + strings.Join(missing, ", "))
 	}
 	return p
 }
 
 // missingReference returns why a needed object cannot be sent to clusters. The text is empty if the object can be sent.
 func (s *Scheduler) missingReference(id key) string {
-	t, found := s.Templates.Get(id)
-	state, watched := s.Templates.StateOf(id)
+	t, found := s.opts.Templates.Get(id)
+	state, watched := s.opts.Templates.StateOf(id)
 	switch {
 	case found && t.GetDeletionTimestamp() != nil:
 		return "is being deleted on the hub"

@@ -113,7 +113,7 @@ func TestANeededObjectStaysWhileABindingIsMadeAgain(t *testing.T) {
 	s.create(p)
 	scheduler := New(Options{
 		Client: hubClient, APIReader: hubClient, Templates: own, Recorder: &recorder{},
-		HubRunsWorkloads: func() bool { return false }, Clock: clock,
+		Kinds: Kinds{HubRunsWorkloads: func() bool { return false }}, Clock: clock,
 	})
 	decide := func(of *scene) {
 		t.Helper()
@@ -183,12 +183,12 @@ func TestADecisionSaysWhichNeededObjectsAreMissing(t *testing.T) {
 	s.namesTLS()
 	s.becomes("eu")
 	s.says("1 of ")
-	s.says("; without objects that it needs: Secret " + s.id.Namespace + "/tls does not exist on the hub")
+	s.says("; needed objects are not sent: Secret " + s.id.Namespace + "/tls does not exist on the hub")
 
 	tls := s.tls()
 	tls.becomes("eu")
 	s.eventually("the decision misses nothing", func() error {
-		if c, _, _, _ := scheduler.Decision(s.id.BindingKey()); strings.Contains(c.Message, "without objects") {
+		if c, _, _, _ := scheduler.Decision(s.id.BindingKey()); strings.Contains(c.Message, "needed objects are not sent") {
 			return fmt.Errorf("it says %s", c.Message)
 		}
 		return nil
@@ -206,7 +206,7 @@ func TestANeededObjectThatTheCacheDoesNotHaveYetGoesAhead(t *testing.T) {
 	s.create(p)
 	s.namesTLS()
 	s.eventually("the decision waits for the Secret", func() error {
-		if scheduler.references.plans(tls.id)[s.id] == nil {
+		if scheduler.inputs.references.plans(tls.id)[s.id] == nil {
 			return errors.New("it does not")
 		}
 		return nil
@@ -250,7 +250,7 @@ func TestOnlyNewClustersWaitForAnObjectThatTheCacheDoesNotShow(t *testing.T) {
 	}
 	scheduler := New(Options{
 		Client: hubClient, APIReader: hubClient, Templates: own, Recorder: &recorder{},
-		HubRunsWorkloads: func() bool { return false }, Clock: clock,
+		Kinds: Kinds{HubRunsWorkloads: func() bool { return false }}, Clock: clock,
 	})
 	decides := func(again time.Duration, want ...string) {
 		t.Helper()

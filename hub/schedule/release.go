@@ -24,37 +24,42 @@ import (
 //     without a withdrawal, and the hub creates the binding again. In a namespace that is being deleted, the binding is
 //     kept, because its object is deleted next.
 //
-// wrote is true if release has written the binding's spec.
-func (s *Scheduler) release(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {
-	b := in.Binding
+// If recorded withdrawals continue, the next steps record the decision. Otherwise they record nothing.
+func (r *run) release(ctx context.Context) error {
+	if !r.ends() {
+		return nil
+	}
+	b := r.in.Binding
+	r.released = true
 	switch {
 	case b.GetDeletionTimestamp() == nil:
-		ctrl.LoggerFrom(ctx).V(1).Info("Deleting a binding", "binding", in.Object.ID.BindingKey(), "reason", p.Status.Scheduled.Reason)
-		if err := s.Client.Delete(ctx, b, preconditions(b)); err != nil {
-			return false, fmt.Errorf("deleting the binding of %s: %w", in.Object.ID, err)
+		ctrl.LoggerFrom(ctx).V(1).Info("Deleting a binding", "binding", r.in.Object.ID.BindingKey(), "reason", r.out.Status.Scheduled.Reason)
+		if err := r.s.opts.Client.Delete(ctx, b, preconditions(b)); err != nil {
+			return fmt.Errorf("deleting the binding of %s: %w", r.in.Object.ID, err)
 		}
-		s.leftBehind(in, p, p.LeftBehind)
-		return false, nil
-	case in.Object.State == decide.Deleted && !p.Remove, in.Object.State == decide.Unreadable && len(in.Spec().Clusters) > 0,
-		in.Object.State == decide.Undecided && isEnding(p.Spec):
-		return s.record(ctx, in, p)
+		r.leftBehind(r.out.LeftBehind)
+		return nil
+	case r.in.Object.State == decide.Deleted && !r.out.Remove, r.in.Object.State == decide.Unreadable && len(r.in.Spec().Clusters) > 0,
+		r.in.Object.State == decide.Undecided && isEnding(r.out.Spec):
+		r.released = false
+		return nil
 	}
 	if !controllerutil.ContainsFinalizer(b, hubv1.WithdrawFinalizer) {
-		return false, nil
+		return nil
 	}
-	if goes, err := s.goesNext(ctx, in); err != nil || goes {
-		return false, err
+	if goes, err := r.s.goesNext(ctx, r.in); err != nil || goes {
+		return err
 	}
 	after := b.DeepCopyObject().(hubv1.BindingObject)
 	controllerutil.RemoveFinalizer(after, hubv1.WithdrawFinalizer)
-	ctrl.LoggerFrom(ctx).V(1).Info("Letting a binding go", "binding", in.Object.ID.BindingKey(), "reason", p.Status.Scheduled.Reason)
-	if err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{})); err != nil {
-		return false, fmt.Errorf("taking the finalizer off the binding of %s: %w", in.Object.ID, err)
+	ctrl.LoggerFrom(ctx).V(1).Info("Removing the finalizer of a binding", "binding", r.in.Object.ID.BindingKey(), "reason", r.out.Status.Scheduled.Reason)
+	if err := r.s.opts.Client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("removing the finalizer of the binding of %s: %w", r.in.Object.ID, err)
 	}
-	s.leftBehind(in, p, decide.Forgotten(in, p))
-	s.decisions.forget(in.Object.ID.BindingKey())
-	s.gone.copies.forget(in.Object.ID.BindingKey())
-	return false, nil
+	r.leftBehind(decide.Forgotten(r.in, r.out))
+	r.s.results.decisions.forget(r.in.Object.ID.BindingKey())
+	r.s.inputs.gone.copies.forget(r.in.Object.ID.BindingKey())
+	return nil
 }
 
 // isEnding reports whether the decision withdraws all copies, at least one of them because the hub object was deleted.
@@ -73,19 +78,19 @@ func (s *Scheduler) goesNext(ctx context.Context, in decide.Input) (bool, error)
 	}
 	if in.Object.ID.Namespace != "" {
 		var ns corev1.Namespace
-		if err := s.APIReader.Get(ctx, client.ObjectKey{Name: in.Object.ID.Namespace}, &ns); err != nil {
-			return false, fmt.Errorf("letting the binding of %s go: reading its namespace: %w", in.Object.ID, err)
+		if err := s.opts.APIReader.Get(ctx, client.ObjectKey{Name: in.Object.ID.Namespace}, &ns); err != nil {
+			return false, fmt.Errorf("releasing the binding of %s: reading its namespace: %w", in.Object.ID, err)
 		}
 		if ns.DeletionTimestamp != nil {
 			return true, nil
 		}
 	}
-	object, isGone, err := s.Templates.Live(ctx, in.Object.ID, knownSince(in.Binding))
+	object, isGone, err := s.opts.Templates.Live(ctx, in.Object.ID, knownSince(in.Binding))
 	if isUndecided(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("letting the binding of %s go: %w", in.Object.ID, err)
+		return false, fmt.Errorf("releasing the binding of %s: %w", in.Object.ID, err)
 	}
 	return isGone || object.GetDeletionTimestamp() != nil, nil
 }

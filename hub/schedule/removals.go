@@ -48,12 +48,12 @@ const maxQuiet = 30 * time.Second
 // the same removals when it decides on all objects. Removals that a user must confirm are also stored in bindings, and
 // in the status of their owner.
 type removals struct {
-	Guard
+	opts    Guard
 	clock   clock.PassiveClock
 	pending pending
 
-	mu sync.Mutex
-	removalTimes
+	mu      sync.Mutex
+	times   removalTimes
 	changed bool // whether held sets may have changed since the last check
 	objects map[key]map[string]*removal
 	waits   int // number of removals that wait for a verdict
@@ -128,7 +128,7 @@ type ownerEvent struct {
 func (r *removals) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.began = r.clock.Now()
+	r.times.began = r.clock.Now()
 }
 
 // of returns, for each cluster, the decision of the guard on the removal of an object. The guard limits deletions.
@@ -160,8 +160,8 @@ func (r *removals) decided(id key, claims []decide.Removal, final bool) {
 		m := before[c.Cluster]
 		if m == nil || m.Reason != c.Reason || m.Owner != c.Owner {
 			m = &removal{}
-			if r.parked = now; r.waits == 0 {
-				r.first = now
+			if r.times.parked = now; r.waits == 0 {
+				r.times.first = now
 			}
 		}
 		r.changed = r.changed || !isSame(m.Removal, c)
@@ -201,12 +201,12 @@ func (r *removals) look(c counts) verdicts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out verdicts
-	if r.began.IsZero() || r.settled && r.waits == 0 && len(r.sets) == 0 && len(r.moved) == 0 {
+	if r.times.began.IsZero() || r.times.settled && r.waits == 0 && len(r.sets) == 0 && len(r.moved) == 0 {
 		return out
 	}
-	if (r.waits > 0 || !r.settled) && r.isTime(now) {
+	if (r.waits > 0 || !r.times.settled) && r.isTime(now) {
 		r.judge(c, now, &out)
-		r.settled, out.settled = true, !r.settled
+		r.times.settled, out.settled = true, !r.times.settled
 	}
 	r.confirm(c, now, &out)
 	out.moved = slices.Collect(maps.Keys(r.moved))
@@ -232,15 +232,15 @@ func (r *removals) moves(o decide.Owner) {
 // and since this process became the leader, or maxQuiet since the first waiting removal. The hub must also have decided
 // on all objects that were queued at least Quiet/2 ago, and no later than Quiet/2 after the last removal.
 func (r *removals) isTime(now time.Time) bool {
-	last := r.parked
-	if last.Before(r.began) {
-		last = r.began
+	last := r.times.parked
+	if last.Before(r.times.began) {
+		last = r.times.began
 	}
-	if now.Sub(last) < r.Quiet && (r.waits == 0 || now.Sub(r.first) < maxQuiet) {
+	if now.Sub(last) < r.opts.Quiet && (r.waits == 0 || now.Sub(r.times.first) < maxQuiet) {
 		return false
 	}
-	woken := last.Add(r.Quiet / 2) // the time by which all objects of one cause are queued
-	if latest := now.Add(-r.Quiet / 2); latest.Before(woken) {
+	woken := last.Add(r.opts.Quiet / 2) // the time by which all objects of one cause are queued
+	if latest := now.Add(-r.opts.Quiet / 2); latest.Before(woken) {
 		woken = latest
 	}
 	return !r.pending.until(woken)
@@ -264,7 +264,7 @@ func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 			return
 		}
 		if _, known := clusters[m.Cluster]; !known {
-			clusters[m.Cluster] = guard.Scope{Limit: r.Limit, Copies: c.copiesOn(m.Cluster), Recent: r.recent.Of(decide.MemberClusterKind+" "+m.Cluster, now)}
+			clusters[m.Cluster] = guard.Scope{Limit: r.opts.Limit, Copies: c.copiesOn(m.Cluster), Recent: r.recent.Of(decide.MemberClusterKind+" "+m.Cluster, now)}
 		}
 		asked = append(asked, guard.Removal{Set: m.Owner.String(), Object: id.String(), Group: m.Group().String(), Cluster: m.Cluster, Last: m.Last})
 		if m.ShownSince != nil || r.isHeld(c, m.Owner) {
@@ -272,7 +272,7 @@ func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 		}
 	})
 	over := guard.Judge(asked, groups, clusters)
-	mayGo := now.Sub(r.began) >= r.Window
+	mayGo := now.Sub(r.times.began) >= r.opts.Window
 	r.each(func(id key, m *removal) {
 		if m.state != removalWaits {
 			return
@@ -454,7 +454,7 @@ func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 			m.state = removalReleased
 		}
 		out.released = append(out.released, g.objects...)
-		out.events = append(out.events, ownerEvent{o, "Normal", hubv1.ReasonRemovalConfirmed, fmt.Sprintf("%s are withdrawn: the removal %s was confirmed", counted(len(g.removals), "copy", "copies"), set.ID)})
+		out.events = append(out.events, ownerEvent{o, "Normal", hubv1.ReasonRemovalConfirmed, fmt.Sprintf("withdrawing %s, because the removal %s was confirmed", counted(len(g.removals), "copy", "copies"), set.ID)})
 	}
 }
 
@@ -505,7 +505,7 @@ func counted(n int, one, many string) string {
 func (s *heldSet) text(o decide.Owner) string {
 	stay := "stay and are still updated"
 	if slices.ContainsFunc(s.Causes, func(cause string) bool { return strings.HasPrefix(cause, hubv1.ReasonMadeAnew) }) {
-		stay = "stay; those of objects that were made anew are not updated"
+		stay = "stay; copies of objects that were deleted and created again are not updated"
 	}
 	text := fmt.Sprintf("%s on %s would be removed (%s), but %s", counted(int(s.Copies), "copy", "copies"), counted(len(s.Clusters), "cluster", "clusters"), strings.Join(s.Causes, "; "), stay)
 	if s.message != "" {
@@ -550,5 +550,5 @@ func (r *removals) status(o decide.Owner) (held *hubv1.RemovalHeld, c *metav1.Co
 	if e, yes := r.ended[o]; yes {
 		return nil, &metav1.Condition{Type: hubv1.ConditionRemovalHeld, Status: metav1.ConditionFalse, Reason: e.reason, Message: e.message}, true
 	}
-	return nil, nil, r.settled
+	return nil, nil, r.times.settled
 }

@@ -56,7 +56,7 @@ func newBench() *bench {
 }
 
 func (b *bench) restart() {
-	b.removals = &removals{Guard: Guard{}.WithDefaults(), clock: b.clock, pending: pending{clock: b.clock}}
+	b.removals = &removals{opts: Guard{}.WithDefaults(), clock: b.clock, pending: pending{clock: b.clock}}
 	b.removals.begin()
 }
 

@@ -156,11 +156,11 @@ func (r *rollouts) released() (ids []key) {
 // staging returns the inputs of an object's rollout. It returns nil if the hub cannot store revisions, because all
 // clusters are then changed at once.
 func (s *Scheduler) staging(ctx context.Context, in decide.Input) *decide.Staging {
-	if s.Revisions == nil {
+	if s.opts.Rollouts.Revisions == nil {
 		return nil
 	}
 	return &decide.Staging{
-		Key: s.Key, Denied: s.DeniedMetadataPrefixes, Peers: s.rollouts.peers, Lost: s.Revisions.Lost, UndoBlocked: s.undoBlocked(ctx, in),
+		Key: s.opts.Rollouts.Key, Denied: s.opts.Rollouts.DeniedMetadataPrefixes, Peers: s.shared.rollouts.peers, Lost: s.opts.Rollouts.Revisions.Lost, UndoBlocked: s.undoBlocked(ctx, in),
 	}
 }
 
@@ -180,13 +180,13 @@ func (s *Scheduler) claimRollout(id key, p decide.Plan, version uint64) bool {
 		owner = decide.OwnerOf(p.Spec.PlacementRef)
 		waits = p.Spec.Rollout != nil && p.Spec.Rollout.Phase == hubv1.RolloutWaitingForOthers
 	}
-	return s.rollouts.claim(id, owner, p.Claims.Rollout, waits, version)
+	return s.shared.rollouts.claim(id, owner, p.Claims.Rollout, waits, version)
 }
 
 // learnRollouts reads the progress of all rollouts from the bindings. A new leader calls it before its first decision.
 func (s *Scheduler) learnRollouts(ctx context.Context) {
-	bindings, err := scopes.Bindings(ctx, s.Client, "", client.UnsafeDisableDeepCopy)
-	placements, err2 := scopes.Placements(ctx, s.Client, client.UnsafeDisableDeepCopy)
+	bindings, err := scopes.Bindings(ctx, s.opts.Client, "", client.UnsafeDisableDeepCopy)
+	placements, err2 := scopes.Placements(ctx, s.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil || err2 != nil {
 		ctrl.LoggerFrom(ctx).Info("Not reading the rollouts: the cache is ending")
 		return
@@ -195,9 +195,9 @@ func (s *Scheduler) learnRollouts(ctx context.Context) {
 	for _, p := range placements {
 		policies[decide.OwnerOf(decide.ReferenceTo(p))] = p.PlacementSpec().Rollout
 	}
-	s.rollouts.mu.Lock()
-	defer s.rollouts.mu.Unlock()
-	s.rollouts.of, s.rollouts.owners = nil, nil
+	s.shared.rollouts.mu.Lock()
+	defer s.shared.rollouts.mu.Unlock()
+	s.shared.rollouts.of, s.shared.rollouts.owners = nil, nil
 	for _, b := range bindings {
 		spec := b.BindingSpec()
 		owner := decide.OwnerOf(spec.PlacementRef)
@@ -205,17 +205,17 @@ func (s *Scheduler) learnRollouts(ctx context.Context) {
 			progress := rollout.ProgressOf(policy, spec.Rollout)
 			id := hubv1.ObjectOf(b)
 			progress.Object = id.String()
-			s.rollouts.set(id, owner, progress)
+			s.shared.rollouts.set(id, owner, progress)
 		}
 	}
 }
 
 // stagedBy returns the objects that have a rollout and whose kinds an override policy selects.
 func (s *Scheduler) stagedBy(p hubv1.OverridePolicyObject) []key {
-	s.rollouts.mu.Lock()
-	defer s.rollouts.mu.Unlock()
+	s.shared.rollouts.mu.Lock()
+	defer s.shared.rollouts.mu.Unlock()
 	var out []key
-	for id := range s.rollouts.owners {
+	for id := range s.shared.rollouts.owners {
 		if maySelect([]hubv1.OverridePolicyObject{p}, id) {
 			out = append(out, id)
 		}

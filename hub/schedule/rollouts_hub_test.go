@@ -407,8 +407,8 @@ func (l *leaders) lead(writes int, until hubv1.RolloutPhase) (left int) {
 	l.t.Helper()
 	c := &crashing{Client: hubClient, contents: l.contents, left: writes}
 	s := New(Options{
-		Client: c, APIReader: hubClient, Templates: l.objects, Recorder: &recorder{}, HubRunsWorkloads: func() bool { return false },
-		Clock: l.clock, Revisions: c, Key: canonical.Key("key"),
+		Client: c, APIReader: hubClient, Templates: l.objects, Recorder: &recorder{}, Kinds: Kinds{HubRunsWorkloads: func() bool { return false }},
+		Clock: l.clock, Rollouts: Rollouts{Revisions: c, Key: canonical.Key("key")},
 	})
 	s.learnRollouts(l.t.Context())
 	for range 60 {

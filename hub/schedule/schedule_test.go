@@ -31,7 +31,7 @@ func TestNothingIsWithdrawnBeforeItsKindIsListed(t *testing.T) { // not parallel
 	s.becomes("eu", "sg", "us")
 	s.eventually("the condition says what it waits for", func() error {
 		c, _, _, _ := scheduler.Decision(s.id.BindingKey())
-		if !strings.HasSuffix(c.Message, "; no copy is withdrawn yet: the objects of its kind have not been listed") {
+		if !strings.HasSuffix(c.Message, "; no copy is withdrawn yet: the hub has not listed the objects of this kind yet") {
 			return fmt.Errorf("it says %q", c.Message)
 		}
 		return nil
@@ -283,7 +283,7 @@ func TestABindingIsKeptUntilItsNamespaceHasTakenTheObject(t *testing.T) {
 	}
 	s.eventually("the deletion is known", func() error {
 		b := &hubv1.ResourceBinding{}
-		if err := scheduler.Client.Get(t.Context(), s.id.BindingKey(), b); err != nil || b.DeletionTimestamp == nil {
+		if err := scheduler.opts.Client.Get(t.Context(), s.id.BindingKey(), b); err != nil || b.DeletionTimestamp == nil {
 			return fmt.Errorf("not deleted (error: %w)", err)
 		}
 		return nil

@@ -50,7 +50,7 @@ func (s *scene) allocates(name string, cpus int64) {
 	}
 	s.eventually("the scheduler knows what the cluster can allocate", func() error {
 		var known hubv1.MemberCluster
-		if err := scheduler.Client.Get(s.t.Context(), client.ObjectKeyFromObject(c), &known); err != nil {
+		if err := scheduler.opts.Client.Get(s.t.Context(), client.ObjectKeyFromObject(c), &known); err != nil {
 			return err
 		}
 		if known.Status.Allocatable.Cpu().Value() != cpus {

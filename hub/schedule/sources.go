@@ -39,8 +39,8 @@ func (s *Scheduler) sources() []source.TypedSource[key] {
 // in memory.
 func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 	s.count(c)
-	needed := s.references.see(c, func() bool {
-		object, found := s.Templates.Get(hubv1.ObjectOf(c.Before))
+	needed := s.inputs.references.see(c, func() bool {
+		object, found := s.opts.Templates.Get(hubv1.ObjectOf(c.Before))
 		return found && object.GetDeletionTimestamp() == nil
 	})
 	s.wants.bindingChanged(c)
@@ -53,7 +53,7 @@ func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 		// The object of the binding may have been created or deleted. The objects that need it are queued, because their
 		// conditions show whether a needed object exists.
 		if c.Before == nil || c.After == nil {
-			s.addBehind(q, s.references.referrersOf(hubv1.ObjectOf(cmp.Or(c.After, c.Before)))...)
+			s.addBehind(q, s.inputs.references.referrersOf(hubv1.ObjectOf(cmp.Or(c.After, c.Before)))...)
 		}
 	}
 	for _, b := range []hubv1.BindingObject{c.Before, c.After} {
@@ -124,7 +124,7 @@ func (s *Scheduler) OverridePolicyChanged(_ context.Context, c changes.OverrideP
 func (s *Scheduler) BundleChanged(_ context.Context, c changes.Bundle) {
 	of := hubv1.ReferenceTo(cmp.Or(c.After, c.Before))
 	s.wakeBehind(func() []key {
-		return s.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.BundleReference == of })
+		return s.opts.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.BundleReference == of })
 	})
 }
 
@@ -152,14 +152,14 @@ func (s *Scheduler) wakeBehind(keys func() []key) {
 
 // add queues objects that have changed themselves.
 func (s *Scheduler) add(q queue, keys ...key) {
-	s.removals.pending.add(true, keys...)
+	s.shared.removals.pending.add(true, keys...)
 	for _, k := range keys {
 		q.Add(k)
 	}
 }
 
 func (s *Scheduler) addBehind(q queue, keys ...key) {
-	s.removals.pending.add(false, keys...)
+	s.shared.removals.pending.add(false, keys...)
 	s.addUncounted(q, keys...)
 }
 
@@ -169,8 +169,8 @@ func (s *Scheduler) addUncounted(q queue, keys ...key) {
 	ranked := map[int][]key{}
 	for _, k := range keys {
 		rank := 0
-		if s.Rank != nil {
-			rank = s.Rank(k.GroupKind())
+		if s.opts.Kinds.Rank != nil {
+			rank = s.opts.Kinds.Rank(k.GroupKind())
 		}
 		ranked[rank] = append(ranked[rank], k)
 	}
@@ -229,14 +229,14 @@ func (s *Scheduler) factsMoved(ctx context.Context, before, after placement.Clus
 	served := servedOtherwise(before.Served, after.Served)
 	before.Served, after.Served = nil, nil
 	facts := !equality.Semantic.DeepEqual(before, after)
-	placements, err := scopes.Placements(ctx, s.Client, client.UnsafeDisableDeepCopy)
+	placements, err := scopes.Placements(ctx, s.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
 		return
 	}
 	reading := map[hubv1.PlacementReference]bool{}
 	for _, p := range placements {
-		if compiled, err := s.memo.Compile(p); facts && ((err == nil && compiled.ReadsFacts()) || decide.DividesByCapacity(p.PlacementSpec())) {
+		if compiled, err := s.inputs.memo.Compile(p); facts && ((err == nil && compiled.ReadsFacts()) || decide.DividesByCapacity(p.PlacementSpec())) {
 			reading[placementKey(decide.ReferenceTo(p))] = true
 		}
 	}
@@ -247,7 +247,7 @@ func (s *Scheduler) factsMoved(ctx context.Context, before, after placement.Clus
 	if len(reading) == 0 && len(served) == 0 && len(excluding) == 0 {
 		return
 	}
-	bindings, err := scopes.Bindings(ctx, s.Client, "", client.UnsafeDisableDeepCopy)
+	bindings, err := scopes.Bindings(ctx, s.opts.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
 		return
@@ -283,10 +283,10 @@ func placementKey(ref *hubv1.PlacementReference) hubv1.PlacementReference {
 
 // counting waits until all bindings of the first list are counted. The scheduler makes no decision before that.
 func (s *Scheduler) counting(ctx context.Context, _ queue) error {
-	if !s.counts.await(ctx) {
+	if !s.inputs.counts.await(ctx) {
 		return ctx.Err()
 	}
-	s.counts.complete.Store(true)
+	s.inputs.counts.complete.Store(true)
 	return nil
 }
 
@@ -306,7 +306,7 @@ func (s *Scheduler) selectedBy(p hubv1.PlacementObject) []key {
 	for _, gk := range s.wants.kinds(p) {
 		keys = append(keys, s.objects(gk, p.GetNamespace())...)
 	}
-	return append(keys, s.Templates.ListStored(func(b hubv1.ObjectBundle) bool {
+	return append(keys, s.opts.Templates.ListStored(func(b hubv1.ObjectBundle) bool {
 		bundle := b.Identity()
 		return (p.GetNamespace() == "" || p.GetNamespace() == b.Namespace) && slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, func(r hubv1.ResourceSelector) bool {
 			return r.APIGroup == bundle.Group && (r.Kind == bundle.Kind || r.Kind == everyKind)
@@ -325,7 +325,7 @@ func (s *Scheduler) inNamespace(namespace string) []key {
 
 // objects returns the objects of a kind in one namespace. An empty namespace means all namespaces.
 func (s *Scheduler) objects(gk schema.GroupKind, namespace string) []key {
-	all := s.Templates.List(gk)
+	all := s.opts.Templates.List(gk)
 	if namespace == "" {
 		return all
 	}
@@ -344,7 +344,7 @@ func (s *Scheduler) bound(ctx context.Context) []key {
 }
 
 func (s *Scheduler) boundOf(ctx context.Context, which func(key) bool) []key {
-	bindings, err := scopes.Bindings(ctx, s.Client, "", client.UnsafeDisableDeepCopy)
+	bindings, err := scopes.Bindings(ctx, s.opts.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {
 		// After the first list, the cache answers from memory. A read fails only when the process ends.
 		ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
@@ -365,11 +365,11 @@ func (s *Scheduler) begin(ctx context.Context, q queue) error {
 	s.lead.mu.Lock()
 	s.lead.ctx, s.lead.queue = ctx, q
 	s.lead.mu.Unlock()
-	s.limits.begin(s.Clock.Now())
-	s.removals.begin()
+	s.shared.limits.begin(s.opts.Clock.Now())
+	s.shared.removals.begin()
 	s.learnRollouts(ctx)
-	for gk := range s.Templates.StoredKinds().Union(s.wants.current()) {
-		s.replay(ctx, q, s.Templates.List(gk)...)
+	for gk := range s.opts.Templates.StoredKinds().Union(s.wants.current()) {
+		s.replay(ctx, q, s.opts.Templates.List(gk)...)
 	}
 	s.addBehind(q, s.bound(ctx)...)
 	return nil
@@ -380,7 +380,7 @@ func (s *Scheduler) begin(ctx context.Context, q queue) error {
 func (s *Scheduler) replay(ctx context.Context, q queue, ids ...key) {
 	var bound []key
 	for _, id := range ids {
-		if s.Client.Get(ctx, id.BindingKey(), hubv1.NewBinding(id.BindingKey()), client.UnsafeDisableDeepCopy) == nil {
+		if s.opts.Client.Get(ctx, id.BindingKey(), hubv1.NewBinding(id.BindingKey()), client.UnsafeDisableDeepCopy) == nil {
 			bound = append(bound, id)
 			continue
 		}
@@ -402,14 +402,14 @@ func (s *Scheduler) wakeObject(id key) {
 	if q == nil {
 		return
 	}
-	if state, _ := s.Templates.StateOf(id); state.Delivered {
+	if state, _ := s.opts.Templates.StateOf(id); state.Delivered {
 		s.add(q, id)
 	}
 }
 
 func (s *Scheduler) wakeObjects(gk schema.GroupKind) {
 	if _, q := s.leading(); q != nil {
-		s.addBehind(q, s.Templates.List(gk)...)
+		s.addBehind(q, s.opts.Templates.List(gk)...)
 	}
 }
 
@@ -422,8 +422,8 @@ func (s *Scheduler) WakeKind(gk schema.GroupKind) {
 		return
 	}
 	go func() {
-		s.replay(ctx, q, s.Templates.List(gk)...)
+		s.replay(ctx, q, s.opts.Templates.List(gk)...)
 		s.addBehind(q, s.boundOf(ctx, func(id key) bool { return id.GroupKind() == gk })...)
-		s.addBehind(q, s.references.needing(gk)...)
+		s.addBehind(q, s.inputs.references.needing(gk)...)
 	}()
 }

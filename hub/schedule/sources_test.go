@@ -43,7 +43,7 @@ func TestTheObjectsOfAClusterAreDecidedByTheirRank(t *testing.T) {
 	q := priorityqueue.New[key]("test")
 	defer q.ShutDown()
 	ranks := map[string]int{"Namespace": 4, "ClusterRole": 2, "ValidatingWebhookConfiguration": -1}
-	s := New(Options{Rank: func(gk schema.GroupKind) int { return ranks[gk.Kind] }})
+	s := New(Options{Kinds: Kinds{Rank: func(gk schema.GroupKind) int { return ranks[gk.Kind] }}})
 	s.lead = lead{ctx: t.Context(), queue: q}
 	s.wakeBehind(func() []key {
 		return []key{{Kind: "ValidatingWebhookConfiguration"}, {Kind: "Deployment"}, {Kind: "ClusterRole"}, {Kind: "Namespace"}}
@@ -107,7 +107,7 @@ func TestObjectsWakeBehindOthersWhenAClusterMovesByItself(t *testing.T) {
 		after, q := before.DeepCopy(), &behinds{}
 		test.change(after)
 		s := &Scheduler{
-			removals: removals{pending: pending{clock: clock.RealClock{}}}, Options: Options{Client: threeBindings{}},
+			shared: shared{removals: removals{pending: pending{clock: clock.RealClock{}}}}, opts: Options{Client: threeBindings{}},
 			lead: lead{ctx: t.Context(), queue: q},
 		}
 		feed := changes.NewFeed()
@@ -116,7 +116,7 @@ func TestObjectsWakeBehindOthersWhenAClusterMovesByItself(t *testing.T) {
 		if q.n != test.woken {
 			t.Errorf("%s: %d objects wake, want %d", name, q.n, test.woken)
 		}
-		if waits := s.removals.pending.until(time.Now()); waits != test.waits {
+		if waits := s.shared.removals.pending.until(time.Now()); waits != test.waits {
 			t.Errorf("%s: removals wait for these objects: %t, want %t", name, waits, test.waits)
 		}
 	}
@@ -158,9 +158,9 @@ func TestTheObjectsOfAFirstListWaitForItsEndAndChangesDoNot(t *testing.T) {
 	q := priorityqueue.New[key]("test")
 	defer q.ShutDown()
 	known, made := key{Kind: "Widget", Namespace: "n", Name: "known"}, key{Kind: "Widget", Namespace: "n", Name: "new"}
-	s := &Scheduler{removals: removals{pending: pending{clock: clock.RealClock{}}}, Options: Options{Client: nothingListed{oneBinding{id: known}}, Templates: stateOf{}}, lead: lead{ctx: t.Context(), queue: q}}
+	s := &Scheduler{shared: shared{removals: removals{pending: pending{clock: clock.RealClock{}}}}, opts: Options{Client: nothingListed{oneBinding{id: known}}, Templates: stateOf{}}, lead: lead{ctx: t.Context(), queue: q}}
 	s.wakeObject(known)
-	s.Templates = stateOf{reported: true}
+	s.opts.Templates = stateOf{reported: true}
 	changed := key{Kind: "Widget", Namespace: "n", Name: "changed"}
 	s.wakeObject(changed)
 	if got, _ := q.Get(); got != changed {
@@ -179,7 +179,7 @@ func TestAnObjectThatIsNewAtTheStartGoesBeforeThoseThatHaveABinding(t *testing.T
 	q := priorityqueue.New[key]("test")
 	defer q.ShutDown()
 	known, made := key{Kind: "Widget", Namespace: "n", Name: "a"}, key{Kind: "Widget", Namespace: "n", Name: "b"}
-	s := &Scheduler{removals: removals{pending: pending{clock: clock.RealClock{}}}, Options: Options{Client: oneBinding{id: known}}}
+	s := &Scheduler{shared: shared{removals: removals{pending: pending{clock: clock.RealClock{}}}}, opts: Options{Client: oneBinding{id: known}}}
 	s.replay(t.Context(), q, known, made)
 	for i, want := range []key{made, known} {
 		got, _ := q.Get()

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -33,34 +34,34 @@ type loggedChange struct {
 
 // noteChange stores the newest change of a hub object, before the object is queued.
 func (s *Scheduler) noteChange(id key) {
-	if !s.Tracer.Enabled() {
+	if !s.opts.Tracer.Enabled() {
 		return
 	}
 	_, q := s.leading()
-	state, _ := s.Templates.StateOf(id)
-	template, found := s.Templates.Get(id)
-	c := loggedChange{at: s.Clock.Now(), seen: q != nil && state.Delivered}
-	s.changeLog.mu.Lock()
-	defer s.changeLog.mu.Unlock()
-	before, known := s.changeLog.newest[id]
+	state, _ := s.opts.Templates.StateOf(id)
+	template, found := s.opts.Templates.Get(id)
+	c := loggedChange{at: s.opts.Clock.Now(), seen: q != nil && state.Delivered}
+	s.results.changeLog.mu.Lock()
+	defer s.results.changeLog.mu.Unlock()
+	before, known := s.results.changeLog.newest[id]
 	switch {
 	case found:
-		c.uid, c.id = template.GetUID(), s.Tracer.Change(id, template).ID()
+		c.uid, c.id = template.GetUID(), s.opts.Tracer.Change(id, template).ID()
 	case !known:
 		return
 	case q == nil: // the leader traces the deletion
-		delete(s.changeLog.newest, id)
+		delete(s.results.changeLog.newest, id)
 		return
 	default:
-		c.uid, c.id = before.uid, s.Tracer.Deletion(id, before.uid).ID()
+		c.uid, c.id = before.uid, s.opts.Tracer.Deletion(id, before.uid).ID()
 	}
 	if known && before.id == c.id {
 		return
 	}
-	if s.changeLog.newest == nil {
-		s.changeLog.newest = map[key]loggedChange{}
+	if s.results.changeLog.newest == nil {
+		s.results.changeLog.newest = map[key]loggedChange{}
 	}
-	s.changeLog.newest[id] = c
+	s.results.changeLog.newest[id] = c
 }
 
 // take returns the stored change of an object if the change has this id, and marks it as traced. fresh is true if the
@@ -85,52 +86,53 @@ func (l *changeLog) forget(object key) {
 	delete(l.newest, object)
 }
 
-// traceDecision makes the spans of one decision. It makes them only if the decision was written, or if this is the
-// first decision after a change of the hub object. began is the start of the decision.
-func (s *Scheduler) traceDecision(in decide.Input, p decide.Plan, began time.Time, wrote bool) {
+// trace makes the spans of one decision. It makes them only if the decision was written, or if this is the first
+// decision after a change of the hub object.
+func (r *run) trace(context.Context) error {
 	switch {
-	case !s.Tracer.Enabled():
-		return
-	case in.Binding == nil && in.Object.Template == nil:
-		s.changeLog.forget(in.Object.ID)
-		return
-	case in.Object.State != decide.Exists && in.Object.State != decide.Deleted:
-		return // the change is unknown while the object cannot be read
+	case !r.s.opts.Tracer.Enabled():
+		return nil
+	case r.in.Binding == nil && r.in.Object.Template == nil:
+		r.s.results.changeLog.forget(r.in.Object.ID)
+		return nil
+	case r.in.Object.State != decide.Exists && r.in.Object.State != decide.Deleted:
+		return nil // the change is unknown while the object cannot be read
 	}
-	change := s.changeOf(in)
-	logged, fresh := s.changeLog.take(in.Object.ID, change.ID())
-	if in.Binding == nil && !wrote {
-		return // the object is not placed
+	change := r.s.changeOf(r.in)
+	logged, fresh := r.s.results.changeLog.take(r.in.Object.ID, change.ID())
+	if r.in.Binding == nil && !r.wrote {
+		return nil // the object is not placed
 	}
-	first := in.Binding == nil || fresh && (logged.seen || unreported(in)) || startsToLeave(in, p, wrote) && !logged.traced
-	if !first && !wrote || !change.Traced() {
-		return
+	first := r.in.Binding == nil || fresh && (logged.seen || unreported(r.in)) || startsToLeave(r.in, r.out, r.wrote) && !logged.traced
+	if !first && !r.wrote || !change.Traced() {
+		return nil
 	}
-	now := s.Clock.Now()
+	now := r.s.opts.Clock.Now()
 	if first {
-		seen := began
+		seen := r.began
 		if fresh && logged.seen {
 			seen = logged.at
 		}
 		change.Root(seen, now)
 	}
 	targets := 0
-	if p.Spec != nil {
-		targets = len(p.Spec.Clusters)
+	if r.out.Spec != nil {
+		targets = len(r.out.Spec.Clusters)
 	}
 	change.Record(tracing.Step{
-		Name: tracing.SpanDecide, Began: began, Ended: now, Reason: p.Status.Scheduled.Reason,
-		Details: []attribute.KeyValue{attribute.Int("hanse.targets", targets), attribute.Bool("hanse.binding.written", wrote)},
+		Name: tracing.SpanDecide, Began: r.began, Ended: now, Reason: r.out.Status.Scheduled.Reason,
+		Details: []attribute.KeyValue{attribute.Int("hanse.targets", targets), attribute.Bool("hanse.binding.written", r.wrote)},
 	})
+	return nil
 }
 
 // changeOf returns the newest change of the hub object. If the object does not exist, its newest change is its
 // deletion.
 func (s *Scheduler) changeOf(in decide.Input) tracing.Change {
 	if in.Object.Template != nil {
-		return s.Tracer.Change(in.Object.ID, in.Object.Template)
+		return s.opts.Tracer.Change(in.Object.ID, in.Object.Template)
 	}
-	return s.Tracer.Deletion(in.Object.ID, in.Spec().ObjectRef.UID)
+	return s.opts.Tracer.Deletion(in.Object.ID, in.Spec().ObjectRef.UID)
 }
 
 // unreported reports whether no row shows the object's current generation yet. In this case, no earlier leader can have

@@ -110,7 +110,7 @@ func TestADeletionIsTraced(t *testing.T) {
 	s.becomes("-eu ObjectDeleted Delete")
 	s.eventually("the deletion has a trace", func() error {
 		for _, span := range spans.GetSpans() {
-			if span.SpanContext.SpanID() == scheduler.Tracer.Deletion(s.id, "deleted").ID() && span.Name == tracing.SpanChange {
+			if span.SpanContext.SpanID() == scheduler.opts.Tracer.Deletion(s.id, "deleted").ID() && span.Name == tracing.SpanChange {
 				return nil
 			}
 		}
@@ -119,9 +119,9 @@ func TestADeletionIsTraced(t *testing.T) {
 	s.withdraws()
 	s.becomes("no binding")
 	s.eventually("nothing is kept of it", func() error {
-		scheduler.changeLog.mu.Lock()
-		defer scheduler.changeLog.mu.Unlock()
-		if kept, known := scheduler.changeLog.newest[s.id]; known {
+		scheduler.results.changeLog.mu.Lock()
+		defer scheduler.results.changeLog.mu.Unlock()
+		if kept, known := scheduler.results.changeLog.newest[s.id]; known {
 			return fmt.Errorf("%+v is", kept)
 		}
 		return nil
@@ -133,9 +133,9 @@ func TestAnObjectThatIsNotPlacedIsNotTraced(t *testing.T) {
 	s := newScene(t, "alone", "eu")
 	s.generation("alone", 1, "")
 	s.eventually("the object is decided", func() error {
-		scheduler.changeLog.mu.Lock()
-		defer scheduler.changeLog.mu.Unlock()
-		if !scheduler.changeLog.newest[s.id].traced {
+		scheduler.results.changeLog.mu.Lock()
+		defer scheduler.results.changeLog.mu.Unlock()
+		if !scheduler.results.changeLog.newest[s.id].traced {
 			return fmt.Errorf("it is not")
 		}
 		return nil
@@ -158,17 +158,17 @@ func TestALaterLeaderTracesNoOldChange(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			made := &kept{}
-			s := &Scheduler{Options: Options{Clock: clock.RealClock{}, Tracer: tracing.NewWith(made, 1, tracing.Process{HubID: "hub"})}}
+			s := &Scheduler{opts: Options{Clock: clock.RealClock{}, Tracer: tracing.NewWith(made, 1, tracing.Process{HubID: "hub"})}}
 			u := template("web")
 			u.SetGeneration(3)
-			s.changeLog.newest = map[key]loggedChange{object: {id: s.Tracer.Change(object, u).ID(), uid: "web"}}
+			s.results.changeLog.newest = map[key]loggedChange{object: {id: s.opts.Tracer.Change(object, u).ID(), uid: "web"}}
 			b := hubv1.NewBinding(object.BindingKey())
 			b.BindingStatus().Clusters = []hubv1.ClusterRow{{Name: "eu", Generation: tc.reached}}
 			in := decide.Input{Object: decide.Object{ID: object, Template: u}, Binding: b}
 			for range 2 {
-				s.traceDecision(in, decide.Plan{Spec: b.BindingSpec()}, s.Clock.Now(), false)
+				_ = (&run{s: s, began: s.opts.Clock.Now(), in: in, out: decide.Plan{Spec: b.BindingSpec()}}).trace(t.Context())
 			}
-			s.Tracer.Close(t.Context())
+			s.opts.Tracer.Close(t.Context())
 			if len(made.spans) != tc.want {
 				t.Errorf("%d spans, want %d", len(made.spans), tc.want)
 			}

@@ -27,7 +27,7 @@ func (s *Scheduler) undoBlocked(ctx context.Context, in decide.Input) string {
 	switch {
 	case earlier == nil:
 		return ""
-	case s.Revisions.Lost(earlier.Template) || s.Revisions.Lost(earlier.Policies):
+	case s.opts.Rollouts.Revisions.Lost(earlier.Template) || s.opts.Rollouts.Revisions.Lost(earlier.Policies):
 		return fmt.Sprintf("cannot return to revision %d, whose Secret is gone: see hansectl rollout history", earlier.Number)
 	case !decide.NoRollback(in.Object.ID):
 		return ""
@@ -45,7 +45,7 @@ func (s *Scheduler) undoBlocked(ctx context.Context, in decide.Input) string {
 // checkUndo compares an earlier revision of a CustomResourceDefinition with the versions in which the API servers of
 // clusters store its objects. Only versions of the stored revisions and of the hub's object count.
 func (s *Scheduler) checkUndo(ctx context.Context, in decide.Input, earlier *hubv1.ObjectRevision) (crd.Report, error) {
-	template, err := s.Revisions.Template(ctx, earlier.Template)
+	template, err := s.opts.Rollouts.Revisions.Template(ctx, earlier.Template)
 	if err != nil {
 		return crd.Report{}, err
 	}
@@ -57,7 +57,7 @@ func (s *Scheduler) checkUndo(ctx context.Context, in decide.Input, earlier *hub
 	if err != nil {
 		return crd.Report{}, err
 	}
-	known, err := revisions.Definitions(ctx, s.Revisions, in.Spec())
+	known, err := revisions.Definitions(ctx, s.opts.Rollouts.Revisions, in.Spec())
 	if err != nil {
 		return crd.Report{}, err
 	}

@@ -58,9 +58,9 @@ func TestAnUndoOfADefinitionIsBlockedByAVersionThatClustersStore(t *testing.T) {
 		"an earlier definition without a stored version is refused": {
 			undo: "1@2026-03-01T12:00:00Z", revisions: earlier{template: versions("v1")},
 			stored: map[string]string{"eu": `["v1","v2"]`, "us": `["v2"]`, "ap": `["v1"]`},
-			want: "UndoBlocked: revision 1: 1 change breaks what is in use: crd gears.example.com, version v2, rule storedVersionRemoval, path /spec/versions/v2: " +
-				"on clusters eu, us: the version is removed, but clusters store objects at it. Clusters are unchanged. " +
-				"Migrate the objects and status.storedVersions there first, or run hansectl rollout undo with --acknowledge VERSION",
+			want: "UndoBlocked: revision 1: 1 change breaks objects in use: crd gears.example.com, version v2, rule storedVersionRemoval, path /spec/versions/v2: " +
+				"on clusters eu, us: the version is removed, but clusters store objects at this version. Clusters are unchanged. " +
+				"Migrate the objects and update status.storedVersions on these clusters first, or run hansectl rollout undo with --acknowledge VERSION",
 		},
 		"an acknowledged version is no obstacle": {
 			undo: "1", acknowledged: "v3, v2", revisions: earlier{template: versions("v1")}, stored: map[string]string{"eu": `["v2","v3"]`},
@@ -123,7 +123,7 @@ func TestAnUndoOfADefinitionIsBlockedByAVersionThatClustersStore(t *testing.T) {
 			}
 			template := versions("v1", "v2", "v3", "v4")
 			template.SetAnnotations(map[string]string{hubv1.RolloutUndoAnnotation: tt.undo, hubv1.RolloutUndoAcknowledgeAnnotation: tt.acknowledged})
-			s := New(Options{Revisions: tt.revisions})
+			s := New(Options{Rollouts: Rollouts{Revisions: tt.revisions}})
 			got := s.undoBlocked(t.Context(), decide.Input{Object: decide.Object{ID: id, Template: template}, Binding: binding})
 			if got != tt.want && (tt.want == "" || !strings.Contains(got, tt.want)) {
 				t.Errorf("it says %q, want %q", got, tt.want)

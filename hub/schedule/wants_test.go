@@ -21,7 +21,7 @@ func TestWantedKindsAreReportedAfterTheFirstRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).Build()
-	s := &Scheduler{removals: removals{pending: pending{clock: clock.RealClock{}}}, wants: newWants(hub, &hubObjects{}, nil)}
+	s := &Scheduler{shared: shared{removals: removals{pending: pending{clock: clock.RealClock{}}}}, wants: newWants(hub, &hubObjects{}, nil)}
 	var reported [][]schema.GroupKind
 	s.OnWanted(func(kinds []schema.GroupKind) { reported = append(reported, kinds) })
 	if s.Wanted() != nil {

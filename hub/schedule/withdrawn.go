@@ -12,7 +12,7 @@ import (
 // Withdrawn records that every cluster from which the binding withdraws a copy has confirmed the withdrawal. hub/report
 // calls Withdrawn before it writes the binding's rows. isNew is false if the confirmations were recorded before.
 func (s *Scheduler) Withdrawn(b hubv1.BindingObject) (isNew bool) {
-	if !s.gone.copies.note(b) {
+	if !s.inputs.gone.copies.note(b) {
 		return false
 	}
 	if _, q := s.leading(); q != nil {

@@ -54,7 +54,7 @@ func TestAHubTracesChangesAndSurvivesItsEndpoint(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- hub.Run(ctx, config, hub.Options{
-			Namespace: hubv1.SystemNamespace, HealthAddress: "0", MetricsAddress: "0", Tracing: tracing.Options{Endpoint: endpoint, Sampling: 1},
+			Namespace: hubv1.SystemNamespace, Manager: hub.ManagerOptions{HealthAddress: "0", MetricsAddress: "0"}, Tracing: tracing.Options{Endpoint: endpoint, Sampling: 1},
 		})
 	}()
 	running := true

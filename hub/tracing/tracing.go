@@ -78,7 +78,7 @@ type Tracer struct {
 // Validate returns an error that names the flag with an invalid value.
 func (o Options) Validate() error {
 	if !(o.Sampling >= 0 && o.Sampling <= 1) {
-		return fmt.Errorf("--otlp-sampling is a ratio from 0 to 1: have %v", o.Sampling)
+		return fmt.Errorf("--otlp-sampling must be a ratio from 0 to 1: have %v", o.Sampling)
 	}
 	if o.Endpoint == "" {
 		if o.CAFile != "" {
@@ -97,7 +97,7 @@ func (o Options) url() (*url.URL, error) {
 	case err != nil:
 		return nil, fmt.Errorf("--otlp-endpoint is not a URL, such as https://collector.example.com:4318: have %q", o.Endpoint)
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
-		return nil, errors.New("--otlp-endpoint is http or https, a host and a path only, such as https://collector.example.com:4318")
+		return nil, errors.New("--otlp-endpoint must be an http or https URL with a host and a path only, such as https://collector.example.com:4318")
 	case u.Scheme == "http" && o.CAFile != "":
 		return nil, errors.New("--otlp-ca-file needs an --otlp-endpoint with https")
 	}
@@ -208,9 +208,9 @@ func (s *sender) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan)
 	}
 	s.failing, s.logged = err != nil, now
 	if err != nil {
-		s.log.Info("Losing spans: the OTLP endpoint does not take them; dispatch is not affected", "reason", plain(err.Error()))
+		s.log.Info("Losing spans, because the OTLP endpoint does not accept them; dispatch is not affected", "reason", plain(err.Error()))
 	} else {
-		s.log.Info("Sending spans again: the OTLP endpoint takes them")
+		s.log.Info("The OTLP endpoint accepts spans again")
 	}
 	return nil
 }

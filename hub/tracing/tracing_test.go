@@ -364,8 +364,8 @@ func TestOptions(t *testing.T) {
 		"a file without a certificate":      {Options{Endpoint: "https://collector:4318", CAFile: empty, Sampling: 1}, "has no PEM certificate"},
 		"a file that is not there":          {Options{Endpoint: "https://collector:4318", CAFile: empty + "2", Sampling: 1}, "reading --otlp-ca-file"},
 		"host and port without a scheme":    {Options{Endpoint: "collector:4317", Sampling: 1}, "--otlp-endpoint"},
-		"a scheme that is not HTTP":         {Options{Endpoint: "grpc://collector:4317", Sampling: 1}, "--otlp-endpoint is http or https"},
-		"a password, which is not repeated": {Options{Endpoint: "https://me:secret@collector:4318", Sampling: 1}, "--otlp-endpoint is http or https"},
+		"a scheme that is not HTTP":         {Options{Endpoint: "grpc://collector:4317", Sampling: 1}, "--otlp-endpoint must be an http or https URL"},
+		"a password, which is not repeated": {Options{Endpoint: "https://me:secret@collector:4318", Sampling: 1}, "--otlp-endpoint must be an http or https URL"},
 		"a ratio above 1":                   {Options{Sampling: 1.5}, "--otlp-sampling"},
 		"a ratio below 0":                   {Options{Sampling: -1}, "--otlp-sampling"},
 	}

@@ -39,13 +39,13 @@ func (v *View) identify(ctx context.Context, q *question, token string) (who, er
 	for _, audiences := range [][]string{nil, {wire.Audience}} {
 		review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}}
 		if err := v.opts.Client.Create(ctx, review); err != nil {
-			return who{}, v.internal("asking whose a token is", err)
+			return who{}, v.internal("finding the user of a token", err)
 		}
 		if review.Status.Authenticated {
 			return who{name: review.Status.User.Username, info: review.Status.User}, nil
 		}
 	}
-	return who{}, apierrors.NewUnauthorized("the hub's API server does not know the token, or it has expired")
+	return who{}, apierrors.NewUnauthorized("the hub's API server does not know the token, or the token has expired: use a new token")
 }
 
 // mayLook checks that the user has the custom RBAC verb view on the MemberCluster. A user without this right may still
@@ -190,14 +190,14 @@ func checkSegment(field, text string) error {
 // resourceUnknown returns the error for a kind whose resource could not be looked up.
 func (v *View) resourceUnknown(kind schema.GroupKind, err error) error {
 	_ = v.internal("finding the resource of "+kind.String(), err)
-	return apierrors.NewServiceUnavailable(fmt.Sprintf("the hub cannot say now what resource %s is (%s): try again", kind, causeOf(err)))
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("the hub cannot find the resource of %s now (%s): try again", kind, causeOf(err)))
 }
 
 // may reports whether a user has a right on the hub, by a SubjectAccessReview.
 func (v *View) may(ctx context.Context, user who, what authorizationv1.ResourceAttributes) (bool, error) {
 	has, err := access.Has(ctx, v.opts.Client, user.info, what)
 	if err != nil {
-		return false, v.internal("asking what a user may do", err)
+		return false, v.internal("checking a right of a user", err)
 	}
 	return has, nil
 }
@@ -214,6 +214,6 @@ func causeOf(err error) string {
 // details.
 func (v *View) internal(doing string, err error) error {
 	err = fmt.Errorf("%s: %w", doing, err)
-	v.opts.Logger.Error(err, "Not answering a user")
-	return apierrors.NewServiceUnavailable("the hub could not ask its API server: try again, or see its log")
+	v.opts.Logger.Error(err, "Answering a request of a user")
+	return apierrors.NewServiceUnavailable("the hub could not ask its API server: try again, or see the log of hanse-hub")
 }

@@ -23,7 +23,7 @@ func (v *View) adopt(ctx context.Context, q *question) (any, error) {
 		return nil, err
 	}
 	if in.Adoption != hubv1.AdoptionIfNoDiff && in.Adoption != hubv1.AdoptionAlways || len(in.UID) > maxNameLength {
-		return nil, apierrors.NewBadRequest("the request does not say how to take the object over")
+		return nil, apierrors.NewBadRequest("the adoption of the request is not IfNoDiff or Always, or the UID is too long")
 	}
 	p, err := v.find(ctx, q, in.Object)
 	if err != nil {

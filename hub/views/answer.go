@@ -106,7 +106,7 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 		return nil, err
 	}
 	if q.who.signed != "" && q.who.signed != digest(q.body) {
-		return nil, apierrors.NewUnauthorized("the hub does not know who you are: the proof signs another body")
+		return nil, apierrors.NewUnauthorized("the hub could not verify your identity: the proof is for another request body")
 	}
 	if q.cluster == "" {
 		return f(ctx, q)
@@ -197,7 +197,7 @@ func (v *View) member(ctx context.Context, q *question, slow bool, objects ...pl
 func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	connection := http.NewResponseController(w)
 	if err := connection.SetReadDeadline(time.Now().Add(readWithin)); err != nil {
-		return nil, fmt.Errorf("bounding how long a request may take to arrive: %w", err)
+		return nil, fmt.Errorf("setting the read timeout of a request: %w", err)
 	}
 	got, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequestBytes))
 	var large *http.MaxBytesError
@@ -205,12 +205,12 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case errors.As(err, &large):
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the request has more than %d bytes", maxRequestBytes))
 	case err != nil:
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the request has not arrived whole within %s", readWithin))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the request did not arrive completely within %s", readWithin))
 	}
 	// The body is complete, so that the timeout ends here. After the body, the server reads only to detect that the sender
 	// has closed the connection.
 	if err := connection.SetReadDeadline(time.Time{}); err != nil {
-		return nil, fmt.Errorf("lifting the bound of how long a request may take to arrive: %w", err)
+		return nil, fmt.Errorf("removing the read timeout of a request: %w", err)
 	}
 	return got, nil
 }
@@ -240,7 +240,7 @@ func (v *View) passOn(ctx context.Context, to Holder, q *question, token string)
 	}
 	status := metav1.Status{}
 	if json.Unmarshal(body, &status) != nil || status.Code == 0 {
-		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("the replica of the hub that works on cluster %q answered %d", q.cluster, response.StatusCode))
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("the replica of the hub that works on cluster %q answered with HTTP status %d", q.cluster, response.StatusCode))
 	}
 	return nil, &apierrors.StatusError{ErrStatus: status}
 }
@@ -258,7 +258,7 @@ func statusOf(ctx context.Context, err error) metav1.Status {
 	case ctx.Err() != nil:
 		return statusOf(ctx, apierrors.NewTimeoutError("the member or the hub's API server did not answer in time", 5))
 	}
-	return statusOf(ctx, apierrors.NewInternalError(errors.New("the hub could not answer, see its log")))
+	return statusOf(ctx, apierrors.NewInternalError(errors.New("the hub could not answer: see the log of hanse-hub")))
 }
 
 func write(w http.ResponseWriter, code int, result any) {
@@ -287,7 +287,7 @@ func (q *question) read(into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(q.body))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		return apierrors.NewBadRequest("the request cannot be read: " + err.Error())
+		return apierrors.NewBadRequest("the body of the request is invalid: " + err.Error())
 	}
 	return nil
 }
@@ -299,7 +299,7 @@ func takeSlot(ctx context.Context, of *access.Slots, parties ...access.Party) (f
 	defer cancel()
 	free, ok := of.Take(ctx, parties...)
 	if !ok {
-		return nil, apierrors.NewTooManyRequests("too many ask at the same time: try again in some seconds", 5)
+		return nil, apierrors.NewTooManyRequests("too many requests at the same time: try again in some seconds", 5)
 	}
 	return free, nil
 }
@@ -316,7 +316,7 @@ func (s *heldByUser) take(user string) (free func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held[user] >= maxPerUser {
-		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("user %q asks %d questions already, the most at a time: try again when one is answered", user, maxPerUser), 5)
+		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("user %q already has %d requests in progress, which is the maximum: try again when one has ended", user, maxPerUser), 5)
 	}
 	s.held[user]++
 	return func() {

@@ -116,7 +116,7 @@ func (v *View) logs(ctx context.Context, q *question) (any, error) {
 		return nil, err
 	}
 	if in.Lines < 0 || in.Lines > MaxLines {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d lines can be asked for at a time", MaxLines))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("a request may ask for at most %d lines", MaxLines))
 	}
 	if in.Container != "" && len(validation.IsDNS1123Label(in.Container)) > 0 {
 		return nil, apierrors.NewBadRequest("the request names no container")
@@ -178,12 +178,12 @@ func (b *belongings) containers(only string) (out []member.LogIntent, notes []st
 	})
 	switch {
 	case len(out) > maxLogs:
-		notes = append(notes, fmt.Sprintf("%d containers have logs, and the first %d are read: name a container", len(out), maxLogs))
+		notes = append(notes, fmt.Sprintf("%d containers have logs, but only the first %d are read: name a container", len(out), maxLogs))
 		out = out[:maxLogs]
 	case pods > 0 && len(out) == 0:
 		notes = append(notes, fmt.Sprintf("no pod has a container %q", only))
 	case pods == 0:
-		notes = append(notes, "no pods belong to it")
+		notes = append(notes, "no pods belong to the object")
 	}
 	return out, notes
 }

@@ -58,7 +58,7 @@ func TestAUserDoesNotKeepOthersFromAsking(t *testing.T) {
 			m.waits(t)
 		}
 	}
-	if err := w.ask(greedy, nowhere, wire.Copy, request, nil); !apierrors.IsTooManyRequests(err) || !strings.Contains(err.Error(), "asks 8 questions already") {
+	if err := w.ask(greedy, nowhere, wire.Copy, request, nil); !apierrors.IsTooManyRequests(err) || !strings.Contains(err.Error(), "already has 8 requests in progress") {
 		t.Errorf("the ninth: %v", err)
 	}
 	if err := w.ask(other, nowhere, wire.Copy, request, nil); !apierrors.IsServiceUnavailable(err) {

@@ -114,7 +114,7 @@ func refusal(response *http.Response, answer []byte) error {
 	if d := status.Details; d != nil && d.Kind == "services" {
 		switch {
 		case apierrors.IsForbidden(err):
-			return fmt.Errorf("you may not reach the hub by its API server, which the Role hanse-view in namespace "+hubv1.SystemNamespace+" allows; or pass --hub-endpoint: %w", err)
+			return fmt.Errorf("you have no right to reach the hub through its API server: ask for the Role hanse-view in namespace "+hubv1.SystemNamespace+", or pass --hub-endpoint: %w", err)
 		case apierrors.IsNotFound(err):
 			return fmt.Errorf("the hub has no Service hanse-hub-view: set view.enabled of its chart, or pass --hub-endpoint: %w", err)
 		}

@@ -52,7 +52,7 @@ func (v *View) list(ctx context.Context, q *question) (any, error) {
 	}
 	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
 	if !namespaced && q.namespace != "" {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s is not in a namespace", mapping.Resource.Resource))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s is cluster-scoped: leave out the namespace", mapping.Resource.Resource))
 	}
 	resource := mapping.Resource
 	err = v.demand(ctx, q.who, authorizationv1.ResourceAttributes{
@@ -111,13 +111,13 @@ func checkList(q *question, in *wire.ListRequest) error {
 		}
 	}
 	if in.Most = cmp.Or(in.Most, MaxListed); in.Most < 1 || in.Most > MaxListed {
-		return apierrors.NewBadRequest(fmt.Sprintf("a request may name at most %d objects", MaxListed))
+		return apierrors.NewBadRequest(fmt.Sprintf("a list may have at most %d objects", MaxListed))
 	}
 	if len(in.LabelSelector) > maxSelectorLength {
-		return apierrors.NewBadRequest(fmt.Sprintf("the label selector has more than %d bytes", maxSelectorLength))
+		return apierrors.NewBadRequest(fmt.Sprintf("the label selector has more than %d bytes: use a shorter one", maxSelectorLength))
 	}
 	if _, err := labels.Parse(in.LabelSelector); err != nil {
-		return apierrors.NewBadRequest("the label selector cannot be read: " + err.Error())
+		return apierrors.NewBadRequest("the label selector is invalid: " + err.Error())
 	}
 	q.who.asked = append(q.who.asked, schema.GroupKind{Group: in.Group, Kind: in.Kind}.String()+" "+in.Name)
 	return nil
@@ -151,12 +151,12 @@ func (v *View) mayRead(ctx context.Context, q *question) error {
 			return err
 		}
 	}
-	which := "ask for the ClusterRole hanse-read"
+	which := ": ask for the ClusterRole hanse-read"
 	if q.namespace != "" {
-		which = "or on resourcebindings in namespace " + q.namespace + ": ask for the ClusterRole hanse-read in namespace " + q.namespace
+		which = ", or on resourcebindings in namespace " + q.namespace + ": ask for the ClusterRole hanse-read in namespace " + q.namespace
 	}
 	members := schema.GroupResource{Group: own, Resource: "memberclusters"}
-	return apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb read on the MemberCluster, %s", q.who.name, which))
+	return apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb read on the MemberCluster%s", q.who.name, which))
 }
 
 // demand returns a Forbidden error if the user lacks a right on the hub.

@@ -51,7 +51,7 @@ func TestWhoMayListObjectsOfMembers(t *testing.T) {
 		"a tenant, of the namespace":                           {tenant, w.ns, pods, ""},
 		"a tenant, of all namespaces":                          {tenant, "", pods, "needs the verb view on the MemberCluster"},
 		"a tenant, of another namespace":                       {tenant, "kube-system", pods, "needs the verb view on the MemberCluster"},
-		"a tenant, of a kind without a namespace":              {tenant, w.ns, nodes, "nodes is not in a namespace"},
+		"a tenant, of a kind without a namespace":              {tenant, w.ns, nodes, "nodes is cluster-scoped"},
 		"a tenant who may view the namespace, and not read it": {reader, w.ns, pods, "ask for the ClusterRole hanse-read in namespace " + w.ns},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestAListIsAskedForWithinBounds(t *testing.T) {
 		"an unknown version":   {wire.ListRequest{Kind: "Pod", Version: "v9"}, "the hub does not serve Pod at version"},
 		"too many":             {wire.ListRequest{Kind: "Pod", Most: 501}, "at most 500"},
 		"a negative number":    {wire.ListRequest{Kind: "Pod", Most: -1}, "at most 500"},
-		"no selector":          {wire.ListRequest{Kind: "Pod", LabelSelector: "a=b=c"}, "label selector cannot be read"},
+		"no selector":          {wire.ListRequest{Kind: "Pod", LabelSelector: "a=b=c"}, "label selector is invalid"},
 		"a very long selector": {wire.ListRequest{Kind: "Pod", LabelSelector: "a=" + strings.Repeat("b", 5000)}, "more than 4096 bytes"},
 		"a very long name":     {wire.ListRequest{Kind: "Pod", Name: strings.Repeat("b", 5000)}, "names no kind"},
 	} {

@@ -79,9 +79,9 @@ func (n *Narrowed) take(ctx context.Context, refused error, from func(*wire.Fact
 	case errors.Is(n.fault, ErrNoViews):
 		return refused
 	case apierrors.IsForbidden(n.fault): // the error names the needed role
-		return fmt.Errorf("reading the policies and clusters of namespace %s from the hub: %w; %w", n.Namespace, n.fault, refused)
+		return fmt.Errorf("reading the policies and clusters of namespace %s from the hub: %w (you may not list them directly: %w)", n.Namespace, n.fault, refused)
 	case n.fault != nil:
-		return fmt.Errorf("%w; reading the policies and clusters of namespace %s from the hub: %w", refused, n.Namespace, n.fault)
+		return fmt.Errorf("reading the policies and clusters of namespace %s from the hub: %w (you may not list them directly: %w)", n.Namespace, n.fault, refused)
 	}
 	for _, note := range n.facts.Notes {
 		n.Note(note)

@@ -101,7 +101,7 @@ func signed(payload []byte) []byte { return append([]byte(ProofSigner+"\n"), pay
 // the header value is valid for a request with this path. The caller must compare who.signed with the body.
 func (v *View) identifyByProof(ctx context.Context, token, path string) (who, error) {
 	refused := func(why error) (who, error) {
-		return who{}, apierrors.NewUnauthorized("the hub does not know who you are: " + why.Error())
+		return who{}, apierrors.NewUnauthorized("the hub could not verify your identity: " + why.Error())
 	}
 	c, payload, signature, err := readProof(token)
 	if err == nil {
@@ -114,7 +114,7 @@ func (v *View) identifyByProof(ctx context.Context, token, path string) (who, er
 	err = v.opts.APIReader.Get(ctx, client.ObjectKey{Name: c.Name}, request)
 	switch {
 	case apierrors.IsNotFound(err):
-		return refused(errors.New("the certificate signing request is gone"))
+		return refused(fmt.Errorf("CertificateSigningRequest %q does not exist", c.Name))
 	case err != nil:
 		return who{}, v.internal("reading a certificate signing request", err)
 	}
@@ -154,7 +154,7 @@ func (c claim) checkRequest(path string, now time.Time) error {
 	case c.Path == "" || c.Body == "":
 		return errors.New("the proof signs no request: this hansectl is older than the hub, so install the hansectl of the hub's version")
 	case c.Path != path:
-		return errors.New("the proof signs another request")
+		return errors.New("the proof is for another request")
 	case off > proofWindow || off < -proofWindow:
 		return fmt.Errorf("the request was signed at %s, and the clock of the hub says %s: set the clock of your machine, or try again",
 			c.Time.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
@@ -167,28 +167,28 @@ func (c claim) check(request *certificatesv1.CertificateSigningRequest, payload,
 	age := now.Sub(request.CreationTimestamp.Time)
 	switch {
 	case request.UID != c.UID || request.Spec.SignerName != ProofSigner:
-		return errors.New("the certificate signing request is another one")
+		return errors.New("the CertificateSigningRequest does not have the UID of the proof, or the signerName " + ProofSigner)
 	case request.Spec.Username == "":
-		return errors.New("the certificate signing request has no author")
+		return errors.New("the CertificateSigningRequest has no username")
 	case age > proofAge || age < -proofAge:
-		return fmt.Errorf("the certificate signing request was not made within %s, by the clocks of the hub and of its API server", proofAge)
+		return fmt.Errorf("the creation time of the CertificateSigningRequest is more than %s from the hub's clock: run the command again", proofAge)
 	}
 	for _, condition := range request.Status.Conditions {
 		if condition.Type == certificatesv1.CertificateDenied || condition.Type == certificatesv1.CertificateFailed {
-			return errors.New("the certificate signing request is denied")
+			return errors.New("the CertificateSigningRequest is Denied or Failed")
 		}
 	}
 	block, _ := pem.Decode(request.Spec.Request)
 	if block == nil {
-		return errors.New("the certificate signing request cannot be read")
+		return errors.New("spec.request of the CertificateSigningRequest is not valid")
 	}
 	read, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
-		return errors.New("the certificate signing request cannot be read")
+		return errors.New("spec.request of the CertificateSigningRequest is not valid")
 	}
 	key, ok := read.PublicKey.(ed25519.PublicKey)
 	if !ok || !ed25519.Verify(key, signed(payload), signature) {
-		return errors.New("the key is not that of the certificate signing request")
+		return errors.New("the signature does not match the key of the CertificateSigningRequest")
 	}
 	return nil
 }

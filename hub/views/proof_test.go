@@ -116,16 +116,16 @@ func TestAUserWithoutATokenIsTheAuthorOfARequest(t *testing.T) {
 		refused func(error) bool
 		says    string
 	}{
-		"a request of another user, with a key of one's own": {signed(ofJoe, here), apierrors.IsUnauthorized, "the key is not that"},
-		"a request for another signer":                       {signed(signer, here), apierrors.IsUnauthorized, "is another one"},
+		"a request of another user, with a key of one's own": {signed(ofJoe, here), apierrors.IsUnauthorized, "the signature does not match the key"},
+		"a request for another signer":                       {signed(signer, here), apierrors.IsUnauthorized, "does not have the UID of the proof, or the signerName"},
 		"a request that names another user":                  {signed(claimed, here), apierrors.IsForbidden, `"` + joe + `" needs the verb view`},
-		"a request that is denied":                           {signed(denied, here), apierrors.IsUnauthorized, "is denied"},
-		"a request that is gone":                             {signed(deleted, here), apierrors.IsUnauthorized, "is gone"},
-		"a request that was made again under the same name":  {signed(recreated, here), apierrors.IsUnauthorized, "is another one"},
-		"a proof of a request about another cluster":         {signed(proof, elsewhere), apierrors.IsUnauthorized, "signs another request"},
-		"a proof of another body":                            {ofBody, apierrors.IsUnauthorized, "signs another body"},
+		"a request that is denied":                           {signed(denied, here), apierrors.IsUnauthorized, "is Denied or Failed"},
+		"a request that is gone":                             {signed(deleted, here), apierrors.IsUnauthorized, "does not exist"},
+		"a request that was made again under the same name":  {signed(recreated, here), apierrors.IsUnauthorized, "does not have the UID of the proof, or the signerName"},
+		"a proof of a request about another cluster":         {signed(proof, elsewhere), apierrors.IsUnauthorized, "is for another request"},
+		"a proof of another body":                            {ofBody, apierrors.IsUnauthorized, "is for another request body"},
 		"a proof of an older hansectl":                       {"csr." + base64.RawURLEncoding.EncodeToString(old) + ".", apierrors.IsUnauthorized, "this hansectl is older than the hub"},
-		"a proof without a signature":                        {parts[0] + "." + parts[1], apierrors.IsUnauthorized, "the key is not that"},
+		"a proof without a signature":                        {parts[0] + "." + parts[1], apierrors.IsUnauthorized, "the signature does not match the key"},
 		"a proof that says nothing":                          {"csr.", apierrors.IsUnauthorized, "cannot be read"},
 		"a proof that is no text":                            {"csr.%.%", apierrors.IsUnauthorized, "cannot be read"},
 	}

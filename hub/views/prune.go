@@ -75,7 +75,7 @@ func (v *View) unclaimed(ctx context.Context, q *question) (any, error) {
 	}
 	answer := wire.UnclaimedAnswer{Notes: found.Notes}
 	if hidden > 0 {
-		answer.Notes = append(answer.Notes, fmt.Sprintf("%d more of kinds that you may not list on the hub", hidden))
+		answer.Notes = append(answer.Notes, fmt.Sprintf("%d more copies of kinds that you may not list on the hub", hidden))
 	}
 	v.sortForRemoval(found.Copies)
 	for _, c := range found.Copies {
@@ -152,7 +152,7 @@ func (v *View) prune(ctx context.Context, q *question) (any, error) {
 	defer cancel()
 	rights, answer := v.listRights(q.who), wire.PruneAnswer{}
 	for _, c := range in.Copies {
-		out := wire.PrunedCopy{Object: c.Object, Outcome: wire.PruneFailed, Message: "not tried, since the time of the request is over: run the command again"}
+		out := wire.PrunedCopy{Object: c.Object, Outcome: wire.PruneFailed, Message: "not tried, because the request took too long: run the command again"}
 		if working.Err() == nil {
 			out.Outcome, out.Message = v.pruneOne(working, q.cluster, m, rights, c)
 		}

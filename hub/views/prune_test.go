@@ -104,7 +104,7 @@ func TestUnclaimedCopiesAreListed(t *testing.T) {
 		if diff := cmp.Diff([]string{"ConfigMap adopted Orphan", "ConfigMap far Delete", "ConfigMap lost Delete", "ConfigMap newer Delete newer"}, names(answer)); diff != "" {
 			t.Error(diff)
 		}
-		if last := answer.Notes[len(answer.Notes)-1]; last != "2 more of kinds that you may not list on the hub" {
+		if last := answer.Notes[len(answer.Notes)-1]; last != "2 more copies of kinds that you may not list on the hub" {
 			t.Errorf("it is not said that some are hidden: %v", answer.Notes)
 		}
 	})

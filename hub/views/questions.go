@@ -134,7 +134,7 @@ func policiesOf(raw []json.RawMessage, id hubv1.ObjectIdentity) ([]hubv1.Overrid
 	for _, text := range raw {
 		var kind metav1.TypeMeta
 		if err := json.Unmarshal(text, &kind); err != nil {
-			return nil, apierrors.NewBadRequest("a policy cannot be read: " + err.Error())
+			return nil, apierrors.NewBadRequest("a policy is not a valid object: " + err.Error())
 		}
 		var p hubv1.OverridePolicyObject
 		switch kind.GroupVersionKind() {
@@ -146,7 +146,7 @@ func policiesOf(raw []json.RawMessage, id hubv1.ObjectIdentity) ([]hubv1.Overrid
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s of %q is no override policy of %s", kind.Kind, kind.APIVersion, hubv1.GroupVersion))
 		}
 		if err := json.Unmarshal(text, p); err != nil {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("a policy of kind %s cannot be read: %s", kind.Kind, err))
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("a policy of kind %s is invalid: %s", kind.Kind, err))
 		}
 		_, namespaced := p.(*hubv1.OverridePolicy)
 		if p.GetName() == "" || namespaced && p.GetNamespace() != id.Namespace || !namespaced && p.GetNamespace() != "" {

@@ -96,7 +96,7 @@ func TestAKindThatIsNotKnownIsToldFromOneThatCannotBeLookedUp(t *testing.T) {
 		says    string
 	}{
 		"its definition is gone":                  {&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}, apierrors.IsForbidden, "may not get"},
-		"its group cannot be asked for":           {fmt.Errorf("discovering: %w", down), apierrors.IsServiceUnavailable, "what resource ConfigMap is (its API server answers ServiceUnavailable)"},
+		"its group cannot be asked for":           {fmt.Errorf("discovering: %w", down), apierrors.IsServiceUnavailable, "cannot find the resource of ConfigMap now (its API server answers ServiceUnavailable)"},
 		"the hub's API server does not answer it": {errors.New("dial 10.0.0.1: refused"), apierrors.IsServiceUnavailable, "does not answer"},
 	}
 	for name, tc := range tests {

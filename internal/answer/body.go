@@ -48,7 +48,7 @@ func checkFormat(response *http.Response) error {
 	if err == nil && (format == "application/json" || strings.HasPrefix(format, "text/")) {
 		return nil
 	}
-	return fmt.Errorf("the server answered with %.64q, which was not asked for", header)
+	return fmt.Errorf("the server answered with the content type %.64q, which the hub did not request", header)
 }
 
 // body is the body that Bound puts into a response.

@@ -43,7 +43,7 @@ func List(r io.Reader, items string, bounds ListBounds, each func(item []byte) e
 				Continue string `json:"continue"`
 			}
 			if err = l.decode(&metadata); err == nil && len(metadata.Continue) > maxContinueLength {
-				err = tooManyBytes("the place where the list continues", maxContinueLength)
+				err = tooManyBytes("the continue token of the list", maxContinueLength)
 			}
 			next = metadata.Continue
 		default:

@@ -50,7 +50,7 @@ func environ(variables map[string]*cel.Type) (*cel.Env, error) {
 	return set.Env(environment.NewExpressions)
 }
 
-var errNotBool = errors.New("the expression must be true or false")
+var errNotBool = errors.New("the result of the expression must be true or false")
 
 // CompileBool compiles an expression whose result is true or false. It returns an error if the result has another type.
 // An error has the reason, and the position in the expression if it is known.
@@ -97,7 +97,7 @@ func (e *Environment) compile(text string) (*Expression, error) {
 func (e *Environment) read(text string) (x *Expression, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			x, err = nil, errors.New("the expression cannot be read: make it simpler")
+			x, err = nil, errors.New("the expression cannot be parsed: make it simpler")
 		}
 	}()
 	env, err := e.env()
@@ -116,9 +116,9 @@ func (e *Environment) read(text string) (x *Expression, err error) {
 		return nil, problems(issues)
 	}
 	if estimate, err := env.EstimateCost(checked, estimator); err != nil {
-		return nil, fmt.Errorf("estimating what the expression costs: %w", err)
+		return nil, fmt.Errorf("estimating the cost of the expression: %w", err)
 	} else if estimate.Max > e.limit {
-		return nil, fmt.Errorf("the expression costs too much already over lists of %d: use fewer or smaller loops", assumedItems)
+		return nil, fmt.Errorf("the expression costs too much, even with lists of %d items: use fewer or smaller loops", assumedItems)
 	}
 	calls, err := pricedCalls(env, e.limit)
 	if err != nil {

@@ -59,7 +59,7 @@ func prepare(parsed *ast.AST) error {
 	case p.macros > maxMacros:
 		return fmt.Errorf("the expression has more than %d macros: make it shorter", maxMacros)
 	case p.states > maxStates:
-		return errors.New("the expression has a regular expression that is too large: repeat less in it")
+		return errors.New("the expression has a regular expression that is too large: use fewer repetitions")
 	}
 	for _, e := range all {
 		switch e.Kind() {

@@ -21,7 +21,7 @@ const (
 
 var (
 	errLarge = fmt.Errorf("gives more than %d KiB", MaxResultBytes>>10)
-	errDeep  = fmt.Errorf("gives more than %d levels", MaxResultDepth)
+	errDeep  = fmt.Errorf("gives more than %d levels of lists and maps", MaxResultDepth)
 )
 
 // toJSON converts a CEL value to decoded JSON. levels is the number of further levels of lists and maps that the value

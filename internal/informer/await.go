@@ -27,7 +27,7 @@ func (s *Set) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 func (k *kind) ahead(o metav1.Object) bool {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	return hubv1.Older(k.version, o.GetResourceVersion())
+	return hubv1.Older(k.place.version, o.GetResourceVersion())
 }
 
 func (k *kind) willCome(o metav1.Object) {
@@ -63,5 +63,5 @@ func (k *kind) awaited(key string, g *glance) metav1.Object {
 func (k *kind) continueAt(version string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.version = version
+	k.place.version = version
 }

@@ -49,7 +49,7 @@ func (e *ObjectError) Error() string {
 // servers make them.
 func checkList(page *unstructured.UnstructuredList) error {
 	if len(page.GetContinue()) > maxContinueLength {
-		return &answer.TooLargeError{What: "the token for the next page of the list", Bound: fmt.Sprintf("%d KiB", maxContinueLength>>10)}
+		return &answer.TooLargeError{What: "the continue token of the list", Bound: fmt.Sprintf("%d KiB", maxContinueLength>>10)}
 	}
 	return checkTexts("", "", "", page.GetResourceVersion())
 }
@@ -61,10 +61,10 @@ func (g *glance) check() error { return checkTexts(g.namespace, g.name, g.uid, g
 func (k *kind) requested() schema.GroupVersionKind {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	if k.resource.Empty() {
+	if k.place.resource.Empty() {
 		return k.gvk
 	}
-	return k.resource.GroupVersion().WithKind(k.gvk.Kind)
+	return k.place.resource.GroupVersion().WithKind(k.gvk.Kind)
 }
 
 // checked prepares an object for Transform. It refuses an object that no API server would store. It sets apiVersion and

@@ -19,7 +19,7 @@ import (
 // JSON values in an event.
 var maxFrameBytes = int(answer.Event.Bytes)
 
-var errNoEvent = errors.New("reading a watch: the server sent lines that are no event")
+var errNoEvent = errors.New("reading a watch: the server sent lines that are not events")
 
 // frames splits the response of a watch into events. API servers end an event with a newline, and write no other
 // newline. The end of an event is therefore found without parsing its JSON.

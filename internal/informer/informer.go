@@ -141,13 +141,13 @@ func (s *Set) start(k *kind) {
 func (s *Set) divide(first *kind, namespaces []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first.namespace = namespaces[0]
+	first.place.namespace = namespaces[0]
 	if !slices.Contains(s.kinds[first.gvk], first) {
 		return // the kind was stopped
 	}
 	for _, namespace := range namespaces[1:] {
 		k := newKind(first.ctx, first.gvk, s)
-		k.namespace = namespace
+		k.place.namespace = namespace
 		s.start(k)
 	}
 }
@@ -186,7 +186,7 @@ func (s *Set) part(gvk schema.GroupVersionKind, namespace string) *kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.kinds[gvk] {
-		if k.namespace == "" || k.namespace == namespace {
+		if k.place.namespace == "" || k.place.namespace == namespace {
 			return k
 		}
 	}
@@ -274,7 +274,7 @@ func (s *Set) Restart() {
 			k.mu.Lock()
 			k.state.Since = time.Now()
 			k.mu.Unlock()
-			k.restart()
+			k.orders.restart()
 		}
 	}
 }
@@ -283,7 +283,7 @@ func (s *Set) Restart() {
 func (s *Set) Retry(gvk schema.GroupVersionKind) {
 	for _, k := range s.parts(gvk) {
 		if k.troubled() {
-			k.restart()
+			k.orders.restart()
 		}
 	}
 }
@@ -296,14 +296,14 @@ func (s *Set) Resource(gvk schema.GroupVersionKind) schema.GroupVersionResource 
 	}
 	parts[0].mu.RLock()
 	defer parts[0].mu.RUnlock()
-	return parts[0].resource
+	return parts[0].place.resource
 }
 
 // Find makes a kind find its API resource and list its objects again at once, for example because the server now
 // prefers another version of the kind. The handler is then called for every object, as after Relist.
 func (s *Set) Find(gvk schema.GroupVersionKind) {
 	for _, k := range s.parts(gvk) {
-		k.find()
+		k.orders.find()
 	}
 }
 
@@ -311,6 +311,6 @@ func (s *Set) Find(gvk schema.GroupVersionKind) {
 // every object of the list, even if the object has not changed.
 func (s *Set) Relist(gvk schema.GroupVersionKind) {
 	for _, k := range s.parts(gvk) {
-		k.relist()
+		k.orders.relist()
 	}
 }

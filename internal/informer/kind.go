@@ -18,28 +18,28 @@ import (
 // kind watches the objects of one kind, in one namespace or in all. Only the goroutine of the method run changes its
 // fields objects and place.
 type kind struct {
-	gvk       schema.GroupVersionKind
-	set       *Set
-	namespace string // empty: all namespaces. Only run changes it, once, with the lock of set
-	ctx       context.Context
-	cancel    context.CancelFunc
+	gvk    schema.GroupVersionKind
+	set    *Set
+	ctx    context.Context
+	cancel context.CancelFunc
 
 	mu      sync.RWMutex
 	objects map[string]metav1.Object
 	await   map[string]metav1.Object // objects that callers of Set.Await wait for
 	state   State
 	kept    *answer.Part // the memory of objects
-	place                // only run changes it, and may read it without mu
+	place   place        // only run changes it, and may read it without mu
 
-	orders
-	streaks // only run uses them
+	orders  orders
+	streaks streaks // only run uses them
 }
 
 // place is the API resource from which the objects of a kind are read, and the resourceVersion at which the next watch
 // begins.
 type place struct {
-	resource schema.GroupVersionResource // empty until resolved
-	version  string                      // resourceVersion at which the watch continues; empty: list first
+	resource  schema.GroupVersionResource // empty until resolved
+	namespace string                      // empty: all namespaces. Only run changes it, once, with the lock of set
+	version   string                      // resourceVersion at which the watch continues; empty: list first
 }
 
 func newKind(parent context.Context, gvk schema.GroupVersionKind, s *Set) *kind {
@@ -55,11 +55,11 @@ func newKind(parent context.Context, gvk schema.GroupVersionKind, s *Set) *kind 
 // requests while it starts.
 func (k *kind) run() {
 	for k.ctx.Err() == nil {
-		ctx, interrupt := k.begin(k.ctx)
+		ctx, interrupt := k.orders.begin(k.ctx)
 		err := k.attempt(ctx)
 		wait(ctx, k.settle(ctx, err))
 		if context.Cause(ctx) != nil {
-			k.failures, k.expired = 0, 0
+			k.streaks.failures, k.streaks.expired = 0, 0
 		}
 		interrupt(nil)
 	}
@@ -74,17 +74,17 @@ func (k *kind) troubled() bool {
 // attempt finds the API resource of the kind, and lists the objects if necessary. It then watches the objects until the
 // watch ends.
 func (k *kind) attempt(ctx context.Context) error {
-	if k.resource.Empty() || k.isToFind() {
+	if k.place.resource.Empty() || k.orders.isToFind() {
 		r, err := k.set.options.Resolve(k.gvk)
 		if err != nil {
 			return fmt.Errorf("finding the resource of %s: %w", k.gvk, err)
 		}
 		k.resolved(r)
-		if namespaces := k.set.options.Namespaces(r); len(namespaces) > 0 && k.namespace == "" {
+		if namespaces := k.set.options.Namespaces(r); len(namespaces) > 0 && k.place.namespace == "" {
 			k.set.divide(k, namespaces)
 		}
 	}
-	if k.version == "" || k.toRelist() {
+	if k.place.version == "" || k.orders.toRelist() {
 		if err := k.firstList(ctx); err != nil {
 			return fmt.Errorf("listing %s: %w", k.gvk, err)
 		}
@@ -97,17 +97,17 @@ func (k *kind) attempt(ctx context.Context) error {
 
 // server returns the client that lists and watches the objects of the kind.
 func (k *kind) server() dynamic.ResourceInterface {
-	if k.namespace == "" {
-		return k.set.options.Client.Resource(k.resource)
+	if k.place.namespace == "" {
+		return k.set.options.Client.Resource(k.place.resource)
 	}
-	return k.set.options.Client.Resource(k.resource).Namespace(k.namespace)
+	return k.set.options.Client.Resource(k.place.resource).Namespace(k.place.namespace)
 }
 
 func (k *kind) resolved(r schema.GroupVersionResource) {
 	k.mu.Lock()
-	k.resource = r
+	k.place.resource = r
 	k.mu.Unlock()
-	k.found()
+	k.orders.found()
 }
 
 // settle records the result of an attempt in the state of the kind. It returns the pause before the next attempt.
@@ -119,12 +119,12 @@ func (k *kind) settle(ctx context.Context, err error) time.Duration {
 		// The server works, but does not know the resourceVersion any more. The next attempt lists the objects at once. There
 		// is a pause only if the server repeatedly does not know the resourceVersion of its own list.
 		k.continueAt("")
-		k.failures = 0
-		k.expired++
-		return retryAfter(k.expired-1, err)
+		k.streaks.failures = 0
+		k.streaks.expired++
+		return retryAfter(k.streaks.expired-1, err)
 	}
-	pause := retryAfter(k.failures, err)
-	k.failures++
+	pause := retryAfter(k.streaks.failures, err)
+	k.streaks.failures++
 	switch {
 	case err == nil:
 		return pause
@@ -235,7 +235,7 @@ func (k *kind) drop(key string) {
 // the handler is called for the objects. relists is the number of Relist calls before the list began.
 func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	var gone, there []change
-	relisted := k.listed(relists)
+	relisted := k.orders.listed(relists)
 	k.mu.Lock()
 	for key, old := range k.objects {
 		if _, ok := listed[key]; !ok {
@@ -261,7 +261,7 @@ func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	k.mu.Lock()
 	changed = k.edit(func(s *State) { s.Delivered = true }) || changed
 	k.mu.Unlock()
-	if moved := k.delivered(); changed || moved {
+	if moved := k.orders.delivered(); changed || moved {
 		k.tellState()
 	}
 }

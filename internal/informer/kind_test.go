@@ -86,7 +86,7 @@ func follow(t *testing.T, m *moody) *kind {
 	t.Helper()
 	set := New(Options{Client: m, Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return shelfResource, nil }})
 	k := newKind(t.Context(), shelfKind, set)
-	k.resource, k.version = shelfResource, "5"
+	k.place.resource, k.place.version = shelfResource, "5"
 	go k.run()
 	return k
 }
@@ -104,7 +104,7 @@ func TestAServerThatIsBackIsAskedOftenWhileItStarts(t *testing.T) {
 		pass(10 * time.Minute) // while the server is away, the pauses grow to a minute
 		m.answer(errStarting)
 		back := time.Now()
-		k.restart()
+		k.orders.restart()
 		pass(3 * time.Second)
 		if n := m.since(back); n < 4 {
 			t.Errorf("asked %d times in the first three seconds, want at least 4", n)

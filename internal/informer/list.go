@@ -31,7 +31,7 @@ const (
 // list at the same time. If the last attempt failed, it does not wait, because the pauses after failures already spread
 // the lists over time. If a server hangs, each of its kinds therefore takes a slot only once.
 func (k *kind) firstList(ctx context.Context) error {
-	if k.failures == 0 {
+	if k.streaks.failures == 0 {
 		end, err := lists.take(ctx)
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ func (k *kind) firstList(ctx context.Context) error {
 func (k *kind) list(ctx context.Context) error {
 	options := metav1.ListOptions{LabelSelector: k.set.options.LabelSelector, Limit: firstPage}
 	k.report(func(s *State) { s.Refused = "" })
-	relists := k.asked()
+	relists := k.orders.asked()
 	listed := k.newListing(relists)
 	defer func() { k.recount() }()
 	next, expiries := k.ask(ctx, options), 0

@@ -78,7 +78,7 @@ func (s *shelves) List(_ context.Context, o metav1.ListOptions) (*unstructured.U
 func newTestKind(ctx context.Context, s *shelves) *kind {
 	set := New(Options{Client: s, Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return shelfResource, nil }})
 	k := newKind(ctx, shelfKind, set)
-	k.resource = shelfResource
+	k.place.resource = shelfResource
 	return k
 }
 
@@ -184,7 +184,7 @@ func TestFirstListsOfAProcessAreStaggered(t *testing.T) { // not parallel: the s
 		t.Errorf("%d more lists than %d began at once", n, cap(lists.places))
 	}
 	again := newTestKind(t.Context(), s)
-	again.failures = 1
+	again.streaks.failures = 1
 	go func() { ended <- again.firstList(t.Context()) }()
 	<-s.began // the list of again begins without a slot
 	close(s.end)
@@ -209,7 +209,7 @@ func TestTheNextPageIsAskedForWhileOneIsReduced(t *testing.T) {
 			},
 		})
 		k := newKind(t.Context(), shelfKind, set)
-		k.resource = shelfResource
+		k.place.resource = shelfResource
 		listed := make(chan error)
 		go func() { listed <- k.list(t.Context()) }()
 		<-s.began

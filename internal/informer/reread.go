@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/internal/answer"
 )
 
-var errNotFollowed = errors.New("the kind is not followed at the moment")
+var errNotFollowed = errors.New("the hub does not watch the kind at the moment")
 
 // Reread reads one stored object again and passes it to Transform, for example after a change of Transform's settings.
 // The handler is called with the result. If the object has changed since it was stored, Reread ignores the new version,
@@ -42,7 +42,7 @@ func (s *Set) Reread(ctx context.Context, gvk schema.GroupVersionKind, namespace
 
 func (k *kind) get(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
 	k.mu.RLock()
-	resource := k.resource
+	resource := k.place.resource
 	k.mu.RUnlock()
 	switch {
 	case resource.Empty():
@@ -56,7 +56,7 @@ func (k *kind) get(ctx context.Context, namespace, name string) (*unstructured.U
 // hand passes the object to the goroutine of the kind. This goroutine processes it between two events of the watch.
 func (k *kind) hand(ctx context.Context, u *unstructured.Unstructured) error {
 	select {
-	case k.reread <- u:
+	case k.orders.reread <- u:
 		return nil
 	case <-ctx.Done():
 		return errNotFollowed

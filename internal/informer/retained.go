@@ -47,7 +47,7 @@ type listing struct {
 }
 
 func (k *kind) newListing(relists int) *listing {
-	return &listing{kind: k, relisted: k.isRelisted(relists), objects: map[string]metav1.Object{}, counted: k.recount()}
+	return &listing{kind: k, relisted: k.orders.isRelisted(relists), objects: map[string]metav1.Object{}, counted: k.recount()}
 }
 
 // begin begins the list again.

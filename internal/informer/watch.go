@@ -55,7 +55,7 @@ func (k *kind) watch(ctx context.Context) error {
 			return nil
 		case <-holds.C:
 			working()
-		case u := <-k.reread:
+		case u := <-k.orders.reread:
 			k.takeReread(u)
 		case e, ok := <-w.ResultChan():
 			switch {
@@ -86,7 +86,7 @@ func (k *kind) goesBack(e watch.Event) bool {
 	if !ok {
 		return false
 	}
-	return hubv1.Older(u.version, k.version)
+	return hubv1.Older(u.version, k.place.version)
 }
 
 // open opens the watch. API servers send the header of the response at once. If the header does not come within
@@ -95,7 +95,7 @@ func (k *kind) open(ctx context.Context, cancel context.CancelFunc) (watch.Inter
 	late := time.AfterFunc(k.set.options.ListTimeout, cancel)
 	w, err := k.server().Watch(ctx, metav1.ListOptions{
 		LabelSelector:       k.set.options.LabelSelector,
-		ResourceVersion:     k.version,
+		ResourceVersion:     k.place.version,
 		AllowWatchBookmarks: true,
 		TimeoutSeconds:      ptr.To(300 + rand.Int64N(300)), // spread, so that watches opened together do not end together
 	})
@@ -115,8 +115,8 @@ func (k *kind) streamError(e watch.Event) error { return k.broke(apierrors.FromO
 // broke counts an error inside a watch, and returns it. After brokenBeforeList such errors, the next attempt lists the
 // objects again.
 func (k *kind) broke(err error) error {
-	if k.broken++; k.broken >= brokenBeforeList {
-		k.broken = 0
+	if k.streaks.broken++; k.streaks.broken >= brokenBeforeList {
+		k.streaks.broken = 0
 		k.continueAt("")
 	}
 	return err

@@ -50,7 +50,7 @@ func (s *store) stop() { s.process.Kill(syscall.SIGTERM) }
 
 // cluster is the running processes of one cluster.
 type cluster struct {
-	*plane.Cluster
+	plane     *plane.Cluster
 	topology  topology.Cluster
 	store     *store
 	client    *kube.Client
@@ -74,7 +74,7 @@ type starting struct {
 
 // startCluster starts a cluster and returns when it is ready. After an error, none of its processes runs.
 func startCluster(ctx context.Context, s starting, c *plane.Cluster, t topology.Cluster, etcd *store) (_ *cluster, err error) {
-	out := &cluster{Cluster: c, topology: t, store: etcd}
+	out := &cluster{plane: c, topology: t, store: etcd}
 	defer func() {
 		if err != nil {
 			out.stop()
@@ -113,25 +113,25 @@ func startCluster(ctx context.Context, s starting, c *plane.Cluster, t topology.
 }
 
 func (c *cluster) startProxy() error {
-	serving, err := c.Serving.TLS()
+	serving, err := c.plane.Serving.TLS()
 	if err != nil {
-		return fmt.Errorf("cluster %q: %w", c.Name, err)
+		return fmt.Errorf("cluster %q: %w", c.plane.Name, err)
 	}
-	front, err := c.FrontProxy.TLS()
+	front, err := c.plane.FrontProxy.TLS()
 	if err != nil {
-		return fmt.Errorf("cluster %q: %w", c.Name, err)
+		return fmt.Errorf("cluster %q: %w", c.plane.Name, err)
 	}
-	if c.proxyLog, err = os.OpenFile(c.Log("fault-proxy"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
-		return fmt.Errorf("cluster %q: %w", c.Name, err)
+	if c.proxyLog, err = os.OpenFile(c.plane.Log("fault-proxy"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
+		return fmt.Errorf("cluster %q: %w", c.plane.Name, err)
 	}
 	c.proxy, err = faultproxy.Start(faultproxy.Config{
-		Address: c.ProxyAddress, Upstream: c.Server, CA: c.CA.Pool(), Server: serving, FrontProxy: front, Log: c.proxyLog,
+		Address: c.plane.ProxyAddress, Upstream: c.plane.Server, CA: c.plane.CA.Pool(), Server: serving, FrontProxy: front, Log: c.proxyLog,
 	})
 	return err
 }
 
 func (c *cluster) startWorkloads(ctx context.Context, s starting) error {
-	specs, err := c.ControllerSpecs(s.stages, c.topology.DeployedOperators)
+	specs, err := c.plane.ControllerSpecs(s.stages, c.topology.DeployedOperators)
 	if err != nil {
 		return err
 	}
@@ -148,16 +148,16 @@ func (c *cluster) startWorkloads(ctx context.Context, s starting) error {
 	if err := await(ctx, c.workloads[len(c.workloads)-1], ready, c.workloads...); err != nil {
 		return err
 	}
-	s.say("%s: %d nodes ready", c.Name, nodes)
+	s.say("%s: %d nodes ready", c.plane.Name, nodes)
 	for range c.topology.Operators { // there is one kind of operator, and the topology has been validated
-		spec, err := c.OperatorSpec(s.ports)
+		spec, err := c.plane.OperatorSpec(s.ports)
 		if err != nil {
 			return err
 		}
 		c.operators = append(c.operators, superviseOperator(s.starter, c.client, always(spec)))
 	}
 	for range c.topology.DeployedOperators {
-		prepared, err := c.DeployedOperator(s.ports)
+		prepared, err := c.plane.DeployedOperator(s.ports)
 		if err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (c *cluster) startNode(ctx context.Context, s starting) error {
 	if err := c.node.start(ctx, s); err != nil {
 		return err
 	}
-	s.say("%s: containerd ready", c.Name)
+	s.say("%s: containerd ready", c.plane.Name)
 	specs, err := c.node.Specs()
 	if err != nil {
 		return err
@@ -241,7 +241,7 @@ func (c *cluster) stop() {
 	if c.apiServer != nil {
 		c.apiServer.Kill(syscall.SIGKILL)
 	}
-	if network := c.Network(); network != nil {
+	if network := c.plane.Network(); network != nil {
 		_ = network.Close() // after an error, the namespace ends with the supervisor
 	}
 }

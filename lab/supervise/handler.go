@@ -99,7 +99,7 @@ func (s *Supervisor) down(request control.Down) {
 // server.
 func (s *Supervisor) find(name, component string) (*process.Process, error) {
 	s.mu.Lock()
-	c, extra := s.clusters[name], s.extra[name]
+	c, extra := s.running.clusters[name], s.running.extra[name]
 	s.mu.Unlock()
 	switch {
 	case extra != nil:
@@ -140,7 +140,7 @@ func (s *Supervisor) signal(_ context.Context, request control.Signal) error {
 
 func (s *Supervisor) fault(_ context.Context, request control.Fault) error {
 	s.mu.Lock()
-	c := s.clusters[request.Name]
+	c := s.running.clusters[request.Name]
 	s.mu.Unlock()
 	if c == nil {
 		return s.unknown(request.Name)
@@ -151,7 +151,7 @@ func (s *Supervisor) fault(_ context.Context, request control.Fault) error {
 
 func (s *Supervisor) load(ctx context.Context, request control.Load) error {
 	s.mu.Lock()
-	c := s.clusters[request.Name]
+	c := s.running.clusters[request.Name]
 	s.mu.Unlock()
 	switch {
 	case c == nil:
@@ -172,8 +172,8 @@ func (s *Supervisor) run(_ context.Context, request control.Run) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.mu.Lock()
-	_, taken := s.clusters[request.Name]
-	old := s.extra[request.Name]
+	_, taken := s.running.clusters[request.Name]
+	old := s.running.extra[request.Name]
 	s.mu.Unlock()
 	if old != nil {
 		taken = old.PID() != 0
@@ -193,7 +193,7 @@ func (s *Supervisor) run(_ context.Context, request control.Run) error {
 		return err
 	}
 	s.mu.Lock()
-	s.extra[request.Name] = p
+	s.running.extra[request.Name] = p
 	s.mu.Unlock()
 	return nil
 }

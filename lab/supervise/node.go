@@ -24,8 +24,8 @@ type node struct {
 }
 
 func newNode(c *cluster) (*node, error) {
-	prepared, err := c.Node(c.topology.NodeObjects()[0])
-	return &node{Node: prepared, network: c.Network()}, err
+	prepared, err := c.plane.Node(c.topology.NodeObjects()[0])
+	return &node{Node: prepared, network: c.plane.Network()}, err
 }
 
 // start starts containerd and imports the pause image, which every pod needs.

@@ -24,22 +24,22 @@ func (s *Supervisor) Status(ctx context.Context) control.Status {
 	}
 	s.mu.Lock()
 	status := control.Status{Dir: s.dir, Bin: s.bin, Supervisor: s.ledger.pid(), Busy: busy}
-	clusters := slices.SortedFunc(maps.Values(s.clusters), func(a, b *cluster) int {
+	clusters := slices.SortedFunc(maps.Values(s.running.clusters), func(a, b *cluster) int {
 		if a.topology.Hub != b.topology.Hub {
 			return map[bool]int{true: -1, false: 1}[a.topology.Hub]
 		}
-		return cmp.Compare(a.Name, b.Name)
+		return cmp.Compare(a.plane.Name, b.plane.Name)
 	})
-	for _, name := range slices.Sorted(maps.Keys(s.stores)) {
-		st := s.stores[name]
+	for _, name := range slices.Sorted(maps.Keys(s.running.stores)) {
+		st := s.running.stores[name]
 		status.Etcds = append(status.Etcds, control.Etcd{
 			Name: name, ClientURL: st.ClientURL, MetricsURL: st.MetricsURL + "/metrics",
 			CAFile: st.CA.File, CertFile: st.Client.CertFile, KeyFile: st.Client.KeyFile,
 			Component: describe(plane.Etcd, st.process),
 		})
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.extra)) {
-		status.Extra = append(status.Extra, describe(name, s.extra[name]))
+	for _, name := range slices.Sorted(maps.Keys(s.running.extra)) {
+		status.Extra = append(status.Extra, describe(name, s.running.extra[name]))
 	}
 	s.mu.Unlock()
 
@@ -56,20 +56,20 @@ func (s *Supervisor) Status(ctx context.Context) control.Status {
 
 func (c *cluster) status(ctx context.Context) control.Cluster {
 	out := control.Cluster{
-		Name: c.Name, Hub: c.topology.Hub, Region: c.topology.Region, Zones: c.topology.Zones, Nodes: c.topology.Nodes.Count(),
+		Name: c.plane.Name, Hub: c.topology.Hub, Region: c.topology.Region, Zones: c.topology.Zones, Nodes: c.topology.Nodes.Count(),
 		Ready:  c.client.Ready(ctx) == nil,
-		Server: c.Server, ProxyServer: c.ProxyServer,
-		Kubeconfig: c.Kubeconfig(), ProxyKubeconfig: c.ProxyKubeconfig(),
-		CAFile: c.CA.File, AuditLog: c.AuditLog(),
-		Etcd: c.store.Name, EtcdPrefix: c.EtcdPrefix(),
+		Server: c.plane.Server, ProxyServer: c.plane.ProxyServer,
+		Kubeconfig: c.plane.Kubeconfig(), ProxyKubeconfig: c.plane.ProxyKubeconfig(),
+		CAFile: c.plane.CA.File, AuditLog: c.plane.AuditLog(),
+		Etcd: c.store.Name, EtcdPrefix: c.plane.EtcdPrefix(),
 		Fault: c.proxy.Fault().String(),
 	}
 	for _, p := range c.processes() {
-		out.Components = append(out.Components, describe(strings.TrimPrefix(p.Spec.Name, c.Name+"/"), p))
+		out.Components = append(out.Components, describe(strings.TrimPrefix(p.Spec.Name, c.plane.Name+"/"), p))
 	}
 	for _, o := range c.operators {
 		if o.running() == nil {
-			out.Components = append(out.Components, control.Component{Name: plane.PrometheusOperator, State: "waiting", Reason: o.waiting(), Log: c.Log(plane.PrometheusOperator)})
+			out.Components = append(out.Components, control.Component{Name: plane.PrometheusOperator, State: "waiting", Reason: o.waiting(), Log: c.plane.Log(plane.PrometheusOperator)})
 		}
 	}
 	return out

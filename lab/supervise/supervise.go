@@ -49,13 +49,18 @@ type Supervisor struct {
 	turn sync.Mutex
 
 	// mu guards the fields below it. It is held only for short times.
-	mu       sync.Mutex
-	bin      string
-	stages   []string
+	mu      sync.Mutex
+	bin     string
+	stages  []string
+	running inventory
+	clean   bool // remove all files when the supervisor ends
+}
+
+// inventory has what runs in the lab.
+type inventory struct {
 	stores   map[string]*store
 	clusters map[string]*cluster
 	extra    map[string]*process.Process
-	clean    bool // remove all files when the supervisor ends
 }
 
 // Run supervises the lab in dir until ctx ends or a client requests the end. When it returns, no process of the lab
@@ -78,7 +83,7 @@ func Run(ctx context.Context, dir string, own *namespaces.Lab) error {
 	defer quit()
 	s := &Supervisor{
 		dir: dir, ledger: book, starter: process.NewStarter(), own: own, quit: quit,
-		stores: map[string]*store{}, clusters: map[string]*cluster{}, extra: map[string]*process.Process{},
+		running: inventory{stores: map[string]*store{}, clusters: map[string]*cluster{}, extra: map[string]*process.Process{}},
 	}
 	server := &http.Server{Handler: s.handler()} // no timeouts: only our own clients use this private socket
 	go func() { _ = server.Serve(listener) }()   // returns when the server is closed
@@ -115,7 +120,7 @@ func (s *Supervisor) quitIfIdle() {
 func (s *Supervisor) idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.clusters)+len(s.extra) == 0
+	return len(s.running.clusters)+len(s.running.extra) == 0
 }
 
 // acquire takes the lock of the lab, which the kernel releases when the process ends. It tries for a while, because
@@ -148,8 +153,8 @@ func Alive(dir string) bool {
 // stopAll stops every process of the lab. The etcds are stopped last.
 func (s *Supervisor) stopAll() {
 	s.mu.Lock()
-	clusters, stores, extra := s.clusters, s.stores, s.extra
-	s.clusters, s.stores, s.extra = map[string]*cluster{}, map[string]*store{}, map[string]*process.Process{}
+	clusters, stores, extra := s.running.clusters, s.running.stores, s.running.extra
+	s.running.clusters, s.running.stores, s.running.extra = map[string]*cluster{}, map[string]*store{}, map[string]*process.Process{}
 	s.mu.Unlock()
 	var stopping sync.WaitGroup
 	for _, p := range extra {

@@ -60,7 +60,7 @@ func (s *Supervisor) Up(ctx context.Context, request control.Up, say func(format
 	}
 	s.mu.Lock()
 	for _, c := range started {
-		s.clusters[c.Name] = c
+		s.running.clusters[c.plane.Name] = c
 	}
 	s.mu.Unlock()
 	return s.recordTopology()
@@ -75,7 +75,7 @@ func (s *Supervisor) missing(t topology.Topology, say func(string, ...any)) ([]t
 	defer s.mu.Unlock()
 	var wanted []topology.Cluster
 	for _, c := range t.Clusters {
-		running, ok := s.clusters[c.Name]
+		running, ok := s.running.clusters[c.Name]
 		if !ok {
 			wanted = append(wanted, c)
 			continue
@@ -86,12 +86,12 @@ func (s *Supervisor) missing(t topology.Topology, say func(string, ...any)) ([]t
 		say("%s: is up already", c.Name)
 	}
 	for _, c := range wanted {
-		if _, ok := s.extra[c.Name]; ok {
+		if _, ok := s.running.extra[c.Name]; ok {
 			return nil, fmt.Errorf("cluster %q: an extra process has this name", c.Name)
 		}
-		for _, running := range s.clusters {
+		for _, running := range s.running.clusters {
 			if c.Hub && running.topology.Hub {
-				return nil, fmt.Errorf("cluster %q: %q is the hub already", c.Name, running.Name)
+				return nil, fmt.Errorf("cluster %q: %q is the hub already", c.Name, running.plane.Name)
 			}
 		}
 	}
@@ -108,7 +108,7 @@ func storeOf(c topology.Cluster) string {
 func (s *Supervisor) startStores(ctx context.Context, wanted []topology.Cluster) error {
 	for _, c := range wanted {
 		name := storeOf(c)
-		if s.stores[name] != nil {
+		if s.running.stores[name] != nil {
 			continue
 		}
 		prepared, err := plane.PrepareStore(filepath.Join(s.dir, etcdFolder), s.bin, name, s.address(), s.ledger.port)
@@ -120,7 +120,7 @@ func (s *Supervisor) startStores(ctx context.Context, wanted []topology.Cluster)
 			return err
 		}
 		s.mu.Lock()
-		s.stores[name] = running
+		s.running.stores[name] = running
 		s.mu.Unlock()
 	}
 	return nil
@@ -130,14 +130,14 @@ func (s *Supervisor) startStores(ctx context.Context, wanted []topology.Cluster)
 func (s *Supervisor) stopUnusedStores() {
 	s.mu.Lock()
 	var unused []*store
-	for name, st := range s.stores {
+	for name, st := range s.running.stores {
 		used := false
-		for _, c := range s.clusters {
+		for _, c := range s.running.clusters {
 			used = used || c.store == st
 		}
 		if !used {
 			unused = append(unused, st)
-			delete(s.stores, name)
+			delete(s.running.stores, name)
 		}
 	}
 	s.mu.Unlock()
@@ -190,7 +190,7 @@ func (s *Supervisor) startOne(ctx context.Context, with starting, t topology.Clu
 	if err != nil {
 		return nil, err
 	}
-	return startCluster(ctx, with, prepared, t, s.stores[storeOf(t)])
+	return startCluster(ctx, with, prepared, t, s.running.stores[storeOf(t)])
 }
 
 // address returns the IP address of the lab.
@@ -204,8 +204,8 @@ func (s *Supervisor) address() string {
 func (s *Supervisor) recordTopology() error {
 	s.mu.Lock()
 	var t topology.Topology
-	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
-		t.Clusters = append(t.Clusters, s.clusters[name].topology)
+	for _, name := range slices.Sorted(maps.Keys(s.running.clusters)) {
+		t.Clusters = append(t.Clusters, s.running.clusters[name].topology)
 	}
 	s.mu.Unlock()
 	slices.SortStableFunc(t.Clusters, func(a, b topology.Cluster) int { // the hub comes first in the output
@@ -222,9 +222,9 @@ func (s *Supervisor) Remove(ctx context.Context, name string) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.mu.Lock()
-	c, p := s.clusters[name], s.extra[name]
-	delete(s.clusters, name)
-	delete(s.extra, name)
+	c, p := s.running.clusters[name], s.running.extra[name]
+	delete(s.running.clusters, name)
+	delete(s.running.extra, name)
 	s.mu.Unlock()
 	if p != nil {
 		p.Kill(termination)
@@ -234,11 +234,11 @@ func (s *Supervisor) Remove(ctx context.Context, name string) error {
 		return s.unknown(name)
 	}
 	c.stop()
-	if err := c.store.client.DeletePrefix(ctx, c.EtcdPrefix()); err != nil {
+	if err := c.store.client.DeletePrefix(ctx, c.plane.EtcdPrefix()); err != nil {
 		return fmt.Errorf("deleting the objects of cluster %q: %w", name, err)
 	}
 	s.stopUnusedStores()
-	if err := os.RemoveAll(c.Dir); err != nil {
+	if err := os.RemoveAll(c.plane.Dir); err != nil {
 		return fmt.Errorf("deleting the folder of cluster %q: %w", name, err)
 	}
 	return errors.Join(s.ledger.forget(name), s.recordTopology())
@@ -247,7 +247,7 @@ func (s *Supervisor) Remove(ctx context.Context, name string) error {
 func (s *Supervisor) unknown(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known := append(slices.Collect(maps.Keys(s.clusters)), slices.Collect(maps.Keys(s.extra))...)
+	known := append(slices.Collect(maps.Keys(s.running.clusters)), slices.Collect(maps.Keys(s.running.extra))...)
 	slices.Sort(known)
 	return fmt.Errorf("the lab has no %q; it has: %s", name, strings.Join(known, ", "))
 }

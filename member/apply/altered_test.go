@@ -100,11 +100,11 @@ func TestAClusterThatCapsADeploymentIsSaidToChangeIt(t *testing.T) {
 	in := w.intentOf(capped, "d1")
 	in.Unknown = true
 	out := w.apply(in, changedBy(true))
-	want := `.spec.replicas 2 for 4, …ec.containers[name="api"].resources.limits.memory "5Gi" for "8Gi", ….containers[name="api"].resources.requests.memory "5Gi" for "8Gi"`
+	want := `.spec.replicas 2 instead of 4, …ec.containers[name="api"].resources.limits.memory "5Gi" instead of "8Gi", ….containers[name="api"].resources.requests.memory "5Gi" instead of "8Gi"`
 	if diff := cmp.Diff(want, out.Changed); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if !strings.Contains(out.Message, "memberOwnedFields") || !strings.Contains(out.Message, ".spec.replicas 2 for 4") {
+	if !strings.Contains(out.Message, "memberOwnedFields") || !strings.Contains(out.Message, ".spec.replicas 2 instead of 4") {
 		t.Errorf("it says %q", out.Message)
 	}
 
@@ -123,7 +123,7 @@ func TestAClusterThatCapsADeploymentIsSaidToChangeIt(t *testing.T) {
 		report := in
 		report.Mode = hubv1.ApplyReportOnly
 		out := w.applier.Apply(t.Context(), report)
-		if out.Reason != hubv1.ReasonDiffers || !strings.Contains(out.Message, "the cluster would store .spec.replicas 2 for 4") {
+		if out.Reason != hubv1.ReasonDiffers || !strings.Contains(out.Message, "the cluster would store .spec.replicas 2 instead of 4") {
 			t.Errorf("got %+v", out)
 		}
 	})
@@ -188,7 +188,7 @@ func TestAChangedSecretIsNamedWithoutItsValues(t *testing.T) {
 		return value == "dGhlaXJz"
 	})
 	out := w.apply(w.intentOf(w.secret("ours"), "d1"), changedBy(true))
-	if out.Changed != ".data.password" {
+	if out.Changed != "another .data.password" {
 		t.Errorf("it names %q", out.Changed)
 	}
 }

@@ -105,7 +105,7 @@ func (t target) read(ctx context.Context) (*unstructured.Unstructured, error) {
 // Apply writes one object to the cluster, or returns why it cannot.
 func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outcome {
 	if a.isHub {
-		out := applied(hubv1.ReasonIsTemplate, "this cluster is the hub: the object is the template itself")
+		out := applied(hubv1.ReasonIsTemplate, "this cluster is the hub: the hub object is its own copy")
 		out.Digest = in.Digest
 		return out
 	}
@@ -143,7 +143,7 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 			return out
 		}
 	}
-	return refused(hubv1.ReasonPending, member.RetrySoon, "another client keeps changing %s on the cluster: stop it, and the copy is written", t)
+	return refused(hubv1.ReasonPending, member.RetrySoon, "another client keeps changing %s on the cluster: stop this client, and the hub writes the copy", t)
 }
 
 // isSystem is true for the namespaces kube-* and hanse-system, and for objects in them.

@@ -103,7 +103,7 @@ func classify(err error, t target) member.Outcome {
 	case strings.Contains(text, "denied the request") || strings.Contains(text, "denied request"):
 		return refused(hubv1.ReasonAdmissionDenied, member.RetrySlowly, "%s", t.published(denial(text)))
 	case strings.Contains(text, "field not declared in schema"):
-		return refused(hubv1.ReasonFieldsNotServed, member.RetrySlowly, "the cluster's definition of %s has no field %s: update it there",
+		return refused(hubv1.ReasonFieldsNotServed, member.RetrySlowly, "the cluster's definition of %s has no field %s: update the definition there",
 			t.gvk.Kind, undeclared(text))
 	case strings.Contains(text, duplicateEntries):
 		return refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s", t.duplicates(text))
@@ -146,7 +146,7 @@ func cause(err error) string {
 func byCode(err error, status metav1.Status, t target) member.Outcome {
 	switch {
 	case status.Code == http.StatusUnauthorized:
-		return refused(hubv1.ReasonUnauthorized, member.RetrySlowly, "the cluster does not take the hub's credentials: join it again")
+		return refused(hubv1.ReasonUnauthorized, member.RetrySlowly, "the cluster does not accept the hub's credentials: run hansectl rotate NAME --member-kubeconfig FILE")
 	case status.Code == http.StatusForbidden:
 		return forbidden(status, t)
 	case status.Code == http.StatusTooManyRequests:
@@ -202,14 +202,14 @@ func forbidden(status metav1.Status, t target) member.Outcome {
 	if m := rbacDenied.FindStringSubmatch(status.Message); m != nil {
 		where, what := "on this cluster", "the kind"
 		if m[4] != "" {
-			where, what = "in namespace "+m[4]+" of this cluster", "the kind, or this namespace of it,"
+			where, what = "in namespace "+m[4]+" of this cluster", "the kind, for this namespace or for all,"
 		}
 		kind := schema.GroupResource{Group: m[3], Resource: m[2]} // the syntax of hansectl join --grant
 		return refused(hubv1.ReasonForbidden, member.RetrySlowly,
 			"the hub may not %s %s %s: run hansectl join with --grant %s, or add %s to grantedKinds of its chart hanse-member", m[1], kind, where, kind, what)
 	}
 	if strings.Contains(status.Message, "attempting to grant RBAC permissions") {
-		return refused(hubv1.ReasonForbidden, member.RetrySlowly, "%s grants rights that the hub does not have on this cluster", t)
+		return refused(hubv1.ReasonForbidden, member.RetrySlowly, "%s grants rights that the hub does not have on this cluster: add its rules to operators of the chart hanse-member there", t)
 	}
 	return refused(hubv1.ReasonAdmissionDenied, member.RetrySlowly, "%s", t.published(after(status.Message, "is forbidden: ")))
 }
@@ -266,7 +266,7 @@ func (t target) duplicates(text string) string {
 	if more := len(found) - maxNamed; more > 0 {
 		list += fmt.Sprintf("; and %d more", more)
 	}
-	return list + ": server-side apply takes one: leave out the others on the hub"
+	return list + ": server-side apply accepts only one: remove the others on the hub"
 }
 
 // withKey returns the text about a duplicate entry. For an entry of a set it leaves out the value, because the value
@@ -322,7 +322,7 @@ func withoutValue(message string) string {
 // shown, because they may quote values.
 func (t target) published(text string) string {
 	if t.secret() {
-		return "its answer is not shown, because it may quote the content of the Secret"
+		return "the cluster's answer is not shown, because it may quote the content of the Secret"
 	}
 	return text
 }

@@ -92,7 +92,7 @@ func (a *Applier) someOf(ctx context.Context, of schema.GroupVersionResource) (s
 	case len(list.Items) == 0 && list.Continue == "":
 		return "", nil
 	case len(list.Items) == 0:
-		return "the first list is not complete", nil
+		return "the first page of the list is empty", nil
 	}
 	first := list.Items[0].Name
 	if ns := list.Items[0].Namespace; ns != "" {

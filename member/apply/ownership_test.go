@@ -58,7 +58,7 @@ func TestAdoptionIfNoDiffTakesOverEqualObjects(t *testing.T) {
 			gvk: deployment, theirs: strings.Replace(web, `"selector"`, `"replicas":3,"selector"`, 1), ours: web, want: differs, says: "in .spec.replicas:",
 		},
 		"a template that could not take its place": {
-			gvk: deployment, theirs: web, ours: `{"spec":{"replicas":1}}`, want: differs, says: "could not take its place: the cluster refuse",
+			gvk: deployment, theirs: web, ours: `{"spec":{"replicas":1}}`, want: differs, says: "cannot be replaced by the rendered object: the cluster refuse",
 		},
 		"a Secret": {
 			gvk: secret, theirs: `{"stringData":{"password":"swordfish"}}`, ours: `{"stringData":{"password":"swordfish"}}`,
@@ -170,7 +170,7 @@ func TestReportOnlyWritesNothing(t *testing.T) {
 	}{
 		"an object that is not there": {func(*world) {}, hubv1.AdoptionAlways, failed(hubv1.ReasonMissing, member.RetrySlowly), "makes none"},
 		"a copy that is as it should be": {
-			func(w *world) { w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written) }, hubv1.AdoptionNever, inSync, "no value would be changed",
+			func(w *world) { w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written) }, hubv1.AdoptionNever, inSync, "apply.mode Enforce would change no value",
 		},
 		"a copy of an older template": {
 			func(w *world) { w.apply(w.intent(map[string]any{"size": int64(4), "note": "x"}, "d0"), written) }, hubv1.AdoptionNever,
@@ -184,7 +184,7 @@ func TestReportOnlyWritesNothing(t *testing.T) {
 		},
 		"an object of nobody that is the same": {
 			func(w *world) { w.create(object(widget, w.ns, "web", spec(map[string]any{"size": int64(3)}))) }, hubv1.AdoptionIfNoDiff,
-			inSync, "no value would be changed; the object is not Hanse's yet",
+			inSync, "apply.mode Enforce would change no value; the object is not Hanse's yet",
 		},
 		"an object of nobody that would not be taken over": {
 			func(w *world) { w.create(object(widget, w.ns, "web", spec(map[string]any{"size": int64(4)}))) }, hubv1.AdoptionNever,

@@ -126,7 +126,7 @@ func notOverwritten(t target, in member.ApplyIntent, live *unstructured.Unstruct
 		}
 	}
 	if whose == oursOutdated && health.RunsOnce(t.gvk.GroupKind()) {
-		return ptr.To(earlierCopyStays(t, "it does not run again"))
+		return ptr.To(earlierCopyStays(t, "an object of this kind runs only once"))
 	}
 	return nil
 }
@@ -134,8 +134,8 @@ func notOverwritten(t target, in member.ApplyIntent, live *unstructured.Unstruct
 // earlierCopyStays returns the outcome for the copy of an earlier hub object of the same name that the hub cannot turn
 // into a copy of the present object. why says why it cannot.
 func earlierCopyStays(t target, why string) member.Outcome {
-	return refused(hubv1.ReasonMadeAnew, member.RetrySlowly, "the hub object was deleted and created again, and the earlier copy stays: %s: "+
-		"to replace it, on the cluster run kubectl delete %s %s", why, t.resource.GroupResource(), t.named())
+	return refused(hubv1.ReasonMadeAnew, member.RetrySlowly, "the hub object was deleted and created again, and the copy of the earlier object stays: %s: "+
+		"to replace the copy, run kubectl delete %s %s on the cluster", why, t.resource.GroupResource(), t.named())
 }
 
 // named returns the name of the object for a command, with the flag for its namespace.
@@ -181,8 +181,8 @@ func notAdopted(t target, in member.ApplyIntent, live *unstructured.Unstructured
 			t, deleteIt(t))
 	case !back && t.secret() && in.Adoption != hubv1.AdoptionAlways:
 		out = refused(hubv1.ReasonAlreadyExists, member.RetrySlowly,
-			"%s exists on the cluster and is not Hanse's, and the values of a Secret are not compared: take it over by "+
-				"hansectl adopt --overwrite or spec.apply.adoption Always, or give the hub object another name", t)
+			"%s exists on the cluster and is not Hanse's, and the values of a Secret are not compared: run hansectl adopt --overwrite, "+
+				"set spec.apply.adoption to Always, or give the hub object another name", t)
 	case live.GetDeletionTimestamp() != nil:
 		out = deleting(t, live)
 	default:
@@ -203,7 +203,7 @@ func (a *Applier) notToAdopt(t target, in member.ApplyIntent, live *unstructured
 		out = a.done(in, live) // another call has adopted the object
 	case whose == unmanaged && live.GetUID() != in.Adopting:
 		out = seen(refused(hubv1.ReasonAlreadyExists, member.RetryNever,
-			"%s was created anew on the cluster since it was shown: show it again", t), live)
+			"%s was deleted and created again on the cluster after it was shown: look at it again", t), live)
 	default:
 		return nil
 	}
@@ -309,7 +309,7 @@ func (t target) conflictText(drift []member.FieldDrift) string {
 	for i, d := range drift {
 		parts[i] = d.Path + " was changed by " + d.Manager
 	}
-	return strings.Join(parts, "; ") + ": leave it to members by spec.apply.memberOwnedFields, change it back, or set spec.apply.fieldConflict to Take"
+	return strings.Join(parts, "; ") + ": list the field in spec.apply.memberOwnedFields, change it back, or set spec.apply.fieldConflict to Take"
 }
 
 // pausedFor returns how long the hub must still leave the object alone, because an annotation of the object says so.
@@ -325,7 +325,7 @@ func pausedFor(live *unstructured.Unstructured) time.Duration {
 // paused returns the outcome for a paused object. It reports the pause even if there is nothing to write, because users
 // should see the pause.
 func (a *Applier) paused(t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured, inSync bool, left time.Duration) member.Outcome {
-	out := refused(hubv1.ReasonPaused, member.RetryAfter, "left alone until %s, as the annotation %s on the member object says",
+	out := refused(hubv1.ReasonPaused, member.RetryAfter, "the hub leaves the copy unchanged until %s, as the annotation %s on the member object says",
 		live.GetAnnotations()[hubv1.PauseAnnotation], hubv1.PauseAnnotation)
 	if inSync {
 		done := a.written(t, in, manifest, live)

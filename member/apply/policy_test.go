@@ -282,7 +282,7 @@ func TestAGrantForOneNamespaceWritesThereAlone(t *testing.T) {
 	w.apply(w.intent(size1, "d1"), written)
 	w.withdraw(w.withdrawal(), result{metav1.ConditionTrue, hubv1.ReasonWithdrawn, true, member.RetryNever})
 	out := w.apply(w.intentOf(object(widget, other, "web", spec(size1)), "d1"), failed(hubv1.ReasonForbidden, member.RetrySlowly))
-	want := "in namespace " + other + " of this cluster: run hansectl join with --grant widgets." + widget.Group + ", or add the kind, or this namespace of it, to grantedKinds"
+	want := "in namespace " + other + " of this cluster: run hansectl join with --grant widgets." + widget.Group + ", or add the kind, for this namespace or for all, to grantedKinds"
 	if !strings.Contains(out.Message, want) {
 		t.Errorf("it says %q, not %q", out.Message, want)
 	}

@@ -67,7 +67,7 @@ func TestWhatAServerRefuses(t *testing.T) {
 				}}))
 			},
 			want:  failed(hubv1.ReasonManifestRefused, member.RetrySlowly),
-			says:  `.spec.containers[name="c"].env has two entries with name="LEVEL": server-side apply takes one: leave out the others on the hub`,
+			says:  `.spec.containers[name="c"].env has two entries with name="LEVEL": server-side apply accepts only one: remove the others on the hub`,
 			hides: "canary",
 		},
 		"a port under two names": {
@@ -80,7 +80,7 @@ func TestWhatAServerRefuses(t *testing.T) {
 				}}))
 			},
 			want: failed(hubv1.ReasonManifestRefused, member.RetrySlowly),
-			says: `.spec.containers[name="c"].ports has two entries with containerPort=80, protocol="TCP": server-side apply takes one`,
+			says: `.spec.containers[name="c"].ports has two entries with containerPort=80, protocol="TCP": server-side apply accepts only one`,
 		},
 		"a value of a set that is there twice": {
 			manifest: func(ns string) *unstructured.Unstructured {

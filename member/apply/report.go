@@ -58,7 +58,7 @@ func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, m
 		}
 		return seen(reported(changes, covers, wasOrphaned(in, live), whose, in, scaled, changed(t, in, sent, after)), live)
 	}
-	return refused(hubv1.ReasonPending, member.RetrySoon, "another client keeps changing %s on the cluster: stop it, and the copy is compared", t)
+	return refused(hubv1.ReasonPending, member.RetrySoon, "another client keeps changing %s on the cluster: stop this client, and the hub compares the copy", t)
 }
 
 // reportSecret does the same as report for a Secret. It compares no values, because the result would reveal whether the
@@ -81,7 +81,7 @@ func (a *Applier) reportSecret(ctx context.Context, t target, in member.ApplyInt
 	case whose == unmanaged:
 		out = refused(hubv1.ReasonDiffers, member.RetrySlowly, "%s exists on the cluster and is not Hanse's, and the values of a Secret are not compared", t)
 	case whose == ours && a.synced(in, live):
-		out = applied(hubv1.ReasonInSync, "no value would be changed")
+		out = applied(hubv1.ReasonInSync, "apply.mode Enforce would change no value")
 		out.Retry = member.RetrySlowly
 	default:
 		out = refused(hubv1.ReasonDiffers, member.RetrySlowly,
@@ -91,7 +91,7 @@ func (a *Applier) reportSecret(ctx context.Context, t target, in member.ApplyInt
 }
 
 func missing(t target) member.Outcome {
-	return refused(hubv1.ReasonMissing, member.RetrySlowly, "%s is not on the cluster, and apply.mode ReportOnly makes none", t)
+	return refused(hubv1.ReasonMissing, member.RetrySlowly, "%s is not on the cluster, and apply.mode ReportOnly creates no copy", t)
 }
 
 // reported returns the outcome of report. changes are the paths that a write would change. covers is false if the
@@ -112,7 +112,7 @@ func reported(changes []string, covers, back bool, whose standing, in member.App
 	if altered != "" {
 		also += "; the cluster would store " + altered
 	}
-	out := applied(hubv1.ReasonInSync, "no value would be changed%s", also)
+	out := applied(hubv1.ReasonInSync, "apply.mode Enforce would change no value%s", also)
 	switch {
 	case len(changes) > 0:
 		out = refused(hubv1.ReasonDiffers, member.RetrySlowly, "apply.mode Enforce would change %s%s", first(changes), also)
@@ -137,13 +137,13 @@ func (a *Applier) replaces(ctx context.Context, t target, in member.ApplyIntent,
 	after, err := t.objects.Patch(ctx, t.key.Name, types.JSONPatchType, patch, metav1.PatchOptions{
 		DryRun: []string{metav1.DryRunAll}, FieldManager: hubv1.FieldManager, FieldValidation: metav1.FieldValidationIgnore,
 	})
-	const remedy = "make them equal, or take it over by hansectl adopt --overwrite or spec.apply.adoption Always"
+	const remedy = "make them equal, run hansectl adopt --overwrite, or set spec.apply.adoption to Always"
 	switch {
 	case isChanged(err) || isGone(err):
 		return member.Outcome{}, true, false
 	case apierrors.IsInvalid(err):
 		return seen(refused(hubv1.ReasonAlreadyExists, member.RetrySlowly,
-			"%s exists on the cluster, is not Hanse's, and the rendered object could not take its place: %s: %s", t, t.invalid(statusOf(err)), remedy), live), false, false
+			"%s exists on the cluster, is not Hanse's, and cannot be replaced by the rendered object: %s: %s", t, t.invalid(statusOf(err)), remedy), live), false, false
 	case err != nil:
 		return classify(err, t), false, false
 	}

@@ -56,7 +56,7 @@ func (a *Applier) Preview(ctx context.Context, in member.ApplyIntent) member.Pre
 			return p
 		}
 	}
-	out := refused(hubv1.ReasonPending, member.RetrySoon, "another client keeps changing %s on the cluster: stop it, and the copy is compared", t)
+	out := refused(hubv1.ReasonPending, member.RetrySoon, "another client keeps changing %s on the cluster: stop this client, and the hub compares the copy", t)
 	return member.Preview{Refused: &out}
 }
 
@@ -132,6 +132,6 @@ func (a *Applier) notShown(t target, live *unstructured.Unstructured, whose stan
 }
 
 func isTemplate() *member.Outcome {
-	out := applied(hubv1.ReasonIsTemplate, "this cluster is the hub: the object is the template itself")
+	out := applied(hubv1.ReasonIsTemplate, "this cluster is the hub: the hub object is its own copy")
 	return &out
 }

@@ -23,7 +23,7 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 // confirmed that the copy is gone.
 func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member.Outcome {
 	if a.isHub {
-		return applied(hubv1.ReasonWithdrawn, "this cluster is the hub: the object is the template itself and was left alone")
+		return applied(hubv1.ReasonWithdrawn, "this cluster is the hub: the hub object is its own copy and stays")
 	}
 	ctx, done := answer.Keep(ctx)
 	defer done()
@@ -45,7 +45,7 @@ func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member
 			return out
 		}
 	}
-	return refused(hubv1.ReasonPending, member.RetrySoon, "another client keeps changing %s on the cluster: stop it, and the copy is withdrawn", t)
+	return refused(hubv1.ReasonPending, member.RetrySoon, "another client keeps changing %s on the cluster: stop this client, and the hub withdraws the copy", t)
 }
 
 // known reports whether the watch has delivered all data that a read would return. Three kinds of copies must always be
@@ -149,7 +149,7 @@ func (a *Applier) takeAway(ctx context.Context, t target, in member.WithdrawInte
 func leftAlone(t target, live *unstructured.Unstructured, whose standing) member.Outcome {
 	why := ""
 	if whose == unmanaged && live.GetLabels()[hubv1.HubLabel] != "" {
-		why = ": it has the hub's marks, but the hub has not applied it, as after a restore from a backup"
+		why = ": it has the hub's label, but the hub has not applied it, as after a restore from a backup"
 	}
 	return seen(applied(hubv1.ReasonWithdrawn, "%s on the cluster is not the copy of this hub object and was left alone%s", t, why), live)
 }

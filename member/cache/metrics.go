@@ -9,7 +9,7 @@ import (
 
 var memberWatches = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "hanse_member_watches",
-	Help: "Kinds that are watched on a member: those that were sent there, and for half a minute those that no longer are.",
+	Help: "Number of kinds that the hub watches on a member. A kind counts until half a minute after the hub needs it no longer.",
 }, []string{"cluster"})
 
 // Metrics has the metrics of this package, from which docs/metrics.md is generated.

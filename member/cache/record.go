@@ -38,10 +38,10 @@ type record struct {
 	resourceVersion    string
 	generation         int64
 	observedGeneration int64
-	marks
-	hash     string
-	message  string // explains the health
-	observed []byte
+	marks              marks
+	hash               string
+	message            string // explains the health
+	observed           []byte
 }
 
 // marks has the values of the annotations that the hub sets on copies and that differ between most copies.
@@ -79,7 +79,7 @@ const structSize = 576
 func (r *record) Size() int64 {
 	c, texts := r.common.Value(), len(r.observed)
 	for _, text := range []string{
-		r.name, string(r.uid), r.resourceVersion, string(r.ownerUID), r.digest, r.hash, r.message,
+		r.name, string(r.uid), r.resourceVersion, string(r.marks.ownerUID), r.marks.digest, r.hash, r.message,
 		c.gvk.Group, c.gvk.Version, c.gvk.Kind, c.namespace, c.owner.Group, c.owner.Kind, c.owner.Namespace, c.owner.Name, c.epoch.Random, c.reason,
 	} {
 		texts += len(text)
@@ -185,10 +185,10 @@ func (r *record) observation() member.Observation {
 	o := member.Observation{
 		GVK: c.gvk, Namespace: c.namespace, Name: r.name, Deleting: c.deleting,
 		CopyState: member.CopyState{
-			UID: r.uid, ResourceVersion: r.resourceVersion, Generation: r.generation, Digest: r.digest, Hash: r.hash, Adopted: c.adopted,
+			UID: r.uid, ResourceVersion: r.resourceVersion, Generation: r.generation, Digest: r.marks.digest, Hash: r.hash, Adopted: c.adopted,
 		},
-		Owner: c.owner, OwnerUID: r.ownerUID, Paused: c.paused,
-		Source:     epoch.Mark{Generation: r.sourceGeneration, Epoch: c.epoch, Decision: r.decision},
+		Owner: c.owner, OwnerUID: r.marks.ownerUID, Paused: c.paused,
+		Source:     epoch.Mark{Generation: r.marks.sourceGeneration, Epoch: c.epoch, Decision: r.marks.decision},
 		Assessment: member.Assessment{Health: c.health, HealthReason: c.reason, HealthMessage: r.message},
 		Observed:   r.observed, ObservedGeneration: r.observedGeneration,
 	}
@@ -201,8 +201,8 @@ func (r *record) observation() member.Observation {
 // sameContent reports whether two records have the same content of the copy. Their health and status may differ.
 func (r *record) sameContent(other *record) bool {
 	a, b := r.common.Value(), other.common.Value()
-	return r.uid == other.uid && a.deleting == b.deleting && a.owner == b.owner && r.ownerUID == other.ownerUID &&
-		r.digest == other.digest && r.hash == other.hash && a.paused.Equal(b.paused)
+	return r.uid == other.uid && a.deleting == b.deleting && a.owner == b.owner && r.marks.ownerUID == other.marks.ownerUID &&
+		r.marks.digest == other.marks.digest && r.hash == other.hash && a.paused.Equal(b.paused)
 }
 
 // equal reports whether two records have the same content, generation, health and status. If so, the handler of changes

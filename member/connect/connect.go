@@ -133,7 +133,7 @@ func (p *Provider) Ensure(cluster string, kubeconfig []byte, expectedID string) 
 		l.before = p.ending[cluster]
 		p.links[cluster] = l
 	}
-	l.setWant(w)
+	l.orders.setWant(w)
 	if !found && p.root != nil {
 		p.launchLocked(l)
 	}

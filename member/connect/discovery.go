@@ -21,7 +21,7 @@ func (p *Provider) Look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, l := range p.links {
-		l.askToLook(1)
+		l.orders.askToLook(1)
 	}
 }
 
@@ -31,7 +31,7 @@ func (p *Provider) LookAgain(cluster string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l := p.links[cluster]; l != nil {
-		l.askToLook(len(looksAgain))
+		l.orders.askToLook(len(looksAgain))
 	}
 }
 
@@ -106,7 +106,7 @@ func (r *runner) takeServed(read servedRead) {
 	pause := looksSeldom
 	if read.err != nil {
 		pause = r.link.options.ProbeInterval
-		r.link.options.Logger.V(1).Info("Which kinds a member cluster serves could not be read", "cluster", r.link.name, "reason", read.err.Error())
+		r.link.options.Logger.V(1).Info("The kinds that a member cluster serves could not be read", "cluster", r.link.name, "reason", read.err.Error())
 	}
 	r.served.end(pause)
 	if r.inUse == nil { // the link found another cluster meanwhile and ended

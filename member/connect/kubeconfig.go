@@ -93,7 +93,7 @@ func refuseFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *fa
 func refuseDetours(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) *fault {
 	switch {
 	case cluster.InsecureSkipTLSVerify:
-		return refused("the cluster sets insecure-skip-tls-verify: remove it and put the cluster's CA into certificate-authority-data")
+		return refused("the cluster sets insecure-skip-tls-verify: remove this field and put the cluster's CA into certificate-authority-data")
 	case cluster.ProxyURL != "":
 		return refused("the cluster sets proxy-url, which sends the hub's requests elsewhere: remove it and make the server reachable from the hub")
 	}
@@ -103,7 +103,7 @@ func refuseDetours(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) *fau
 func refuseOtherIdentities(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *fault {
 	switch {
 	case user.Impersonate != "", user.ImpersonateUID != "", len(user.ImpersonateGroups) > 0, len(user.ImpersonateUserExtra) > 0:
-		return refused("the user sets as, as-uid, as-groups or as-user-extra: remove it and give the hub credentials of its own")
+		return refused("the user sets as, as-uid, as-groups or as-user-extra: remove these fields and give the hub credentials of its own")
 	case user.Username != "", user.Password != "":
 		return refused("the user sets username or password: put a token or a client certificate into the kubeconfig instead")
 	}
@@ -128,9 +128,9 @@ func checkServer(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) *fault
 func checkCA(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) *fault {
 	switch {
 	case len(cluster.CertificateAuthorityData) == 0:
-		return refused("the cluster has no certificate-authority-data: put the CA of its API server there, the CAs of the hub's machine are not trusted")
+		return refused("the cluster has no certificate-authority-data: put the CA of its API server there; the hub does not trust the CAs of its own machine")
 	case !x509.NewCertPool().AppendCertsFromPEM(cluster.CertificateAuthorityData):
-		return invalid("the cluster's certificate-authority-data holds no PEM certificate")
+		return invalid("the cluster's certificate-authority-data holds no PEM certificate: put the CA of its API server there")
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func checkCredentials(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *fau
 	case hasCert != hasKey:
 		return invalid("the user has only one of client-certificate-data and client-key-data: set both")
 	case !hasCert && user.Token == "":
-		return invalid("the user has neither a token nor a client certificate")
+		return invalid("the user has neither a token nor a client certificate: put one of them into the kubeconfig")
 	case strings.ContainsFunc(user.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return invalid("the user's token holds a space, a line break or another character that no token has")
 	}

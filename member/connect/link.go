@@ -20,7 +20,7 @@ type link struct {
 	options Options
 	changed func(cluster string)
 	done    chan struct{} // closed when run has returned
-	orders
+	orders  orders
 
 	// before is the former link of this name, whose goroutine must end first. cancel ends this link. The provider's mutex
 	// guards both, and both are set before run.
@@ -129,7 +129,7 @@ func (r *runner) wait(ctx context.Context, due <-chan time.Time) bool {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-r.link.wake:
+		case <-r.link.orders.wake:
 			return true
 		case <-due:
 			return true

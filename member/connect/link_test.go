@@ -490,7 +490,7 @@ func TestAClusterCannotClaimToBeTheHub(t *testing.T) {
 	p.Ensure("hostile", f.kubeconfig(t, withToken(fakeToken)), "")
 	reaches(t, p, "hostile", metav1.ConditionTrue, hubv1.ReasonConnected)
 	s = reaches(t, p, "hub", metav1.ConditionFalse, hubv1.ReasonIdentityChanged)
-	if !strings.Contains(s.Message, "is not the hub, as spec.hub says") {
+	if !strings.Contains(s.Message, "is not the hub, although spec.hub is true") {
 		t.Errorf("message %q", s.Message)
 	}
 	f.set(func(f *fakeCluster) { f.id = "hub-1" })

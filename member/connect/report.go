@@ -13,7 +13,7 @@ import (
 const (
 	delivers      = "watches deliver"
 	underWay      = "the first connection is under way"
-	beforeIsInUse = "; until then the kubeconfig before it stays in use"
+	beforeIsInUse = "; until then the previous kubeconfig stays in use"
 )
 
 // report sets the state of the link, which controllers read. The state follows from the results of the attempts to

@@ -83,7 +83,7 @@ func (r *runner) end() {
 
 // step does the work that is due, and returns the time until more work is due.
 func (r *runner) step(ctx context.Context) time.Duration {
-	attempt, cancel, newest := r.link.begin(ctx)
+	attempt, cancel, newest := r.link.orders.begin(ctx)
 	defer cancel()
 	if !newest.equal(r.wanted.want) {
 		r.wanted.want = newest
@@ -100,7 +100,7 @@ func (r *runner) step(ctx context.Context) time.Duration {
 	}
 	r.report()
 	r.readFacts(ctx)
-	if times := r.link.takeLooks(); times > 0 {
+	if times := r.link.orders.takeLooks(); times > 0 {
 		r.served.soon(times)
 	}
 	r.readServed(ctx)
@@ -300,4 +300,4 @@ func (w *wanted) judgeCredentials(v verdict) {
 	}
 }
 
-var credentialsTaken = judgement{metav1.ConditionTrue, hubv1.ReasonCredentialsTaken, "the cluster takes the credentials of the kubeconfig"}
+var credentialsTaken = judgement{metav1.ConditionTrue, hubv1.ReasonCredentialsTaken, "the cluster accepts the credentials of the kubeconfig"}

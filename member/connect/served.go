@@ -41,7 +41,7 @@ func readServed(ctx context.Context, l *line, server string, kinds []schema.Grou
 	for _, group := range slices.SortedFunc(maps.Keys(byGroup), cmp.Compare) {
 		versions, err := readGroup(ctx, l, server, group, byGroup[group])
 		if err != nil {
-			failed = append(failed, fmt.Errorf("reading what is served of group %q: %w", group, err))
+			failed = append(failed, fmt.Errorf("reading the served kinds of group %q: %w", group, err))
 		}
 		for _, gk := range byGroup[group] {
 			before, wasKnown := known[gk]

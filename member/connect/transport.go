@@ -62,7 +62,7 @@ func newPool(to member.Connection, proxy proxyFunc) (*pool, error) {
 	if c := to.Credentials; c.Certificate != "" {
 		pair, err := tls.X509KeyPair([]byte(c.Certificate), []byte(c.Key))
 		if err != nil {
-			return nil, errors.New("client certificate and key do not belong together")
+			return nil, errors.New("the client certificate and key do not match")
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}

@@ -43,7 +43,7 @@ func judge(err error, to member.Connection, timeout time.Duration) verdict {
 		return judgeStatus(status, to)
 	case errors.Is(err, errStalled):
 		return verdict{reason: hubv1.ReasonWatchesStalled, answered: true, credentials: metav1.ConditionTrue,
-			message: fmt.Sprintf("%s answers requests, but a watch delivered nothing within %s: look for a proxy or load balancer on the way that holds streams back, or an overloaded API server", to.Server, timeout)}
+			message: fmt.Sprintf("%s answers requests, but a watch delivered nothing within %s: look for a proxy or load balancer in between that buffers streams, or for an overloaded API server", to.Server, timeout)}
 	case errors.Is(err, errRedirect), errors.Is(err, errStrange):
 		return verdict{reason: hubv1.ReasonUnreachable, answered: true,
 			message: fmt.Sprintf("%s does not answer like a Kubernetes API server: check the server of the kubeconfig", to.Server)}
@@ -53,7 +53,7 @@ func judge(err error, to member.Connection, timeout time.Duration) verdict {
 				to.Server, quoted(certificateError(err), to), expectedName(to), expectedCA(to))}
 	case isCertificateRefused(err):
 		return verdict{reason: hubv1.ReasonUnauthorized, atOnce: true, answered: true, credentials: metav1.ConditionFalse,
-			message: fmt.Sprintf("%s does not take the client certificate: put a current one into the Secret; it is picked up without a restart", to.Server)}
+			message: fmt.Sprintf("%s does not accept the client certificate: put a valid one into the Secret; the hub uses it without a restart", to.Server)}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return verdict{reason: hubv1.ReasonUnreachable, atOnce: true,
 			message: fmt.Sprintf("%s refuses connections: check that its API server runs and listens there", to.Server)}
@@ -70,7 +70,7 @@ func judgeStatus(status *statusError, to member.Connection) verdict {
 	switch status.code {
 	case http.StatusUnauthorized:
 		return verdict{reason: hubv1.ReasonUnauthorized, atOnce: true, answered: true, credentials: metav1.ConditionFalse,
-			message: fmt.Sprintf("%s does not take the credentials of the kubeconfig: its token or client certificate is wrong, expired or revoked; run hansectl rotate NAME --member-kubeconfig FILE, or put a current one into the Secret", to.Server)}
+			message: fmt.Sprintf("%s does not accept the credentials of the kubeconfig: its token or client certificate is wrong, expired or revoked; run hansectl rotate NAME --member-kubeconfig FILE, or put a current one into the Secret", to.Server)}
 	case http.StatusForbidden:
 		return verdict{reason: hubv1.ReasonForbidden, answered: true, credentials: metav1.ConditionTrue,
 			message: fmt.Sprintf("%s does not let the hub watch namespaces: install the chart hanse-member there, or grant get and watch on namespaces (%s)", to.Server, text)}
@@ -100,7 +100,7 @@ func claimsToBeTheHub(to member.Connection) verdict {
 // ID.
 func notTheHub(to member.Connection, found string) verdict {
 	return verdict{reason: hubv1.ReasonIdentityChanged, atOnce: true, answered: true, credentials: metav1.ConditionTrue,
-		message: fmt.Sprintf("%s is not the hub, as spec.hub says (UID of kube-system %s): nothing is read from it or written to it. Set spec.hub: false, or make the Secret point to the hub",
+		message: fmt.Sprintf("%s is not the hub, although spec.hub is true (UID of kube-system %s): nothing is read from it or written to it. Set spec.hub: false, or make the Secret point to the hub",
 			to.Server, printable(found))}
 }
 

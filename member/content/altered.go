@@ -233,7 +233,7 @@ const (
 )
 
 // AlterationText returns the first three alterations as text, and how many more there are, such as `.spec.replicas 2
-// for 4 and 1 more`. The text is empty if there are none. If bare is true, the text has no values.
+// instead of 4 and 1 more`. The text is empty if there are none. If bare is true, the text has no values.
 func AlterationText(found []Alteration, bare bool) string {
 	parts := make([]string, 0, maxAlterations)
 	for _, f := range found[:min(len(found), maxAlterations)] {
@@ -243,10 +243,11 @@ func AlterationText(found []Alteration, bare bool) string {
 		}
 		switch {
 		case bare:
+			part = "another " + part
 		case f.Stored == nil:
-			part += " not stored"
+			part = "no " + part
 		default:
-			part += " " + shortValue(f.Stored) + " for " + shortValue(f.Sent)
+			part += " " + shortValue(f.Stored) + " instead of " + shortValue(f.Sent)
 		}
 		parts = append(parts, part)
 	}

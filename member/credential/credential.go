@@ -40,7 +40,7 @@ var TokenSecrets = []string{"hanse-token-a", "hanse-token-b", "hanse-token-c", "
 
 // ErrNoRoom means that all Secrets in TokenSecrets already exist on the member, so that a new token cannot be bound to
 // any of them.
-var ErrNoRoom = errors.New("all Secrets that tokens are bound to exist")
+var ErrNoRoom = errors.New("no Secret is free for a new token")
 
 // Credential describes a token or a client certificate. The zero value means that no credential is known.
 type Credential struct {

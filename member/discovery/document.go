@@ -84,6 +84,9 @@ func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *open
 	if err == nil {
 		now, err = schemas.parse(raw, gvk)
 	}
+	if errors.Is(err, openapi.ErrTooManyFields) {
+		k.options.Retained.Report("the schema of "+gvk.Kind, openapi.ErrTooManyFields)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err == nil {

@@ -89,10 +89,10 @@ func TestAssessByConventions(t *testing.T) {
 			manifest: widget("spec: {size: 1}, status: {size: 3}"), conventions: scaled, want: Verdict{progressing, ReasonReplicas, "3 of 1 replicas are there"},
 		},
 		"as many replicas as the spec asks for":     {manifest: widget("spec: {size: 0}, status: {size: 0}"), conventions: scaled, want: Verdict{Health: healthy}},
-		"a status that counts no replicas":          {manifest: widget("spec: {size: 5}, status: {x: y}"), conventions: scaled, want: Verdict{unknown, ReasonStatusNotUnderstood, "no convention says how the object fares: x is true"}},
-		"a spec that leaves the number to somebody": {manifest: widget("spec: {}, status: {size: 2}"), conventions: scaled, want: Verdict{unknown, ReasonStatusNotUnderstood, "no convention says how the object fares: size is 2"}},
+		"a status that counts no replicas":          {manifest: widget("spec: {size: 5}, status: {x: y}"), conventions: scaled, want: Verdict{unknown, ReasonStatusNotUnderstood, "the status follows no known convention: x is true"}},
+		"a spec that leaves the number to somebody": {manifest: widget("spec: {}, status: {size: 2}"), conventions: scaled, want: Verdict{unknown, ReasonStatusNotUnderstood, "the status follows no known convention: size is 2"}},
 		"a scale subresource that selects no pods is not in force": {
-			manifest: widget("spec: {size: 1}, status: {size: 0}"), conventions: selected, want: Verdict{unknown, ReasonStatusNotUnderstood, "no convention says how the object fares: size is 0"},
+			manifest: widget("spec: {size: 1}, status: {size: 0}"), conventions: selected, want: Verdict{unknown, ReasonStatusNotUnderstood, "the status follows no known convention: size is 0"},
 		},
 		"ready replicas count where the spec has the replicas": {
 			manifest: widget("spec: {replicas: 3}, status: {replicas: 3, readyReplicas: 1}"), want: Verdict{progressing, ReasonReplicas, "1 of 3 replicas are ready"},
@@ -137,9 +137,9 @@ func TestAssessByConventions(t *testing.T) {
 			manifest: widget("status: {conditions: [{type: NotReady, status: 'True', reason: InvalidResourceException}]}"),
 			want:     Verdict{degraded, "InvalidResourceException", "condition Ready is False"},
 		},
-		"a sentence that tells of no error": {manifest: widget("status: {phase: Running without errors}"), want: Verdict{unknown, ReasonStatusNotUnderstood, "no convention says how the object fares: phase is Running without errors"}},
+		"a sentence that tells of no error": {manifest: widget("status: {phase: Running without errors}"), want: Verdict{unknown, ReasonStatusNotUnderstood, "the status follows no known convention: phase is Running without errors"}},
 		"prose is no phase": {
-			manifest: widget("status: {phase: '" + longText + " failed'}"), want: Verdict{unknown, ReasonStatusNotUnderstood, "no convention says how the object fares: phase"},
+			manifest: widget("status: {phase: '" + longText + " failed'}"), want: Verdict{unknown, ReasonStatusNotUnderstood, "the status follows no known convention: phase"},
 		},
 		"a pause that nobody asked for": {manifest: widget("status: {phase: Paused}"), want: Verdict{progressing, "Paused", "phase is Paused"}},
 		"a pause that the spec asks for, of whatever generation": {
@@ -163,7 +163,7 @@ func TestAssessByConventions(t *testing.T) {
 			manifest: widget("status: {conditions: [{type: DiskReady, status: 'False', severity: Info}]}"), want: Verdict{Health: healthy},
 		},
 		"not ready is no part that is ready": {
-			manifest: widget("status: {conditions: [{type: UnReady, status: 'False'}]}"), want: Verdict{unknown, ReasonStatusNotUnderstood, "no convention says how the object fares: condition UnReady is False"},
+			manifest: widget("status: {conditions: [{type: UnReady, status: 'False'}]}"), want: Verdict{unknown, ReasonStatusNotUnderstood, "the status follows no known convention: condition UnReady is False"},
 		},
 		"Progressing True is progressing though it is available": {
 			manifest: widget("status: {conditions: [{type: Available, status: 'True'}, {type: Progressing, status: 'True', reason: Updating}]}"),
@@ -198,7 +198,7 @@ func TestAssessByConventions(t *testing.T) {
 		},
 		"a status of empty lists says nothing yet": {
 			manifest: widget("status: {parents: [], nested: {}}"), conventions: Conventions{HasStatus: true},
-			want: Verdict{progressing, ReasonStatusMissing, "nothing has written the object's status yet"},
+			want: Verdict{progressing, ReasonStatusMissing, "no controller has written the object's status yet"},
 		},
 	}
 	for name, tc := range tests {

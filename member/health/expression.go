@@ -81,7 +81,7 @@ func (e *Expression) judge(obj *unstructured.Unstructured, generation int64, c C
 		return result.verdict
 	}
 	if e.err != nil {
-		return expressionFailed("the expression cannot be read: " + e.err.Error())
+		return expressionFailed("the expression is invalid: " + e.err.Error())
 	}
 	value, err := e.compiled.Value(map[string]any{"object": obj.Object}, nil)
 	if failure := (*cel.EvaluationError)(nil); errors.As(err, &failure) {
@@ -105,7 +105,7 @@ func (e *Expression) judge(obj *unstructured.Unstructured, generation int64, c C
 	return expressionFailed(notAVerdict)
 }
 
-const notAVerdict = "the result is neither a bool, nor one of Healthy, Progressing, Degraded and Unknown, nor a map with such a health and a message"
+const notAVerdict = "the result must be a bool, or one of Healthy, Progressing, Degraded and Unknown, or a map with such a health and a message"
 
 // fromWord returns the verdict for the word that an expression returned. A word that is not the name of a health, such
 // as Healthy, gives Unknown.
@@ -116,7 +116,7 @@ func fromWord(word, message string) Verdict {
 		return Verdict{Health: h}
 	case hubv1.HealthProgressing, hubv1.HealthDegraded, hubv1.HealthUnknown:
 		if message == "" {
-			message = "by the placement's health expression"
+			message = "set by the placement's health expression"
 		}
 		return verdict(h, ReasonByExpression, message)
 	}

@@ -21,14 +21,14 @@ func TestExpression(t *testing.T) {
 		"false is degraded": {expression: "object.status.mode == 'stop'", want: byExpression(hubv1.HealthDegraded, "the placement's health expression is false")},
 		"a word is the verdict": {
 			expression: "object.status.lamps.exists(l, object.status.lamps[l] == 'red') ? 'Progressing' : 'Healthy'",
-			want:       byExpression(hubv1.HealthProgressing, "by the placement's health expression"),
+			want:       byExpression(hubv1.HealthProgressing, "set by the placement's health expression"),
 		},
 		"a map has a message": {
 			expression: "{'health': 'Degraded', 'message': 'mode is ' + object.status.mode}", want: byExpression(hubv1.HealthDegraded, "mode is run"),
 		},
 		"a message of a healthy object is dropped": {expression: "{'health': 'Healthy', 'message': 'fine'}", want: Verdict{Health: hubv1.HealthHealthy}},
 		"it may ask for what is not there": {
-			expression: "has(object.status.none) ? 'Healthy' : 'Unknown'", want: byExpression(hubv1.HealthUnknown, "by the placement's health expression"),
+			expression: "has(object.status.none) ? 'Healthy' : 'Unknown'", want: byExpression(hubv1.HealthUnknown, "set by the placement's health expression"),
 		},
 		"it judges in place of the conventions": {
 			manifest:   "{apiVersion: example.com/v1, kind: Machine, status: {conditions: [{type: Ready, status: 'False', reason: Failed}]}}",
@@ -50,7 +50,7 @@ func TestExpression(t *testing.T) {
 			manifest:   "{apiVersion: example.com/v1, kind: Machine, metadata: {generation: 3}, spec: {pause: true}, status: {observedGeneration: 2}}",
 			expression: "'Degraded'",
 			want: Verdict{hubv1.HealthDegraded, ReasonGenerationNotObserved,
-				"it is paused; status.observedGeneration is 2, metadata.generation is 3; by the placement's health expression"},
+				"it is paused; status.observedGeneration is 2, metadata.generation is 3; set by the placement's health expression"},
 		},
 		"a pod is judged if somebody asks": {
 			manifest: "{apiVersion: v1, kind: Pod, status: {phase: Running}}", expression: "object.status.phase == 'Running'", want: Verdict{Health: hubv1.HealthHealthy},

@@ -101,7 +101,7 @@ func assess(obj *unstructured.Unstructured, c Conventions, e *Expression) Verdic
 	if observed := ownObservedGeneration(obj); observed >= 0 && observed < generation {
 		v = notObserved(observed, generation)
 	} else if neverObserved(obj) {
-		v = verdict(hubv1.HealthProgressing, ReasonGenerationNotObserved, "the status speaks of no generation: nothing has looked at the object yet")
+		v = verdict(hubv1.HealthProgressing, ReasonGenerationNotObserved, "status.observedGeneration is negative: no controller has observed the object yet")
 	} else {
 		v = byKind(generation)
 	}
@@ -169,7 +169,7 @@ func (r reader) unjudged(obj *unstructured.Unstructured) Verdict {
 	empty := isEmpty(obj.Object["status"])
 	switch {
 	case empty && r.HasStatus:
-		return verdict(hubv1.HealthProgressing, ReasonStatusMissing, "nothing has written the object's status yet")
+		return verdict(hubv1.HealthProgressing, ReasonStatusMissing, "no controller has written the object's status yet")
 	case empty, isBuiltInGroup(r.kind.Group):
 		return Verdict{Health: hubv1.HealthHealthy}
 	}
@@ -194,7 +194,7 @@ func notUnderstood(obj *unstructured.Unstructured, unread string) Verdict {
 			}
 		}
 	}
-	return verdict(hubv1.HealthUnknown, ReasonStatusNotUnderstood, "no convention says how the object fares: "+strings.Join(seen, ", "))
+	return verdict(hubv1.HealthUnknown, ReasonStatusNotUnderstood, "the status follows no known convention: "+strings.Join(seen, ", "))
 }
 
 // isEmpty reports whether a status, or a value in it, has no content: it is missing, or contains only empty lists and

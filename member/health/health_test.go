@@ -91,17 +91,17 @@ func TestAssess(t *testing.T) {
 
 		"a custom resource that nothing has looked at is progressing": {
 			manifest: "{apiVersion: example.com/v1, kind: Widget}", hasStatus: true,
-			want: Verdict{progressing, ReasonStatusMissing, "nothing has written the object's status yet"},
+			want: Verdict{progressing, ReasonStatusMissing, "no controller has written the object's status yet"},
 		},
 		"a custom resource whose kind has no status is healthy when it exists": {
 			manifest: "{apiVersion: example.com/v1, kind: Widget}", want: Verdict{Health: healthy},
 		},
 		"a custom resource with an empty status is progressing": {
-			manifest: widget("{}"), hasStatus: true, want: Verdict{progressing, ReasonStatusMissing, "nothing has written the object's status yet"},
+			manifest: widget("{}"), hasStatus: true, want: Verdict{progressing, ReasonStatusMissing, "no controller has written the object's status yet"},
 		},
 		"a status without anything that is known is unknown": {
 			manifest: widget("{things: 3, conditions: [{type: Odd, status: 'False'}]}"), hasStatus: true,
-			want: Verdict{unknown, ReasonStatusNotUnderstood, "no convention says how the object fares: condition Odd is False, things is 3"},
+			want: Verdict{unknown, ReasonStatusNotUnderstood, "the status follows no known convention: condition Odd is False, things is 3"},
 		},
 		"the status is of an older spec": {
 			manifest: widget("{observedGeneration: 2, conditions: [{type: Ready, status: 'False', reason: Failed}]}"),
@@ -129,7 +129,7 @@ func TestAssess(t *testing.T) {
 		},
 		"nor in a status of this spec": {
 			manifest: widget("{observedGeneration: 3, conditions: [{type: Serving, status: 'True', observedGeneration: 2}]}"),
-			want:     Verdict{unknown, ReasonStatusNotUnderstood, "no convention says how the object fares: condition Serving is True, observedGeneration is 3"},
+			want:     Verdict{unknown, ReasonStatusNotUnderstood, "the status follows no known convention: condition Serving is True, observedGeneration is 3"},
 		},
 		"a condition whose observed generation was never set is believed": {
 			manifest: widget("{conditions: [{type: Ready, status: 'True', observedGeneration: 0}]}"), want: Verdict{Health: healthy},

@@ -193,7 +193,7 @@ func (c *checker) bounds(b *bounds, value any) {
 	case []any:
 		c.count(b.MinItems, b.MaxItems, len(v), "items")
 		if b.UniqueItems && !distinct(v) {
-			c.fault("must have no item twice", nil)
+			c.fault("must not have duplicate items", nil)
 		}
 	case string:
 		c.length(b, v)
@@ -308,7 +308,7 @@ func (c *checker) others(o *others, value any) {
 			}
 		}
 		if fitting != 1 {
-			c.fault(fmt.Sprintf("must fit exactly one of the alternatives of the schema, fits %d", fitting), value)
+			c.fault(fmt.Sprintf("must fit exactly one of the alternatives of the schema, but fits %d", fitting), value)
 		}
 	}
 	if o.not != nil && c.fits(o.not, value) {

@@ -16,6 +16,9 @@ import (
 // ErrNoSchema means that the OpenAPI document has no schema for the kind.
 var ErrNoSchema = errors.New("the document has no schema of the kind")
 
+// ErrTooManyFields means that the schema of the kind is too large to be kept.
+var ErrTooManyFields = fmt.Errorf("the schema has more than %d fields, so the hub does not check the fields of such objects", maxFields)
+
 // These limits bound the schema of one kind, because a member may publish any schema.
 const (
 	maxDepth         = 200
@@ -307,7 +310,7 @@ func (p *parser) share(s Schema) *Schema {
 		return known
 	}
 	if p.fields += len(s.names) + 1; p.fields > maxFields {
-		p.fail(fmt.Errorf("it has more than %d fields", maxFields))
+		p.fail(ErrTooManyFields)
 		return nil
 	}
 	p.schemas[key] = &s

@@ -79,7 +79,7 @@ func (s *search) list(p place) map[types.UID][]listed {
 			return found
 		}
 	}
-	s.note("%s: namespace %s has more than %d, the rest is not looked at", p.GroupResource(), p.namespace, maxListedChildren)
+	s.note("%s: namespace %s has more than %d: the rest is not read", p.GroupResource(), p.namespace, maxListedChildren)
 	return found
 }
 

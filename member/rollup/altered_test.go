@@ -11,7 +11,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-const twoForFour = ".spec.replicas 2 for 4"
+const twoForFour = ".spec.replicas 2 instead of 4"
 
 func changedOutcome(edits ...func(*member.Outcome)) *member.Outcome {
 	return confirmed(append([]func(*member.Outcome){func(o *member.Outcome) {

@@ -72,7 +72,7 @@ func (m *merger) conditions(n *node) (any, outcome) {
 		return nil, omitted
 	}
 	all := m.foldAll(item)
-	if m.path == "" {
+	if m.place.path == "" {
 		all = append(all, m.healthy())
 	}
 	out := []any{}
@@ -279,7 +279,7 @@ func goodEverywhere(kind string, all []clusterCondition) folded {
 		return everywhere(kind, all)
 	}
 	out := naming(kind, has[0].status, everywhere(kind, has).reason, all, func(s clusterCondition) bool { return !s.implied })
-	out.message += "; the others do not have it"
+	out.message += "; the other clusters do not have the condition"
 	return out
 }
 
@@ -352,7 +352,7 @@ func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 	if !item.properties["type"].allows(f.kind) || !item.properties["status"].allows(f.status) {
 		return nil, false
 	}
-	before := find(m.before, f.kind)
+	before := find(m.place.before, f.kind)
 	entry = map[string]any{"type": f.kind, "status": f.status}
 	if n := item.properties["reason"]; n != nil {
 		needed := slices.Contains(item.required, "reason")

@@ -204,11 +204,11 @@ func TestAGoodConditionThatSomeClustersLackNamesThoseThatHaveIt(t *testing.T) {
 		reason, message string
 	}{
 		"one has it": {
-			[]string{ready, "{conditions: [{type: Issuing, status: 'False', reason: Failed}]}", ready}, "Failed", "False on 1 of 3 clusters: c1 (Failed); the others do not have it",
+			[]string{ready, "{conditions: [{type: Issuing, status: 'False', reason: Failed}]}", ready}, "Failed", "False on 1 of 3 clusters: c1 (Failed); the other clusters do not have the condition",
 		},
 		"two have it with different reasons": {
 			[]string{"{conditions: [{type: Issuing, status: 'False', reason: Failed}]}", "{conditions: [{type: Issuing, status: 'False'}]}", ready},
-			"", "False on 2 of 3 clusters: c0 (Failed), c1 (False); the others do not have it",
+			"", "False on 2 of 3 clusters: c0 (Failed), c1 (False); the other clusters do not have the condition",
 		},
 		"all have it": {
 			[]string{"{conditions: [{type: Issuing, status: 'False', reason: Failed}]}", "{conditions: [{type: Issuing, status: 'False', reason: Failed}]}"},

@@ -111,7 +111,7 @@ type merger struct {
 	// uncounted are the clusters with a copy, but without a status, that a sum therefore leaves out.
 	uncounted map[string]bool
 
-	place
+	place   place
 	leftOut []string // fields below the object that were left out
 }
 
@@ -130,7 +130,7 @@ type place struct {
 func newMerger(schema Schema, template *unstructured.Unstructured, rows []hubv1.ClusterRow, targets []hubv1.BindingTarget, now metav1.Time) (*merger, error) {
 	m := &merger{schema: schema, place: place{node: schema.status, needed: true}, used: map[string]bool{}, uncounted: map[string]bool{}, generation: template.GetGeneration(), observed: true, now: seconds(now)}
 	m.spec, _ = template.Object["spec"].(map[string]any)
-	m.before, _ = template.Object["status"].(map[string]any)
+	m.place.before, _ = template.Object["status"].(map[string]any)
 	byCluster := make(map[string]hubv1.ClusterRow, len(rows))
 	for _, row := range rows {
 		byCluster[row.Name] = row
@@ -191,11 +191,11 @@ func hasObserved(p part, generation int64) bool {
 // value.
 func (m *merger) fields() (out map[string]any, missing []string) {
 	out = map[string]any{}
-	for _, name := range slices.Sorted(maps.Keys(m.node.properties)) {
-		if slices.Contains(m.keys, name) {
+	for _, name := range slices.Sorted(maps.Keys(m.place.node.properties)) {
+		if slices.Contains(m.place.keys, name) {
 			continue
 		}
-		value, how := m.field(name, m.node.properties[name])
+		value, how := m.field(name, m.place.node.properties[name])
 		switch how {
 		case merged:
 			out[name] = value
@@ -203,11 +203,11 @@ func (m *merger) fields() (out map[string]any, missing []string) {
 			m.leaveOut(name)
 		}
 	}
-	for _, name := range slices.Sorted(slices.Values(m.node.required)) {
+	for _, name := range slices.Sorted(slices.Values(m.place.node.required)) {
 		if _, ok := out[name]; ok {
 			continue
 		}
-		if value, ok := m.node.properties[name].empty(); ok && m.requires(name) && m.hasStatus() {
+		if value, ok := m.place.node.properties[name].empty(); ok && m.requires(name) && m.hasStatus() {
 			out[name] = value
 			m.leaveOut(name)
 			continue
@@ -220,7 +220,7 @@ func (m *merger) fields() (out map[string]any, missing []string) {
 // requires reports whether the hub object's status needs the field: its schema requires the field, and all objects
 // around it.
 func (m *merger) requires(name string) bool {
-	return m.needed && slices.Contains(m.node.required, name)
+	return m.place.needed && slices.Contains(m.place.node.required, name)
 }
 
 // hasStatus reports whether at least one copy has a status.
@@ -269,17 +269,17 @@ func (m *merger) field(name string, n *node) (any, outcome) {
 
 // rule selects the way to merge a field, and merges it. A field that no rule covers is left out.
 func (m *merger) rule(name string, n *node) (any, outcome) {
-	path := m.path + "/" + escape.Replace(name)
+	path := m.place.path + "/" + escape.Replace(name)
 	switch {
 	case m.rules.has(path):
 		m.used[path] = true
-		if (m.asked || health.PerCluster(name)) && !n.countable() && n.kind != "number" {
+		if (m.place.asked || health.PerCluster(name)) && !n.countable() && n.kind != "number" {
 			return nil, omitted
 		}
 		return m.reduce(path, name, n)
 	case n.kind == "object" && len(n.properties) > 0 && m.rules.below(path):
 		return m.object(name, n)
-	case m.asked, health.PerCluster(name):
+	case m.place.asked, health.PerCluster(name):
 		return nil, omitted
 	case name == conditionsField:
 		return m.conditions(n)

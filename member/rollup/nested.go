@@ -16,7 +16,7 @@ const maxEntries = 64
 // is the last merged value of the inner object. The function inner returns the inner object in the status of one copy.
 func (m *merger) into(name string, n *node, before map[string]any, inner func(part int) map[string]any) *merger {
 	sub := *m
-	sub.path, sub.node, sub.leftOut, sub.before, sub.needed = m.path+"/"+escape.Replace(name), n, nil, before, false
+	sub.place.path, sub.place.node, sub.leftOut, sub.place.before, sub.place.needed = m.place.path+"/"+escape.Replace(name), n, nil, before, false
 	sub.parts = make([]part, 0, len(m.parts))
 	for i, p := range m.parts {
 		observed := inner(i)
@@ -42,7 +42,7 @@ func (m *merger) intoField(name string, n *node) *merger {
 		object, _ := holder[name].(map[string]any)
 		return object
 	}
-	return m.into(name, n, inner(m.before), func(part int) map[string]any { return inner(m.parts[part].observed) })
+	return m.into(name, n, inner(m.place.before), func(part int) map[string]any { return inner(m.parts[part].observed) })
 }
 
 // take returns the result of the merger sub for an inner object. It adds the names of the fields that sub has left out
@@ -67,7 +67,7 @@ func (m *merger) take(name string, sub *merger) (map[string]any, outcome) {
 // reported reports whether the object may have a merged value. It returns true if a rule of the placement concerns the
 // object, if a copy has a value for it, or if the size limit may have removed such a value.
 func (m *merger) reported() bool {
-	return m.rules.below(m.path) || slices.ContainsFunc(m.parts, func(p part) bool { return p.observed != nil || p.lost != health.LostNothing })
+	return m.rules.below(m.place.path) || slices.ContainsFunc(m.parts, func(p part) bool { return p.observed != nil || p.lost != health.LostNothing })
 }
 
 func (m *merger) leaveOut(name string) {
@@ -79,7 +79,7 @@ func (m *merger) leaveOut(name string) {
 // object merges the object that is the value of a field.
 func (m *merger) object(name string, n *node) (any, outcome) {
 	sub := m.intoField(name, n)
-	sub.asked, sub.needed = m.asked || health.PerCluster(name), m.requires(name)
+	sub.place.asked, sub.place.needed = m.place.asked || health.PerCluster(name), m.requires(name)
 	out, how := m.take(name, sub)
 	if how != merged {
 		return nil, how
@@ -157,11 +157,11 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 		return nil, omitted
 	}
 	slices.Sort(order)
-	before, _ := n.entries(m.before[name])
+	before, _ := n.entries(m.place.before[name])
 	out := make([]any, 0, len(order))
 	for _, id := range order {
 		sub := m.into(name, n.items, before[id], func(part int) map[string]any { return byPart[part][id] })
-		sub.keys = n.keys
+		sub.place.keys = n.keys
 		entry, ok := m.listEntry(name, sub, ids[id])
 		if !ok {
 			return nil, omitted
@@ -175,13 +175,13 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 // supplies the key fields. ok is false if no field has a merged value, or if a required field has none.
 func (m *merger) listEntry(name string, sub *merger, like map[string]any) (entry map[string]any, ok bool) {
 	out, missing := sub.fields()
-	if len(out) == 0 || slices.ContainsFunc(missing, func(name string) bool { return !slices.Contains(sub.keys, name) }) {
+	if len(out) == 0 || slices.ContainsFunc(missing, func(name string) bool { return !slices.Contains(sub.place.keys, name) }) {
 		return nil, false
 	}
 	for _, left := range sub.leftOut {
 		m.leaveOut(name + "[]." + left)
 	}
-	for _, key := range sub.keys {
+	for _, key := range sub.place.keys {
 		if v, ok := like[key]; ok {
 			out[key] = native(v)
 		}

@@ -65,7 +65,7 @@ func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 		return nil, silent
 	}
 	f := reduced{list: n.kind == "array", words: severities}
-	if own, ok := severityOf(m.schema.kind, name, n); ok && m.path == "" {
+	if own, ok := severityOf(m.schema.kind, name, n); ok && m.place.path == "" {
 		f.words = own
 	}
 	value, ok := reduce(values, f)

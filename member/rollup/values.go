@@ -35,7 +35,7 @@ func (m *merger) mayLack(name string, by health.Loss) bool {
 
 func (m *merger) sum(name string, n *node) (any, outcome) {
 	by := health.LossOf(name)
-	if m.path != "" {
+	if m.place.path != "" {
 		by = health.LostCounts // all numbers in nested values are in this group
 	}
 	var total float64
@@ -130,7 +130,7 @@ func countOf(value any, n *node) (float64, bool) {
 // merged value.
 func (m *merger) boolean(name string) (any, outcome) {
 	value, how := m.equal(name)
-	if how == merged || m.path != "" || !slices.Contains(m.node.required, name) || !m.schema.specBooleans[name] {
+	if how == merged || m.place.path != "" || !slices.Contains(m.place.node.required, name) || !m.schema.specBooleans[name] {
 		return value, how
 	}
 	asked, _ := m.spec[name].(bool)
@@ -140,7 +140,7 @@ func (m *merger) boolean(name string) (any, outcome) {
 // equal returns the value of the field if it is the same in all copies. It is used only at the top level of the status,
 // because deeper values are often equal by chance.
 func (m *merger) equal(name string) (any, outcome) {
-	if m.path != "" {
+	if m.place.path != "" {
 		return nil, omitted
 	}
 	var common any
@@ -205,7 +205,7 @@ func (m *merger) time(name string, n *node, wins func(a, b time.Time) bool) (any
 }
 
 func (m *merger) knowsWords(name string) bool {
-	return m.path == "" && health.WordsOf(m.schema.kind, name) != nil
+	return m.place.path == "" && health.WordsOf(m.schema.kind, name) != nil
 }
 
 // hasWords reports whether the hub knows the rank of each word that the schema's enum allows in the field.
@@ -240,7 +240,7 @@ func (m *merger) lastWords(name string, n *node) (word string, ok bool) {
 // value counts as Unknown. The field is left out if the hub does not know all ranks, or if the field cannot be Unknown.
 func (m *merger) phase(name string, n *node) (any, outcome) {
 	kind := m.schema.kind
-	if m.path != "" {
+	if m.place.path != "" {
 		kind.Kind = "" // the words of a kind apply only to top-level fields of the status
 	}
 	severity, ok := severityOf(kind, name, n)
@@ -274,7 +274,7 @@ func (m *merger) observedGeneration(name string, n *node) (any, outcome) {
 	if !m.everyPart(func(p part) bool { return p.observed[name] != nil }) {
 		return nil, m.absent(name, health.LostCounts)
 	}
-	return m.generationIn(n, m.before[name])
+	return m.generationIn(n, m.place.before[name])
 }
 
 func (m *merger) generationIn(n *node, before any) (any, outcome) {

@@ -87,12 +87,12 @@ func TestDecideOnShares(t *testing.T) {
 			in: given{binding: bound(present("eu")), placements: only(policy("web", func(p *hubv1.Placement) { p.Spec.Replicas.Type = hubv1.ReplicasDivide })), clusters: three()}, size: int64(3),
 			want: "eu", whole: true, reason: hubv1.ReasonDivisionRefused,
 			message: "Placement/web is invalid, so every cluster keeps its copy: dividing the replicas of a Widget.example.com: the field with the replicas is not known: set spec.replicas.path; " +
-				"the scale path of its definition suggests /spec/shards, if that number can be divided",
+				"the scale subresource of its definition suggests /spec/shards, if that number can be divided",
 		},
 		"capacity needs to know what a replica asks for": {
 			in: given{placements: only(policy("web", dividing(capacity), func(p *hubv1.Placement) { p.Spec.Replicas.Requests = nil })), clusters: three()}, size: int64(3),
 			want: "no binding", reason: hubv1.ReasonDivisionRefused,
-			message: "Placement/web is invalid, so every cluster keeps its copy: finding the requests of one replica of the Widget: it has no pod template at /spec/template: " +
+			message: "Placement/web is invalid, so every cluster keeps its copy: finding the requests of one replica of the Widget: the object has no pod template at /spec/template: " +
 				"set spec.replicas.requests to the requests of one replica",
 		},
 		"a placement that no longer divides says so": {

@@ -54,9 +54,9 @@ func (in input) limited(d placement.Decision, held map[string]string, c *Claims)
 }
 
 const (
-	noRoom        = "the other clusters have no room for its replicas"
+	noRoom        = "the other clusters have no room for the object's replicas"
 	drainFull     = "the drain limit is reached: maxUnavailable objects of the cluster are moving"
-	evictionLater = "the eviction rate of the hub is reached"
+	evictionLater = "the hub has reached its limit of evictions per second"
 )
 
 // evictionHeld returns why the object must not leave the cluster yet. wait is the time after which the answer may
@@ -65,7 +65,7 @@ func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Dura
 	drain := m.Spec.Drain
 	switch {
 	case in.Object.Unconfirmed:
-		return "no uncached read has confirmed the eviction yet", 0
+		return "the hub has not confirmed the state of the object by an uncached read yet", 0
 	case drain != nil && in.noRoom:
 		return noRoom, 0
 	case in.Limits == nil, drain != nil && !in.Limits.FullDrains[m.Name]:

@@ -367,7 +367,7 @@ func (f Fleet) inGrace() Fleet {
 func (f Fleet) silenced(c *hubv1.MemberCluster) *hubv1.MemberCluster {
 	out := c.DeepCopy()
 	meta.SetStatusCondition(&out.Status.Conditions, metav1.Condition{
-		Type: hubv1.ConditionReady, Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable, Message: "it does not answer",
+		Type: hubv1.ConditionReady, Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable, Message: "the cluster does not answer",
 		LastTransitionTime: metav1.NewTime(f.Now),
 	})
 	since := metav1.NewTime(f.Now.Add(-f.patience()))

@@ -253,7 +253,7 @@ func (in input) follow(choice placement.Choice) Plan {
 		return in.unrevised(err, answers)
 	}
 	if p.Spec.References, err = in.references(&p, winner); err != nil {
-		p := in.keep(metav1.ConditionFalse, hubv1.ReasonReferenceInvalid, fmt.Sprintf("%s cannot be followed, so every cluster keeps its copy: %v", nameOf(winner), err))
+		p := in.keep(metav1.ConditionFalse, hubv1.ReasonReferenceInvalid, fmt.Sprintf("%s has a reference that the hub cannot follow, so every cluster keeps its copy: %v", nameOf(winner), err))
 		p.Claims.Answers = answers
 		return p
 	}
@@ -271,7 +271,7 @@ func (in input) unrevised(err error, answers Answers) Plan {
 	if errors.Is(err, ErrPayloadTooLarge) || errors.Is(err, overrides.ErrTooLarge) {
 		reason = hubv1.ReasonRevisionTooLarge
 	}
-	p := in.keep(metav1.ConditionFalse, reason, Short("the rollout has no new revision, so every cluster keeps its copy: "+strings.ReplaceAll(err.Error(), "\n", "; ")))
+	p := in.keep(metav1.ConditionFalse, reason, Short("the hub cannot make a new revision for the rollout, so every cluster keeps its copy: "+strings.ReplaceAll(err.Error(), "\n", "; ")))
 	p.Claims.Answers = answers
 	return p
 }

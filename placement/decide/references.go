@@ -68,7 +68,7 @@ func References(template *unstructured.Unstructured, rules []hubv1.ReferenceRule
 	id := hubv1.IdentityOf(template)
 	out = slices.DeleteFunc(out, func(r hubv1.BindingReference) bool { return r.In(id.Namespace) == id })
 	if len(out) > maxReferences {
-		return nil, fmt.Errorf("references: the object names %d objects, more than %d", len(out), maxReferences)
+		return nil, fmt.Errorf("references: the object refers to %d objects, and at most %d are allowed: drop entries from spec.references of the placement", len(out), maxReferences)
 	}
 	slices.SortFunc(out, byObject)
 	return out, nil
@@ -85,7 +85,7 @@ func byObject(a, b hubv1.BindingReference) int {
 var (
 	errNotAnObject = errors.New("it leads through a field that is not an object")
 	errNotAList    = errors.New("it has * for a field that is not a list")
-	errNotAName    = errors.New("want a name: a string that is not empty and has no slash")
+	errNotAName    = errors.New("the value must be a name: a string that is not empty and has no slash")
 	// errGivesRights is for a placement that is older than the rule of its definition against such references.
 	errGivesRights = errors.New("references: an object that gives rights, such as a Role, is sent only if resourceSelectors select it")
 )
@@ -167,7 +167,7 @@ func ofPodTemplate(value any, path string) ([]hubv1.BindingReference, error) {
 func readPodTemplate(value any) (fields map[string]any, t *corev1.PodTemplateSpec, err error) {
 	fields, ok := value.(map[string]any)
 	if !ok {
-		return nil, nil, errors.New("want a pod template")
+		return nil, nil, errors.New("the value must be a pod template")
 	}
 	t = &corev1.PodTemplateSpec{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, t); err != nil {

@@ -94,13 +94,13 @@ func TestReferences(t *testing.T) {
 		"a key with an escaped slash":                   {gateway, []hubv1.ReferenceRule{secrets("/spec/weird~1field")}, "Secret/slash", ""},
 		"an object without the field needs nothing":     {gateway, []hubv1.ReferenceRule{secrets("/spec/tls/secretName"), {Path: "/spec/template"}}, "", ""},
 		"an object does not need itself":                {gateway, []hubv1.ReferenceRule{{APIGroup: "example.com", Kind: "Gateway", Path: "/spec/self"}}, "", ""},
-		"a number is no name":                           {gateway, []hubv1.ReferenceRule{secrets("/spec/number")}, "", "references: path /spec/number: want a name"},
+		"a number is no name":                           {gateway, []hubv1.ReferenceRule{secrets("/spec/number")}, "", "references: path /spec/number: the value must be a name"},
 		"a path through a string is an error":           {gateway, []hubv1.ReferenceRule{secrets("/spec/issuer/name")}, "", "leads through a field that is not an object"},
 		"an asterisk for an object is an error":         {gateway, []hubv1.ReferenceRule{secrets("/spec/*/name")}, "", "has * for a field that is not a list"},
-		"a field that is no pod template is an error":   {gateway, []hubv1.ReferenceRule{{Path: "/spec/issuer"}}, "", "want a pod template"},
+		"a field that is no pod template is an error":   {gateway, []hubv1.ReferenceRule{{Path: "/spec/issuer"}}, "", "the value must be a pod template"},
 		"a cluster-scoped object needs nothing":         {strings.Replace(gateway, "namespace: shop, ", "", 1), []hubv1.ReferenceRule{secrets("/spec/number")}, "", ""},
 		"an object that each namespace has is not sent": {strings.Replace(podTemplate, "serviceAccountName: web", "serviceAccountName: default", 1), []hubv1.ReferenceRule{{Path: "/spec/template"}}, "ConfigMap/of-init ConfigMap/projected ConfigMap/settings Secret/csi Secret/password Secret/projected Secret/rbd Secret/registry Secret/tls", ""},
-		"more than 64 names are an error":               {gateway + "  many: " + manyNames(65), []hubv1.ReferenceRule{secrets("/spec/many/*")}, "", "the object names 65 objects, more than 64"},
+		"more than 64 names are an error":               {gateway + "  many: " + manyNames(65), []hubv1.ReferenceRule{secrets("/spec/many/*")}, "", "the object refers to 65 objects: at most 64 are allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

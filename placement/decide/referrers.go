@@ -100,7 +100,7 @@ func (in input) keptForReferrers(owner hubv1.PlacementObject) *Plan {
 		p = in.keep(metav1.ConditionTrue, hubv1.ReasonSuspended, "the placement suspends scheduling: every cluster keeps its copy")
 	case in.Object.HubRuns && (owner == nil || owner.PlacementSpec().HubExecution != hubv1.HubExecutionAllowed):
 		p = in.keep(metav1.ConditionFalse, hubv1.ReasonHubWouldRun, fmt.Sprintf(
-			"other objects need it, but the hub itself would act on a %s: to place it anyway, set hubExecution: Allowed in their placement", in.Object.ID.Kind))
+			"other objects need the object, but the hub itself would act on a %s: to place it anyway, set hubExecution: Allowed in their placement", in.Object.ID.Kind))
 	case refusal != nil:
 		p = in.keep(metav1.ConditionFalse, refusal.Reason, refusal.Message)
 	default:
@@ -113,7 +113,7 @@ func (in input) keptForReferrers(owner hubv1.PlacementObject) *Plan {
 // because an edit of a placement must not withdraw a copy. It adds the clusters of the objects that need this object.
 func (in input) addNeeded(needed map[string]bool) Plan {
 	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone,
-		"no placement selects the object: every cluster keeps its copy, and it goes to the clusters of the objects that need it; hansectl withdraw removes the copies on other clusters")
+		"no placement selects the object: every cluster keeps its copy, and clusters with objects that need it get a copy; hansectl withdraw removes the copies on other clusters")
 	p.addPresent(needed)
 	return p
 }

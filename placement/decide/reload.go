@@ -29,7 +29,7 @@ func ReadByPods(manifest *unstructured.Unstructured, paths []string) ([]hubv1.Ob
 		}
 	})
 	if err == nil && len(out) > maxReferences {
-		return nil, fmt.Errorf("references: the pods read %d ConfigMaps and Secrets, more than %d", len(out), maxReferences)
+		return nil, fmt.Errorf("references: the pods read %d ConfigMaps and Secrets, and at most %d are allowed: let the pods read fewer", len(out), maxReferences)
 	}
 	return out, err
 }

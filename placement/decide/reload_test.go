@@ -91,7 +91,7 @@ func TestPodsReadTheConfigMapsAndSecretsOfTheirVolumesAndContainers(t *testing.T
 		"a Job, because its pod template cannot change":                   {strings.NewReplacer("apps/v1", "batch/v1", "Deployment", "Job").Replace(reader), "/spec/template", nil, ""},
 		"a cluster-scoped object":                                         {strings.Replace(reader, ", namespace: shop", "", 1), "/spec/template", nil, ""},
 		"an object without the field":                                     {reader, "/spec/other", nil, ""},
-		"a path that leads to a name":                                     {reader, "/kind", nil, "references: path /kind: want a pod template"},
+		"a path that leads to a name":                                     {reader, "/kind", nil, "references: path /kind: the value must be a pod template"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -199,7 +199,7 @@ func TestPodsThatReadTooManyObjectsAreRefused(t *testing.T) {
 		t.Errorf("the pods read %d objects, want %d (error %v)", len(read), maxReferences, err)
 	}
 	_, err := ReadByPods(manifest(10000), []string{"/spec/template"})
-	if want := "the pods read 10000 ConfigMaps and Secrets, more than 64"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "the pods read 10000 ConfigMaps and Secrets: at most 64 are allowed"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error is %v, want %q", err, want)
 	}
 }

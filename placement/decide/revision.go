@@ -172,7 +172,7 @@ func Pack(digest string, content any) (Payload, error) {
 		return Payload{}, fmt.Errorf("packing a part of a revision: %w", err)
 	}
 	if len(out) > MaxPayloadBytes {
-		return Payload{}, fmt.Errorf("%w: it has %d KiB, and at most %d KiB are possible", ErrPayloadTooLarge, len(out)>>10, MaxPayloadBytes>>10)
+		return Payload{}, fmt.Errorf("%w: it has %d KiB, and at most %d KiB are possible: make the object or its override rules smaller", ErrPayloadTooLarge, len(out)>>10, MaxPayloadBytes>>10)
 	}
 	return Payload{Digest: digest, Content: out}, nil
 }

@@ -49,9 +49,9 @@ func CheckKind(kind schema.GroupKind, spec *hubv1.PlacementSpec, scalePath strin
 	if !NeedsPath(kind, &spec.Replicas) {
 		return nil
 	}
-	suggestion := "its definition has no scale path to suggest one"
+	suggestion := "its definition has no scale subresource to suggest one"
 	if scalePath != "" {
-		suggestion = fmt.Sprintf("the scale path of its definition suggests %s, if that number can be divided", pointerOf(scalePath))
+		suggestion = fmt.Sprintf("the scale subresource of its definition suggests %s, if that number can be divided", pointerOf(scalePath))
 	}
 	return fmt.Errorf("dividing the replicas of a %s: the field with the replicas is not known: set spec.replicas.path; %s", kind, suggestion)
 }

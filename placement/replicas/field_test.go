@@ -53,10 +53,10 @@ func TestWhichNumberIsDivided(t *testing.T) {
 		"a path wins over what is known": {object: "{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 12, minReadySeconds: 3}}", path: "/spec/minReadySeconds",
 			want: Field{Path: "/spec/minReadySeconds", Total: 3}},
 		"a kind of the same name in another group is another kind": {object: "{apiVersion: example.com/v1, kind: Deployment, spec: {replicas: 12}}",
-			says: "dividing the replicas of a Deployment.example.com: the field with the replicas is not known: set spec.replicas.path; its definition has no scale path to suggest one"},
+			says: "dividing the replicas of a Deployment.example.com: the field with the replicas is not known: set spec.replicas.path; its definition has no scale subresource to suggest one"},
 		"the scale path is a suggestion only": {object: "{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, spec: {replicas: 2, shards: 3}}", scale: ".spec.shards",
 			says: "dividing the replicas of a Prometheus.monitoring.coreos.com: the field with the replicas is not known: set spec.replicas.path; " +
-				"the scale path of its definition suggests /spec/shards, if that number can be divided"},
+				"the scale subresource of its definition suggests /spec/shards, if that number can be divided"},
 		"a path that is not there": {object: aCluster, path: "/spec/replicas",
 			says: "dividing /spec/replicas of the Cluster: the field is missing: set it on the hub object, or correct spec.replicas.path"},
 		"a path through a number": {object: aCluster, path: "/spec/instances/of",
@@ -134,10 +134,10 @@ func TestWhatOneReplicaAsksFor(t *testing.T) {
 		"a pod if nothing is stated": {object: `{kind: Deployment, apiVersion: apps/v1, spec: {template: {spec: {containers: [{name: a}]}}}}`, want: list("pods", "1")},
 		"what the policy says":       {object: aCluster, stated: list("cpu", "2"), want: list("cpu", "2", "pods", "1")},
 		"as many pods as it says":    {object: aCluster, stated: list("pods", "3"), want: list("pods", "3")},
-		"no pod template": {object: aCluster, says: "finding the requests of one replica of the Cluster: it has no pod template at /spec/template: " +
+		"no pod template": {object: aCluster, says: "finding the requests of one replica of the Cluster: the object has no pod template at /spec/template: " +
 			"set spec.replicas.requests to the requests of one replica"},
 		"a template of something else": {object: "{kind: Claim, apiVersion: example.com/v1, spec: {template: {spec: {size: 1}}}}",
-			says: "finding the requests of one replica of the Claim: it has no pod template at /spec/template: set spec.replicas.requests to the requests of one replica"},
+			says: "finding the requests of one replica of the Claim: the object has no pod template at /spec/template: set spec.replicas.requests to the requests of one replica"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-var errNoTemplate = errors.New("it has no pod template at /spec/template: set spec.replicas.requests to the requests of one replica")
+var errNoTemplate = errors.New("the object has no pod template at /spec/template: set spec.replicas.requests to the requests of one replica")
 
 // Requests returns the resource requests of one replica. They come from the policy, or are computed from the pod
 // template as the Kubernetes scheduler computes them. They include one unit of the resource pods.

@@ -155,7 +155,7 @@ func TestFailures(t *testing.T) {
 			s.step().want(failed)
 			s.says("a failed: Degraded: the report of a" + waysOut)
 			s.leave("a").step().want("Failed canary: b=1 c=1 d=1 e=1")
-			s.says("revision 2 failed, and no cluster of wave canary is left that can pass" + waysOut)
+			s.says("revision 2 failed, and wave canary has no cluster left that can pass" + waysOut)
 			s.change("t3").step().want("Progressing asia: b=3 c=3 d=1 e=1")
 		},
 		"a change that failed goes on when a user leaves its cordoned cluster out": func(s *story) {

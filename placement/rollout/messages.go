@@ -153,7 +153,7 @@ func (s *step) lagging() string {
 	}
 	text := fmt.Sprintf("but %s has revision %d, and %s", first.Cluster, first.Holds, why)
 	if others > 0 {
-		text += fmt.Sprintf("; so have %d more clusters", others)
+		text += fmt.Sprintf("; %d more clusters have another revision", others)
 	}
 	return text
 }
@@ -166,7 +166,7 @@ func (s *step) desertion() string {
 		skip = s.skipping(t)
 		break
 	}
-	return join(fmt.Sprintf("revision %d failed, and no cluster of wave %s is left that can pass", s.rollout.Revision, s.waves[s.at].Name), skip, s.waysOn())
+	return join(fmt.Sprintf("revision %d failed, and wave %s has no cluster left that can pass", s.rollout.Revision, s.waves[s.at].Name), skip, s.waysOn())
 }
 
 // late returns a text about clusters that have failed with a promoted revision. It names the first one, and is empty if
@@ -202,7 +202,7 @@ func (s *step) report(t *target) string {
 	case s.broken(t):
 		parts = parts[1:]
 	case t.Row.Revision != s.rollout.Revision:
-		parts = []string{late, fmt.Sprintf("it has not reported revision %d", s.rollout.Revision)}
+		parts = []string{late, fmt.Sprintf("the cluster has not reported revision %d", s.rollout.Revision)}
 	}
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 	return hubv1.CutMessage(strings.Join(parts, ": "), maxReport)

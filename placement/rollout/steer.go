@@ -202,30 +202,50 @@ func entries(list, name string, at, oldest time.Time) string {
 
 // ErrNothingPassed means that an undo without a revision number is impossible: no other revision has passed on all
 // clusters.
-var ErrNothingPassed = errors.New("no other revision has passed on all clusters: name one")
+var ErrNothingPassed = errors.New("no other revision has passed on all clusters")
 
 // UndoTo returns the number of the revision to which an undo returns. to is the number that a user has named, and then
 // also the result. If to is 0, the result is the newest revision, other than the current one, that has passed on all
 // clusters.
 func UndoTo(spec *hubv1.BindingSpec, to int64) (int64, error) {
-	var numbers []string
 	last := int64(0)
 	for _, r := range spec.Revisions {
-		numbers = append(numbers, fmt.Sprint(r.Number))
 		if r.Passed && r.Number != spec.Rollout.Revision {
 			last = max(last, r.Number)
 		}
 	}
-	stored := strings.Join(numbers, ", ")
 	switch {
 	case to != 0 && spec.Revision(to) == nil:
-		return 0, fmt.Errorf("revision %d is gone: the hub stores %s", to, stored)
+		return 0, fmt.Errorf("revision %d is gone: %s", to, stored(spec))
 	case to != 0:
 		return to, nil
+	case last == 0 && len(spec.Revisions) < 2:
+		return 0, fmt.Errorf("%w: %s", ErrNothingPassed, stored(spec))
 	case last == 0:
-		return 0, fmt.Errorf("%w; the hub stores %s", ErrNothingPassed, stored)
+		return 0, fmt.Errorf("%w: choose one with --to-revision; %s", ErrNothingPassed, stored(spec))
 	}
 	return last, nil
+}
+
+// stored returns a text with the numbers of the stored revisions, such as "the hub stores revisions 3, 4 and 5
+// (current)".
+func stored(spec *hubv1.BindingSpec) string {
+	var numbers []string
+	for _, r := range spec.Revisions {
+		number := fmt.Sprint(r.Number)
+		if spec.Rollout != nil && r.Number == spec.Rollout.Revision {
+			number += " (current)"
+		}
+		numbers = append(numbers, number)
+	}
+	switch last := len(numbers) - 1; last {
+	case -1:
+		return "the hub stores no revision"
+	case 0:
+		return "the hub stores only revision " + numbers[0]
+	default:
+		return "the hub stores revisions " + strings.Join(numbers[:last], ", ") + " and " + numbers[last]
+	}
 }
 
 // Undone reports whether the clusters already get this revision. An undo to this revision would then have no effect.

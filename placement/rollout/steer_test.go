@@ -122,13 +122,24 @@ func TestAnUndoReturnsToAStoredRevision(t *testing.T) {
 			t.Errorf("to %d: %d, %v, want %d", to, got, err, want)
 		}
 	}
-	if _, err := UndoTo(spec, 5); err == nil || !strings.Contains(err.Error(), "revision 5 is gone: the hub stores 4, 6, 7") {
+	if _, err := UndoTo(spec, 5); err == nil || !strings.Contains(err.Error(), "revision 5 is gone: the hub stores revisions 4, 6 and 7 (current)") {
 		t.Errorf("to a revision that is not stored: %v", err)
 	}
-	spec.Revisions = spec.Revisions[2:]
-	if _, err := UndoTo(spec, 0); !errors.Is(err, ErrNothingPassed) {
-		t.Errorf("without another revision: %v", err)
+	all := spec.Revisions
+	for _, tc := range []struct {
+		revisions []hubv1.ObjectRevision
+		want      string
+	}{
+		{[]hubv1.ObjectRevision{{Number: 6}, {Number: 7}}, "no other revision has passed on all clusters: choose one with --to-revision; the hub stores revisions 6 and 7 (current)"},
+		{all[2:], "no other revision has passed on all clusters: the hub stores only revision 7 (current)"},
+		{nil, "no other revision has passed on all clusters: the hub stores no revision"},
+	} {
+		spec.Revisions = tc.revisions
+		if _, err := UndoTo(spec, 0); !errors.Is(err, ErrNothingPassed) || err.Error() != tc.want {
+			t.Errorf("with %d revisions: %v, want %s", len(tc.revisions), err, tc.want)
+		}
 	}
+	spec.Revisions = all[2:]
 	if !Undone(spec, 7) || Undone(spec, 6) {
 		t.Error("clusters that get revision 7 have returned to 7 alone")
 	}

@@ -19,11 +19,11 @@ func Validate(p *hubv1.RolloutPolicy, path *field.Path) (errs field.ErrorList, w
 	for i, w := range p.Waves {
 		clusters, last := waves.Index(i).Child("clusters"), i == len(p.Waves)-1
 		if n := w.MaxConcurrent; n != nil && n.Type == intstr.Int && n.IntVal < 1 {
-			errs = append(errs, field.Invalid(waves.Index(i).Child("maxConcurrent"), n.IntVal, "at least 1 cluster changes at a time: to stop a wave, set approval: Manual"))
+			errs = append(errs, field.Invalid(waves.Index(i).Child("maxConcurrent"), n.IntVal, "must be at least 1: to stop a wave, set approval: Manual"))
 		}
 		if w.Clusters == nil {
 			if !last {
-				errs = append(errs, field.Required(clusters, "only the last wave takes all other clusters: the waves behind this one would be empty"))
+				errs = append(errs, field.Required(clusters, "only the last wave may leave clusters unset: the waves after this one would be empty"))
 			}
 			continue
 		}

@@ -28,7 +28,7 @@ func TestValidate(t *testing.T) {
 		},
 		"only the last wave may leave its clusters out": {
 			policy: hubv1.RolloutPolicy{Waves: []hubv1.RolloutWave{{Name: "canary"}, {Name: "rest"}}},
-			errs:   []string{"rollout.waves[0].clusters: Required value: only the last wave takes all other clusters: the waves behind this one would be empty"},
+			errs:   []string{"rollout.waves[0].clusters: Required value: only the last wave may leave clusters unset: the waves after this one would be empty"},
 		},
 		"a cluster that two waves name": {
 			policy:   hubv1.RolloutPolicy{Waves: []hubv1.RolloutWave{{Name: "canary", Clusters: named("a")}, {Name: "asia", Clusters: named("b", "a")}, {Name: "rest"}}},
@@ -48,7 +48,7 @@ func TestValidate(t *testing.T) {
 		},
 		"a wave in which no cluster may change": {
 			policy: hubv1.RolloutPolicy{Waves: []hubv1.RolloutWave{{Name: "all", MaxConcurrent: ptr.To(intstr.FromInt32(0))}}},
-			errs:   []string{"rollout.waves[0].maxConcurrent: Invalid value: 0: at least 1 cluster changes at a time: to stop a wave, set approval: Manual"},
+			errs:   []string{"rollout.waves[0].maxConcurrent: Invalid value: 0: must be at least 1: to stop a wave, set approval: Manual"},
 		},
 		"a window on weekdays":                     {policy: window("0 2 * * 1-5", "Asia/Shanghai")},
 		"a window on leap days":                    {policy: window("0 2 29 2 *", "")},

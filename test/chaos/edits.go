@@ -32,25 +32,25 @@ func (r *run) edit(ctx context.Context, s Step) error {
 	case Recreate:
 		return errors.Join(r.delete(ctx, s.Key), r.apply(ctx, s))
 	case Override:
-		r.regions[regionOf(s.Target)] = s.Value
+		r.expected.regions[regionOf(s.Target)] = s.Value
 		return r.applyAs(ctx, everywhere, r.policy())
 	case Bundle:
 		for i := range bundleObjects {
 			if k := bundleKey(i); !slices.Contains(s.Keys, k) {
-				r.causes.Add(time.Now(), "", k, s.String())
+				r.expected.causes.Add(time.Now(), "", k, s.String())
 			}
 		}
 		return r.applyAs(ctx, bundled, bundleOf(s.Keys, s.Value))
 	case Operate:
-		o, err := operatorOf(r.gadgetCRD, s.Value)
+		o, err := operatorOf(r.site.gadgetCRD, s.Value)
 		if err != nil {
 			return err
 		}
-		return r.admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("fleet"), client.ForceOwnership)
+		return r.users.admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("fleet"), client.ForceOwnership)
 	case Label:
 		key, value, _ := strings.Cut(s.Text, "=")
 		if key == tierLabel && value != "prod" {
-			r.causes.Add(time.Now(), s.Target, Key{Namespace: selected}, s.String())
+			r.expected.causes.Add(time.Now(), s.Target, Key{Namespace: selected}, s.String())
 		}
 		return r.patchMember(ctx, s.Target, map[string]any{"metadata": map[string]any{"labels": map[string]any{key: value}}})
 	case Cordon:
@@ -65,20 +65,20 @@ func (r *run) edit(ctx context.Context, s Step) error {
 
 func (r *run) apply(ctx context.Context, s Step) error {
 	if s.Key.Namespace == referring && s.Key.Kind == WidgetKind.Kind {
-		r.causes.Add(time.Now(), "", Key{Kind: "ConfigMap", Namespace: referring}, s.String()) // the Widget may name another ConfigMap
+		r.expected.causes.Add(time.Now(), "", Key{Kind: "ConfigMap", Namespace: referring}, s.String()) // the Widget may name another ConfigMap
 	}
 	if s.Key.Namespace == staged {
-		r.history.Write(s.Key, s.Value, time.Now(), !r.hasRevision(ctx, s.Key))
+		r.expected.history.Write(s.Key, s.Value, time.Now(), !r.hasRevision(ctx, s.Key))
 	}
 	return r.applyAs(ctx, s.Key.Namespace, object(s.Key, s.Value, s.Text))
 }
 
 func (r *run) delete(ctx context.Context, k Key) error {
-	r.causes.Add(time.Now(), "", k, "delete "+k.String())
+	r.expected.causes.Add(time.Now(), "", k, "delete "+k.String())
 	if k.Namespace == referring && k.Kind == WidgetKind.Kind {
-		r.causes.Add(time.Now(), "", Key{Kind: "ConfigMap", Namespace: referring}, "delete "+k.String())
+		r.expected.causes.Add(time.Now(), "", Key{Kind: "ConfigMap", Namespace: referring}, "delete "+k.String())
 	}
-	return client.IgnoreNotFound(r.teams[k.Namespace].Delete(ctx, object(k, 0, "")))
+	return client.IgnoreNotFound(r.users.teams[k.Namespace].Delete(ctx, object(k, 0, "")))
 }
 
 // hasRevision reports whether the hub surely has a revision of this object, and not only of an earlier object of the
@@ -86,7 +86,7 @@ func (r *run) delete(ctx context.Context, k Key) error {
 func (r *run) hasRevision(ctx context.Context, k Key) bool {
 	var b hubv1.ResourceBinding
 	o := object(k, 0, "")
-	if r.admin.Get(ctx, client.ObjectKeyFromObject(o), o) != nil || r.admin.Get(ctx, bindingOf(k), &b) != nil {
+	if r.users.admin.Get(ctx, client.ObjectKeyFromObject(o), o) != nil || r.users.admin.Get(ctx, bindingOf(k), &b) != nil {
 		return false
 	}
 	return o.GetDeletionTimestamp() == nil && b.Spec.ObjectRef.UID == o.GetUID() && b.Spec.Rollout != nil
@@ -94,7 +94,7 @@ func (r *run) hasRevision(ctx context.Context, k Key) bool {
 
 // applyAs applies an object as the team of a namespace.
 func (r *run) applyAs(ctx context.Context, namespace string, o *unstructured.Unstructured) error {
-	return r.teams[namespace].Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("team"), client.ForceOwnership)
+	return r.users.teams[namespace].Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("team"), client.ForceOwnership)
 }
 
 // policy returns the OverridePolicy of the namespace everywhere: one rule for each region that has a value.
@@ -102,7 +102,7 @@ func (r *run) policy() *unstructured.Unstructured {
 	spec := hubv1.OverridePolicySpec{ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: WidgetKind.Group, Kind: WidgetKind.Kind}}}
 	for _, m := range Members {
 		region := regionOf(m)
-		if value, ok := r.regions[region]; ok {
+		if value, ok := r.expected.regions[region]; ok {
 			spec.Rules = append(spec.Rules, hubv1.OverrideRule{
 				Name:       region,
 				Clusters:   &hubv1.RuleClusters{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{regionLabel: region}}},
@@ -154,22 +154,22 @@ func (r *run) patchMember(ctx context.Context, member string, patch map[string]a
 	if err != nil {
 		return err
 	}
-	return r.admin.Patch(ctx, &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: member}}, client.RawPatch(types.MergePatchType, raw))
+	return r.users.admin.Patch(ctx, &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: member}}, client.RawPatch(types.MergePatchType, raw))
 }
 
 // approve approves the manual wave for all changes until now. The time of an approval has whole seconds, as the times
 // of changes have, so it also holds for changes later in the same second.
 func (r *run) approve(ctx context.Context) error {
 	now := time.Now().UTC().Truncate(time.Second)
-	r.history.Approve(now.Add(time.Second))
+	r.expected.history.Approve(now.Add(time.Second))
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, hubv1.RolloutApproveAnnotation, manualWave+"@"+now.Format(time.RFC3339))
-	return r.lead.Patch(ctx, &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: staged, Name: staged}}, client.RawPatch(types.MergePatchType, patch))
+	return r.users.lead.Patch(ctx, &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: staged, Name: staged}}, client.RawPatch(types.MergePatchType, patch))
 }
 
 // confirm confirms the held removals of the namespace guarded, if there are any.
 func (r *run) confirm(ctx context.Context) error {
 	p := &hubv1.Placement{}
-	if err := r.admin.Get(ctx, client.ObjectKey{Namespace: guarded, Name: guarded}, p); err != nil {
+	if err := r.users.admin.Get(ctx, client.ObjectKey{Namespace: guarded, Name: guarded}, p); err != nil {
 		return err
 	}
 	held := p.Status.RemovalHeld
@@ -177,8 +177,8 @@ func (r *run) confirm(ctx context.Context) error {
 		return nil
 	}
 	for _, m := range held.Clusters {
-		r.causes.Add(time.Now(), m, Key{Namespace: guarded}, "confirm "+held.ID)
+		r.expected.causes.Add(time.Now(), m, Key{Namespace: guarded}, "confirm "+held.ID)
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, hubv1.ConfirmRemovalAnnotation, held.ID)
-	return r.admin.Patch(ctx, p, client.RawPatch(types.MergePatchType, patch))
+	return r.users.admin.Patch(ctx, p, client.RawPatch(types.MergePatchType, patch))
 }

@@ -48,15 +48,15 @@ func TestAnEditRecordsItsCausesAlthoughItsAnswerIsLost(t *testing.T) {
 		"a cordon":    {step: Step{Action: Cordon, Target: "member-1"}, stays: []Key{common, prod}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &run{regions: map[string]int64{}, users: users{admin: away{}, teams: map[string]client.Client{}}}
+			r := &run{expected: expected{regions: map[string]int64{}}, users: users{admin: away{}, teams: map[string]client.Client{}}}
 			for _, ns := range Namespaces {
-				r.teams[ns] = away{}
+				r.users.teams[ns] = away{}
 			}
 			if err := r.edit(t.Context(), tc.step); !errors.Is(err, errLost) {
 				t.Fatalf("the edit ends with %v", err)
 			}
 			without := func(k Key) bool {
-				return len(r.causes.Without([]Deletion{{At: time.Now().Add(time.Second), Member: "member-1", Key: k}})) > 0
+				return len(r.expected.causes.Without([]Deletion{{At: time.Now().Add(time.Second), Member: "member-1", Key: k}})) > 0
 			}
 			for _, k := range tc.permits {
 				if without(k) {

@@ -52,7 +52,7 @@ func (r *run) ofFault(s Step) (begin, end func(ctx context.Context) error) {
 	}
 	signal := func(sent syscall.Signal) func(ctx context.Context) error {
 		return func(context.Context) error {
-			if err := r.replicas.get(s.Target).Signal(sent); !errors.Is(err, os.ErrProcessDone) {
+			if err := r.servers.replicas.get(s.Target).Signal(sent); !errors.Is(err, os.ErrProcessDone) {
 				return err
 			}
 			return nil
@@ -71,21 +71,23 @@ func (r *run) ofFault(s Step) (begin, end func(ctx context.Context) error) {
 		return signal(syscall.SIGSTOP), signal(syscall.SIGCONT)
 	case swap:
 		set := func(of string) func(ctx context.Context) error {
-			return func(ctx context.Context) error { return r.setKubeconfig(ctx, s.Target, r.kubeconfigs[of]) }
+			return func(ctx context.Context) error { return r.setKubeconfig(ctx, s.Target, r.site.kubeconfigs[of]) }
 		}
 		return set(next(s.Target)), set(s.Target)
 	case mutate:
-		return func(ctx context.Context) error { return r.mutator.install(ctx, r.members[s.Target]) },
-			func(ctx context.Context) error { return r.mutator.remove(ctx, r.members[s.Target]) }
+		return func(ctx context.Context) error { return r.servers.mutator.install(ctx, r.site.members[s.Target]) },
+			func(ctx context.Context) error { return r.servers.mutator.remove(ctx, r.site.members[s.Target]) }
 	}
 	if lie, ok := strings.CutPrefix(string(s.Fault), "lie "); ok {
 		tell := func(lie string) func(ctx context.Context) error {
-			return func(context.Context) error { r.liar.lie.Store(lie); return nil }
+			return func(context.Context) error { r.servers.liar.lie.Store(lie); return nil }
 		}
 		return tell(lie), tell("")
 	}
-	return func(ctx context.Context) error { return r.Fault(ctx, s.Target, strings.Fields(string(s.Fault))...) },
-		func(ctx context.Context) error { return r.Fault(ctx, s.Target, "none") }
+	return func(ctx context.Context) error {
+			return r.fleet.Fault(ctx, s.Target, strings.Fields(string(s.Fault))...)
+		},
+		func(ctx context.Context) error { return r.fleet.Fault(ctx, s.Target, "none") }
 }
 
 // next returns the member after this one.
@@ -99,25 +101,25 @@ func (r *run) setKubeconfig(ctx context.Context, member string, kubeconfig []byt
 		return err
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: member}}
-	return r.admin.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch))
+	return r.users.admin.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch))
 }
 
 // healAll ends all faults, also those whose end failed, and waits until all API servers and replicas are ready.
 func (r *run) healAll(ctx context.Context) error {
-	r.liar.lie.Store("")
-	for _, name := range append([]string{r.Hub.Name}, Members...) {
+	r.servers.liar.lie.Store("")
+	for _, name := range append([]string{r.fleet.Hub.Name}, Members...) {
 		// The commands fail if the component runs, which the check below finds out.
-		_, _ = r.LabCommand(ctx, "resume", name)
-		_, _ = r.LabCommand(ctx, "start", name)
+		_, _ = r.fleet.LabCommand(ctx, "resume", name)
+		_, _ = r.fleet.LabCommand(ctx, "start", name)
 	}
-	_, _ = r.LabCommand(ctx, "resume", r.Hub.Name, "--component", "etcd")
-	for _, h := range r.replicas.all() {
+	_, _ = r.fleet.LabCommand(ctx, "resume", r.fleet.Hub.Name, "--component", "etcd")
+	for _, h := range r.servers.replicas.all() {
 		_ = h.Signal(syscall.SIGCONT)
 	}
 	if err := until(ctx, time.Minute, func() error {
-		err := r.admin.List(ctx, &hubv1.MemberClusterList{})
+		err := r.users.admin.List(ctx, &hubv1.MemberClusterList{})
 		for _, m := range Members {
-			err = errors.Join(err, r.members[m].List(ctx, &corev1.NamespaceList{}, client.Limit(1)))
+			err = errors.Join(err, r.site.members[m].List(ctx, &corev1.NamespaceList{}, client.Limit(1)))
 		}
 		return err
 	}); err != nil {
@@ -126,17 +128,17 @@ func (r *run) healAll(ctx context.Context) error {
 	for _, m := range Members {
 		if err := until(ctx, time.Minute, func() error {
 			return errors.Join(
-				r.Fault(ctx, m, "none"), r.setKubeconfig(ctx, m, r.kubeconfigs[m]), r.mutator.remove(ctx, r.members[m]), r.define(ctx, m),
+				r.fleet.Fault(ctx, m, "none"), r.setKubeconfig(ctx, m, r.site.kubeconfigs[m]), r.servers.mutator.remove(ctx, r.site.members[m]), r.define(ctx, m),
 				r.patchMember(ctx, m, map[string]any{"spec": map[string]any{"unschedulable": nil}}),
 			)
 		}); err != nil {
 			return fmt.Errorf("ending the faults of %s: %w", m, err)
 		}
 	}
-	return r.replicas.ready(ctx)
+	return r.servers.replicas.ready(ctx)
 }
 
-func (r *run) hubEtcd() string { return filepath.Join(r.Dir, "_etcd", "hub", "data") }
+func (r *run) hubEtcd() string { return filepath.Join(r.fleet.Dir, "_etcd", "hub", "data") }
 
 // backUp copies the data of the hub's etcd.
 func (r *run) backUp(ctx context.Context) error {
@@ -144,11 +146,11 @@ func (r *run) backUp(ctx context.Context) error {
 		return err
 	}
 	r.noteHub()
-	if _, err := r.LabCommand(ctx, "pause", r.Hub.Name, "--component", "etcd"); err != nil {
+	if _, err := r.fleet.LabCommand(ctx, "pause", r.fleet.Hub.Name, "--component", "etcd"); err != nil {
 		return err
 	}
 	err := os.CopyFS(r.hubEtcd()+".backup", os.DirFS(r.hubEtcd()))
-	_, resumed := r.LabCommand(ctx, "resume", r.Hub.Name, "--component", "etcd")
+	_, resumed := r.fleet.LabCommand(ctx, "resume", r.fleet.Hub.Name, "--component", "etcd")
 	return errors.Join(err, resumed)
 }
 
@@ -160,19 +162,19 @@ func (r *run) backUp(ctx context.Context) error {
 // makes the target.
 func (r *run) restore(ctx context.Context) error {
 	r.noteHub()
-	if err := r.replicas.stop(); err != nil {
+	if err := r.servers.replicas.stop(); err != nil {
 		return err
 	}
-	defer r.replicas.start()
+	defer r.servers.replicas.start()
 	for _, step := range []func() error{
-		func() error { return r.lab(ctx, "kill", r.Hub.Name) },
-		func() error { return r.lab(ctx, "kill", r.Hub.Name, "--component", "etcd") },
+		func() error { return r.lab(ctx, "kill", r.fleet.Hub.Name) },
+		func() error { return r.lab(ctx, "kill", r.fleet.Hub.Name, "--component", "etcd") },
 		func() error { return os.RemoveAll(r.hubEtcd()) },
 		func() error { return os.Rename(r.hubEtcd()+".backup", r.hubEtcd()) },
-		func() error { return r.lab(ctx, "start", r.Hub.Name, "--component", "etcd") },
-		func() error { return r.lab(ctx, "start", r.Hub.Name) },
+		func() error { return r.lab(ctx, "start", r.fleet.Hub.Name, "--component", "etcd") },
+		func() error { return r.lab(ctx, "start", r.fleet.Hub.Name) },
 		func() error {
-			return until(ctx, time.Minute, func() error { return r.admin.List(ctx, &hubv1.MemberClusterList{}) })
+			return until(ctx, time.Minute, func() error { return r.users.admin.List(ctx, &hubv1.MemberClusterList{}) })
 		},
 	} {
 		if err := step(); err != nil {
@@ -196,26 +198,26 @@ func (r *run) restore(ctx context.Context) error {
 		for _, t := range b.Spec.Clusters {
 			bound[target{boundKey(&b), t.Name}] = true
 			if b.DeletionTimestamp != nil || t.State != hubv1.TargetPresent || b.Namespace == bundled {
-				r.causes.Add(time.Now(), t.Name, boundKey(&b), "restore")
+				r.expected.causes.Add(time.Now(), t.Name, boundKey(&b), "restore")
 			}
 		}
 	}
-	r.restored = true
-	r.unclaimed = Copies{}
+	r.expected.restored = true
+	r.expected.unclaimed = Copies{}
 	for member, want := range Expected(s) {
 		var have map[Key]Copy
 		if err := until(ctx, time.Minute, func() (err error) { have, err = r.copiesOn(ctx, member); return err }); err != nil {
 			return err
 		}
-		r.unclaimed[member] = map[Key]Copy{}
+		r.expected.unclaimed[member] = map[Key]Copy{}
 		for k, c := range have {
 			if w, wanted := want[k]; !wanted || !bound[target{k, member}] || w.Owner != "" && w.Owner != c.Owner {
-				r.unclaimed[member][k] = c
+				r.expected.unclaimed[member][k] = c
 			}
 		}
 		for k := range s.Objects {
 			if k.Namespace != kept {
-				r.causes.Add(time.Now(), member, k, "restore")
+				r.expected.causes.Add(time.Now(), member, k, "restore")
 			}
 		}
 	}
@@ -223,7 +225,7 @@ func (r *run) restore(ctx context.Context) error {
 }
 
 func (r *run) lab(ctx context.Context, args ...string) error {
-	_, err := r.LabCommand(ctx, args...)
+	_, err := r.fleet.LabCommand(ctx, args...)
 	return err
 }
 

@@ -23,19 +23,19 @@ func (r *run) hand(ctx context.Context, s Step) error {
 		r.noteHand(s.Target)
 		patch := fmt.Sprintf(`{"metadata":{"labels":{"chaos":null}},%q:{"value":%s}}`, contentField(s.Key.Kind),
 			map[string]string{"ConfigMap": `"drift"`, "Secret": `"ZHJpZnQ="`, "Widget": "0"}[s.Key.Kind])
-		return client.IgnoreNotFound(r.members[s.Target].Patch(ctx, object(s.Key, 0, ""), client.RawPatch(types.MergePatchType, []byte(patch))))
+		return client.IgnoreNotFound(r.site.members[s.Target].Patch(ctx, object(s.Key, 0, ""), client.RawPatch(types.MergePatchType, []byte(patch))))
 	case Destroy:
 		r.noteHand(s.Target)
-		return client.IgnoreNotFound(r.members[s.Target].Delete(ctx, object(s.Key, 0, "")))
+		return client.IgnoreNotFound(r.site.members[s.Target].Delete(ctx, object(s.Key, 0, "")))
 	case Unbind:
 		key := bindingOf(s.Key)
-		return client.IgnoreNotFound(r.emergency.Delete(ctx, &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}))
+		return client.IgnoreNotFound(r.users.emergency.Delete(ctx, &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}))
 	case Forget:
 		return r.forget(ctx, s.Value)
 	case Undefine:
 		r.noteHand(s.Target)
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets." + WidgetKind.Group}}
-		if err := client.IgnoreNotFound(r.members[s.Target].Delete(ctx, crd)); err != nil {
+		if err := client.IgnoreNotFound(r.site.members[s.Target].Delete(ctx, crd)); err != nil {
 			return err
 		}
 		return r.define(ctx, s.Target)
@@ -48,18 +48,18 @@ func (r *run) forget(ctx context.Context, variant int64) error {
 	of := client.InNamespace(hubv1.SystemNamespace)
 	switch variant % 3 {
 	case 0:
-		r.forgot = true
-		return r.admin.DeleteAllOf(ctx, &corev1.Secret{}, of, client.HasLabels{hubv1.RevisionLabel})
+		r.expected.forgot = true
+		return r.users.admin.DeleteAllOf(ctx, &corev1.Secret{}, of, client.HasLabels{hubv1.RevisionLabel})
 	case 1:
-		return r.admin.DeleteAllOf(ctx, &corev1.Secret{}, of, client.HasLabels{hubv1.ManifestLabel})
+		return r.users.admin.DeleteAllOf(ctx, &corev1.Secret{}, of, client.HasLabels{hubv1.ManifestLabel})
 	}
 	epochs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: hubv1.EpochsConfigMap}}
-	return client.IgnoreNotFound(r.admin.Delete(ctx, epochs))
+	return client.IgnoreNotFound(r.users.admin.Delete(ctx, epochs))
 }
 
 // define applies the definition of Widgets on a member. The definition of before may still be going.
 func (r *run) define(ctx context.Context, member string) error {
-	raw, err := os.ReadFile(r.widgetCRD)
+	raw, err := os.ReadFile(r.site.widgetCRD)
 	if err != nil {
 		return err
 	}
@@ -67,13 +67,13 @@ func (r *run) define(ctx context.Context, member string) error {
 	defer cancel()
 	return until(ctx, 30*time.Second, func() error {
 		var crd apiextensionsv1.CustomResourceDefinition
-		err := r.members[member].Get(ctx, types.NamespacedName{Name: "widgets." + WidgetKind.Group}, &crd)
+		err := r.site.members[member].Get(ctx, types.NamespacedName{Name: "widgets." + WidgetKind.Group}, &crd)
 		if err == nil && crd.DeletionTimestamp != nil {
 			return errors.New("the definition is still going")
 		}
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		return r.Members[member].ApplyCRD(ctx, raw, "chaos")
+		return r.fleet.Members[member].ApplyCRD(ctx, raw, "chaos")
 	})
 }

@@ -41,7 +41,7 @@ const collections = 3
 // allocates the memory that triggers the next collection.
 func (r *run) measure(ctx context.Context) (usage, error) {
 	var sum usage
-	for name, h := range r.replicas.all() {
+	for name, h := range r.servers.replicas.all() {
 		least, cycles := usage{}, map[float64]bool{}
 		for began := time.Now(); len(cycles) <= collections; sleep(ctx, 10*time.Millisecond) {
 			page, err := metrics(ctx, h.Metrics, "go_goroutines", "go_gc_heap_live_bytes", "go_gc_cycles_total_gc_cycles_total")

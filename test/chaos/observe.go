@@ -21,7 +21,7 @@ func (r *run) snapshot(ctx context.Context) (*Snapshot, error) {
 	var bundles hubv1.BundleList
 	var operators hubv1.FederatedOperatorList
 	for _, list := range []client.ObjectList{&clusters, &placements, &policies, &bundles, &operators} {
-		if err := r.admin.List(ctx, list); err != nil {
+		if err := r.users.admin.List(ctx, list); err != nil {
 			return nil, err
 		}
 	}
@@ -33,7 +33,7 @@ func (r *run) snapshot(ctx context.Context) (*Snapshot, error) {
 		}
 	}
 	s.Placements, s.Policies, s.Bundles, s.Operators = placements.Items, policies.Items, bundles.Items, operators.Items
-	err := eachObject(ctx, r.admin, nil, func(k Key, o *unstructured.Unstructured) {
+	err := eachObject(ctx, r.users.admin, nil, func(k Key, o *unstructured.Unstructured) {
 		if o.GetDeletionTimestamp() == nil {
 			s.Objects[k] = o
 		}
@@ -69,7 +69,7 @@ func bindingOf(k Key) client.ObjectKey {
 // bindings returns the bindings of the namespaces of the run.
 func (r *run) bindings(ctx context.Context) ([]hubv1.ResourceBinding, error) {
 	var list hubv1.ResourceBindingList
-	if err := r.admin.List(ctx, &list); err != nil {
+	if err := r.users.admin.List(ctx, &list); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(list.Items, func(b hubv1.ResourceBinding) bool { return !slices.Contains(Namespaces, b.Namespace) }), nil
@@ -96,7 +96,7 @@ func eachObject(ctx context.Context, c client.Client, options []client.ListOptio
 // copiesOn returns the objects on a member that have the label of a hub.
 func (r *run) copiesOn(ctx context.Context, member string) (map[Key]Copy, error) {
 	out := map[Key]Copy{}
-	err := eachObject(ctx, r.members[member], []client.ListOption{client.HasLabels{hubv1.HubLabel}}, func(k Key, o *unstructured.Unstructured) { out[k] = copyOf(o) })
+	err := eachObject(ctx, r.site.members[member], []client.ListOption{client.HasLabels{hubv1.HubLabel}}, func(k Key, o *unstructured.Unstructured) { out[k] = copyOf(o) })
 	if err != nil {
 		return nil, fmt.Errorf("reading the copies on %s: %w", member, err)
 	}

@@ -47,7 +47,7 @@ func hubState(t *testing.T) *Snapshot {
 		s.Objects[k] = object(k, 7, config)
 		s.Objects[k].SetUID(types.UID("uid of " + k.String()))
 	}
-	r := &run{regions: map[string]int64{regionOf(Members[2]): 5}}
+	r := &run{expected: expected{regions: map[string]int64{regionOf(Members[2]): 5}}}
 	var policy hubv1.OverridePolicy
 	convert(t, r.policy(), &policy)
 	var bundle hubv1.Bundle

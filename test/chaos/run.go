@@ -46,28 +46,46 @@ func (r Result) String() string {
 
 // run is a fleet under chaos.
 type run struct {
-	*fleet.Fleet
-	Options
-	users
-	journal
-	Result
+	fleet    *fleet.Fleet
+	opts     Options
+	users    users
+	journal  journal
+	result   Result
+	site     site
+	servers  servers
+	audit    []*auditLog
+	expected expected
+	faults   faults
+}
 
+// site has what joins members and installs definitions.
+type site struct {
 	members     map[string]client.Client // as administrator, past the fault proxies
-	replicas    *replicas
-	liar        *liar
-	mutator     mutator
 	kubeconfigs map[string][]byte
 	widgetCRD   string // path
 	gadgetCRD   []byte
-	audit       []*auditLog
-	causes      Causes
-	history     History
-	regions     map[string]int64 // the values in the OverridePolicy
+}
+
+// servers are the servers that this process runs beside the lab.
+type servers struct {
+	replicas *replicas
+	liar     *liar
+	mutator  mutator
+}
+
+// expected has the earlier steps on which the expected state of the fleet depends.
+type expected struct {
+	causes  Causes
+	history History
+	regions map[string]int64 // the values in the OverridePolicy
 
 	forgot    bool   // revisions that wait for an approval may be lost
 	restored  bool   // a restore waits for its acceptance
 	unclaimed Copies // the copies that no object of the restored hub claims
+}
 
+// faults has the times of faults, which explain why a sample may differ from the expected state.
+type faults struct {
 	mu           sync.Mutex
 	disturbances []disturbance
 }
@@ -88,46 +106,49 @@ func Run(ctx context.Context, config fleet.Config, o Options) (*fleet.Fleet, Res
 		return nil, Result{}, err
 	}
 	defer func() { _ = file.Close() }()
-	r := &run{Options: o, journal: journal{file: file}, regions: map[string]int64{}, kubeconfigs: map[string][]byte{}, members: map[string]client.Client{}}
+	r := &run{
+		opts: o, journal: journal{file: file}, site: site{kubeconfigs: map[string][]byte{}, members: map[string]client.Client{}},
+		expected: expected{regions: map[string]int64{}},
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	err = r.setUp(ctx, config)
 	defer r.close()
 	if err != nil {
-		return r.Fleet, r.Result, fmt.Errorf("setting up the fleet: %w", err)
+		return r.fleet, r.result, fmt.Errorf("setting up the fleet: %w", err)
 	}
-	go r.replicas.keep(ctx)
+	go r.servers.replicas.keep(ctx)
 	err = r.rounds(ctx)
 	var failure error
-	r.Restarts, failure = r.replicas.outcome()
-	return r.Fleet, r.Result, errors.Join(err, failure)
+	r.result.Restarts, failure = r.servers.replicas.outcome()
+	return r.fleet, r.result, errors.Join(err, failure)
 }
 
 // close ends what this process runs beside the lab.
 func (r *run) close() {
-	if r.replicas != nil {
-		_ = r.replicas.stop()
+	if r.servers.replicas != nil {
+		_ = r.servers.replicas.stop()
 	}
-	if r.liar != nil {
-		r.liar.CloseClientConnections()
-		r.liar.Close()
+	if r.servers.liar != nil {
+		r.servers.liar.CloseClientConnections()
+		r.servers.liar.Close()
 	}
-	if r.mutator.Server != nil {
-		r.mutator.Close()
+	if r.servers.mutator.Server != nil {
+		r.servers.mutator.Close()
 	}
 }
 
 // setUp starts the lab and the replicas, joins the members, and creates users, placements and the first objects.
 func (r *run) setUp(ctx context.Context, config fleet.Config) (err error) {
-	if r.Fleet, err = fleet.Up(ctx, config); err != nil {
+	if r.fleet, err = fleet.Up(ctx, config); err != nil {
 		return err
 	}
-	r.widgetCRD = filepath.Join(r.Root, "test", "chaos", "testdata", "widget.yaml")
-	crd, err := os.ReadFile(r.widgetCRD)
+	r.site.widgetCRD = filepath.Join(r.opts.Root, "test", "chaos", "testdata", "widget.yaml")
+	crd, err := os.ReadFile(r.site.widgetCRD)
 	if err != nil {
 		return err
 	}
-	if r.gadgetCRD, err = os.ReadFile(filepath.Join(filepath.Dir(r.widgetCRD), "gadget.yaml")); err != nil {
+	if r.site.gadgetCRD, err = os.ReadFile(filepath.Join(filepath.Dir(r.site.widgetCRD), "gadget.yaml")); err != nil {
 		return err
 	}
 	kinds := []fleet.Kind{
@@ -135,30 +156,30 @@ func (r *run) setUp(ctx context.Context, config fleet.Config) (err error) {
 		{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}},
 		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}},
 	}
-	if err := r.Hub.ApplyCRD(ctx, crd, "chaos"); err != nil {
+	if err := r.fleet.Hub.ApplyCRD(ctx, crd, "chaos"); err != nil {
 		return err
 	}
-	if err := r.InstallHub(ctx, kinds); err != nil {
+	if err := r.fleet.InstallHub(ctx, kinds); err != nil {
 		return err
 	}
-	if r.liar, err = newLiar(r.Members[liarMember]); err != nil {
+	if r.servers.liar, err = newLiar(r.fleet.Members[liarMember]); err != nil {
 		return err
 	}
-	r.mutator = newMutator()
+	r.servers.mutator = newMutator()
 	for _, m := range Members {
 		if err := r.join(ctx, m, crd, kinds); err != nil {
 			return fmt.Errorf("joining %s: %w", m, err)
 		}
 	}
-	if r.replicas, err = startReplicas(ctx, r.Fleet, r.Replicas); err != nil {
+	if r.servers.replicas, err = startReplicas(ctx, r.fleet, r.opts.Replicas); err != nil {
 		return err
 	}
 	for _, ns := range Namespaces {
-		if err := r.Hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
+		if err := r.fleet.Hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
 			return err
 		}
 	}
-	if r.users, err = newUsers(ctx, r.Hub); err != nil {
+	if r.users, err = newUsers(ctx, r.fleet.Hub); err != nil {
 		return err
 	}
 	return r.seed(ctx)
@@ -166,11 +187,11 @@ func (r *run) setUp(ctx context.Context, config fleet.Config) (err error) {
 
 // join installs the chart on a member and joins it to the hub.
 func (r *run) join(ctx context.Context, name string, crd []byte, kinds []fleet.Kind) error {
-	c := r.Members[name]
+	c := r.fleet.Members[name]
 	if err := c.ApplyCRD(ctx, crd, "chaos"); err != nil {
 		return err
 	}
-	if err := r.InstallMember(ctx, c, kinds); err != nil {
+	if err := r.fleet.InstallMember(ctx, c, kinds); err != nil {
 		return err
 	}
 	token, err := c.Token(ctx, "hanse")
@@ -182,33 +203,33 @@ func (r *run) join(ctx context.Context, name string, crd []byte, kinds []fleet.K
 		return err
 	}
 	if name == liarMember {
-		if kubeconfig, err = r.liar.kubeconfig(kubeconfig); err != nil {
+		if kubeconfig, err = r.servers.liar.kubeconfig(kubeconfig); err != nil {
 			return err
 		}
 	}
-	r.kubeconfigs[name] = kubeconfig
+	r.site.kubeconfigs[name] = kubeconfig
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name}, Data: map[string][]byte{"kubeconfig": kubeconfig}}
-	if err := r.Hub.Create(ctx, secret); err != nil {
+	if err := r.fleet.Hub.Create(ctx, secret); err != nil {
 		return err
 	}
-	if r.members[name], err = clientFor(c.Config); err != nil {
+	if r.site.members[name], err = clientFor(c.Config); err != nil {
 		return err
 	}
 	r.audit = append(r.audit, &auditLog{member: name, path: c.AuditLog, user: "system:serviceaccount:" + hubv1.SystemNamespace + ":hanse"})
-	return r.Join(ctx, c, map[string]string{tierLabel: "prod", ringLabel: "a"}) // with the Secret above
+	return r.fleet.Join(ctx, c, map[string]string{tierLabel: "prod", ringLabel: "a"}) // with the Secret above
 }
 
 // seed creates placements and objects.
 func (r *run) seed(ctx context.Context) error {
 	for _, p := range placements() {
-		if err := r.Hub.Create(ctx, p); err != nil {
+		if err := r.fleet.Hub.Create(ctx, p); err != nil {
 			return err
 		}
 	}
 	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: operated}}
 	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.FederatedOperatorKind, Name: operated}}
 	p.Spec.Clusters = hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}}
-	if err := r.Hub.Create(ctx, p); err != nil {
+	if err := r.fleet.Hub.Create(ctx, p); err != nil {
 		return err
 	}
 	steps := []Step{{Action: Operate, Value: 1}}
@@ -235,24 +256,24 @@ func (r *run) rounds(ctx context.Context) (err error) {
 	if err := r.converge(ctx, true); err != nil {
 		return fmt.Errorf("before the first round: %w", err)
 	}
-	if r.Before, err = r.measure(ctx); err != nil {
+	if r.result.Before, err = r.measure(ctx); err != nil {
 		return err
 	}
-	r.log("before the first round: %s", r.Before)
-	r.causes.Clear()
-	r.Next = r.Seed
-	for began := time.Now(); r.Rounds == 0 || time.Since(began) < r.For; r.Next++ {
-		r.log("round with seed %d", r.Next)
-		if err := r.round(ctx, r.Next); err != nil {
-			return fmt.Errorf("the round with seed %d of a run that began with seed %d and %d replicas: %w\nlast steps:\n%s", r.Next, r.Seed, r.Replicas, err, r.last(40))
+	r.journal.log("before the first round: %s", r.result.Before)
+	r.expected.causes.Clear()
+	r.result.Next = r.opts.Seed
+	for began := time.Now(); r.result.Rounds == 0 || time.Since(began) < r.opts.For; r.result.Next++ {
+		r.journal.log("round with seed %d", r.result.Next)
+		if err := r.round(ctx, r.result.Next); err != nil {
+			return fmt.Errorf("the round with seed %d of a run that began with seed %d and %d replicas: %w\nlast steps:\n%s", r.result.Next, r.opts.Seed, r.opts.Replicas, err, r.journal.last(40))
 		}
-		r.Rounds++
+		r.result.Rounds++
 	}
-	if r.After, err = r.measure(ctx); err != nil {
+	if r.result.After, err = r.measure(ctx); err != nil {
 		return err
 	}
-	r.log("after the last round: %s", r.After)
-	return Leaked(r.Before, r.After)
+	r.journal.log("after the last round: %s", r.result.After)
+	return Leaked(r.result.Before, r.result.After)
 }
 
 // round carries out a plan, and judges the result.
@@ -261,7 +282,7 @@ func (r *run) round(ctx context.Context, seed uint64) error {
 	sampling, stop := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() { r.sample(sampling, &samples) })
-	failed := r.carryOut(ctx, Plan(seed, r.Replicas))
+	failed := r.carryOut(ctx, Plan(seed, r.opts.Replicas))
 	if failed == nil {
 		failed = r.healAll(ctx)
 	}
@@ -270,7 +291,7 @@ func (r *run) round(ctx context.Context, seed uint64) error {
 	}
 	stop()
 	done.Wait()
-	r.Samples += samples.judged
+	r.result.Samples += samples.judged
 	if len(samples.lies) > 0 {
 		failed = errors.Join(failed, fmt.Errorf("%d lies:\n%s", len(samples.lies), strings.Join(samples.lies, "\n")))
 	}
@@ -286,7 +307,7 @@ func (r *run) carryOut(ctx context.Context, steps []Step) error {
 		switch s.Action {
 		case Begin, End:
 			if err = r.fault(limited, s); s.Action == Begin {
-				r.Faults++
+				r.result.Faults++
 			}
 		case BackUp:
 			if err := r.backUp(ctx); err != nil {
@@ -294,7 +315,7 @@ func (r *run) carryOut(ctx context.Context, steps []Step) error {
 				return fmt.Errorf("%s: %w", s, err)
 			}
 		case Restore:
-			r.Restores++
+			r.result.Restores++
 			if err := r.restore(ctx); err != nil {
 				cancel()
 				return fmt.Errorf("%s: %w", s, err)
@@ -302,16 +323,16 @@ func (r *run) carryOut(ctx context.Context, steps []Step) error {
 		case Rest:
 			sleep(ctx, time.Duration(s.Value)*time.Second)
 		case Drift, Destroy, Unbind, Forget, Undefine:
-			r.Hands++
+			r.result.Hands++
 			err = r.hand(limited, s)
 		default:
-			r.Edits++
+			r.result.Edits++
 			if err = r.edit(limited, s); err != nil {
-				r.Refused++
+				r.result.Refused++
 			}
 		}
 		cancel()
-		r.log("%s%s", s, errorText(err))
+		r.journal.log("%s%s", s, errorText(err))
 		sleep(ctx, pause)
 	}
 	return ctx.Err()
@@ -336,31 +357,31 @@ func errorText(err error) string {
 // for deletions without a cause.
 func (r *run) judge(ctx context.Context) error {
 	began := time.Now()
-	if r.restored {
-		if err := until(ctx, time.Minute, func() error { _, err := r.Hansectl(ctx, "accept-restore", "--yes"); return err }); err != nil {
+	if r.expected.restored {
+		if err := until(ctx, time.Minute, func() error { _, err := r.fleet.Hansectl(ctx, "accept-restore", "--yes"); return err }); err != nil {
 			return err
 		}
-		r.log("accepted the restore")
+		r.journal.log("accepted the restore")
 	}
 	err := r.tooEarly(ctx)
-	if err == nil && !r.forgot {
+	if err == nil && !r.expected.forgot {
 		err = r.converge(ctx, false)
 	}
 	if err == nil {
 		err = r.converge(ctx, true)
 	}
-	r.Slowest = max(r.Slowest, time.Since(began))
-	r.forgot, r.restored, r.unclaimed = false, false, nil
+	r.result.Slowest = max(r.result.Slowest, time.Since(began))
+	r.expected.forgot, r.expected.restored, r.expected.unclaimed = false, false, nil
 	deletions, failed := r.deletions()
 	if failed != nil {
 		return failed
 	}
-	r.Deletions += len(deletions)
-	if without := r.causes.Without(deletions); len(without) > 0 {
+	r.result.Deletions += len(deletions)
+	if without := r.expected.causes.Without(deletions); len(without) > 0 {
 		err = errors.Join(err, fmt.Errorf("%d deletions without a cause: %v", len(without), first(without, 20)))
 	}
-	r.causes.Clear()
-	r.log("judged in %s: %d deletions%s", time.Since(began).Round(time.Second), len(deletions), errorText(err))
+	r.expected.causes.Clear()
+	r.journal.log("judged in %s: %d deletions%s", time.Since(began).Round(time.Second), len(deletions), errorText(err))
 	return err
 }
 
@@ -432,11 +453,11 @@ func (r *run) compare(ctx context.Context, approved bool) ([]Difference, error) 
 			return nil, err
 		}
 	}
-	differences := Compare(s, have, &r.history, approved)
+	differences := Compare(s, have, &r.expected.history, approved)
 	for _, d := range differences {
-		if c, ok := r.unclaimed[d.Member][d.Key]; ok && d.Wrong == Extra && have[d.Member][d.Key].Owner == c.Owner {
-			err := r.members[d.Member].Delete(ctx, object(d.Key, 0, ""))
-			r.log("pruned %s on %s%s", d.Key, d.Member, errorText(err))
+		if c, ok := r.expected.unclaimed[d.Member][d.Key]; ok && d.Wrong == Extra && have[d.Member][d.Key].Owner == c.Owner {
+			err := r.site.members[d.Member].Delete(ctx, object(d.Key, 0, ""))
+			r.journal.log("pruned %s on %s%s", d.Key, d.Member, errorText(err))
 		}
 	}
 	return differences, nil

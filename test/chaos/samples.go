@@ -32,7 +32,7 @@ type sampler struct {
 
 // sample takes samples until the context ends. Which objects it reads is not part of the plan.
 func (r *run) sample(ctx context.Context, out *sampler) {
-	random := rand.New(rand.NewPCG(r.Seed, 1))
+	random := rand.New(rand.NewPCG(r.opts.Seed, 1))
 	keys := everyKey()
 	tick := time.NewTicker(300 * time.Millisecond)
 	defer tick.Stop()
@@ -108,21 +108,21 @@ func Lie(o Observation) string {
 func (r *run) observe(ctx context.Context, k Key, member string) (o Observation, reported string, ok bool) {
 	var before, after hubv1.ResourceBinding
 	key := bindingOf(k)
-	if err := r.admin.Get(ctx, key, &before); err != nil {
+	if err := r.users.admin.Get(ctx, key, &before); err != nil {
 		return o, "", false
 	}
 	o = Observation{Binding: &before, Member: member, Object: object(k, 0, ""), Copy: object(k, 0, "")}
 	if before.Spec.ObjectRef.Bundle != nil {
 		o.Object = nil
-	} else if err := r.admin.Get(ctx, client.ObjectKeyFromObject(o.Object), o.Object); err != nil {
+	} else if err := r.users.admin.Get(ctx, client.ObjectKeyFromObject(o.Object), o.Object); err != nil {
 		return o, "", false
 	}
-	if err := r.members[member].Get(ctx, client.ObjectKeyFromObject(o.Copy), o.Copy); apierrors.IsNotFound(err) {
+	if err := r.site.members[member].Get(ctx, client.ObjectKeyFromObject(o.Copy), o.Copy); apierrors.IsNotFound(err) {
 		o.Copy = nil
 	} else if err != nil {
 		return o, "", false
 	}
-	if err := r.admin.Get(ctx, key, &after); err != nil || after.ResourceVersion != before.ResourceVersion {
+	if err := r.users.admin.Get(ctx, key, &after); err != nil || after.ResourceVersion != before.ResourceVersion {
 		return o, "", false
 	}
 	reported = fmt.Sprint(before.UID, before.Generation)
@@ -134,16 +134,16 @@ func (r *run) observe(ctx context.Context, k Key, member string) (o Observation,
 
 // noteHub notes a disturbance of the hub.
 func (r *run) noteHub() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.disturbances = append(r.disturbances, disturbance{at: time.Now()})
+	r.faults.mu.Lock()
+	defer r.faults.mu.Unlock()
+	r.faults.disturbances = append(r.faults.disturbances, disturbance{at: time.Now()})
 }
 
 // noteHand notes a change of copies on a member that the hub did not make.
 func (r *run) noteHand(member string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.disturbances = append(r.disturbances, disturbance{at: time.Now(), member: member})
+	r.faults.mu.Lock()
+	defer r.faults.mu.Unlock()
+	r.faults.disturbances = append(r.faults.disturbances, disturbance{at: time.Now(), member: member})
 }
 
 // disturbance is something after which rows may be wrong for a time: of one member, or of all if member is empty.
@@ -153,9 +153,9 @@ type disturbance struct {
 }
 
 func (r *run) disturbed(member string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.disturbances, func(d disturbance) bool {
+	r.faults.mu.Lock()
+	defer r.faults.mu.Unlock()
+	return slices.ContainsFunc(r.faults.disturbances, func(d disturbance) bool {
 		return (d.member == "" || d.member == member) && time.Since(d.at) < recovered
 	})
 }

@@ -69,7 +69,7 @@ var (
 	// ErrStack is the error for a chart that needs more than MaxStack.
 	ErrStack = fmt.Errorf("the chart needs more than %d MiB of stack to render: look for a template that calls itself, such as by tpl", MaxStack>>20)
 	// ErrSize is the error for a chart whose result is larger than MaxReplyBytes.
-	ErrSize = fmt.Errorf("the objects of the chart have more than %d MiB as JSON", MaxReplyBytes>>20)
+	ErrSize = fmt.Errorf("the objects of the chart have more than %d MiB as JSON: let the values render fewer objects, or split the chart", MaxReplyBytes>>20)
 	// ErrProcess is the error for a child that did not start, or that ended for an unknown reason. The chart may be valid,
 	// so the caller may try again.
 	ErrProcess = errors.New("the process that renders charts failed")

@@ -9,7 +9,7 @@ import (
 	"os/exec"
 )
 
-var errSystem = errors.New("it is limited on Linux only")
+var errSystem = errors.New("a process can be limited on Linux only")
 
 func command(context.Context) (*exec.Cmd, error) { return nil, errSystem }
 

@@ -71,7 +71,7 @@ func answerOf(rendered Rendered, err error) reply {
 // serve sets the limits of this process, reads an Input, and renders its chart.
 func serve(request io.Reader) (Rendered, error) {
 	if err := confine(); err != nil {
-		return Rendered{}, fmt.Errorf("%w: limiting itself: %w", ErrProcess, err)
+		return Rendered{}, fmt.Errorf("%w: limiting its resources: %w", ErrProcess, err)
 	}
 	debug.SetMaxStack(MaxStack)
 	debug.SetMemoryLimit(MaxMemory * 3 / 4) // the garbage collector works harder near the limit

@@ -61,7 +61,7 @@ const (
 )
 
 // ErrNone means that no certificate has been read or created yet.
-var ErrNone = errors.New("the certificate is not there yet")
+var ErrNone = errors.New("the hub has no certificate yet")
 
 // Options of a Keeper. The fields Reader, Client, Configuration and Clock are optional; all other fields are required.
 type Options struct {
@@ -180,7 +180,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	}
 	write := k.options.Client.Update
 	if missing {
-		ctrl.LoggerFrom(ctx).Info("Creating the Secret with the certificate of the webhook, which is missing", "secret", k.options.Secret)
+		ctrl.LoggerFrom(ctx).Info("Creating the missing Secret with the certificate of the webhook", "secret", k.options.Secret)
 		write = func(ctx context.Context, o client.Object, _ ...client.UpdateOption) error {
 			return k.options.Client.Create(ctx, o)
 		}
@@ -259,7 +259,7 @@ func (k *Keeper) current(bundle []byte) []byte {
 // injectReviews writes the CA and the path into every webhook of the ValidatingWebhookConfiguration.
 func (k *Keeper) injectReviews(ctx context.Context, data map[string][]byte) error {
 	var config admissionregistrationv1.ValidatingWebhookConfiguration
-	return k.inject(ctx, &config, &k.unreviewed, "policies are taken unreviewed until the chart is installed again", func() error {
+	return k.inject(ctx, &config, &k.unreviewed, "the API server admits policies without a review until the chart is installed again", func() error {
 		for i := range config.Webhooks {
 			if err := lead(&config.Webhooks[i].ClientConfig, data, k.options.ReviewPath); err != nil {
 				return fmt.Errorf("webhook %s: %w", config.Webhooks[i].Name, err)

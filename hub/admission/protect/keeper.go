@@ -185,7 +185,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, err
 // create creates the ConfigMap again, without names, after a user has deleted it. Until the next reconcile, the API
 // server protects nothing. Server-side apply is used because a role can restrict it to an object of this name.
 func (k *Keeper) create(ctx context.Context, key types.NamespacedName) error {
-	ctrl.LoggerFrom(ctx).Info("Creating the ConfigMap that names what is protected from deletion, which is missing", "configMap", key)
+	ctrl.LoggerFrom(ctx).Info("Creating the missing ConfigMap with the names that are protected from deletion", "configMap", key)
 	if err := k.options.Client.Apply(ctx, applycorev1.ConfigMap(key.Name, key.Namespace), client.FieldOwner("hanse-hub")); err != nil {
 		return fmt.Errorf("creating ConfigMap %s: %w", key, err)
 	}

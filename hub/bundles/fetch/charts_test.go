@@ -200,16 +200,16 @@ func TestAChartIsNotFetched(t *testing.T) {
 		"no certificate as CA":        {of: ofRegistry, handler: registry.Handler(), change: func(ch *Chart) { ch.CA = "none" }, says: "chart.repository.caBundle has no certificate in PEM"},
 		"credentials that are no JSON": {
 			of: ofRegistry, handler: registry.Handler(), change: func(ch *Chart) { ch.Credentials = "secret" },
-			says: "the key .dockerconfigjson of the Secret in chart.repository.secret is no Docker configuration",
+			says: "the key .dockerconfigjson of the Secret in chart.repository.secret is not a Docker configuration",
 		},
 		"another digest in the registry": {
 			of: ofRegistry, handler: registry.Handler(), prepare: pushOther,
 			change: func(ch *Chart) { ch.Digest = digestOf("archive") },
-			is:     ErrDigest, says: "it has " + digestOf("other") + ", not " + digestOf("archive") + ", which chart.digest names",
+			is:     ErrDigest, says: "the archive has " + digestOf("other") + ", and chart.digest is " + digestOf("archive"),
 		},
 		"another digest in the repository": {
 			of: ofRepository, handler: repository("files/rotors.tgz", "other"), change: func(ch *Chart) { ch.Digest = digestOf("archive") },
-			is: ErrDigest, says: "it has " + digestOf("other") + ", not " + digestOf("archive"),
+			is: ErrDigest, says: "the archive has " + digestOf("other") + ", and chart.digest is " + digestOf("archive"),
 		},
 		"a version that was published again in the registry, which has dropped the old archive": {
 			of: ofRegistry, handler: registry.Handler(), prepare: pushOther,
@@ -227,43 +227,43 @@ func TestAChartIsNotFetched(t *testing.T) {
 				layer.Size = 1 << 30
 				registry.PushManifest(t, s, "rotors", "1.0.0_a", layer)
 			},
-			says: "the archive has 1073741824 bytes: at most 4194304 are allowed",
+			says: "the archive has 1073741824 bytes, and at most 4194304 are allowed: remove files from the chart",
 		},
 		"an image that is no chart": {
 			of: ofRegistry, handler: registry.Handler(), prepare: func(t *testing.T, s *httptest.Server) {
 				t.Helper()
 				registry.PushManifest(t, s, "rotors", "1.0.0_a", content.NewDescriptorFromBytes(ocispec.MediaTypeImageLayerGzip, []byte("archive")))
 			},
-			says: "tag 1.0.0_a is no chart: it has no layer of the type " + layerType,
+			says: "tag 1.0.0_a is not a chart: its manifest has no layer of the type " + layerType,
 		},
 		"an index without an end":    {of: ofRepository, handler: answering(endless), says: "/charts/index.yaml has more than 8388608 bytes"},
 		"a manifest without an end":  {of: ofRegistry, handler: endlessManifest(), says: "reading the manifest of tag 1.0.0_a: "},
 		"an archive without an end":  {of: ofRepository, handler: endlessArchive(), says: "/charts/files/rotors.tgz has more than 4194304 bytes"},
 		"an index that is no YAML":   {of: ofRepository, handler: answering(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{") }), says: "reading index.yaml: yaml:"},
-		"an index without the chart": {of: ofRepository, handler: repository("a", ""), change: func(ch *Chart) { ch.Name = "gears" }, says: "reading index.yaml: it has no URL of chart gears in version 1.0.0+a"},
+		"an index without the chart": {of: ofRepository, handler: repository("a", ""), change: func(ch *Chart) { ch.Name = "gears" }, says: "reading index.yaml: no entry of chart gears in version 1.0.0+a has a URL"},
 		"an index that leads to a host that is not listed": {
-			of: ofRepository, handler: repository(elsewhere.URL+"/rotors.tgz", ""), is: ErrNotAllowed, says: "it leads to the host " + registry.Host(elsewhere),
+			of: ofRepository, handler: repository(elsewhere.URL+"/rotors.tgz", ""), is: ErrNotAllowed, says: "the repository leads to the host " + registry.Host(elsewhere),
 		},
 		"an index that leads to a server without TLS": {
-			of: ofRepository, handler: repository("http://127.0.0.1/rotors.tgz", ""), says: "it leads to http://127.0.0.1, which is not https",
+			of: ofRepository, handler: repository("http://127.0.0.1/rotors.tgz", ""), says: "the repository leads to http://127.0.0.1, which is not https",
 		},
-		"an index that leads to a file": {of: ofRepository, handler: repository("file:///etc/passwd", ""), says: "it leads to file://, which is not https"},
+		"an index that leads to a file": {of: ofRepository, handler: repository("file:///etc/passwd", ""), says: "the repository leads to file://, which is not https"},
 		"a redirect to a host that is not listed": {
-			of: ofRegistry, handler: http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect), is: ErrNotAllowed, says: "it leads to the host " + registry.Host(elsewhere),
+			of: ofRegistry, handler: http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect), is: ErrNotAllowed, says: "the repository leads to the host " + registry.Host(elsewhere),
 		},
 		"a redirect to a server without TLS": {
 			of: ofRepository, handler: http.RedirectHandler("http://127.0.0.1/", http.StatusFound), says: "which is not https",
 		},
 		"redirects without an end": {
 			of: ofRepository, handler: answering(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }),
-			says: "it redirects more than 5 times",
+			says: "the repository redirects more than 5 times",
 		},
 		"a token server that is not listed": {
 			of: ofRegistry, handler: answering(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="https://localhost:1/token",service="charts"`)
 				w.WriteHeader(http.StatusUnauthorized)
 			}),
-			is: ErrNotAllowed, says: "it leads to the host localhost:1",
+			is: ErrNotAllowed, says: "the repository leads to the host localhost:1",
 		},
 	}
 	for name, tc := range tests {
@@ -492,7 +492,7 @@ func TestAHostThatHangsHoldsUpNoOtherHost(t *testing.T) {
 		t.Error("the host was asked for two charts at a time")
 	}
 	endFirst(errTime)
-	fails("first", "it did not answer completely within 30s")
+	fails("first", "the repository did not answer completely within 30s")
 }
 
 func TestForgettingAnArchiveEndsItsDownload(t *testing.T) {

@@ -52,10 +52,10 @@ var (
 	// is not in Repositories, such as the host of a redirect.
 	ErrNotAllowed = errors.New("the value operators.repositories of the hub's chart does not allow it")
 	// ErrDigest is the error for an archive whose digest differs from the expected one.
-	ErrDigest = errors.New("the digest of the archive is another one")
+	ErrDigest = errors.New("the digest of the archive differs")
 
-	errTime  = fmt.Errorf("it did not answer completely within %s", MaxTime)
-	errLogin = errors.New("it asks for a password, and the Secret of chart.repository.secret has none for this host")
+	errTime  = fmt.Errorf("the repository did not answer completely within %s", MaxTime)
+	errLogin = errors.New("the repository asks for a password, and the Secret of chart.repository.secret has none for this host")
 	errBusy  = fmt.Errorf("other charts were fetched from this host for %s", MaxTime)
 )
 
@@ -88,7 +88,7 @@ func (f *Fetcher) fetch(ctx context.Context, ch Chart, u *url.URL) ([]byte, erro
 	logins, err := credentials.NewMemoryStoreFromDockerConfig([]byte(cmp.Or(ch.Credentials, "{}")))
 	if err != nil {
 		// The error of the parser is not wrapped, because it may contain a part of a password.
-		return nil, errors.New("the key .dockerconfigjson of the Secret in chart.repository.secret is no Docker configuration")
+		return nil, errors.New("the key .dockerconfigjson of the Secret in chart.repository.secret is not a Docker configuration")
 	}
 	t := &fetching{chart: ch, url: u, logins: logins, reading: &f.reading, client: &http.Client{
 		Transport: guarded{f.Repositories, transport},
@@ -97,7 +97,7 @@ func (f *Fetcher) fetch(ctx context.Context, ch Chart, u *url.URL) ([]byte, erro
 				req.Header.Del("Authorization")
 			}
 			if len(via) > maxRedirects {
-				return fmt.Errorf("it redirects more than %d times", maxRedirects)
+				return fmt.Errorf("the repository redirects more than %d times", maxRedirects)
 			}
 			return nil
 		},
@@ -119,10 +119,10 @@ type guarded struct {
 // RoundTrip implements http.RoundTripper.
 func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != schemeHTTPS {
-		return nil, fmt.Errorf("it leads to %s://%s, which is not https", req.URL.Scheme, req.URL.Host)
+		return nil, fmt.Errorf("the repository leads to %s://%s, which is not https", req.URL.Scheme, req.URL.Host)
 	}
 	if !g.allowHost(req.URL) {
-		return nil, fmt.Errorf("it leads to the host %s: %w", hostOf(req.URL), ErrNotAllowed)
+		return nil, fmt.Errorf("the repository leads to the host %s: %w", hostOf(req.URL), ErrNotAllowed)
 	}
 	return g.next.RoundTrip(req)
 }
@@ -153,7 +153,7 @@ func (t *fetching) ofRegistry(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	if layer.Size > MaxArchiveBytes {
-		return nil, fmt.Errorf("the archive has %d bytes: at most %d are allowed", layer.Size, MaxArchiveBytes)
+		return nil, fmt.Errorf("the archive has %d bytes, and at most %d are allowed: remove files from the chart", layer.Size, MaxArchiveBytes)
 	}
 	return content.FetchAll(ctx, repository.Blobs(), layer)
 }
@@ -167,7 +167,7 @@ func (t *fetching) layer(ctx context.Context, repository *remote.Repository) (oc
 	}
 	defer body.Close()
 	if described.Size > maxManifestBytes {
-		return ocispec.Descriptor{}, fmt.Errorf("the manifest of tag %s has %d bytes: at most %d are allowed", tag, described.Size, maxManifestBytes)
+		return ocispec.Descriptor{}, fmt.Errorf("the manifest of tag %s has %d bytes, and at most %d are allowed: choose a tag that is a chart", tag, described.Size, maxManifestBytes)
 	}
 	text, err := content.ReadAll(body, described)
 	if err != nil {
@@ -182,7 +182,7 @@ func (t *fetching) layer(ctx context.Context, repository *remote.Repository) (oc
 			return layer, nil
 		}
 	}
-	return ocispec.Descriptor{}, fmt.Errorf("tag %s is no chart: it has no layer of the type %s", tag, layerType)
+	return ocispec.Descriptor{}, fmt.Errorf("tag %s is not a chart: its manifest has no layer of the type %s", tag, layerType)
 }
 
 // ofRepository fetches the archive that the index of an HTTPS repository names.
@@ -234,7 +234,7 @@ func archiveIn(index []byte, name, version string) (string, error) {
 			return entry.URLs[0], nil
 		}
 	}
-	return "", fmt.Errorf("it has no URL of chart %s in version %s", name, version)
+	return "", fmt.Errorf("no entry of chart %s in version %s has a URL", name, version)
 }
 
 // get requests a URL and returns the body of the answer. It returns an error if the body has more than maxBytes bytes.
@@ -271,7 +271,7 @@ func (t *fetching) get(ctx context.Context, from *url.URL, maxBytes int64) ([]by
 func (t *fetching) check(digest string) error {
 	switch {
 	case t.chart.Digest != "" && t.chart.Digest != digest:
-		return fmt.Errorf("%w: it has %s, not %s, which chart.digest names", ErrDigest, digest, t.chart.Digest)
+		return fmt.Errorf("%w: the archive has %s, and chart.digest is %s", ErrDigest, digest, t.chart.Digest)
 	case t.chart.Known != "" && t.chart.Known != digest:
 		return fmt.Errorf("%w: version %s was published again and has %s, but the stored objects are from %s: set chart.digest to accept it",
 			ErrDigest, t.chart.Version, digest, t.chart.Known)

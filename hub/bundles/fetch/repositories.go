@@ -17,7 +17,7 @@ type Repositories struct {
 	hosts []string
 }
 
-var errForm = errors.New("want oci://HOST/PATH or https://HOST/PATH")
+var errForm = errors.New("must be oci://HOST/PATH or https://HOST/PATH")
 
 // ParseRepositories reads prefixes of repositories, such as oci://registry.example.com/charts or
 // https://charts.example.com.

@@ -138,8 +138,8 @@ func (k *Keeper) Ready(ctx context.Context) {
 		c, err := k.get(ctx)
 		switch {
 		case err == nil && c == nil:
-			ctrl.LoggerFrom(ctx).Info("There is no ConfigMap with the hub's epochs: unless another process knows them, the leader begins a new list, "+
-				"and no earlier copy counts as newer than the hub", "configMap", k.options.ConfigMap)
+			ctrl.LoggerFrom(ctx).Info("The ConfigMap with the hub's epochs is missing: unless another replica has the list, the leader begins a new one, "+
+				"and no existing copy counts as newer than the hub", "configMap", k.options.ConfigMap)
 			return
 		case err == nil:
 			k.take(read(c))
@@ -330,7 +330,7 @@ func (k *Keeper) begin(ctx context.Context, after *epoch.Epoch) error {
 // ConfigMap meanwhile, the error is a conflict, because the replicas have different field managers.
 func (k *Keeper) write(ctx context.Context, c *corev1.ConfigMap, l epoch.Epochs) error {
 	if c == nil {
-		ctrl.LoggerFrom(ctx).Info("Creating the ConfigMap with the hub's epochs, which is missing", "configMap", k.options.ConfigMap, "epochs", l.Len())
+		ctrl.LoggerFrom(ctx).Info("Creating the missing ConfigMap with the hub's epochs", "configMap", k.options.ConfigMap, "epochs", l.Len())
 		made := applycorev1.ConfigMap(k.options.ConfigMap.Name, k.options.ConfigMap.Namespace).WithData(map[string]string{hubv1.EpochsKey: l.String()})
 		return k.options.Client.Apply(ctx, made, client.FieldOwner("hanse-hub-"+rand.Text()))
 	}

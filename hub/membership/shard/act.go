@@ -24,7 +24,7 @@ func (c *Coordinator) ClusterChanged(context.Context, changes.Cluster) { c.poke(
 
 // watch stores the state of every Lease of this package in c.book. The states come from a watch.
 func (c *Coordinator) watch(ctx context.Context) error {
-	factory := informers.NewSharedInformerFactoryWithOptions(c.watching, 0, informers.WithNamespace(c.opts.Namespace),
+	factory := informers.NewSharedInformerFactoryWithOptions(c.clients.watching, 0, informers.WithNamespace(c.opts.Namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = leaseLabel }))
 	leases := factory.Coordination().V1().Leases().Informer()
 	registered, err := leases.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -63,7 +63,7 @@ func (c *Coordinator) decisions(ctx context.Context) {
 		case <-ctx.Done():
 			timer.Stop()
 			return
-		case <-c.wake:
+		case <-c.signals.wake:
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -193,7 +193,7 @@ func (c *Coordinator) inSlot(f func() error) error {
 // request has no resourceVersion, so that the server reads its etcd, and not a cache that may be late. An older state
 // than the known one therefore shows that the hub was restored from a backup, and ends the term.
 func (c *Coordinator) reread(ctx context.Context, name string, known *coordinationv1.Lease) error {
-	l, err := c.requests.Get(ctx, name, metav1.GetOptions{})
+	l, err := c.clients.requests.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		if known != nil {
@@ -216,10 +216,10 @@ func (c *Coordinator) reread(ctx context.Context, name string, known *coordinati
 func (c *Coordinator) fence(ctx context.Context, l *coordinationv1.Lease, member, holder string) error {
 	var err error
 	if l == nil {
-		l, err = c.requests.Create(ctx, newFence(c.opts.Namespace, member, holder), metav1.CreateOptions{})
+		l, err = c.clients.requests.Create(ctx, newFence(c.opts.Namespace, member, holder), metav1.CreateOptions{})
 	} else {
 		l.Spec.HolderIdentity = &holder
-		l, err = c.requests.Update(ctx, l, metav1.UpdateOptions{})
+		l, err = c.clients.requests.Update(ctx, l, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		return err
@@ -233,7 +233,7 @@ func (c *Coordinator) remove(ctx context.Context, l *coordinationv1.Lease) error
 	if l == nil {
 		return nil
 	}
-	err := c.requests.Delete(ctx, l.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
+	err := c.clients.requests.Delete(ctx, l.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}

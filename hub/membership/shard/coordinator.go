@@ -69,20 +69,30 @@ type Options struct {
 // Coordinator takes and releases members for one replica.
 type Coordinator struct {
 	opts     Options
-	requests coordinationclient.LeaseInterface
-	watching kubernetes.Interface // a client for watches, whose requests have no deadline
+	clients  clients
 	now      func() time.Time
 	book     *book
 	writes   *leaseWrites
-	wake     chan struct{} // has a value after a change
-	again    chan struct{} // has a value if the peer Lease must be renewed at once
-	restored atomic.Bool   // the hub was restored from a backup, so that the term is over
+	signals  signals
+	restored atomic.Bool // the hub was restored from a backup, so that the term is over
 	onChange func(member string)
 
 	mu   sync.Mutex
 	term *term // nil before the start of the term; a process has only one term
 	left bool  // Leave was called, so that no term begins
 	held map[string]*Hold
+}
+
+// clients read and write Leases.
+type clients struct {
+	requests coordinationclient.LeaseInterface
+	watching kubernetes.Interface // a client for watches, whose requests have no deadline
+}
+
+// signals wake the goroutines of a term.
+type signals struct {
+	wake  chan struct{} // has a value after a change
+	again chan struct{} // has a value if the peer Lease must be renewed at once
 }
 
 const maxIdentityLength = 40
@@ -106,9 +116,9 @@ func New(o Options) (*Coordinator, error) {
 		return nil, fmt.Errorf("making the client that watches Leases: %w", err)
 	}
 	return &Coordinator{
-		opts: o, requests: requests.CoordinationV1().Leases(o.Namespace), watching: watching, now: time.Now,
+		opts: o, clients: clients{requests: requests.CoordinationV1().Leases(o.Namespace), watching: watching}, now: time.Now,
 		book: &book{now: time.Now, leases: map[string]entry{}}, writes: newLeaseWrites(),
-		wake: make(chan struct{}, 1), again: make(chan struct{}, 1), held: map[string]*Hold{}, onChange: func(string) {},
+		signals: signals{wake: make(chan struct{}, 1), again: make(chan struct{}, 1)}, held: map[string]*Hold{}, onChange: func(string) {},
 	}, nil
 }
 
@@ -151,7 +161,7 @@ func (c *Coordinator) Holder(member string) map[string]string {
 func (c *Coordinator) RequireRenewal() {
 	if t := c.current(); t != nil && t.requireRenewal() {
 		select {
-		case c.again <- struct{}{}:
+		case c.signals.again <- struct{}{}:
 		default:
 		}
 	}
@@ -185,7 +195,7 @@ func (c *Coordinator) current() *term {
 var ErrLapsed = errors.New("the Lease of this replica was not renewed in time: other replicas may work on its members, and its cache may be old, so it must restart")
 
 // ErrRestored is the error of Run if the hub's API server has an older version of a Lease than this replica.
-var ErrRestored = errors.New("the hub was restored from a backup while this process ran: its caches are of a later time, so it must restart")
+var ErrRestored = errors.New("the hub was restored from a backup while this replica ran: its caches are newer than the hub, so it must restart")
 
 // Run takes part in the distribution of members until ctx ends, the Lease expires (ErrLapsed) or the hub was restored
 // (ErrRestored). work gets a context that ends at the same time. Run waits until work has returned, and then releases
@@ -223,7 +233,7 @@ func (c *Coordinator) Leave(ctx context.Context) error {
 		return nil
 	}
 	t.end()
-	if err := c.requests.Delete(ctx, peerPrefix+t.id, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := c.clients.requests.Delete(ctx, peerPrefix+t.id, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting the Lease of this replica: %w", err)
 	}
 	return nil
@@ -237,7 +247,7 @@ func (c *Coordinator) renewals(ctx context.Context) error {
 		t := c.current()
 		if t == nil {
 			if err := c.begin(ctx); err != nil {
-				c.opts.Logger.Error(err, "Not taking part yet")
+				c.opts.Logger.Error(err, "This replica does not work on members yet")
 				pause = pace.RetryAfter
 			}
 		} else if err := c.renew(ctx, t); err != nil {
@@ -261,7 +271,7 @@ func (c *Coordinator) renewals(ctx context.Context) error {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
-		case <-c.again:
+		case <-c.signals.again:
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -278,21 +288,21 @@ func (c *Coordinator) leaving() bool {
 // ended.
 func (c *Coordinator) begin(ctx context.Context) error {
 	if c.leaving() {
-		return errors.New("this replica is ending")
+		return errors.New("this replica is shutting down")
 	}
-	list, err := c.requests.List(ctx, metav1.ListOptions{LabelSelector: leaseLabel + "=" + peerLease + "," + seatLabel + "=" + c.opts.Identity})
+	list, err := c.clients.requests.List(ctx, metav1.ListOptions{LabelSelector: leaseLabel + "=" + peerLease + "," + seatLabel + "=" + c.opts.Identity})
 	if err != nil {
 		return fmt.Errorf("looking for Leases of this replica: %w", err)
 	}
 	for i := range list.Items {
-		if err := c.requests.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		if err := c.clients.requests.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting Lease %s of this replica: %w", list.Items[i].Name, err)
 		}
 		c.book.strike(&list.Items[i])
 	}
 	began := c.now()
 	id := c.opts.Identity + "-" + utilrand.String(5)
-	l, err := c.requests.Create(ctx, newPeerLease(c.opts.Namespace, id, c.opts.Identity, c.opts.Annotations, began), metav1.CreateOptions{})
+	l, err := c.clients.requests.Create(ctx, newPeerLease(c.opts.Namespace, id, c.opts.Identity, c.opts.Annotations, began), metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("creating the Lease of this replica: %w", err)
 	}
@@ -312,11 +322,11 @@ func (c *Coordinator) renew(ctx context.Context, t *term) error {
 	known := c.book.get(peerPrefix + t.id)
 	if known == nil {
 		t.end()
-		return errors.New("the Lease was deleted: another replica took this one for dead")
+		return errors.New("the Lease was deleted: another replica found it expired")
 	}
 	sent := c.now()
 	known.Spec.RenewTime = &metav1.MicroTime{Time: sent}
-	l, err := c.requests.Update(ctx, known, metav1.UpdateOptions{})
+	l, err := c.clients.requests.Update(ctx, known, metav1.UpdateOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		t.end()
@@ -327,7 +337,7 @@ func (c *Coordinator) renew(ctx context.Context, t *term) error {
 		return err
 	}
 	if !t.renew(sent) {
-		return errors.New("the answer came too late")
+		return errors.New("the API server answered after the Lease had expired")
 	}
 	c.noted(l)
 	return nil
@@ -368,7 +378,7 @@ func (c *Coordinator) noted(l *coordinationv1.Lease) {
 
 func (c *Coordinator) poke() {
 	select {
-	case c.wake <- struct{}{}:
+	case c.signals.wake <- struct{}{}:
 	default:
 	}
 }

@@ -22,7 +22,7 @@ const (
 
 // ErrUnsure is the error of a write that was not sent. This process may not be the leader any more, or may have lost
 // the member.
-var ErrUnsure = errors.New("the Lease of this process may have expired: nothing is written until it is renewed")
+var ErrUnsure = errors.New("the Lease of this process may have expired: the process writes nothing until the Lease is renewed")
 
 // Lead knows whether this process is still the leader. It prevents writes of a process that has lost the lead without
 // noticing. A process that was stopped and resumed may have pending writes, and may notice only later that another

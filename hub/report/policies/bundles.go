@@ -179,7 +179,7 @@ func worstOf(conditionType, good string, objects []bundled) metav1.Condition {
 		out.Status, out.Reason, out.Message = metav1.ConditionFalse, why, someOf(failed, len(objects))
 	case len(unplaced) == len(objects):
 		out.Status, out.Reason = metav1.ConditionUnknown, hubv1.ReasonNothingPlaced
-		out.Message = "no placement selects this bundle: select it by a resourceSelector with apiGroup hanse.dev"
+		out.Message = "no placement selects this bundle: add a resourceSelector with apiGroup hanse.dev to a placement"
 	case len(unknown) > 0:
 		out.Status, out.Reason, out.Message = metav1.ConditionUnknown, whyUnknown, someOf(unknown, len(objects))
 	case len(unplaced) > 0:

@@ -38,7 +38,7 @@ func TestTheConditionOfABundleIsTheWorstOfItsObjects(t *testing.T) {
 	outdated := bound("d", metav1.ConditionTrue).change(func(b *hubv1.ResourceBinding) { b.Status.ObservedGeneration = 1 })
 	older := bound("d", metav1.ConditionTrue).change(func(b *hubv1.ResourceBinding) { b.Status.Clusters[0].Generation = 4 })
 	unreported := bound("d", metav1.ConditionTrue).change(func(b *hubv1.ResourceBinding) { b.Status.Clusters = nil })
-	const nothing = "no placement selects this bundle: select it by a resourceSelector with apiGroup hanse.dev"
+	const nothing = "no placement selects this bundle: add a resourceSelector with apiGroup hanse.dev to a placement"
 	tests := map[string]struct {
 		objects []bundled
 		placed  int32

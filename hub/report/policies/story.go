@@ -73,7 +73,7 @@ func (m *record) story(was, is hubv1.PlacementStatus, gone []string, now time.Ti
 	const away = "away"
 	switch was, is := was.OldestObservedTime, is.OldestObservedTime; {
 	case was == nil && is != nil && m.may(away, now):
-		note := fmt.Sprintf("%s: no answer since %s; the copies there are shown as of then: see kubectl describe membercluster",
+		note := fmt.Sprintf("%s: no answer since %s; their copies are shown as of that time: see kubectl describe membercluster",
 			firstOf(gone), is.UTC().Format(time.RFC3339))
 		out = append(out, event{corev1.EventTypeWarning, EventClustersAway, "Observe", note})
 	case was != nil && is == nil:

@@ -54,7 +54,7 @@ func TestTheStoryOfAPlacement(t *testing.T) {
 		"clusters that go away and come back are told once for all objects": {
 			statuses: []hubv1.PlacementStatus{good, away, away, good},
 			want: []event{
-				{corev1.EventTypeWarning, EventClustersAway, "Observe", "eu-fra-1: no answer since 2026-03-01T12:00:00Z; the copies there are shown as of then: see kubectl describe membercluster"},
+				{corev1.EventTypeWarning, EventClustersAway, "Observe", "eu-fra-1: no answer since 2026-03-01T12:00:00Z; their copies are shown as of that time: see kubectl describe membercluster"},
 				{corev1.EventTypeNormal, EventClustersBack, "Observe", "all clusters answer again"},
 			},
 		},

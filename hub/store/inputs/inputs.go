@@ -72,7 +72,7 @@ func (r Reader) referrers(ctx context.Context, binding hubv1.BindingObject) ([]d
 	}
 	bindings, err := scopes.Bindings(ctx, r, binding.GetNamespace())
 	if err != nil {
-		return nil, r.Unless(err, "the objects that need it are not known")
+		return nil, r.Unless(err, "the objects that need this object are not known")
 	}
 	return decide.ReferrersIn(bindings, hubv1.ObjectOf(binding)), nil
 }

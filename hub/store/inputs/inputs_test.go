@@ -237,7 +237,7 @@ func TestOnlyTheInputsThatADecisionNeedsAreRead(t *testing.T) {
 				referenced(d)
 				d.forbidden = []string{"ResourceBinding"}
 			},
-			read: []string{"ResourceBinding"}, notes: []string{"the objects that need it are not known"},
+			read: []string{"ResourceBinding"}, notes: []string{"the objects that need this object are not known"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

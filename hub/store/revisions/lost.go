@@ -46,7 +46,7 @@ func (s *Store) lose(ctx context.Context, named map[string][]hubv1.ObjectIdentit
 		if before[digest] {
 			continue
 		}
-		log.Info("A part of a revision is not stored any more", "secret", secretName(digest), "objects", len(of), "first", of[0].String())
+		log.Info("The Secret with a part of a revision is missing", "secret", secretName(digest), "objects", len(of), "first", of[0].String())
 		for _, id := range of {
 			objects[id] = true
 		}
@@ -87,11 +87,11 @@ func (s *Store) watch(ctx context.Context) {
 // parts that are stored now.
 func (s *Store) watchOnce(ctx context.Context) error {
 	latest := secretList()
-	if err := s.Reader.List(ctx, latest, append(s.parts(), client.Limit(1))...); err != nil {
+	if err := s.opts.Reader.List(ctx, latest, append(s.parts(), client.Limit(1))...); err != nil {
 		return err
 	}
 	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: latest.GetResourceVersion()}}
-	w, err := s.Reader.Watch(ctx, secretList(), append(s.parts(), from)...)
+	w, err := s.opts.Reader.Watch(ctx, secretList(), append(s.parts(), from)...)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ type Options struct {
 
 // Store stores and reads the parts of revisions: templates, and sets of override rules.
 type Store struct {
-	Options
+	opts             Options
 	templates, rules *lru.Cache
 	defaults         map[string]*decide.HeldRules
 	onLost           func(...hubv1.ObjectIdentity)
@@ -85,7 +85,7 @@ func New(o Options) *Store {
 		o.Clock = clock.RealClock{}
 	}
 	return &Store{
-		Options: o, templates: lru.New(kept), rules: lru.New(kept), defaults: decide.DefaultRules(o.Key), onLost: func(...hubv1.ObjectIdentity) {},
+		opts: o, templates: lru.New(kept), rules: lru.New(kept), defaults: decide.DefaultRules(o.Key), onLost: func(...hubv1.ObjectIdentity) {},
 		ensured: map[string]time.Time{}, unnamed: map[string]time.Time{}, lost: map[string]bool{}, swept: map[string]bool{},
 	}
 }
@@ -94,7 +94,7 @@ func secretName(digest string) string { return "revision-" + digest }
 
 // Ensure stores a part of a revision. If the part is already stored, Ensure only delays its deletion by Sweep.
 func (s *Store) Ensure(ctx context.Context, p decide.Payload) error {
-	now := s.Clock.Now()
+	now := s.opts.Clock.Now()
 	s.mu.Lock()
 	last, known := s.ensured[p.Digest]
 	lost := s.lost[p.Digest]
@@ -120,19 +120,19 @@ func (s *Store) ensure(ctx context.Context, p decide.Payload, now time.Time) err
 	used := now.UTC().Format(time.RFC3339)
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.Namespace, Name: secretName(p.Digest), Labels: map[string]string{hubv1.RevisionLabel: "true"},
+			Namespace: s.opts.Namespace, Name: secretName(p.Digest), Labels: map[string]string{hubv1.RevisionLabel: "true"},
 			Annotations: map[string]string{usedAnnotation: used},
 		},
 		Type: hubv1.RevisionSecretType, Immutable: ptr.To(true), Data: map[string][]byte{contentKey: p.Content},
 	}
-	err := s.Client.Create(ctx, secret)
+	err := s.opts.Client.Create(ctx, secret)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	// The patch changes the resourceVersion of the Secret. The Sweep of another leader deletes a Secret only at the
 	// resourceVersion that it has read, and therefore does not delete this Secret. A user may have removed the label.
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q},"labels":{%q:"true"}}}`, usedAnnotation, used, hubv1.RevisionLabel)
-	return s.Client.Patch(ctx, secret, client.RawPatch("application/merge-patch+json", []byte(patch)))
+	return s.opts.Client.Patch(ctx, secret, client.RawPatch("application/merge-patch+json", []byte(patch)))
 }
 
 // Template returns the template with this digest. It is shared and must not be changed. The error may be
@@ -155,7 +155,7 @@ func read[T any](ctx context.Context, s *Store, cache *lru.Cache, digest string,
 		return known.(*T), nil
 	}
 	var secret corev1.Secret
-	err := s.Reader.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: secretName(digest)}, &secret)
+	err := s.opts.Reader.Get(ctx, client.ObjectKey{Namespace: s.opts.Namespace, Name: secretName(digest)}, &secret)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("reading Secret %s: %w", secretName(digest), decide.ErrRevisionMissing)

@@ -61,8 +61,10 @@ func newStored(t *testing.T) *stored {
 }
 
 // another returns the Store of another replica.
-func (s *stored) another() *revisions.Store {
-	return revisions.New(revisions.Options{Client: s.client, Reader: s.client, Namespace: s.namespace, Key: canonical.Key("key"), Clock: s.clock})
+func (s *stored) another() *revisions.Store { return s.withClock(s.clock) }
+
+func (s *stored) withClock(c clock.PassiveClock) *revisions.Store {
+	return revisions.New(revisions.Options{Client: s.client, Reader: s.client, Namespace: s.namespace, Key: canonical.Key("key"), Clock: c})
 }
 
 // lose deletes the Secret of a part, as a user may do.
@@ -261,7 +263,7 @@ func TestAPartWithoutItsLabelIsStoredAgain(t *testing.T) {
 
 func TestTheLeaderFindsAPartThatIsDeletedWhileItLeads(t *testing.T) {
 	s := newStored(t)
-	s.Store.Clock = clock.RealClock{}
+	s.Store = s.withClock(clock.RealClock{})
 	p := s.payload("a")
 	s.ensure(s.Store, p)
 	s.name(p)

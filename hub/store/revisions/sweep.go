@@ -56,9 +56,9 @@ func (s *Store) hasUnnamed() bool {
 // Sweep deletes each part of a revision that no binding has named for the time unusedFor, and finds parts that bindings
 // name and that are not stored. The cache must have all bindings.
 func (s *Store) Sweep(ctx context.Context) error {
-	began := s.Clock.Now()
+	began := s.opts.Clock.Now()
 	secrets := secretList()
-	if err := s.Reader.List(ctx, secrets, s.parts()...); err != nil {
+	if err := s.opts.Reader.List(ctx, secrets, s.parts()...); err != nil {
 		return fmt.Errorf("listing the parts of revisions: %w", err)
 	}
 	named, err := s.named(ctx) // after the list, so that the bindings of all listed parts are in the cache
@@ -75,7 +75,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 		}
 		s.sweeps(digest)
 		uid, version := secret.GetUID(), secret.GetResourceVersion()
-		err := s.Client.Delete(ctx, secret, client.Preconditions{UID: &uid, ResourceVersion: &version})
+		err := s.opts.Client.Delete(ctx, secret, client.Preconditions{UID: &uid, ResourceVersion: &version})
 		if err != nil {
 			s.isSwept(digest)
 		}
@@ -93,7 +93,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 
 // parts returns the options with which the Secrets of all parts are listed and watched.
 func (s *Store) parts() []client.ListOption {
-	return []client.ListOption{client.InNamespace(s.Namespace), client.HasLabels{hubv1.RevisionLabel}}
+	return []client.ListOption{client.InNamespace(s.opts.Namespace), client.HasLabels{hubv1.RevisionLabel}}
 }
 
 func secretList() *metav1.PartialObjectMetadataList {
@@ -104,7 +104,7 @@ func secretList() *metav1.PartialObjectMetadataList {
 
 // named returns the digests of all parts of revisions that bindings name, each with the objects of these bindings.
 func (s *Store) named(ctx context.Context) (map[string][]hubv1.ObjectIdentity, error) {
-	bindings, err := scopes.Bindings(ctx, s.Client, "", client.UnsafeDisableDeepCopy)
+	bindings, err := scopes.Bindings(ctx, s.opts.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("listing the bindings that name revisions: %w", err)
 	}
@@ -125,7 +125,7 @@ func (s *Store) named(ctx context.Context) (map[string][]hubv1.ObjectIdentity, e
 // isUnused reports whether no binding has named a part of a revision for unusedFor, and Ensure was not called for it in
 // this time.
 func (s *Store) isUnused(digest string) bool {
-	now := s.Clock.Now()
+	now := s.opts.Clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	since, seen := s.unnamed[digest]
@@ -140,7 +140,7 @@ func (s *Store) isUnused(digest string) bool {
 // forget drops records that Sweep no longer needs: parts in unnamed that bindings name now, and records in ensured that
 // are older than an hour.
 func (s *Store) forget(named map[string][]hubv1.ObjectIdentity) {
-	now := s.Clock.Now()
+	now := s.opts.Clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for digest := range s.unnamed {

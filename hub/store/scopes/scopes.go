@@ -32,11 +32,11 @@ func Bindings(ctx context.Context, r client.Reader, namespace string, options ..
 
 // IndexBindings adds a field index of bindings to a cache. values returns the values of a binding in the index.
 func IndexBindings(indexer client.FieldIndexer, name string, values func(hubv1.BindingObject) []string) error {
-	for _, kind := range []client.Object{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
+	for plural, kind := range map[string]client.Object{"ResourceBindings": &hubv1.ResourceBinding{}, "ClusterResourceBindings": &hubv1.ClusterResourceBinding{}} {
 		// The index lives as long as the process. Therefore its context has no deadline.
 		err := indexer.IndexField(context.Background(), kind, name, func(o client.Object) []string { return values(o.(hubv1.BindingObject)) })
 		if err != nil {
-			return fmt.Errorf("indexing %T by %s: %w", kind, name, err)
+			return fmt.Errorf("adding the cache index %s for %s: %w", name, plural, err)
 		}
 	}
 	return nil

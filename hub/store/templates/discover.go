@@ -72,7 +72,7 @@ func (s *Store) versions(ctx context.Context, group string) ([]schema.GroupVersi
 		return []schema.GroupVersion{{Version: "v1"}}, nil
 	}
 	var g metav1.APIGroup
-	err := s.discovery.RESTClient().Get().AbsPath("/apis", group).Do(ctx).Into(&g)
+	err := s.server.discovery.RESTClient().Get().AbsPath("/apis", group).Do(ctx).Into(&g)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -99,7 +99,7 @@ func (s *Store) served(ctx context.Context, gv schema.GroupVersion) ([]metav1.AP
 		path = []string{"/api", gv.Version}
 	}
 	var list metav1.APIResourceList
-	err := s.discovery.RESTClient().Get().AbsPath(path...).Do(ctx).Into(&list)
+	err := s.server.discovery.RESTClient().Get().AbsPath(path...).Do(ctx).Into(&list)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

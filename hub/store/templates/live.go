@@ -70,7 +70,7 @@ func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Ti
 // not serve the resource any more, it returns an error: a missing object proves a deletion only if the kind still
 // exists.
 func (s *Store) read(ctx context.Context, resource schema.GroupVersionResource, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
-	obj, err = s.requests.Resource(resource).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+	obj, err = s.server.requests.Resource(resource).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 	switch {
 	case isGone(err):
 		gone = true
@@ -150,7 +150,7 @@ func (s *Store) kindStays(ctx context.Context, r schema.GroupResource, since tim
 	if builtIn(r.Group) {
 		return nil
 	}
-	definition, err := s.definitions.get(ctx, r.String())
+	definition, err := s.server.definitions.get(ctx, r.String())
 	switch {
 	case isGone(err):
 		return undecided{fmt.Sprintf("no CustomResourceDefinition %s defines the kind", r)}

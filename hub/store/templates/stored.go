@@ -73,19 +73,19 @@ func (s *Store) storedChanged(_ schema.GroupVersionKind, before, after metav1.Ob
 	case is == nil && was == nil:
 		return
 	case is == nil: // from now on, the hub's own object of this identity is the template
-		for _, f := range s.onState {
+		for _, f := range s.listeners.onState {
 			f(was.id.GroupKind())
 		}
 	case was != nil && was.template.rest == is.template.rest:
 		return
 	default:
-		s.notify(s.onChange, is.id)
+		s.notify(s.listeners.onChange, is.id)
 	}
 }
 
 func (s *Store) storedState(schema.GroupVersionKind, informer.State) {
 	for gk := range s.StoredKinds() {
-		for _, f := range s.onState {
+		for _, f := range s.listeners.onState {
 			f(gk)
 		}
 	}
@@ -131,7 +131,7 @@ func (s *Store) ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectId
 
 // liveStored reads an object of a bundle from the API server. It has the same results as Live.
 func (s *Store) liveStored(ctx context.Context, id hubv1.ObjectIdentity) (obj *unstructured.Unstructured, gone bool, err error) {
-	u, err := s.requests.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(s.namespace).Get(ctx, id.ManifestName(), metav1.GetOptions{})
+	u, err := s.server.requests.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(s.namespace).Get(ctx, id.ManifestName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, false, undecided{fmt.Sprintf("the Secret %s/%s with its manifest is missing", s.namespace, id.ManifestName())}

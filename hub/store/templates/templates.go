@@ -40,23 +40,32 @@ import (
 
 // Store has the templates: the hub objects of the wanted kinds, and the objects of bundles. It runs in every replica.
 type Store struct {
-	definitions *definitions
-	discovery   discovery.DiscoveryInterface
-	requests    dynamic.Interface
-	watches     *informer.Set
-	stored      *informer.Set // watches the Secrets with the objects of bundles
-	namespace   string        // namespace of these Secrets
-	recent      recent
-	places      places
-	unreadable  unreadable
-
-	onChange []func(hubv1.ObjectIdentity)
-	onStatus []func(hubv1.ObjectIdentity)
-	onState  []func(schema.GroupKind)
+	server     server
+	watches    *informer.Set
+	stored     *informer.Set // watches the Secrets with the objects of bundles
+	namespace  string        // namespace of these Secrets
+	recent     recent
+	places     places
+	unreadable unreadable
+	listeners  listeners
 
 	mu     sync.Mutex
 	ctx    context.Context // context of Start; nil before
 	wanted sets.Set[schema.GroupKind]
+}
+
+// server reads from the hub's API server without a cache.
+type server struct {
+	definitions *definitions
+	discovery   discovery.DiscoveryInterface
+	requests    dynamic.Interface
+}
+
+// listeners are called after changes of objects, of their statuses, and of the states of watches.
+type listeners struct {
+	onChange []func(hubv1.ObjectIdentity)
+	onStatus []func(hubv1.ObjectIdentity)
+	onState  []func(schema.GroupKind)
 }
 
 var (
@@ -85,7 +94,7 @@ func New(cfg *rest.Config, apiReader client.Reader, own string, namespaces map[s
 	if err != nil {
 		return nil, fmt.Errorf("making the client that watches templates: %w", err)
 	}
-	s := &Store{definitions: newDefinitions(apiReader), discovery: d, requests: requests, namespace: own}
+	s := &Store{server: server{definitions: newDefinitions(apiReader), discovery: d, requests: requests}, namespace: own}
 	s.stored = informer.New(informer.Options{
 		Client: watching,
 		Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) {
@@ -109,7 +118,7 @@ func New(cfg *rest.Config, apiReader client.Reader, own string, namespaces map[s
 		Handler:    s.changed,
 		OnState: func(gvk schema.GroupVersionKind, state informer.State) {
 			s.unreadable.log(s.context(), gvk.GroupKind(), state)
-			for _, f := range s.onState {
+			for _, f := range s.listeners.onState {
 				f(gvk.GroupKind())
 			}
 		},
@@ -119,15 +128,21 @@ func New(cfg *rest.Config, apiReader client.Reader, own string, namespaces map[s
 
 // OnChange registers a function that is called for every object that is added, deleted, or changed in more than its
 // status. Call OnChange before Start.
-func (s *Store) OnChange(f func(hubv1.ObjectIdentity)) { s.onChange = append(s.onChange, f) }
+func (s *Store) OnChange(f func(hubv1.ObjectIdentity)) {
+	s.listeners.onChange = append(s.listeners.onChange, f)
+}
 
 // OnStatus registers a function that is called for every object whose status alone has changed. Call OnStatus before
 // Start.
-func (s *Store) OnStatus(f func(hubv1.ObjectIdentity)) { s.onStatus = append(s.onStatus, f) }
+func (s *Store) OnStatus(f func(hubv1.ObjectIdentity)) {
+	s.listeners.onStatus = append(s.listeners.onStatus, f)
+}
 
 // OnState registers a function that is called when the state of a kind's watch on the hub changes, see State. Call
 // OnState before Start.
-func (s *Store) OnState(f func(schema.GroupKind)) { s.onState = append(s.onState, f) }
+func (s *Store) OnState(f func(schema.GroupKind)) {
+	s.listeners.onState = append(s.listeners.onState, f)
+}
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable. It returns false, because every replica renders from
 // templates.
@@ -324,13 +339,13 @@ func (s *Store) changed(gvk schema.GroupVersionKind, before, after metav1.Object
 	if o == nil {
 		o = before
 	}
-	id, handlers := identity(gvk.GroupKind(), o), s.onChange
+	id, handlers := identity(gvk.GroupKind(), o), s.listeners.onChange
 	if s.isStored(id) {
 		return
 	}
 	was, _ := before.(*record)
 	if is, ok := after.(*record); ok && was != nil && was.rest == is.rest {
-		handlers = s.onStatus
+		handlers = s.listeners.onStatus
 		if was.resourceVersion == is.resourceVersion {
 			return // the object is of another version
 		}
