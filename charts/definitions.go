@@ -1,5 +1,5 @@
-// Package charts contains the definitions that the hub's chart installs, and the files of the chart hanse-member. So
-// hansectl makes on a member what the chart makes there.
+// Package charts contains the definitions that the hub's chart installs, and the files of the chart hanse-member, which
+// hansectl join renders.
 package charts
 
 import "embed"

@@ -51,7 +51,7 @@ bin/lab up --topology lab/topologies/demo.yaml --dir "$HANSE_DIR"
 
 step 'The rights to install prometheus-operator, from its Helm chart'
 chart=$(bin/lab chart prometheus-operator --out "$HANSE_DIR")
-bin/hansectl operator rbac "$chart" --namespace monitoring >"$HANSE_DIR/operator-values.yaml"
+bin/hansectl operators rbac "$chart" --namespace monitoring >"$HANSE_DIR/operator-values.yaml"
 grep '^# Chart' "$HANSE_DIR/operator-values.yaml"
 
 webhook_port=$(free_port) view_port=$(free_port) metrics_port=$(free_port) console_port=$(free_port)
@@ -119,7 +119,7 @@ done
 bin/hansectl clusters --kubeconfig "$(config hub)"
 
 step 'One Prometheus on the hub, where it goes and how it differs. No cluster has its operator yet'
-bin/hansectl operator crds "$chart" | hub apply --server-side -f - >/dev/null
+bin/hansectl operators crds "$chart" | hub apply --server-side -f - >/dev/null
 wait_for 'CRD on the hub' True hub get crd prometheuses.monitoring.coreos.com -o 'jsonpath={.status.conditions[?(@.type=="Established")].status}'
 hub apply -f $examples/prometheus.yaml -f $examples/placement.yaml -f $examples/overrides.yaml
 
@@ -201,10 +201,10 @@ Done after $SECONDS s. The lab goes on running; try next:
   hansectl events prometheus web -n monitoring
   hansectl explain prometheus web -n monitoring --cluster cn-sha-1 --fields
   hansectl operators -o wide
-  sed 's/value: 5/value: 6/' $examples/overrides.yaml | hansectl diff prometheus web -n monitoring -f -
+  sed 's/value: 5/value: 6/' $examples/overrides.yaml | hansectl plan -n monitoring -f - --live --diff
   sed 's/value: 5/value: 6/' $examples/overrides.yaml | kubectl apply -f -
   kubectl wait prometheus/web -n monitoring --for=jsonpath='{.status.availableReplicas}'=12
-  hansectl unclaimed                                                      # nothing: every copy has a binding
+  hansectl prune --dry-run                                                # nothing: every copy has a binding
   curl -s http://127.0.0.1:$metrics_port/metrics | grep '^hanse_'
   bin/lab pause eu-fra-1 --dir .cache/demo                                # a cluster that hangs
   kubectl wait mcl/eu-fra-1 --for=condition=Ready=False --timeout=2m

@@ -14,23 +14,23 @@ import (
 
 func TestAChangedCopyDiffersThoughTheHubWouldChangeNothing(t *testing.T) {
 	copied := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web"}}
-	answer := wire.DiffAnswer{Before: copied, After: copied, Changed: ".spec.replicas 2 for 4"}
+	answer := wire.DiffAnswer{Before: copied, After: copied, Changed: ".spec.replicas 2 instead of 4"}
 	diff := DiffOf("cn-sha-1", hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "ns", Name: "web"}, answer, nil)
 	if !diff.Differs || diff.Diff != "" {
 		t.Errorf("%+v", diff)
 	}
 	lines := diff.Lines()
-	if len(lines) != 1 || lines[0].Text != "# cn-sha-1 changes what the hub sends, and stores .spec.replicas 2 for 4" {
+	if len(lines) != 1 || lines[0].Text != "# cn-sha-1 changes what the hub sends: it stores .spec.replicas 2 instead of 4" {
 		t.Errorf("%+v", lines)
 	}
 }
 
 func TestARowSaysThatTheClusterChangedValuesBesideAnotherReason(t *testing.T) {
-	changed := Report{Reason: "Failed", Message: "no disk", ChangedByCluster: ".spec.replicas 2 for 4"}
-	if got := changed.why(); got != "Failed: no disk; ChangedByCluster: .spec.replicas 2 for 4" {
+	changed := Report{Reason: "Failed", Message: "no disk", ChangedByCluster: ".spec.replicas 2 instead of 4"}
+	if got := changed.why(); got != "Failed: no disk; ChangedByCluster: .spec.replicas 2 instead of 4" {
 		t.Errorf("got %q", got)
 	}
-	changed.Reason, changed.Message = hubv1.ReasonChangedByCluster, "stores .spec.replicas 2 for 4"
+	changed.Reason, changed.Message = hubv1.ReasonChangedByCluster, "stores .spec.replicas 2 instead of 4"
 	if got := changed.why(); strings.Count(got, ".spec.replicas") != 1 {
 		t.Errorf("got %q", got)
 	}

@@ -42,7 +42,7 @@ func Unstored(b hubv1.BundleObject) string {
 	c := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored)
 	switch {
 	case c == nil || b.BundleStatus().ObservedGeneration < b.GetGeneration():
-		return fmt.Sprintf("generation %d of %s is not stored yet: the hub still sends the objects of the last stored one", b.GetGeneration(), name)
+		return fmt.Sprintf("generation %d of %s is not stored yet: the hub still sends the objects of the last stored generation", b.GetGeneration(), name)
 	case c.Status != metav1.ConditionTrue:
 		return fmt.Sprintf("generation %d of %s is not stored: %s: %s", b.GetGeneration(), name, c.Reason, c.Message)
 	}
@@ -78,7 +78,7 @@ func bundleIn(bundle string) string {
 // UnplacedOf returns the summary of a bundle's object that has no binding.
 func UnplacedOf(id hubv1.ObjectIdentity) ObjectSummary {
 	return ObjectSummary{
-		Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Reason: hubv1.ReasonNotSelected, Message: "it has no binding: no placement selects it, or the hub has not stored it yet",
+		Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Reason: hubv1.ReasonNotSelected, Message: "no placement selects the object, or the hub has not stored the object yet",
 	}
 }
 

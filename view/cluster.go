@@ -32,7 +32,7 @@ func ClusterFacts(m *hubv1.MemberCluster, now time.Time) []Line {
 	}
 	unclaimed := ""
 	if n := m.Status.Unclaimed; n != nil {
-		unclaimed = strconv.Itoa(int(*n)) + ": see hansectl unclaimed " + m.Name
+		unclaimed = strconv.Itoa(int(*n)) + ": see hansectl prune --dry-run " + m.Name
 	}
 	return filled([]Line{
 		{"Kubernetes", m.Status.Version.Kubernetes},

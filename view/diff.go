@@ -64,26 +64,59 @@ func DiffOf(cluster string, id hubv1.ObjectIdentity, answer wire.DiffAnswer, err
 	if len(preview.FieldsOf(&unstructured.Unstructured{Object: answer.Before}, &unstructured.Unstructured{Object: answer.After})) == 0 {
 		return out
 	}
-	before, err := lines(answer.Before)
-	if err == nil {
-		var after []string
-		if after, err = lines(answer.After); err == nil {
-			name := cluster + "/" + id.Kind + "/" + strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")
-			there := "on the cluster"
-			if answer.Unadopted {
-				there = "on the cluster, not Hanse's"
-			}
-			out.Diff, err = difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-				A: before, B: after, Context: contextLines,
-				FromFile: name, FromDate: there, ToFile: name, ToDate: "as the hub would have it",
-			})
-		}
+	there := "on the cluster"
+	if answer.Unadopted {
+		there = "on the cluster, not Hanse's"
 	}
-	if err != nil {
+	if out.Diff, err = unified(cluster, id, answer.Before, answer.After, there, asWritten); err != nil {
 		out.Error = err.Error()
 	}
 	out.Differs = out.Differs || out.Diff != ""
 	return out
+}
+
+const asWritten = "as the hub would write it"
+
+// unified returns a unified diff of two states of a copy on a cluster. was and is describe the states.
+func unified(cluster string, id hubv1.ObjectIdentity, before, after map[string]any, was, is string) (string, error) {
+	a, err := lines(before)
+	if err != nil {
+		return "", err
+	}
+	b, err := lines(after)
+	if err != nil {
+		return "", err
+	}
+	name := cluster + "/" + id.Kind + "/" + strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")
+	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: a, B: b, Context: contextLines, FromFile: name, FromDate: was, ToFile: name, ToDate: is})
+}
+
+// AddDiffs adds unified diffs to the changed copies of a plan. It leaves out Secrets, whose values are not shown.
+func AddDiffs(p *preview.Plan) error {
+	if err := addDiffs(p.Changes, "now", "with the change"); err != nil || p.Live == nil {
+		return err
+	}
+	return addDiffs(p.Live.Changes, "on the cluster", asWritten)
+}
+
+func addDiffs(changes []preview.Change, was, is string) error {
+	for _, c := range changes {
+		id := c.Object.Identity()
+		if hubv1.IsSecret(id.GroupKind()) {
+			continue
+		}
+		for i := range c.Groups {
+			g, is := &c.Groups[i], is
+			if len(g.Clusters) > 1 {
+				is += ", the same on " + list(g.Clusters)
+			}
+			var err error
+			if g.Diff, err = unified(g.Clusters[0], id, g.Before, g.After, was, is); err != nil {
+				return fmt.Errorf("comparing %s: %w", c.Object, err)
+			}
+		}
+	}
+	return nil
 }
 
 // lines returns the YAML lines of an object. It returns no lines for a missing object.
@@ -106,11 +139,7 @@ const (
 func (d Diff) Write(w io.Writer, _ time.Time) {
 	for _, c := range d.Clusters {
 		for _, l := range c.Lines() {
-			text := l.Text
-			if colour := colourOf(l.Sign); d.Colours && colour != "" {
-				text = colour + text + plain
-			}
-			fmt.Fprintln(w, text)
+			fmt.Fprintln(w, l.painted(d.Colours))
 		}
 	}
 }
@@ -121,11 +150,15 @@ type DiffLine struct{ Sign, Text string }
 
 // Lines returns the lines of the diff. If the cluster changes fields, the first line names them.
 func (c ClusterDiff) Lines() []DiffLine {
-	var out []DiffLine
 	all := c.Diff
 	if c.Changed != "" {
-		all = "# " + c.Cluster + " changes what the hub sends, and stores " + c.Changed + "\n" + all
+		all = "# " + c.Cluster + " changes what the hub sends: it stores " + c.Changed + "\n" + all
 	}
+	return diffLines(all)
+}
+
+func diffLines(all string) []DiffLine {
+	var out []DiffLine
 	for text := range strings.Lines(all) {
 		text = strings.Map(func(r rune) rune {
 			if unicode.IsPrint(r) || r == '\t' {
@@ -152,6 +185,10 @@ func signOf(line string) string {
 	return ""
 }
 
-func colourOf(sign string) string {
-	return map[string]string{"=": bold, "@": cyan, "-": red, "+": green}[sign]
+// painted returns the text of the line, in the colour of its sign if colours is true.
+func (l DiffLine) painted(colours bool) string {
+	if colour := map[string]string{"=": bold, "@": cyan, "-": red, "+": green}[l.Sign]; colours && colour != "" {
+		return colour + l.Text + plain
+	}
+	return l.Text
 }

@@ -33,7 +33,7 @@ func TestDiff(t *testing.T) {
 		"a value differs": {
 			wire.DiffAnswer{Before: prometheus(3), After: prometheus(5), Refused: suspended}, nil,
 			ClusterDiff{Cluster: "cn-sha-1", Differs: true, Refused: suspended, Diff: `--- cn-sha-1/Prometheus/monitoring/web	on the cluster
-+++ cn-sha-1/Prometheus/monitoring/web	as the hub would have it
++++ cn-sha-1/Prometheus/monitoring/web	as the hub would write it
 @@ -5,4 +5,4 @@
    namespace: monitoring
  spec:
@@ -45,7 +45,7 @@ func TestDiff(t *testing.T) {
 		"there is no copy": {
 			wire.DiffAnswer{After: map[string]any{"kind": "Prometheus"}}, nil,
 			ClusterDiff{Cluster: "cn-sha-1", Differs: true, Diff: `--- cn-sha-1/Prometheus/monitoring/web	on the cluster
-+++ cn-sha-1/Prometheus/monitoring/web	as the hub would have it
++++ cn-sha-1/Prometheus/monitoring/web	as the hub would write it
 @@ -0,0 +1 @@
 +kind: Prometheus
 `},
@@ -53,7 +53,7 @@ func TestDiff(t *testing.T) {
 		"what is not Hanse's is headed so": {
 			wire.DiffAnswer{Before: prometheus(1), After: prometheus(3), Unadopted: true}, nil,
 			ClusterDiff{Cluster: "cn-sha-1", Unadopted: true, Differs: true, Diff: `--- cn-sha-1/Prometheus/monitoring/web	on the cluster, not Hanse's
-+++ cn-sha-1/Prometheus/monitoring/web	as the hub would have it
++++ cn-sha-1/Prometheus/monitoring/web	as the hub would write it
 @@ -5,4 +5,4 @@
    namespace: monitoring
  spec:

@@ -21,7 +21,7 @@ const (
 func DrainProgress(cluster *hubv1.MemberCluster) (string, DrainEnd) {
 	s := cluster.Status.Drain
 	if s == nil {
-		return "waiting for the hub to process it", DrainGoesOn
+		return "waiting for the hub to process the drain", DrainGoesOn
 	}
 	if s.Remaining == 0 && s.Total == 0 {
 		return "drained: there were no objects to move", DrainDone

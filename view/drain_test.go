@@ -12,7 +12,7 @@ func TestTheProgressOfADrain(t *testing.T) {
 		state  string
 		end    DrainEnd
 	}{
-		"before the hub has looked": {nil, "waiting for the hub to process it", DrainGoesOn},
+		"before the hub has looked": {nil, "waiting for the hub to process the drain", DrainGoesOn},
 		"while objects move": {
 			&hubv1.DrainStatus{Total: 14, Remaining: 12, Moving: 10, Message: "10 objects are moving"},
 			"2 of 14 objects moved; 10 objects are moving", DrainGoesOn,

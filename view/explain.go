@@ -108,7 +108,7 @@ func notFollowed(in decide.Input, replay decide.Replayed) []NotFollowed {
 		out = append(out, NotFollowed{nameOf(p), placement.WhyNotFollowed(selectable, replay.Choice.Winner, p)})
 	}
 	for _, i := range replay.Invalid {
-		out = append(out, NotFollowed{nameOf(i.Placement), "it cannot be read: " + i.Err.Error()})
+		out = append(out, NotFollowed{nameOf(i.Placement), "its selectors are invalid: " + i.Err.Error()})
 	}
 	return out
 }
@@ -143,10 +143,10 @@ func notes(in decide.Input, replay decide.Replayed) []string {
 	var out []string
 	spec := w.PlacementSpec()
 	if NeedsCounts(w) && in.Objects == nil {
-		out = append(out, "the objects of each cluster could not be counted: the score FewestObjects counts 0 for each")
+		out = append(out, "the objects of each cluster could not be counted: the score FewestObjects counts 0 objects for each")
 	}
 	if decide.DividesByCapacity(spec) {
-		out = append(out, "capacities are as reported now: the hub takes over a change of more than a tenth after 5 minutes")
+		out = append(out, "the capacities are the ones reported now: the hub uses a change of more than a tenth only after 5 minutes")
 	}
 	out = append(out, cutCapacities(in.Facts.Clusters)...)
 	kind := hubv1.ObjectOf(in.Binding).GroupKind()
@@ -154,7 +154,7 @@ func notes(in decide.Input, replay decide.Replayed) []string {
 		out = append(out, "no scale path was read from the kind's definition")
 	}
 	if hubv1.BundleOf(in.Object.Template) == nil && placement.HubWouldRun(kind, true) && !placement.HubWouldRun(kind, false) && spec.HubExecution != hubv1.HubExecutionAllowed {
-		out = append(out, "whether the hub itself runs workloads is taken from the object's binding")
+		out = append(out, "the object's binding tells whether the hub itself runs workloads")
 	}
 	return out
 }
@@ -172,16 +172,16 @@ func cutCapacities(clusters []*hubv1.MemberCluster) []string {
 			continue
 		}
 		if len(out) == maxCutCapacities {
-			return append(out, "more clusters report a larger capacity than counts: see status.capacityGrowth of the MemberClusters")
+			return append(out, "more clusters report a larger capacity than counts in decisions: see status.capacityGrowth of the MemberClusters")
 		}
 		var cut []string
 		for _, name := range slices.Sorted(maps.Keys(growth.Reported)) {
 			reported, counts := growth.Reported[name], c.Status.Capacity[name]
-			why := "the amount grows at most twofold an hour, and spec.capacity of the MemberCluster allows more at once"
+			why := "the amount grows at most twofold an hour, unless spec.capacity of the MemberCluster allows more"
 			if _, set := c.Spec.Capacity[name]; set {
 				why = "spec.capacity of the MemberCluster allows no more"
 			}
-			cut = append(cut, fmt.Sprintf("%s %s of reported %s counts: %s", name, counts.String(), reported.String(), why))
+			cut = append(cut, fmt.Sprintf("%s %s of the reported %s counts in decisions: %s", name, counts.String(), reported.String(), why))
 		}
 		out = append(out, fmt.Sprintf("cluster %s: %s", c.Name, strings.Join(cut, "; ")))
 	}

@@ -103,8 +103,8 @@ func TestACapacityThatCountsLessIsExplained(t *testing.T) {
 	limited, honest := cut("limited", "60", "70"), &hubv1.MemberCluster{}
 	limited.Spec.Capacity, honest.Status.CapacityGrowth = list("60"), &hubv1.CapacityGrowth{}
 	want := []string{
-		"cluster evil: cpu 20 of reported 100e18 counts: the amount grows at most twofold an hour, and spec.capacity of the MemberCluster allows more at once",
-		"cluster limited: cpu 60 of reported 70 counts: spec.capacity of the MemberCluster allows no more",
+		"cluster evil: cpu 20 of the reported 100e18 counts in decisions: the amount grows at most twofold an hour, unless spec.capacity of the MemberCluster allows more",
+		"cluster limited: cpu 60 of the reported 70 counts in decisions: spec.capacity of the MemberCluster allows no more",
 	}
 	if diff := cmp.Diff(want, cutCapacities([]*hubv1.MemberCluster{{}, honest, cut("evil", "20", "1e20"), limited})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -68,7 +68,7 @@ func (e Explanation) about() []Line {
 		out = append(out, Line{"Differs", d})
 	}
 	if len(e.Missing) > 0 {
-		out = append(out, Line{"Missing", strings.Join(e.Missing, ", ") + ": the binding names it, but no such MemberCluster exists"})
+		out = append(out, Line{"Missing", strings.Join(e.Missing, ", ") + ": in the binding, but without a MemberCluster"})
 	}
 	return out
 }
@@ -129,10 +129,10 @@ func (c Choice) unplaced() []string {
 }
 
 // by returns the second part of the first line: the placement, and whether hansectl came to the same decision as the
-// hub (replay). An example is " by Placement shop/web (generation 4, priority 0), Scheduled since 11:58:02Z, replay:
-// same result".
+// hub. An example is " by Placement shop/web (generation 4, priority 0), Scheduled=True since 2026-03-01T11:58:02Z,
+// hansectl computes the same decision as the hub".
 func (e Explanation) by() string {
-	text := ", no placement is followed"
+	text := ", the object follows no placement"
 	if p := e.Placement; p != nil {
 		name := p.Name
 		if p.Namespace != "" {
@@ -148,9 +148,9 @@ func (e Explanation) by() string {
 		text += fmt.Sprintf(", Scheduled=%s since %s", e.Recorded.Status, e.since.UTC().Format(time.RFC3339))
 	}
 	if e.Same {
-		return text + ", replay: same result"
+		return text + ", hansectl computes the same decision as the hub"
 	}
-	return text + ", replay: another result"
+	return text + ", hansectl computes another decision than the hub: see Differs"
 }
 
 func (e Explanation) writeAll(w io.Writer) {
@@ -283,9 +283,13 @@ func (f Filter) answer() string {
 }
 
 func (d ExplainedDivision) heading() string {
-	text := fmt.Sprintf("%d at %s divided by %s", d.Total, d.Path, d.By)
+	number := strconv.FormatInt(d.Total, 10)
+	if strings.HasSuffix(d.Path, "/replicas") {
+		number = counted(int(d.Total), "replica")
+	}
+	text := fmt.Sprintf("%s (%s), shared among the clusters by %s", number, d.Path, d.By)
 	if d.Rest > 0 {
-		text += fmt.Sprintf("; %d have no room", d.Rest)
+		text += fmt.Sprintf("; no cluster has room for %d", d.Rest)
 	}
 	return text
 }

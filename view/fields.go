@@ -20,7 +20,7 @@ import (
 type Fields struct {
 	Fields []FieldRow `json:"fields"`
 	// Changed are the fields of the copy that the cluster has stored with other values than the hub sent, such as
-	// `.spec.replicas 2 for 4`. Of a Secret, there are only the paths.
+	// `.spec.replicas 2 instead of 4`. Of a Secret, there are only the paths.
 	Changed []string `json:"changed,omitempty"`
 	// Skipped are the rules that were skipped because one of their test operations failed.
 	Skipped []string `json:"skipped,omitempty"`
@@ -170,7 +170,7 @@ func (f *Fields) write(w io.Writer) {
 	for _, r := range f.Fields {
 		managers := strings.Join(r.Managers, ", ")
 		if managers == "" && f.Note == "" {
-			managers = "nobody"
+			managers = "none"
 		}
 		rows = append(rows, []string{r.Field, cut(r.Value), r.SetBy, r.Rank, cut(strings.Join(r.Shadowed, "; ")), managers})
 	}

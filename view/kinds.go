@@ -379,7 +379,7 @@ func (i *Inventory) summary(kind schema.GroupKind) KindSummary {
 	}
 	wants, needed, counts, rows := u.wants(), u.needs(s.Hub), map[string]int{}, i.rows(kind)
 	s.Wanted.Count = len(wants)
-	lacking, older := []string{}, map[string][]string{}
+	lacking, older := []string{}, map[versionsServed][]string{}
 	for _, c := range rows {
 		if c.Serving == ServingYes {
 			s.Serving++
@@ -395,9 +395,9 @@ func (i *Inventory) summary(kind schema.GroupKind) KindSummary {
 			lacking = append(lacking, c.Cluster)
 		default:
 			s.Wanted.Serving++
-			if slices.ContainsFunc(needed, func(v string) bool { return !slices.Contains(c.Versions, v) }) {
-				only := strings.Join(c.Versions, ", ")
-				older[only] = append(older[only], c.Cluster)
+			if missing := without(needed, c.Versions); len(missing) > 0 {
+				serves := versionsServed{only: strings.Join(c.Versions, ", "), not: strings.Join(missing, ", ")}
+				older[serves] = append(older[serves], c.Cluster)
 			}
 		}
 	}
@@ -417,18 +417,33 @@ func (i *Inventory) summary(kind schema.GroupKind) KindSummary {
 	if len(lacking) > 0 {
 		s.add(hubv1.ReasonKindNotServed, fmt.Sprintf("not served by %s: %s", counted(len(lacking), "cluster"), list(lacking)), lacking)
 	}
-	for _, only := range slices.Sorted(maps.Keys(older)) {
-		verb := "serve"
-		if len(older[only]) == 1 {
-			verb = "serves"
+	for _, serves := range slices.SortedFunc(maps.Keys(older), func(a, b versionsServed) int { return cmp.Compare(a.only, b.only) }) {
+		verb, they := "do", "they serve"
+		if len(older[serves]) == 1 {
+			verb, they = "does", "it serves"
 		}
-		message := fmt.Sprintf("%s %s only %s: %s", counted(len(older[only]), "cluster"), verb, only, list(older[only]))
-		s.add(hubv1.ReasonVersionNotServed, message, older[only])
+		message := fmt.Sprintf("%s %s not serve %s, which the objects need; %s only %s: %s: update the CustomResourceDefinition or the cluster",
+			counted(len(older[serves]), "cluster"), verb, serves.not, they, serves.only, list(older[serves]))
+		s.add(hubv1.ReasonVersionNotServed, message, older[serves])
 	}
 	if u.understanding.never() {
 		s.add(health.ReasonStatusNotUnderstood, u.understanding.message(), slices.Sorted(maps.Keys(u.understanding.clusters)))
 	}
 	return s
+}
+
+// versionsServed are the only versions of a kind that a cluster serves, and the needed versions that it does not serve.
+type versionsServed struct{ only, not string }
+
+// without returns the versions that are not among the others, without repetitions.
+func without(versions, others []string) []string {
+	var out []string
+	for _, v := range slices.SortedFunc(slices.Values(versions), newestFirst) {
+		if !slices.Contains(others, v) && !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 func (s *KindSummary) add(reason, message string, clusters []string) {

@@ -131,7 +131,7 @@ func TestKindsInUse(t *testing.T) {
 		"versions have counts if clusters differ, and a cluster without the hub's version is named": {
 			members:  []hubv1.MemberCluster{serving("a", widgets, "v1", "v1beta1"), serving("b", widgets, "v1"), serving("c", widgets, "v1beta1")},
 			bindings: []*hubv1.ResourceBinding{on(widgets, "v1", "a", "b", "c")},
-			want:     "Widget.example.com | 1 | 3 | 3/3 | v1 (2), v1beta1 (2) | v1 | 1 cluster serves only v1beta1: c",
+			want:     "Widget.example.com | 1 | 3 | 3/3 | v1 (2), v1beta1 (2) | v1 | 1 cluster does not serve v1, which the objects need; it serves only v1beta1: c: update the CustomResourceDefinition or the cluster",
 		},
 		"a version that no wanted cluster serves alone is no problem": {
 			members:  []hubv1.MemberCluster{serving("a", widgets, "v1"), serving("b", widgets, "v1beta1")},
@@ -146,12 +146,12 @@ func TestKindsInUse(t *testing.T) {
 		"a cluster without the version of an object of a bundle is named": {
 			members:  []hubv1.MemberCluster{serving("a", other, "v2", "v1"), serving("b", other, "v2")},
 			bindings: []*hubv1.ResourceBinding{bundled(on(other, "v1", "a", "b"))},
-			want:     "Gadget.other.example.com | 1 | 2 | 2/2 | v2 (2), v1 (1) | not on the hub | 1 cluster serves only v2: b",
+			want:     "Gadget.other.example.com | 1 | 2 | 2/2 | v2 (2), v1 (1) | not on the hub | 1 cluster does not serve v1, which the objects need; it serves only v2: b: update the CustomResourceDefinition or the cluster",
 		},
 		"objects of bundles need their own version, not the hub's": {
 			members:  []hubv1.MemberCluster{serving("a", widgets, "v1beta1"), serving("b", widgets, "v1")},
 			bindings: []*hubv1.ResourceBinding{bundled(on(widgets, "v1beta1", "a", "b"))},
-			want:     "Widget.example.com | 1 | 2 | 2/2 | v1 (1), v1beta1 (1) | v1 | 1 cluster serves only v1: b",
+			want:     "Widget.example.com | 1 | 2 | 2/2 | v1 (1), v1beta1 (1) | v1 | 1 cluster does not serve v1beta1, which the objects need; it serves only v1: b: update the CustomResourceDefinition or the cluster",
 		},
 		"objects whose kind has gone from the hub are a problem": {
 			members:  []hubv1.MemberCluster{serving("a", other, "v1")},
@@ -245,7 +245,7 @@ func TestOneKindByCluster(t *testing.T) {
 	found.Of(widgets, nil, now).Write(&text, now)
 	want := `Widget.example.com   hub: v1   objects 2   copies 4   served 2/4 (1 unknown)
 Problem:   not served by 1 cluster: lacking
-Problem:   1 cluster serves only v1beta1: away
+Problem:   1 cluster does not serve v1, which the objects need; it serves only v1beta1: away: update the CustomResourceDefinition or the cluster
 CLUSTER   VERSIONS      WANTED   OBJECTS   APPLIED   HEALTHY   PROBLEMS   AS OF
 away      v1beta1       yes      1         0         0         1          5m
 gone      unknown       yes      1         0         0         0          -

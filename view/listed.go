@@ -50,14 +50,14 @@ func NewListed(kind schema.GroupKind, namespaces bool) *Listed {
 // Add adds the objects that a cluster has returned.
 func (l *Listed) Add(cluster string, answer wire.ListAnswer) {
 	if answer.NotServed {
-		l.Notes = append(l.Notes, ClusterNote{Cluster: cluster, Note: fmt.Sprintf("it does not serve %s at this version", l.kind)})
+		l.Notes = append(l.Notes, ClusterNote{Cluster: cluster, Note: fmt.Sprintf("the cluster does not serve %s at this version", l.kind)})
 	}
 	l.tables = append(l.tables, clusterTable{cluster, answer.Listed})
 	for _, o := range answer.Objects {
 		l.Items = append(l.Items, ListedObject{cluster, o})
 	}
 	if answer.More {
-		shown := fmt.Sprintf("it has more than the %d objects shown: narrow the request", len(answer.Objects)+len(answer.Rows))
+		shown := fmt.Sprintf("the cluster has more than the %d objects shown: narrow the request", len(answer.Objects)+len(answer.Rows))
 		l.Notes = append(l.Notes, ClusterNote{Cluster: cluster, Note: shown})
 	}
 }

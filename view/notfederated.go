@@ -44,8 +44,8 @@ func WhyNot(id hubv1.ObjectIdentity, object *unstructured.Unstructured, around S
 		return &NotFederated{Reason: hubv1.ReasonNotFederated, Message: "the hub's own kinds never go to members"}
 	case object.GetLabels()[hubv1.HubLabel] != "":
 		return &NotFederated{
-			Reason: hubv1.ReasonNotFederated, Message: "it carries the label " + hubv1.HubLabel + ": a hub sent it here, and a copy is no template",
-			Do: "look at it on its own hub",
+			Reason: hubv1.ReasonNotFederated, Message: "it has the label " + hubv1.HubLabel + ": a hub wrote it as a copy, and Hanse does not place copies",
+			Do: "look at the object on the hub that wrote the copy",
 		}
 	case object.GetDeletionTimestamp() != nil:
 		return &NotFederated{Reason: hubv1.ReasonObjectDeleted, Message: "it is being deleted and is on no member any more"}
@@ -71,10 +71,10 @@ func unselected(id hubv1.ObjectIdentity, placements []hubv1.PlacementObject, inv
 		}
 	}
 	for _, i := range invalid {
-		n.Message += fmt.Sprintf("; %s cannot be read: %v", nameOf(i.Placement), i.Err)
+		n.Message += fmt.Sprintf("; the selectors of %s are invalid: %v", nameOf(i.Placement), i.Err)
 	}
 	if len(close) > 0 {
-		n.Message += fmt.Sprintf("; %s selects the kind, but not this object: by name, labels or namespace", list(close))
+		n.Message += fmt.Sprintf("; %s selects the kind, but not the name, labels or namespace of this object", list(close))
 		n.Do = "compare the selectors of these placements with the object"
 		return n
 	}

@@ -42,15 +42,15 @@ func TestAnObjectWithoutABindingGetsAReason(t *testing.T) {
 		"a placement selects its kind and another name": {
 			placements: []hubv1.PlacementObject{placementFor("ConfigMap", func(p *hubv1.Placement) { p.Spec.ResourceSelectors[0].Name = "other" })},
 			want: NotFederated{
-				hubv1.ReasonNotSelected, "no placement selects it; Placement/all selects the kind, but not this object: by name, labels or namespace",
+				hubv1.ReasonNotSelected, "no placement selects it; Placement/all selects the kind, but not the name, labels or namespace of this object",
 				"compare the selectors of these placements with the object",
 			},
 		},
 		"it is a copy": {
 			labels: map[string]string{hubv1.HubLabel: "1234"}, placements: []hubv1.PlacementObject{placementFor("ConfigMap", plain)},
 			want: NotFederated{
-				hubv1.ReasonNotFederated, "it carries the label hanse.dev/hub: a hub sent it here, and a copy is no template",
-				"look at it on its own hub",
+				hubv1.ReasonNotFederated, "it has the label hanse.dev/hub: a hub wrote it as a copy, and Hanse does not place copies",
+				"look at the object on the hub that wrote the copy",
 			},
 		},
 		"the hub itself would act on it": {

@@ -130,7 +130,7 @@ func (o Objects) Write(w io.Writer, _ time.Time) {
 	if o.Bundle != nil {
 		o.Bundle.write(w)
 		if len(o.Objects) == 0 {
-			fmt.Fprintln(w, "It has no objects, or its manifests cannot be read")
+			fmt.Fprintln(w, "The bundle has no objects, or its manifests cannot be read")
 			return
 		}
 	}

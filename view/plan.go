@@ -23,12 +23,19 @@ type Plan struct {
 	// MovedSince lists the hub objects that have changed since the stored plan was made. It is empty for a plan that is
 	// not stored.
 	MovedSince []preview.Difference `json:"movedSince,omitempty"`
+
+	// All is true if the text has every entry, one object in each, with all names of clusters. Otherwise, the text has the
+	// first entries of each section, and objects with the same change share an entry.
+	All bool `json:"-"`
+	// Colours turns on colours in diffs, for terminals.
+	Colours bool `json:"-"`
 }
 
-// Changed reports whether the plan removes, creates, moves or changes anything, or has a problem.
+// Changed reports whether the plan removes, creates, moves or changes anything, or has a problem. It is also true if an
+// object follows another placement, or has a copy on a cluster that stops answering.
 func (p Plan) Changed() bool {
 	s := p.Summary
-	return s.Removed+s.Moved+s.Created+s.Changed+s.Problems > 0
+	return s.Removed+s.Moved+s.Created+s.Changed+s.Away+s.Problems+len(p.Placements) > 0
 }
 
 // Line returns the summary in one line.
@@ -43,8 +50,23 @@ func (p Plan) Line() string {
 			parts = append(parts, counted(part.n, part.what)+" "+part.done)
 		}
 	}
+	if s.ReplicasMoved > 0 {
+		parts = append(parts, counted(int(s.ReplicasMoved), "replica")+" moved")
+	}
 	if len(parts) == 0 {
 		parts = append(parts, "no copy changes")
+	}
+	if n := len(p.Placements); n > 0 {
+		also = append(also, counted(n, "object")+" with another placement")
+	}
+	if s.Away > 0 {
+		also = append(also, counted(s.Away, "copy")+" stay on clusters that do not answer")
+	}
+	if s.Nowhere > 0 {
+		also = append(also, counted(s.Nowhere, "object")+" on no cluster that answers")
+	}
+	if s.ReplicasWithoutRoom > 0 {
+		also = append(also, counted(int(s.ReplicasWithoutRoom), "replica")+" without room")
 	}
 	if s.Held > 0 {
 		also = append(also, "the hub holds "+counted(s.Held, "removal"))
@@ -64,24 +86,31 @@ const planWidth = 100
 // maxPlanItems is the maximum number of items that the text shows in each section.
 const maxPlanItems = 20
 
-// planSection is a section of the text of a plan.
-type planSection struct {
-	title string
-	items []planItem
+// PlanSection is a section of the text of a plan.
+type PlanSection struct {
+	Title string
+	Items []PlanItem
+	// Rest says how many items the section leaves out. It is empty if the section has all items.
+	Rest string
+
+	all bool
 }
 
-// planItem is the text about one object, or about several objects with equal texts.
-type planItem struct {
-	// what names the object, such as "Deployment shop/web". where names the clusters.
-	what, where string
-	lines       []string
-	more        []string // further objects with the same text
+// PlanItem is the text about one object, or about several objects with equal texts.
+type PlanItem struct {
+	// What names the object, such as "Deployment shop/web". Where names the clusters.
+	What, Where string
+	Lines       []string
+	// Diff has the unified diffs of the object.
+	Diff string
+
+	more []string // further objects with the same text
 }
 
 // named returns the names of the item's objects as text: "Deployment shop/web, Deployment shop/api and 3 more".
-func (i planItem) named() string {
+func (i PlanItem) named() string {
 	const maxMore = 2
-	text := strings.Join(append([]string{i.what}, i.more[:min(len(i.more), maxMore)]...), ", ")
+	text := strings.Join(append([]string{i.What}, i.more[:min(len(i.more), maxMore)]...), ", ")
 	if rest := len(i.more) - maxMore; rest > 0 {
 		text += fmt.Sprintf(" and %d more", rest)
 	}
@@ -90,21 +119,23 @@ func (i planItem) named() string {
 
 // Write writes the plan as text.
 func (p Plan) Write(w io.Writer, _ time.Time) {
-	for _, s := range p.sections() {
-		fmt.Fprintln(w, s.title)
-		items, rest := s.shown()
-		for _, i := range items {
-			text := "  " + printable(i.named())
-			if i.where != "" {
-				text = wide(text, 36) + "  " + printable(i.where)
+	for _, s := range p.Sections() {
+		fmt.Fprintln(w, s.Title)
+		for _, i := range s.Items {
+			text := "  " + printable(i.What)
+			if i.Where != "" {
+				text = wide(text, 36) + "  " + printable(i.Where)
 			}
 			wrapped(w, text, "      ")
-			for _, l := range i.lines {
+			for _, l := range i.Lines {
 				wrapped(w, "    "+printable(l), "      ")
 			}
+			for _, l := range diffLines(i.Diff) {
+				fmt.Fprintln(w, "    "+l.painted(p.Colours))
+			}
 		}
-		if rest != "" {
-			fmt.Fprintln(w, "  "+rest)
+		if s.Rest != "" {
+			fmt.Fprintln(w, "  "+s.Rest)
 		}
 		fmt.Fprintln(w)
 	}
@@ -135,111 +166,141 @@ func wrapped(w io.Writer, text, indent string) {
 // WriteMarkdown writes the plan for a pull request. It puts all text that users have written in code spans.
 func (p Plan) WriteMarkdown(w io.Writer) {
 	fmt.Fprintf(w, "### %s\n", p.Line())
-	for _, s := range p.sections() {
-		fmt.Fprintf(w, "\n**%s**\n\n", s.title)
-		items, rest := s.shown()
-		for _, i := range items {
-			text := "- " + code(i.named())
-			if i.where != "" {
-				text += ": " + code(i.where)
+	for _, s := range p.Sections() {
+		fmt.Fprintf(w, "\n**%s**\n\n", s.Title)
+		for _, i := range s.Items {
+			text := "- " + code(i.What)
+			if i.Where != "" {
+				text += ": " + code(i.Where)
 			}
 			fmt.Fprintln(w, text)
-			for _, l := range i.lines {
+			for _, l := range i.Lines {
 				fmt.Fprintln(w, "  - "+code(strings.TrimSpace(l)))
 			}
+			if i.Diff != "" {
+				fence := fenceOf("```", i.Diff)
+				fmt.Fprintln(w, "\n  "+fence+"diff")
+				for _, l := range diffLines(i.Diff) {
+					fmt.Fprintln(w, "  "+l.Text)
+				}
+				fmt.Fprintln(w, "  "+fence)
+			}
 		}
-		if rest != "" {
-			fmt.Fprintln(w, "- "+rest)
+		if s.Rest != "" {
+			fmt.Fprintln(w, "- "+s.Rest)
 		}
 	}
+}
+
+// fenceOf returns backquotes that delimit a text, at least those of the argument fence.
+func fenceOf(fence, text string) string {
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence
 }
 
 // code returns a code span. If the text has backquotes, it uses longer delimiters.
 func code(text string) string {
 	text = printable(text)
-	fence := "`"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
+	fence := fenceOf("`", text)
 	if len(fence) > 1 {
 		return fence + " " + text + " " + fence
 	}
 	return fence + text + fence
 }
 
-// shown returns the first items of the section. If it leaves out items, rest is a text with their number.
-func (s planSection) shown() (items []planItem, rest string) {
-	items = s.items[:min(len(s.items), maxPlanItems)]
-	if n := len(s.items) - len(items); n > 0 {
-		rest = fmt.Sprintf("and %s: -o json has all", counted(n, "more entry"))
-	}
-	return items, rest
-}
-
 // add adds an item. If an item with the same text exists, add only adds the name of the object to that item.
-func (s *planSection) add(i planItem) {
-	for n, other := range s.items {
-		if other.where == i.where && slices.Equal(other.lines, i.lines) {
-			s.items[n].more = append(s.items[n].more, i.what)
+func (s *PlanSection) add(i PlanItem) {
+	for n, other := range s.Items {
+		if !s.all && other.Where == i.Where && slices.Equal(other.Lines, i.Lines) && other.Diff == i.Diff {
+			s.Items[n].more = append(s.Items[n].more, i.What)
 			return
 		}
 	}
-	s.items = append(s.items, i)
+	s.Items = append(s.Items, i)
 }
 
-func (p Plan) sections() []planSection {
-	var out []planSection
-	for _, s := range []planSection{
-		p.moved(), p.removals(), p.moves(), p.creations(), changesOf("CHANGED", p.Summary.Changed, p.Changes), p.guard(), p.refusals(),
-		problemsOf("PROBLEMS", p.Problems), p.live(), p.notAsked(), p.notes(),
+func (p Plan) section(title string) PlanSection { return PlanSection{Title: title, all: p.All} }
+
+// list returns names as text. It leaves out names beyond the first, unless p.All is true.
+func (p Plan) list(names []string) string {
+	if p.All {
+		return strings.Join(names, ", ")
+	}
+	return list(names)
+}
+
+// Sections returns the sections of the text that have items.
+func (p Plan) Sections() []PlanSection {
+	var out []PlanSection
+	for _, s := range []PlanSection{
+		p.moved(), p.textsOf("ASSUMED", p.Assumed), p.removals(), p.moves(), p.creations(), p.changesOf("CHANGED", p.Summary.Changed, p.Changes),
+		p.placements(), p.away(), p.clusters(), p.guard(), p.refusals(), p.problemsOf("PROBLEMS", p.Problems), p.live(), p.notAsked(), p.textsOf("NOTES", p.Notes),
 	} {
-		if len(s.items) > 0 {
-			out = append(out, s)
+		if len(s.Items) == 0 {
+			continue
 		}
+		if n := len(s.Items) - maxPlanItems; n > 0 && !p.All {
+			s.Items, s.Rest = s.Items[:maxPlanItems], fmt.Sprintf("and %s: hansectl plan --all lists them", counted(n, "more entry"))
+		}
+		for i := range s.Items {
+			s.Items[i].What = s.Items[i].named()
+		}
+		out = append(out, s)
 	}
 	return out
 }
 
-func (p Plan) moved() planSection {
-	s := planSection{title: "NOT AS IT WAS: the hub has changed since the plan was made"}
-	if p.Made != nil {
-		s.title = fmt.Sprintf("NOT AS IT WAS: the hub has changed since the plan was made at %s", p.Made.UTC().Format(time.RFC3339))
-	}
-	for _, d := range p.MovedSince {
-		s.items = append(s.items, planItem{what: d.Object.String(), where: d.What})
+// textsOf returns a section with one item for each text.
+func (p Plan) textsOf(title string, texts []string) PlanSection {
+	s := p.section(title)
+	for _, text := range texts {
+		s.Items = append(s.Items, PlanItem{What: text})
 	}
 	return s
 }
 
-func (p Plan) removals() planSection {
-	s := planSection{title: "REMOVED: " + counted(p.Summary.Removed, "copy")}
+func (p Plan) moved() PlanSection {
+	s := p.section("OUTDATED: the hub has changed since the plan was made")
+	if p.Made != nil {
+		s.Title = fmt.Sprintf("OUTDATED: the hub has changed since the plan was made at %s", p.Made.UTC().Format(time.RFC3339))
+	}
+	for _, d := range p.MovedSince {
+		s.Items = append(s.Items, PlanItem{What: d.Object.String(), Where: d.What})
+	}
+	return s
+}
+
+func (p Plan) removals() PlanSection {
+	s := p.section("REMOVED: " + counted(p.Summary.Removed, "copy"))
 	for _, r := range p.Removals {
 		line := why(r.Reason, r.Message)
 		if r.Policy == hubv1.RemovalOrphan {
 			line += "; left there without marks of the hub"
 		}
 		if r.Last {
-			line += "; no cluster holds it then"
+			line += "; afterwards no cluster holds the object"
 		}
-		s.add(planItem{what: r.Object.String(), where: list(r.Clusters), lines: []string{line}})
+		s.add(PlanItem{What: r.Object.String(), Where: p.list(r.Clusters), Lines: []string{line}})
 	}
 	return s
 }
 
-func (p Plan) moves() planSection {
-	s := planSection{title: "MOVED: " + counted(p.Summary.Moved, "object")}
+func (p Plan) moves() PlanSection {
+	s := p.section("MOVED: " + counted(p.Summary.Moved, "object"))
 	for _, m := range p.Moves {
-		i := planItem{what: m.Object.String()}
+		i := PlanItem{What: m.Object.String()}
 		switch {
 		case len(m.From) > 0 && len(m.To) > 0:
-			i.where = list(m.From) + " -> " + list(m.To)
+			i.Where = p.list(m.From) + " -> " + p.list(m.To)
 		case len(m.From) > 0:
-			i.where = "from " + list(m.From)
+			i.Where = "from " + p.list(m.From)
 		case len(m.To) > 0:
-			i.where = "also to " + list(m.To)
+			i.Where = "also to " + p.list(m.To)
 		}
 		if len(m.Shares) > 0 {
-			i.lines = []string{sharesText(m.Shares)}
+			i.Lines = []string{sharesText(m.Shares)}
 		}
 		s.add(i)
 	}
@@ -254,12 +315,12 @@ func sharesText(shares []preview.Share) string {
 	return "replicas: " + strings.Join(texts, ", ")
 }
 
-func (p Plan) creations() planSection {
-	s := planSection{title: "CREATED: " + counted(p.Summary.Created, "copy")}
+func (p Plan) creations() PlanSection {
+	s := p.section("CREATED: " + counted(p.Summary.Created, "copy"))
 	for _, c := range p.Creations {
-		i := planItem{what: c.Object.String(), where: list(c.Clusters)}
+		i := PlanItem{What: c.Object.String(), Where: p.list(c.Clusters)}
 		if len(c.Shares) > 0 {
-			i.lines = []string{sharesText(c.Shares)}
+			i.Lines = []string{sharesText(c.Shares)}
 		}
 		s.add(i)
 	}
@@ -268,54 +329,57 @@ func (p Plan) creations() planSection {
 
 // changesOf returns the section about changed copies. An object's clusters are in groups with equal changes, the
 // largest group first.
-func changesOf(title string, copies int, changes []preview.Change) planSection {
-	s := planSection{title: title + ": " + counted(copies, "copy")}
+func (p Plan) changesOf(title string, copies int, changes []preview.Change) PlanSection {
+	s := p.section(title + ": " + counted(copies, "copy"))
 	for _, c := range changes {
-		i := planItem{what: c.Object.String(), where: spread(c.Groups)}
+		i := PlanItem{What: c.Object.String(), Where: p.spread(c.Groups)}
 		if len(c.Shares) > 0 {
-			i.lines = append(i.lines, sharesText(c.Shares))
+			i.Lines = append(i.Lines, sharesText(c.Shares))
 		}
 		for n, g := range c.Groups {
+			if i.Diff += g.Diff; g.Diff != "" {
+				continue
+			}
 			if n > 0 {
-				i.lines = append(i.lines, list(g.Clusters)+":")
+				i.Lines = append(i.Lines, p.list(g.Clusters)+":")
 			}
 			for _, f := range g.Fields {
-				i.lines = append(i.lines, fieldText(f))
+				i.Lines = append(i.Lines, fieldText(f))
 			}
 		}
 		for _, w := range c.Waves {
-			i.lines = append(i.lines, waveText(w))
+			i.Lines = append(i.Lines, p.waveText(w))
 		}
 		if len(c.Restarts) > 0 {
-			i.lines = append(i.lines, "pods start anew: "+objectsText(c.Restarts))
+			i.Lines = append(i.Lines, "pods start anew: "+p.objectsText(c.Restarts))
 		}
 		s.add(i)
 	}
 	return s
 }
 
-func objectsText(objects []preview.Object) string {
+func (p Plan) objectsText(objects []preview.Object) string {
 	var names []string
 	for _, o := range objects {
 		names = append(names, o.String())
 	}
-	return list(names)
+	return p.list(names)
 }
 
-func waveText(w preview.Wave) string {
+func (p Plan) waveText(w preview.Wave) string {
 	if w.Approval {
-		return fmt.Sprintf("wave %s, after an approval: %s", w.Name, list(w.Clusters))
+		return fmt.Sprintf("wave %s, after an approval: %s", w.Name, p.list(w.Clusters))
 	}
-	return fmt.Sprintf("wave %s: %s", w.Name, list(w.Clusters))
+	return fmt.Sprintf("wave %s: %s", w.Name, p.list(w.Clusters))
 }
 
 // spread describes groups of clusters as text: "the same on 11 clusters; cn-shanghai-2 differs".
-func spread(groups []preview.Group) string {
+func (p Plan) spread(groups []preview.Group) string {
 	if len(groups) == 0 {
 		return ""
 	}
 	first := groups[0].Clusters
-	text := list(first)
+	text := p.list(first)
 	if len(first) > 1 {
 		text = fmt.Sprintf("the same on %d clusters", len(first))
 	}
@@ -325,14 +389,14 @@ func spread(groups []preview.Group) string {
 	}
 	switch {
 	case len(others) == 0 && len(first) > 1:
-		return text + ": " + list(first)
+		return text + ": " + p.list(first)
 	case len(others) == 0:
 		return text
 	case len(others) == 1:
 		return text + "; " + others[0] + " differs"
 	}
 	slices.Sort(others)
-	return text + "; " + list(others) + " differ"
+	return text + "; " + p.list(others) + " differ"
 }
 
 // maxValueColumns is the maximum number of columns for a value in the text.
@@ -353,34 +417,74 @@ func valueText(v any) string {
 	return hubv1.CutMessage(string(text), maxValueColumns)
 }
 
-func (p Plan) guard() planSection {
-	s := planSection{title: fmt.Sprintf("HELD: the hub holds %s until a user confirms: hansectl confirm", counted(p.Summary.Held, "removal"))}
+func (p Plan) placements() PlanSection {
+	s := p.section("PLACEMENT: " + counted(len(p.Placements), "object") + " with another placement")
+	for _, c := range p.Placements {
+		s.add(PlanItem{What: c.Object.String(), Where: c.Before + " -> " + c.After})
+	}
+	return s
+}
+
+func (p Plan) away() PlanSection {
+	s := p.section("AWAY: " + counted(p.Summary.Away, "copy") + " stay on clusters that do not answer")
+	for _, a := range p.Away {
+		line := fmt.Sprintf("clusters that hold the object and answer: %d -> %d", a.RunningBefore, a.Running)
+		s.add(PlanItem{What: a.Object.String(), Where: p.list(a.Clusters), Lines: []string{line}})
+	}
+	return s
+}
+
+// clusters returns the section about the numbers of objects and replicas. It is empty unless the state of a cluster is
+// assumed.
+func (p Plan) clusters() PlanSection {
+	s := p.section("CLUSTERS")
+	if len(p.Assumed) == 0 {
+		return s
+	}
+	for _, c := range p.Clusters {
+		text := fmt.Sprintf("objects %d -> %d", c.ObjectsBefore, c.Objects)
+		if c.ReplicasBefore+c.Replicas > 0 {
+			text += fmt.Sprintf(", replicas %d -> %d", c.ReplicasBefore, c.Replicas)
+		}
+		if c.Region != "" {
+			text += ", region " + c.Region
+		}
+		if c.Away {
+			text += ", away"
+		}
+		s.Items = append(s.Items, PlanItem{What: c.Cluster, Where: text})
+	}
+	return s
+}
+
+func (p Plan) guard() PlanSection {
+	s := p.section(fmt.Sprintf("HELD: the hub holds %s until a user confirms: hansectl confirm", counted(p.Summary.Held, "removal")))
 	for _, h := range p.Guard.Held {
-		s.items = append(s.items, planItem{what: h.Owner, where: counted(h.Copies, "copy"), lines: h.Limits})
+		s.Items = append(s.Items, PlanItem{What: h.Owner, Where: counted(h.Copies, "copy"), Lines: h.Limits})
 	}
 	return s
 }
 
-func (p Plan) refusals() planSection {
-	s := planSection{title: "REFUSED: admission refuses " + counted(len(p.Refusals), "object")}
+func (p Plan) refusals() PlanSection {
+	s := p.section("REFUSED: admission refuses " + counted(len(p.Refusals), "object"))
 	for _, r := range p.Refusals {
-		s.items = append(s.items, planItem{what: r.Object.String(), where: r.File, lines: []string{r.Message}})
+		s.Items = append(s.Items, PlanItem{What: r.Object.String(), Where: r.File, Lines: []string{r.Message}})
 	}
 	return s
 }
 
-func problemsOf(title string, problems []preview.Problem) planSection {
-	s := planSection{title: title}
+func (p Plan) problemsOf(title string, problems []preview.Problem) PlanSection {
+	s := p.section(title)
 	for _, problem := range problems {
-		s.add(planItem{what: problem.Object.String(), where: list(problem.Clusters), lines: []string{why(problem.Reason, problem.Message)}})
+		s.add(PlanItem{What: problem.Object.String(), Where: p.list(problem.Clusters), Lines: []string{why(problem.Reason, problem.Message)}})
 	}
 	return s
 }
 
 // live returns the section with the results of the dry runs on members. It is empty if no member was asked.
-func (p Plan) live() planSection {
+func (p Plan) live() PlanSection {
 	if p.Live == nil {
-		return planSection{}
+		return PlanSection{}
 	}
 	copies := 0
 	for _, c := range p.Live.Changes {
@@ -388,27 +492,19 @@ func (p Plan) live() planSection {
 			copies += len(g.Clusters)
 		}
 	}
-	s := changesOf("ON THE MEMBERS, by a dry run", copies, p.Live.Changes)
-	s.title += fmt.Sprintf(" of %d would change", p.Live.Asked)
-	s.items = append(s.items, problemsOf("", p.Live.Refused).items...)
-	if len(s.items) == 0 {
-		s.items = append(s.items, planItem{what: "every copy is as the hub would have it"})
+	s := p.changesOf("ON THE MEMBERS, by a dry run", copies, p.Live.Changes)
+	s.Title += fmt.Sprintf(" of %d would change", p.Live.Asked)
+	s.Items = append(s.Items, p.problemsOf("", p.Live.Refused).Items...)
+	if len(s.Items) == 0 {
+		s.Items = append(s.Items, PlanItem{What: "every copy is as the hub would write it"})
 	}
 	return s
 }
 
-func (p Plan) notAsked() planSection {
-	s := planSection{title: "NOT ASKED: " + counted(len(p.NotAsked), "cluster")}
+func (p Plan) notAsked() PlanSection {
+	s := p.section("NOT ASKED: " + counted(len(p.NotAsked), "cluster"))
 	for _, c := range p.NotAsked {
-		s.items = append(s.items, planItem{what: c.Cluster, where: c.Why})
-	}
-	return s
-}
-
-func (p Plan) notes() planSection {
-	s := planSection{title: "NOTES"}
-	for _, n := range p.Notes {
-		s.items = append(s.items, planItem{what: n})
+		s.Items = append(s.Items, PlanItem{What: c.Cluster, Where: c.Why})
 	}
 	return s
 }

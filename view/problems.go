@@ -37,6 +37,8 @@ type Problems struct {
 	Clusters  []SlowCluster    `json:"slowestClusters"`
 	Drift     []DriftedCopy    `json:"oldestDrift"`
 	Contested []ContestedField `json:"mostContestedFields"`
+	// Checks are the results of --checks.
+	Checks []Check `json:"checks,omitempty"`
 }
 
 // Problem is a rollout, or a condition of a cluster, a policy or an object of the hub.
@@ -140,7 +142,7 @@ var problemConditions = []string{
 // has not written the condition yet.
 func problem(of string, c *metav1.Condition) Problem {
 	if c == nil {
-		return Problem{Of: of, Reason: hubv1.ReasonPending, Message: "the hub has not processed it yet"}
+		return Problem{Of: of, Reason: hubv1.ReasonPending, Message: "the hub has not processed the object yet"}
 	}
 	return Problem{Of: of, Since: &c.LastTransitionTime, Reason: c.Reason, Message: c.Message}
 }
@@ -197,7 +199,7 @@ func (t *Gatherer) AddDeleting(o *metav1.PartialObjectMetadata) {
 	id := hubv1.ObjectIdentity{Group: o.GroupVersionKind().Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 	t.ofObjects = append(t.ofObjects, Problem{
 		Of: id.String(), ID: id, Since: o.DeletionTimestamp, Reason: hubv1.ReasonFinalizersRemain,
-		Message: fmt.Sprintf("the deletion on the hub waits for %s: finalizers are not sent to members, so that only a client of the hub removes them", strings.Join(o.Finalizers, ", ")),
+		Message: fmt.Sprintf("the deletion on the hub waits for the finalizers %s: only a client of the hub can remove them, because members do not get finalizers", strings.Join(o.Finalizers, ", ")),
 	})
 }
 
@@ -358,12 +360,16 @@ func (l Problems) Write(w io.Writer, now time.Time) {
 	for _, d := range l.Drift {
 		rows = append(rows, []string{d.Object, d.Cluster, since(d.Since, now), why(d.Reason, d.Message)})
 	}
-	part(w, "Oldest drift", "no copy differs from what the hub wants for long", []string{"OBJECT", "CLUSTER", "FOR", "WHY"}, rows)
+	part(w, "Oldest drift", "no copy has lasting differences", []string{"OBJECT", "CLUSTER", "FOR", "WHY"}, rows)
 	rows = nil
 	for _, f := range l.Contested {
 		rows = append(rows, []string{cmp.Or(f.Field, "(copy or marks deleted)"), f.Manager, strconv.Itoa(f.Copies), since(f.Since, now), f.Object, f.Cluster})
 	}
 	part(w, "Most contested fields", "no field is contested", []string{"FIELD", "MANAGER", "COPIES", "FOR", "OLDEST", "CLUSTER"}, rows)
+	if l.Checks != nil {
+		fmt.Fprint(w, "\nChecks\n")
+		Checks{l.Checks}.Write(w, now)
+	}
 }
 
 func part(w io.Writer, title, none string, header []string, rows [][]string) {

@@ -36,7 +36,7 @@ func (r Renderings) Check(fits func(*unstructured.Unstructured) error) {
 			continue
 		}
 		if err := fits(&unstructured.Unstructured{Object: c.Manifest}); err != nil {
-			c.Error, c.Manifest = fmt.Sprintf("%s: it does not fit the definition of its kind: %s", made(*c), err), nil
+			c.Error, c.Manifest = fmt.Sprintf("%s: the manifest does not fit the definition of its kind: %s", made(*c), err), nil
 		}
 	}
 }
@@ -105,7 +105,7 @@ func made(c preview.Rendering) string {
 		parts = append(parts, fmt.Sprintf("skipped %s: %s", s, strings.TrimSpace(s.Path+" "+s.Reason)))
 	}
 	if len(c.LeftOut) > 0 {
-		parts = append(parts, "left to the cluster, as nobody set it: "+strings.Join(c.LeftOut, ", "))
+		parts = append(parts, "left to the cluster, because no field manager owns the field: "+strings.Join(c.LeftOut, ", "))
 	}
 	if len(parts) == 0 {
 		parts = []string{"as on the hub"}

@@ -110,7 +110,7 @@ func (r *Row) during(silence *Silence, digest string) {
 		return
 	}
 	r.Applied, r.Reason = metav1.ConditionUnknown, hubv1.ReasonPending
-	r.Message = "the hub would send another content now, but no hub runs"
+	r.Message = "the desired content has changed, but no hub runs to write it"
 	if digest == "" || r.Digest == "" {
 		r.Message = "no hub runs, so it is unknown whether the cluster holds the desired content"
 	}

@@ -42,7 +42,7 @@ func TestVersionsAreOneMinorVersionApartAtMost(t *testing.T) {
 	}
 }
 
-func TestTheDoctorWarnsOfVersionsThatAreTooFarApart(t *testing.T) {
+func TestTheChecksWarnOfVersionsThatAreTooFarApart(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		client, hub, unknown string

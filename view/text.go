@@ -133,7 +133,7 @@ func (s Status) lines(rollout string, wide bool) []Line {
 func (s Status) notSent() string {
 	text := strings.Join(s.NotSent, ", ")
 	if slices.ContainsFunc(s.NotSent, func(what string) bool { return strings.HasPrefix(what, "finalizer ") }) {
-		text += ": a finalizer acts on the hub only; a deletion waits until a client of the hub removes it, and copies are deleted without it"
+		text += ": finalizers act on the hub only, where a client must remove them before the object is deleted; copies have no finalizers"
 	}
 	return text
 }
@@ -144,7 +144,7 @@ func (s Silence) Text(now time.Time) string {
 	if s.Since == nil {
 		return "no hub has run yet, or its Lease is gone: " + so
 	}
-	return fmt.Sprintf("no hub has run for %s: nothing here is newer, and %s", age(*s.Since, now), so)
+	return fmt.Sprintf("no hub has run for %s: the state is not newer, and %s", age(*s.Since, now), so)
 }
 
 // Headline returns the parts of the first line.
@@ -416,13 +416,13 @@ func (s Status) waits() string {
 	}
 	var parts []string
 	if len(here) > 0 {
-		parts = append(parts, list(here)+"; copies there keep running, and move only if the placement has failover")
+		parts = append(parts, "for "+list(here)+"; copies there keep running, and move only if the placement has failover")
 	}
 	if len(replaced) > 0 {
-		parts = append(parts, list(replaced)+" to answer, and for its replacement to be Healthy")
+		parts = append(parts, "for "+list(replaced)+" to answer, and for its replacement to be Healthy")
 	}
 	if len(going) > 0 {
-		parts = append(parts, list(going)+" to confirm that the object is gone")
+		parts = append(parts, "for "+list(going)+" to confirm that the object is gone")
 	}
 	return strings.Join(parts, "; ")
 }
@@ -449,4 +449,15 @@ func list(names []string) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
+}
+
+// counted returns a count with its noun, such as "1 copy" or "3 copies".
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, stem)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/hanse-dev/hanse/view/wire"
 )
 
-// Unclaimed is the output of the command unclaimed.
+// Unclaimed is the output of hansectl prune --dry-run.
 type Unclaimed struct {
 	Copies []UnclaimedCopy `json:"copies"`
 	// Notes name the kinds whose unclaimed copies could not be listed, with the reason. An unclaimed copy is one for which

@@ -285,7 +285,7 @@ func start(t *testing.T, members ...string) *fleet {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- hub.Run(ctx, process, hub.Options{Namespace: hubv1.SystemNamespace, HealthAddress: "0", MetricsAddress: "0"})
+		ended <- hub.Run(ctx, process, hub.Options{Namespace: hubv1.SystemNamespace, Manager: hub.ManagerOptions{HealthAddress: "0", MetricsAddress: "0"}})
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -193,7 +193,6 @@ var outputs = map[string][]output{
 		{"view/testdata/rollout/a-wave-is-changing.txt", "rollout status prometheus web -n monitoring"},
 		{"view/testdata/rollout/placement-objects-move.txt", "rollout status placement metrics -n monitoring"},
 	},
-	"simulate": {{"cmd/hansectl/command/testdata/simulate/a-region-is-lost.txt", ""}},
 	"status": {
 		{"view/testdata/status/one-cluster-is-away.txt", "status prometheus web -n monitoring"},
 		{"view/testdata/status/a-link-was-just-lost.wide.txt", "status prometheus web -n monitoring -o wide"},

@@ -152,7 +152,7 @@ func keepsOperators(t *testing.T, used *unstructured.Unstructured) {
 	eventually(t, normal, func() error {
 		return bundleIs(ctx, o, hubv1.ConditionStored, metav1.ConditionTrue, hubv1.ReasonStored, "")
 	})
-	saysAll(t, suite.Hub.Delete(ctx, o.DeepCopy()), "delete them first, or set spec.removal to Allow: Widget.test.hanse.dev "+used.GetNamespace()+"/"+used.GetName())
+	saysAll(t, suite.Hub.Delete(ctx, o.DeepCopy()), "delete these objects first, or set spec.removal to Allow: Widget.test.hanse.dev "+used.GetNamespace()+"/"+used.GetName())
 	must(t, suite.Hub.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"removal":"Allow"}}`))))
 	must(t, suite.Hub.Delete(ctx, o))
 	eventually(t, normal, func() error { return storedSecrets(ctx, 0) })
@@ -271,7 +271,7 @@ func lacksRights(t *testing.T, ns string) {
 		ResourceSelectors: []hubv1.ResourceSelector{everyWidget}, Clusters: everyCluster(),
 		References: []hubv1.ReferenceRule{{APIGroup: "apps", Kind: "Deployment", Path: "/spec/note"}},
 	}}
-	saysAll(t, tenant.Create(ctx, referring), "create, update, delete deployments.apps in namespace "+ns+": spec.references sends the objects")
+	saysAll(t, tenant.Create(ctx, referring), "create, update, delete deployments.apps in namespace "+ns+": spec.references also sends the objects")
 }
 
 // grant gives the tenant users of this suite the given permissions in a namespace.

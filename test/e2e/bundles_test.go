@@ -78,7 +78,7 @@ func TestABundleIsOnMembersAndNotOnTheHub(t *testing.T) {
 		v.says(0, []string{"# " + singapore + ": as on the hub\n", "kind: Deployment", "# " + shanghai}, "render", "deployment/web", "-n", ns)
 		v.says(0, []string{`rule "shanghai"`, "key: shanghai"}, "render", "configmap/settings", "-n", ns, "--cluster", shanghai)
 		v.says(0, nil, "diff", "deployment", "web", "-n", ns)
-		v.says(0, []string{"Deployment " + ns + "/web in Bundle " + ns + "/web: 2 clusters selected by Placement " + ns + "/web", "replay: same result"}, "explain", "deployment", "web", "-n", ns)
+		v.says(0, []string{"Deployment " + ns + "/web in Bundle " + ns + "/web: 2 clusters selected by Placement " + ns + "/web", "hansectl computes the same decision as the hub"}, "explain", "deployment", "web", "-n", ns)
 		_, fault, code := runHansectl(t, "withdraw", "deployment", "web", "-n", ns, "--yes", "--kubeconfig", v.kubeconfig)
 		if want := "is an object of Bundle " + ns + "/web, and the hub itself has no such object: remove the object from"; code != 1 || !strings.Contains(fault, want) {
 			t.Errorf("hansectl withdraw ends with %d, want 1 and %q:\n%s", code, want, fault)
@@ -227,7 +227,7 @@ func TestTheManifestsOfABundleMayBeInAConfigMap(t *testing.T) {
 	b := &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}, Spec: hubv1.BundleSpec{ConfigMaps: []hubv1.ConfigMapSource{{Name: "manifests"}}}}
 	must(t, suite.Hub.Create(ctx, b))
 	eventually(t, normal, func() error {
-		return bundleIs(ctx, b, hubv1.ConditionStored, metav1.ConditionFalse, hubv1.ReasonConfigMapMissing, "there is no ConfigMap "+ns+"/manifests; the stored objects stay")
+		return bundleIs(ctx, b, hubv1.ConditionStored, metav1.ConditionFalse, hubv1.ReasonConfigMapMissing, "ConfigMap "+ns+"/manifests does not exist; the stored objects stay")
 	})
 	var widgets []*unstructured.Unstructured
 	for i := range all {

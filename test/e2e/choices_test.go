@@ -83,10 +83,10 @@ spread:
 		want: `
 			Scheduled: 3 of 6 clusters: 3 excluded by a spread constraint
 			ap-se-1 holds
-			ap-se-2 SpreadConstraint: region ap-southeast-1 has 1 already, clustersPerDomain is 1
-			cn-sha-1 SpreadConstraint: region cn-shanghai has 1 already, clustersPerDomain is 1
+			ap-se-2 SpreadConstraint: region ap-southeast-1 has 1 already, and clustersPerDomain is 1
+			cn-sha-1 SpreadConstraint: region cn-shanghai has 1 already, and clustersPerDomain is 1
 			cn-sha-2 holds (score 15)
-			eu-fra-1 SpreadConstraint: region eu-central-1 has 1 already, clustersPerDomain is 1
+			eu-fra-1 SpreadConstraint: region eu-central-1 has 1 already, and clustersPerDomain is 1
 			eu-fra-2 holds (score 15)`,
 	},
 	"over two regions, then over providers": {
@@ -119,7 +119,7 @@ spread:
 			ap-se-2 TopologyMissing: label tier is not set, and topologySpreadConstraints need it
 			cn-sha-1 holds (score 10)
 			cn-sha-2 Excluded: cn-sha-2 is in excludedNames
-			eu-fra-1 SpreadConstraint: label tier 1 has 2 already and another has 1, maxSkew is 1
+			eu-fra-1 SpreadConstraint: label tier 1 has 2 already and another domain has 1, but maxSkew is 1
 			eu-fra-2 holds`,
 	},
 	"a spread over zones that cannot hold": {
@@ -419,7 +419,7 @@ func servedAndRefused(t *testing.T) {
 		_ = suite.Hub.Delete(ctx, p)
 	})
 	must(t, suite.Hub.Create(ctx, g))
-	const why = "set spec.replicas.path; the scale path of its definition suggests /spec/replicas, if that number can be divided"
+	const why = "set spec.replicas.path; the scale subresource of its definition suggests /spec/replicas, if that number can be divided"
 	eventually(t, normal, func() error {
 		var now hubv1.ClusterPlacement
 		if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {

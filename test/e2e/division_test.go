@@ -175,7 +175,7 @@ func TestADivisionThatDoesNotSayOfWhatIsRefusedWithASuggestion(t *testing.T) {
 	p := place(t, ns, "prometheuses", hubv1.ResourceSelector{APIGroup: "monitoring.coreos.com", Kind: "Prometheus"}, hubv1.PlacementSpec{
 		Clusters: everyCluster(), Replicas: hubv1.ReplicasPolicy{Type: hubv1.ReplicasDivide},
 	})
-	const why = "the field with the replicas is not known: set spec.replicas.path; the scale path of its definition suggests /spec/shards, if that number can be divided"
+	const why = "the field with the replicas is not known: set spec.replicas.path; the scale subresource of its definition suggests /spec/shards, if that number can be divided"
 	eventually(t, normal, func() error {
 		var now hubv1.Placement
 		if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {

@@ -44,10 +44,10 @@ func TestADecisionIsExplained(t *testing.T) {
 		}
 	}
 	says(t, []string{
-		"2 clusters selected by Placement " + ns + "/explained (generation 1, priority 0)", "replay: same result",
+		"2 clusters selected by Placement " + ns + "/explained (generation 1, priority 0)", "hansectl computes the same decision as the hub",
 		"Placement/zz-later - not followed: its priority -1 is lower than 0",
 		"2 of 3 clusters: 1 not needed", "NotChosen: numberOfClusters is 2, and other clusters come first",
-		"preferences[0]", "3 at /spec/replicas divided by Weight",
+		"preferences[0]", "3 replicas (/spec/replicas), shared among the clusters by Weight",
 	}, "widget", "explained", "-n", ns)
 	says(t, []string{
 		shanghai + ": REJECTED by Placement " + ns + "/explained", "leaving ok > excludedNames ok", "drain ok > Ready ok > NoSchedule taints ok > served ok",

@@ -103,7 +103,7 @@ func TestANewVersionOfTheHubIsTakenUpWhileTheHubRuns(t *testing.T) {
 	eventually(t, time.Minute, func() error { return settled(ctx) })
 	must(t, rowIs(ctx, v, singapore, metav1.ConditionTrue, ""))
 	must(t, rowIs(ctx, v, shanghai, metav1.ConditionTrue, ""))
-	want := "1 cluster serves only v1: " + shanghai
+	want := "1 cluster does not serve v2, which the objects need; it serves only v1: " + shanghai
 	if out, fault, code := runHansectl(t, "kinds", "-n", ns, "--problems", "--kubeconfig", suite.Hub.Kubeconfig); code != 1 || !strings.Contains(out, want) {
 		t.Errorf("hansectl kinds ends with %d, want 1 and %q:\n%s%s", code, want, out, fault)
 	}

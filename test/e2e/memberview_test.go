@@ -135,9 +135,13 @@ func (v viewer) says(code int, words []string, args ...string) string {
 }
 
 // getWidgets is a rule that grants the right to get Widgets.
-var getWidgets = rbacv1.PolicyRule{APIGroups: []string{widgetKind.Group}, Resources: []string{"widgets"}, Verbs: []string{"get"}}
+var (
+	getWidgets  = rbacv1.PolicyRule{APIGroups: []string{widgetKind.Group}, Resources: []string{"widgets"}, Verbs: []string{"get"}}
+	listWidgets = rbacv1.PolicyRule{APIGroups: []string{widgetKind.Group}, Resources: []string{"widgets"}, Verbs: []string{"list"}}
+)
 
-// TestUsersSeeWhatTheHubWouldChangeOnMembers runs `hansectl diff` as a user without credentials for any member.
+// TestUsersSeeWhatTheHubWouldChangeOnMembers runs `hansectl diff` and `plan --live` as a user without credentials for
+// any member.
 func TestUsersSeeWhatTheHubWouldChangeOnMembers(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	w := widget(ns, "compared")
@@ -146,7 +150,7 @@ func TestUsersSeeWhatTheHubWouldChangeOnMembers(t *testing.T) {
 	must(t, suite.Hub.Create(ctx, w))
 	eventually(t, normal, func() error { return replicasOn(ctx, shanghai, w, 5) })
 	eventually(t, normal, func() error { return replicasOn(ctx, singapore, w, 3) })
-	reader := newViewer(t, ns, "reader", getWidgets)
+	reader := newViewer(t, ns, "reader", getWidgets, listWidgets)
 	diff := []string{"diff", "widget", "compared", "-n", ns}
 
 	if out := reader.says(0, nil, diff...); out != "" {
@@ -168,15 +172,15 @@ spec:
 		must(t, os.WriteFile(path, fmt.Appendf(nil, changed, replicas), 0o600))
 		return path
 	}
-	reader.says(2, []string{shanghai + ": ", "may not create the object in namespace " + ns}, append(diff, "-f", policy(7))...)
-	author := newViewer(t, ns, "author", getWidgets, rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"overridepolicies"}, Verbs: []string{"create"}},
+	plan := []string{"plan", "-n", ns, "--live", "--diff", "-f"}
+	reader.says(0, []string{shanghai, "may not create the object in namespace " + ns}, append(plan, policy(7), "-o", "json")...)
+	author := newViewer(t, ns, "author", getWidgets, listWidgets, rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"overridepolicies"}, Verbs: []string{"create"}},
 		rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"placements"}, Verbs: []string{"override"}},
 		rbacv1.PolicyRule{APIGroups: []string{widgetKind.Group}, Resources: []string{"widgets"}, Verbs: []string{"update"}})
-	out := author.says(1, []string{"--- " + shanghai + "/Widget/" + ns + "/compared", "-  replicas: 5", "+  replicas: 7"}, append(diff, "-f", policy(7))...)
+	out := author.says(1, []string{"--- " + shanghai + "/Widget/" + ns + "/compared", "-  replicas: 5", "+  replicas: 7", "ON THE MEMBERS, by a dry run: 1 copy of 1 would change"}, append(plan, policy(7))...)
 	if strings.Contains(out, singapore) || strings.Contains(out, "managedFields") {
 		t.Errorf("it tells more than what differs:\n%s", out)
 	}
-	author.says(0, nil, append(diff, "-f", policy(7), "--cluster", singapore)...)
 	must(t, replicasOn(ctx, shanghai, w, 5))
 
 	t.Run("what was changed on a member is put back, and until then it differs", func(t *testing.T) {

@@ -210,7 +210,7 @@ func newOperator(t *testing.T, ns string) *testOperator {
 		must(t, err)
 		storeChart(t, chart, content)
 	}
-	rights, err := suite.Hansectl(ctx, "operator", "rbac", o.archive(newerChart), "-n", ns)
+	rights, err := suite.Hansectl(ctx, "operators", "rbac", o.archive(newerChart), "-n", ns)
 	must(t, err)
 	o.grant = filepath.Join(t.TempDir(), "grant.yaml")
 	must(t, os.WriteFile(o.grant, []byte(rights), 0o600))
@@ -230,7 +230,7 @@ func (o *testOperator) archive(chart string) string { return filepath.Join(o.cha
 func (o *testOperator) definitionsOnHub(t *testing.T, chart string) {
 	t.Helper()
 	ctx := t.Context()
-	crds, err := suite.Hansectl(ctx, "operator", "crds", o.archive(chart))
+	crds, err := suite.Hansectl(ctx, "operators", "crds", o.archive(chart))
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "crds.yaml")
 	must(t, os.WriteFile(file, []byte(crds), 0o600))

@@ -86,11 +86,11 @@ func TestALostRevisionKeepsItsCopiesUntilAPromotion(t *testing.T) {
 	}
 	must(t, rowIs(ctx, w, frankfurt, metav1.ConditionTrue, ""))
 	eventually(t, normal, func() error {
-		return logged(suite.hub.LogFile, "A part of a revision is not stored any more", secret.Name)
+		return logged(suite.hub.LogFile, "The Secret with a part of a revision is missing", secret.Name)
 	})
-	out, _ := suite.Hansectl(ctx, "doctor")
-	if !strings.Contains(out, "2 copies stay as they are") {
-		t.Errorf("doctor does not tell of the lost revision:\n%s", out)
+	out, _ := suite.Hansectl(ctx, "problems", "--checks")
+	if !strings.Contains(out, "2 copies are not updated") {
+		t.Errorf("no check tells of the lost revision:\n%s", out)
 	}
 
 	_, err = suite.Hansectl(ctx, "rollout", "promote", "staged", "-n", ns, "--full", "--reason", "its revision is lost", "--yes")

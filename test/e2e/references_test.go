@@ -94,7 +94,7 @@ func TestWhatAPodTemplateNamesGoesAheadOfIt(t *testing.T) {
 
 	must(t, suite.Hub.Create(ctx, api.DeepCopy()))
 	eventually(t, normal, func() error {
-		return scheduledSays(ctx, api, "without objects that it needs: Secret "+ns+"/ref-tls-later does not exist on the hub")
+		return scheduledSays(ctx, api, "needed objects are not sent: Secret "+ns+"/ref-tls-later does not exist on the hub")
 	})
 	eventually(t, normal, func() error { return rowIs(ctx, api, shanghai, metav1.ConditionTrue, "") })
 	must(t, suite.Hub.Create(ctx, later.DeepCopy()))

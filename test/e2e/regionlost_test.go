@@ -3,10 +3,8 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -17,10 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // The test stops all clusters of europe. The clusters of asia stay reachable.
@@ -109,7 +109,7 @@ spread:
   - {weight: 5, expression: "name.endsWith('-1')"}
 `
 
-// aRegionIsLost stops both clusters of a region. Objects whose placement has failover must move as `hansectl simulate`
+// aRegionIsLost stops both clusters of a region. Objects whose placement has failover must move as `hansectl plan`
 // predicted, and all other objects must stay. When the region is back, the hub first updates the old copies. It
 // withdraws them only after their replacements are Healthy.
 func aRegionIsLost(t *testing.T) {
@@ -134,7 +134,7 @@ func aRegionIsLost(t *testing.T) {
 		eventually(t, normal, func() error { return bindingCondition(ctx, w, hubv1.ConditionHealthy, metav1.ConditionTrue, "") })
 	}
 	uids := sixUIDs(ctx, t, ns)
-	foretold := simulated(t, ns, "--without-region", "eu-central-1")
+	foretold := plannedTargets(t, ns, "--without-region", "eu-central-1")
 
 	stop(t, europe...)
 	for _, name := range europe {
@@ -332,41 +332,51 @@ func sixUIDs(ctx context.Context, t *testing.T, ns string) map[string]types.UID 
 	return out
 }
 
-// simulated returns the clusters that `hansectl simulate` predicts for each object of a namespace, such as "ap-se-1=3
-// cn-sha-1=3". For an object that the simulation does not move, it returns the present clusters.
-func simulated(t *testing.T, ns string, args ...string) map[string]string {
+// plannedTargets returns the clusters that `hansectl plan` predicts for each object of a namespace, such as "ap-se-1=3
+// cn-sha-1=3".
+func plannedTargets(t *testing.T, ns string, args ...string) map[string]string {
 	t.Helper()
 	ctx := t.Context()
-	foretold := map[string]string{}
+	out, err := suite.Hansectl(ctx, append([]string{"plan", "-o", "json"}, args...)...)
+	must(t, err)
+	var p preview.Plan
+	must(t, json.Unmarshal([]byte(out), &p))
+	targets := map[string]map[string]hubv1.BindingTarget{}
 	var list hubv1.ResourceBindingList
 	must(t, suite.Hub.List(ctx, &list, client.InNamespace(ns)))
 	for i := range list.Items {
-		foretold[list.Items[i].Spec.ObjectRef.Name] = targetsText(&list.Items[i])
+		of := map[string]hubv1.BindingTarget{}
+		for _, c := range list.Items[i].Spec.Clusters {
+			if c.State == hubv1.TargetPresent {
+				of[c.Name] = c
+			}
+		}
+		targets[list.Items[i].Spec.ObjectRef.Name] = of
 	}
-	out, err := suite.Hansectl(ctx, append([]string{"simulate", "-o", "json"}, args...)...)
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		t.Fatalf("hansectl simulate: %v, want exit code 1: something changes", err)
-	}
-	var reported struct {
-		Objects []struct {
-			Object struct{ Namespace, Name string }
-			After  []struct {
-				Cluster  string
-				Replicas *int32
+	for _, r := range p.Removals {
+		for _, c := range r.Clusters {
+			if r.Object.Namespace == ns {
+				delete(targets[r.Object.Name], c)
 			}
 		}
 	}
-	must(t, json.Unmarshal([]byte(out), &reported))
-	for _, o := range reported.Objects {
-		if o.Object.Namespace != ns {
+	for _, m := range p.Moves {
+		if m.Object.Namespace != ns {
 			continue
 		}
-		var after []hubv1.BindingTarget
-		for _, c := range o.After {
-			after = append(after, hubv1.BindingTarget{Name: c.Cluster, Replicas: c.Replicas})
+		for _, c := range m.To {
+			targets[m.Object.Name][c] = hubv1.BindingTarget{Name: c}
 		}
-		foretold[o.Object.Name] = targetText(after)
+		for _, s := range m.Shares {
+			if c, here := targets[m.Object.Name][s.Cluster]; here {
+				c.Replicas = ptr.To(int32(s.After))
+				targets[m.Object.Name][s.Cluster] = c
+			}
+		}
+	}
+	foretold := map[string]string{}
+	for name, of := range targets {
+		foretold[name] = targetText(slices.Collect(maps.Values(of)))
 	}
 	return foretold
 }
@@ -377,7 +387,7 @@ func asForetold(ctx context.Context, foretold map[string]string, obj *unstructur
 		return err
 	}
 	if now := targetsText(b); now != foretold[obj.GetName()] {
-		return fmt.Errorf("%s is to be on %s, hansectl simulate has foretold %s", obj.GetName(), now, foretold[obj.GetName()])
+		return fmt.Errorf("%s is to be on %s, hansectl plan has foretold %s", obj.GetName(), now, foretold[obj.GetName()])
 	}
 	return nil
 }

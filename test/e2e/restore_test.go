@@ -81,7 +81,7 @@ func TestARestoredHubHoldsCopiesThatAreNewer(t *testing.T) {
 	// The restored hub has no hub object for the object that was created after the backup. The hub lists its copies as
 	// unclaimed, and does not delete them.
 	pruner := newPruner(t, ns)
-	out = pruner.says(0, []string{ns + "/made", "newer than the hub"}, append([]string{"unclaimed"}, members...)...)
+	out = pruner.says(0, []string{ns + "/made", "newer than the hub"}, append([]string{"prune", "--dry-run"}, members...)...)
 	if n := strings.Count(out, ns+"/"); n != len(members) {
 		t.Errorf("%d copies are listed, want those of the object that was made alone:\n%s", n, out)
 	}
@@ -128,7 +128,7 @@ func TestARestoredHubHoldsCopiesThatAreNewer(t *testing.T) {
 		must(t, goneFrom(ctx, m, made))
 		must(t, replicasOn(ctx, m, edited, 3))
 	}
-	pruner.says(0, []string{"No copy is unclaimed"}, "unclaimed", shanghai)
+	pruner.says(0, []string{"No copy is unclaimed"}, "prune", "--dry-run", shanghai)
 }
 
 // TestARestoreInMidRolloutHoldsTheClustersThatAWaveReachedSince copies the hub's etcd while a change waits for the

@@ -68,13 +68,13 @@ func TestAViewerOfOneNamespaceReadsItsObjectsAndLearnsNothingOfOthers(t *testing
 		{0, []string{"ConfigMap " + ns + "/settings-" + ns}, []string{"status"}},
 		{0, []string{shanghai, "cn-shanghai", "live"}, []string{"clusters"}},
 		{0, []string{"OBJECTS 1   COPIES 2", "Objects: no problems"}, []string{"problems"}},
-		{0, []string{shanghai, "Selected", frankfurt, "Rejected", "replay: same result"}, append([]string{"explain"}, object...)},
+		{0, []string{shanghai, "Selected", frankfurt, "Rejected", "hansectl computes the same decision as the hub"}, append([]string{"explain"}, object...)},
 		{0, []string{shanghai + ": SELECTED", "Digest:    member = confirmed"}, append([]string{"explain", "--cluster", shanghai, "--fields"}, object...)},
 		{0, []string{"└─ " + shanghai}, []string{"tree", "place-" + ns}},
 		{0, nil, append([]string{"diff"}, object...)},
 		{0, []string{shanghai + "   " + ns + "   settings-" + ns, singapore}, []string{"get", "configmaps"}},
 		{0, []string{"# " + shanghai + ": as on the hub"}, append([]string{"render"}, object...)},
-		{1, []string{"1 object: 1 change", shanghai}, []string{"simulate", "--without-cluster", shanghai}},
+		{0, []string{"Plan: no copy changes; 1 copy stay on clusters that do not answer", shanghai}, []string{"plan", "--without-cluster", shanghai}},
 	} {
 		out, fault, code := tenant.run(append(c.args, "-n", ns)...)
 		if code != c.code || strings.Contains(fault, "warning") {
@@ -98,7 +98,7 @@ func TestAViewerOfOneNamespaceReadsItsObjectsAndLearnsNothingOfOthers(t *testing
 	t.Run("in another namespace nothing is told, and the role to ask for is named", func(t *testing.T) {
 		for _, args := range [][]string{
 			{"status", "configmap", "settings-" + bank}, {"status"}, {"explain", "configmap", "settings-" + bank}, {"tree", "place-" + bank},
-			{"diff", "configmap", "settings-" + bank}, {"render", "configmap", "settings-" + bank}, {"simulate", "--without-cluster", shanghai},
+			{"diff", "configmap", "settings-" + bank}, {"render", "configmap", "settings-" + bank}, {"plan", "--without-cluster", shanghai},
 			{"get", "configmaps"}, {"clusters"}, {"problems"},
 		} {
 			out, fault, code := tenant.run(append(args, "-n", bank)...)

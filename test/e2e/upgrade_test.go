@@ -183,7 +183,7 @@ func (o *testOperator) dropsAFieldInUse(t *testing.T, fop *hubv1.FederatedOperat
 	storeChart(t, "without-field", withoutFieldInUse(t, o.archive(newerChart)))
 	before := time.Now()
 	o.edit(t, fop, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Archive.ConfigMap = "without-field" })
-	const message = "1 change breaks what is in use: crd " + nameOfPrometheus + ", version v1, rule existingFieldRemoval, path /spec/" + fieldInUse +
+	const message = "1 change breaks objects in use: crd " + nameOfPrometheus + ", version v1, rule existingFieldRemoval, path /spec/" + fieldInUse +
 		": Prometheus.monitoring.coreos.com monitoring/web on clusters ap-se-1, cn-sha-1, eu-fra-1 and 1 more: "
 	eventually(t, joined, func() error {
 		return bundleIs(ctx, fop, hubv1.ConditionStored, metav1.ConditionFalse, hubv1.ReasonUpgradeBlocked, message)

@@ -45,7 +45,7 @@ func startWorld(t *testing.T) *world {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- hub.Run(ctx, onHub.Config, hub.Options{Namespace: hubv1.SystemNamespace, HealthAddress: "0", MetricsAddress: "0"})
+		ended <- hub.Run(ctx, onHub.Config, hub.Options{Namespace: hubv1.SystemNamespace, Manager: hub.ManagerOptions{HealthAddress: "0", MetricsAddress: "0"}})
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -88,7 +88,7 @@ func ofCertManager(kind, name string) *unstructured.Unstructured {
 
 func definitionsAreServed(t *testing.T, archive string) {
 	t.Helper()
-	crds, err := suite.Hansectl(t.Context(), "operator", "crds", archive, "-n", certManager, "-f", "testdata/cert-manager-values.yaml")
+	crds, err := suite.Hansectl(t.Context(), "operators", "crds", archive, "-n", certManager, "-f", "testdata/cert-manager-values.yaml")
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "crds.yaml")
 	must(t, os.WriteFile(file, []byte(crds), 0o600))
@@ -104,7 +104,7 @@ func rightsAreGranted(t *testing.T, member *fleet.Cluster, archive string) {
 	ctx := t.Context()
 	// The member chart creates Roles for the hub in this namespace.
 	must(t, member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: certManager}}))
-	text, err := suite.Hansectl(ctx, "operator", "rbac", archive, "-n", certManager, "-f", "testdata/cert-manager-values.yaml")
+	text, err := suite.Hansectl(ctx, "operators", "rbac", archive, "-n", certManager, "-f", "testdata/cert-manager-values.yaml")
 	must(t, err)
 	var rights struct {
 		GrantedKinds []fleet.Kind `json:"grantedKinds"`

@@ -234,7 +234,7 @@ func same(t *testing.T, before map[string]types.UID) {
 func olderHansectlWorks(t *testing.T) {
 	for _, args := range [][]string{{"doctor"}, {"status", "configmap", loadedName(0), "-n", loaded}, {"clusters"}} {
 		// A pod of an older chart has no preStop hook, and ends while clients still connect to it. For a moment,
-		// hansectl doctor then reports that the webhook does not answer.
+		// hansectl then reports that the webhook does not answer. The older hansectl has doctor for problems --checks.
 		eventually(t, func() error {
 			out, err := exec.CommandContext(t.Context(), older("bin", "hansectl"), append(args, "--kubeconfig", suite.Hub.Kubeconfig)...).CombinedOutput()
 			if err != nil {

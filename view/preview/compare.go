@@ -44,7 +44,7 @@ func editOf(before, after decide.Fleet) edit {
 
 // concerns reports whether the change may affect the manifests of an object's copies, or gives the object to a new
 // cluster.
-func (m *maker) concerns(p Pair) bool {
+func (m *maker) concerns(p pair) bool {
 	if p.Old == nil || p.Old.Object != p.New.Object || len(p.Gained) > 0 || p.Before.Binding == nil || p.After.Binding == nil {
 		return true
 	}
@@ -70,15 +70,17 @@ func selectable(o *decide.FleetObject, namespaceLabels map[string]string) hubv1.
 
 // compare adds to the plan how the copies of an object differ on clusters that keep them, and why copies could not be
 // written.
-func (m *maker) compare(p Pair, shares []Share) {
+func (m *maker) compare(p pair, shares []Share) {
 	if !m.concerns(p) {
 		return
 	}
-	before := map[string]Rendering{}
-	if p.Old != nil {
+	before, after := map[string]Rendering{}, map[string]Rendering{}
+	if p.Old != nil && !m.options.MetadataOnly {
 		before = m.render(m.before, *p.Old, p.Before.Binding, p.Stayed)
 	}
-	after := m.render(m.after, *p.New, p.After.Binding, slices.Sorted(slices.Values(slices.Concat(p.Stayed, p.Gained))))
+	if !m.options.MetadataOnly {
+		after = m.render(m.after, *p.New, p.After.Binding, slices.Sorted(slices.Values(slices.Concat(p.Stayed, p.Gained))))
+	}
 	fields := map[string][]Field{}
 	for _, cluster := range p.Stayed {
 		was, is := before[cluster], after[cluster]
@@ -92,8 +94,11 @@ func (m *maker) compare(p Pair, shares []Share) {
 		}
 	}
 	if len(shares) > 0 || len(fields) > 0 {
+		groups := Grouped(fields, func(cluster string) (map[string]any, map[string]any) {
+			return before[cluster].Manifest, after[cluster].Manifest
+		})
 		m.plan.Changes = append(m.plan.Changes, Change{
-			Object: p.Object, Shares: shares, Groups: Grouped(fields), Waves: m.waves(p, fields), Restarts: m.restarts(p, fields),
+			Object: p.Object, Shares: shares, Groups: groups, Waves: m.waves(p, fields), Restarts: m.restarts(p, fields),
 		})
 		for _, s := range shares {
 			if _, counted := fields[s.Cluster]; !counted {
@@ -141,7 +146,7 @@ func (m *maker) render(f decide.Fleet, o decide.FleetObject, b hubv1.BindingObje
 
 // unwritten adds to the plan the copies that could not be written after the change. It leaves out a copy that could not
 // be written for the same reason before the change.
-func (m *maker) unwritten(p Pair, before, after map[string]Rendering) {
+func (m *maker) unwritten(p pair, before, after map[string]Rendering) {
 	clusters := map[string][]string{} // clusters by reason and message
 	var order []Problem
 	for _, cluster := range slices.Concat(p.Stayed, p.Gained) {
@@ -178,15 +183,16 @@ func (m *maker) fault(r Rendering, namespaceLabels map[string]string) tenancy.Re
 		return tenancy.Refusal{}
 	}
 	if err := m.options.Fits(manifest); err != nil {
-		return tenancy.Refusal{Message: "it does not fit the definition of its kind: " + oneLine(err)}
+		return tenancy.Refusal{Message: "the manifest does not fit the definition of its kind: " + oneLine(err)}
 	}
 	return tenancy.Refusal{}
 }
 
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// Grouped groups the clusters whose fields differ in the same way, the largest group first.
-func Grouped(fields map[string][]Field) []Group {
+// Grouped groups the clusters whose fields differ in the same way, the largest group first. states returns the states
+// of the copy on a cluster, before and after the change.
+func Grouped(fields map[string][]Field, states func(cluster string) (before, after map[string]any)) []Group {
 	groups := map[string]*Group{}
 	for cluster, all := range fields {
 		key, err := json.Marshal(all)
@@ -201,6 +207,7 @@ func Grouped(fields map[string][]Field) []Group {
 	out := make([]Group, 0, len(groups))
 	for _, g := range groups {
 		slices.Sort(g.Clusters)
+		g.Before, g.After = states(g.Clusters[0])
 		out = append(out, *g)
 	}
 	slices.SortFunc(out, func(a, b Group) int {

@@ -12,60 +12,55 @@ import (
 	"github.com/hanse-dev/hanse/placement/decide"
 )
 
-// Decisions are the final decisions on the clusters of each object, with a change of the hub's objects and without the
-// change. A plan also has the manifests that follow from these decisions. The command simulate shows only the
-// decisions.
-type Decisions struct {
-	before, after decide.Fleet                 // before is empty for DecideNext
-	was, is       *decide.Settlement           // was is nil for DecideNext
+// decisions are the final decisions on the clusters of each object, with a change of the hub's objects and without the
+// change.
+type decisions struct {
+	before, after decide.Fleet
+	was, is       *decide.Settlement           // was is nil if the bindings have the decisions without the change
 	places        map[hubv1.ObjectIdentity]int // index in before of each object
 }
 
-// Decide makes the decisions for all objects of a fleet (objects, policies and clusters) without a change, and with it.
-// The decisions with the change start from the final state without the change. The difference therefore excludes work
-// that the hub has to do anyway.
-func Decide(ctx context.Context, before, after decide.Fleet, tellBefore, tellAfter func(decided, of int)) (*Decisions, error) {
-	was, err := before.Settle(ctx, tellBefore)
+// decided makes the decisions for all objects of a fleet (objects, policies and clusters) without a change, and with
+// it. The decisions with the change start from the final state without the change. The difference therefore excludes
+// work that the hub has to do anyway.
+func decided(ctx context.Context, before, after decide.Fleet, tell func(decided, of int)) (*decisions, error) {
+	was, err := before.Settle(ctx, tell)
 	if err != nil {
 		return nil, fmt.Errorf("deciding on the fleet as it is: %w", err)
 	}
-	is, err := after.From(was).Settle(ctx, tellAfter)
+	is, err := after.From(was).Settle(ctx, tell)
 	if err != nil {
 		return nil, fmt.Errorf("deciding on the changed fleet: %w", err)
 	}
-	d := &Decisions{before: before, after: after, was: was, is: is, places: make(map[hubv1.ObjectIdentity]int, len(before.Objects))}
-	for i, object := range before.Objects {
-		d.places[object.Identity()] = i
-	}
-	return d, nil
+	return compared(before, after, was, is), nil
 }
 
-// DecideNext makes the final decisions that the hub would reach if the objects, policies and clusters of the fleet stay
-// as they are. The result compares these decisions with the decisions that the bindings have recorded. The methods
-// of the result present the recorded decisions as made without a change, and the final decisions as made with it.
-func DecideNext(ctx context.Context, fleet decide.Fleet, progress func(decided, of int)) (*Decisions, error) {
-	is, err := fleet.Settle(ctx, progress)
+// next makes the final decisions that the hub would reach if the objects, policies and clusters of the fleet stay as
+// they are. The decisions without a change are those that the bindings record.
+func next(ctx context.Context, fleet decide.Fleet, tell func(decided, of int)) (*decisions, error) {
+	is, err := fleet.Settle(ctx, tell)
 	if err != nil {
 		return nil, fmt.Errorf("deciding on the fleet as it is: %w", err)
 	}
-	return &Decisions{after: fleet, is: is}, nil
+	return compared(fleet, fleet, nil, is), nil
 }
 
-// Clusters returns the clusters without the change and with it. After DecideNext, before is nil, because bindings do
-// not record which clusters were unreachable.
-func (d *Decisions) Clusters() (before, after []*hubv1.MemberCluster) {
-	return d.before.Clusters, d.after.Clusters
+func compared(before, after decide.Fleet, was, is *decide.Settlement) *decisions {
+	d := &decisions{before: before, after: after, was: was, is: is, places: make(map[hubv1.ObjectIdentity]int, len(before.Objects))}
+	for i, object := range before.Objects {
+		d.places[object.Identity()] = i
+	}
+	return d
 }
 
-// Pair is one object with two decisions: the one without the change and the one with it.
-type Pair struct {
+// pair is one object with two decisions: the one without the change and the one with it.
+type pair struct {
 	Object Object
 	// Old is the object without the change, and New is the object with it. Old is nil if the hub does not have the object
-	// yet, or if DecideNext has made the decisions.
+	// yet.
 	Old, New *decide.FleetObject
-	// Before is the outcome of the decision without the change, and After is the outcome with it. If DecideNext has made
-	// the decisions, Before has only the data that the binding records. The field Binding of an outcome is nil if the
-	// object has no binding.
+	// Before is the outcome of the decision without the change, and After is the outcome with it. The field Binding of an
+	// outcome is nil if the object has no binding.
 	Before, After decide.Outcome
 	// HeldBefore and Held are the clusters that hold a copy by the decision without the change and with it.
 	HeldBefore, Held     map[string]hubv1.BindingTarget
@@ -74,8 +69,8 @@ type Pair struct {
 	before, after int // indexes of the object in both fleets
 }
 
-// Pairs returns all objects that exist with the change, sorted by namespace, kind and name.
-func (d *Decisions) Pairs() iter.Seq[Pair] {
+// pairs returns all objects that exist with the change, sorted by namespace, kind and name.
+func (d *decisions) pairs() iter.Seq[pair] {
 	order := make([]int, len(d.after.Objects))
 	for i := range order {
 		order[i] = i
@@ -83,7 +78,7 @@ func (d *Decisions) Pairs() iter.Seq[Pair] {
 	slices.SortFunc(order, func(a, b int) int {
 		return compareObjects(objectOf(d.after.Objects[a].Identity()), objectOf(d.after.Objects[b].Identity()))
 	})
-	return func(yield func(Pair) bool) {
+	return func(yield func(pair) bool) {
 		for _, i := range order {
 			if !yield(d.pair(i)) {
 				return
@@ -96,12 +91,13 @@ func compareObjects(a, b Object) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name))
 }
 
-func (d *Decisions) pair(i int) Pair {
-	p := Pair{Object: objectOf(d.after.Objects[i].Identity()), New: &d.after.Objects[i], After: d.is.Outcomes[i], after: i}
+func (d *decisions) pair(i int) pair {
+	p := pair{Object: objectOf(d.after.Objects[i].Identity()), New: &d.after.Objects[i], After: d.is.Outcomes[i], after: i}
 	if j, ok := d.places[p.New.Identity()]; ok {
-		p.Old, p.before, p.Before = &d.before.Objects[j], j, d.was.Outcomes[j]
-	} else if d.was == nil {
-		p.Before = recorded(p.New.Binding)
+		p.Old, p.before = &d.before.Objects[j], j
+		if p.Before = recorded(p.Old.Binding); d.was != nil {
+			p.Before = d.was.Outcomes[j]
+		}
 	}
 	p.HeldBefore, p.Held = targetsOf(p.Before.Binding), targetsOf(p.After.Binding)
 	for _, name := range slices.Sorted(maps.Keys(p.HeldBefore)) {
@@ -146,8 +142,8 @@ func targetsOf(b hubv1.BindingObject) map[string]hubv1.BindingTarget {
 	return out
 }
 
-// Moves reports whether a cluster gains or loses the copy, or whether its number of replicas changes.
-func (p Pair) Moves() bool { return !sameTargets(p.HeldBefore, p.Held) }
+// moves reports whether a cluster gains or loses the copy, or whether its number of replicas changes.
+func (p pair) moves() bool { return !sameTargets(p.HeldBefore, p.Held) }
 
 func sameTargets(a, b map[string]hubv1.BindingTarget) bool {
 	return maps.EqualFunc(a, b, func(a, b hubv1.BindingTarget) bool {
@@ -155,14 +151,8 @@ func sameTargets(a, b map[string]hubv1.BindingTarget) bool {
 	})
 }
 
-// ReplicasMoved returns the number of replicas that move to other clusters.
-func (p Pair) ReplicasMoved() int64 {
-	_, moved := p.shares()
-	return moved
-}
-
 // shares returns the clusters whose number of replicas changes, and the number of replicas that move to other clusters.
-func (p Pair) shares() (out []Share, moved int64) {
+func (p pair) shares() (out []Share, moved int64) {
 	if !divided(p.Before.Binding) || !divided(p.After.Binding) {
 		return nil, 0
 	}
@@ -179,7 +169,7 @@ func (p Pair) shares() (out []Share, moved int64) {
 
 // newShares returns the numbers of replicas on the clusters that get a new copy. It returns nil if the replicas are not
 // divided.
-func (p Pair) newShares() []Share {
+func (p pair) newShares() []Share {
 	if !divided(p.After.Binding) {
 		return nil
 	}
@@ -199,9 +189,9 @@ func shareOf(t hubv1.BindingTarget) int64 {
 	return int64(*t.Replicas)
 }
 
-// NoRoom returns the number of an object's replicas for which no cluster has room, before and after the change.
-func (d *Decisions) NoRoom(p Pair) (before, after int64) {
-	if p.Old != nil {
+// noRoom returns the number of an object's replicas for which no cluster has room, before and after the change.
+func (d *decisions) noRoom(p pair) (before, after int64) {
+	if p.Old != nil && d.was != nil {
 		before = roomless(d.was, p.before)
 	}
 	return before, roomless(d.is, p.after)
@@ -217,23 +207,26 @@ func roomless(s *decide.Settlement, i int) int64 {
 	return 0
 }
 
-// Notes returns a note for each object on which the decisions do not settle: each decision leads to another one.
-func (d *Decisions) Notes() []string {
+// restless returns a note for each object on which the decisions do not settle: each decision leads to another one.
+func (d *decisions) restless() []string {
 	var out []string
 	for i, o := range d.is.Outcomes {
 		if o.Restless {
-			out = append(out, objectOf(d.after.Objects[i].Identity()).String()+" does not come to rest: each decision leads to another one")
+			out = append(out, objectOf(d.after.Objects[i].Identity()).String()+" gets no final decision: each decision leads to another one")
 		}
 	}
 	slices.Sort(out)
 	return out
 }
 
-// Underway returns the number of objects whose clusters or replicas will change even without the change that the plan
-// examines. The hub has not carried out earlier decisions on these objects yet. Underway returns 0 if no object has a
-// binding.
-func (d *Decisions) Underway() int {
+// underway returns the number of objects whose clusters or replicas will change even without the change that the plan
+// examines. The hub has not carried out earlier decisions on these objects yet. underway returns 0 if no object has a
+// binding, and for the decisions of next.
+func (d *decisions) underway() int {
 	n, bound := 0, false
+	if d.was == nil {
+		return 0
+	}
 	for i, o := range d.before.Objects {
 		bound = bound || o.Binding != nil
 		if !sameTargets(targetsOf(o.Binding), targetsOf(d.was.Outcomes[i].Binding)) {

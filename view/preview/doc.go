@@ -1,9 +1,8 @@
 // Package preview computes the effect of a change of the hub's objects on the copies on members, before the change is
 // made. It is pure: equal inputs give equal plans. It reads no API server and no clock, and it writes no log.
 //
-//   - Decide takes the current fleet and the fleet with the change. decide.Fleet.Settle decides on both. So a plan
-//     shows the final state of the decisions, without the work that the hub has to do anyway. The command simulate
-//     shows these decisions, and Make adds the content of copies.
+//   - Make takes the current fleet and the fleet with the change. decide.Fleet.Settle decides on both. So a plan
+//     shows the final state of the decisions, without the work that the hub has to do anyway. Next shows this work.
 //   - Render renders the manifests of one object by package overrides. A change of a copy is the difference of the two
 //     manifests, field by field. Clusters with equal differences form one group.
 //   - Package guard judges the removals. If there are too many, it holds them until a user confirms them.

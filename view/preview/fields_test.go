@@ -59,8 +59,13 @@ func TestFieldsThatDifferAreNamed(t *testing.T) {
 func TestEqualDifferencesAreOneGroup(t *testing.T) {
 	t.Parallel()
 	three, six := []Field{{"/spec/replicas", 3, 5}}, []Field{{"/spec/replicas", 3, 6}}
-	got := Grouped(map[string][]Field{"c": three, "a": three, "b": six, "d": {{"/spec/replicas", 2, 5}}})
-	want := []Group{{[]string{"a", "c"}, three}, {[]string{"b"}, six}, {[]string{"d"}, []Field{{"/spec/replicas", 2, 5}}}}
+	got := Grouped(map[string][]Field{"c": three, "a": three, "b": six, "d": {{"/spec/replicas", 2, 5}}}, func(cluster string) (before, after map[string]any) {
+		return map[string]any{"on": cluster}, map[string]any{"after": cluster}
+	})
+	group := func(fields []Field, clusters ...string) Group {
+		return Group{Clusters: clusters, Fields: fields, Before: map[string]any{"on": clusters[0]}, After: map[string]any{"after": clusters[0]}}
+	}
+	want := []Group{group(three, "a", "c"), group(six, "b"), group([]Field{{"/spec/replicas", 2, 5}}, "d")}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -98,7 +98,7 @@ func (m *maker) scopes() (groups, clusters map[string]guard.Scope, waiting map[s
 
 // count adds the copies of one object before the removals: to copies by placement and by bundle, and to `on` by
 // cluster. It adds to waiting the placements, MemberClusters and bundles that hold a removal of the object.
-func (m *maker) count(p Pair, copies map[decide.Owner]int, on map[string]int, waiting map[string]bool) {
+func (m *maker) count(p pair, copies map[decide.Owner]int, on map[string]int, waiting map[string]bool) {
 	binding := p.After.Binding
 	if binding == nil { // the object has no copy any more
 		binding = p.Before.Binding

@@ -38,7 +38,7 @@ func FindCluster(f *decide.Fleet, name string) (int, error) {
 	return i, nil
 }
 
-const silent = "not answer, for longer than anything waits for it"
+const silent = "not answer for longer than any placement waits"
 
 // LoseCluster marks the named cluster in the fleet as a cluster that does not answer. It returns a description of this
 // change.

@@ -25,8 +25,8 @@ func TestALossIsDescribedAndDoesNotChangeTheInput(t *testing.T) {
 		refused string
 		away    int
 	}{
-		"a cluster":               {LoseCluster, "a-1", "cluster a-1 does not answer, for longer than anything waits for it", "", 1},
-		"a region":                {LoseRegion, "a", "region a does not answer, for longer than anything waits for it: a-1, a-2", "", 2},
+		"a cluster":               {LoseCluster, "a-1", "cluster a-1 does not answer for longer than any placement waits", "", 1},
+		"a region":                {LoseRegion, "a", "region a does not answer for longer than any placement waits: a-1, a-2", "", 2},
 		"an unknown cluster":      {LoseCluster, "mars", "", "no MemberCluster has this name: there are a-1, a-2, b-1", 0},
 		"an unknown region":       {LoseRegion, "mars", "", "no cluster is in this region: there are a, b", 0},
 		"a region without a name": {LoseRegion, "", "", "no cluster is in this region", 0},

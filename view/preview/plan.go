@@ -1,7 +1,6 @@
 package preview
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,6 +16,8 @@ import (
 // namespaces, kinds and names.
 type Plan struct {
 	Summary Summary `json:"summary"`
+	// Assumed describes the assumed states of clusters, such as a lost region, one text for each.
+	Assumed []string `json:"assumed,omitempty"`
 	// Removals are the copies that clusters lose by the change. Copies of objects that move to other clusters are
 	// included.
 	Removals []Removal `json:"removals,omitempty"`
@@ -26,7 +27,14 @@ type Plan struct {
 	Creations []Creation `json:"creations,omitempty"`
 	// Changes are the changes of copies that stay on their clusters.
 	Changes []Change `json:"changes,omitempty"`
-	Guard   Guard    `json:"guard"`
+	// Placements are the objects that follow another placement after the change.
+	Placements []PlacementChange `json:"placements,omitempty"`
+	// Away are the objects with copies on clusters that stop answering by the change.
+	Away []Away `json:"away,omitempty"`
+	// Clusters are the clusters whose numbers of objects or replicas change, and the clusters that do not answer but shall
+	// hold objects.
+	Clusters []ClusterTotal `json:"clusters,omitempty"`
+	Guard    Guard          `json:"guard"`
 	// Refusals are the objects of the change that admission would refuse.
 	Refusals []Refusal `json:"refusals,omitempty"`
 	// Problems are objects that the hub could place and write before the change, but not after it.
@@ -50,6 +58,14 @@ type Summary struct {
 	Changed int `json:"changed"`
 	// Moved counts objects.
 	Moved int `json:"moved"`
+	// ReplicasMoved is the number of replicas that move to other clusters. ReplicasWithoutRoom is the number of replicas
+	// for which no cluster has room after the change, without those for which no cluster had room before.
+	ReplicasMoved       int64 `json:"replicasMoved"`
+	ReplicasWithoutRoom int64 `json:"replicasWithoutRoom"`
+	// Away is the number of copies on clusters that stop answering by the change. Nowhere is the number of objects that
+	// lose their last cluster that answers.
+	Away    int `json:"away"`
+	Nowhere int `json:"nowhere"`
 	// Held counts the removed copies that package guard would hold.
 	Held     int `json:"held"`
 	Refused  int `json:"refused"`
@@ -143,6 +159,20 @@ type Wave struct {
 type Group struct {
 	Clusters []string `json:"clusters"`
 	Fields   []Field  `json:"fields"`
+	// Diff is a unified diff of the copy on the first cluster. It is empty unless the user has asked for it, and for a
+	// Secret.
+	Diff string `json:"diff,omitempty"`
+
+	// Before and After are the states of the copy on the first cluster.
+	Before, After map[string]any `json:"-"`
+}
+
+// PlacementChange is an object that follows another placement after the change. Before and After are the placements,
+// such as "Placement shop/web".
+type PlacementChange struct {
+	Object Object `json:"object"`
+	Before string `json:"before"`
+	After  string `json:"after"`
 }
 
 // Refusal is an object of the change that admission would refuse.
@@ -159,6 +189,8 @@ type Problem struct {
 	Clusters []string `json:"clusters,omitempty"`
 	Reason   string   `json:"reason,omitempty"`
 	Message  string   `json:"message"`
+	// NoRoom is the number of the object's replicas for which no cluster has room.
+	NoRoom int64 `json:"noRoom,omitempty"`
 }
 
 // NotAsked is a cluster that is unreachable, or has not answered the dry run.
@@ -188,6 +220,9 @@ type Options struct {
 	// Fits returns why an object does not match the definition of its kind. If Fits is nil, objects are not checked
 	// against definitions.
 	Fits func(*unstructured.Unstructured) error
+	// MetadataOnly is true if the objects have no content. The plan then has no changed fields, and does not tell whether
+	// copies could be written.
+	MetadataOnly bool
 	// Tell is called during the run with the number of objects that are already decided, and the number of all objects. It
 	// may be nil.
 	Tell func(decided, of int)
@@ -196,60 +231,98 @@ type Options struct {
 // Make returns the plan for a change. before is the current fleet, and after is the fleet with the change. A policy,
 // cluster or object that the change leaves as it is must have the same pointer in both fleets.
 func Make(ctx context.Context, before, after decide.Fleet, o Options) (Plan, error) {
-	if o.Tell == nil {
-		o.Tell = func(int, int) {}
-	}
-	if o.RemovalLimit == (guard.Limit{}) {
-		o.RemovalLimit = guard.DefaultLimit
-	}
-	d, err := Decide(ctx, before, after, o.Tell, o.Tell)
+	d, err := decided(ctx, before, after, o.tell)
 	if err != nil {
 		return Plan{}, err
 	}
-	m := &maker{Decisions: d, options: o, edit: editOf(before, after), plan: Plan{Notes: d.Notes()}}
-	for p := range d.Pairs() {
+	return d.plan(ctx, o)
+}
+
+// Next returns the plan for the work that the hub has to do anyway: the decisions that the bindings do not have yet.
+func Next(ctx context.Context, fleet decide.Fleet, o Options) (Plan, error) {
+	d, err := next(ctx, fleet, o.tell)
+	if err != nil {
+		return Plan{}, err
+	}
+	return d.plan(ctx, o)
+}
+
+func (o Options) tell(decided, of int) {
+	if o.Tell != nil {
+		o.Tell(decided, of)
+	}
+}
+
+func (d *decisions) plan(ctx context.Context, o Options) (Plan, error) {
+	if o.RemovalLimit == (guard.Limit{}) {
+		o.RemovalLimit = guard.DefaultLimit
+	}
+	m := &maker{
+		decisions: d, options: o, edit: editOf(d.before, d.after), plan: Plan{Notes: d.restless()},
+		awayBefore: awayIn(d.before.Clusters), awayAfter: awayIn(d.after.Clusters), totals: totalsOf(d.before.Clusters, d.after.Clusters),
+	}
+	for p := range d.pairs() {
 		if err := ctx.Err(); err != nil {
 			return Plan{}, err
 		}
 		m.object(p)
 	}
-	m.plan.Summary.Objects = len(after.Objects)
+	m.plan.Summary.Objects = len(d.after.Objects)
+	m.plan.Clusters = m.totals.changed()
 	m.judge()
 	m.refuse()
-	m.away()
-	if n := d.Underway(); n > 0 {
+	m.notAsked()
+	m.noteAway()
+	if n := d.underway(); n > 0 {
 		m.plan.Notes = append(m.plan.Notes, fmt.Sprintf("decisions on %s are still pending on the hub; this plan does not include them", counted(n, "object")))
 	}
 	return m.plan, nil
 }
 
-// maker has the state of one call of Make.
+// maker has the state of one call of Make or Next.
 type maker struct {
-	*Decisions
+	*decisions
 	options Options
 	edit    edit
-	judged  []judgedRemoval
-	plan    Plan
+	// awayBefore and awayAfter tell of each cluster whether it does not answer, before and after the change.
+	awayBefore, awayAfter map[string]bool
+	totals                totals
+	judged                []judgedRemoval
+	plan                  Plan
 }
 
 // object adds to the plan what the change does to one object.
-func (m *maker) object(p Pair) {
+func (m *maker) object(p pair) {
 	m.remove(p)
 	shares, moved := p.shares()
 	if moved > 0 || len(p.Lost) > 0 && len(p.Gained) > 0 {
 		m.plan.Moves = append(m.plan.Moves, Move{Object: p.Object, From: p.Lost, To: p.Gained, Shares: shares})
 		m.plan.Summary.Moved++
+		m.plan.Summary.ReplicasMoved += moved
 		shares = nil
 	} else if len(p.Gained) > 0 {
 		m.plan.Creations = append(m.plan.Creations, Creation{Object: p.Object, Clusters: p.Gained, Shares: p.newShares(), New: p.Old == nil})
 		m.plan.Summary.Created += len(p.Gained)
 	}
+	if before, after := followed(p.Before), followed(p.After); before != after && before != "" && after != "" {
+		m.plan.Placements = append(m.plan.Placements, PlacementChange{p.Object, before, after})
+	}
+	m.onClusters(p)
 	m.unplaced(p)
 	m.compare(p, slices.DeleteFunc(shares, func(s Share) bool { return !slices.Contains(p.Stayed, s.Cluster) }))
 }
 
+// followed returns the placement that an object follows, such as "Placement shop/web". It is empty if the object
+// follows no placement.
+func followed(o decide.Outcome) string {
+	if o.Binding == nil || o.Binding.BindingSpec().PlacementRef == nil {
+		return ""
+	}
+	return decide.OwnerOf(o.Binding.BindingSpec().PlacementRef).String()
+}
+
 // remove adds to the plan the copies that clusters lose, grouped by reason.
-func (m *maker) remove(p Pair) {
+func (m *maker) remove(p pair) {
 	for _, cluster := range p.Lost {
 		loss := decide.Loss{Cluster: cluster, Reason: hubv1.ReasonEvicted}
 		for _, l := range p.After.Losses {
@@ -273,36 +346,24 @@ func (m *maker) remove(p Pair) {
 	}
 }
 
-// unplaced adds a problem to the plan if the hub cannot place the object after the change. It adds no problem if the
-// reason is the same as before the change.
-func (m *maker) unplaced(p Pair) {
-	c := p.After.Scheduled
-	if p.New.Removed || c.Reason == "" || c.Reason == hubv1.ReasonScheduled || c.Status == "True" || c.Reason == p.Before.Scheduled.Reason {
+// unplaced adds a problem to the plan if the hub cannot place the object after the change, or has no room for more of
+// its replicas than before. It adds no other problem if the reason is the same as before the change.
+func (m *maker) unplaced(p pair) {
+	was, is := p.Before.Scheduled, p.After.Scheduled
+	if p.New.Removed || is.Reason == "" || is.Reason == was.Reason && is.Message == was.Message && !p.moves() {
 		return
 	}
-	m.problem(Problem{Object: p.Object, Reason: c.Reason, Message: c.Message})
+	noRoomBefore, noRoom := m.noRoom(p)
+	more := max(0, noRoom-noRoomBefore)
+	m.plan.Summary.ReplicasWithoutRoom += more
+	if failed := is.Reason != hubv1.ReasonScheduled && is.Status != "True" && is.Reason != was.Reason; failed || more > 0 {
+		m.problem(Problem{Object: p.Object, Reason: is.Reason, Message: is.Message, NoRoom: noRoom})
+	}
 }
 
 func (m *maker) problem(p Problem) {
 	m.plan.Summary.Problems++
 	m.plan.Problems = append(m.plan.Problems, p)
-}
-
-// away adds to the plan the clusters that do not answer.
-func (m *maker) away() {
-	for _, c := range m.after.Clusters {
-		if !c.IsAway() {
-			continue
-		}
-		why := "it carries changes out when it answers again"
-		for _, ready := range c.Status.Conditions {
-			if ready.Type == hubv1.ConditionReady && ready.Reason != "" {
-				why = ready.Reason + ": " + why
-			}
-		}
-		m.plan.NotAsked = append(m.plan.NotAsked, NotAsked{Cluster: c.Name, Why: why})
-	}
-	slices.SortFunc(m.plan.NotAsked, func(a, b NotAsked) int { return cmp.Compare(a.Cluster, b.Cluster) })
 }
 
 func counted(n int, what string) string {

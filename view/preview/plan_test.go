@@ -160,8 +160,8 @@ func TestAPlanNamesWhatAdmissionRefusesAndWhatCannotBeWritten(t *testing.T) {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
 	want := []Problem{
-		{Object: Object{"example.com", "Widget", "shop", "web-0"}, Clusters: []string{"eu"}, Message: `OverridePolicy shop/x, rule "r": path /spec/none does not exist`},
-		{Object: Object{"example.com", "Widget", "shop", "web-0"}, Clusters: []string{"sg", "us"}, Message: "it does not fit the definition of its kind: spec.size: too large; at most 4"},
+		{Object: Object{"example.com", "Widget", "shop", "web-0"}, Clusters: []string{"eu"}, Message: `OverridePolicy shop/x, rule "r": path /spec/none does not exist in the object: correct the path, or use null in a mergePatch, which accepts that the field is missing`},
+		{Object: Object{"example.com", "Widget", "shop", "web-0"}, Clusters: []string{"sg", "us"}, Message: "the manifest does not fit the definition of its kind: spec.size: too large; at most 4"},
 	}
 	for i, problem := range p.Problems {
 		p.Problems[i].Message, _, _ = strings.Cut(problem.Message, " in the object: correct it")

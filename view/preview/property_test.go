@@ -31,7 +31,7 @@ func TestAPlanIsWhatTheDecisionsOnTheEditedFleetSay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := Decide(t.Context(), before, after, func(int, int) {}, func(int, int) {})
+			d, err := decided(t.Context(), before, after, func(int, int) {})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +41,7 @@ func TestAPlanIsWhatTheDecisionsOnTheEditedFleetSay(t *testing.T) {
 				t.Fatalf("copies after the plan (-settled +planned):\n%s", diff)
 			}
 			if diff := cmp.Diff(movedIn(d, redivided), movedBy(got, redivided)); diff != "" {
-				t.Fatalf("objects that move (-simulated +planned):\n%s", diff)
+				t.Fatalf("objects that move (-decided +planned):\n%s", diff)
 			}
 			if diff := cmp.Diff(changedIn(d), changedBy(got)); diff != "" {
 				t.Fatalf("copies with changed fields (-rendered +planned):\n%s", diff)
@@ -124,11 +124,11 @@ func carriedOut(held copies, p Plan, redivided map[string]bool) copies {
 	return held
 }
 
-// movedIn returns the objects that the command simulate shows as moving.
-func movedIn(d *Decisions, redivided map[string]bool) []string {
+// movedIn returns the objects whose copies or replicas move by the decisions.
+func movedIn(d *decisions, redivided map[string]bool) []string {
 	out := []string{}
-	for p := range d.Pairs() {
-		if name := p.Object.String(); p.Moves() && !redivided[name] {
+	for p := range d.pairs() {
+		if name := p.Object.String(); p.moves() && !redivided[name] {
 			out = append(out, name)
 		}
 	}
@@ -151,10 +151,10 @@ func movedBy(p Plan, redivided map[string]bool) []string {
 
 // changedIn renders all copies that stay on their clusters. It returns the copies that differ in fields other than
 // their share.
-func changedIn(d *Decisions) []string {
-	m := &maker{Decisions: d}
+func changedIn(d *decisions) []string {
+	m := &maker{decisions: d}
 	out := []string{}
-	for p := range d.Pairs() {
+	for p := range d.pairs() {
 		if p.Old == nil {
 			continue
 		}

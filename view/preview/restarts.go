@@ -11,7 +11,7 @@ import (
 // restarts returns the objects whose pods restart because a ConfigMap or Secret changes on their clusters. p is the
 // ConfigMap or Secret, and fields are its changed fields by cluster. A placement determines which pods restart, see
 // hubv1.ReferenceRule.Restart.
-func (m *maker) restarts(p Pair, fields map[string][]Field) []Object {
+func (m *maker) restarts(p pair, fields map[string][]Field) []Object {
 	id := p.Object.Identity()
 	if id.Group != "" || id.Kind != "ConfigMap" && id.Kind != "Secret" {
 		return nil

@@ -12,7 +12,7 @@ import (
 // copy. It returns nil if all clusters get the change at once. Waves apply if the object's placement has a rollout
 // before and after the change, and the object or an override policy changes. Changed data of a cluster is never rolled
 // out in waves.
-func (m *maker) waves(p Pair, fields map[string][]Field) []Wave {
+func (m *maker) waves(p pair, fields map[string][]Field) []Wave {
 	if p.Old == nil || rolloutOf(m.before, p.Before) == nil || p.Old.Object == p.New.Object && len(m.edit.overrides) == 0 {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (m *maker) waves(p Pair, fields map[string][]Field) []Wave {
 // noteTemplate adds a note to the plan if a rollback or an undo has given an object's clusters an older template (state
 // of the hub object). The clusters then get the changed policies with the older template, but the plan shows the newest
 // template.
-func (m *maker) noteTemplate(p Pair) {
+func (m *maker) noteTemplate(p pair) {
 	if p.Old == nil || p.Old.Object != p.New.Object || p.Before.Binding == nil {
 		return
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/member/epoch"
 )
 
-var errNoEpochs = errors.New("the hub has no ConfigMap " + hubv1.SystemNamespace + "/" + hubv1.EpochsConfigMap + ": a running hub makes it")
+var errNoEpochs = errors.New("the hub has no ConfigMap " + hubv1.SystemNamespace + "/" + hubv1.EpochsConfigMap + ": start a hub, which creates the ConfigMap")
 
 func newAcceptRestore(h *hub) *cobra.Command {
 	var yes bool
@@ -26,10 +26,11 @@ func newAcceptRestore(h *hub) *cobra.Command {
 		Long: `Let a hub that was restored from a backup overwrite or remove all copies that it wrote after the backup was taken.
 
 Until you accept the restore, the hub holds these copies: their rows have the reason ` + hubv1.ReasonHubIsOlder + `. First update the objects
-on the hub as far as you can; hansectl diff shows what is about to change. A copy that already is as the hub wants it is
-not touched.
+on the hub as far as you can; hansectl diff shows what is about to change. Copies that already match the hub are
+not changed.
 
-To accept the copies of one object alone, set the annotation ` + hubv1.AcceptSourceAnnotation + ` on it, as the message of its row says.`,
+To accept the copies of one object alone, set the annotation ` + hubv1.AcceptSourceAnnotation + ` on the object.
+The message of its row names the value.`,
 		Example: `  hansectl status prometheus web -n monitoring
   hansectl diff prometheus web -n monitoring
   hansectl accept-restore`,
@@ -60,13 +61,13 @@ func acceptRestore(ctx context.Context, h *hub, yes bool) error {
 	if held == 1 {
 		many = "copy that is"
 	}
-	if err := h.confirm(yes, "The hub overwrites or removes %d %s newer than what it has.", held, many); err != nil {
+	if err := h.confirm(yes, "The hub overwrites or removes %d %s newer than its own objects.", held, many); err != nil {
 		return err
 	}
 	if err := restartEpochs(ctx, hub); err != nil {
 		return err
 	}
-	printLine(h.streams.Out, "configmap/"+hubv1.EpochsConfigMap, "the epochs begin anew: the hub goes on with %d %s newer", held, many)
+	printLine(h.streams.Out, "configmap/"+hubv1.EpochsConfigMap, "restore accepted: the hub overwrites or removes %d %s newer", held, many)
 	return nil
 }
 

@@ -24,7 +24,7 @@ func TestARestoreIsAcceptedByNewEpochs(t *testing.T) {
 
 	out, err := hansectl(t, "accept-restore", "--yes")
 	must(t, err)
-	wants(t, out, "the epochs begin anew")
+	wants(t, out, "restore accepted: the hub overwrites or removes ")
 	must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(list), list))
 	now, ok := epoch.ParseEpochs(list.Data[hubv1.EpochsKey])
 	if !ok || now.Len() != 1 || now.Foreign(epoch.Epoch{Sequence: 11, Random: "b"}) || now.Foreign(epoch.Epoch{Sequence: 12, Random: "lost"}) {

@@ -55,13 +55,13 @@ allow adoption: chart value admissionPolicy.adoption, or hansectl join --admissi
 
 You need the verb adopt on the MemberClusters, and update on the hub object. The exit code is 1 if an object is not
 taken over or, with --dry-run, would not be taken over, or if a cluster could not be asked.`,
-		Example: `  # What is there, and what would change
+		Example: `  # Show the objects on the members, and what would change
   hansectl adopt deployment/web -n shop --dry-run
 
   # Take it over on one cluster
   hansectl adopt deployment/web -n shop --cluster eu-fra-1
 
-  # What differs, and then the hub's values
+  # Show the differences, and then write the hub's values
   hansectl diff deployment/web -n shop
   hansectl adopt deployment/web -n shop --overwrite`,
 		Args:              objectArguments,
@@ -187,14 +187,14 @@ func adoptable(found view.Adoption) []string {
 }
 
 func (a *adoption) aboutToAdopt(clusters []string) string {
-	how := "Nothing in them changes."
+	how := "Their fields do not change."
 	if len(clusters) == 1 {
-		how = "Nothing in it changes."
+		how = "Its fields do not change."
 	}
 	if a.overwrite {
-		how = "The hub's values are written."
+		how = "Fields that differ get the hub's values."
 	}
-	return fmt.Sprintf("This takes over %s: %s. %s", counted(len(clusters), "object"), strings.Join(clusters, ", "), how)
+	return fmt.Sprintf("This takes over %s on %s. %s", counted(len(clusters), "object"), strings.Join(clusters, ", "), how)
 }
 
 func (a *adoption) printFormatted(found view.Adoption) error {
@@ -210,7 +210,7 @@ func left(found view.Adoption) error {
 	var errs []error
 	if objects > 0 {
 		errs = append(errs, fmt.Errorf(
-			"%s not taken over: WHY says why, and hansectl diff shows differences", counted(objects, "object")))
+			"%s not taken over: column WHY has the reasons, and hansectl diff shows differences", counted(objects, "object")))
 	}
 	if unknown > 0 {
 		errs = append(errs, fmt.Errorf("%s could not be asked", counted(unknown, "cluster")))

@@ -56,7 +56,7 @@ func TestAdoptShowsWhatWouldChangeBeforeItTakesOver(t *testing.T) {
 
 	t.Run("a look changes nothing, and does not ask about clusters with a copy", func(t *testing.T) {
 		out, err := h.hansectl(append(adopt, "--dry-run")...)
-		refused(t, err, "1 object not taken over: WHY says why, and hansectl diff shows differences")
+		refused(t, err, "1 object not taken over: column WHY has the reasons, and hansectl diff shows differences")
 		exits(t, err, 1)
 		wants(t, out, "CLUSTER    STATE       WHY", "ap-se-1    Adoptable   nothing would change",
 			"cn-sha-1   Differs     AlreadyExists: differs in .data.a", "eu-fra-1   Missing     -", "us-1       Copy        -")

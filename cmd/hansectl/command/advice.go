@@ -49,7 +49,7 @@ func Advice(err error) string {
 		return fmt.Sprintf("ask for a ClusterRole with the right to %s %s", verb, full)
 	}
 	if namespace == "" {
-		return fmt.Sprintf("name your namespace by -n, or ask for the ClusterRole %s in all namespaces", role)
+		return fmt.Sprintf("pass your namespace with -n, or ask for the ClusterRole %s in all namespaces", role)
 	}
 	return fmt.Sprintf("ask for the ClusterRole %s in namespace %s", role, namespace)
 }

@@ -27,7 +27,7 @@ func TestARefusalNamesTheRoleToAskFor(t *testing.T) {
 		"a placement is changed":                {refusal("patch", "placements", "hanse.dev", shop), "ask for the ClusterRole hanse-edit in namespace shop"},
 		"a policy is read, which view does not": {refusal("list", "overridepolicies", "hanse.dev", shop), "ask for the ClusterRole hanse-edit in namespace shop"},
 		"a policy is changed":                   {refusal("patch", "overridepolicies", "hanse.dev", shop), "ask for the ClusterRole hanse-override in namespace shop"},
-		"no namespace is named":                 {refusal("list", "placements", "hanse.dev", everywhere), "name your namespace by -n, or ask for the ClusterRole hanse-view in all namespaces"},
+		"no namespace is named":                 {refusal("list", "placements", "hanse.dev", everywhere), "pass your namespace with -n, or ask for the ClusterRole hanse-view in all namespaces"},
 		"an object is read":                     {refusal("get", "widgets", "test.hanse.dev", shop), "ask for the ClusterRole view in namespace shop, or for one with the right to get widgets.test.hanse.dev"},
 		"a member is changed":                   {refusal("patch", "memberclusters", "hanse.dev", everywhere), "ask for a ClusterRole with the right to patch memberclusters.hanse.dev"},
 		"whether a hub runs is looked at":       {refusal("get", "leases", "coordination.k8s.io", `in the namespace "hanse-system"`), "ask for the Role hanse-view in namespace hanse-system"},

@@ -125,7 +125,7 @@ func (h *hub) identifyBundled(ctx context.Context, c client.Client, kind, name s
 	}
 	if len(found) > 1 {
 		slices.Sort(names)
-		return id, "", false, fmt.Errorf("%q is %s: name the group, as in KIND.GROUP", kind, strings.Join(names, " or "))
+		return id, "", false, fmt.Errorf("%q matches %s: name the group, as in KIND.GROUP", kind, strings.Join(names, " or "))
 	}
 	return id, version, len(found) == 1, nil
 }

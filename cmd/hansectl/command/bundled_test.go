@@ -99,7 +99,7 @@ func TestObjectsOfABundleAreFoundByTheirBindings(t *testing.T) {
 		})
 	}
 	for name, c := range map[string]struct{ args, fault string }{
-		"an object without a placement": {"status service unplaced", "the hub has no Service shop/unplaced: Bundle shop/web has it, and no placement selects it"},
+		"an object without a placement": {"status service unplaced", "the hub has no Service shop/unplaced: Bundle shop/web contains the object, but no placement selects it"},
 		"a withdrawal":                  {"withdraw cm settings --yes", "is an object of Bundle shop/web, and the hub itself has no such object: remove the object from Bundle shop/web"},
 		"a cluster that is not there":   {"tree bundle web --cluster mars-1", "the hub has no membercluster/mars-1: there are "},
 		"a bundle that does not exist":  {"tree bundle none", "the hub has no Bundle shop/none"},
@@ -116,7 +116,7 @@ func TestObjectsOfABundleAreFoundByTheirBindings(t *testing.T) {
 		out, err := hansectl(t, "plan", "-n", "shop", "-f", file)
 		must(t, err)
 		wants(t, out, "1 copy removed, 1 copy created, 1 copy changed", "Rotor shop/main", "ConfigMap shop/extra", "ConfigMap shop/settings",
-			"HELD: the hub holds 1 removal until a user confirms: hansectl confirm", "Bundle shop/web", "the last copy of 1 object", "whether ServiceAccount shop/default may write the objects of Bundle shop/web is not checked")
+			"HELD: the hub holds 1 removal until a user confirms: hansectl confirm", "Bundle shop/web", "the last copy of 1 object", "hansectl does not check whether ServiceAccount shop/default may write the objects of Bundle")
 		_, err = hansectl(t, "render", "cm", "settings", "-n", "shop", "-f", file)
 		refused(t, err, "the files have a bundle")
 	})

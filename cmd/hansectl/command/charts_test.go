@@ -17,50 +17,6 @@ import (
 	"github.com/hanse-dev/hanse/test/charts"
 )
 
-func TestJoinGrantsWhatTheMemberChartGrants(t *testing.T) {
-	for name, create := range map[string]bool{
-		"with namespaces on demand": true, "without namespaces on demand": false,
-	} {
-		t.Run(name, func(t *testing.T) {
-			objects := charts.Render(t, "hanse-member/templates/clusterrole.yaml", map[string]any{
-				"createNamespaces": create, "listWorkloads": create, "listEvents": create, "readLogs": create,
-				"grantedKinds": []any{map[string]any{
-					"apiGroups": []string{"apps"}, "resources": []string{"deployments", "statefulsets"},
-				}},
-			})
-			var role rbacv1.ClusterRole
-			var binding rbacv1.ClusterRoleBinding
-			convert(t, objects[0], &role)
-			convert(t, objects[1], &binding)
-			g := grants{
-				kinds:            []kindGrant{{"apps", "deployments"}, {"apps", "statefulsets"}},
-				createNamespaces: create, listWorkloads: create, listEvents: create, readLogs: create,
-			}
-			if diff := cmp.Diff(role.Rules, g.rules()); diff != "" {
-				t.Errorf("rules (-chart +join):\n%s", diff)
-			}
-			if role.Name != accountName || binding.Name != accountName || binding.Subjects[0].Name != accountName {
-				t.Errorf("names differ: %s, %s, %s", role.Name, binding.Name, binding.Subjects[0].Name)
-			}
-		})
-	}
-}
-
-func TestJoinLetsTheHubRenewItsTokenAsTheMemberChartDoes(t *testing.T) {
-	objects := charts.Render(t, "hanse-member/templates/token.yaml", nil)
-	var role rbacv1.Role
-	var binding rbacv1.RoleBinding
-	convert(t, objects[0], &role)
-	convert(t, objects[1], &binding)
-	if diff := cmp.Diff(role.Rules, tokenRules()); diff != "" {
-		t.Errorf("rules (-chart +join):\n%s", diff)
-	}
-	names := []string{role.Name, binding.Name, binding.RoleRef.Name, binding.Subjects[0].Name}
-	if slices.ContainsFunc(names, func(name string) bool { return name != accountName }) {
-		t.Errorf("names differ: %s, %s, %s", role.Name, binding.Name, binding.Subjects[0].Name)
-	}
-}
-
 func TestTheWayToTheHubIsGrantedInItsNamespaceAlone(t *testing.T) {
 	values := map[string]any{"view": map[string]any{"enabled": true, "groups": []string{"system:authenticated"}}}
 	granted, bound := map[string][]rbacv1.PolicyRule{}, []string{}

@@ -37,7 +37,7 @@ func (c *clusterFlags) addTo(f *pflag.FlagSet) {
 	f.StringToStringVar(&c.labels, "labels", nil, "Labels of the MemberCluster, as key=value,key=value.")
 	f.StringVar(&c.allowedNamespaces, allowedFlag, "All", "Hub namespaces whose objects may go to the member: All, None, or a label selector such as team=metrics.")
 	f.StringVar(&c.leavePolicy, leaveFlag, string(hubv1.RemovalOrphan), "What happens to the member's copies when it leaves: Orphan or Delete.")
-	f.BoolVar(&c.hubItself, "hub-itself", false, "This cluster is the hub itself: its objects are the hub's own, and none is written there.")
+	f.BoolVar(&c.hubItself, "hub-itself", false, "The cluster is the hub itself: the hub writes nothing to it, because the hub objects already exist there.")
 }
 
 // wanted returns a new MemberCluster with the values of the flags. The MemberCluster refers to a Secret of the same
@@ -74,11 +74,11 @@ func parseAllowed(text string) (hubv1.AllowedNamespaces, error) {
 	case string(hubv1.NamespacesFromAll), string(hubv1.NamespacesFromNone):
 		return hubv1.AllowedNamespaces{From: hubv1.NamespacesFrom(text)}, nil
 	case "":
-		return hubv1.AllowedNamespaces{}, fmt.Errorf("--allowed-namespaces is %w without All, None or a label selector", errValue)
+		return hubv1.AllowedNamespaces{}, fmt.Errorf("--allowed-namespaces \"\": %w: want All, None or a label selector", errValue)
 	}
 	selector, err := metav1.ParseToLabelSelector(text)
 	if err != nil {
-		return hubv1.AllowedNamespaces{}, fmt.Errorf("--allowed-namespaces %q is neither All nor None nor a label selector: %w", text, err)
+		return hubv1.AllowedNamespaces{}, fmt.Errorf("--allowed-namespaces %q: want All, None or a label selector: %w", text, err)
 	}
 	return hubv1.AllowedNamespaces{From: hubv1.NamespacesFromSelector, Selector: selector}, nil
 }
@@ -91,7 +91,7 @@ func (c *clusterFlags) wantedLabels() (map[string]string, error) {
 			continue
 		}
 		if other, set := labels[l.key]; set && other != l.value {
-			return nil, fmt.Errorf("%s %q and --labels %s=%s: %w: they differ", l.flag, l.value, l.key, other, errValue)
+			return nil, fmt.Errorf("%s %q and --labels %s=%s: %w: the values differ", l.flag, l.value, l.key, other, errValue)
 		}
 		labels[l.key] = l.value
 	}

@@ -27,8 +27,8 @@ func newConfirm(h *hub) *cobra.Command {
 	c := &confirmation{hub: h}
 	cmd := &cobra.Command{
 		Use:   "confirm (KIND NAME | KIND/NAME)",
-		Short: "Let copies be deleted whose removal the hub holds",
-		Long: `Let copies be deleted whose removal the hub holds.
+		Short: "Confirm a removal of copies that the hub holds",
+		Long: `Confirm a removal of copies that the hub holds.
 
 The hub holds removals if too many copies would be deleted at once, or the last copy of an object. The cause can be a
 placement, a MemberCluster with spec.leave.policy Delete, or a bundle that no longer contains objects. This command shows
@@ -121,7 +121,7 @@ func (c *confirmation) run(ctx context.Context) error {
 	if err := hub.Patch(ctx, object, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("confirming removal %s of %s: %w", held.ID, named, err)
 	}
-	printLine(c.hub.streams.Out, named, "removal %s confirmed: %s are deleted within seconds", held.ID, counted(int(held.Copies), "copy"))
+	printLine(c.hub.streams.Out, named, "removal %s confirmed: the hub deletes %s within seconds", held.ID, counted(int(held.Copies), "copy"))
 	return nil
 }
 

@@ -33,7 +33,7 @@ func TestAHeldRemovalIsShownAndConfirmed(t *testing.T) {
 
 	out, err = hansectl(t, "confirm", "membercluster", "eu-fra-1", "--yes")
 	must(t, err)
-	wants(t, out, "removal 7f3a9c11 confirmed: 120 copies are deleted within seconds")
+	wants(t, out, "removal 7f3a9c11 confirmed: the hub deletes 120 copies within seconds")
 	must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(m), m))
 	if got := m.Annotations[hubv1.ConfirmRemovalAnnotation]; got != "7f3a9c11" {
 		t.Errorf("the annotation is %q", got)
@@ -52,7 +52,7 @@ func TestTheHeldRemovalOfABundleIsConfirmed(t *testing.T) {
 	must(t, onHub.Status().Update(t.Context(), b))
 	out, err := hansectl(t, "confirm", "bundle/web", "-n", "shop", "--yes")
 	must(t, err)
-	wants(t, out, "Causes:    ObjectDeleted: the bundle no longer contains the object", "bundle/web", "removal 7f3a9c11 confirmed: 2 copies are deleted within seconds")
+	wants(t, out, "Causes:    ObjectDeleted: the bundle no longer contains the object", "bundle/web", "removal 7f3a9c11 confirmed: the hub deletes 2 copies within seconds")
 	must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(b), b))
 	if got := b.Annotations[hubv1.ConfirmRemovalAnnotation]; got != "7f3a9c11" {
 		t.Errorf("the annotation is %q", got)

@@ -37,7 +37,7 @@ to other clusters, drain the cluster. A wave of a rollout waits for the cluster:
 				return err
 			}
 			placements, err := scopes.Placements(cmd.Context(), c)
-			if err := h.unlessForbidden(err, "which waves wait for the cluster is not known"); err != nil {
+			if err := h.unlessForbidden(err, "waves that wait for the cluster are not shown"); err != nil {
 				return err
 			}
 			return h.printWaves(cmd.Context(), c, placements, cordoned)
@@ -58,7 +58,7 @@ func cordon(ctx context.Context, h *hub, hub client.Client, cluster *hubv1.Membe
 	if err := changeCluster(ctx, hub, before, cluster); err != nil {
 		return err
 	}
-	there := "what is there stays"
+	there := "objects on it stay"
 	if counts, err := countObjects(ctx, hub); err == nil {
 		there = counted(counts[name], "object") + " on it stay"
 		if counts[name] == 1 {
@@ -76,7 +76,8 @@ func newUncordon(h *hub) *cobra.Command {
 		Short: "Send new objects to a cluster again; end its drain",
 		Long: `Send new objects to a cluster again, and end its drain: unset spec.unschedulable and spec.drain of its MemberCluster.
 
-No object moves back by itself, unless its placement requests rebalance. Objects that drain --evict removed return.`,
+Objects that moved to another cluster stay there, unless their placement requests rebalance. Objects that drain
+--evict removed although no other cluster could take them come back to this cluster.`,
 		Example: `  hansectl uncordon eu-fra-1
 
   hansectl uncordon --region eu-central-1`,

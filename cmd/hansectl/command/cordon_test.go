@@ -58,7 +58,7 @@ func TestOnlyAMemberCanBeCordoned(t *testing.T) {
 		_, err := hansectl(t, command, "mars-1")
 		refused(t, err, "the hub has no membercluster/mars-1: there are none")
 		_, err = run(t, command, "mars-1", "--kubeconfig", onMember.kubeconfig)
-		refused(t, err, "no hub of Hanse is installed there")
+		refused(t, err, "the cluster of your kubeconfig has no hub of Hanse")
 		_, err = run(t, command)
 		refused(t, err, "CLUSTER is missing")
 	}

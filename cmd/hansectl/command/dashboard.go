@@ -132,7 +132,7 @@ func (d *dashboard) signIn(ctx context.Context, c client.Client, config *rest.Co
 		case errors.Is(err, errNoToken):
 			return "", errors.New("your kubeconfig has no bearer token to sign in with: pass --service-account NAMESPACE/NAME, or --no-token")
 		case errors.Is(err, errImpersonating):
-			return "", errors.New("the token of your kubeconfig is not of the user whom you impersonate: pass --service-account NAMESPACE/NAME, or --no-token")
+			return "", errors.New("the token of your kubeconfig does not belong to the impersonated user: pass --service-account NAMESPACE/NAME, or --no-token")
 		case err != nil:
 			return "", err
 		}

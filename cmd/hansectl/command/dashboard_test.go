@@ -101,7 +101,7 @@ func TestTheDashboardNamesTheRightThatIsMissing(t *testing.T) {
 		return onHub.Create(ctx, review) == nil && review.Status.Allowed, nil
 	}))
 	_, err = hansectl(t, "dashboard", "--as", "jane")
-	refused(t, err, "the user whom you impersonate", "--service-account NAMESPACE/NAME, or --no-token")
+	refused(t, err, "does not belong to the impersonated user", "--service-account NAMESPACE/NAME, or --no-token")
 	_, err = hansectl(t, "dashboard", "--no-token", "--as", "jane")
 	refused(t, err, "connecting to pod hanse-hub-a", `User "jane" cannot create resource "pods/portforward"`)
 }

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	cliresource "k8s.io/cli-runtime/pkg/resource"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/view"
@@ -22,14 +20,13 @@ type diff struct {
 	out      output
 	clusters []string
 	all      bool
-	files    cliresource.FilenameOptions
 }
 
 func newDiff(h *hub) *cobra.Command {
 	d := &diff{hub: h}
 	cmd := &cobra.Command{
 		Use:   "diff (KIND NAME | KIND/NAME)",
-		Short: "Show what the hub would change on the members, now or with other policies",
+		Short: "Show what the hub would change on the members",
 		Long: `Show what the hub would change of an object on the members to which it goes, as a unified diff.
 
 The hub renders the object as it does for a write, and each member returns the result of a dry run, with its own
@@ -38,18 +35,17 @@ Secret that the hub would write, all values are *** (before) and *** (after). No
 adopt on the MemberCluster, an object on a member that the hub did not create is compared, too: it is "not Hanse's",
 and the diff shows what an adoption would change.
 
-Without -f, a difference is drift that the hub has not corrected yet, or a change that it has not applied yet. If the
-cluster's admission changes fields in each write, a line that begins with # names up to three of them. A warning says
-why the hub does not write now, such as Suspended, Paused or AlreadyExists. -f takes at most 64 override policies,
-which you must have the rights to write.
+A difference is drift that the hub has not corrected yet, or a change that it has not applied yet. If the cluster's
+admission changes fields in each write, a line that begins with # names up to three of them. A warning says why the hub
+does not write now, such as Suspended, Paused or AlreadyExists. hansectl plan shows what a change of policies would do.
 
 The exit code is 0 if there is no difference, 1 if there is one, and 2 if a cluster could not be compared or there was
 an error.`,
 		Example: `  # What is there against what shall be there, on every cluster
   hansectl diff prometheus web -n monitoring
 
-  # What a change of a policy would do
-  hansectl diff prometheus web -n monitoring -f policy.yaml --cluster cn-sha-1`,
+  # On one cluster
+  hansectl diff prometheus web -n monitoring --cluster cn-sha-1`,
 		Args:              objectArguments,
 		ValidArgsFunction: h.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,8 +63,6 @@ an error.`,
 	d.window.addTo(cmd.Flags())
 	cmd.Flags().StringSliceVar(&d.clusters, "cluster", nil, "Compare only on this cluster. Can be repeated.")
 	cmd.Flags().BoolVar(&d.all, "all", false, "Compare on every cluster that shall hold the object, as without --cluster.")
-	cmd.Flags().StringSliceVarP(&d.files.Filenames, "filename", "f", nil, "Files or directories with override policies, used instead of policies of the same name. Can be repeated.")
-	cmd.Flags().BoolVarP(&d.files.Recursive, "recursive", "R", false, "Also read subdirectories.")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return h.completeClusters(cmd, nil, typed)
 	})
@@ -84,13 +78,6 @@ func (d *diff) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	files, err := readFiles(ctx, d.files)
-	if err != nil {
-		return err
-	}
-	if err := files.onlyOverrides(id.Namespace); err != nil {
-		return err
-	}
 	binding, err := d.hub.readPlaced(ctx, c, id, version)
 	if err != nil {
 		return err
@@ -103,7 +90,7 @@ func (d *diff) run(ctx context.Context, kind, name string) error {
 	for _, cluster := range clusters {
 		questions = append(questions, memberQuestion{cluster, id})
 	}
-	answers, err := d.hub.askMembers(ctx, &d.window, c, questions, files)
+	answers, err := d.hub.askMembers(ctx, &d.window, c, questions, &fleetFiles{})
 	if err != nil {
 		return err
 	}
@@ -133,21 +120,6 @@ func sentTo(id hubv1.ObjectIdentity, binding hubv1.BindingObject, named []string
 		return named, nil
 	}
 	return there, nil
-}
-
-// onlyOverrides returns an error if the files have an object that is not an override policy, or a policy that cannot
-// select the object. namespace is the namespace of the object.
-func (f *fleetFiles) onlyOverrides(namespace string) error {
-	for id, source := range f.sources {
-		switch {
-		case id.Group != hubv1.GroupVersion.Group || !strings.HasSuffix(id.Kind, "OverridePolicy"):
-			return fmt.Errorf("reading %s: %s is no override policy, and only these are compared", source, id)
-		case id.Namespace != "" && id.Namespace != namespace:
-			return fmt.Errorf("reading %s: %s selects no object of another namespace, such as one of namespace %q", source, id, namespace)
-		}
-	}
-	f.defaultNamespaces(namespace)
-	return nil
 }
 
 // show prints the differences. On standard error, it prints why clusters could not be compared.

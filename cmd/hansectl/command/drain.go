@@ -62,10 +62,10 @@ usage. 1: any other error, such as the end of --timeout.`,
   # Faster: a hundred objects of each cluster at a time
   hansectl drain eu-fra-1 --max-unavailable 100
 
-  # Take away objects that no other cluster can take; hansectl uncordon brings them back
+  # Also remove objects that no other cluster can hold; they return with hansectl uncordon
   hansectl drain eu-fra-1 --evict
 
-  # Ask for it and look later
+  # Start the drain, and do not wait for its end
   hansectl drain eu-fra-1 --wait=false`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("max-unavailable") && (d.maxUnavailable < 1 || d.maxUnavailable > 10000) {
@@ -79,10 +79,10 @@ usage. 1: any other error, such as the end of --timeout.`,
 	}
 	d.clusters.addTo(cmd, h)
 	cmd.Flags().Int32Var(&d.maxUnavailable, "max-unavailable", 0, fmt.Sprintf(
-		"How many objects of a cluster may be moving at a time (default %d, or what the MemberCluster says already).", hubv1.DefaultMaxUnavailable))
+		"Maximum number of objects of a cluster that move at a time (default %d, or the value in the MemberCluster).", hubv1.DefaultMaxUnavailable))
 	cmd.Flags().BoolVar(&d.evict, "evict", false, "Also remove objects that no other cluster can hold. They return when the drain ends.")
 	cmd.Flags().BoolVar(&d.wait, "wait", true, "Wait until no object is left to move.")
-	cmd.Flags().DurationVar(&d.timeout, "timeout", 0, "How long to wait; 0 means without end. The drain continues after this time.")
+	cmd.Flags().DurationVar(&d.timeout, "timeout", 0, "How long to wait; 0 means no timeout. The drain continues after this time.")
 	return cmd
 }
 
@@ -153,7 +153,7 @@ func (d *drain) await(ctx context.Context, hub client.Client, name string, timeo
 	})
 	switch {
 	case errors.Is(err, errTimeout):
-		return fmt.Errorf("draining membercluster/%s: %w after %s: %s; %s (it needs a running hub)", name, errTimeout, d.timeout, state, goesOn(name))
+		return fmt.Errorf("draining membercluster/%s: %w after %s: %s; %s (a drain needs a running hub)", name, errTimeout, d.timeout, state, goesOn(name))
 	case ctx.Err() != nil:
 		printLine(d.hub.streams.Out, "membercluster/"+name, "%s", goesOn(name))
 	case err != nil:
@@ -162,7 +162,7 @@ func (d *drain) await(ctx context.Context, hub client.Client, name string, timeo
 	return err
 }
 
-var errDrainUnset = errors.New("spec.drain was unset meanwhile: what has not begun to move stays")
+var errDrainUnset = errors.New("spec.drain was unset during the drain: objects that have not begun to move stay")
 
 func goesOn(cluster string) string {
 	return fmt.Sprintf("the drain goes on: hansectl drain %s shows the progress, hansectl uncordon %s ends it", cluster, cluster)
@@ -182,8 +182,8 @@ func (d *drain) showLeft(ctx context.Context, hub client.Client, cluster string)
 	} else {
 		view.WriteLeft(d.hub.streams.Out, left, namedLeft)
 	}
-	printLine(d.hub.streams.Out, "membercluster/"+cluster, "%s; an object that stays moves if its placement asks for a number of clusters "+
-		"(spec.spread.numberOfClusters) and another one can take it; hansectl drain %s --evict takes it away until hansectl uncordon",
+	printLine(d.hub.streams.Out, "membercluster/"+cluster, "%s; to move the objects that stay, set spec.spread.numberOfClusters in their placements; "+
+		"hansectl drain %s --evict removes these objects until hansectl uncordon",
 		goesOn(cluster), cluster)
 }
 
@@ -205,7 +205,7 @@ func (d *drain) ask(ctx context.Context, hub client.Client, cluster *hubv1.Membe
 	}
 	also := ""
 	if cluster.Spec.Drain.Evict {
-		also = "; objects that no other cluster can take are taken away"
+		also = "; objects that no other cluster can hold are removed"
 	}
 	printLine(d.hub.streams.Out, "membercluster/"+cluster.Name, "%s: it gets no new objects, and at most %s at a time%s", verb,
 		counted(int(ptr.Deref(cluster.Spec.Drain.MaxUnavailable, hubv1.DefaultMaxUnavailable)), "object")+" move", also)

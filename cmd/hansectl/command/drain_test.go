@@ -47,7 +47,7 @@ func TestDrainAsksAndWaits(t *testing.T) {
 	})
 	t.Run("without a hub the time runs out, and the drain stays", func(t *testing.T) {
 		out, err := hansectl(t, "drain", "eu-fra-1", "--max-unavailable", "1", "--timeout", "1s")
-		refused(t, err, "draining membercluster/eu-fra-1: timed out after 1s: waiting for the hub to process it", "the drain goes on", "hansectl uncordon eu-fra-1 ends it")
+		refused(t, err, "draining membercluster/eu-fra-1: timed out after 1s: waiting for the hub to process the drain", "the drain goes on", "hansectl uncordon eu-fra-1 ends it")
 		wants(t, out, "is being drained already", "at most 1 object move at a time")
 		if d := read(); d == nil || ptr.Deref(d.MaxUnavailable, 0) != 1 {
 			t.Errorf("spec.drain is %+v", d)
@@ -75,7 +75,7 @@ func TestDrainAsksAndWaits(t *testing.T) {
 		}}
 		root := New("hansectl", "test", genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: out})
 		root.SetArgs([]string{"drain", "eu-fra-1", "--kubeconfig", onHub.kubeconfig, "--cache-dir", t.TempDir()})
-		refused(t, root.ExecuteContext(ctx), "spec.drain was unset meanwhile: what has not begun to move stays")
+		refused(t, root.ExecuteContext(ctx), "spec.drain was unset during the drain: objects that have not begun to move stay")
 	})
 	_, binding := settings(t)
 	binding.Spec.Clusters = []hubv1.BindingTarget{{Name: "eu-fra-1", State: hubv1.TargetPresent}}

@@ -40,7 +40,8 @@ decision: the placement that the object follows and the placements that it does 
 for each cluster, scores, steps of the spread, shares of the replicas, and whether the binding has the same result.
 Nothing is written.
 
-  replay     "same result" if the object stays where the binding has it, with the same replicas, by the same placement
+  same       the decision is the same if the object stays where the binding has it, with the same replicas, by the same
+             placement
   Also       other placements that match the object, and why it does not follow them
   Fleet      the condition Scheduled that results from the replay
   Hub said   the condition Scheduled of the binding, if it differs from Fleet
@@ -74,10 +75,10 @@ With --fields:
   # Every filter, for one cluster
   hansectl explain deployment/web -n shop --cluster cn-sha-1
 
-  # Who set which field there, and who has it on the member
+  # Which rule set each field there, and which manager owns it on the member
   hansectl explain deployment/web -n shop --cluster cn-sha-1 --fields
 
-  # Clusters for which a decision would be another one now
+  # Clusters for which the decision would differ now
   hansectl explain deployment/web -o json | jq '.differences'`,
 		Args:              objectArguments,
 		ValidArgsFunction: h.completeObjects,

@@ -39,7 +39,7 @@ func TestExplainReplaysADecisionFromWhatTheHubHolds(t *testing.T) {
 	t.Run("of all clusters", func(t *testing.T) {
 		out, err := hansectl(t, "explain", "cm/settings", "-n", "shop")
 		must(t, err)
-		wants(t, out, "ConfigMap shop/settings: 2 clusters selected by Placement shop/all (generation 1, priority 0), replay: same result", "FewestObjects   10")
+		wants(t, out, "ConfigMap shop/settings: 2 clusters selected by Placement shop/all (generation 1, priority 0), hansectl computes the same decision as the hub", "FewestObjects   10")
 	})
 	t.Run("of one cluster", func(t *testing.T) {
 		out, err := hansectl(t, "explain", "cm", "settings", "-n", "shop", "--cluster", "cn-sha-1")

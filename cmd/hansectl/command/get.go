@@ -89,7 +89,7 @@ A cluster that does not answer is named on standard error, and the others are sh
 					return usageError(cmd, fmt.Errorf("--limit is at most %d with --clusters", views.MaxListed))
 				}
 				if g.watch && !g.out.text() {
-					return usageError(cmd, errors.New("--watch shows tables alone"))
+					return usageError(cmd, errors.New("--watch shows only tables: leave out --output, or pass --output wide"))
 				}
 				return g.list(cmd.Context(), kind, name)
 			case g.selector != "" || g.watch || g.out.format == "wide":
@@ -105,11 +105,8 @@ A cluster that does not answer is named on standard error, and the others are sh
 	cmd.Flags().BoolVar(&g.fleet, "clusters", false, "Show all objects of the kind on the clusters, not only the copies of hub objects.")
 	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "Show only objects with these labels, such as app=web,tier!=db. Needs --clusters.")
 	cmd.Flags().BoolVarP(&g.watch, "watch", "w", false, fmt.Sprintf("Show the table again after a change: the members are asked every %s. Needs --clusters.", readEvery))
-	cmd.Flags().IntVar(&g.limit, "limit", 50, fmt.Sprintf("How many objects are shown, at most. With --clusters, of each cluster; %d if it is not given.", views.MaxListed))
+	cmd.Flags().IntVar(&g.limit, "limit", 50, fmt.Sprintf("Maximum number of objects to show. With --clusters, of each cluster; %d if the flag is not given.", views.MaxListed))
 	_ = cmd.RegisterFlagCompletionFunc("cluster", h.completeMoreClusters)
-	clusters := h.deprecated(newClusters(h), "get clusters")
-	clusters.Hidden = true
-	cmd.AddCommand(clusters)
 	return cmd
 }
 

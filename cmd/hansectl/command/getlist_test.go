@@ -80,7 +80,7 @@ func TestGetShowsAllObjectsOfTheClusters(t *testing.T) {
 ap-se-1    web-1   Run [2Jning   -
 cn-sha-1   web-0   -             1/1
 cn-sha-1   web-2   -             0/1
-warning: eu-fra-1: it does not serve Pod at this version
+warning: eu-fra-1: the cluster does not serve Pod at this version
 `
 		if out != want {
 			t.Errorf("got\n%s", out)
@@ -124,7 +124,7 @@ warning: eu-fra-1: it does not serve Pod at this version
 		if !requests[0].Whole || len(shown.Items) != 1 || shown.Items[0].Cluster != "cn-sha-1" || shown.Items[0].Object["kind"] != "Pod" || strings.Contains(out, "\x1b") {
 			t.Errorf("got %s", out)
 		}
-		wants(t, out, "warning: cn-sha-1: it has more than the 1 objects shown")
+		wants(t, out, "warning: cn-sha-1: the cluster has more than the 1 objects shown")
 	})
 	t.Run("by name", func(t *testing.T) {
 		reset()

@@ -50,7 +50,7 @@ func (h *hub) eachDeleting(ctx context.Context, c client.Client, kinds placedKin
 		}
 	}
 	if first != nil {
-		h.warn(fmt.Sprintf("warning: no object of %s was searched for finalizers: %v\n", counted(failed, "kind"), first))
+		h.warn(fmt.Sprintf("warning: objects of %s are not checked for finalizers: %v\n", counted(failed, "kind"), first))
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func newHealth(h *hub) *cobra.Command {
 	r := &healthRun{hub: h}
 	cmd := &cobra.Command{
 		Use:   "health -f FILE [--definition FILE] [--vocabulary FILE]",
-		Short: "Judge the health of objects in files, and show what in their status is understood",
+		Short: "Judge the health of objects in files, and show which parts of their status are understood",
 		Long: `Judge the health of objects in files as the hub judges their copies. No request is sent to a server.
 
   Health    Healthy, Progressing, Degraded or Unknown
@@ -65,7 +65,7 @@ The definition tells which printer columns and which replicas are read. It may a
 	flags.StringSliceVarP(&r.files.Filenames, "filename", "f", nil, "Files or directories with objects and their status; - for standard input.")
 	flags.BoolVarP(&r.files.Recursive, "recursive", "R", false, "Also read subdirectories.")
 	flags.StringSliceVar(&r.definitions.Filenames, "definition", nil, "Files or directories with the CustomResourceDefinitions of the objects.")
-	flags.StringVar(&r.vocabulary, "vocabulary", "", "File with values of the chart hanse-hub, of which statusVocabulary is used.")
+	flags.StringVar(&r.vocabulary, "vocabulary", "", "File with values of the chart hanse-hub. Only statusVocabulary is read.")
 	return cmd
 }
 

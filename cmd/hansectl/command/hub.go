@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -84,6 +85,12 @@ func (h *hub) completeClusters(cmd *cobra.Command, args []string, typed string) 
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeMoreClusters completes the names of MemberClusters for each argument.
+func (h *hub) completeMoreClusters(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	names, directive := h.completeClusters(cmd, nil, typed)
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), directive
 }
 
 // pageSize is the number of objects in one request of a long list.

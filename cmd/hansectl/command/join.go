@@ -55,7 +55,8 @@ cluster-admin, such as of Secrets, pods, workloads or webhook configurations, pr
 end, the command names the kinds that placements send to the member and that it does not grant.
 
 Run the command again with the same name to replace the token. It then changes only the labels and settings that you
-give; earlier grants stay. A cluster that is a MemberCluster under another name is refused.`,
+give; earlier grants stay, with the rules of this version. A cluster that is a MemberCluster under another name is
+refused.`,
 		Example: `  # The member grants two kinds; its region is read from its nodes
   hansectl join cn-sha-1 --member-kubeconfig cn-sha-1.kubeconfig --grant monitoring.coreos.com/prometheuses --grant configmaps
 
@@ -64,7 +65,7 @@ give; earlier grants stay. A cluster that is a MemberCluster under another name 
     --region eu-central-1 --allowed-namespaces team
 
   # The member lets the hub install an operator: write the rights to a file, read them, and grant them
-  hansectl operator rbac prometheus-operator-1.0.0.tgz -n monitoring > prometheus-operator.yaml
+  hansectl operators rbac prometheus-operator-1.0.0.tgz -n monitoring > prometheus-operator.yaml
   hansectl join cn-sha-1 --member-kubeconfig cn-sha-1.kubeconfig --grant-operator prometheus-operator.yaml
 
   # What would it do?
@@ -77,7 +78,7 @@ give; earlier grants stay. A cluster that is a MemberCluster under another name 
 			if err != nil {
 				return usageError(cmd, err)
 			}
-			if change.operators, err = readOperatorGrants(j.grants.operators); err != nil {
+			if change.operators, err = readOperatorGrants(cmd.Context(), j.grants.operators); err != nil {
 				return err
 			}
 			if change.operators.of(change.ungrantedOperators) {

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -31,7 +29,7 @@ func TestBadInputOfJoinIsRefusedBeforeAnythingIsRead(t *testing.T) {
 		"an empty selector":           {[]string{"join", "a", "--member-kubeconfig", "x", "--allowed-namespaces", ""}, "--allowed-namespaces"},
 		"a label that is none":        {[]string{"join", "a", "--member-kubeconfig", "x", "--labels", "a/b/c=1"}, "label a/b/c=1"},
 		"a region that is no label":   {[]string{"join", "a", "--member-kubeconfig", "x", "--region", "far away"}, "topology.kubernetes.io/region=far away"},
-		"two regions":                 {[]string{"join", "a", "--member-kubeconfig", "x", "--region", "b", "--labels", hubv1.RegionLabel + "=c"}, "they differ"},
+		"two regions":                 {[]string{"join", "a", "--member-kubeconfig", "x", "--region", "b", "--labels", hubv1.RegionLabel + "=c"}, "the values differ"},
 		"an unknown policy":           {[]string{"join", "a", "--member-kubeconfig", "x", "--admission-policy=on"}, `--admission-policy "on"`},
 		"a grant of everything":       {[]string{"join", "a", "--member-kubeconfig", "x", "--grant", "*/*"}, `--grant "*/*"`},
 		"an ungrant of everything":    {[]string{"join", "a", "--member-kubeconfig", "x", "--ungrant", "*"}, `--ungrant "*"`},
@@ -44,7 +42,7 @@ func TestBadInputOfJoinIsRefusedBeforeAnythingIsRead(t *testing.T) {
 		"no aim":                      {[]string{"wait", "cm/a"}, "--for is missing"},
 		"clusters by no selector":     {[]string{"suspend", "placement/web", "--selector", "tier in"}, `--selector "tier in" is not a label selector`},
 		"what cannot be suspended":    {[]string{"suspend", "deployment/web"}, `KIND "deployment": want placement or clusterplacement`},
-		"a wide status of many":       {[]string{"status", "-o", "wide"}, "--watch and -o wide want one object"},
+		"a wide status of many":       {[]string{"status", "-o", "wide"}, "--watch and -o wide need one object"},
 		"an unknown output":           {[]string{"clusters", "-o", "wide"}, `--output "wide"`},
 		"a status without a name":     {[]string{"status", "prometheus"}, "NAME is missing"},
 		"an uninstall with something": {[]string{"uninstall", "now"}, `unexpected argument "now"`},
@@ -152,49 +150,6 @@ func TestALeaseIsOverOnlyIfNobodyRenewsIt(t *testing.T) {
 				t.Errorf("got %t, %v, want %t", over, err, tc.over)
 			}
 		})
-	}
-}
-
-func TestGrantsBecomeOneRulePerGroup(t *testing.T) {
-	kinds, err := parseGrants("--grant", []string{"apps/deployments", "configmaps", "statefulsets.apps", "deployments.apps"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules := grants{kinds: kinds}.rules()
-	if len(rules) != 5 {
-		t.Errorf("got %d rules, want three for facts and one per group", len(rules))
-	}
-	if diff := cmp.Diff([]string{"apps/deployments", "apps/statefulsets", "configmaps"}, granted(rules)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestAChangeOfGrantsKeepsTheOthers(t *testing.T) {
-	t.Parallel()
-	yes, no := true, false
-	foreign := rbacv1.PolicyRule{APIGroups: []string{"example.org"}, Resources: []string{"others"}, Verbs: []string{"get"}}
-	before := append(grants{kinds: []kindGrant{{"", "configmaps"}, {"apps", "deployments"}}, createNamespaces: true}.rules(), foreign)
-	for name, tc := range map[string]struct {
-		before []rbacv1.PolicyRule
-		change grantChange
-		want   []rbacv1.PolicyRule
-	}{
-		"a new member lets the hub create namespaces": {nil, grantChange{}, grants{createNamespaces: true}.rules()},
-		"one is added": {
-			before, grantChange{add: []kindGrant{{"apps", "statefulsets"}}},
-			append(grants{kinds: []kindGrant{{"", "configmaps"}, {"apps", "deployments"}, {"apps", "statefulsets"}}, createNamespaces: true}.rules(), foreign),
-		},
-		"one is taken away, without its group": {
-			before, grantChange{remove: []kindGrant{{"", "deployments"}}}, append(grants{kinds: []kindGrant{{"", "configmaps"}}, createNamespaces: true}.rules(), foreign),
-		},
-		"other rights change alone": {
-			before, grantChange{createNamespaces: &no, listWorkloads: &yes},
-			append(grants{kinds: []kindGrant{{"", "configmaps"}, {"apps", "deployments"}}, listWorkloads: true}.rules(), foreign),
-		},
-	} {
-		if diff := cmp.Diff(tc.want, tc.change.rules(tc.before)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
 	}
 }
 

@@ -50,7 +50,7 @@ func TestKindsReadsTheHub(t *testing.T) {
 		must(t, err)
 		wants(t, out, "KIND               OBJECTS   COPIES   SERVED            VERSIONS              HUB              PROBLEMS",
 			"ConfigMap          1         2        2/2               v1 ",
-			"Deployment.apps    0         0        2/2               v1 (1), v1beta2 (1)   v1               1 cluster serves only v1beta2: cn-sha-1",
+			"Deployment.apps    0         0        2/2               v1 (1), v1beta2 (1)   v1               1 cluster does not serve v1, which the objects need; it serves only v1beta2: cn-sha-1: update the CustomResourceDefinition or the cluster",
 			"Lamp.example.com   0         0        0/2 (2 unknown)   -                     not on the hub   not on the hub, and a placement selects it")
 	})
 	t.Run("only kinds with a problem, with the exit code 1", func(t *testing.T) {

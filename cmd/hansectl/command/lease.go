@@ -55,7 +55,7 @@ func (h *hub) silence(ctx context.Context, c client.Client) (*view.Silence, erro
 		lead, err := readHolder(ctx, c)
 		if err != nil {
 			h.blind = true
-			return nil, h.unlessForbidden(err, "whether a hub runs is not known")
+			return nil, h.unlessForbidden(err, "hansectl cannot check whether a hub runs")
 		}
 		silent, known := h.lead.see(lead, time.Now())
 		switch {

@@ -153,9 +153,9 @@ func (l *logs) printOne(r *view.LogReader, cluster string, answer wire.LogsAnswe
 		}
 		switch {
 		case skips:
-			note(about + ": its log has more lines in a second than an answer: some are left out")
+			note(about + ": the log has more lines in one second than an answer can hold: some lines are missing")
 		case log.Cut:
-			note(about + ": its log has more than is shown")
+			note(about + ": the log has more lines than are shown")
 		}
 	}
 	for _, text := range answer.Notes {

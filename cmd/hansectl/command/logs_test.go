@@ -53,7 +53,7 @@ func TestEventsOfAllClustersAreInOneTableByTime(t *testing.T) {
 		"120m        cn-sha-1   Normal    Pulled      pod/web-9            -       -",
 		"60m         ap-se-1    Warning   BackOff     pod/web-0            7       again [2J",
 		"(hub)      Normal    Scheduled   configmap/settings   -       two clusters",
-		"warning: ap-se-1: jobs.batch: not granted", "warning: cn-sha-1: it has more events")
+		"warning: ap-se-1: jobs.batch: not granted", "warning: cn-sha-1: the cluster has more events")
 	order := []int{strings.Index(out, "Created"), strings.Index(out, "Pulled"), strings.Index(out, "BackOff"), strings.Index(out, "Scheduled")}
 	if !slices.IsSorted(order) {
 		t.Errorf("the oldest is not the first:\n%s", out)
@@ -96,7 +96,7 @@ func TestLogsHaveThePrefixOfTheirContainer(t *testing.T) {
 	out, err := h.hansectl("logs", "cm/settings", "-n", "shop", "-c", "main", "--tail", "3")
 	must(t, err)
 	wants(t, out, "[cn-sha-1 web-0 main] one\\x1b[2J\ttwo\n[cn-sha-1 web-0 main] three\n",
-		"warning: ap-se-1: the hub knows of no copy", "warning: cn-sha-1: pod web-0 main: its log has more than is shown", "warning: cn-sha-1: pod web-1 main: it is waiting")
+		"warning: ap-se-1: the hub knows of no copy", "warning: cn-sha-1: pod web-0 main: the log has more lines than are shown", "warning: cn-sha-1: pod web-1 main: it is waiting")
 	if strings.Contains(out, "broken") {
 		t.Errorf("half a line is shown: %s", out)
 	}

@@ -90,7 +90,7 @@ func (f memberFlags) open(ctx context.Context, h *hub, server string) (*memberCl
 func clusterIDOf(ctx context.Context, c client.Client) (string, error) {
 	var system corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return "", fmt.Errorf("reading namespace kube-system, whose uid says which cluster it is: %w", err)
+		return "", fmt.Errorf("reading namespace kube-system, whose uid identifies the cluster: %w", err)
 	}
 	if system.UID == "" {
 		return "", errNoID

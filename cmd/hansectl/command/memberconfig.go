@@ -31,7 +31,7 @@ func addressOf(config clientcmdapi.Config, context, server string) (address, err
 	}
 	current := config.Contexts[context]
 	if context == "" {
-		return address{}, fmt.Errorf("the member kubeconfig %w: it has no current context, name one with --member-context", errRefused)
+		return address{}, fmt.Errorf("the member kubeconfig %w: current-context is not set: pass --member-context", errRefused)
 	}
 	if current == nil {
 		return address{}, fmt.Errorf("the member kubeconfig has no context %q: name one of its contexts with --member-context", context)
@@ -44,10 +44,10 @@ func addressOf(config clientcmdapi.Config, context, server string) (address, err
 		return address{}, fmt.Errorf("cluster %q of the member kubeconfig %w: %s", current.Cluster, errRefused, fmt.Sprintf(format, args...))
 	}
 	if cluster.InsecureSkipTLSVerify {
-		return refuse("it sets insecure-skip-tls-verify, and the hub talks to no server that it cannot verify: remove it and set certificate-authority-data")
+		return refuse("insecure-skip-tls-verify is set, but the hub verifies every server: remove this field, and set certificate-authority-data")
 	}
 	if cluster.ProxyURL != "" && server == "" {
-		return refuse("it sets proxy-url, and the hub uses no proxy: say with --member-server at which address the hub reaches the cluster")
+		return refuse("proxy-url is set, but the hub uses no proxy: pass --member-server with the address at which the hub reaches the cluster")
 	}
 	ca, err := authorityOf(cluster)
 	if err != nil {
@@ -58,7 +58,7 @@ func addressOf(config clientcmdapi.Config, context, server string) (address, err
 		a.server = strings.TrimRight(server, "/")
 	}
 	if u, err := url.Parse(a.server); err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return refuse("its server %q is not like https://203.0.113.7:6443: correct it, or set --member-server", a.server)
+		return refuse("server %q: want a URL such as https://203.0.113.7:6443: correct the kubeconfig, or pass --member-server", a.server)
 	}
 	return a, nil
 }
@@ -73,7 +73,7 @@ func authorityOf(cluster *clientcmdapi.Cluster) ([]byte, error) {
 	}
 	switch {
 	case len(ca) == 0:
-		return nil, errors.New("it has no certificate-authority-data, and the hub does not trust the CAs of its machine: put the CA of the API server there")
+		return nil, errors.New("certificate-authority-data is missing, and the hub trusts no system CAs: put the CA of the API server into this field")
 	case !x509.NewCertPool().AppendCertsFromPEM(ca):
 		return nil, errors.New("its certificate authority holds no PEM certificate")
 	}

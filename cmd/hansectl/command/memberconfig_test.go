@@ -50,13 +50,13 @@ func TestOnlyServerAndCAAreTakenFromTheMemberKubeconfig(t *testing.T) {
 			want: address{server: "https://10.0.0.4", ca: ca},
 		},
 		"a proxy is refused": {
-			change: func(c *clientcmdapi.Cluster) { c.ProxyURL = "http://proxy.test" }, refused: "it sets proxy-url",
+			change: func(c *clientcmdapi.Cluster) { c.ProxyURL = "http://proxy.test" }, refused: "proxy-url is set",
 		},
 		"an unverified server is refused": {
-			change: func(c *clientcmdapi.Cluster) { c.InsecureSkipTLSVerify = true }, refused: "it sets insecure-skip-tls-verify",
+			change: func(c *clientcmdapi.Cluster) { c.InsecureSkipTLSVerify = true }, refused: "insecure-skip-tls-verify is set",
 		},
 		"a missing CA is refused": {
-			change: func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = nil }, refused: "it has no certificate-authority-data",
+			change: func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = nil }, refused: "certificate-authority-data is missing",
 		},
 		"a CA that is none is refused": {
 			change: func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = []byte("x") }, refused: "holds no PEM certificate",
@@ -65,15 +65,15 @@ func TestOnlyServerAndCAAreTakenFromTheMemberKubeconfig(t *testing.T) {
 			change:  func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData, c.CertificateAuthority = nil, file+".gone" },
 			refused: "its certificate-authority cannot be read",
 		},
-		"plain HTTP is refused":       {change: func(c *clientcmdapi.Cluster) { c.Server = "http://member.test" }, refused: "is not like https://"},
-		"a missing server is refused": {change: func(c *clientcmdapi.Cluster) { c.Server = "" }, refused: "is not like https://"},
+		"plain HTTP is refused":       {change: func(c *clientcmdapi.Cluster) { c.Server = "http://member.test" }, refused: "want a URL such as https://"},
+		"a missing server is refused": {change: func(c *clientcmdapi.Cluster) { c.Server = "" }, refused: "want a URL such as https://"},
 		"a password in the address is refused": {
-			change: func(c *clientcmdapi.Cluster) { c.Server = "https://a:b@member.test" }, refused: "is not like https://",
+			change: func(c *clientcmdapi.Cluster) { c.Server = "https://a:b@member.test" }, refused: "want a URL such as https://",
 		},
 		"a context that is not there is named": {context: "other", refused: `has no context "other": name one of its contexts with --member-context`},
 	}
 	t.Run("a kubeconfig without contexts is refused", func(t *testing.T) {
-		if _, err := addressOf(clientcmdapi.Config{}, "", ""); err == nil || !strings.Contains(err.Error(), "it has no current context") {
+		if _, err := addressOf(clientcmdapi.Config{}, "", ""); err == nil || !strings.Contains(err.Error(), "current-context is not set") {
 			t.Errorf("got %v", err)
 		}
 	})

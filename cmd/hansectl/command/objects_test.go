@@ -161,7 +161,7 @@ func TestWaitEndsWhenAnObjectHasTheWantedState(t *testing.T) {
 		},
 		"applied, whatever the health": {aimApplied, object, rows(row("a", 7, hubv1.HealthDegraded), row("b", 7, hubv1.HealthUnknown)), "applied on 2 of 2 clusters", true},
 		"applied, and one has an older generation": {
-			aimApplied, object, rows(row("a", 6, hubv1.HealthHealthy), row("b", 7, hubv1.HealthHealthy)), "applied on 1 of 2 clusters; a: it has generation 6 of 7", false,
+			aimApplied, object, rows(row("a", 6, hubv1.HealthHealthy), row("b", 7, hubv1.HealthHealthy)), "applied on 1 of 2 clusters; a: has generation 6, the hub has 7", false,
 		},
 		"applied, and one refuses":          {aimApplied, object, rows(row("a", 7, hubv1.HealthHealthy), behind), "applied on 1 of 2 clusters; b: Forbidden", false},
 		"applied, and one has not reported": {aimApplied, object, rows(row("a", 7, hubv1.HealthHealthy)), "applied on 1 of 2 clusters; b: Pending", false},
@@ -171,8 +171,8 @@ func TestWaitEndsWhenAnObjectHasTheWantedState(t *testing.T) {
 		"a condition":                       {"condition=Scheduled=false", object, well, "Scheduled is True (Scheduled)", false},
 		"a condition that is not there":     {"condition=Other", object, well, "its binding has no condition Other", false},
 		"deleted, and clusters have it":     {aimDeleted, nil, well, "left on 3 clusters", false},
-		"deleted, and it is on the hub":     {aimDeleted, object, nil, "it is on the hub and is not being deleted", false},
-		"deleted":                           {aimDeleted, nil, nil, "nothing is left of it", true},
+		"deleted, and it is on the hub":     {aimDeleted, object, nil, "the hub object exists and is not being deleted", false},
+		"deleted":                           {aimDeleted, nil, nil, "the object and its copies are deleted", true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestVersionHasThatOfTheHub(t *testing.T) {
 	aHubRan(t, time.Now())
 	out, err = hansectl(t, "version")
 	must(t, err)
-	wants(t, out, "hub      unknown: its Lease does not have the label app.kubernetes.io/version")
+	wants(t, out, "hub      unknown: the Lease of the hub has no label app.kubernetes.io/version")
 	lease := &coordinationv1.Lease{}
 	must(t, onHub.Get(t.Context(), client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubName}, lease))
 	lease.Labels = map[string]string{hubv1.VersionLabel: "v0.9.1"}
@@ -224,7 +224,7 @@ func TestVersionHasThatOfTheHub(t *testing.T) {
 			t.Errorf("hansectl %s warns: want %t, got %s", version, warns, out)
 		}
 	}
-	out, err = runVersion(t, "v0.11.0", append([]string{"doctor"}, flags...)...)
+	out, err = runVersion(t, "v0.11.0", append([]string{"problems", "--checks"}, flags...)...)
 	must(t, err)
 	wants(t, out, "version   Warning   the hub is v0.9.1, hansectl is v0.11.0: more than one minor version apart; do: use hansectl of the hub's version")
 	lease.Labels[hubv1.VersionLabel] = "0.9.1_acme.1"

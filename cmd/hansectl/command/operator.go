@@ -15,19 +15,6 @@ import (
 	"github.com/hanse-dev/hanse/cmd/hansectl/operatorrights"
 )
 
-func newOperator(h *hub) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "operator",
-		Short: "See what the chart of an operator needs on the hub and on members",
-		Long: `See what the Helm chart of an operator needs on the hub and on members. The chart is rendered on this machine: no
-request is sent to a hub or a member, and nothing is downloaded.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		Args: usage(knownCommand),
-	}
-	cmd.AddCommand(newOperatorCRDs(h), newOperatorRBAC(h))
-	return cmd
-}
-
 // chartRun has the arguments of a command that renders a chart.
 type chartRun struct {
 	hub                      *hub
@@ -102,7 +89,7 @@ func completeChart(_ *cobra.Command, args []string, _ string) ([]string, cobra.S
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
-func newOperatorCRDs(h *hub) *cobra.Command {
+func newOperatorsCRDs(h *hub) *cobra.Command {
 	r := &chartRun{hub: h}
 	cmd := &cobra.Command{
 		Use:   "crds CHART",
@@ -112,7 +99,7 @@ of its hooks. CHART is an archive (.tgz) or a folder.
 
 The hub needs these definitions to serve the operator's kinds. It does not install them itself.`,
 		Example: `  # Serve the kinds of an operator on the hub
-  hansectl operator crds prometheus-operator-1.0.0.tgz | kubectl apply --server-side -f -`,
+  hansectl operators crds prometheus-operator-1.0.0.tgz | kubectl apply --server-side -f -`,
 		Args:              arguments("CHART"),
 		ValidArgsFunction: completeChart,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -151,7 +138,7 @@ func (r *chartRun) printDefinitions(rendered chart.Rendered) error {
 	return nil
 }
 
-func newOperatorRBAC(h *hub) *cobra.Command {
+func newOperatorsRBAC(h *hub) *cobra.Command {
 	r := &chartRun{hub: h}
 	var out output
 	cmd := &cobra.Command{
@@ -165,14 +152,14 @@ standard error. Bindings to cluster-admin and to roles outside the chart cause a
 chart hanse-member gets the printed rights by hansectl join --grant-operator. In the output for programs, .manifests
 has the rules as roles.`,
 		Example: `  # What a member must grant
-  hansectl operator rbac prometheus-operator-1.0.0.tgz -n monitoring -f values.yaml
+  hansectl operators rbac prometheus-operator-1.0.0.tgz -n monitoring -f values.yaml
 
   # Grant the rights to a member without the chart hanse-member
-  hansectl operator rbac prometheus-operator-1.0.0.tgz -n monitoring > prometheus-operator.yaml
+  hansectl operators rbac prometheus-operator-1.0.0.tgz -n monitoring > prometheus-operator.yaml
   hansectl join cn-sha-1 --member-kubeconfig cn-sha-1.kubeconfig --grant-operator prometheus-operator.yaml
 
   # Apply the rules there without the hub, with the kubeconfig of an admin of the member
-  hansectl operator rbac prometheus-operator-1.0.0.tgz -n monitoring -o jsonpath='{.manifests}' | kubectl apply -f -`,
+  hansectl operators rbac prometheus-operator-1.0.0.tgz -n monitoring -o jsonpath='{.manifests}' | kubectl apply -f -`,
 		Args:              arguments("CHART"),
 		ValidArgsFunction: completeChart,
 		RunE: func(cmd *cobra.Command, args []string) error {

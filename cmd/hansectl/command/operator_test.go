@@ -104,29 +104,29 @@ func chartFolder(t *testing.T, templates string) string {
 	return folder
 }
 
-func TestOperatorPrints(t *testing.T) {
+func TestOperatorsPrints(t *testing.T) {
 	folder := chartFolder(t, operatorTemplates)
 	text, err := chart.Pack(folder)
 	must(t, err)
 	archive := filepath.Join(t.TempDir(), "widgets-1.0.0.tgz")
 	must(t, os.WriteFile(archive, text, 0o644))
 	for name, args := range map[string][]string{
-		"the definitions of a folder":                   {"operator", "crds", folder},
-		"the definitions of an archive":                 {"operator", "crds", archive},
-		"the rights for a chart":                        {"operator", "rbac", archive, "-n", "widgets"},
-		"the rights for a chart as JSON":                {"operator", "rbac", archive, "-n", "widgets", "-o", "json"},
-		"warnings of rights of an admin":                {"operator", "rbac", chartFolder(t, adminTemplates)},
-		"the manifests alone for the admin of a member": {"operator", "rbac", archive, "-o", "jsonpath={.manifests}"},
+		"the definitions of a folder":                   {"operators", "crds", folder},
+		"the definitions of an archive":                 {"operators", "crds", archive},
+		"the rights for a chart":                        {"operators", "rbac", archive, "-n", "widgets"},
+		"the rights for a chart as JSON":                {"operators", "rbac", archive, "-n", "widgets", "-o", "json"},
+		"warnings of rights of an admin":                {"operators", "rbac", chartFolder(t, adminTemplates)},
+		"the manifests alone for the admin of a member": {"operators", "rbac", archive, "-o", "jsonpath={.manifests}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := run(t, args...)
 			must(t, err)
-			isWhatIsPrinted(t, "operator", name, out)
+			isWhatIsPrinted(t, "operators", name, out)
 		})
 	}
 }
 
-func TestOperatorTakesValuesAndFlags(t *testing.T) {
+func TestOperatorsTakesValuesAndFlags(t *testing.T) {
 	folder := chartFolder(t, `apiVersion: v1
 kind: {{ .Values.kind }}
 metadata: {name: a}
@@ -135,14 +135,14 @@ metadata: {name: a}
 	first, second := filepath.Join(t.TempDir(), "a.yaml"), filepath.Join(t.TempDir(), "b.yaml")
 	must(t, os.WriteFile(first, []byte("kind: ConfigMap"), 0o644))
 	must(t, os.WriteFile(second, []byte("kind: Service"), 0o644))
-	out, err := run(t, "operator", "rbac", folder, "-f", first, "--values", second, "--release-name", "web", "-n", "shop",
+	out, err := run(t, "operators", "rbac", folder, "-f", first, "--values", second, "--release-name", "web", "-n", "shop",
 		"--kube-version", "1.31", "--api-versions", "example.com/v1")
 	if err != nil || !strings.Contains(out, "- services\n") || strings.Contains(out, "configmaps") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-func TestOperatorRefuses(t *testing.T) {
+func TestOperatorsRefuses(t *testing.T) {
 	folder := chartFolder(t, "a: {{ fail \"no image\" }}")
 	list := filepath.Join(t.TempDir(), "list.yaml")
 	must(t, os.WriteFile(list, []byte("- a"), 0o644))
@@ -150,18 +150,17 @@ func TestOperatorRefuses(t *testing.T) {
 		args  []string
 		wants string
 	}{
-		"a call without a chart":         {[]string{"rbac"}, "CHART is missing"},
-		"a chart that does not exist":    {[]string{"crds", filepath.Join(folder, "none.tgz")}, "reading the chart: "},
-		"a folder without a chart":       {[]string{"crds", filepath.Join(folder, "templates")}, "Chart.yaml file is missing"},
-		"a file that is no archive":      {[]string{"crds", list}, "it is not a gzipped archive"},
-		"a chart that does not render":   {[]string{"crds", folder}, "execution error at (widgets/templates/all.yaml:1:6): no image"},
-		"values that do not exist":       {[]string{"rbac", folder, "-f", filepath.Join(folder, "none.yaml")}, "reading values: "},
-		"values that are no map":         {[]string{"rbac", folder, "-f", list}, "list.yaml: reading values: "},
-		"an output format that is none":  {[]string{"rbac", folder, "-o", "table"}, `--output "table"`},
-		"a command that is none of them": {[]string{"install"}, `there is no command "install"`},
+		"a call without a chart":        {[]string{"rbac"}, "CHART is missing"},
+		"a chart that does not exist":   {[]string{"crds", filepath.Join(folder, "none.tgz")}, "reading the chart: "},
+		"a folder without a chart":      {[]string{"crds", filepath.Join(folder, "templates")}, "Chart.yaml file is missing"},
+		"a file that is no archive":     {[]string{"crds", list}, "the chart is not a gzipped archive"},
+		"a chart that does not render":  {[]string{"crds", folder}, "execution error at (widgets/templates/all.yaml:1:6): no image"},
+		"values that do not exist":      {[]string{"rbac", folder, "-f", filepath.Join(folder, "none.yaml")}, "reading values: "},
+		"values that are no map":        {[]string{"rbac", folder, "-f", list}, "list.yaml: reading values: "},
+		"an output format that is none": {[]string{"rbac", folder, "-o", "table"}, `--output "table"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := run(t, append([]string{"operator"}, c.args...)...)
+			_, err := run(t, append([]string{"operators"}, c.args...)...)
 			if err == nil || !strings.Contains(err.Error(), c.wants) {
 				t.Errorf("got %v, want %s", err, c.wants)
 			}
@@ -169,8 +168,8 @@ func TestOperatorRefuses(t *testing.T) {
 	}
 }
 
-func TestTheChartOfAMemberGrantsWhatOperatorRBACPrints(t *testing.T) {
-	text, err := run(t, "operator", "rbac", chartFolder(t, operatorTemplates), "-n", "widgets", "-o", "json")
+func TestTheChartOfAMemberGrantsWhatOperatorsRBACPrints(t *testing.T) {
+	text, err := run(t, "operators", "rbac", chartFolder(t, operatorTemplates), "-n", "widgets", "-o", "json")
 	must(t, err)
 	var printed struct {
 		Values    map[string]any                `json:"values"`

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,12 +16,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/component-helpers/auth/rbac/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/operatorrights"
 )
 
@@ -31,64 +29,45 @@ const (
 	grantOperatorFlag   = "grant-operator"
 	ungrantOperatorFlag = "ungrant-operator"
 
-	wantedFile = "want what hansectl operator rbac CHART prints without --output"
+	wantedFile = "want what hansectl operators rbac CHART prints without --output"
 )
 
 // operatorGrants are the rights that the files of --grant-operator contain.
 type operatorGrants struct {
-	kinds []kindGrant
-	roles []operatorRole
-}
-
-// operatorRole has the rules of an operator's own roles. join gives these rules to the hub by an additional role on the
-// member, as the chart hanse-member does. The additional role is a ClusterRole if the namespace is empty, and otherwise
-// a Role.
-type operatorRole struct {
-	operator, namespace string
-	rules               []rbacv1.PolicyRule
+	kinds     []kindGrant
+	operators []operatorrights.OperatorRules // one for each name
 }
 
 var (
-	errBothWays      = errors.New("--grant-operator and --ungrant-operator cannot name the same operator: run join twice")
-	errNoRights      = errors.New("it grants nothing: " + wantedFile)
-	errNeverGranted  = errors.New("join never grants this, so remove it from the file: a rule")
-	errRule          = errors.New("the API server refuses this rule")
-	operatorName     = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,50}[a-z0-9])?$`)
-	namesOfRules     = regexp.MustCompile(`^[!-~]+$`)
-	resourcesOfRules = regexp.MustCompile(`^[a-z0-9]+(/[a-z0-9-]+)?$`)
-	urlsOfRules      = regexp.MustCompile(`^/[^*\s]*(/[*])?$`)
-	verbsOfRules     = regexp.MustCompile(`^([a-z]+|[*])$`)
+	errBothWays = errors.New("--grant-operator and --ungrant-operator cannot name the same operator: run join twice")
+	errNoRights = errors.New("it grants nothing: " + wantedFile)
 )
 
-// readOperatorGrants reads the files of --grant-operator. It refuses the rules that the chart hanse-member also
-// refuses.
-func readOperatorGrants(files []string) (operatorGrants, error) {
+// readOperatorGrants reads the files of --grant-operator. It refuses values that the chart hanse-member refuses.
+func readOperatorGrants(ctx context.Context, files []string) (operatorGrants, error) {
 	var out operatorGrants
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return out, fmt.Errorf("--%s: %w", grantOperatorFlag, err)
 		}
-		granted, err := parseOperatorGrants(text)
+		granted, err := parseOperatorGrants(ctx, text)
 		if err != nil {
 			return out, fmt.Errorf("--%s %s: %w", grantOperatorFlag, file, err)
 		}
-		if len(granted.kinds)+len(granted.roles) == 0 {
-			return out, fmt.Errorf("--%s %s: %w", grantOperatorFlag, file, errNoRights)
-		}
-		out.kinds, out.roles = append(out.kinds, granted.kinds...), append(out.roles, granted.roles...)
+		out.add(granted.kinds, granted.operators)
 	}
 	return out, nil
 }
 
 // parseOperatorGrants returns the rights of all documents of a file.
-func parseOperatorGrants(text []byte) (operatorGrants, error) {
+func parseOperatorGrants(ctx context.Context, text []byte) (operatorGrants, error) {
 	var g operatorGrants
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for {
 		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
-			return g, nil
+			break
 		}
 		if err != nil {
 			return g, fmt.Errorf(wantedFile+": %w", err)
@@ -97,99 +76,42 @@ func parseOperatorGrants(text []byte) (operatorGrants, error) {
 		if err := yaml.UnmarshalStrict(document, &values); err != nil {
 			return g, fmt.Errorf(wantedFile+": %w", err)
 		}
-		if err := g.add(values); err != nil {
-			return g, err
+		var kinds []kindGrant
+		for _, granted := range values.GrantedKinds {
+			kinds = append(kinds, kindsIn(rbacv1.PolicyRule{APIGroups: granted.APIGroups, Resources: granted.Resources})...)
 		}
+		g.add(kinds, values.Operators)
 	}
+	if len(g.kinds) == 0 && !slices.ContainsFunc(g.operators, func(o operatorrights.OperatorRules) bool { return len(o.Rules)+len(o.NamespacedRules) > 0 }) {
+		return g, errNoRights
+	}
+	_, err := memberValues{kinds: g.kinds, operators: g.operators}.render(ctx)
+	return g, err
 }
 
-// add adds the rights of one document.
-func (g *operatorGrants) add(values operatorrights.MemberValues) error {
-	for _, granted := range values.GrantedKinds {
-		var texts []string
-		for _, group := range granted.APIGroups {
-			for _, resource := range granted.Resources {
-				texts = append(texts, group+"/"+resource)
-			}
+// add adds rights. It merges the rules of operators with the same name.
+func (g *operatorGrants) add(kinds []kindGrant, operators []operatorrights.OperatorRules) {
+	g.kinds = append(g.kinds, kinds...)
+	for _, more := range operators {
+		i := slices.IndexFunc(g.operators, func(o operatorrights.OperatorRules) bool { return o.Name == more.Name })
+		if i < 0 {
+			g.operators = append(g.operators, more)
+			continue
 		}
-		kinds, err := parseGrants("grantedKinds", texts)
-		if err != nil {
-			return err
+		there := &g.operators[i]
+		there.Rules = append(there.Rules, more.Rules...)
+		if there.NamespacedRules == nil {
+			there.NamespacedRules = map[string][]rbacv1.PolicyRule{}
 		}
-		g.kinds = append(g.kinds, kinds...)
-	}
-	for _, operator := range values.Operators {
-		if !operatorName.MatchString(operator.Name) {
-			return fmt.Errorf("operators: name %q is %w: want at most 52 letters, digits and hyphens", operator.Name, errValue)
-		}
-		if err := g.addRole(operatorRole{operator: operator.Name, rules: operator.Rules}); err != nil {
-			return err
-		}
-		for _, namespace := range slices.Sorted(maps.Keys(operator.NamespacedRules)) {
-			if namespace == "" || hubv1.IsSystemNamespace(namespace) {
-				return fmt.Errorf("operator %s: %w in namespace %q, where the hub writes nothing", operator.Name, errNeverGranted, namespace)
-			}
-			if err := g.addRole(operatorRole{operator.Name, namespace, operator.NamespacedRules[namespace]}); err != nil {
-				return err
-			}
+		for namespace, rules := range more.NamespacedRules {
+			there.NamespacedRules[namespace] = append(there.NamespacedRules[namespace], rules...)
 		}
 	}
-	return nil
-}
-
-// addRole checks the rules of a role, and then adds the role.
-func (g *operatorGrants) addRole(r operatorRole) error {
-	for _, rule := range r.rules {
-		if err := checkRule(rule, r.namespace != ""); err != nil {
-			return fmt.Errorf("operator %s: %w", r.operator, err)
-		}
-	}
-	if len(r.rules) > 0 {
-		g.roles = append(g.roles, r)
-	}
-	return nil
 }
 
 // of reports whether g has rules of at least one of the given operators.
 func (g operatorGrants) of(operators []string) bool {
-	return slices.ContainsFunc(g.roles, func(r operatorRole) bool { return slices.Contains(operators, r.operator) })
-}
-
-// checkRule refuses rules about all resources, and rules with which the hub could give itself more rights. It also
-// refuses rules that the API server would refuse, because join would then stop halfway.
-func checkRule(rule rbacv1.PolicyRule, namespaced bool) error {
-	ofResources := len(rule.APIGroups) > 0 && len(rule.Resources) > 0
-	switch {
-	case len(rule.Verbs) == 0:
-		return fmt.Errorf("%w: %s has no verb", errRule, quoted(rule))
-	case ofResources == (len(rule.NonResourceURLs) > 0):
-		return fmt.Errorf("%w: %s needs apiGroups and resources, or nonResourceURLs", errRule, quoted(rule))
-	case namespaced && !ofResources:
-		return fmt.Errorf("%w: %s has nonResourceURLs in a namespace", errRule, quoted(rule))
-	case operatorrights.Unbounded(rule):
-		return fmt.Errorf("%w for all groups, resources or URLs (%s)", errNeverGranted, quoted(rule))
-	}
-	for _, part := range []struct {
-		texts []string
-		are   *regexp.Regexp
-		want  string
-	}{
-		{rule.Verbs, verbsOfRules, "a verb such as get, or *"},
-		{rule.APIGroups, group, "an API group such as apps"},
-		{rule.Resources, resourcesOfRules, "a resource such as pods or pods/log"},
-		{rule.ResourceNames, namesOfRules, "the name of an object"},
-		{rule.NonResourceURLs, urlsOfRules, "a path such as /metrics or /healthz/*"},
-	} {
-		for _, text := range part.texts {
-			if !part.are.MatchString(text) {
-				return fmt.Errorf("%q in a rule is %w: want %s", text, errValue, part.want)
-			}
-		}
-	}
-	if verb := known.Refused.in(rule); verb != "" {
-		return fmt.Errorf("%w with the verb %s (%s), by which the hub gets every right", errNeverGranted, verb, quoted(rule))
-	}
-	return nil
+	return slices.ContainsFunc(g.operators, func(o operatorrights.OperatorRules) bool { return slices.Contains(operators, o.Name) })
 }
 
 // ruleText returns a rule as text, such as "get, list on configmaps, apps/deployments".
@@ -200,10 +122,6 @@ func ruleText(rule rbacv1.PolicyRule) string {
 	}
 	return text
 }
-
-// quoted returns a rule as quoted text. It escapes control characters, because the rule comes from a file and was not
-// checked yet.
-func quoted(rule rbacv1.PolicyRule) string { return fmt.Sprintf("%q", ruleText(rule)) }
 
 // notServed returns a note for each granted kind that the member does not serve yet. Such kinds are granted
 // nevertheless, because the operator often contains their definitions.
@@ -221,21 +139,21 @@ func (g operatorGrants) notServed(member meta.RESTMapper) ([]string, error) {
 	return notes, nil
 }
 
-// risks returns the rights of the role that make a user who controls the hub as strong as the operator. Examples are
-// all verbs on a resource, the right to create admission webhooks, and rights to act as the ServiceAccounts of other
-// pods.
-func (r operatorRole) risks() []string {
+// operatorRisks returns the rights in the rules of an operator that make a user who controls the hub as strong as the
+// operator. An empty namespace means all namespaces. Examples are all verbs on a resource, the right to create
+// admission webhooks, and rights to act as the ServiceAccounts of other pods.
+func operatorRisks(namespace string, rules []rbacv1.PolicyRule) []string {
 	var out []string
-	for _, rule := range r.rules {
+	for _, rule := range rules {
 		if slices.Contains(rule.Verbs, rbacv1.VerbAll) {
 			out = append(out, fmt.Sprintf("all verbs on %s", strings.Join(kindsOf(rule), ", ")))
 		}
-		for _, risk := range known.Risks {
+		for _, risk := range knownRisks {
 			switch {
 			case !risk.in(rule):
-			case r.namespace != "" && risk.InNamespace:
-				out = append(out, fmt.Sprintf("%s in namespace %s: it acts as any ServiceAccount there", risk.Of, r.namespace))
-			case r.namespace == "" && (len(rule.ResourceNames) == 0 || strings.HasPrefix(risk.Of, "admissionregistration.k8s.io/")):
+			case namespace != "" && risk.InNamespace:
+				out = append(out, fmt.Sprintf("%s in namespace %s: it acts as any ServiceAccount there", risk.Of, namespace))
+			case namespace == "" && (len(rule.ResourceNames) == 0 || strings.HasPrefix(risk.Of, "admissionregistration.k8s.io/")):
 				out = append(out, risk.Of+": "+risk.Why)
 			}
 		}
@@ -243,8 +161,6 @@ func (r operatorRole) risks() []string {
 	slices.Sort(out)
 	return slices.Compact(out)
 }
-
-func (r operatorRole) name() string { return operatorrights.RolePrefix + r.operator }
 
 // area returns the place where the rules of a role are valid, as text: "all namespaces" or "namespace shop".
 func area(namespace string) string {
@@ -254,31 +170,24 @@ func area(namespace string) string {
 	return "namespace " + namespace
 }
 
-// role returns the empty Role or ClusterRole that gets the rules, with a pointer to its rules.
-func (r operatorRole) role() (kind string, role client.Object, rules *[]rbacv1.PolicyRule) {
-	if r.namespace == "" {
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: r.name()}}
-		return "clusterrole", role, &role.Rules
-	}
-	namespaced := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.name()}}
-	return "role", namespaced, &namespaced.Rules
-}
-
-// review prints the rights that the hub gets in addition, and their risks. It returns an error if write would fail
-// later, for example because the namespace does not exist.
-func (r operatorRole) review(ctx context.Context, w io.Writer, m client.Client) error {
-	if r.namespace != "" {
-		err := m.Get(ctx, client.ObjectKey{Name: r.namespace}, &corev1.Namespace{})
-		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("operator %s has rules for namespace %s, which the member does not have: create it there first", r.operator, r.namespace)
+// reviewOperators prints the rights that the hub gets in addition, and their risks. It returns an error if a write of
+// these objects would fail later, for example because their namespace does not exist.
+func reviewOperators(ctx context.Context, w io.Writer, m client.Client, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		operator, namespace := operatorOf(o), o.GetNamespace()
+		if operator == "" {
+			continue
 		}
-		if err != nil {
-			return fmt.Errorf("reading namespace %s of the member: %w", r.namespace, err)
+		if namespace != "" {
+			err := m.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
+			if apierrors.IsNotFound(err) {
+				return fmt.Errorf("operator %s has rules for namespace %s, which the member does not have: create it there first", operator, namespace)
+			}
+			if err != nil {
+				return fmt.Errorf("reading namespace %s of the member: %w", namespace, err)
+			}
 		}
-	}
-	kind, role, rules := r.role()
-	bindingKind, binding, _, _ := emptyBinding(r.namespace, r.name())
-	for _, there := range []made{{kind, role}, {bindingKind, binding}} {
+		there := empty(o)
 		err := m.Get(ctx, client.ObjectKeyFromObject(there.o), there.o)
 		switch {
 		case client.IgnoreNotFound(err) != nil:
@@ -286,31 +195,37 @@ func (r operatorRole) review(ctx context.Context, w io.Writer, m client.Client) 
 		case err == nil && !ours(there.o):
 			return fmt.Errorf("%s of the member: %w", there, errTaken)
 		}
+		if strings.HasSuffix(there.kind, "role") {
+			if err := printRules(w, there, o); err != nil {
+				return err
+			}
+		}
 	}
-	printLine(w, kind+"/"+r.name(), "rules of the operator %s in %s", r.operator, area(r.namespace))
-	_, added := validation.Covers(*rules, r.rules)
+	return nil
+}
+
+// printRules prints the rules that the hub gets by a role of an operator. there is the role on the member.
+func printRules(w io.Writer, there made, wanted *unstructured.Unstructured) error {
+	before, err := rulesOf(there.o.(*unstructured.Unstructured))
+	if err != nil {
+		return err
+	}
+	rules, err := rulesOf(wanted)
+	if err != nil {
+		return err
+	}
+	printLine(w, there.String(), "rules of the operator %s in %s", operatorOf(wanted), area(wanted.GetNamespace()))
+	_, added := validation.Covers(before, rules)
 	for _, rule := range operatorrights.MergeRules(added) {
 		printLine(w, "", "+ %s", ruleText(rule))
 	}
 	if len(added) == 0 {
 		printLine(w, "", "has them already")
 	}
-	for _, risk := range r.risks() {
+	for _, risk := range operatorRisks(wanted.GetNamespace(), rules) {
 		printLine(w, "", "WARNING: a user who controls the hub is as strong as the operator by %s", risk)
 	}
 	return nil
-}
-
-// write adds the rules to the Role or ClusterRole on the member. Other rules in it stay.
-func (r operatorRole) write(ctx context.Context, w io.Writer, m client.Client) error {
-	kind, role, rules := r.role()
-	if err := put(ctx, w, m, role, kind, func() error {
-		*rules = operatorrights.MergeRules(slices.Concat(*rules, r.rules))
-		return mark(role)
-	}); err != nil {
-		return err
-	}
-	return bind(ctx, w, m, r.namespace, r.name())
 }
 
 // takenFromOperators returns and prints the roles and bindings to delete, because the hub shall lose the rules of these

@@ -37,7 +37,10 @@ With NAME, the conditions that are not True are shown, and one row per cluster:
   VERSION    version of the operator's workloads there: their label app.kubernetes.io/version, or the tag of their first image
   OBJECTS    objects of the operator with the desired content / that the cluster shall hold
   RESOURCES  objects of the operator's kinds that the cluster holds or shall hold
-  WAITS FOR  the first object that the operator waits for. Until the operator is ready, no object of its kinds is created on the cluster.`,
+  WAITS FOR  the first object that the operator waits for. Until the operator is ready, no object of its kinds is created on the cluster.
+
+The commands crds and rbac read the Helm chart of an operator. They render it on this machine: they send no request to a
+hub or a member, and download nothing.`,
 		Example: `  hansectl operators
 
   # One operator, with a row per cluster
@@ -73,6 +76,7 @@ With NAME, the conditions that are not True are shown, and one row per cluster:
 	}
 	out.addTo(cmd, "wide")
 	w.addTo(cmd.Flags())
+	cmd.AddCommand(newOperatorsCRDs(h), newOperatorsRBAC(h))
 	return cmd
 }
 

@@ -183,8 +183,10 @@ func TestOperatorsAreListedWithTheirClusters(t *testing.T) {
 			t.Errorf("%s %s (-want +got):\n%s", found.Name, found.Stored, diff)
 		}
 	})
-	t.Run("names are completed", func(t *testing.T) {
-		for typed, want := range map[string]string{"ro": "rotors\n:4\n", "": "plain\nrotors\n:4\n", "x": ":4\n"} {
+	t.Run("names are completed, after the commands", func(t *testing.T) {
+		const commands = "crds\tPrint the CustomResourceDefinitions of a chart\nrbac\tPrint the rights that the hub needs on a member to install a chart\n"
+		for typed, want := range map[string]string{"ro": "rotors\n:4\n", "": commands + "plain\nrotors\n:4\n", "x": ":4\n"} {
+
 			out, err := run(t, "__complete", "operators", "--kubeconfig", onHub.kubeconfig, "--cache-dir", t.TempDir(), typed)
 			must(t, err)
 			if !strings.HasPrefix(out, want) {
@@ -274,7 +276,7 @@ func TestObjectsOfAnOperatorAreFoundByTheirBindings(t *testing.T) {
 	}
 	t.Run("an object without a placement is refused, and its operator is named", func(t *testing.T) {
 		_, err := hansectl(t, "status", "serviceaccount", "rotor-operator", "-n", "turbines")
-		refused(t, err, "the hub has no ServiceAccount turbines/rotor-operator: FederatedOperator rotors has it, and no placement selects it")
+		refused(t, err, "the hub has no ServiceAccount turbines/rotor-operator: FederatedOperator rotors contains the object, but no placement selects it")
 	})
 }
 
@@ -294,7 +296,7 @@ func TestPlanShowsTheObjectsOfOperators(t *testing.T) {
 		},
 		"other values of a chart on the hub": {
 			"{apiVersion: hanse.dev/v1alpha1, kind: FederatedOperator, metadata: {name: rotors}, spec: {chart: {archive: {configMap: rotors-chart}, namespace: turbines, values: {replicas: 3}}}}",
-			[]string{"CHANGED: 2 copies\n  Deployment turbines/rotor-operator", "/spec/replicas: 1 -> 3", "whether ServiceAccount hanse-system/default may write the objects of FederatedOperator rotors is"},
+			[]string{"CHANGED: 2 copies\n  Deployment turbines/rotor-operator", "/spec/replicas: 1 -> 3", "hansectl does not check whether ServiceAccount hanse-system/default may write"},
 		},
 		"a new archive of an operator on the hub": {
 			archive("2.0.0"), []string{"REMOVED: 2 copies\n  ServiceAccount turbines/rotor-operator", "CHANGED: 2 copies\n  Deployment turbines/rotor-operator", "example.com/rotors:v2.0.0"},

@@ -21,7 +21,7 @@ func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 func TestACommandFailsIfItsOutputCannotBeWritten(t *testing.T) {
 	chart := filepath.Join("..", "..", "..", "docs", "examples", "operators", "rotors")
 	for _, args := range []string{
-		"operator rbac " + chart, "operator crds " + chart, "version --client", "version --client -o json", "simulate --offline -f " + os.DevNull,
+		"operators rbac " + chart, "operators crds " + chart, "version --client", "version --client -o json", "plan --from " + os.DevNull,
 	} {
 		t.Run(args, func(t *testing.T) {
 			root := New("hansectl", "test", genericiooptions.IOStreams{In: strings.NewReader(""), Out: full{}, ErrOut: &strings.Builder{}})

@@ -17,10 +17,15 @@ import (
 
 var plansDir = filepath.Join("testdata", "plan") + string(filepath.Separator)
 
-// plannedFrom runs plan on the files of the tests. It returns the output and the exit code.
+// plannedFrom runs plan on the files of the tests, in place of a hub. It returns the output and the exit code.
 func plannedFrom(t *testing.T, args ...string) (stdout string, code int, err error) {
 	t.Helper()
-	args = append([]string{"plan", "--from", plansDir + "hub.yaml"}, args...)
+	return planned(t, append([]string{"--from", plansDir + "hub.yaml"}, args...)...)
+}
+
+func planned(t *testing.T, args ...string) (stdout string, code int, err error) {
+	t.Helper()
+	args = append([]string{"plan"}, args...)
 	var out, errs bytes.Buffer
 	root := New("hansectl", "test", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs})
 	root.SetArgs(args)
@@ -37,6 +42,9 @@ func TestAPlanIsPrintedAsInTestdata(t *testing.T) {
 		"a folder as markdown":                  {[]string{"-f", plansDir + "changes", "-o", "markdown"}, 0},
 		"a folder as JSON":                      {[]string{"-f", plansDir + "changes", "-o", "json"}, 0},
 		"a folder in one line":                  {[]string{"-f", plansDir + "changes", "--summary"}, 0},
+		"a policy as diffs":                     {[]string{"-f", plansDir + "changes/policy.yaml", "--diff"}, 0},
+		"a folder as diffs":                     {[]string{"-f", plansDir + "changes", "--diff"}, 0},
+		"a policy as diffs in markdown":         {[]string{"-f", plansDir + "changes/policy.yaml", "--diff", "-o", "markdown"}, 0},
 		"a policy":                              {[]string{"-f", plansDir + "changes/policy.yaml", "--detailed-exitcode"}, 2},
 		"a kustomization":                       {[]string{"-k", plansDir + "kustomization"}, 0},
 		"replicas that move":                    {[]string{"-f", plansDir + "shares.yaml"}, 0},
@@ -54,7 +62,7 @@ func TestAPlanIsPrintedAsInTestdata(t *testing.T) {
 				t.Errorf("exit code %d, want %d: %v", code, tc.code, err)
 			}
 			for line := range strings.Lines(text) {
-				if width := len([]rune(strings.TrimSuffix(line, "\n"))); width > 100 && !slices.Contains(tc.args, "-o") && !strings.HasPrefix(line, "Plan: ") {
+				if width := len([]rune(strings.TrimSuffix(line, "\n"))); width > 100 && !slices.Contains(tc.args, "-o") && !slices.Contains(tc.args, "--diff") && !strings.HasPrefix(line, "Plan: ") {
 					t.Errorf("%d columns: %s", width, line)
 				}
 			}
@@ -87,7 +95,7 @@ func TestThePlanOfStandardInputIsThatOfTheFile(t *testing.T) {
 func TestTheDocumentedPlansAreWhatIsPrinted(t *testing.T) {
 	docs := filepath.Join("..", "..", "..", "docs")
 	for page, names := range map[string][]string{
-		"plan.md":          {"a-folder.txt", "what-admission-refuses.txt", "replicas-that-move.txt", "a-change-that-goes-in-waves.txt", "a-change-that-restarts-pods.txt"},
+		"plan.md":          {"a-folder.txt", "what-admission-refuses.txt", "replicas-that-move.txt", "a-change-that-goes-in-waves.txt", "a-change-that-restarts-pods.txt", "a-region-is-lost.txt", "a-policy-as-diffs.txt"},
 		"tasks/preview.md": {"a-policy.txt"},
 		"tasks/gitops.md":  {"a-folder-in-one-line.txt"},
 	} {
@@ -113,7 +121,6 @@ func TestPlanNamesWhatIsWrong(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no files":                              {nil, "give files with -f, or a kustomization with -k"},
 		"files and a kustomization":             {[]string{"-f", one, "-k", plansDir + "kustomization"}, "only one of -f or -k can be specified"},
 		"a file that is not there":              {[]string{"-f", "mars.yaml"}, `the path "mars.yaml" does not exist`},
 		"a file that is no YAML":                {[]string{"-f", file("broken.yaml", "a: [")}, "broken.yaml"},

@@ -49,7 +49,7 @@ func (r *fleetReader) readBundles(fleet *decide.Fleet, bindings map[hubv1.Object
 			return fmt.Errorf("listing %ss: %w", of.kind, err)
 		}
 	}
-	err := r.unlessForbidden(r.List(r.ctx, &here, client.InNamespace(r.namespace)), "objects of Bundles are not considered")
+	err := r.unlessForbidden(r.List(r.ctx, &here, client.InNamespace(r.Namespace)), "objects of Bundles are not considered")
 	if err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("listing Bundles: %w", err)
 	}
@@ -107,7 +107,7 @@ func (r *fleetReader) bundled() ([]hubv1.BundleObject, inputs.Source) {
 
 // within implements hubKinds.
 func (r *fleetReader) within(namespace string) bool {
-	return r.namespace == "" || r.namespace == namespace
+	return r.Namespace == "" || r.Namespace == namespace
 }
 
 // within implements hubKinds.

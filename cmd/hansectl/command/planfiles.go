@@ -164,16 +164,9 @@ func (r *fleetReader) definitionsFor(files *fleetFiles) (map[schema.GroupKind]*a
 		if _, known := out[kind]; known || !strings.Contains(kind.Group, ".") || kind.Kind == inputs.EveryKind {
 			continue
 		}
-		d, known := r.definitions[kind]
-		if !known {
-			var err error
-			d, err = inputs.Definition(r.ctx, r.Client, kind)
-			if err != nil && !meta.IsNoMatchError(err) {
-				if err := r.unlessForbidden(err, fmt.Sprintf("objects are not compared with the definition of %s", kind)); err != nil {
-					return nil, err
-				}
-			}
-			r.definitions[kind] = d
+		d, err := r.Definition(r.ctx, kind, fmt.Sprintf("objects are not compared with the definition of %s", kind))
+		if err != nil {
+			return nil, err
 		}
 		out[kind] = d
 	}

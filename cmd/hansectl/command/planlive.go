@@ -10,6 +10,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/view/preview"
+	"github.com/hanse-dev/hanse/view/wire"
 )
 
 // maxDryRuns is the maximum number of copies for which one plan makes dry runs on members.
@@ -57,7 +58,7 @@ func questionsOf(made *preview.Plan, files *fleetFiles) []memberQuestion {
 
 // answered adds the results of the dry runs to the plan.
 func answered(made *preview.Plan, answers []memberAnswer) {
-	live, fields := made.Live, map[hubv1.ObjectIdentity]map[string][]preview.Field{}
+	live, fields, copies := made.Live, map[hubv1.ObjectIdentity]map[string][]preview.Field{}, map[memberQuestion]wire.DiffAnswer{}
 	live.Asked = len(answers)
 	for _, a := range answers {
 		problem := preview.Problem{Object: preview.Object(a.object), Clusters: []string{a.cluster}}
@@ -76,11 +77,15 @@ func answered(made *preview.Plan, answers []memberAnswer) {
 				fields[a.object] = map[string][]preview.Field{}
 			}
 			fields[a.object][a.cluster] = differs
+			copies[a.memberQuestion] = a.DiffAnswer
 		}
 	}
 	for _, c := range made.Changes {
 		if of := fields[c.Object.Identity()]; len(of) > 0 {
-			live.Changes = append(live.Changes, preview.Change{Object: c.Object, Groups: preview.Grouped(of)})
+			live.Changes = append(live.Changes, preview.Change{Object: c.Object, Groups: preview.Grouped(of, func(cluster string) (before, after map[string]any) {
+				a := copies[memberQuestion{cluster, c.Object.Identity()}]
+				return a.Before, a.After
+			})})
 		}
 	}
 	slices.SortFunc(live.Refused, func(a, b preview.Problem) int {

@@ -98,7 +98,7 @@ func TestPlanReadsTheHubAndWritesNothing(t *testing.T) {
 		memberOf(t, "eu-fra-1", nil)
 		shown, err = asReader(t, "plan", "show", stored)
 		must(t, err)
-		wants(t, shown, "NOT AS IT WAS", "MemberCluster eu-fra-1", "created\n", "Placement shop/all", "generation 2, was 1\n", "Plan: 1 copy removed\n")
+		wants(t, shown, "OUTDATED", "MemberCluster eu-fra-1", "created\n", "Placement shop/all", "generation 2, was 1\n", "Plan: 1 copy removed\n")
 	})
 }
 

@@ -59,6 +59,7 @@ type planShow struct {
 	hub     *hub
 	window  window
 	out     output
+	all     bool
 	summary bool
 }
 
@@ -80,9 +81,10 @@ bindings. If one of them differs, make the plan again. The command makes no deci
 			return planFailed(p.run(cmd.Context(), args[0]))
 		},
 	}
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return planFailed(usageError(cmd, err)) })
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return planFailed(flagError(cmd, err)) })
 	p.out.addTo(cmd, markdownFormat)
 	p.window.addTo(cmd.Flags())
+	cmd.Flags().BoolVar(&p.all, "all", false, "List every entry and every name of a cluster, one object in each entry.")
 	cmd.Flags().BoolVar(&p.summary, "summary", false, "Print only the last line.")
 	return cmd
 }
@@ -97,7 +99,7 @@ func (p *planShow) run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	shown := view.Plan{Plan: stored.Plan, Made: &stored.Made, MovedSince: preview.Moved(stored.Versions, now)}
+	shown := view.Plan{Plan: stored.Plan, Made: &stored.Made, MovedSince: preview.Moved(stored.Versions, now), All: p.all}
 	shown.Notes = append(notes, shown.Notes...)
 	return printPlan(p.hub.streams.Out, &p.out, p.summary, shown)
 }
@@ -204,5 +206,6 @@ func printPlan(w io.Writer, o *output, summary bool, p view.Plan) error {
 		p.WriteMarkdown(w)
 		return nil
 	}
+	p.Colours = o.format == "" && coloured(w)
 	return o.print(w, p)
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -18,10 +19,11 @@ import (
 func newProblems(h *hub) *cobra.Command {
 	var out output
 	var w window
+	var checks bool
 	limit := 10
 	cmd := &cobra.Command{
 		Use:   "problems",
-		Short: "Show clusters, policies and objects with a problem, and the slowest clusters",
+		Short: "Show clusters, policies and objects with a problem, and check the hub with --checks",
 		Long: `Show the problems that need a user. They are read from the hub; no request is sent to a member:
 
   Rollouts               waves that wait for an approval or for clusters, revisions that failed, and objects whose
@@ -42,12 +44,31 @@ func newProblems(h *hub) *cobra.Command {
   Most contested fields  paths that another field manager keeps changing, with that manager and the number of copies
 
 All namespaces are included unless you name one. Policies and bundles of kinds that you may not list are left out, with
-a warning.`,
-		SuggestFor: []string{"top", "issues", "errors"},
+a warning.
+
+With --checks, the last part has the results of these checks, and how to mend each fault:
+
+  hub API             the API server answers and serves every kind of Hanse
+  hub                 a hub runs: a process renews the Lease hanse-hub
+  version, clock      the versions of hub and hansectl are at most one minor version apart, and the clock of the hub
+                      is at most 5 s ahead of this machine's
+  webhook             the webhook for policies answers a dry run of a placement, and its certificate is valid
+  author webhook      the webhook that records the authors of policies has a valid certificate, and records you
+  member NAME         the member is Ready, no condition needs a user, and its credentials do not expire within 7 days
+  grants              members serve the kinds of the objects that are placed there, and let the hub write them
+  revisions           only if copies wait for a revision of a rollout that is stored no more
+
+The checks are of the whole hub, also with --namespace. A check for which you lack rights is Unknown.
+
+The exit code is 0 even if there are problems. With --checks, it is 1 if a check failed.`,
+		SuggestFor: []string{"top", "issues", "errors", "check", "doctor", "verify", "diagnose"},
 		Example: `  hansectl problems
 
   # In one namespace, and more of it
   hansectl problems -n monitoring --limit 50
+
+  # Also check the hub, its webhooks, and the grants of members
+  hansectl problems --checks
 
   # Clusters that are behind, for a script
   hansectl problems -o json | jq -r '.slowestClusters[].cluster'`,
@@ -59,38 +80,67 @@ a warning.`,
 			if limit < 1 {
 				return usageError(cmd, fmt.Errorf("--limit %d: want at least 1", limit))
 			}
-			return h.problems(cmd.Context(), &w, out, limit)
+			if checks {
+				return h.problemsAndChecks(cmd.Context(), &w, out, limit)
+			}
+			found, err := h.problems(cmd.Context(), &w, limit)
+			if err != nil {
+				return err
+			}
+			return out.print(h.streams.Out, found)
 		},
 	}
 	out.addTo(cmd)
 	w.addTo(cmd.Flags())
-	cmd.Flags().IntVar(&limit, "limit", limit, "Maximum number of lines of each part.")
+	cmd.Flags().BoolVar(&checks, "checks", false, "Also check the API server, the hub, its webhooks and its members.")
+	cmd.Flags().IntVar(&limit, "limit", limit, "Maximum number of lines of each part, except the checks.")
 	return cmd
 }
 
-func (h *hub) problems(ctx context.Context, w *window, out output, limit int) error {
-	c, err := h.reader(w)
+// problemsAndChecks prints the problems and the checks. If the problems cannot be read, it prints only the checks.
+func (h *hub) problemsAndChecks(ctx context.Context, w *window, out output, limit int) error {
+	done, err := h.runChecks(ctx)
 	if err != nil {
 		return err
+	}
+	var failure error
+	if n := done.Failed(); n > 0 {
+		failure = fmt.Errorf("%s failed", counted(n, "check"))
+	}
+	if len(done.Checks) == 1 { // the API server does not serve the kinds of Hanse
+		return errors.Join(out.print(h.streams.Out, done), failure)
+	}
+	found, err := h.problems(ctx, w, limit)
+	if err != nil {
+		return errors.Join(out.print(h.streams.Out, done), err, failure)
+	}
+	found.Checks = done.Checks
+	return errors.Join(out.print(h.streams.Out, found), failure)
+}
+
+func (h *hub) problems(ctx context.Context, w *window, limit int) (view.Problems, error) {
+	c, err := h.reader(w)
+	if err != nil {
+		return view.Problems{}, err
 	}
 	var members hubv1.MemberClusterList
 	err = h.unlessForbidden(c.List(ctx, &members), "regions and states of clusters are missing")
 	switch {
 	case meta.IsNoMatchError(err):
-		return errNoHub
+		return view.Problems{}, errNoHub
 	case err != nil:
-		return fmt.Errorf("listing MemberClusters: %w", err)
+		return view.Problems{}, fmt.Errorf("listing MemberClusters: %w", err)
 	}
 	if _, err := h.warnOfSilence(ctx, c); err != nil {
-		return err
+		return view.Problems{}, err
 	}
 	found, namespace := view.NewGatherer(members.Items), *h.flags.Namespace
 	kinds := placedKinds{}
 	if err := h.eachPolicy(ctx, c, namespace, kinds, found.AddPolicy); err != nil {
-		return err
+		return view.Problems{}, err
 	}
 	if err := h.eachBundle(ctx, c, namespace, found.AddBundle); err != nil {
-		return err
+		return view.Problems{}, err
 	}
 	visit := func(b hubv1.BindingObject) {
 		found.Add(b)
@@ -102,12 +152,12 @@ func (h *hub) problems(ctx context.Context, w *window, out output, limit int) er
 		err = eachBinding(ctx, c, visit)
 	}
 	if err != nil {
-		return err
+		return view.Problems{}, err
 	}
 	if err := h.eachDeleting(ctx, c, kinds, namespace, found.AddDeleting); err != nil {
-		return err
+		return view.Problems{}, err
 	}
-	return out.print(h.streams.Out, found.Worst(limit))
+	return found.Worst(limit), nil
 }
 
 // eachPolicy reads the conditions of all policies in a namespace. If the namespace is empty, it reads all policies,

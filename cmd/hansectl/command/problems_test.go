@@ -41,7 +41,7 @@ func TestProblemsReadsTheHub(t *testing.T) {
 		out, err := hansectl(t, "problems", "-n", "shop")
 		must(t, err)
 		wants(t, out, "OBJECTS 1   COPIES 2", "cn-sha-1   -        Unknown   1/1      -     ConfigMap shop/settings   Forbidden: grant it", "Oldest drift: no copy",
-			"MemberCluster new-1   -     Pending: the hub has not processed it yet", "Invalid: no such field", "Placement shop/unread", "FailedOnSome: 1 of 2")
+			"MemberCluster new-1   -     Pending: the hub has not processed the object yet", "Invalid: no such field", "Placement shop/unread", "FailedOnSome: 1 of 2")
 	})
 	t.Run("another namespace has nothing", func(t *testing.T) {
 		out, err := hansectl(t, "problems", "-n", "elsewhere")
@@ -57,10 +57,20 @@ func TestProblemsReadsTheHub(t *testing.T) {
 			t.Errorf("got %+v", l)
 		}
 	})
-	t.Run("by its old name, with a warning", func(t *testing.T) {
-		out, err := hansectl(t, "top", "-n", "shop")
-		must(t, err)
-		wants(t, out, "warning: hansectl top is deprecated", "use hansectl problems", "OBJECTS 1   COPIES 2")
+	t.Run("with the checks, a check that failed is an error", func(t *testing.T) {
+		out, err := hansectl(t, "problems", "-n", "shop", "--checks")
+		refused(t, err, "1 check failed")
+		exits(t, err, 1)
+		wants(t, out, "OBJECTS 1   COPIES 2", "\nChecks\nCHECK ", "grants of cn-sha-1   Failed    the member does not let the hub write objects of ConfigMap (1)")
+		out, err = hansectl(t, "problems", "--checks", "-o", "jsonpath={.objects} {.checks[?(@.result==\"Failed\")].name}")
+		refused(t, err, "1 check failed")
+		wants(t, out, "1 grants of cn-sha-1")
+	})
+	t.Run("without the right to read problems, the checks are printed", func(t *testing.T) {
+		kubeconfig := reader(t, "checks-reader", allowed(hubv1.GroupVersion.Group, "list", "memberclusters"))
+		out, err := run(t, "problems", "--checks", "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir())
+		refused(t, err, "resourcebindings")
+		wants(t, out, "CHECK ", "member new-1   Warning", "grants         Unknown")
 	})
 	t.Run("no line is no limit", func(t *testing.T) {
 		_, err := hansectl(t, "problems", "--limit", "0")

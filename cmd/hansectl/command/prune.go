@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/views"
@@ -17,62 +18,90 @@ import (
 	"github.com/hanse-dev/hanse/view/wire"
 )
 
+// prune has the arguments of one run of the command prune.
+type prune struct {
+	hub         *hub
+	out         output
+	window      window
+	dryRun, yes bool
+}
+
 func newPrune(h *hub) *cobra.Command {
-	var yes bool
-	var window window
+	p := &prune{hub: h}
 	cmd := &cobra.Command{
 		Use:   "prune [CLUSTER...]",
-		Short: "Remove the copies on members that no binding claims",
-		Long: `Remove the copies on members that this hub wrote and that no binding claims. The command first lists the copies, as
-hansectl unclaimed does, and asks you.
+		Short: "Remove the copies on members that no binding claims, or list them with --dry-run",
+		Long: `Remove the copies on members that this hub wrote and that no binding claims. Such copies remain, for example, if the
+hub was restored from a backup that lacks their objects. All members are asked unless you name some. The command first
+lists the copies, and asks you. With --dry-run, or without a terminal and without --yes, it only lists them.
+
+REMOVAL is what the command does: Delete, or Orphan for CustomResourceDefinitions, Namespaces and copies that were on
+the member before Hanse took them over. The list contains only kinds that the member grants to the hub in all
+namespaces and that you may list on the hub, and at most 5,000 copies of a member. A warning names the kinds that could
+not be listed, and counts the copies that you may not see.
+
+OUTCOME is what was done:
 
   Removed   the copy is gone
   Deleting  the member accepted the delete, and the object waits for its finalizers
-  Orphaned  the object stays, without marks of the hub: a CustomResourceDefinition, a Namespace, or a copy that was on
-            the member before Hanse took it over
+  Orphaned  the object stays, without marks of the hub
   Claimed   a binding claims the copy by now; it stays
   NotOurs   the hub did not apply the object, or it is a copy of another hub; it stays
   Held      the copy is newer than the hub: run hansectl accept-restore first
   Failed    WHY has the cause, for example that the object changed after it was listed
 
-Copies that others may need, such as ConfigMaps and RBAC, are removed last. Without a terminal and without --yes, the
-command only prints the list.
+Copies that others may need, such as ConfigMaps and RBAC, are removed last.
 
-You need the verb prune on the MemberClusters. The exit code is 1 if a copy is Held or Failed.`,
-		Example: `  hansectl prune eu-fra-1`,
+Except with --dry-run, you need the verb prune on the MemberClusters. The exit code is 1 if a copy is Held or Failed,
+or if a cluster could not be asked.`,
+		Example: `  # List the copies on all members
+  hansectl prune --dry-run
+
+  # Remove the copies on one member
+  hansectl prune eu-fra-1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return h.prune(cmd.Context(), &window, args, yes)
+			if err := p.out.check(cmd); err != nil {
+				return err
+			}
+			if p.out.format != "" && !p.dryRun {
+				return usageError(cmd, errors.New("--output needs --dry-run"))
+			}
+			return p.run(cmd.Context(), args)
 		},
 		ValidArgsFunction: h.completeMoreClusters,
 	}
-	window.addTo(cmd.Flags())
-	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for a confirmation.")
+	p.out.addTo(cmd)
+	p.window.addTo(cmd.Flags())
+	cmd.Flags().BoolVar(&p.dryRun, "dry-run", false, "Only list the copies.")
+	cmd.Flags().BoolVar(&p.yes, "yes", false, "Do not ask for a confirmation.")
 	return cmd
 }
 
-func (h *hub) prune(ctx context.Context, w *window, clusters []string, yes bool) error {
-	c, _, err := h.connect()
+func (p *prune) run(ctx context.Context, clusters []string) error {
+	c, _, err := p.hub.connect()
 	if err != nil {
 		return err
 	}
-	viewer, err := w.open(ctx, h, c)
+	viewer, err := p.window.open(ctx, p.hub, c)
 	if err != nil {
 		return err
 	}
-	found, faults, err := h.unclaimed(ctx, c, viewer, clusters)
-	if err != nil {
+	if clusters, err = existingOrAll(ctx, c, clusters); err != nil {
 		return err
 	}
-	found.Write(h.streams.Out, time.Now())
-	notAsked := h.noteUnclaimed(found, faults)
-	if len(found.Copies) == 0 {
+	found, faults := unclaimedCopies(ctx, viewer, clusters)
+	if err := p.out.print(p.hub.streams.Out, found); err != nil {
+		return err
+	}
+	notAsked := p.hub.noteMembers(found.Notes, faults)
+	if p.dryRun || len(found.Copies) == 0 {
 		return notAsked
 	}
-	if err := h.confirm(yes, "%s", aboutToPrune(found.Copies)); err != nil {
+	if err := p.hub.confirm(p.yes, "%s", aboutToPrune(found.Copies)); err != nil {
 		return err
 	}
 	pruned := pruneCopies(ctx, viewer, found.Copies)
-	pruned.Write(h.streams.Out, time.Now())
+	pruned.Write(p.hub.streams.Out, time.Now())
 	if left, held := pruned.Left(); left > 0 {
 		text := counted(left, "copy") + " left"
 		if held > 0 {
@@ -81,6 +110,53 @@ func (h *hub) prune(ctx context.Context, w *window, clusters []string, yes bool)
 		return errors.Join(errors.New(text), notAsked)
 	}
 	return notAsked
+}
+
+// existingOrAll returns the given clusters, sorted, or all clusters if there are none. It returns an error if the hub
+// lacks one of them.
+func existingOrAll(ctx context.Context, c client.Client, clusters []string) ([]string, error) {
+	if err := existing(ctx, c, clusters, nil); err != nil {
+		return nil, err
+	}
+	if len(clusters) == 0 {
+		members, err := listClusters(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range members {
+			clusters = append(clusters, m.Name)
+		}
+	}
+	slices.Sort(clusters)
+	return slices.Compact(clusters), nil
+}
+
+// unclaimedCopies lists the copies on the clusters for which the hub has no binding. faults are the errors of clusters
+// that did not answer.
+func unclaimedCopies(ctx context.Context, viewer *views.Client, clusters []string) (found view.Unclaimed, faults []view.ClusterNote) {
+	answers, errs := make([]wire.UnclaimedAnswer, len(clusters)), make([]error, len(clusters))
+	asking, ctx := errgroup.WithContext(ctx)
+	asking.SetLimit(askedAtOnce)
+	for i, cluster := range clusters {
+		asking.Go(func() error {
+			errs[i] = viewer.Ask(ctx, cluster, wire.Unclaimed, "", wire.UnclaimedRequest{}, &answers[i])
+			return nil
+		})
+	}
+	_ = asking.Wait() // never fails: errors are stored for each cluster
+	found.Copies = []view.UnclaimedCopy{}
+	for i, cluster := range clusters {
+		if errs[i] != nil {
+			faults = append(faults, view.ClusterNote{Cluster: cluster, Note: errs[i].Error()})
+		}
+		for _, copied := range answers[i].Copies {
+			found.Copies = append(found.Copies, view.UnclaimedCopy{Cluster: cluster, UnclaimedCopy: copied})
+		}
+		for _, note := range answers[i].Notes {
+			found.Notes = append(found.Notes, view.ClusterNote{Cluster: cluster, Note: note})
+		}
+	}
+	return found, faults
 }
 
 // aboutToPrune describes the deletion that the user is asked to confirm.

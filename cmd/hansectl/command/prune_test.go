@@ -90,25 +90,31 @@ func TestUnclaimedCopiesAreShown(t *testing.T) {
 		Copies: []wire.UnclaimedCopy{lostWidget("one", hubv1.RemovalDelete, false), lostWidget("two", hubv1.RemovalOrphan, true)}, Notes: []string{"jobs were not listed"},
 	}
 	h.unclaimed["us"] = wire.UnclaimedAnswer{}
-	out, err := h.run("unclaimed", "us", "eu")
+	out, err := h.run("prune", "--dry-run", "us", "eu")
 	must(t, err)
 	wants(t, out, "CLUSTER   OBJECT              AGE   REMOVAL   NOTE", "eu        Widget.shop a/one   -     Delete    -", "a/two   -     Orphan    newer than the hub", "warning: eu: jobs were not listed")
 
-	out, err = h.run("unclaimed", "us")
+	out, err = h.run("prune", "--dry-run", "us")
 	must(t, err)
 	wants(t, out, "No copy is unclaimed")
 
-	out, err = h.run("unclaimed", "us", "away")
+	out, err = h.run("prune", "--dry-run", "us", "away")
 	refused(t, err, "1 cluster could not be asked")
 	wants(t, out, "error: away: the cluster is not connected")
 
-	out, err = h.run("unclaimed", "us", "-o", "json")
+	out, err = h.run("prune", "--dry-run", "us", "-o", "json")
 	must(t, err)
 	var shown view.Unclaimed
 	must(t, json.Unmarshal([]byte(out), &shown))
 	if shown.Copies == nil || len(shown.Copies) != 0 {
 		t.Errorf("no copies are %s", out)
 	}
+	if len(h.pruned) > 0 {
+		t.Errorf("a dry run pruned %+v", h.pruned)
+	}
+	_, err = h.run("prune", "us", "-o", "json")
+	refused(t, err, "--output needs --dry-run")
+	exits(t, err, 2)
 }
 
 func TestPruneShowsBeforeItRemoves(t *testing.T) {

@@ -25,7 +25,7 @@ const (
 	serverAnnotation = hubv1.Prefix + "server"
 )
 
-var errNoHub = errors.New("no hub of Hanse is installed there: install the chart hanse-hub first")
+var errNoHub = errors.New("the cluster of your kubeconfig has no hub of Hanse: install the chart hanse-hub, or choose another --context")
 
 // admit reads the MemberClusters, and checks whether this cluster may join under this name. It returns the
 // MemberCluster of this name, or nil if there is none.
@@ -65,7 +65,7 @@ func admitted(members []hubv1.MemberCluster, name, clusterID string) (*hubv1.Mem
 	case existing.DeletionTimestamp != nil:
 		return nil, fmt.Errorf("membercluster/%s is leaving: wait until it is gone (hansectl unjoin %s), then join", name, name)
 	case existing.Spec.Connection.Type != hubv1.ConnectionDirect || existing.Spec.Connection.Direct == nil:
-		return nil, fmt.Errorf("membercluster/%s is connected by %s: join is for %s connections", name, existing.Spec.Connection.Type, hubv1.ConnectionDirect)
+		return nil, fmt.Errorf("membercluster/%s has the connection type %s: hansectl join needs the type %s", name, existing.Spec.Connection.Type, hubv1.ConnectionDirect)
 	case existing.Status.ClusterID != "" && existing.Status.ClusterID != clusterID:
 		return nil, fmt.Errorf("membercluster/%s is another cluster (kube-system uid %s, this one is %s): choose another name, or unjoin that one first", name, existing.Status.ClusterID, clusterID)
 	}
@@ -186,11 +186,11 @@ func (j *join) awaitReady(ctx context.Context, hub client.Client) error {
 	if !errors.Is(err, errTimeout) {
 		return err
 	}
-	hint := "the hub goes on trying: kubectl get mcl"
+	hint := "the hub tries again: see kubectl get mcl"
 	if !seen {
-		hint = "does a hub run? kubectl get lease hanse-hub -n " + hubv1.SystemNamespace
+		hint = "check whether a hub runs: kubectl get lease hanse-hub -n " + hubv1.SystemNamespace
 	}
-	return fmt.Errorf("waiting for membercluster/%s to be Ready: %w: %s; it stays joined, %s", j.name, err, state, hint)
+	return fmt.Errorf("waiting for membercluster/%s to be Ready: %w: %s; the cluster stays joined; %s", j.name, err, state, hint)
 }
 
 func regionOf(m *hubv1.MemberCluster) string {

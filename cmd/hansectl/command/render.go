@@ -42,7 +42,7 @@ func newRender(h *hub) *cobra.Command {
 override rules that changed it.
 
 Overrides and shares of the replicas are applied with the code of the hub. The comment also names rules that are skipped
-because a test of theirs fails, the fields that are left to the cluster, and after "without" the metadata that is never
+because one of their tests fails, the fields that are left to the cluster, and after "without" the metadata that is never
 sent. -f treats override policies and the object in files as if they were applied to the hub, so that you see the
 effect of a change before you make it. With --offline, only the files are read: they must have the object, the
 MemberClusters, the policies, and the namespaces with their labels. Nothing is written, and no request is sent to a
@@ -100,7 +100,9 @@ func (r *renderRun) check(cmd *cobra.Command) error {
 	return nil
 }
 
-var errBundleInFiles = errors.New("the files have a bundle: hansectl plan shows what it changes, and hansectl render its objects when it is applied")
+var errNoFiles = errors.New("--offline needs files: give them with -f")
+
+var errBundleInFiles = errors.New("the files have a bundle, and hansectl render does not read bundles in files: use hansectl plan, or apply the bundle first")
 
 func (r *renderRun) run(ctx context.Context, kind, name string) error {
 	files, err := readFiles(ctx, r.files)
@@ -138,7 +140,7 @@ func (r *renderRun) run(ctx context.Context, kind, name string) error {
 		fmt.Fprintf(r.hub.streams.ErrOut, "%s: %s\n", c.Cluster, strings.ReplaceAll(c.Error, "\n", "; "))
 	}
 	if len(failed) > 0 {
-		return fmt.Errorf("cannot be rendered for %d of %s", len(failed), counted(len(in.Clusters), "cluster"))
+		return fmt.Errorf("the object cannot be rendered for %d of %s", len(failed), counted(len(in.Clusters), "cluster"))
 	}
 	return nil
 }
@@ -174,7 +176,7 @@ func (r *renderRun) readHub(ctx context.Context, in *preview.RenderInput, files 
 		}
 		if hubv1.IdentityOf(u) == id {
 			if of := inBundle(binding); of != "" {
-				return fmt.Errorf("reading %s: %s is an object of %s: a file with the object alone cannot replace it", files.source(id), id, of)
+				return fmt.Errorf("reading %s: %s is an object of %s, which a file cannot replace: pass the changed bundle to hansectl plan", files.source(id), id, of)
 			}
 			in.Object = u
 		}
@@ -219,7 +221,7 @@ func (r *renderRun) readAround(ctx context.Context, c client.Client, in *preview
 // warnOf warns about files that do not affect the rendered object.
 func (r *renderRun) warnOf(files *fleetFiles) {
 	if n := len(files.clusters) + len(files.placements) + len(files.bindings); n > 0 {
-		fmt.Fprintf(r.hub.streams.ErrOut, "warning: MemberClusters, placements and bindings of the files are not considered: see hansectl simulate\n")
+		fmt.Fprintf(r.hub.streams.ErrOut, "warning: MemberClusters, placements and bindings of the files are not considered: see hansectl plan\n")
 	}
 }
 
@@ -231,7 +233,7 @@ func (r *renderRun) chosen(in preview.RenderInput) ([]*hubv1.MemberCluster, erro
 	names := r.clusters
 	if len(names) == 0 {
 		if in.Binding == nil {
-			return nil, errors.New("it is not placed: say for which clusters it shall be rendered, with --cluster or --all")
+			return nil, errors.New("the object is not placed: choose clusters with --cluster or --all")
 		}
 		for _, t := range in.Binding.Clusters {
 			if t.State != hubv1.TargetAbsent {

@@ -103,9 +103,9 @@ func TestRenderOfflineRefusesWhatTheHubRefuses(t *testing.T) {
 	}
 	tests := map[string]struct{ kind, policy, stderr, err string }{
 		"a number of replicas that is a word": {"deployment", policy("{name: r, mergePatch: {spec: {replicas: five}}}"),
-			`eu-fra-1: OverridePolicy shop/a, rule "r": it does not fit the definition of its kind: spec.replicas must be of type int32, not string`, "cannot be rendered for 1 of 1 cluster"},
+			`eu-fra-1: OverridePolicy shop/a, rule "r": the manifest does not fit the definition of its kind: spec.replicas must be of type int32, not string`, "cannot be rendered for 1 of 1 cluster"},
 		"a value that the definition in the files refuses": {"widget", policy("{name: r, mergePatch: {spec: {size: large}}}"),
-			`eu-fra-1: OverridePolicy shop/a, rule "r": it does not fit the definition of its kind: spec.size: Invalid value: "string"`, "cannot be rendered for 1 of 1 cluster"},
+			`eu-fra-1: OverridePolicy shop/a, rule "r": the manifest does not fit the definition of its kind: spec.size: Invalid value: "string"`, "cannot be rendered for 1 of 1 cluster"},
 		"an expression that does not compile": {"deployment", policy("{name: r, patches: [{op: add, path: /spec/replicas, expression: nothing}]}"), "", "spec.rules[0].patches[0].expression"},
 		"a placement with a toleration without a key": {"deployment", "{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: a, namespace: shop}, spec: {resourceSelectors: [{kind: ConfigMap}], clusters: {labelSelector: {}, tolerations: [{value: v}]}}}",
 			"", "spec.clusters.tolerations[0].key: is required with operator Equal"},
@@ -136,7 +136,7 @@ func TestRenderNamesWhatIsWrong(t *testing.T) {
 		"an object in another namespace":  {[]string{"prometheus", "web", "-n", "shop"}, "the files have no prometheus web"},
 		"a cluster that is not there":     {[]string{"prometheus", "web", "--cluster", "mars-1"}, "no MemberCluster has the name mars-1: there are ap-se-1, cn-sha-1, eu-fra-1"},
 		"all clusters and one":            {[]string{"prometheus", "web", "--cluster", "ap-se-1", "--all"}, "--all and --cluster exclude each other"},
-		"an object that no placement has": {[]string{"configmap", "web", "-n", "shop"}, "it is not placed: say for which clusters it shall be rendered, with --cluster or --all"},
+		"an object that no placement has": {[]string{"configmap", "web", "-n", "shop"}, "the object is not placed: choose clusters with --cluster or --all"},
 		"no name":                         {[]string{"prometheus"}, "NAME is missing"},
 		"an output format there is not":   {[]string{"prometheus", "web", "-o", "xml"}, `--output "xml": want json, yaml or jsonpath=TEMPLATE`},
 	}

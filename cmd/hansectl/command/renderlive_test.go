@@ -42,7 +42,7 @@ func TestRenderAsksTheHubAndTakesFilesAsApplied(t *testing.T) {
 
 	t.Run("an object without a decision", func(t *testing.T) {
 		_, err := rendered(t)
-		refused(t, err, "it is not placed: say for which clusters it shall be rendered, with --cluster or --all")
+		refused(t, err, "the object is not placed: choose clusters with --cluster or --all")
 	})
 	apply(t, onHub, binding)
 	t.Run("for the clusters of its binding", func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestRenderAsksTheHubAndTakesFilesAsApplied(t *testing.T) {
 		wants(t, out, "# cn-sha-1: OverridePolicy shop/x, rule \"r\"\napiVersion: v1\ndata:\n  from: the hub\n  new: \"yes\"\n", "# cn-sha-2: as on the hub\napiVersion: v1\ndata:\n  new: \"yes\"\n")
 	})
 	t.Run("what decides on clusters is not considered", func(t *testing.T) {
-		out, err := rendered(t, "--cluster", "ap-se-1", "-f", filepath.Join("testdata", "simulate", "joins.yaml"))
+		out, err := rendered(t, "--cluster", "ap-se-1", "-f", filepath.Join("testdata", "plan", "joins.yaml"))
 		must(t, err)
 		wants(t, out, "warning: MemberClusters, placements and bindings of the files are not considered")
 	})

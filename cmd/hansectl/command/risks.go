@@ -12,20 +12,6 @@ import (
 	"github.com/hanse-dev/hanse/charts"
 )
 
-// dangers has the rights that are dangerous for a member. They are in a file of the chart hanse-member, whose templates
-// read it, too.
-type dangers struct {
-	Refused refusals `json:"refused"`
-	Risks   []risk   `json:"risks"`
-}
-
-// refusals are the rights that the rules of an operator may not have.
-type refusals struct {
-	Verbs []string `json:"verbs"`
-	// AllVerbsOf are resources whose verb "*" contains one of the verbs, in the syntax of --grant.
-	AllVerbsOf []string `json:"allVerbsOf"`
-}
-
 // risk is a right that makes its holder an administrator of the cluster if the right is granted in all namespaces.
 type risk struct {
 	// Of is the resource that the right is about, in the syntax of --grant, such as "secrets" or "apps/deployments".
@@ -38,17 +24,19 @@ type risk struct {
 	InNamespace bool `json:"inNamespace"`
 }
 
-// known are the dangers in the file of the chart.
-var known = func() dangers {
-	var out dangers
+// knownRisks are the risks in a file of the chart hanse-member, whose notes name them, too.
+var knownRisks = func() []risk {
+	var out struct {
+		Risks []risk `json:"risks"`
+	}
 	text, err := fs.ReadFile(charts.Member(), "files/risks.yaml")
 	if err == nil {
-		err = yaml.UnmarshalStrict(text, &out)
+		err = yaml.Unmarshal(text, &out)
 	}
 	if err != nil { // cannot fail: the file is part of the binary
 		panic(err)
 	}
-	return out
+	return out.Risks
 }()
 
 // risks describes the risky rights in rules that apply to all namespaces. It skips rules that are limited to named
@@ -68,7 +56,7 @@ func risks(rules []rbacv1.PolicyRule) []string {
 			add(fmt.Sprintf("%s on %s of %s: it has a wildcard", strings.Join(rule.Verbs, ", "), strings.Join(rule.Resources, ", "), strings.Join(named(rule.APIGroups), ", ")))
 			continue
 		}
-		for _, r := range known.Risks {
+		for _, r := range knownRisks {
 			if r.in(rule) {
 				add(r.Of + ": " + r.Why)
 			}
@@ -95,15 +83,4 @@ func named(groups []string) []string {
 func (r risk) in(rule rbacv1.PolicyRule) bool {
 	return slices.ContainsFunc(rule.Verbs, func(verb string) bool { return verb == rbacv1.VerbAll || slices.Contains(r.Verbs, verb) }) &&
 		slices.Contains(kindsOf(rule), r.Of)
-}
-
-// in returns a verb of the rule that no operator may have. It returns an empty text if there is no such verb.
-func (r refusals) in(rule rbacv1.PolicyRule) string {
-	all := slices.ContainsFunc(kindsOf(rule), func(kind string) bool { return slices.Contains(r.AllVerbsOf, kind) })
-	for _, verb := range rule.Verbs {
-		if slices.Contains(r.Verbs, verb) || all && verb == rbacv1.VerbAll {
-			return verb
-		}
-	}
-	return ""
 }

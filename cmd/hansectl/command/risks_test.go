@@ -28,7 +28,7 @@ func TestGrantsThatMakeAnAdministratorAreNamed(t *testing.T) {
 		rules []rbacv1.PolicyRule
 		want  []string // how the expected warnings begin
 	}{
-		"what every member grants":             {rules: grants{createNamespaces: true, listWorkloads: true}.rules()},
+		"what every member grants":             {rules: roleWith(t, memberValues{optional: map[string]bool{"createNamespaces": true, "listWorkloads": true}})},
 		"custom resources":                     {rules: []rbacv1.PolicyRule{rule(all, "monitoring.coreos.com", "prometheuses")}},
 		"configmaps and definitions":           {rules: []rbacv1.PolicyRule{rule(all, "", "configmaps"), rule(all, "apiextensions.k8s.io", "customresourcedefinitions")}},
 		"RBAC, within its own rights":          {rules: []rbacv1.PolicyRule{rule(all, "rbac.authorization.k8s.io", "roles,clusterrolebindings")}},
@@ -120,12 +120,25 @@ func ruleOf(verb, of string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}}
 }
 
-// everyRule returns a rule for each verb that the file of the chart names, on each resource that the file names and on
-// one that it does not name.
+// refusedVerbs returns the verbs that the chart refuses in each rule of an operator.
+func refusedVerbs(t *testing.T) []string {
+	t.Helper()
+	var file struct {
+		Refused struct {
+			Verbs []string `json:"verbs"`
+		} `json:"refused"`
+	}
+	text, err := fs.ReadFile(charts.Member(), "files/risks.yaml")
+	must(t, err)
+	must(t, yaml.Unmarshal(text, &file))
+	return file.Refused.Verbs
+}
+
+// everyRule returns a rule for each verb of the risks in the file of the chart, on each resource of these risks and on
+// others.
 func everyRule() []rbacv1.PolicyRule {
-	verbs, of := []string{"*", "get", "list", "delete"}, []string{"example.com/widgets", "configmaps"}
-	verbs, of = append(verbs, known.Refused.Verbs...), append(of, known.Refused.AllVerbsOf...)
-	for _, r := range known.Risks {
+	verbs, of := []string{"get", "list", "delete"}, []string{"example.com/widgets", "configmaps"}
+	for _, r := range knownRisks {
 		verbs, of = append(verbs, r.Verbs...), append(of, r.Of)
 	}
 	slices.Sort(verbs)
@@ -154,42 +167,29 @@ func valuesOf(t *testing.T, namespace string, rules ...rbacv1.PolicyRule) (map[s
 	return values, text
 }
 
-func TestJoinAndTheMemberChartRefuseTheSameRules(t *testing.T) {
+func TestRulesThatGiveTheHubEveryRightAreRefused(t *testing.T) {
 	for _, namespace := range []string{"", "widgets"} {
-		var taken []rbacv1.PolicyRule
-		for _, rule := range everyRule() {
-			values, file := valuesOf(t, namespace, rule)
-			if _, err := parseOperatorGrants(file); err == nil {
-				taken = append(taken, rule)
-			} else if _, err := notesOf(t, values); err == nil {
-				t.Errorf("in namespace %q, join refuses %s and the chart takes it", namespace, ruleText(rule))
-			}
+		for _, rule := range []rbacv1.PolicyRule{
+			ruleOf("escalate", "rbac.authorization.k8s.io/roles"), ruleOf("bind", "rbac.authorization.k8s.io/clusterroles"), ruleOf("*", "rbac.authorization.k8s.io/clusterroles"),
+			ruleOf("impersonate", "users"), ruleOf("impersonate", "groups"), ruleOf("impersonate", "serviceaccounts"), ruleOf("*", "serviceaccounts"),
+		} {
+			_, file := valuesOf(t, namespace, rule)
+			_, err := parseOperatorGrants(t.Context(), file)
+			refused(t, err, "the operator widgets has a rule with the verb "+rule.Verbs[0], "by which the hub gets every right")
 		}
-		if len(taken) == 0 {
-			t.Error("join refuses everything")
+		_, file := valuesOf(t, namespace, ruleOf("get", "rbac.authorization.k8s.io/roles"), ruleOf("*", "example.com/widgets"), ruleOf("create", "serviceaccounts/token"))
+		granted, err := parseOperatorGrants(t.Context(), file)
+		must(t, err)
+		if len(granted.operators) != 1 {
+			t.Errorf("in namespace %q, the file grants %v", namespace, granted)
 		}
-		values, _ := valuesOf(t, namespace, taken...)
-		if _, err := notesOf(t, values); err != nil {
-			t.Errorf("in namespace %q, the chart refuses a rule that join takes: %v", namespace, err)
-		}
-	}
-	for _, rule := range []rbacv1.PolicyRule{
-		ruleOf("escalate", "rbac.authorization.k8s.io/roles"), ruleOf("bind", "rbac.authorization.k8s.io/clusterroles"), ruleOf("*", "rbac.authorization.k8s.io/clusterroles"),
-		ruleOf("impersonate", "users"), ruleOf("impersonate", "groups"), ruleOf("impersonate", "serviceaccounts"), ruleOf("*", "serviceaccounts"),
-	} {
-		values, file := valuesOf(t, "", rule)
-		_, err := parseOperatorGrants(file)
-		refused(t, err, "join never grants this", "with the verb "+rule.Verbs[0])
-		_, err = notesOf(t, values)
-		refused(t, err, "the operator widgets has a rule with the verb "+rule.Verbs[0], "by which the hub gets every right")
 	}
 }
 
 func TestJoinAndTheMemberChartWarnOfTheSameGrants(t *testing.T) {
-	byVerb := map[string][]rbacv1.PolicyRule{}
+	byVerb, never := map[string][]rbacv1.PolicyRule{}, refusedVerbs(t)
 	for _, rule := range everyRule() {
-		// join has one warning for all rules with a wildcard.
-		if verb := rule.Verbs[0]; verb != rbacv1.VerbAll && known.Refused.in(rule) == "" {
+		if verb := rule.Verbs[0]; !slices.Contains(never, verb) {
 			byVerb[verb] = append(byVerb[verb], rule)
 		}
 	}
@@ -203,10 +203,12 @@ func TestJoinAndTheMemberChartWarnOfTheSameGrants(t *testing.T) {
 	}
 	var kinds []any
 	var rules []rbacv1.PolicyRule
-	for _, r := range known.Risks {
+	known, err := rulesOfChart()
+	must(t, err)
+	for _, r := range knownRisks {
 		if rule := ruleOf("", r.Of); resource.MatchString(rule.Resources[0]) { // no grant is about a subresource
 			kinds = append(kinds, map[string]any{"apiGroups": []any{rule.APIGroups[0]}, "resources": []any{rule.Resources[0]}})
-			rule.Verbs = grantVerbs
+			rule.Verbs = known.verbs
 			rules = append(rules, rule)
 		}
 	}

@@ -143,7 +143,7 @@ func (h *hub) printWaves(ctx context.Context, c client.Client, placements []hubv
 			moving = append(moving, b)
 		}
 	})
-	if err := h.unlessForbidden(err, "which waves wait for the cluster is not known"); err != nil {
+	if err := h.unlessForbidden(err, "waves that wait for the cluster are not shown"); err != nil {
 		return err
 	}
 	for _, p := range placements {

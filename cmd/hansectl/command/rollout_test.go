@@ -149,7 +149,7 @@ func TestUndoReturnsToARevisionThatIsStored(t *testing.T) {
 	wants(t, out, "REVISION   GENERATION   FIRST SEEN             PASSED   WHERE", "6          -            2026-03-01T12:00:00Z   yes      cn-sha-1")
 
 	_, err = hansectl(t, "rollout", "undo", "cm/settings", "-n", "shop", "--to-revision", "5")
-	refused(t, err, "revision 5 is gone: the hub stores 4, 6, 7")
+	refused(t, err, "revision 5 is gone: the hub stores revisions 4, 6 and 7")
 	if got := annotation(t, object, hubv1.RolloutUndoAnnotation); got != "" {
 		t.Errorf("the annotation is %q after a refusal", got)
 	}
@@ -184,7 +184,7 @@ func TestAnUndoOfAnOperatorNamesTheVersionsThatClustersStore(t *testing.T) {
 		{Name: "cn-sha-1", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Observed: &runtime.RawExtension{Raw: []byte(`{"/storedVersions":["v1"]}`)}},
 	}
 	must(t, onHub.Status().Update(t.Context(), definition))
-	const stored = "is refused (UndoBlocked): gears.example.com has v1 on ap-se-1, cn-sha-1, v2 on ap-se-1"
+	const stored = "a version at which clusters store objects (UndoBlocked): gears.example.com has v1 on ap-se-1, cn-sha-1, v2 on ap-se-1"
 	_, err := hansectl(t, "rollout", "undo", "cm/settings", "-n", "shop")
 	refused(t, err, "ConfigMap shop/settings is an object of FederatedOperator gears", "return to the earlier content of FederatedOperator gears", stored)
 	_, err = hansectl(t, "rollout", "undo", "federatedoperator", "gears")

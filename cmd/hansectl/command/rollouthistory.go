@@ -72,13 +72,16 @@ A bundle and its objects are refused: return to the earlier content of the bundl
 newest spec. The next change of the object ends the undo, and so does the removal of
 the annotation. A change of its policies alone goes to the clusters with the template of the earlier revision.
 
-A CustomResourceDefinition does not return to a revision without a version at which clusters store objects, unless
---acknowledge names the version. A cluster that still stores objects at it then keeps its definition, and its row has
-the reason StoredVersionKept.`,
-		Example: `  hansectl rollout undo deployment web -n shop
+A CustomResourceDefinition does not return to a revision that lacks a version at which clusters store objects, unless
+--acknowledge names this version. A cluster that still stores objects at this version then keeps its definition, and its
+row has the reason StoredVersionKept.`,
+		Example: `  # Return to the last revision that passed on all clusters
+  hansectl rollout undo deployment web -n shop
 
+  # Return to a revision of hansectl rollout history
   hansectl rollout undo deployment web -n shop --to-revision 5
 
+  # Return although clusters store objects at v2, which the earlier definition lacks
   hansectl rollout undo crd gears.example.com --acknowledge v2`,
 		Args: objectArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -105,7 +108,7 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64, ackn
 		return err
 	}
 	if len(acknowledged) > 0 && !decide.NoRollback(id) {
-		return fmt.Errorf("%s is no CustomResourceDefinition: --acknowledge is for versions of definitions", id)
+		return fmt.Errorf("%s is no CustomResourceDefinition: leave out --acknowledge", id)
 	}
 	if err := h.undoneInBundle(ctx, c, id); err != nil {
 		return err
@@ -123,7 +126,7 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64, ackn
 		return fmt.Errorf("returning %s to an earlier revision: %w", id, err)
 	}
 	if stored := view.StoredVersions(found.binding); stored != "" {
-		h.warn(fmt.Sprintf("warning: a revision without a version that clusters store is refused (UndoBlocked), unless --acknowledge names the version: %s\n", stored))
+		h.warn(fmt.Sprintf("warning: the hub refuses a revision that lacks a version at which clusters store objects (UndoBlocked), unless --acknowledge names the version: %s\n", stored))
 	}
 	named := strings.ToLower(id.Kind) + "/" + id.Name
 	if rollout.Undone(spec, revision) {
@@ -133,11 +136,11 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64, ackn
 	if err := annotate(ctx, c, found.object, rollout.Undo(revision, time.Now(), acknowledged...)); err != nil {
 		return fmt.Errorf("returning %s to revision %d: %w", id, revision, err)
 	}
-	how := "wave by wave, without soak and approvals: it has passed on all clusters before"
+	how := "wave by wave, without soak and approvals: the revision has passed on all clusters before"
 	if !spec.Revision(revision).Passed {
 		how = "wave by wave"
 	}
-	printLine(h.streams.Out, named, "returns to revision %d, %s; hansectl rollout status %s --watch follows it", revision, how, named)
+	printLine(h.streams.Out, named, "returns to revision %d, %s; hansectl rollout status %s --watch shows the progress", revision, how, named)
 	if newest := spec.Rollout.Newest; newest != revision {
 		printLine(h.streams.Out, named, "%s", rollout.StillHas(newest))
 	}
@@ -171,11 +174,11 @@ func (h *hub) undoneInBundle(ctx context.Context, c client.Client, id hubv1.Obje
 				stored = append(stored, versions)
 			}
 		}
-	}), "the versions that clusters store are not known"); err != nil {
+	}), "versions at which clusters store objects are not shown"); err != nil {
 		return err
 	}
 	if len(stored) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w; a chart whose definitions lack a version that clusters store is refused (UndoBlocked): %s", err, strings.Join(stored, "; "))
+	return fmt.Errorf("%w; the hub refuses a chart whose definitions lack a version at which clusters store objects (UndoBlocked): %s", err, strings.Join(stored, "; "))
 }

@@ -74,8 +74,8 @@ func (a *steeredPlacement) steering(ctx context.Context) (rollout.Steering, erro
 func newRolloutPause(h *hub) *cobra.Command {
 	return &cobra.Command{
 		Use:     "pause PLACEMENT",
-		Short:   "Let no further cluster begin to change",
-		Long:    `Let no further cluster begin to change. Clusters that have begun continue.`,
+		Short:   "Pause changes: no further cluster begins to change",
+		Long:    `Pause changes: no further cluster begins to change. Clusters that have begun continue.`,
 		Example: `  hansectl rollout pause web -n shop`,
 		Args:    placementArguments(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -112,7 +112,7 @@ func newRolloutResume(h *hub) *cobra.Command {
 			if err := a.annotate(cmd.Context(), rollout.Resume); err != nil {
 				return err
 			}
-			a.print("resumed: changes go on where they are")
+			a.print("resumed: changes continue with the next cluster")
 			return nil
 		},
 		ValidArgsFunction: h.completePlacements,
@@ -137,22 +137,22 @@ An object enters the wave only after it has passed the earlier waves, even if th
 
 func (h *hub) approve(ctx context.Context, placement, wave string) error {
 	return h.request(ctx, placement, func(s rollout.Steering) (rollout.Request, error) { return s.Approve(wave) },
-		"wave "+wave+" is approved for the changes of %s: each enters it when it has passed the waves before")
+		"wave "+wave+" is approved for the changes of %s: each object enters the wave after it has passed the earlier waves")
 }
 
 func newRolloutSkip(h *hub) *cobra.Command {
 	var wave string
 	cmd := &cobra.Command{
 		Use:   "skip PLACEMENT (CLUSTER | --wave WAVE)",
-		Short: "Let no wave wait for a cluster, or leave a wave out",
-		Long: `Let no wave wait for a cluster, for the changes in progress. The cluster gets the new revision when its wave has
-passed without it. A failure on the cluster does not stop the rollout.
+		Short: "Skip a cluster or a wave: changes do not wait for it",
+		Long: `Skip a cluster for the changes in progress: no wave waits for the cluster. The cluster gets the new revision when its
+wave has passed without it. A failure on the cluster does not stop the rollout.
 
 With --wave, the changes in progress wait for no cluster of the wave. A skip is no approval: a manual wave still waits
 for its approval.`,
 		Example: `  hansectl rollout skip web eu-fra-1 -n shop
 
-  # All clusters of a wave have left
+  # Skip a wave whose clusters have all left
   hansectl rollout skip web --wave asia -n shop`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -176,7 +176,7 @@ for its approval.`,
 			return h.completePlacements(cmd, args, typed)
 		},
 	}
-	cmd.Flags().StringVar(&wave, "wave", "", "Wait for no cluster of this wave, instead of one cluster.")
+	cmd.Flags().StringVar(&wave, "wave", "", "Skip all clusters of this wave, instead of one cluster.")
 	_ = cmd.RegisterFlagCompletionFunc("wave", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return h.completeWaveNames(cmd, args, typed, func(hubv1.RolloutWave) bool { return true })
 	})
@@ -185,12 +185,12 @@ for its approval.`,
 
 func (h *hub) skip(ctx context.Context, placement, cluster string) error {
 	return h.request(ctx, placement, func(s rollout.Steering) (rollout.Request, error) { return s.Skip(cluster) },
-		cluster+" is skipped for the changes of %s: no wave waits for it, and it gets the change when its wave has passed")
+		cluster+" is skipped for the changes of %s: no wave waits for the cluster, which gets the changes after its wave has passed")
 }
 
 func (h *hub) skipWave(ctx context.Context, placement, wave string) error {
 	return h.request(ctx, placement, func(s rollout.Steering) (rollout.Request, error) { return s.SkipWave(wave) },
-		"wave "+wave+" is skipped for the changes of %s: they wait for none of its clusters")
+		"wave "+wave+" is skipped for the changes of %s: the changes wait for no cluster of the wave")
 }
 
 // request writes a user's request into the annotations of a placement. done is the text to print, with %s for the
@@ -236,7 +236,7 @@ and cordoned clusters keep their revision.`,
 			p.reason = strings.Join(strings.Fields(p.reason), " ")
 			switch {
 			case !p.full:
-				return usageError(cmd, errors.New("--full is missing: to go on to one more wave, use hansectl rollout approve"))
+				return usageError(cmd, errors.New("--full is missing: pass --full to skip all waves, or approve one wave with hansectl rollout approve"))
 			case p.reason == "":
 				return usageError(cmd, errors.New("--reason is missing: say why the waves are left out"))
 			}

@@ -2,7 +2,7 @@
 //
 // Commands send requests to API servers with the user's own rights. They contain few rules of their own. Package view
 // determines the output of commands. Package placement determines which placement an object follows. Package decide
-// makes the decisions that explain and simulate show. The hub decides everything else.
+// makes the decisions that explain and plan show. The hub decides everything else.
 //   - A command that changes objects prints one line for each change on standard output, right after the change.
 //   - A user can run every command again after an interruption. The command then finishes the work.
 //   - Commands write credentials of members to the hub and never read them back.
@@ -43,11 +43,9 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 	_ = root.RegisterFlagCompletionFunc("namespace", h.completeNamespaces)
 	root.SetUsageTemplate(usageTemplate)
 
-	top := newProblems(h)
-	top.Use, top.Hidden = "top", true
 	root.AddCommand(newJoin(h), newUnjoin(h), newRotate(h), newCordon(h), newUncordon(h), newDrain(h), newConfirm(h), newClusters(h), newGet(h),
-		newStatus(h), newWait(h), newExplain(h), newProblems(h), newDoctor(h), newKinds(h), newHealth(h), h.deprecated(top, "top"), newDiff(h), newTree(h), newEvents(h), newLogs(h), newRender(h), newPlan(h), newSimulate(h), newSuspend(h), newResume(h), newAdopt(h),
-		newWithdraw(h), newRollout(h), newOperator(h), newOperators(h), newDashboard(h), newAcceptRestore(h), newUnclaimed(h), newPrune(h), newUninstall(h), newVersion(h), newOptions())
+		newStatus(h), newWait(h), newExplain(h), newProblems(h), newKinds(h), newHealth(h), newDiff(h), newTree(h), newEvents(h), newLogs(h), newRender(h), newPlan(h), newSuspend(h), newResume(h), newAdopt(h),
+		newWithdraw(h), newRollout(h), newOperators(h), newDashboard(h), newAcceptRestore(h), newPrune(h), newUninstall(h), newVersion(h), newOptions())
 	rename(root, name)
 	h.forgetAfter(root)
 	out.checkAfter(root)
@@ -100,17 +98,6 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	return fmt.Errorf("there is no command %q%s", args[0], didYouMean(cmd.SuggestionsFor(args[0])))
 }
-
-// deprecated makes a command print a warning with the name of its successor.
-func (h *hub) deprecated(cmd *cobra.Command, name string) *cobra.Command {
-	cmd.PreRun = func(*cobra.Command, []string) {
-		h.warn(fmt.Sprintf("warning: hansectl %s is deprecated and goes with the next minor version: use hansectl %s\n", name, successors[name]))
-	}
-	return cmd
-}
-
-// successors maps the names of deprecated commands to the names of their successors.
-var successors = map[string]string{"get clusters": "clusters", "top": "problems"}
 
 // arguments requires as many arguments as there are names. The names are used in errors.
 func arguments(names ...string) cobra.PositionalArgs {

@@ -60,7 +60,7 @@ hanse-system/hanse of the member and join again.`,
 		},
 		ValidArgsFunction: h.completeClusters,
 	}
-	r.member.addTo(cmd, "used from this machine to make the token there.")
+	r.member.addTo(cmd, "used on this machine to request the token.")
 	cmd.Flags().StringVar(&r.memberServer, "member-server", "", "Address at which the hub reaches the member; by default the address that hansectl join stored.")
 	cmd.Flags().DurationVar(&r.tokenLifetime, "token-lifetime", credential.Lifetime, "Lifetime of the token.")
 	cmd.Flags().DurationVar(&r.timeout, "timeout", takenUpWithin, "How long to wait until the hub uses the new token.")
@@ -76,7 +76,7 @@ func checkLifetime(d time.Duration) error {
 
 var (
 	errNotConnected = errors.New("the hub has not reached the member yet")
-	errNotOurs      = errors.New("hansectl did not make the Secret with the kubeconfig: replace its content where it is managed")
+	errNotOurs      = errors.New("hansectl does not manage the Secret with the kubeconfig: update the Secret with the tool that manages it")
 )
 
 func (r *rotate) run(ctx context.Context) error {
@@ -85,7 +85,7 @@ func (r *rotate) run(ctx context.Context) error {
 		return err
 	}
 	if cluster.Spec.Connection.Direct == nil || cluster.DeletionTimestamp != nil {
-		return fmt.Errorf("membercluster/%s is leaving or not connected by %s: nothing to rotate", r.name, hubv1.ConnectionDirect)
+		return fmt.Errorf("membercluster/%s is being deleted, or its connection type is not %s: there is no token to rotate", r.name, hubv1.ConnectionDirect)
 	}
 	secret := secretMetadata(client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: cluster.Spec.Connection.Direct.KubeconfigSecretRef.Name})
 	if err := hub.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
@@ -105,7 +105,7 @@ func (r *rotate) byHub(ctx context.Context, hub client.Client, cluster *hubv1.Me
 	out := r.hub.streams.Out
 	before := cluster.Status.Credentials
 	if before == nil {
-		return fmt.Errorf("rotating the token of membercluster/%s: %w: name --member-kubeconfig", r.name, errNotConnected)
+		return fmt.Errorf("rotating the token of membercluster/%s: %w: pass --member-kubeconfig", r.name, errNotConnected)
 	}
 	after := cluster.DeepCopy()
 	if after.Annotations == nil {
@@ -115,7 +115,7 @@ func (r *rotate) byHub(ctx context.Context, hub client.Client, cluster *hubv1.Me
 	if err := changeCluster(ctx, hub, cluster, after); err != nil {
 		return err
 	}
-	printLine(out, "membercluster/"+r.name, "the hub is asked for a new token")
+	printLine(out, "membercluster/"+r.name, "requested a new token from the hub")
 	return awaitCredentials(ctx, out, hub, r.name, r.timeout, func(now *hubv1.CredentialsStatus) bool { return now.ID != before.ID })
 }
 

@@ -95,15 +95,6 @@ func fresh(t *testing.T) {
 	systemNamespace(t, onHub)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
-		for _, o := range []client.Object{
-			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}},
-			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}},
-			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}},
-			&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}},
-			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}},
-		} {
-			remove(t, onMember, o)
-		}
 		for _, name := range append([]string{credential.LastingSecret}, credential.TokenSecrets...) {
 			remove(t, onMember, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name}})
 		}
@@ -111,7 +102,11 @@ func fresh(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		for _, made := range append(forOperators, madeForPolicy()...) {
+		onEach, err := madeOnEach(ctx, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, made := range append(forOperators, onEach...) {
 			remove(t, onMember, made.o)
 		}
 		var members hubv1.MemberClusterList
@@ -207,11 +202,8 @@ func TestJoinMakesAnAccountThatMayDoWhatIsGrantedAndNoMore(t *testing.T) {
 		_, err := hansectl(t, "join", "other", "--member-kubeconfig", onMember.kubeconfig)
 		refused(t, err, memberID(t), "is a member already, as membercluster/cn-sha-1")
 	})
-	t.Run("clusters shows it, and by its old name with a warning", func(t *testing.T) {
-		out, err := hansectl(t, "get", "clusters")
-		must(t, err)
-		wants(t, out, "warning: hansectl get clusters is deprecated", "use hansectl clusters")
-		out, err = hansectl(t, "clusters")
+	t.Run("clusters shows it", func(t *testing.T) {
+		out, err := hansectl(t, "clusters")
 		must(t, err)
 		wants(t, out, "NAME       READY   AS OF   REGION        VERSION   NODES   OBJECTS   AGE", "cn-sha-1   True?   -       cn-shanghai   v1.36.3   0/0     0")
 	})
@@ -247,8 +239,7 @@ func TestJoinUsesTheAccountOfTheMemberChart(t *testing.T) {
 		everywhere.Spec.Clusters.LabelSelector = &metav1.LabelSelector{}
 		everywhere.Spec.ResourceSelectors = []hubv1.ResourceSelector{definitions, {APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.FederatedOperatorKind}}
 		apply(t, onHub, everywhere)
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}, Rules: append(grants{}.rules(),
-			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: grantVerbs},
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}, Rules: append(roleWith(t, memberValues{kinds: []kindGrant{{"", "configmaps"}}}),
 			// Roles in namespaces grant the writes of Secrets.
 			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
 		)}
@@ -335,11 +326,11 @@ func TestJoinSaysWhyAMemberIsNotReady(t *testing.T) {
 	fresh(t)
 	join := []string{"join", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig, "--token-lifetime", "1h", "--timeout", "1s"}
 	out, err := hansectl(t, join...)
-	refused(t, err, "membercluster/cn-sha-1", "timed out after 1s", "does a hub run?")
+	refused(t, err, "membercluster/cn-sha-1", "timed out after 1s", "check whether a hub runs")
 	wants(t, out, "the hub has not processed it yet", "grants no kind yet")
 	must(t, report(t.Context(), "cn-sha-1", metav1.ConditionFalse, hubv1.ReasonUnauthorized, ""))
 	_, err = hansectl(t, join...)
-	refused(t, err, "timed out after 1s: Unauthorized: as told by the test", "it stays joined")
+	refused(t, err, "timed out after 1s: Unauthorized: as told by the test", "the cluster stays joined")
 }
 
 func TestJoinDoesNotChangeObjectsOfOthers(t *testing.T) {
@@ -361,7 +352,7 @@ func TestJoinNeedsAHubOfHanse(t *testing.T) {
 	fresh(t)
 	for _, args := range [][]string{{"join", "a", "--member-kubeconfig", onMember.kubeconfig}, {"unjoin", "a"}, {"clusters"}, {"status", "namespace", "default"}} {
 		_, err := run(t, append(args, "--kubeconfig", onMember.kubeconfig, "--cache-dir", t.TempDir())...)
-		refused(t, err, "no hub of Hanse is installed there")
+		refused(t, err, "the cluster of your kubeconfig has no hub of Hanse")
 	}
 }
 
@@ -403,7 +394,7 @@ func TestATokenEndsWithASecretOfItsOwnHub(t *testing.T) {
 		apply(t, onMember, lasting)
 		var out bytes.Buffer
 		must(t, m.revokeOthers(ctx, &out, "hub-1", first.Secret))
-		wants(t, out.String(), "left on the member: hansectl did not make it")
+		wants(t, out.String(), "kept on the member: hansectl did not create this Secret")
 		lasting.Labels = ourLabels()
 		must(t, onMember.Update(ctx, lasting))
 		must(t, m.revokeOthers(ctx, &out, "hub-1", first.Secret))
@@ -488,14 +479,14 @@ func TestRotateGivesTheHubANewToken(t *testing.T) {
 		whenever(t, func(ctx context.Context) error { return reportCredentials(ctx, "cn-sha-1") })
 		out, err := hansectl(t, "rotate", "cn-sha-1")
 		must(t, err)
-		wants(t, out, "the hub is asked for a new token", "the hub uses the new credentials")
+		wants(t, out, "requested a new token from the hub", "the hub uses the new credentials")
 	})
 	t.Run("a Secret that hansectl did not make is left alone", func(t *testing.T) {
 		secret, _ := stored()
 		secret.Labels = nil
 		must(t, onHub.Update(ctx, secret))
 		_, err := hansectl(t, "rotate", "cn-sha-1")
-		refused(t, err, "hansectl did not make the Secret")
+		refused(t, err, "hansectl does not manage the Secret")
 	})
 }
 
@@ -516,19 +507,19 @@ func TestUnjoinTakesAMemberOffBothSides(t *testing.T) {
 
 	t.Run("the kubeconfig of another cluster is refused", func(t *testing.T) {
 		_, err := hansectl(t, "unjoin", "cn-sha-1", "--member-kubeconfig", onHub.kubeconfig)
-		refused(t, err, "is of another cluster", "nothing was changed")
+		refused(t, err, "belongs to another cluster", "nothing was changed")
 	})
 	t.Run("without a hub it says what it waits for", func(t *testing.T) {
 		out, err := hansectl(t, "unjoin", "cn-sha-1", "--abandon", "--timeout", "1s")
 		refused(t, err, "membercluster/cn-sha-1", "timed out", hubv1.ReasonUnreachable)
-		wants(t, out, "0 objects on the member to be left there as they are", "is given up if it does not answer")
+		wants(t, out, "0 objects on the member will stay there", "is abandoned if the member does not answer")
 		must(t, onHub.Get(ctx, client.ObjectKey{Name: "cn-sha-1"}, &m))
 		if m.Spec.Leave.WhenUnreachable != hubv1.UnreachableAbandon || ptr.Deref(m.Spec.Leave.TimeoutSeconds, -1) != 0 {
 			t.Errorf("leave is %+v", m.Spec.Leave)
 		}
 	})
 	t.Run("to give it up is offered after an hour without a sight, if a hub runs", func(t *testing.T) {
-		const offer = "or with --abandon"
+		const offer = "or run it with --abandon"
 		remove(t, onHub, &m)
 		joined(t)
 		for _, step := range []struct {
@@ -548,7 +539,7 @@ func TestUnjoinTakesAMemberOffBothSides(t *testing.T) {
 					must(t, onHub.Status().Patch(ctx, &m, client.RawPatch(types.MergePatchType, seen)))
 				}
 				_, err := hansectl(t, "unjoin", "cn-sha-1", "--timeout", "1s")
-				refused(t, err, "timed out", "run it again to go on waiting")
+				refused(t, err, "timed out", "run the command again to continue waiting")
 				if strings.Contains(err.Error(), offer) != step.offersToGo {
 					t.Errorf("it says %v", err)
 				}

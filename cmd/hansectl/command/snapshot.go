@@ -20,7 +20,7 @@ import (
 )
 
 // snapshot is the input of package preview: all objects, policies and clusters, before and after the changes that plan
-// or simulate examines.
+// examines.
 type snapshot struct {
 	before, after decide.Fleet
 	// changes describes the changes that the user requests by flags.
@@ -41,9 +41,6 @@ type snapshotInput struct {
 	// flags request.
 	files   *fleetFiles
 	changes fleetChanges
-	// content is true if the content of copies is compared before and after the change. Otherwise only the clusters of the
-	// copies are compared.
-	content bool
 }
 
 // snapshot reads the fleet from the hub, or from the files that replace the hub. It makes the changes in a copy of the
@@ -70,7 +67,7 @@ func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, progres
 		return nil, err
 	}
 	for _, b := range in.files.bundles {
-		s.notes = append(s.notes, fmt.Sprintf("whether ServiceAccount %s/%s may write the objects of %s is not checked",
+		s.notes = append(s.notes, fmt.Sprintf("hansectl does not check whether ServiceAccount %s/%s may write the objects of %s",
 			inputs.BundleHome(b), cmp.Or(b.BundleSpec().ServiceAccountName, "default"), hubv1.OfBundle(b).String()))
 	}
 	s.notes = append(s.notes, unknownNames(in.files.placements, s.after.Clusters, narrowed)...)
@@ -84,9 +81,8 @@ func (s *snapshot) fromHub(ctx context.Context, h *hub, w *window, in snapshotIn
 	if err != nil {
 		return false, err
 	}
-	r.whole = in.content
 	if s.before, err = r.read(in.files, time.Now()); err != nil {
-		return false, in.files.hintNamespace(err, r.namespace, r.home)
+		return false, in.files.hintNamespace(err, r.Namespace, r.home)
 	}
 	if err := r.known(in.files); err != nil {
 		return false, err
@@ -96,10 +92,8 @@ func (s *snapshot) fromHub(ctx context.Context, h *hub, w *window, in snapshotIn
 	if err := in.files.applyTo(&s.after, r); err != nil {
 		return false, err
 	}
-	if in.content {
-		if s.definitions, err = r.definitionsFor(in.files); err != nil {
-			return false, err
-		}
+	if s.definitions, err = r.definitionsFor(in.files); err != nil {
+		return false, err
 	}
 	if s.bundles, err = versionsOfBundles(r.bundles); err != nil {
 		return false, err

@@ -92,7 +92,7 @@ prometheuses.monitoring.coreos.com.`,
 				return usageError(cmd, errors.New("--all-namespaces and a name exclude each other"))
 			} else if many || hasMany(strings.Split(args[0], "/")[0]) {
 				if watch || out.format == "wide" {
-					return usageError(cmd, errors.New("--watch and -o wide want one object that is no placement, no bundle and no operator"))
+					return usageError(cmd, errors.New("--watch and -o wide need one object, other than a placement, bundle or operator"))
 				}
 				return h.statusOfMany(cmd.Context(), &w, out, args, everywhere)
 			}
@@ -193,7 +193,7 @@ var errNoObject = errors.New("the hub has no")
 // bundle. If the user has named no namespace, the error suggests to look in another namespace.
 func (h *hub) noObject(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) error {
 	if of := bundleWith(ctx, c, id); of != "" {
-		return fmt.Errorf("%w %s: %s has it, and no placement selects it, or the hub has not stored it yet", errNoObject, id, of)
+		return fmt.Errorf("%w %s: %s contains the object, but no placement selects it or the hub has not stored it yet", errNoObject, id, of)
 	}
 	return fmt.Errorf("%w %s%s", errNoObject, id, h.elsewhere(id.Namespace))
 }

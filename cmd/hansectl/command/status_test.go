@@ -200,7 +200,7 @@ func TestWithoutAHubAppliedIsWhatTheDigestShows(t *testing.T) {
 	})
 	t.Run("an object that has changed is not", func(t *testing.T) {
 		must(t, onHub.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"data":{"color":"red"}}`))))
-		says(t, "APPLIED 0/2", "Pending: the hub would send another content now, but no hub runs")
+		says(t, "APPLIED 0/2", "Pending: the desired content has changed, but no hub runs to write it")
 	})
 	t.Run("one that is deleted is not", func(t *testing.T) {
 		must(t, onHub.Delete(t.Context(), object))
@@ -289,11 +289,11 @@ func TestStatusSaysWhetherAHubRuns(t *testing.T) {
 		aHubRan(t, time.Now().Add(-150*time.Minute))
 		out, err := hansectl(t, status...)
 		must(t, err)
-		wants(t, out, "Hub:       no hub has run for 150m: nothing here is newer", fmt.Sprintf(last, "150m"))
+		wants(t, out, "Hub:       no hub has run for 150m: the state is not newer", fmt.Sprintf(last, "150m"))
 		for _, args := range [][]string{{"clusters"}, {"problems"}, {"explain", "cm", "settings", "-n", "shop"}} {
 			out, err := hansectl(t, args...)
 			must(t, err)
-			wants(t, out, "warning: no hub has run for 150m: nothing here is newer")
+			wants(t, out, "warning: no hub has run for 150m: the state is not newer")
 		}
 		out, err = hansectl(t, append(status, "-o", "json")...)
 		must(t, err)
@@ -304,7 +304,7 @@ func TestStatusSaysWhetherAHubRuns(t *testing.T) {
 		}
 	})
 	t.Run("who may not see the Lease is warned, and the chart has a role that lets him see it", func(t *testing.T) {
-		const warning = "warning: whether a hub runs is not known: "
+		const warning = "warning: hansectl cannot check whether a hub runs: "
 		aHubRan(t, time.Now().Add(-150*time.Minute))
 		user := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "tenant"}}
 		asTenant := func(asWanted func(out string) bool) {

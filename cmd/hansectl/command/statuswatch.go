@@ -94,7 +94,7 @@ func (s *screen) end() error {
 	if !s.out.text() {
 		return nil
 	}
-	_, err := fmt.Fprintln(s.to, "\nNothing is left of it.")
+	_, err := fmt.Fprintln(s.to, "\nThe object and its copies are deleted.")
 	return err
 }
 

@@ -43,8 +43,8 @@ func TestWatchShowsEachStatusOnce(t *testing.T) {
 		inPlace bool
 		want    string
 	}{
-		"one after the other, with the time between": {want: slow + "\nTIME\n" + good + "\nNothing is left of it.\n"},
-		"in place on a terminal":                     {inPlace: true, want: clearScreen + slow + clearScreen + good + "\nNothing is left of it.\n"},
+		"one after the other, with the time between": {want: slow + "\nTIME\n" + good + "\nThe object and its copies are deleted.\n"},
+		"in place on a terminal":                     {inPlace: true, want: clearScreen + slow + clearScreen + good + "\nThe object and its copies are deleted.\n"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestWatchEnds(t *testing.T) {
 		warning string
 	}{
 		"an object that is not there at first is an error": {looks: []error{gone}, wantErr: "the hub has no Widget web"},
-		"one that goes ends it":                            {looks: []error{nil, gone}, out: "Nothing is left of it."},
+		"one that goes ends it":                            {looks: []error{nil, gone}, out: "The object and its copies are deleted."},
 		"a hub that does not answer does not": {
 			looks: []error{nil, errors.New("refused"), errors.New("refused"), nil}, warning: "warning: refused; trying again\n",
 		},

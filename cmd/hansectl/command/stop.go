@@ -74,7 +74,7 @@ func (u *uninstall) stop(ctx context.Context, hub client.Client) (release string
 		return "waiting for pods: " + strings.Join(running, ", "), false, nil
 	})
 	if errors.Is(err, errTimeout) {
-		return "", fmt.Errorf("stopping the hub: %w: %s; if their node is dead, delete them with --force and run it again", err, state)
+		return "", fmt.Errorf("stopping the hub: %w: %s; if the node of these pods is down, delete the pods with kubectl delete pod --force, and run the command again", err, state)
 	}
 	return release, err
 }
@@ -120,9 +120,9 @@ func (u *uninstall) awaitNoLeader(ctx context.Context, hub client.Client) error 
 		case over:
 			return "no hub leads any more", true, nil
 		case now.name != "":
-			return fmt.Sprintf("waiting for the Lease of %s to run out (%s)", now.name, now.lasts), false, nil
+			return fmt.Sprintf("waiting for the Lease of %s to expire (%s)", now.name, now.lasts), false, nil
 		}
-		return "the Lease is free; seeing whether another hub takes it", false, nil
+		return "the Lease is free; checking whether another hub takes it", false, nil
 	})
 	if err != nil {
 		return fmt.Errorf("waiting until no hub leads: %w", err)

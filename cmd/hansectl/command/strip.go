@@ -26,7 +26,7 @@ const (
 	passes = 3
 )
 
-var errComesBack = errors.New("the finalizer comes back: a hub is still running, without leader election; end it and run the command again")
+var errComesBack = errors.New("the finalizer comes back: a hub without leader election is still running: stop this hub, and run the command again")
 
 // strip removes the hub's finalizer from all objects that have it. left says how many objects of each kind stay on the
 // hub.
@@ -35,7 +35,7 @@ func (u *uninstall) strip(ctx context.Context, hub client.Client) (left string, 
 	for _, kind := range []string{"MemberCluster", "ResourceBinding", "ClusterResourceBinding"} {
 		n, err := u.stripKind(ctx, hub, kind)
 		if err != nil {
-			return "", fmt.Errorf("taking the finalizer %s off every %s: %w", hubv1.WithdrawFinalizer, kind, err)
+			return "", fmt.Errorf("removing the finalizer %s from every %s: %w", hubv1.WithdrawFinalizer, kind, err)
 		}
 		parts = append(parts, counted(n, kind))
 	}
@@ -55,7 +55,7 @@ func (u *uninstall) stripKind(ctx context.Context, hub client.Client, kind strin
 		if err != nil || found == 0 {
 			return left, err
 		}
-		printLine(u.hub.streams.Out, plural, "finalizer taken off %d", found)
+		printLine(u.hub.streams.Out, plural, "finalizer removed from %d", found)
 	}
 	return 0, errComesBack
 }

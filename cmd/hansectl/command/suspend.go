@@ -33,7 +33,7 @@ func newSuspend(h *hub) *cobra.Command {
 	return s.command("suspend", "Stop the hub's work for the objects of a placement",
 		`Stop the hub's work for the objects of a placement: set its spec.suspend. The copies stay as they are.
 
-Without flags nothing is decided any more (--scheduling) and nothing is written to any member (--dispatching).`,
+Without flags, the hub stops decisions (--scheduling) and writes to members (--dispatching).`,
 		`  hansectl suspend placement/web -n shop
 
   # Decisions go on; nothing is written to one cluster
@@ -77,7 +77,7 @@ func (s *suspension) command(name, short, long, example string) *cobra.Command {
 	if s.on {
 		cmd.Flags().StringVar(&s.selector, "selector", "", "Suspend only writes to clusters with these labels, such as 'tier notin (test)'. It replaces spec.suspend.clusterSelector.")
 	} else {
-		cmd.Flags().BoolVar(&s.selected, "selector", false, "Resume only writes to the clusters of spec.suspend.clusterSelector: the command unsets the selector.")
+		cmd.Flags().BoolVar(&s.selected, "selector", false, "Unset only spec.suspend.clusterSelector: the hub writes to its clusters again, unless another part of spec.suspend names them. Takes no value.")
 	}
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return s.hub.completeClusters(cmd, nil, typed)
@@ -166,7 +166,7 @@ func (s *suspension) run(ctx context.Context, object placementObject, name strin
 		return nil
 	}
 	members, err := listClusters(ctx, c)
-	if err := s.hub.unlessForbidden(err, "which waves wait for the clusters is not known"); err != nil {
+	if err := s.hub.unlessForbidden(err, "waves that wait for the clusters are not shown"); err != nil {
 		return err
 	}
 	var suspended []*hubv1.MemberCluster

@@ -44,7 +44,7 @@ func (m *memberCluster) token(ctx context.Context, w io.Writer, lifetime time.Du
 	if err := m.SubResource("token").Create(ctx, account, request); err != nil {
 		return issued{}, fmt.Errorf("requesting a token of ServiceAccount %s on the member: %w", client.ObjectKeyFromObject(account), err)
 	}
-	printLine(w, "secret/"+secret.Name, "created; its token expires at %s, the hub renews it before", request.Status.ExpirationTimestamp.UTC().Format(time.RFC3339))
+	printLine(w, "secret/"+secret.Name, "created; its token expires at %s; the hub renews it before that time", request.Status.ExpirationTimestamp.UTC().Format(time.RFC3339))
 	return issued{request.Status.Token, credential.Of(request.Status.Token, "")}, nil
 }
 
@@ -71,7 +71,7 @@ func (m *memberCluster) tokenSecret(ctx context.Context, w io.Writer, hubUID typ
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("making a token for the hub: %w: %v in %s of the member are of other hubs", credential.ErrNoRoom, credential.TokenSecrets, hubv1.SystemNamespace)
+	return nil, fmt.Errorf("making a token for the hub: %w: the Secrets %v in namespace %s of the member belong to other hubs", credential.ErrNoRoom, credential.TokenSecrets, hubv1.SystemNamespace)
 }
 
 // revokeOthers deletes the Secrets on the member to which tokens of this hub are bound. The argument "keep" names a
@@ -88,7 +88,7 @@ func (m *memberCluster) revokeOthers(ctx context.Context, w io.Writer, hubUID ty
 		case err != nil:
 			return fmt.Errorf("reading Secret %s/%s of the member: %w", hubv1.SystemNamespace, name, err)
 		case lasting && !ours(secret):
-			printLine(w, "secret/"+name, "left on the member: hansectl did not make it, and its token does not expire")
+			printLine(w, "secret/"+name, "kept on the member: hansectl did not create this Secret; its token does not expire")
 			continue
 		case !lasting && secret.Annotations[hubv1.TokenOfAnnotation] != string(hubUID):
 			continue // the Secret of another hub
@@ -105,7 +105,7 @@ func (m *memberCluster) revokeOthers(ctx context.Context, w io.Writer, hubUID ty
 func hubUID(ctx context.Context, hub client.Client) (types.UID, error) {
 	var system corev1.Namespace
 	if err := hub.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return "", fmt.Errorf("reading namespace kube-system of the hub, whose uid says which hub it is: %w", err)
+		return "", fmt.Errorf("reading namespace kube-system of the hub, whose uid identifies the hub: %w", err)
 	}
 	return system.UID, nil
 }

@@ -27,9 +27,9 @@ func newUninstall(h *hub) *cobra.Command {
 
 It scales the Deployment hanse-hub to 0, and waits for its pods and until no replica holds the Lease hanse-hub. Then it
 removes the finalizer ` + hubv1.WithdrawFinalizer + ` from all MemberClusters, ResourceBindings and
-ClusterResourceBindings. It deletes nothing: not on members, and nothing on the hub but what was being deleted and only
-waited for the finalizer. If it cannot stop a hub, such as a process outside the cluster, it returns an error with the
-holder of the Lease.
+ClusterResourceBindings. It deletes nothing on members. On the hub, it completes deletions that wait only for the
+finalizer. If it cannot stop a hub, such as a process outside the cluster, it returns an error with the holder of the
+Lease.
 
 The chart hanse-hub runs the command before helm uninstall. Run it by hand if the hub is not a pod. The Secrets of
 hanse-system stay: a hub that is installed again continues with the existing bindings, bundles and members.`,
@@ -48,7 +48,7 @@ func (u *uninstall) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := u.hub.confirm(u.yes, "This stops the hub at %s; members keep what they run.", address); err != nil {
+	if err := u.hub.confirm(u.yes, "This stops the hub at %s; members keep their copies.", address); err != nil {
 		return err
 	}
 	fmt.Fprintf(u.hub.streams.Out, "Hub at %s\n", address)
@@ -63,7 +63,7 @@ func (u *uninstall) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(u.hub.streams.Out, "The hub is stopped. Left without finalizers: %s. Members keep every object as it is.\n", left)
+	fmt.Fprintf(u.hub.streams.Out, "The hub is stopped. Objects that stay on the hub, without its finalizer: %s. Members keep all copies unchanged.\n", left)
 	if !u.inCluster {
 		fmt.Fprintf(u.hub.streams.Out, "Next: helm uninstall %s --namespace %s\n", release, hubv1.SystemNamespace)
 	}

@@ -99,8 +99,8 @@ func TestUninstallStopsTheHubThenTakesItsFinalizersOff(t *testing.T) {
 		out, err := hansectl(t, append([]string{"uninstall", "--yes"}, asHook...)...)
 		must(t, err)
 		wants(t, out, "deployment/hanse-hub               scaled to 0", "no pod of the hub is left", "no hub leads any more",
-			"memberclusters                     finalizer taken off 1", fmt.Sprintf("resourcebindings                   finalizer taken off %d", many+1),
-			fmt.Sprintf("Left without finalizers: 0 MemberClusters, %d ResourceBindings", many+1), " 0 ClusterResourceBindings", "Next: helm uninstall league --namespace hanse-system")
+			"memberclusters                     finalizer removed from 1", fmt.Sprintf("resourcebindings                   finalizer removed from %d", many+1),
+			fmt.Sprintf("Objects that stay on the hub, without its finalizer: 0 MemberClusters, %d ResourceBindings", many+1), " 0 ClusterResourceBindings", "Next: helm uninstall league --namespace hanse-system")
 		must(t, onHub.Get(ctx, client.ObjectKeyFromObject(binding), binding))
 		if diff := cmp.Diff([]string{"example.com/other"}, binding.Finalizers); diff != "" {
 			t.Errorf("finalizers (-want +got):\n%s", diff)
@@ -112,7 +112,7 @@ func TestUninstallStopsTheHubThenTakesItsFinalizersOff(t *testing.T) {
 	t.Run("again it finds nothing to do", func(t *testing.T) {
 		out, err := hansectl(t, "uninstall", "--yes")
 		must(t, err)
-		wants(t, out, "is scaled to 0 already", "Left without finalizers: 0 MemberClusters, ")
+		wants(t, out, "is scaled to 0 already", "Objects that stay on the hub, without its finalizer: 0 MemberClusters, ")
 	})
 }
 

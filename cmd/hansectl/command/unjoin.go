@@ -7,19 +7,18 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/member/credential"
 )
 
 // unjoin has the arguments of one run of the command unjoin.
@@ -50,7 +49,7 @@ With --member-kubeconfig, the command also removes the objects that join made on
 hanse-member. Do not use it if two hubs share the member.`,
 		Example: `  hansectl unjoin eu-fra-1
 
-  # The account that join made on the member goes as well
+  # Also remove the account that join made on the member
   hansectl unjoin eu-fra-1 --member-kubeconfig eu-fra-1.kubeconfig
 
   # The cluster is gone for good
@@ -62,7 +61,7 @@ hanse-member. Do not use it if two hubs share the member.`,
 		},
 		ValidArgsFunction: h.completeClusters,
 	}
-	u.member.addTo(cmd, "to remove there what join made.")
+	u.member.addTo(cmd, "to remove the objects that join made on the member.")
 	cmd.Flags().BoolVar(&u.abandon, "abandon", false, "Do not wait for a member that does not answer: its copies stay on it.")
 	cmd.Flags().DurationVar(&u.timeout, "timeout", 5*time.Minute, "How long to wait until the hub has released the member.")
 	return cmd
@@ -96,7 +95,7 @@ func (u *unjoin) run(ctx context.Context) error {
 		return err
 	}
 	if m == nil {
-		fmt.Fprintf(u.hub.streams.Out, "The member keeps ServiceAccount %s/%s%s; --member-kubeconfig removes it\n", hubv1.SystemNamespace, accountName, kept)
+		fmt.Fprintf(u.hub.streams.Out, "The member keeps ServiceAccount %s/%s%s; delete it there, unless another hub uses it\n", hubv1.SystemNamespace, accountName, kept)
 		return nil
 	}
 	return u.clean(ctx, hub, m)
@@ -148,9 +147,9 @@ func (u *unjoin) openMember(ctx context.Context, cluster *hubv1.MemberCluster, s
 	case m.clusterID:
 		return m, nil
 	case "":
-		return nil, fmt.Errorf("the hub has not read the UID of cluster %s, so %s may belong to another cluster: run it without --member-kubeconfig", u.name, u.member.kubeconfig)
+		return nil, fmt.Errorf("the hub has not read the UID of cluster %s, so %s may belong to another cluster: run the command without --member-kubeconfig", u.name, u.member.kubeconfig)
 	}
-	return nil, fmt.Errorf("%s is of another cluster (kube-system uid %s, %s is %s): nothing was changed", u.member.kubeconfig, m.clusterID, u.name, id)
+	return nil, fmt.Errorf("%s belongs to another cluster (kube-system uid %s, but %s has %s): nothing was changed", u.member.kubeconfig, m.clusterID, u.name, id)
 }
 
 // leave deletes the MemberCluster, and waits until the hub has removed it.
@@ -165,20 +164,20 @@ func (u *unjoin) leave(ctx context.Context, hub client.Client, cluster *hubv1.Me
 		return fmt.Errorf("setting spec.leave of MemberCluster %s: %w", u.name, err)
 	}
 	if u.abandon {
-		printLine(out, "membercluster/"+u.name, "is given up if it does not answer; its copies then keep the labels and annotations of the hub")
+		printLine(out, "membercluster/"+u.name, "is abandoned if the member does not answer; its copies then keep the labels and annotations of the hub")
 	}
 	many := "its objects"
 	if counts, err := countObjects(ctx, hub); err == nil {
 		many = counted(counts[u.name], "object") + " on the member"
 	}
-	what := "to be left there as they are, without marks of the hub (leave.policy Orphan)"
+	what := "will stay there, without marks of the hub (leave.policy Orphan)"
 	if cluster.Spec.Leave.Policy == hubv1.RemovalDelete {
-		what = "to be deleted there (leave.policy Delete); CustomResourceDefinitions and namespaces stay"
+		what = "will be deleted there (leave.policy Delete); CustomResourceDefinitions and namespaces stay"
 	}
 	if err := client.IgnoreNotFound(hub.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID})); err != nil {
 		return fmt.Errorf("deleting MemberCluster %s: %w", u.name, err)
 	}
-	printLine(out, "membercluster/"+u.name, "deletion asked for; %s %s", many, what)
+	printLine(out, "membercluster/"+u.name, "deletion requested; %s %s", many, what)
 	return u.awaitGone(ctx, hub)
 }
 
@@ -203,15 +202,15 @@ func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
 		return "waiting for the hub", false, nil
 	})
 	if errors.Is(err, errTimeout) {
-		hint := "run it again to go on waiting"
+		hint := "run the command again to continue waiting"
 		if !u.abandon && mayBeLost {
 			// While no hub runs, the time of the last observation becomes old for every cluster. An old time then does not show
 			// that this cluster is lost.
 			if silence, err := u.hub.silence(ctx, hub); silence == nil && err == nil {
-				hint += ", or with --abandon to give up the copies on the member"
+				hint += ", or run it with --abandon to leave the copies on the member unchanged"
 			}
 		}
-		return fmt.Errorf("waiting for membercluster/%s to go: %w: %s; %s (it needs a running hub)", u.name, err, state, hint)
+		return fmt.Errorf("waiting for the deletion of membercluster/%s: %w: %s; %s (the deletion needs a running hub)", u.name, err, state, hint)
 	}
 	return err
 }
@@ -266,6 +265,31 @@ type made struct {
 
 func (o made) String() string { return o.kind + "/" + o.o.GetName() }
 
+// empty returns an object of the chart hanse-member without its content.
+func empty(o *unstructured.Unstructured) made {
+	out := &unstructured.Unstructured{}
+	out.SetGroupVersionKind(o.GroupVersionKind())
+	out.SetNamespace(o.GetNamespace())
+	out.SetName(o.GetName())
+	return made{strings.ToLower(o.GetKind()), out}
+}
+
+// madeOnEach returns the objects that join makes on each member: all or those that the function only selects. The last
+// made object comes first.
+func madeOnEach(ctx context.Context, only func(*unstructured.Unstructured) bool) ([]made, error) {
+	objects, err := memberValues{policy: policyOn}.render(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []made
+	for _, o := range slices.Backward(objects) {
+		if only == nil || only(o) {
+			out = append(out, empty(o))
+		}
+	}
+	return out, nil
+}
+
 // remove deletes the object from the member, if it exists and hansectl has made it.
 func (o made) remove(ctx context.Context, w io.Writer, m client.Client) error {
 	what := o.String()
@@ -276,7 +300,7 @@ func (o made) remove(ctx context.Context, w io.Writer, m client.Client) error {
 	case err != nil:
 		return fmt.Errorf("reading %s of the member: %w", what, err)
 	case !ours(o.o):
-		printLine(w, what, "left: managed by %s", cmp.Or(o.o.GetLabels()[managedByLabel], "somebody else"))
+		printLine(w, what, "not deleted: managed by %s", cmp.Or(o.o.GetLabels()[managedByLabel], "another tool"))
 		return nil
 	}
 	if err := client.IgnoreNotFound(m.Delete(ctx, o.o)); err != nil {
@@ -290,7 +314,6 @@ func (o made) remove(ctx context.Context, w io.Writer, m client.Client) error {
 func (u *unjoin) clean(ctx context.Context, hub client.Client, m *memberCluster) error {
 	out := u.hub.streams.Out
 	fmt.Fprintf(out, "Member %s at %s\n", u.name, m.address.server)
-	named := metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}
 	uid, err := hubUID(ctx, hub)
 	if err != nil {
 		return err
@@ -302,14 +325,11 @@ func (u *unjoin) clean(ctx context.Context, hub client.Client, m *memberCluster)
 	if err != nil {
 		return err
 	}
-	for _, made := range slices.Concat(forOperators, []made{
-		{"clusterrolebinding", &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}}},
-		{"clusterrole", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}}},
-		{"secret", secretMetadata(client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: credential.LastingSecret})},
-		{"rolebinding", &rbacv1.RoleBinding{ObjectMeta: named}},
-		{"role", &rbacv1.Role{ObjectMeta: named}},
-		{"serviceaccount", &corev1.ServiceAccount{ObjectMeta: named}},
-	}, madeForPolicy()) {
+	onEach, err := madeOnEach(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, made := range append(forOperators, onEach...) {
 		if err := made.remove(ctx, out, m); err != nil {
 			return err
 		}

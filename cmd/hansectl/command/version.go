@@ -106,7 +106,7 @@ func (h *hub) hubVersion(ctx context.Context) *hubVersion {
 	case err != nil:
 		return &hubVersion{Unknown: fmt.Sprintf("reading Lease %s/%s: %v", hubv1.SystemNamespace, hubName, err)}
 	case version == "":
-		return &hubVersion{Unknown: "its Lease does not have the label " + hubv1.VersionLabel + ": it is older than that"}
+		return &hubVersion{Unknown: "the Lease of the hub has no label " + hubv1.VersionLabel + ": the hub is older than this label"}
 	}
 	return &hubVersion{Version: version}
 }

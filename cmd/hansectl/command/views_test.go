@@ -3,6 +3,7 @@ package command
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/view"
 	"github.com/hanse-dev/hanse/view/preview"
 	"github.com/hanse-dev/hanse/view/wire"
 )
@@ -69,119 +69,68 @@ func others(t *testing.T) {
 	}})
 }
 
-func TestPlanSimulateAndDiffNameTheSameChangedObjects(t *testing.T) {
+func TestPlanAndTheDryRunsOfMembersNameTheSameChanges(t *testing.T) {
 	planHub(t)
 	others(t)
 	systemNamespace(t, onHub)
 	h := newPlayedHub(t, func(cluster, _ string, body []byte) (any, error) { return dryRun(t, cluster, body) })
-	edit, token := planFile(t, viewedPolicy), planFile(t, "token")
-	shown := func(into any, args ...string) {
-		t.Helper()
-		out, err := h.hansectl(append(args, "-n", "shop", "-f", edit, "-o", "json")...)
-		if ExitCode(err) > 1 {
-			t.Fatal(err)
-		}
-		must(t, json.Unmarshal([]byte(jsonIn(out)), into))
+	out, err := h.hansectl("plan", "-n", "shop", "-f", planFile(t, viewedPolicy), "--live", "--diff", "-o", "json", "--token-file", planFile(t, "token"))
+	must(t, err)
+	plan := planOf(t, out)
+	settings := preview.Object{Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
+	group := preview.Group{Clusters: []string{"ap-se-1"}, Fields: []preview.Field{{Path: "/data", After: map[string]any{"mode": "dark"}}}}
+	group.Diff = "--- ap-se-1/ConfigMap/shop/settings\tnow\n+++ ap-se-1/ConfigMap/shop/settings\twith the change\n" + viewedDiff
+	if diff := cmp.Diff([]preview.Change{{Object: settings, Groups: []preview.Group{group}}}, plan.Changes); diff != "" {
+		t.Errorf("the plan (-want +got):\n%s", diff)
 	}
-	// effect has an object that changes, the clusters on which its copy changes, and the clusters on which its copy is
-	// removed.
-	type effect struct {
-		Object        string
-		Changed, Lost []string
+	if len(plan.Removals) != 1 || plan.Removals[0].Object != settings || !slices.Equal(plan.Removals[0].Clusters, []string{"cn-sha-1"}) {
+		t.Errorf("removals %+v", plan.Removals)
 	}
-	want := []effect{{"settings", []string{"ap-se-1"}, []string{"cn-sha-1"}}}
-
-	var planned preview.Plan
-	shown(&planned, "plan", "--live", "--token-file", token)
-	var got []effect
-	for _, o := range planned.Objects() {
-		e := effect{Object: o.Name}
-		for _, r := range planned.Removals {
-			if r.Object == o {
-				e.Lost = append(e.Lost, r.Clusters...)
-			}
-		}
-		for _, c := range planned.Changes {
-			if c.Object == o {
-				e.Changed = append(e.Changed, c.Groups[0].Clusters...)
-			}
-		}
-		got = append(got, e)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("plan (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(planned.Changes, planned.Live.Changes); diff != "" {
-		t.Errorf("the members' answer (-computed +answered):\n%s", diff)
-	}
-
-	var simulation view.Simulation
-	shown(&simulation, "simulate")
-	got = nil
-	for _, o := range simulation.Objects {
-		got = append(got, effect{o.Object.Name, want[0].Changed, o.Lost}) // simulate does not compare contents
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("simulate (-want +got):\n%s", diff)
-	}
-
-	got = nil
-	for _, name := range []string{"other", "settings"} {
-		var compared view.Diff
-		shown(&compared, "diff", "configmap", name, "--token-file", token)
-		e := effect{name, nil, want[0].Lost} // diff does not decide where the object goes
-		for _, c := range compared.Clusters {
-			if c.Error != "" {
-				t.Errorf("%s: %s", c.Cluster, c.Error)
-			}
-			if c.Differs {
-				e.Changed = append(e.Changed, c.Cluster)
-			}
-		}
-		if len(compared.Clusters) != 2 {
-			t.Errorf("%s is compared on %+v, want two clusters", name, compared.Clusters)
-		}
-		if e.Changed != nil {
-			got = append(got, e)
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("diff (-want +got):\n%s", diff)
+	group.Diff = "--- ap-se-1/ConfigMap/shop/settings\ton the cluster\n+++ ap-se-1/ConfigMap/shop/settings\tas the hub would write it\n" + viewedDiff
+	if diff := cmp.Diff([]preview.Change{{Object: settings, Groups: []preview.Group{group}}}, plan.Live.Changes); diff != "" || plan.Live.Asked != 1 {
+		t.Errorf("%d members were asked, and answer (-want +got):\n%s", plan.Live.Asked, diff)
 	}
 }
 
-func TestDiffAndSimulateReadFilesAsPlanDoes(t *testing.T) {
+const viewedDiff = `@@ -1,4 +1,6 @@
+ apiVersion: v1
++data:
++  mode: dark
+ kind: ConfigMap
+ metadata:
+   name: settings
+`
+
+func TestPlanReadsTheFilesBeforeItAsksMembers(t *testing.T) {
 	planHub(t)
 	systemNamespace(t, onHub)
 	h := newPlayedHub(t, func(cluster, _ string, body []byte) (any, error) { return dryRun(t, cluster, body) })
-	unknownField := `{apiVersion: hanse.dev/v1alpha1, kind: OverridePolicy, metadata: {name: x}, spec: {resourceSelectors: [{kind: ConfigMap}], rule: []}}`
-	elsewherePolicy := `{apiVersion: hanse.dev/v1alpha1, kind: OverridePolicy, metadata: {name: x, namespace: elsewhere}, spec: {resourceSelectors: [{kind: ConfigMap}], rules: [{name: r, labels: {a: b}}]}}`
-	elsewhere := `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: elsewhere}}`
-	tests := map[string]struct {
-		args []string
-		file string
-		want string
-	}{
-		"diff of a field that there is not":       {[]string{"diff", "configmap", "settings"}, unknownField, `OverridePolicy.hanse.dev x: strict decoding error: unknown field "spec.rule"`},
-		"diff of another kind":                    {[]string{"diff", "configmap", "settings"}, planPlacement, "Placement.hanse.dev all is no override policy, and only these are compared"},
-		"diff of a policy of another namespace":   {[]string{"diff", "configmap", "settings"}, elsewherePolicy, `OverridePolicy.hanse.dev elsewhere/x selects no object of another namespace, such as one of namespace "shop"`},
-		"simulate an object of another namespace": {[]string{"simulate"}, elsewhere, "ConfigMap elsewhere/a is not in namespace shop: leave out -n, or name its namespace"},
-		"simulate a kind that the hub has not":    {[]string{"simulate"}, `{apiVersion: example.com/v1, kind: Nothing, metadata: {name: a}}`, "the hub does not serve example.com/v1 Nothing, and no file has its CustomResourceDefinition"},
-	}
-	for name, tc := range tests {
+	for name, tc := range map[string]struct{ file, want string }{
+		"a field that the kind does not have": {
+			`{apiVersion: hanse.dev/v1alpha1, kind: OverridePolicy, metadata: {name: x}, spec: {resourceSelectors: [{kind: ConfigMap}], rule: []}}`,
+			`OverridePolicy.hanse.dev x: strict decoding error: unknown field "spec.rule"`,
+		},
+		"a policy of another namespace": {
+			`{apiVersion: hanse.dev/v1alpha1, kind: OverridePolicy, metadata: {name: x, namespace: elsewhere}, spec: {resourceSelectors: [{kind: ConfigMap}], rules: [{name: r, labels: {a: b}}]}}`,
+			"OverridePolicy.hanse.dev elsewhere/x is not in namespace shop: leave out -n, or name its namespace",
+		},
+		"a kind that the hub does not serve": {
+			`{apiVersion: example.com/v1, kind: Nothing, metadata: {name: a}}`, "the hub does not serve example.com/v1 Nothing, and no file has its CustomResourceDefinition",
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := h.hansectl(append(tc.args, "-n", "shop", "-f", planFile(t, tc.file))...)
+			_, err := h.hansectl("plan", "--live", "-n", "shop", "-f", planFile(t, tc.file))
 			refused(t, err, tc.want)
-			exits(t, err, 2)
+			exits(t, err, 1)
 		})
 	}
 	if asked := h.took(); asked != "[]" {
 		t.Errorf("members are asked: %s", asked)
 	}
-	t.Run("simulate notes a cluster that there is not, and none that joins", func(t *testing.T) {
+	t.Run("a note names a cluster that does not exist, but none that joins", func(t *testing.T) {
 		file := planFile(t, `{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: all}, spec: {resourceSelectors: [{kind: ConfigMap, name: settings}], clusters: {names: [ap-se-1, cn-sha-3, us-2]}}}`)
-		out, err := h.hansectl("simulate", "-n", "shop", "-f", file, "--add-cluster", "us-2")
-		exits(t, err, 1)
+		out, err := h.hansectl("plan", "-n", "shop", "-f", file, "--add-cluster", "us-2")
+		must(t, err)
 		wants(t, out, "Placement shop/all: no cluster is named cn-sha-3; did you mean cn-sha-")
 	})
 }

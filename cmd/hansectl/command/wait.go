@@ -45,6 +45,9 @@ func newWait(h *hub) *cobra.Command {
   delete                  the object and all its copies are deleted
   condition=TYPE[=VALUE]  its binding has the condition, with the value True unless another one is given
 
+The conditions of a binding may describe the object before its last change, so kubectl wait on the binding can end too
+early. This command compares the generations of the copies with that of the object.
+
 The exit code is 0 when the object has reached AIM, and 1 after --timeout.`,
 		Example: `  kubectl apply -f web.yaml && hansectl wait deployment/web -n shop --for=healthy --timeout 5m
 
@@ -88,7 +91,7 @@ func (w *waiting) run(ctx context.Context, kind, name string) error {
 		return err
 	}
 	if id.Group == hubv1.GroupVersion.Group {
-		return fmt.Errorf("%s is no object that goes to clusters: kubectl wait waits for its own conditions", id)
+		return fmt.Errorf("the hub does not send %s to clusters: use kubectl wait", id)
 	}
 	state, err := await(ctx, w.hub.streams.Out, w.timeout, func(ctx context.Context) (string, bool, error) {
 		binding, err := readBinding(ctx, c, id)
@@ -147,11 +150,11 @@ func leftOf(object *unstructured.Unstructured, binding hubv1.BindingObject) (str
 	case binding != nil:
 		return "left on " + counted(len(binding.BindingSpec().Clusters), "cluster"), false
 	case object != nil && object.GetDeletionTimestamp() == nil:
-		return "it is on the hub and is not being deleted", false
+		return "the hub object exists and is not being deleted", false
 	case object != nil:
-		return "it is on the hub with finalizers", false
+		return "the hub object still has finalizers", false
 	}
-	return "nothing is left of it", true
+	return "the object and its copies are deleted", true
 }
 
 // behindNewest reports whether the rollout has not yet brought the newest revision to the cluster of the row.
@@ -177,9 +180,9 @@ func onEveryCluster(aim string, object *unstructured.Unstructured, binding hubv1
 		case row.Applied != metav1.ConditionTrue:
 			why = cmp.Or(row.Reason, hubv1.ReasonPending)
 		case behindNewest(binding, row):
-			why = fmt.Sprintf("it has revision %d of %d", row.Revision, binding.BindingSpec().Rollout.Newest)
+			why = fmt.Sprintf("has revision %d, the newest is %d", row.Revision, binding.BindingSpec().Rollout.Newest)
 		case target.Revision == 0 && row.Generation < hubv1.Wanted(target, hubv1.HubObjectOf(binding.BindingSpec().ObjectRef, object)).Generation:
-			why = fmt.Sprintf("it has generation %d of %d", row.Generation, object.GetGeneration())
+			why = fmt.Sprintf("has generation %d, the hub has %d", row.Generation, object.GetGeneration())
 		case aim == aimHealthy && row.Health != hubv1.HealthHealthy:
 			why = string(row.Health)
 		default:

@@ -40,7 +40,7 @@ const (
 
 func (w *window) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&w.endpoint, "hub-endpoint", os.Getenv(endpointVariable),
-		"Where the hub itself is reached, https://HOST:PORT, if that is not by its API server. From "+endpointVariable+" if it is not given.")
+		"Address of the hub itself, https://HOST:PORT, if requests are not to go through its API server. Default: environment variable "+endpointVariable+".")
 	flags.StringVar(&w.tokenFile, "token-file", "", "File with a bearer token that authenticates you, if your kubeconfig has no token.")
 }
 
@@ -94,16 +94,16 @@ func replicaCertificates(ctx context.Context, c client.Client) ([]string, error)
 		}
 	}
 	if len(out) == 0 {
-		return nil, errors.New("no replica of the hub serves views of members: the hub runs without --view-bind-address")
+		return nil, errors.New("no replica of the hub serves views of members: start the hub with --view-bind-address")
 	}
 	return out, nil
 }
 
 var (
-	errNoToken = errors.New("your kubeconfig has no bearer token, by which the hub knows who you are: " +
-		"make one, such as with 'kubectl create token SERVICEACCOUNT --audience " + wire.Audience + "', " +
-		"and pass it by --token-file")
-	errImpersonating = errors.New("your token does not say whom you impersonate: " +
+	errNoToken = errors.New("your kubeconfig has no bearer token, which the hub needs to authenticate you: " +
+		"create one, such as with 'kubectl create token SERVICEACCOUNT --audience " + wire.Audience + "', " +
+		"and pass its file with --token-file")
+	errImpersonating = errors.New("your token does not identify the user whom you impersonate: " +
 		"leave out --as, --as-group and --as-uid, or pass a token of that user by --token-file")
 )
 
@@ -154,7 +154,7 @@ func (h *hub) prove(ctx context.Context, c client.Client, why error) (*views.Pro
 		return nil, err
 	}
 	if err := c.Create(ctx, proof.Request); apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("%w; or ask for the right to create certificatesigningrequests.certificates.k8s.io, by which hansectl authenticates you", why)
+		return nil, fmt.Errorf("%w; or ask for the right to create certificatesigningrequests.certificates.k8s.io, with which hansectl authenticates you", why)
 	} else if err != nil {
 		return nil, fmt.Errorf("authenticating to the hub: creating a CertificateSigningRequest: %w", err)
 	}

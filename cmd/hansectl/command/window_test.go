@@ -94,7 +94,7 @@ func TestTheHubIsAskedByItsAPIServer(t *testing.T) {
 		t.Error(diff)
 	}
 	for cluster, says := range map[string]string{
-		"eu-fra-1": "needs the verb view", "ap-se-1": "the Role hanse-view in namespace hanse-system allows", "us-1": "view.enabled", "us-2": "502",
+		"eu-fra-1": "needs the verb view", "ap-se-1": "ask for the Role hanse-view in namespace hanse-system", "us-1": "view.enabled", "us-2": "502",
 	} {
 		refused(t, v.Ask(t.Context(), cluster, wire.Diff, "shop", wire.DiffRequest{}, &answer), says)
 	}

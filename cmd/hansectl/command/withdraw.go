@@ -22,8 +22,8 @@ func newWithdraw(h *hub) *cobra.Command {
 
 When its placement is deleted or no longer selects it, an object keeps its copies, and its binding has the reason
 ` + hubv1.ReasonPlacementGone + `. This command sets the annotation ` + hubv1.WithdrawAnnotation + ` on the object to the UID of its binding. The hub
-then withdraws the copies as its last placement said under deletion.whenDeleted, with the checks that every removal
-passes.
+then withdraws the copies by deletion.whenDeleted of the last placement of the object, with the checks that every
+removal passes.
 
 The command refuses an object that a placement selects, and an object of a bundle: remove that one from the bundle.`,
 		Example: `  hansectl withdraw prometheus web -n monitoring`,

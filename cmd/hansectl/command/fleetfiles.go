@@ -29,7 +29,7 @@ import (
 	"github.com/hanse-dev/hanse/view/preview"
 )
 
-// fleetFiles has the objects in the files of plan, simulate, diff and render.
+// fleetFiles has the objects in the files of plan and render.
 type fleetFiles struct {
 	sources map[hubv1.ObjectIdentity]string // file of each object
 	// policies has the clusters, placements and override policies, as written in the files.
@@ -125,36 +125,6 @@ func into[T any](ctx context.Context, u *unstructured.Unstructured, list *[]T, t
 	return nil
 }
 
-func (f *fleetFiles) empty() bool {
-	return len(f.clusters)+len(f.placements)+len(f.overrides)+len(f.bundles)+len(f.objects) == 0
-}
-
-// summary returns the numbers of objects in the files as the beginning of a sentence: "2 placements and 1 object of the
-// files are".
-func (f *fleetFiles) summary() string {
-	var parts []string
-	for _, p := range []struct {
-		n    int
-		what string
-	}{{len(f.clusters), "MemberCluster"}, {len(f.placements), "placement"}, {len(f.overrides), "override policy"}, {len(f.bundles), "bundle"}, {len(f.objects), "object"}} {
-		if p.n > 0 {
-			parts = append(parts, counted(p.n, p.what))
-		}
-	}
-	text := parts[0]
-	for i, p := range parts[1:] {
-		if i == len(parts)-2 {
-			text += " and " + p
-		} else {
-			text += ", " + p
-		}
-	}
-	if len(parts) == 1 && parts[0][:2] == "1 " {
-		return text + " of the files is"
-	}
-	return text + " of the files are"
-}
-
 // fleet returns the inputs of the decisions (objects, policies and clusters) from the files alone. It also returns
 // notes about what the decisions do not consider. namespace is for policies and bundles without a namespace. Other
 // objects without a namespace count as cluster-scoped.
@@ -247,7 +217,7 @@ func (f *fleetFiles) definitions() map[schema.GroupKind]*apiextensionsv1.CustomR
 	return definitions
 }
 
-var errBindings = errors.New("bindings are written by the hub alone: leave them out, or ask no hub with --offline")
+var errBindings = errors.New("bindings are written by the hub alone: leave them out, or read them with --from")
 
 // hubKinds knows the kinds and bundles of a hub, or of the files that replace a hub.
 type hubKinds interface {
@@ -265,7 +235,7 @@ type hubKinds interface {
 }
 
 // applyTo changes a fleet as if a user had applied the files to the hub. A fleet has the objects, policies and clusters
-// of a simulation.
+// of a plan.
 func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
 	if len(f.bindings) > 0 {
 		return errBindings

@@ -16,16 +16,16 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-func TestDoctorFindsWhatIsWrong(t *testing.T) {
+func TestChecksFindWhatIsWrong(t *testing.T) {
 	fresh(t)
 	t.Run("a cluster without a hub", func(t *testing.T) {
-		out, err := run(t, "doctor", "--kubeconfig", onMember.kubeconfig, "--cache-dir", t.TempDir())
+		out, err := run(t, "problems", "--checks", "--kubeconfig", onMember.kubeconfig, "--cache-dir", t.TempDir())
 		refused(t, err, "1 check failed")
 		exits(t, err, 1)
 		wants(t, out, "hub API   Failed", "does not serve hanse.dev/v1alpha1; do: install the chart hanse-hub")
 	})
 	t.Run("no hub runs", func(t *testing.T) {
-		out, err := hansectl(t, "doctor")
+		out, err := hansectl(t, "problems", "--checks")
 		refused(t, err, "1 check failed")
 		wants(t, out, "hub API   OK", "hub       Failed", "webhook   Warning", "members   Warning", "grants    OK")
 	})
@@ -35,7 +35,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		must(t, onHub.Get(t.Context(), client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubName}, lease))
 		lease.Labels = map[string]string{hubv1.VersionLabel: "test"}
 		must(t, onHub.Update(t.Context(), lease))
-		out, err := hansectl(t, "doctor")
+		out, err := hansectl(t, "problems", "--checks")
 		must(t, err)
 		wants(t, out, "hub-1_x leads", "version   OK        test", "clock     OK")
 	})
@@ -44,7 +44,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		must(t, onHub.Get(t.Context(), client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubName}, lease))
 		lease.Spec.HolderIdentity, lease.Spec.RenewTime = ptr.To(""), &metav1.MicroTime{Time: time.Now()}
 		must(t, onHub.Update(t.Context(), lease))
-		out, err := hansectl(t, "doctor")
+		out, err := hansectl(t, "problems", "--checks")
 		must(t, err)
 		wants(t, out, "hub       Warning   no hub leads now", "kubectl get pods -n hanse-system")
 	})
@@ -80,12 +80,12 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		// The API server reads the webhook's configuration by a watch, so the webhook takes effect late.
 		must(t, wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
 			var err error
-			out, err = hansectl(t, "doctor")
+			out, err = hansectl(t, "problems", "--checks")
 			return err != nil && err.Error() == "6 checks failed", nil
 		}))
 		wants(t, out, "webhook certificate          Failed", "author webhook certificate   Failed", "there is no certificate", "failed calling webhook", "member lost-1                Failed",
 			"ClusterUnreachable: as told by the test", "member new-1                 Warning", "grants of cn-sha-1           Failed",
-			"it does not let the hub write objects of ConfigMap (1)", "hansectl join cn-sha-1 --member-kubeconfig FILE --grant",
-			"revisions                    Failed    1 copies stay as they are", " on eu-fra-1; do: change the objects")
+			"the member does not let the hub write objects of ConfigMap (1)", "hansectl join cn-sha-1 --member-kubeconfig FILE --grant",
+			"revisions                    Failed    1 copies are not updated", " on eu-fra-1: a Secret with their revision was deleted")
 	})
 }

@@ -1,11 +1,9 @@
 package command
 
 import (
-	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,7 +16,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/test/apiserver"
-	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // reader creates a user of the hub with only these rules, and returns the user's kubeconfig.
@@ -53,7 +51,7 @@ func memberOf(t *testing.T, name string, labels map[string]string) {
 	must(t, report(t.Context(), name, metav1.ConditionTrue, hubv1.ReasonConnected, "id-"+name))
 }
 
-func TestSimulateAsksTheHubAndWritesNothing(t *testing.T) {
+func TestPlanOfAssumedClustersReadsTheHubAndWritesNothing(t *testing.T) {
 	fresh(t)
 	_, binding := settings(t)
 	memberOf(t, "ap-se-1", map[string]string{"tier": "gold"})
@@ -75,98 +73,101 @@ func TestSimulateAsksTheHubAndWritesNothing(t *testing.T) {
 	apply(t, onHub, binding)
 
 	// The user has exactly the rights that docs/rights.md requires, none of which writes.
-	kubeconfig := reader(t, "simulator",
+	kubeconfig := reader(t, "planner-of-clusters",
 		allowed(hubv1.GroupVersion.Group, "list", "memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies", "bundles", "clusterbundles", "federatedoperators", "resourcebindings", "clusterresourcebindings"),
 		allowed("", "list", "namespaces", "configmaps", "nodes"), allowed("", "get", "namespaces"), allowed("apps", "list", "*"),
 		allowed("coordination.k8s.io", "get", "leases"),
 	)
-	simulated := func(t *testing.T, args ...string) (view.Simulation, int) {
+	made := func(t *testing.T, args ...string) (preview.Plan, int) {
 		t.Helper()
-		out, err := runQuietly(t, append([]string{"simulate", "-o", "json", "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}, args...)...)
-		code := 0
-		var exit *ExitError
-		if errors.As(err, &exit) {
-			code = exit.Code
-		}
-		if code != 1 {
+		out, err := runQuietly(t, append([]string{"plan", "-o", "json", "--detailed-exitcode", "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}, args...)...)
+		code := ExitCode(err)
+		if code != 2 {
 			must(t, err)
 		}
-		var s view.Simulation
-		if err := json.Unmarshal([]byte(out), &s); err != nil {
-			t.Fatalf("%v in %s", err, out)
-		}
-		return s, code
+		return planOf(t, out), code
 	}
-	is := func(t *testing.T, s view.Simulation, name string, want ...string) {
+	// is compares the clusters that lose and gain the only changed object with those that the test wants: "-ap-se-1
+	// +cn-sha-2".
+	is := func(t *testing.T, p preview.Plan, name, want string) {
 		t.Helper()
-		for _, o := range s.Objects {
-			if o.Object.Name != name {
-				continue
+		var got []string
+		for _, r := range p.Removals {
+			for _, c := range r.Clusters {
+				got = append(got, r.Object.Name+" -"+c)
 			}
-			var got []string
-			for _, c := range o.After {
-				got = append(got, c.Cluster)
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("clusters of %s (-want +got):\n%s", name, diff)
-			}
-			return
 		}
-		t.Errorf("%s is not among what changes: %+v", name, s.Objects)
+		for _, m := range p.Moves {
+			for _, c := range m.To {
+				got = append(got, m.Object.Name+" +"+c)
+			}
+		}
+		for _, created := range p.Creations {
+			for _, c := range created.Clusters {
+				got = append(got, created.Object.Name+" +"+c)
+			}
+		}
+		var all []string
+		for _, c := range strings.Fields(want) {
+			all = append(all, name+" "+c)
+		}
+		if diff := cmp.Diff(all, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
 	}
 
 	t.Run("what the hub has yet to do", func(t *testing.T) {
-		s, code := simulated(t)
-		if code != 1 || s.Summary.Objects != 2 || s.Summary.Changed != 1 {
-			t.Errorf("exit code %d: %+v", code, s.Summary)
+		p, code := made(t)
+		if code != 2 || len(p.Notes) > 0 {
+			t.Errorf("exit code %d: %q", code, p.Notes)
 		}
-		is(t, s, "web", "ap-se-1", "cn-sha-1", "cn-sha-2")
+		is(t, p, "web", "+ap-se-1 +cn-sha-1 +cn-sha-2")
 	})
 	t.Run("a label moves what follows it", func(t *testing.T) {
-		s, code := simulated(t, "--set-label", "cn-sha-2:tier=gold", "--set-label", "ap-se-1:tier-")
-		if code != 1 || s.Summary.Changed != 1 {
-			t.Errorf("exit code %d: %+v", code, s.Summary)
+		p, code := made(t, "--set-label", "cn-sha-2:tier=gold", "--set-label", "ap-se-1:tier-")
+		if code != 2 || p.Summary.Moved != 1 {
+			t.Errorf("exit code %d: %+v", code, p.Summary)
 		}
-		is(t, s, "settings", "cn-sha-1", "cn-sha-2")
+		is(t, p, "settings", "-ap-se-1 +cn-sha-2")
 	})
 	t.Run("a cluster joins, and replicas move there", func(t *testing.T) {
-		s, _ := simulated(t, "--add-cluster", "eu-fra-1")
-		is(t, s, "web", "ap-se-1", "cn-sha-1", "cn-sha-2", "eu-fra-1")
+		p, _ := made(t, "--add-cluster", "eu-fra-1")
+		is(t, p, "web", "+eu-fra-1")
+		if p.Summary.ReplicasMoved == 0 || len(p.Moves) != 1 || len(p.Moves[0].Shares) == 0 {
+			t.Errorf("replicas do not move: %+v", p)
+		}
 	})
 	t.Run("a changed placement", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "placement.yaml")
 		must(t, os.WriteFile(file, []byte(`{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: all}, spec: {resourceSelectors: [{kind: ConfigMap, name: settings}], clusters: {names: [cn-sha-2]}}}`), 0o600))
-		s, code := simulated(t, "-f", file, "-n", "shop")
-		if code != 1 || s.Summary.Changed != 1 {
-			t.Errorf("exit code %d: %+v", code, s.Summary)
+		p, code := made(t, "-f", file, "-n", "shop")
+		if code != 2 {
+			t.Errorf("exit code %d: %+v", code, p.Summary)
 		}
-		is(t, s, "settings", "cn-sha-2")
+		is(t, p, "settings", "-ap-se-1 -cn-sha-1 +cn-sha-2")
 	})
 	t.Run("a rule that excludes a cluster", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "policy.yaml")
 		must(t, os.WriteFile(file, []byte(`{apiVersion: hanse.dev/v1alpha1, kind: OverridePolicy, metadata: {name: x}, spec: {resourceSelectors: [{kind: ConfigMap}], rules: [{name: r, exclude: true, clusters: {names: [ap-se-1]}}]}}`), 0o600))
-		s, code := simulated(t, "-f", file, "-n", "shop")
-		if code != 1 || s.Summary.Changed != 1 {
-			t.Errorf("exit code %d: %+v", code, s.Summary)
+		p, code := made(t, "-f", file, "-n", "shop")
+		if code != 2 {
+			t.Errorf("exit code %d: %+v", code, p.Summary)
 		}
-		is(t, s, "settings", "cn-sha-1")
-		if want := "content of copies not compared: hansectl diff compares it"; !slices.Contains(s.Notes, want) {
-			t.Errorf("notes %q, want %q among them", s.Notes, want)
-		}
+		is(t, p, "settings", "-ap-se-1")
 	})
 	t.Run("a new object", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "object.yaml")
 		must(t, os.WriteFile(file, []byte(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: db}, spec: {replicas: 2}}`), 0o600))
-		s, _ := simulated(t, "-f", file, "-n", "shop")
-		is(t, s, "db", "ap-se-1", "cn-sha-1")
+		p, _ := made(t, "-f", file, "-n", "shop")
+		is(t, p, "db", "+ap-se-1 +cn-sha-1")
 	})
 	t.Run("nothing changes", func(t *testing.T) {
-		if s, code := simulated(t, "--set-label", "cn-sha-1:colour=blue"); code != 0 || s.Summary.Changed != 0 {
-			t.Errorf("exit code %d: %+v", code, s.Summary)
+		if p, code := made(t, "--set-label", "cn-sha-1:colour=blue"); code != 0 {
+			t.Errorf("exit code %d: %+v", code, p.Summary)
 		}
 	})
 	t.Run("a hub that is none", func(t *testing.T) {
-		_, err := run(t, "simulate", "--kubeconfig", onMember.kubeconfig, "--cache-dir", t.TempDir())
+		_, err := run(t, "plan", "--kubeconfig", onMember.kubeconfig, "--cache-dir", t.TempDir())
 		refused(t, err, errNoHub.Error())
 	})
 }

@@ -18,7 +18,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Finding is the result of one check of the command doctor.
+// Finding is the result of one check of the hub and its members.
 type Finding string
 
 const (
@@ -32,7 +32,7 @@ const (
 	FindingUnknown Finding = "Unknown"
 )
 
-// Check is the result of one check of the command doctor.
+// Check is one check of the hub and its members.
 type Check struct {
 	Name    string  `json:"name"`
 	Result  Finding `json:"result"`
@@ -41,15 +41,15 @@ type Check struct {
 	Do string `json:"do,omitempty"`
 }
 
-// Diagnosis is the output of the command doctor.
-type Diagnosis struct {
+// Checks are the checks of hansectl problems --checks. They are the whole output if the problems cannot be read.
+type Checks struct {
 	Checks []Check `json:"checks"`
 }
 
 // Failed returns the number of failed checks.
-func (d Diagnosis) Failed() int {
+func (cs Checks) Failed() int {
 	n := 0
-	for _, c := range d.Checks {
+	for _, c := range cs.Checks {
 		if c.Result == FindingFailed {
 			n++
 		}
@@ -58,9 +58,9 @@ func (d Diagnosis) Failed() int {
 }
 
 // Write writes a table with one row for each check.
-func (d Diagnosis) Write(w io.Writer, _ time.Time) {
+func (cs Checks) Write(w io.Writer, _ time.Time) {
 	var rows [][]string
-	for _, c := range d.Checks {
+	for _, c := range cs.Checks {
 		text := c.Message
 		if c.Do != "" {
 			text += "; do: " + c.Do
@@ -75,7 +75,7 @@ const (
 	// token or certificate as not valid yet. The hub's clock is read from its Lease, which is renewed every 0.75 s. The
 	// error of this reading is less than the tolerance.
 	clockTolerance = 5 * time.Second
-	// soon is the time before the expiry of a certificate or credential at which doctor starts to warn.
+	// soon is the time before the expiry of a certificate or credential at which a check starts to warn.
 	soon = 7 * 24 * time.Hour
 )
 
@@ -85,7 +85,7 @@ func CheckClock(renewed, now time.Time) Check {
 	if ahead := renewed.Sub(now); ahead > clockTolerance {
 		return Check{
 			"clock", FindingWarning, fmt.Sprintf("the hub's clock is %s ahead of this machine's", ahead.Round(time.Second)),
-			"set both by NTP: ages and 'live' are shown by this machine's clock",
+			"set both clocks by NTP: hansectl computes ages and 'live' with this machine's clock",
 		}
 	}
 	return Check{Name: "clock", Result: FindingOK, Message: "the hub's clock is not ahead of this machine's"}
@@ -156,11 +156,11 @@ func CheckMember(m *hubv1.MemberCluster, now time.Time) Check {
 	ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady)
 	switch {
 	case ready == nil:
-		return Check{Name: name, Result: FindingWarning, Message: "the hub has not processed it yet"}
+		return Check{Name: name, Result: FindingWarning, Message: "the hub has not processed the MemberCluster yet"}
 	case ready.Status != metav1.ConditionTrue:
 		return Check{Name: name, Result: FindingFailed, Message: why(ready.Reason, ready.Message)}
 	case m.IsOverdue(now):
-		return Check{name, FindingWarning, "no replica of the hub has observed it for " + age(*m.Status.LastObservedTime, now), "look for a replica that does not run"}
+		return Check{name, FindingWarning, "no replica of the hub has observed the cluster for " + age(*m.Status.LastObservedTime, now), "find the replica that does not run: kubectl get pods -n " + hubv1.SystemNamespace}
 	}
 	if c := unusableKubeconfig(m); c != nil {
 		return Check{Name: name, Result: FindingWarning, Message: why(c.Reason, c.Message)}
@@ -205,7 +205,7 @@ func (l *LostRevisions) Checks() []Check {
 	}
 	return []Check{{
 		"revisions", FindingFailed,
-		fmt.Sprintf("%d copies stay as they are, because a Secret with their revision was deleted in hanse-system, such as %s", l.copies, l.first),
+		fmt.Sprintf("%d copies are not updated, such as %s: a Secret with their revision was deleted in hanse-system", l.copies, l.first),
 		"change the objects, or, during a rollout, run hansectl rollout promote PLACEMENT --full --reason TEXT",
 	}}
 }
@@ -235,7 +235,7 @@ func (l Lacks) Add(b hubv1.BindingObject) {
 // Checks returns one check for each cluster and reason. If there are none, it returns one check with the result OK.
 func (l Lacks) Checks() []Check {
 	if len(l) == 0 {
-		return []Check{{Name: "grants", Result: FindingOK, Message: "no member refuses a kind of an object that is placed there"}}
+		return []Check{{Name: "grants", Result: FindingOK, Message: "no member refuses or lacks the kind of an object"}}
 	}
 	keys := slices.SortedFunc(maps.Keys(l), func(a, b lack) int {
 		return cmp.Or(cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.reason, b.reason))
@@ -248,11 +248,11 @@ func (l Lacks) Checks() []Check {
 		}
 		c := Check{Name: "grants of " + k.cluster, Result: FindingFailed}
 		if k.reason == hubv1.ReasonForbidden {
-			c.Message = "it does not let the hub write objects of " + strings.Join(kinds, ", ")
-			c.Do = "hansectl join " + k.cluster + " --member-kubeconfig FILE --grant KIND, or grantedKinds of the chart hanse-member"
+			c.Message = "the member does not let the hub write objects of " + strings.Join(kinds, ", ")
+			c.Do = "hansectl join " + k.cluster + " --member-kubeconfig FILE --grant KIND, or set grantedKinds of the chart hanse-member"
 		} else {
-			c.Message = "it does not serve " + strings.Join(kinds, ", ")
-			c.Do = "install the CustomResourceDefinition there, or place it before its objects"
+			c.Message = "the member does not serve " + strings.Join(kinds, ", ")
+			c.Do = "install the CustomResourceDefinition on the member, or place it with its objects"
 		}
 		out = append(out, c)
 	}

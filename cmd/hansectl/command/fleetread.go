@@ -11,13 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/store/inputs"
-	"github.com/hanse-dev/hanse/hub/store/scopes"
 	"github.com/hanse-dev/hanse/hub/views"
-	"github.com/hanse-dev/hanse/placement"
 	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/view"
 )
@@ -27,21 +24,11 @@ type fleetReader struct {
 	ctx      context.Context
 	hub      *hub
 	progress *progressPrinter
-	client.Client
-	// namespace is the only namespace whose objects are read. It is empty for all namespaces. home is the namespace that
-	// objects in files get if they have none.
-	namespace, home string
-	// whole is true if objects are read with their whole content. Otherwise only their metadata is read, except for kinds
-	// whose replicas a placement divides.
-	whole bool
+	inputs.Fleet
+	// home is the namespace that objects in files get if they have none.
+	home string
 	gaps
 
-	placements []hubv1.PlacementObject
-	clusters   []*hubv1.MemberCluster
-	// definitions has the CustomResourceDefinitions of kinds, from the hub or the files. The value is nil for a kind
-	// without a CustomResourceDefinition.
-	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
-	runs        *bool // whether the hub runs workloads
 	// bundles are the bundles of the hub whose objects are inputs of the scheduling decisions.
 	bundles []hubv1.BundleObject
 }
@@ -58,7 +45,8 @@ func newFleetReader(ctx context.Context, h *hub, w *window, progress *progressPr
 	if err != nil {
 		return nil, err
 	}
-	r := &fleetReader{ctx: ctx, hub: h, progress: progress, Client: c, namespace: *h.flags.Namespace, definitions: map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}, gaps: gaps{unread: map[schema.GroupKind]bool{}}}
+	r := &fleetReader{ctx: ctx, hub: h, progress: progress, gaps: gaps{unread: map[schema.GroupKind]bool{}}}
+	r.Fleet = inputs.Fleet{Client: c, Namespace: *h.flags.Namespace, Unless: r.unlessForbidden, Whole: true, PageSize: pageSize}
 	if r.home, _, err = h.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
 		return nil, fmt.Errorf("finding the namespace: %w", err)
 	}
@@ -79,9 +67,9 @@ func (r *fleetReader) read(files *fleetFiles, now time.Time) (decide.Fleet, erro
 	if err := r.readAround(&fleet); err != nil {
 		return fleet, err
 	}
-	r.clusters = slices.Concat(fleet.Clusters, files.clusters)
+	r.Clusters = slices.Concat(fleet.Clusters, files.clusters)
 	files.defaultNamespaces(r.home)
-	r.placements = slices.Concat(fleet.Placements, files.placements)
+	r.Placements = slices.Concat(fleet.Placements, files.placements)
 	bindings := map[hubv1.ObjectIdentity]hubv1.BindingObject{}
 	if err := r.readBindings(&fleet, bindings); err != nil {
 		return fleet, err
@@ -103,7 +91,7 @@ func (r *fleetReader) read(files *fleetFiles, now time.Time) (decide.Fleet, erro
 
 // readAround reads the clusters, the policies and the labels of namespaces.
 func (r *fleetReader) readAround(fleet *decide.Fleet) error {
-	err := inputs.Fleet{Client: r, Namespace: r.namespace, Unless: r.unlessForbidden}.Around(r.ctx, fleet)
+	err := r.Around(r.ctx, fleet)
 	if meta.IsNoMatchError(err) {
 		return errNoHub
 	}
@@ -113,13 +101,13 @@ func (r *fleetReader) readAround(fleet *decide.Fleet) error {
 // readBindings reads the bindings of the objects in the fleet. If a placement prefers clusters with few objects, it
 // also counts the objects of other namespaces on each cluster.
 func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
-	if r.namespace == "" {
+	if r.Namespace == "" {
 		return eachBinding(r.ctx, r.Client, func(b hubv1.BindingObject) { bindings[hubv1.ObjectOf(b)] = b })
 	}
-	if err := eachBindingIn(r.ctx, r.Client, r.namespace, func(b hubv1.BindingObject) { bindings[hubv1.ObjectOf(b)] = b }); err != nil {
+	if err := eachBindingIn(r.ctx, r.Client, r.Namespace, func(b hubv1.BindingObject) { bindings[hubv1.ObjectOf(b)] = b }); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(r.placements, view.NeedsCounts) {
+	if !slices.ContainsFunc(r.Placements, view.NeedsCounts) {
 		return nil
 	}
 	counts, err := countSent(r.ctx, r.Client)
@@ -150,7 +138,7 @@ func (r *fleetReader) unlessForbidden(err error, so string) error {
 // kinds returns the kinds whose objects are to be read. Placements select these kinds, or bindings exist for their
 // objects.
 func (r *fleetReader) kinds(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) ([]schema.GroupKind, error) {
-	found, groups := inputs.SelectedKinds(r.placements)
+	found, groups := inputs.SelectedKinds(r.Placements)
 	for id, b := range bindings {
 		if b.BindingSpec().ObjectRef.Bundle == nil {
 			found[id.GroupKind()] = true
@@ -195,45 +183,19 @@ func (r *fleetReader) kindsOf(groups map[string]bool, found map[schema.GroupKind
 	return nil
 }
 
-// readObjects adds the objects of a kind to the fleet. It reads only their metadata, unless r.whole is true or a
-// placement divides their replicas.
+// readObjects adds the objects of a kind to the fleet.
 func (r *fleetReader) readObjects(fleet *decide.Fleet, kind schema.GroupKind, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
-	mapping, err := r.RESTMapper().RESTMapping(kind)
+	r.Page = func([]*unstructured.Unstructured) error {
+		r.progress.printf("read %d objects", len(fleet.Objects))
+		return nil
+	}
+	read, err := r.Kind(r.ctx, fleet, kind, bindings)
 	if meta.IsNoMatchError(err) {
 		r.notes = append(r.notes, fmt.Sprintf("the hub does not serve %s: objects of this kind are not considered", kind))
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("finding the kind %s on the hub: %w", kind, err)
-	}
-	if r.namespace != "" && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		return nil
-	}
-	whole := r.whole || inputs.Selects(r.placements, kind, inputs.Divides)
-	next := ""
-	for more := true; more; more = next != "" {
-		var page []*unstructured.Unstructured
-		page, next, err = inputs.Fleet{Client: r, Namespace: r.namespace}.Objects(r.ctx, mapping.GroupVersionKind, whole, pageSize, next)
-		if err != nil {
-			if err := r.unlessForbidden(err, fmt.Sprintf("objects of kind %s are not considered", kind)); err != nil {
-				return fmt.Errorf("listing the objects of kind %s: %w", kind, err)
-			}
-			r.unread[kind] = true
-			return nil
-		}
-		for _, u := range page {
-			o := decide.FleetObject{Object: u}
-			if o.Binding = bindings[o.Identity()]; u.GetDeletionTimestamp() != nil || inBundle(o.Binding) != "" {
-				continue
-			}
-			if err := r.complete(&o, nil); err != nil {
-				return err
-			}
-			fleet.Objects = append(fleet.Objects, o)
-		}
-		r.progress.printf("read %d objects", len(fleet.Objects))
-	}
-	return nil
+	r.unread[kind] = !read
+	return err
 }
 
 // locate implements hubKinds.
@@ -255,43 +217,5 @@ func (r *fleetReader) locate(u *unstructured.Unstructured, known map[schema.Grou
 
 // complete implements hubKinds.
 func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
-	kind := o.Identity().GroupKind()
-	bundled := hubv1.BundleOf(o.Object) != nil
-	if bundled {
-		o.HubRuns = false // the hub does not have the object
-	} else if o.Binding != nil {
-		o.HubRuns = view.Refused(o.Binding, o.Object)
-	} else if placement.HubWouldRun(kind, true) {
-		o.HubRuns = placement.HubWouldRun(kind, false) || r.hubRunsWorkloads()
-	}
-	if d, ok := known[kind]; ok {
-		r.definitions[kind] = d
-	}
-	gvk := o.Object.GroupVersionKind()
-	needed := inputs.NeedsVersions(gvk, r.clusters) || inputs.Selects(r.placements, kind, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, kind) })
-	if _, ok := r.definitions[kind]; !ok && needed {
-		d, err := inputs.Definition(r.ctx, r.Client, kind)
-		if err != nil && !meta.IsNoMatchError(err) {
-			if err := r.unlessForbidden(err, fmt.Sprintf("the definition of %s is not considered", kind)); err != nil {
-				return err
-			}
-		}
-		r.definitions[kind] = d
-	}
-	if o.ScalePath = inputs.ScalePath(r.definitions[kind]); !bundled {
-		o.OtherVersions = inputs.OthersOf(r.definitions[kind], gvk.Version)
-	}
-	return nil
-}
-
-// hubRunsWorkloads reports whether the hub has nodes or a running controller-manager. The hub makes the same check. If
-// the hub cannot be read, the function returns true.
-func (r *fleetReader) hubRunsWorkloads() bool {
-	if r.runs != nil {
-		return *r.runs
-	}
-	runs, err := scopes.RunsWorkloads(r.ctx, r.Client)
-	runs = runs || err != nil
-	r.runs = &runs
-	return runs
+	return r.Complete(r.ctx, o, known)
 }

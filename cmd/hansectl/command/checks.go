@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,57 +17,20 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-func newDoctor(h *hub) *cobra.Command {
-	var out output
-	cmd := &cobra.Command{
-		Use:   "doctor",
-		Short: "Check the hub and its members: definitions, the running hub, webhook, clocks, credentials, grants",
-		Long: `Check the hub and its members, and print how to mend each fault. Nothing is changed, and no request is sent to a
-member.
-
-  hub API             the API server answers and serves every kind of Hanse
-  hub                 a hub runs: a process renews the Lease hanse-hub
-  version, clock      the versions of hub and hansectl are at most one minor version apart, and the clock of the hub
-                      is at most 5 s ahead of this machine's
-  webhook             the webhook for policies answers a dry run of a placement, and its certificate is valid
-  author webhook      the webhook that records the authors of policies has a valid certificate, and records you
-  member NAME         the member is Ready, no condition needs a user, and its credentials do not expire within 7 days
-  grants              members serve the kinds of the objects that are placed there, and let the hub write them
-  revisions           only if copies wait for a revision of a rollout that is stored no more
-
-A check for which you lack rights is Unknown. The exit code is 1 if a check failed.`,
-		Example:    `  hansectl doctor`,
-		SuggestFor: []string{"check", "verify", "diagnose"},
-		Args:       arguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.check(cmd); err != nil {
-				return err
-			}
-			return h.doctor(cmd.Context(), out)
-		},
-	}
-	out.addTo(cmd)
-	return cmd
-}
-
-func (h *hub) doctor(ctx context.Context, out output) error {
+// runChecks checks the hub and its members. If the API server does not serve the kinds of Hanse, this is the only
+// check.
+func (h *hub) runChecks(ctx context.Context) (view.Checks, error) {
 	c, address, err := h.connect()
 	if err != nil {
-		return err
+		return view.Checks{}, err
 	}
-	d := view.Diagnosis{Checks: []view.Check{h.checkAPI(address)}}
-	if d.Failed() == 0 {
-		d.Checks = append(d.Checks, h.checkHub(ctx, c)...)
-		d.Checks = append(d.Checks, checkWebhook(ctx, c)...)
-		d.Checks = append(d.Checks, checkMembers(ctx, c)...)
+	done := view.Checks{Checks: []view.Check{h.checkAPI(address)}}
+	if done.Failed() == 0 {
+		done.Checks = append(done.Checks, h.checkHub(ctx, c)...)
+		done.Checks = append(done.Checks, checkWebhook(ctx, c)...)
+		done.Checks = append(done.Checks, checkMembers(ctx, c)...)
 	}
-	if err := out.print(h.streams.Out, d); err != nil {
-		return err
-	}
-	if n := d.Failed(); n > 0 {
-		return fmt.Errorf("%s failed", counted(n, "check"))
-	}
-	return nil
+	return done, nil
 }
 
 // checkAPI checks whether the API server serves every kind of Hanse.
@@ -132,7 +94,7 @@ func (h *hub) checkHub(ctx context.Context, c client.Client) []view.Check {
 	if lead.name == "" { // the last leader has released the Lease
 		leads = view.Check{
 			Name: "hub", Result: view.FindingWarning, Message: "no hub leads now: the last one has ended, and another one takes over within seconds",
-			Do: "hansectl doctor again, and if it stays so: kubectl get pods -n " + hubv1.SystemNamespace,
+			Do: "hansectl problems --checks again, and if it stays so: kubectl get pods -n " + hubv1.SystemNamespace,
 		}
 	}
 	v := h.hubVersion(ctx)
@@ -201,9 +163,9 @@ const reachWebhook = "look whether the hub runs and whether the API server reach
 
 // askWebhook sends a dry run for a new placement. It also returns the placement, unless the API server refused it.
 func askWebhook(ctx context.Context, c client.Client) (view.Check, *hubv1.Placement) {
-	probe := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "hansectl-doctor-"}}
-	probe.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: "ConfigMap", Name: "hansectl-doctor"}}
-	probe.Spec.Clusters.Names = []string{"hansectl-doctor"}
+	probe := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "hansectl-check-"}}
+	probe.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: "ConfigMap", Name: "hansectl-check"}}
+	probe.Spec.Clusters.Names = []string{"hansectl-check"}
 	err := c.Create(ctx, probe, client.DryRunAll)
 	switch {
 	case err == nil:

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -21,12 +22,28 @@ import (
 	"github.com/hanse-dev/hanse/view/preview"
 )
 
-// fleetChanges are the simulated changes of clusters that the user requests by flags of simulate.
+// fleetChanges are the changes of clusters that the user requests by flags of plan.
 type fleetChanges struct {
 	withoutClusters, withoutRegions, addClusters, setLabels []string
 }
 
-// applyTo makes the requested changes in the fleet, which has the objects, policies and clusters of the simulation. It
+func (c *fleetChanges) addTo(cmd *cobra.Command, h *hub) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&c.withoutClusters, "without-cluster", nil, "A cluster that does not answer. Can be repeated.")
+	flags.StringArrayVar(&c.withoutRegions, "without-region", nil, "A region in which no cluster answers. Can be repeated.")
+	flags.StringArrayVar(&c.addClusters, "add-cluster", nil, "A cluster that joins: NAME[,LABEL=VALUE...], or a file with MemberClusters. Can be repeated.")
+	flags.StringArrayVar(&c.setLabels, "set-label", nil, "A label of a cluster: CLUSTER:KEY=VALUE, or CLUSTER:KEY- to remove the label. Can be repeated.")
+	_ = cmd.RegisterFlagCompletionFunc("without-cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return h.completeClusters(cmd, nil, typed)
+	})
+	_ = cmd.RegisterFlagCompletionFunc("without-region", h.completeRegions)
+}
+
+func (c *fleetChanges) any() bool {
+	return len(c.withoutClusters)+len(c.withoutRegions)+len(c.addClusters)+len(c.setLabels) > 0
+}
+
+// applyTo makes the requested changes in the fleet, which has the objects, policies and clusters of the plan. It
 // returns one line of text for each change. An error names the flag and its value.
 func (c fleetChanges) applyTo(ctx context.Context, f *decide.Fleet) ([]string, error) {
 	f.Clusters = slices.Clone(f.Clusters)
@@ -97,7 +114,7 @@ func checkLabel(key, value string) error {
 	return nil
 }
 
-// addCluster adds simulated clusters to the clusters of the simulation. text is the name of a file with MemberClusters,
+// addCluster adds assumed clusters to the clusters of the plan. text is the name of a file with MemberClusters,
 // or the name of a cluster with labels.
 func addCluster(ctx context.Context, f *decide.Fleet, text string) (string, error) {
 	var clusters []*hubv1.MemberCluster
@@ -158,7 +175,7 @@ func parseCluster(text string) (*hubv1.MemberCluster, error) {
 	return c, nil
 }
 
-// assumed sets the defaults of a simulated cluster: it accepts objects of every namespace and is Ready.
+// assumed sets the defaults of an assumed cluster: it accepts objects of every namespace and is Ready.
 func assumed(c *hubv1.MemberCluster, now time.Time) *hubv1.MemberCluster {
 	c = c.DeepCopy()
 	if c.Spec.AllowedNamespaces.From == "" {
@@ -172,7 +189,7 @@ func assumed(c *hubv1.MemberCluster, now time.Time) *hubv1.MemberCluster {
 	return c
 }
 
-// described describes an added cluster, and what the simulation assumes about unknown data of the cluster.
+// described describes an added cluster, and what the plan assumes about unknown data of the cluster.
 func described(c *hubv1.MemberCluster) string {
 	text := fmt.Sprintf("cluster %s joins", c.Name)
 	var labels []string

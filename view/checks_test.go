@@ -27,6 +27,19 @@ func TestClocksAreCompared(t *testing.T) {
 	}
 }
 
+func TestChecksAreTheLastPartOfTheProblems(t *testing.T) {
+	t.Parallel()
+	var without, with strings.Builder
+	found := NewGatherer(nil).Worst(10)
+	found.Write(&without, now)
+	found.Checks = []Check{{Name: "hub", Result: FindingFailed, Message: "no hub runs", Do: "start it"}}
+	found.Write(&with, now)
+	last, ok := strings.CutPrefix(with.String(), without.String())
+	if want := "\nChecks\nCHECK   RESULT   MESSAGE\nhub     Failed   no hub runs; do: start it\n"; !ok || last != want {
+		t.Errorf("got %q, want %q", last, want)
+	}
+}
+
 func TestAMemberIsCheckedByItsConditionsAndCredentials(t *testing.T) {
 	t.Parallel()
 	ready := metav1.Condition{Type: hubv1.ConditionReady, Status: metav1.ConditionTrue, Reason: hubv1.ReasonConnected}
