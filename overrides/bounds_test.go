@@ -65,7 +65,7 @@ func TestPatchBombsAreRefused(t *testing.T) {
 		"copies that double":          {template: longList(0), rules: rulesOf(doubling), want: "does not fit: all rules together may add 256 KiB to an object: copy a smaller part"},
 		"copies in place of copies": {
 			template: objectWith(map[string]any{"a": strings.Repeat("x", 60<<10)}),
-			rules:    rulesOf(repeated(5, patch("copy", "/spec/b", "/spec/a", ""))), want: "path /spec/b does not fit: all rules together may add 256 KiB",
+			rules:    rulesOf(repeated(5, patch("copy", "/spec/b", "/spec/a", ""))), want: "path /spec/a does not fit: all rules together may add 256 KiB",
 		},
 		"copies that nest":                                  {rules: rulesOf(nested), want: "nests deeper than 64 levels: copy a smaller part"},
 		"a move into itself":                                {rules: rulesOf([]hubv1.PatchOperation{patch("move", "/spec/map/a", "/spec/map", "")}), want: "cannot be moved into itself"},
@@ -166,7 +166,7 @@ func TestHostileFormsAreRefused(t *testing.T) {
 		"a text of many keys":                      {text("a: {" + strings.Repeat("b,", 60000) + "}"), edit, "too much to edit"},
 		"a text that is too large":                 {text("a: '" + strings.Repeat("x", 300<<10) + "'"), edit, "more than 256 KiB"},
 		"a text that is edited often":              {text("a: '" + strings.Repeat("x", 200<<10) + "'"), many(6, edit[0]), "too much to edit"},
-		"a text that grows":                        {text("a: 1\n"), rule(`edits: [{path: /spec/text, format: YAML, patches: [{op: add, path: /b, value: [1]}, ` + strings.Repeat(`{op: copy, from: /b, path: /b/-}, `, 30) + `{op: copy, from: /b, path: /b/-}]}]`), "nests deeper than 64 levels: copy a smaller part"},
+		"a text that grows":                        {text("a: 1\n"), rule(`edits: [{path: /spec/text, format: YAML, patches: [{op: add, path: /b, value: [1]}, ` + strings.Repeat(`{op: copy, from: /b, path: /b/-}, `, 30) + `{op: copy, from: /b, path: /b/-}]}]`), "path /b does not fit: all rules together may add 256 KiB to an object"},
 		"too many edits":                           {text("a: 1\n"), []hubv1.OverrideRule{{Name: "r", Edits: make([]hubv1.StringEdit, maxEdits+1)}}, "more than 16 entries"},
 		"an edit with too many patches":            {text("a: 1\n"), []hubv1.OverrideRule{{Name: "r", Edits: []hubv1.StringEdit{{Path: "/a", Format: "YAML", Patches: make([]hubv1.EditOperation, maxPatches+1)}}}}, "more than 64 operations"},
 		"more containers than there are":           {containers(maxListed+1, "a"), rule(`images: [{tag: b}]`), "has more than 500 containers: set path in the rule to the index of one of them"},

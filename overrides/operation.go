@@ -2,6 +2,7 @@ package overrides
 
 import (
 	"fmt"
+	"strings"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/internal/cel"
@@ -110,5 +111,5 @@ func (o *operation) compileFrom(text string) (message string) {
 	case o.op == hubv1.PatchCopy:
 		return o.from.closedToReads()
 	}
-	return o.from.closedToWrites()
+	return strings.Replace(o.from.closedToWrites(), "cannot be overridden", "cannot be moved", 1)
 }

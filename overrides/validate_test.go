@@ -116,7 +116,7 @@ rules:
 			`spec.rules[2].name: Invalid value: "Upper": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
 			`spec.rules[2].clusters.labelSelector: Invalid value: values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty`,
 			`spec.rules[2].patches[0].path: Invalid value: /status belongs to the controllers in the member: drop it from the rule`,
-			`spec.rules[2].patches[1].from: Invalid value: /metadata/labels/hanse.dev~1hub is a label or annotation of Hanse, which cannot be overridden: drop it from the rule`,
+			`spec.rules[2].patches[1].from: Invalid value: /metadata/labels/hanse.dev~1hub is a label or annotation of Hanse, which cannot be moved: drop it from the rule`,
 			`spec.rules[2].patches[2].value: Invalid value: /metadata/labels/a is a label or annotation and takes only a string: put the value in quotes`,
 			`spec.rules[2].patches[3].op: Invalid value: /spec/x has the unknown operation "swap": use add, remove, replace, move, copy or test`,
 			`spec.rules[3]: Invalid value: changes nothing: set exclude, images, command, args, env, resources, labels, annotations, mergePatch, patches or edits`,

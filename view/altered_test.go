@@ -56,7 +56,7 @@ func TestExplainNamesEachFieldThatTheClusterChanged(t *testing.T) {
 		return FieldsOf(in, nil, cluster, onMember).Changed
 	}
 	capped := map[string]any{"a": "2", "b": "2", "c": "2", "d": "2", "e": "1", "added": "x"}
-	all := []string{`.data.a "2" for "1"`, `.data.b "2" for "1"`, `.data.c "2" for "1"`, `.data.d "2" for "1"`}
+	all := []string{`.data.a "2" instead of "1"`, `.data.b "2" instead of "1"`, `.data.c "2" instead of "1"`, `.data.d "2" instead of "1"`}
 	for name, tc := range map[string]struct {
 		kind, row string
 		onMember  *unstructured.Unstructured

@@ -43,7 +43,7 @@ func (e *Events) Add(cluster string, answer wire.EventsAnswer) {
 		note(answer.Refused.Message)
 	}
 	if answer.More {
-		note("the cluster has more events")
+		note("the cluster has more events than shown")
 	}
 }
 

@@ -395,7 +395,7 @@ func (i *Inventory) summary(kind schema.GroupKind) KindSummary {
 			lacking = append(lacking, c.Cluster)
 		default:
 			s.Wanted.Serving++
-			if missing := without(needed, c.Versions); len(missing) > 0 {
+			if missing := missingVersions(needed, c.Versions); len(missing) > 0 {
 				serves := versionsServed{only: strings.Join(c.Versions, ", "), not: strings.Join(missing, ", ")}
 				older[serves] = append(older[serves], c.Cluster)
 			}
@@ -435,8 +435,8 @@ func (i *Inventory) summary(kind schema.GroupKind) KindSummary {
 // versionsServed are the only versions of a kind that a cluster serves, and the needed versions that it does not serve.
 type versionsServed struct{ only, not string }
 
-// without returns the versions that are not among the others, without repetitions.
-func without(versions, others []string) []string {
+// missingVersions returns the versions that are not among the others, without repetitions.
+func missingVersions(versions, others []string) []string {
 	var out []string
 	for _, v := range slices.SortedFunc(slices.Values(versions), newestFirst) {
 		if !slices.Contains(others, v) && !slices.Contains(out, v) {

@@ -90,13 +90,13 @@ func (r Renderings) Write(w io.Writer, _ time.Time) {
 // made returns the sources of a manifest's fields as text. The sources are the division of replicas and the rules of
 // override policies. An example:
 //
-//	5 at /spec/replicas by the division; OverridePolicy shop/a, rule "r"; skipped OverridePolicy shop/b, rule "s": /spec/paused ...
+//	5 (/spec/replicas) by the division; OverridePolicy shop/a, rule "r"; skipped OverridePolicy shop/b, rule "s": /spec/paused ...
 //
 // The text ends with the labels and other metadata of the hub object that the hub never sends.
 func made(c preview.Rendering) string {
 	var parts []string
 	for _, d := range c.Divided {
-		parts = append(parts, fmt.Sprintf("%d at %s by the division", d.Number, d.Path))
+		parts = append(parts, fmt.Sprintf("%d (%s) by the division", d.Number, d.Path))
 	}
 	for _, a := range c.Applied {
 		parts = append(parts, a.String())

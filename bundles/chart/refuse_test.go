@@ -125,7 +125,7 @@ func TestRenderRefuses(t *testing.T) {
 		},
 		"a schema that is no JSON":   {chart: with(files{"values.schema.json": "{"}), wants: "reading values.schema.json of app: "},
 		"a schema that reads a file": {chart: with(files{"values.schema.json": `{"$ref": "file://` + filepath.ToSlash(secret) + `"}`}), wants: "put that schema into $defs"},
-		"a schema that reads a URL":  {chart: with(files{"values.schema.json": `{"$ref": "http://127.0.0.1:1/a.json"}`}), wants: "it refers to http://127.0.0.1:1/a.json"},
+		"a schema that reads a URL":  {chart: with(files{"values.schema.json": `{"$ref": "http://127.0.0.1:1/a.json"}`}), wants: "the schema refers to http://127.0.0.1:1/a.json"},
 		"a schema of a reference to another file of the chart": {
 			chart: with(files{"values.schema.json": `{"$ref": "files/a.json"}`, "files/a.json": "{}"}), wants: "the schema refers to files/a.json: put that schema into $defs",
 		},

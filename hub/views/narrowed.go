@@ -78,9 +78,7 @@ func (n *Narrowed) take(ctx context.Context, refused error, from func(*wire.Fact
 	switch {
 	case errors.Is(n.fault, ErrNoViews):
 		return refused
-	case apierrors.IsForbidden(n.fault): // the error names the needed role
-		return fmt.Errorf("reading the policies and clusters of namespace %s from the hub: %w (you may not list them directly: %w)", n.Namespace, n.fault, refused)
-	case n.fault != nil:
+	case n.fault != nil: // if the hub refuses the request, its error names the needed role
 		return fmt.Errorf("reading the policies and clusters of namespace %s from the hub: %w (you may not list them directly: %w)", n.Namespace, n.fault, refused)
 	}
 	for _, note := range n.facts.Notes {

@@ -168,7 +168,7 @@ func TestReportOnlyWritesNothing(t *testing.T) {
 		want     result
 		says     string
 	}{
-		"an object that is not there": {func(*world) {}, hubv1.AdoptionAlways, failed(hubv1.ReasonMissing, member.RetrySlowly), "makes none"},
+		"an object that is not there": {func(*world) {}, hubv1.AdoptionAlways, failed(hubv1.ReasonMissing, member.RetrySlowly), "creates no copy"},
 		"a copy that is as it should be": {
 			func(w *world) { w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written) }, hubv1.AdoptionNever, inSync, "apply.mode Enforce would change no value",
 		},

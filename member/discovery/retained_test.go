@@ -128,3 +128,19 @@ func TestSchemasOfAMemberFitIntoItsBudgetOrAreReported(t *testing.T) {
 		t.Errorf("after another kind is no longer in use: %s", *reported.Load())
 	}
 }
+
+func TestASchemaOfTooManyFieldsIsReported(t *testing.T) {
+	var reported atomic.Pointer[string]
+	h := &hostileMember{fields: 60_000, definition: func(int) string { return "{}" }}
+	kinds := kindsOf(t, h, memory.NewRetained(func(what string, err error) {
+		text := what + ": " + err.Error()
+		reported.Store(&text)
+	}))
+	gvk := schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Widget"}
+	kinds.Use(gvk, true)
+	kinds.Fit(t.Context(), thing(gvk, nil))
+	want := "the schema of Widget: the schema has more than 50000 fields, so the hub does not check the fields of such objects"
+	if got := reported.Load(); got == nil || *got != want {
+		t.Errorf("reported %v, want %q", got, want)
+	}
+}

@@ -100,7 +100,7 @@ func TestReferences(t *testing.T) {
 		"a field that is no pod template is an error":   {gateway, []hubv1.ReferenceRule{{Path: "/spec/issuer"}}, "", "the value must be a pod template"},
 		"a cluster-scoped object needs nothing":         {strings.Replace(gateway, "namespace: shop, ", "", 1), []hubv1.ReferenceRule{secrets("/spec/number")}, "", ""},
 		"an object that each namespace has is not sent": {strings.Replace(podTemplate, "serviceAccountName: web", "serviceAccountName: default", 1), []hubv1.ReferenceRule{{Path: "/spec/template"}}, "ConfigMap/of-init ConfigMap/projected ConfigMap/settings Secret/csi Secret/password Secret/projected Secret/rbd Secret/registry Secret/tls", ""},
-		"more than 64 names are an error":               {gateway + "  many: " + manyNames(65), []hubv1.ReferenceRule{secrets("/spec/many/*")}, "", "the object refers to 65 objects: at most 64 are allowed"},
+		"more than 64 names are an error":               {gateway + "  many: " + manyNames(65), []hubv1.ReferenceRule{secrets("/spec/many/*")}, "", "the object refers to 65 objects, and at most 64 are allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

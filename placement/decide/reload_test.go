@@ -199,7 +199,7 @@ func TestPodsThatReadTooManyObjectsAreRefused(t *testing.T) {
 		t.Errorf("the pods read %d objects, want %d (error %v)", len(read), maxReferences, err)
 	}
 	_, err := ReadByPods(manifest(10000), []string{"/spec/template"})
-	if want := "the pods read 10000 ConfigMaps and Secrets: at most 64 are allowed"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "the pods read 10000 ConfigMaps and Secrets, and at most 64 are allowed"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error is %v, want %q", err, want)
 	}
 }

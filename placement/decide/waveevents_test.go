@@ -371,7 +371,7 @@ var waveEvents = map[string]waveEvent{
 		row:   "its status is older than the change",
 		begin: func(m *midway) { m.silence(true) },
 		end:   func(m *midway) { clear(m.stale) },
-		says:  "us failed: not healthy within 900 s: it has not reported revision 2",
+		says:  "us failed: not healthy within 900 s: the cluster has not reported revision 2",
 		want: `
 			before   | Progressing first: ap1 eu2 us1 ux1 | Progressing second: ap1 eu2 us2 ux2 | Failed second: ap1 eu2 us2 ux2 | Complete: ap2 eu2 us2 ux2
 			approval | WaitingForApproval second: ap1 eu2 us1 ux1 | Progressing second: ap1 eu2 us2 ux2 | Failed second: ap1 eu2 us2 ux2 | Complete: ap2 eu2 us2 ux2

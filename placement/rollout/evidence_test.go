@@ -100,7 +100,7 @@ func TestAWaveNamesTheClustersThatItWaitsFor(t *testing.T) {
 		"a promotion names a cluster that is not healthy in time": func(s *story) {
 			s.change("t2").step().verb(hubv1.RolloutPromoteAnnotation, s.at()+" now").step().healthy("a", "b", "c", "d").step()
 			s.says("promoted: the revision is not yet healthy on all clusters").later(time.Hour).step()
-			s.says("promoted: the revision is not yet healthy on all clusters; e: not healthy within 900 s: it has not reported revision 2")
+			s.says("promoted: the revision is not yet healthy on all clusters; e: not healthy within 900 s: the cluster has not reported revision 2")
 		},
 	})
 }

@@ -93,7 +93,7 @@ func TestFailures(t *testing.T) {
 		},
 		"a cluster without a report is not healthy in time": func(s *story) {
 			s.target("a").Row = Row{}
-			s.change("t2").step().again(15 * time.Minute).later(15 * time.Minute).step().want(failed).says("a failed: not healthy within 900 s: it has not reported revision 2" + waysOut)
+			s.change("t2").step().again(15 * time.Minute).later(15 * time.Minute).step().want(failed).says("a failed: not healthy within 900 s: the cluster has not reported revision 2" + waysOut)
 		},
 		"a cluster that does not answer in time stops the change": func(s *story) {
 			s.target("a").Row.Away = true

@@ -177,7 +177,7 @@ spec:
 	author := newViewer(t, ns, "author", getWidgets, listWidgets, rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"overridepolicies"}, Verbs: []string{"create"}},
 		rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"placements"}, Verbs: []string{"override"}},
 		rbacv1.PolicyRule{APIGroups: []string{widgetKind.Group}, Resources: []string{"widgets"}, Verbs: []string{"update"}})
-	out := author.says(1, []string{"--- " + shanghai + "/Widget/" + ns + "/compared", "-  replicas: 5", "+  replicas: 7", "ON THE MEMBERS, by a dry run: 1 copy of 1 would change"}, append(plan, policy(7))...)
+	out := author.says(0, []string{"--- " + shanghai + "/Widget/" + ns + "/compared", "-  replicas: 5", "+  replicas: 7", "ON THE MEMBERS, by a dry run: 1 copy of 1 would change"}, append(plan, policy(7))...)
 	if strings.Contains(out, singapore) || strings.Contains(out, "managedFields") {
 		t.Errorf("it tells more than what differs:\n%s", out)
 	}
