@@ -77,8 +77,8 @@ func faults(err error) string {
 	var texts []string
 	var collect func(*jsonschema.ValidationError, string)
 	collect = func(e *jsonschema.ValidationError, key string) {
-		if name, ok := e.ErrorKind.(*kind.PropertyNames); ok { // the library gives no path for keys
-			key = fmt.Sprintf("the key %q", name.Property)
+		if name, ok := e.ErrorKind.(*kind.PropertyNames); ok {
+			key = fmt.Sprintf("%s: the key %q", pathOfKeys(e.SchemaURL), name.Property)
 		}
 		for _, cause := range e.Causes {
 			collect(cause, key)
@@ -95,6 +95,20 @@ func faults(err error) string {
 		texts = append(texts[:maxFaults], fmt.Sprintf("and %d more", len(texts)-maxFaults))
 	}
 	return oneLine(errors.New(strings.Join(texts, "; ")))
+}
+
+// pathOfKeys returns the path of the value whose keys a schema checks. The library gives no path for keys, so the path
+// consists of the properties in the URL of the schema. It has no indexes of lists.
+func pathOfKeys(schemaURL string) string {
+	parts := strings.Split(schemaURL, "/")
+	var names []string
+	for i := 0; i+1 < len(parts); i++ {
+		if parts[i] == "properties" {
+			i++
+			names = append(names, parts[i])
+		}
+	}
+	return valuePath(strings.Join(names, "/"))
 }
 
 // valuePath returns a JSON pointer to a value as helm users write paths: image.tag for /image/tag.

@@ -36,18 +36,6 @@ func isPolicy(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().Group == admissionregistrationv1.GroupName
 }
 
-// withdraw removes the admission policy if the user has chosen that. If the user has not chosen, it prints a note on a
-// member without a policy.
-func (c policyChoice) withdraw(ctx context.Context, w io.Writer, m client.Client) error {
-	switch c {
-	case "":
-		return noteUnlimited(ctx, w, m)
-	case policyOff:
-		return removePolicy(ctx, w, m)
-	}
-	return nil
-}
-
 // removePolicy removes the admission policy. A member whose admin may not read it keeps it.
 func removePolicy(ctx context.Context, w io.Writer, m client.Client) error {
 	all, err := madeOnEach(ctx, isPolicy)
@@ -67,13 +55,14 @@ func removePolicy(ctx context.Context, w io.Writer, m client.Client) error {
 	return nil
 }
 
-// noteUnlimited prints a note if no admission policy limits the hub's writes.
+// noteUnlimited prints a note if no admission policy limits the hub's writes: without its binding, a policy has no
+// effect.
 func noteUnlimited(ctx context.Context, w io.Writer, m client.Client) error {
-	all, err := madeOnEach(ctx, isPolicy)
+	bindings, err := madeOnEach(ctx, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ValidatingAdmissionPolicyBinding" })
 	if err != nil {
 		return err
 	}
-	there := all[0]
+	there := bindings[0]
 	err = m.Get(ctx, client.ObjectKeyFromObject(there.o), there.o)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/component-helpers/auth/rbac/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -39,7 +41,7 @@ func (k kindGrant) invalid() bool {
 var (
 	errGrant = errors.New("want a resource with its group unless that is the core group, such as deployments.apps, apps/deployments or configmaps")
 	group    = regexp.MustCompile(`^[a-z0-9.-]*$`)
-	resource = regexp.MustCompile(`^[a-z0-9]+$`)
+	resource = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 )
 
 func parseGrants(flag string, texts []string) ([]kindGrant, error) {
@@ -65,6 +67,7 @@ type grantChange struct {
 	ungrantedOperators []string
 	optional           map[string]bool // values of the chart, by their names in optionalRights
 	policy             policyChoice
+	keepRules          bool // an existing ClusterRole keeps its rules as they are
 }
 
 func (c grantChange) any() bool {
@@ -72,8 +75,14 @@ func (c grantChange) any() bool {
 }
 
 var (
-	errManaged = errors.New("--grant, --ungrant, --grant-operator, --ungrant-operator, --create-namespaces, --list-workloads and --admission-policy cannot change objects that another tool manages")
-	errTaken   = errors.New("it was not made by hansectl: remove it, or install the chart hanse-member")
+	errManaged = func() error {
+		flags := "--grant, --ungrant, --" + grantOperatorFlag + ", --" + ungrantOperatorFlag
+		for _, right := range optionalRights {
+			flags += ", --" + right.flag
+		}
+		return errors.New(flags + " and --" + admissionPolicyFlag + " cannot change objects that another tool manages")
+	}()
+	errTaken = errors.New("it was not made by hansectl: remove it, or install the chart hanse-member")
 )
 
 // granting has the kinds that the hub may write on a member.
@@ -114,6 +123,12 @@ func (c grantChange) set(ctx context.Context, w io.Writer, m *memberCluster) (*g
 	}
 	if apierrors.IsNotFound(err) { // a new member
 		c.policy = cmp.Or(c.policy, policyOn)
+		given := c.optional
+		c.optional = map[string]bool{}
+		for _, right := range optionalRights {
+			c.optional[right.value] = right.byDefault
+		}
+		maps.Copy(c.optional, given)
 	}
 	objects, err := c.objects(ctx, role.Rules)
 	if err != nil {
@@ -126,7 +141,13 @@ func (c grantChange) set(ctx context.Context, w io.Writer, m *memberCluster) (*g
 	if err != nil {
 		return nil, err
 	}
-	if err := c.policy.withdraw(ctx, w, m); err != nil {
+	switch c.policy {
+	case "":
+		err = noteUnlimited(ctx, w, m)
+	case policyOff:
+		err = removePolicy(ctx, w, m)
+	}
+	if err != nil {
 		return nil, err
 	}
 	granted, err := c.write(ctx, w, m, objects)
@@ -142,7 +163,8 @@ func (c grantChange) set(ctx context.Context, w io.Writer, m *memberCluster) (*g
 	return granted, nil
 }
 
-// write writes the objects of the chart. It creates their namespace after the admission policy.
+// write writes the objects of the chart. It creates their namespace after the admission policy, so that a user who may
+// not install the policy changes nothing on the member.
 func (c grantChange) write(ctx context.Context, w io.Writer, m client.Client, objects []*unstructured.Unstructured) (*granting, error) {
 	granted := &granting{}
 	for _, o := range objects {
@@ -161,6 +183,7 @@ func (c grantChange) write(ctx context.Context, w io.Writer, m client.Client, ob
 		}
 		if isHubRole(o) {
 			granted.kinds = append([]string{}, kindsToWrite(after)...)
+			printAdded(w, before, slices.DeleteFunc(slices.Clone(after), toWrite))
 			printChanges(w, kindsToWrite(before), granted.kinds)
 			for _, risk := range risks(after) {
 				printLine(w, "", "WARNING: a user who controls the hub is an administrator of this cluster by %s", risk)
@@ -180,6 +203,10 @@ func (c grantChange) writeOne(ctx context.Context, w io.Writer, m client.Client,
 			return err
 		}
 		wanted := o
+		if isHubRole(o) && c.keepRules && on.GetResourceVersion() != "" {
+			after = before
+			return mark(on)
+		}
 		if isHubRole(o) { // again, because the role may have changed since
 			objects, err := c.objects(ctx, before)
 			if err != nil {
@@ -265,12 +292,24 @@ func printChanges(w io.Writer, before, now []string) {
 	printLine(w, "", "grants no kind yet: run join again with --grant RESOURCE.GROUP")
 }
 
-// kindsToWrite returns the kinds that the rules let the hub write, in the syntax of --grant. These are the kinds with
-// the verb delete.
+// printAdded prints the rules that the hub gets in addition to those that it had before, and returns them.
+func printAdded(w io.Writer, before, after []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	_, added := validation.Covers(before, after)
+	added = operatorrights.MergeRules(added)
+	for _, rule := range added {
+		printLine(w, "", "+ %s", ruleText(rule))
+	}
+	return added
+}
+
+// toWrite reports whether a rule lets the hub write kinds: it has the verb delete.
+func toWrite(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Verbs, "delete") }
+
+// kindsToWrite returns the kinds that the rules let the hub write, in the syntax of --grant.
 func kindsToWrite(rules []rbacv1.PolicyRule) []string {
 	var out []string
 	for _, rule := range rules {
-		if slices.Contains(rule.Verbs, "delete") {
+		if toWrite(rule) {
 			out = append(out, kindsOf(rule)...)
 		}
 	}

@@ -16,7 +16,7 @@ type grantFlags struct {
 // optionalRights are the rights that a value of the chart hanse-member grants and a flag of join sets.
 var optionalRights = []struct {
 	flag, value, usage string
-	standard           bool // for a new member
+	byDefault          bool // a new member grants it
 }{
 	{"create-namespaces", "createNamespaces", "Let the hub create namespaces that objects need.", true},
 	{"list-workloads", "listWorkloads", "Let the hub list workloads and pods, so that hansectl tree shows the objects that controllers made for a copy, and hansectl get --clusters all of them.", false},
@@ -31,7 +31,7 @@ func (g *grantFlags) addTo(f *pflag.FlagSet) {
 	f.StringArrayVar(&g.ungrantedOperators, ungrantOperatorFlag, nil, "Name of an operator whose rules the hub loses on the member. Its kinds stay granted. Can be repeated.")
 	g.optional = map[string]*bool{}
 	for _, right := range optionalRights {
-		g.optional[right.value] = f.Bool(right.flag, right.standard, right.usage)
+		g.optional[right.value] = f.Bool(right.flag, right.byDefault, right.usage)
 	}
 	f.StringVar(&g.policy, admissionPolicyFlag, string(policyOn), `"true" installs an admission policy on the member, which limits what the hub may write there. "adopt" also lets the hub take over objects that exist already. "false" removes the policy. A member that joined before changes only if the flag is given.`)
 }

@@ -55,8 +55,8 @@ cluster-admin, such as of Secrets, pods, workloads or webhook configurations, pr
 end, the command names the kinds that placements send to the member and that it does not grant.
 
 Run the command again with the same name to replace the token. It then changes only the labels and settings that you
-give; earlier grants stay, with the rules of this version. A cluster that is a MemberCluster under another name is
-refused.`,
+give; earlier grants stay. It adds the rules that each member needs, if the hub's ClusterRole lacks them, and prints
+them. A cluster that is a MemberCluster under another name is refused.`,
 		Example: `  # The member grants two kinds; its region is read from its nodes
   hansectl join cn-sha-1 --member-kubeconfig cn-sha-1.kubeconfig --grant monitoring.coreos.com/prometheuses --grant configmaps
 

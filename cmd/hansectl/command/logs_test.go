@@ -53,7 +53,7 @@ func TestEventsOfAllClustersAreInOneTableByTime(t *testing.T) {
 		"120m        cn-sha-1   Normal    Pulled      pod/web-9            -       -",
 		"60m         ap-se-1    Warning   BackOff     pod/web-0            7       again [2J",
 		"(hub)      Normal    Scheduled   configmap/settings   -       two clusters",
-		"warning: ap-se-1: jobs.batch: not granted", "warning: cn-sha-1: the cluster has more events")
+		"warning: ap-se-1: jobs.batch: not granted", "warning: cn-sha-1: the cluster has more events than shown")
 	order := []int{strings.Index(out, "Created"), strings.Index(out, "Pulled"), strings.Index(out, "BackOff"), strings.Index(out, "Scheduled")}
 	if !slices.IsSorted(order) {
 		t.Errorf("the oldest is not the first:\n%s", out)

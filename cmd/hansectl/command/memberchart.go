@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -72,6 +71,11 @@ func (v memberValues) render(ctx context.Context) ([]*unstructured.Unstructured,
 	rendered, err := chart.Render(ctx, chart.Input{Archive: archive, Namespace: hubv1.SystemNamespace, Values: []map[string]any{values}})
 	if err != nil {
 		return nil, err
+	}
+	for _, o := range rendered.Objects {
+		if !slices.Contains(writeOrder, o.GetKind()) {
+			return nil, fmt.Errorf("the chart hanse-member has %s %s: join writes no object of this kind", o.GetKind(), o.GetName())
+		}
 	}
 	slices.SortStableFunc(rendered.Objects, func(a, b *unstructured.Unstructured) int {
 		return cmp.Or(cmp.Compare(operatorOf(a), operatorOf(b)), cmp.Compare(slices.Index(writeOrder, a.GetKind()), slices.Index(writeOrder, b.GetKind())))
@@ -160,42 +164,63 @@ func among(rule rbacv1.PolicyRule, rules []rbacv1.PolicyRule) bool {
 }
 
 // values returns the values with which the chart renders the rules of the hub's ClusterRole. It also returns the rules
-// that no value renders.
+// that no value renders. A part of the rules of an optional value belongs to them.
 func (c *chartRules) values(rules []rbacv1.PolicyRule) (v memberValues, others []rbacv1.PolicyRule) {
 	v.optional = map[string]bool{}
+	for value, adds := range c.optional {
+		v.optional[value] = !slices.ContainsFunc(adds, func(r rbacv1.PolicyRule) bool { return !among(r, rules) })
+	}
 	for _, rule := range rules {
 		known := among(rule, c.always)
 		for value, adds := range c.optional {
-			if among(rule, adds) {
-				known, v.optional[value] = true, true
-			}
+			known = known || v.optional[value] && among(rule, adds)
 		}
-		switch kinds := kindsIn(rule); {
+		kinds := kindsIn(rule)
+		granted := slices.DeleteFunc(slices.Clone(kinds), kindGrant.invalid)
+		switch {
 		case known:
-		case slices.Equal(rule.Verbs, c.verbs) && len(rule.ResourceNames) == 0 && !slices.ContainsFunc(kinds, kindGrant.invalid):
-			v.kinds = append(v.kinds, kinds...)
-		default:
+		case !slices.Equal(rule.Verbs, c.verbs) || len(rule.ResourceNames) > 0 || len(granted) == 0:
 			others = append(others, rule)
+		default:
+			v.kinds = append(v.kinds, granted...)
+			for _, k := range kinds {
+				if k.invalid() {
+					others = append(others, rbacv1.PolicyRule{APIGroups: []string{k.group}, Resources: []string{k.resource}, Verbs: rule.Verbs})
+				}
+			}
 		}
 	}
 	return v, others
 }
 
-// objects returns the objects that join writes on the member. before are the rules of the hub's ClusterRole there; nil
-// means that the ClusterRole does not exist yet. Rules that no value renders stay in it.
+// writtenBy reports whether a rule lets the hub write the kind, or a kind of this name if k has no group.
+func (k kindGrant) writtenBy(rule rbacv1.PolicyRule) bool {
+	inGroup := slices.Contains(rule.APIGroups, k.group) || slices.Contains(rule.APIGroups, rbacv1.APIGroupAll)
+	named, all := slices.Contains(rule.Resources, k.resource), slices.Contains(rule.Resources, rbacv1.ResourceAll)
+	return (inGroup && (named || all) || k.group == "" && named) &&
+		slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) })
+}
+
+// objects returns the objects that join writes on the member. before are the rules of the hub's ClusterRole there.
+// Rules that no value renders stay in it.
 func (c grantChange) objects(ctx context.Context, before []rbacv1.PolicyRule) ([]*unstructured.Unstructured, error) {
 	known, err := rulesOfChart()
 	if err != nil {
 		return nil, err
 	}
 	v, others := known.values(before)
-	for _, right := range optionalRights {
-		v.optional[right.value] = v.optional[right.value] || before == nil && right.standard
+	for value, wanted := range c.optional {
+		v.optional[value] = wanted
+		others = slices.DeleteFunc(others, func(r rbacv1.PolicyRule) bool { return among(r, known.optional[value]) })
 	}
-	maps.Copy(v.optional, c.optional)
 	v.kinds = slices.DeleteFunc(slices.Concat(v.kinds, c.add, c.operators.kinds), func(k kindGrant) bool {
 		return slices.ContainsFunc(c.remove, func(r kindGrant) bool { return r == k || (r.group == "" && r.resource == k.resource) })
 	})
+	for _, kind := range c.remove {
+		if i := slices.IndexFunc(others, kind.writtenBy); i >= 0 {
+			return nil, fmt.Errorf("--ungrant %s: ClusterRole %s of the member has a rule that join did not write (%s): change the rule there", kind, accountName, ruleText(others[i]))
+		}
+	}
 	v.operators, v.policy = c.operators.operators, c.policy
 	objects, err := v.render(ctx)
 	if err != nil || len(others) == 0 {

@@ -2,12 +2,15 @@ package command
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	embedded "github.com/hanse-dev/hanse/charts"
 	"github.com/hanse-dev/hanse/cmd/hansectl/operatorrights"
 	"github.com/hanse-dev/hanse/test/charts"
 )
@@ -149,14 +153,34 @@ func TestAChangeOfGrantsKeepsTheOthers(t *testing.T) {
 		return roleWith(t, memberValues{kinds: kinds, optional: map[string]bool{"listWorkloads": workloads, "createNamespaces": namespaces}})
 	}
 	configmaps, deployments := kindGrant{"", "configmaps"}, kindGrant{"apps", "deployments"}
+	written := func(group string, resources ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: everything.Verbs}
+	}
+	urls := rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: everything.Verbs}
+	known, err := rulesOfChart()
+	must(t, err)
+	workloads := known.optional["listWorkloads"]
+	cut := append(with(false, false), workloads[:2]...)
 	before := append(with(false, true, configmaps, deployments), foreign, everything)
 	for name, tc := range map[string]struct {
 		before []rbacv1.PolicyRule
 		change grantChange
 		want   []rbacv1.PolicyRule
 	}{
-		"a new member lets the hub create namespaces": {nil, grantChange{}, with(false, true)},
-		"nothing changes": {before, grantChange{}, before},
+		"an emptied role gets what each member grants": {nil, grantChange{}, with(false, false)},
+		"nothing changes":                       {before, grantChange{}, before},
+		"a part of the workloads stays a part":  {cut, grantChange{}, cut},
+		"a part of the workloads is completed":  {cut, grantChange{optional: map[string]bool{"listWorkloads": true}}, with(true, false)},
+		"a part of the workloads is taken away": {cut, grantChange{optional: map[string]bool{"listWorkloads": false}}, with(false, false)},
+		"one is taken away from a rule that also names a subresource": {
+			append(with(false, true), written("apps", "deployments", "deployments/scale", "statefulsets")), grantChange{remove: []kindGrant{deployments}},
+			append(with(false, true, kindGrant{"apps", "statefulsets"}), written("apps", "deployments/scale")),
+		},
+		"a rule without kinds stays": {append(with(false, true), urls), grantChange{}, append(with(false, true), urls)},
+		"a kind with a hyphen stays, and another is added": {
+			with(false, true, kindGrant{"example.com", "my-widgets"}), grantChange{add: []kindGrant{{"k8s.cni.cncf.io", "network-attachment-definitions"}}},
+			with(false, true, kindGrant{"example.com", "my-widgets"}, kindGrant{"k8s.cni.cncf.io", "network-attachment-definitions"}),
+		},
 		"one is added": {
 			before, grantChange{add: []kindGrant{{"apps", "statefulsets"}}},
 			append(with(false, true, configmaps, deployments, kindGrant{"apps", "statefulsets"}), foreign, everything),
@@ -176,6 +200,71 @@ func TestAChangeOfGrantsKeepsTheOthers(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAKindThatAnotherRuleGrantsIsNotTakenAway(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rule   rbacv1.PolicyRule
+		kind   kindGrant
+		stands bool
+	}{
+		"other verbs":                     {rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "update"}}, kindGrant{"apps", "deployments"}, true},
+		"without its group":               {rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"*"}}, kindGrant{"", "deployments"}, true},
+		"all kinds of its group":          {rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"*"}, Verbs: []string{"delete"}}, kindGrant{"apps", "deployments"}, true},
+		"the kind in all groups":          {rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"deployments"}, Verbs: []string{"patch"}}, kindGrant{"apps", "deployments"}, true},
+		"all kinds of another group":      {rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"*"}, Verbs: []string{"delete"}}, kindGrant{"apps", "deployments"}, false},
+		"its subresource":                 {rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, Verbs: []string{"patch"}}, kindGrant{"apps", "deployments"}, false},
+		"a rule with which the hub reads": {rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch"}}, kindGrant{"apps", "deployments"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := grantChange{remove: []kindGrant{tc.kind}}.objects(t.Context(), []rbacv1.PolicyRule{tc.rule})
+			if !tc.stands {
+				must(t, err)
+				return
+			}
+			refused(t, err, "--ungrant "+tc.kind.String()+": ClusterRole hanse of the member has a rule that join did not write ("+ruleText(tc.rule)+")")
+		})
+	}
+}
+
+func TestJoinChecksKindsAsTheMemberChart(t *testing.T) {
+	text, err := fs.ReadFile(embedded.Member(), "values.schema.json")
+	must(t, err)
+	type pattern struct {
+		Items struct {
+			Pattern string `json:"pattern"`
+		} `json:"items"`
+	}
+	var schema struct {
+		Properties struct {
+			GrantedKinds struct {
+				AllOf []struct {
+					Items struct {
+						Properties struct {
+							APIGroups pattern `json:"apiGroups"`
+							Resources pattern `json:"resources"`
+						} `json:"properties"`
+					} `json:"items"`
+				} `json:"allOf"`
+			} `json:"grantedKinds"`
+		} `json:"properties"`
+	}
+	must(t, json.Unmarshal(text, &schema))
+	of := schema.Properties.GrantedKinds.AllOf[0].Items.Properties
+	if diff := cmp.Diff([]string{of.APIGroups.Items.Pattern, of.Resources.Items.Pattern}, []string{group.String(), resource.String()}); diff != "" {
+		t.Errorf("patterns of groups and resources (-chart +join):\n%s", diff)
+	}
+}
+
+func TestJoinNamesEachFlagThatCannotChangeTheMemberChart(t *testing.T) {
+	var g grantFlags
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	g.addTo(flags)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(strings.FieldsFunc(errManaged.Error(), func(r rune) bool { return r == ' ' || r == ',' }), "--"+f.Name) {
+			t.Errorf("%q lacks --%s", errManaged, f.Name)
+		}
+	})
 }
 
 func TestJoinAgainChangesWhatIsGivenAlone(t *testing.T) {
@@ -226,6 +315,29 @@ func TestJoinAgainChangesWhatIsGivenAlone(t *testing.T) {
 		if diff := cmp.Diff(rules, role.Rules); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
+	})
+	t.Run("a role that an admin emptied stays so when the token is replaced", func(t *testing.T) {
+		role := &rbacv1.ClusterRole{}
+		must(t, m.Get(ctx, client.ObjectKey{Name: accountName}, role))
+		role.Rules = nil
+		must(t, m.Update(ctx, role))
+		wants(t, set(grantChange{keepRules: true}), "clusterrole/hanse                  unchanged")
+		must(t, m.Get(ctx, client.ObjectKeyFromObject(role), role))
+		if len(role.Rules) > 0 {
+			t.Errorf("it has the rules %v", role.Rules)
+		}
+	})
+	t.Run("it then gets and names what each member grants", func(t *testing.T) {
+		out := set(grantChange{})
+		wants(t, out, "clusterrole/hanse                  updated", "+ get, watch on namespaces\n", "+ list on nodes\n", "+ get, list, watch on apiextensions.k8s.io/customresourcedefinitions\n", "grants no kind yet")
+		role := &rbacv1.ClusterRole{}
+		must(t, m.Get(ctx, client.ObjectKey{Name: accountName}, role))
+		if diff := cmp.Diff(roleWith(t, memberValues{}), role.Rules); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+	t.Run("rights that are given are named", func(t *testing.T) {
+		wants(t, set(grantChange{optional: map[string]bool{"readLogs": true}}), "+ get on pods/log\n")
 	})
 	t.Run("an operator and the policy are taken away", func(t *testing.T) {
 		wants(t, set(grantChange{ungrantedOperators: []string{"widgets"}, policy: policyOff}), "validatingadmissionpolicybinding/hanse-member-hub deleted",

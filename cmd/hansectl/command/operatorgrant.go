@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/component-helpers/auth/rbac/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -215,11 +214,7 @@ func printRules(w io.Writer, there made, wanted *unstructured.Unstructured) erro
 		return err
 	}
 	printLine(w, there.String(), "rules of the operator %s in %s", operatorOf(wanted), area(wanted.GetNamespace()))
-	_, added := validation.Covers(before, rules)
-	for _, rule := range operatorrights.MergeRules(added) {
-		printLine(w, "", "+ %s", ruleText(rule))
-	}
-	if len(added) == 0 {
+	if added := printAdded(w, before, rules); len(added) == 0 {
 		printLine(w, "", "has them already")
 	}
 	for _, risk := range operatorRisks(wanted.GetNamespace(), rules) {

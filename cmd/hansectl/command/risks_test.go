@@ -175,7 +175,7 @@ func TestRulesThatGiveTheHubEveryRightAreRefused(t *testing.T) {
 		} {
 			_, file := valuesOf(t, namespace, rule)
 			_, err := parseOperatorGrants(t.Context(), file)
-			refused(t, err, "the operator widgets has a rule with the verb "+rule.Verbs[0], "by which the hub gets every right")
+			refused(t, err, "operator widgets: ", ".0 has the verb "+rule.Verbs[0]+" on ", "by which the hub gets every right")
 		}
 		_, file := valuesOf(t, namespace, ruleOf("get", "rbac.authorization.k8s.io/roles"), ruleOf("*", "example.com/widgets"), ruleOf("create", "serviceaccounts/token"))
 		granted, err := parseOperatorGrants(t.Context(), file)

@@ -37,9 +37,9 @@ continue.
 
 Without a member kubeconfig the hub makes the new token by itself. The hub cannot make it if it has no
 connection to the member, if hansectl did not make its current token, or if the member does not grant the right. In
-these cases, give the kubeconfig of an admin of the member. A token that does not expire is replaced by a token that
-expires, and the Secret of the old token is deleted on the member. If two hubs share the member, they share this Secret:
-first run hansectl join again for each hub.
+these cases, give the kubeconfig of an admin of the member. The rules of the hub's ClusterRole stay as they are. A token
+that does not expire is replaced by a token that expires, and the Secret of the old token is deleted on the member. If
+two hubs share the member, they share this Secret: first run hansectl join again for each hub.
 
 An attacker who controlled the hub may have made tokens that this command does not revoke. Delete the ServiceAccount
 hanse-system/hanse of the member and join again.`,
@@ -134,7 +134,7 @@ func (r *rotate) byAdmin(ctx context.Context, hub client.Client, cluster *hubv1.
 		return err
 	}
 	fmt.Fprintf(out, "Member %s at %s, cluster ID %s\n", r.name, m.address.server, m.clusterID)
-	if _, err := (grantChange{}).set(ctx, out, m); err != nil {
+	if _, err := (grantChange{keepRules: true}).set(ctx, out, m); err != nil {
 		return fmt.Errorf("preparing the member %s: %w", r.name, err)
 	}
 	made, err := m.token(ctx, out, r.tokenLifetime, uid, tokenInUse(cluster))

@@ -455,12 +455,20 @@ func TestRotateGivesTheHubANewToken(t *testing.T) {
 	t.Run("an admin of the member makes one, and what the hub used before goes", func(t *testing.T) {
 		apply(t, onMember, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: credential.LastingSecret, Labels: ourLabels()}})
 		_, before := stored()
+		role := &rbacv1.ClusterRole{}
+		must(t, onMember.Get(ctx, client.ObjectKey{Name: accountName}, role))
+		role.Rules = role.Rules[:1]
+		must(t, onMember.Update(ctx, role))
 		_, err := hansectl(t, "rotate", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig, "--timeout", "1s", "--member-server", "https://10.8.0.4:6443")
 		refused(t, err, "timed out after 1s", "the hub does not use the new credentials yet")
 		whenever(t, func(ctx context.Context) error { return reportCredentials(ctx, "cn-sha-1") })
 		out, err := hansectl(t, "rotate", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig)
 		must(t, err)
 		wants(t, out, "the hub uses the new credentials", "secret/hanse-token ", "its token is revoked")
+		must(t, onMember.Get(ctx, client.ObjectKey{Name: accountName}, role))
+		if len(role.Rules) != 1 {
+			t.Errorf("the role that an admin cut has the rules %v", role.Rules)
+		}
 		_, after := stored()
 		if after.BearerToken == before.BearerToken || after.Host != "https://10.8.0.4:6443" {
 			t.Errorf("the hub has the same token, or another address: %s", after.Host)
