@@ -3,11 +3,11 @@ package console
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -22,7 +22,7 @@ const (
 	// the hub's other work. maxFleetBytes limits the size of these objects in bytes.
 	maxSimulated  = 5000
 	maxFleetBytes = 32 << 20
-	// contentPage is the page size of a list request for objects, which may have their content.
+	// contentPage is the page size of a list request for whole objects.
 	contentPage = 50
 )
 
@@ -104,7 +104,7 @@ func (r *fleetReader) readObjects(ctx context.Context) error {
 	}
 	slices.SortFunc(kinds, func(a, b schema.GroupKind) int { return cmp.Compare(a.String(), b.String()) })
 	for _, gk := range kinds {
-		if _, err := r.inputs.Kind(ctx, &r.fleet, gk, r.bindings); err != nil && !meta.IsNoMatchError(err) {
+		if _, err := r.inputs.Kind(ctx, &r.fleet, gk, r.bindings); err != nil && !errors.Is(err, inputs.ErrNotServed) {
 			return err
 		}
 	}

@@ -26,28 +26,31 @@ type alteredCopy struct {
 // alteredWait returns the time until the next write of a copy that the cluster alters. It is zero or less if the write
 // is due. The first pause begins with the first call for the copy, also after a restart.
 func (c *copies) alteredWait(key types.NamespacedName) (wait time.Duration) {
-	c.open(key, func(u *unfinished) {
+	c.update(key, func(x extra) extra {
 		now := c.clock.Now()
-		if u.altered == (alteredCopy{}) {
-			u.altered = alteredCopy{pause: calm, due: now.Add(calm)}
+		if x.altered == (alteredCopy{}) {
+			x.altered = alteredCopy{pause: calm, due: now.Add(calm)}
 		}
-		wait = u.altered.due.Sub(now)
+		wait = x.altered.due.Sub(now)
+		return x
 	})
 	return wait
 }
 
 // alteredAgain doubles the pause between two writes of a copy that the cluster alters, and returns it.
 func (c *copies) alteredAgain(key types.NamespacedName) (pause time.Duration) {
-	c.open(key, func(u *unfinished) {
-		pause = min(max(2*u.altered.pause, calm), maxAlteredPause)
-		u.altered = alteredCopy{pause: pause, due: c.clock.Now().Add(pause)}
+	c.update(key, func(x extra) extra {
+		pause = min(max(2*x.altered.pause, calm), maxAlteredPause)
+		x.altered = alteredCopy{pause: pause, due: c.clock.Now().Add(pause)}
+		return x
 	})
 	return pause
 }
 
-// alteredNoMore records that the cluster stores the values that the hub has sent.
+// alteredNoMore ends the pauses of a copy: the cluster stores the values that the hub has sent, or the hub writes other
+// values.
 func (c *copies) alteredNoMore(key types.NamespacedName) {
-	c.open(key, func(u *unfinished) { u.altered = alteredCopy{} })
+	c.update(key, func(x extra) extra { x.altered = alteredCopy{}; return x })
 }
 
 // again writes a copy again whose values the cluster has changed, if the write is due. settled is the outcome for the

@@ -81,7 +81,7 @@ func TestTheValuesOfTheHubReturnWhenTheClusterChangesThemNoMore(t *testing.T) {
 	if last := r.queue.copies.get(r.key).last; last.Hash != "h2" || last.Changed != "" {
 		t.Errorf("recorded %+v", last)
 	}
-	if r.queue.copies.states[r.key].open != nil {
+	if r.queue.copies.states[r.key].extra != nil {
 		t.Error("the copy is tried for ever")
 	}
 }

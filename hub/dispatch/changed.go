@@ -14,16 +14,17 @@ import (
 // noteChange records the time of a change on the hub that the member does not have yet. If the member does not have an
 // earlier change of the binding yet, the time of the earlier change stays. The metrics use these times.
 func (c *copies) noteChange(at time.Time, key types.NamespacedName) {
-	c.open(key, func(u *unfinished) {
-		if u.changed.IsZero() || at.Before(u.changed) {
-			u.changed = at
+	c.update(key, func(x extra) extra {
+		if x.changed.IsZero() || at.Before(x.changed) {
+			x.changed = at
 		}
+		return x
 	})
 }
 
 // takeChange removes and returns the recorded time of the change of a binding. It returns zero if no time is recorded.
 func (c *copies) takeChange(key types.NamespacedName) (at time.Time) {
-	c.open(key, func(u *unfinished) { at, u.changed = u.changed, time.Time{} })
+	c.update(key, func(x extra) extra { at, x.changed = x.changed, time.Time{}; return x })
 	return at
 }
 

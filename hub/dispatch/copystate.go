@@ -28,54 +28,50 @@ type copies struct {
 // by a restart.
 type copyState struct {
 	record packed // the last known state of the copy
-	// open is nil for most copies, which are as they should be.
-	open *unfinished
+	extra  *extra // nil for most copies
 }
 
-// unfinished is the part of a copy's state that ends when the copy is as it should be. The zero value has no data.
-type unfinished struct {
+// extra is the part of a copy's state that most copies do not have: what goes on with the copy, or went wrong. The zero
+// value has no data.
+type extra struct {
 	// changed is the time at which the hub saw a change that the member does not have yet.
 	changed time.Time
-	// completed is the last state of a copy, such as a Job, that ran to completion and was then deleted on the member.
-	completed *member.Observation
-	fight     *fight
-	altered   alteredCopy
-	retries   retries
-	failure   failure // the failure that the last span was sent for; empty while tracing is off
+	// finished is the last state of a copy, such as a Job, that ran to completion and was then deleted on the member.
+	finished *member.Observation
+	fight    *fight
+	altered  alteredCopy
+	retries  retries
+	failure  failure // the failure that the last span was sent for; empty while tracing is off
 }
 
 func newCopies(c clock.PassiveClock) *copies {
 	return &copies{clock: c, states: map[types.NamespacedName]*copyState{}, awaited: map[schema.GroupVersionKind]time.Time{}}
 }
 
-// open changes the unfinished part of a copy's state.
-func (c *copies) open(key types.NamespacedName, change func(*unfinished)) {
+// update replaces the extra state of a copy by the result of change.
+func (c *copies) update(key types.NamespacedName, change func(extra) extra) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var open unfinished
+	var before extra
 	s := c.states[key]
-	if s != nil && s.open != nil {
-		open = *s.open
+	if s != nil && s.extra != nil {
+		before = *s.extra
 	}
-	change(&open)
-	if open == (unfinished{}) {
-		c.close(key, s)
-		return
-	}
-	if s == nil {
-		s = &copyState{}
-		c.states[key] = s
-	}
-	s.open = &open
-}
-
-// close drops the unfinished part of a copy's state. The caller holds c.mu.
-func (c *copies) close(key types.NamespacedName, s *copyState) {
-	if s == nil {
-		return
-	}
-	if s.open = nil; s.record.empty() {
-		delete(c.states, key)
+	switch after := change(before); {
+	case after == before:
+	case after == extra{}:
+		if s.extra = nil; s.record.empty() {
+			delete(c.states, key)
+		}
+	default:
+		if s == nil {
+			s = &copyState{}
+			c.states[key] = s
+		}
+		if s.extra == nil {
+			s.extra = new(extra)
+		}
+		*s.extra = after
 	}
 }
 
@@ -119,15 +115,15 @@ func (c *copies) keys() []types.NamespacedName {
 // state of the binding's copy is recorded.
 func (c *copies) rank(key types.NamespacedName) int { return Rank(c.get(key).gvk.GroupKind()) }
 
-// setCompleted keeps the last state of a copy that ran to completion.
-func (c *copies) setCompleted(key types.NamespacedName, o member.Observation) {
-	c.open(key, func(u *unfinished) { u.completed = &o })
+// setFinished keeps the last state of a copy that ran to completion.
+func (c *copies) setFinished(key types.NamespacedName, o member.Observation) {
+	c.update(key, func(x extra) extra { x.finished = &o; return x })
 }
 
-// completed returns the last state of a copy that ran to completion and was then deleted on the member. It returns nil
+// finished returns the last state of a copy that ran to completion and was then deleted on the member. It returns nil
 // for all other copies.
-func (c *copies) completed(key types.NamespacedName) (o *member.Observation) {
-	c.open(key, func(u *unfinished) { o = u.completed })
+func (c *copies) finished(key types.NamespacedName) (o *member.Observation) {
+	c.update(key, func(x extra) extra { o = x.finished; return x })
 	return o
 }
 

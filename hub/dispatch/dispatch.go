@@ -21,6 +21,7 @@
 //   - retry: the time of a key's next try;
 //   - wake: events of copies; an event that only repeats the hub's own write wakes no key;
 //   - fights: fields of copies that another controller keeps changing back after the hub has corrected them;
+//   - copystate: all data about a copy that a queue keeps between two runs;
 //   - altered: copies whose values the cluster's admission changes, and the time of their next write.
 //
 // An unreachable member has no queue, and hub/report writes its rows. When the member is reachable again, all bindings
@@ -211,7 +212,7 @@ func (d *Dispatcher) Resume(ctx context.Context, cluster string) {
 func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool { return b.BindingSpec().Target(cluster) != nil }, cluster)
 	if q := d.queue(cluster); q != nil {
-		q.addRecorded(lowPriority - topClass)
+		q.addKnown(lowPriority - topClass)
 	}
 }
 

@@ -22,13 +22,14 @@ type fight struct {
 
 // corrected records that the hub has restored a field that another client had changed.
 func (c *copies) corrected(key types.NamespacedName, over member.FieldDrift) {
-	c.open(key, func(u *unfinished) {
+	c.update(key, func(x extra) extra {
 		now := c.clock.Now()
 		var before []time.Time
-		if u.fight != nil {
-			before = recent(u.fight.corrected, now)
+		if x.fight != nil {
+			before = recent(x.fight.corrected, now)
 		}
-		u.fight = &fight{corrected: append(before, now), over: over}
+		x.fight = &fight{corrected: append(before, now), over: over}
+		return x
 	})
 }
 
@@ -36,18 +37,19 @@ func (c *copies) corrected(key types.NamespacedName, over member.FieldDrift) {
 // corrected last, and how long the next correction must wait. yes stays true after the wait, while at least fightRounds
 // corrections are recent.
 func (c *copies) fought(key types.NamespacedName) (over member.FieldDrift, wait time.Duration, yes bool) {
-	c.open(key, func(u *unfinished) {
-		if u.fight == nil {
-			return
+	c.update(key, func(x extra) extra {
+		if x.fight == nil {
+			return x
 		}
 		now := c.clock.Now()
-		u.fight.corrected = recent(u.fight.corrected, now)
-		switch n := len(u.fight.corrected); {
+		x.fight.corrected = recent(x.fight.corrected, now)
+		switch n := len(x.fight.corrected); {
 		case n == 0:
-			u.fight = nil
+			x.fight = nil
 		case n >= fightRounds:
-			over, wait, yes = u.fight.over, max(0, u.fight.corrected[n-1].Add(calm).Sub(now)), true
+			over, wait, yes = x.fight.over, max(0, x.fight.corrected[n-1].Add(calm).Sub(now)), true
 		}
+		return x
 	})
 	return over, wait, yes
 }

@@ -100,9 +100,9 @@ func (q *queue) end(key types.NamespacedName) {
 	}
 }
 
-// addRecorded queues every key for which this process has kept the state of a copy. If the binding no longer names the
+// addKnown queues every key for which this process has kept data about a copy. If the binding no longer names the
 // cluster, the worker drops this state.
-func (q *queue) addRecorded(priority int) {
+func (q *queue) addKnown(priority int) {
 	for _, key := range q.copies.keys() {
 		q.gate.add(due{key, priority})
 	}

@@ -70,7 +70,7 @@ func (r *run) wasThere(w *wanted) bool {
 // or from the row.
 func (r *run) finished(w *wanted) (*member.Observation, bool) {
 	gk := w.record.gvk.GroupKind()
-	last := r.queue.copies.completed(r.key)
+	last := r.queue.copies.finished(r.key)
 	if last != nil && last.Digest == w.digest && last.UID == w.confirmedUID {
 		return last, true
 	}
@@ -98,7 +98,7 @@ func (d *Dispatcher) Vanished(cluster string, binding types.NamespacedName, o me
 	}
 	if ended, ok := health.Finished(o.GVK.GroupKind(), o.Observed); ok {
 		o.Health, o.HealthReason, o.HealthMessage = ended, "", "" // without the message about the deletion
-		q.copies.setCompleted(binding, o)
+		q.copies.setFinished(binding, o)
 	}
 	q.gate.add(due{binding, normalPriority + q.copies.rank(binding)})
 }

@@ -16,27 +16,28 @@ import (
 // also the longest wait for the first list of a kind.
 const calm = pace.FirstSlowRetry
 
-// retries counts the attempts to write a copy that have failed since the last success, by the way in which they are
-// repeated.
+// retries counts the failed attempts to write a copy, by the way in which they are repeated. An attempt that is
+// repeated in the other way, or not at all, ends the count.
 type retries struct{ soon, slowly int }
 
 // retryAfter returns, from the outcome of the last attempt, the time until a binding is processed again. The time
 // varies randomly by up to a fifth. Otherwise all bindings would be due at once when a member becomes reachable again.
 func (c *copies) retryAfter(key types.NamespacedName, o member.Outcome) reconcile.Result {
 	var wait time.Duration
-	c.open(key, func(u *unfinished) {
+	c.update(key, func(x extra) extra {
 		switch o.Retry {
 		case member.RetrySoon:
-			wait = pace.Doubled(pace.FirstRetry, pace.MaxRetry, u.retries.soon)
-			u.retries = retries{soon: u.retries.soon + 1}
+			wait = pace.Doubled(pace.FirstRetry, pace.MaxRetry, x.retries.soon)
+			x.retries = retries{soon: x.retries.soon + 1}
 		case member.RetrySlowly:
-			wait = pace.Doubled(calm, pace.MaxSlowRetry, u.retries.slowly)
-			u.retries = retries{slowly: u.retries.slowly + 1}
+			wait = pace.Doubled(calm, pace.MaxSlowRetry, x.retries.slowly)
+			x.retries = retries{slowly: x.retries.slowly + 1}
 		case member.RetryAfter:
 			wait = max(o.After, pace.FirstRetry)
 		default:
-			u.retries = retries{}
+			x.retries = retries{}
 		}
+		return x
 	})
 	if wait == 0 {
 		return reconcile.Result{}

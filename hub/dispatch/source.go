@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/member/epoch"
 )
 
-// setSource sets r.source to the hub's epoch, the generation of the hub object, and the decision: the state of the
+// setSource sets r.out.source to the hub's epoch, the generation of the hub object, and the decision: the state of the
 // binding. They are compared with the mark that a copy has recorded. template is nil if the hub object was deleted. No
 // copy then counts as newer by its generation or decision.
 func (r *run) setSource(template metav1.Object) {

@@ -97,11 +97,11 @@ type failure struct {
 // isNewFailure records the failure of a run. It returns true if the last run of the binding did not fail for the same
 // reason. A retry that fails for the same reason gets no spans.
 func (c *copies) isNewFailure(key types.NamespacedName, now failure) (isNew bool) {
-	c.open(key, func(u *unfinished) { isNew, u.failure = u.failure != now, now })
+	c.update(key, func(x extra) extra { isNew, x.failure = x.failure != now, now; return x })
 	return isNew
 }
 
 // endFailure records that the last run of a binding has not failed.
 func (c *copies) endFailure(key types.NamespacedName) {
-	c.open(key, func(u *unfinished) { u.failure = failure{} })
+	c.update(key, func(x extra) extra { x.failure = failure{}; return x })
 }

@@ -43,7 +43,7 @@ type run struct {
 
 // gathered are the inputs of one reconcile of a binding. The method gather reads them, except for the outcomes.
 type gathered struct {
-	outcomes map[string]member.Outcome  // copies from the binding's entry, so that gather reads them without the lock
+	outcomes map[string]member.Outcome  // a clone of those in the binding's entry, so that no lock is needed
 	template *unstructured.Unstructured // nil if the cache does not have the hub object
 	content  uint64                     // content number of the template
 	hub      hubv1.HubObject

@@ -145,7 +145,7 @@ type Scheduler struct {
 	results results
 }
 
-// inputs are the inputs of decisions that the Scheduler keeps in memory. The methods gather and confirm read them.
+// inputs are the inputs of decisions that the Scheduler keeps in memory.
 type inputs struct {
 	liveFacts  *liveFacts
 	gone       gone
@@ -155,7 +155,7 @@ type inputs struct {
 	memo       decide.Memo
 }
 
-// shared has what all decisions share, because one decision may forbid another. The method decide reserves it.
+// shared has the limits that all decisions share, because one decision may forbid another.
 type shared struct {
 	limits   limits
 	removals removals

@@ -12,14 +12,14 @@ import (
 	"github.com/hanse-dev/hanse/placement/decide"
 )
 
-// run is one reconcile of one object.
+// run carries out the plan of one reconcile of one object, or a part of the plan.
 type run struct {
 	s     *Scheduler
 	began time.Time
 	in    decide.Input // what was gathered
 	out   decide.Plan  // what was decided, to be written
 
-	released bool                // release has ended the binding, so that no decision is recorded
+	released bool                // release has handled the binding, so that no decision is recorded
 	after    hubv1.BindingObject // the binding after record; nil if record had nothing to record
 	wrote    bool                // whether record has written the binding
 }
@@ -34,8 +34,8 @@ type step func(*run, context.Context) error
 var steps = []step{(*run).order, (*run).release, (*run).record, (*run).announce, (*run).wakeReferrers, (*run).trace}
 
 // carryOut runs the steps until one returns an error. See stopped for the errors that are no failures.
-func (r *run) carryOut(ctx context.Context, steps ...step) error {
-	for _, do := range steps {
+func (r *run) carryOut(ctx context.Context, these ...step) error {
+	for _, do := range these {
 		if err := do(r, ctx); err != nil {
 			return err
 		}

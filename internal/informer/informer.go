@@ -141,13 +141,13 @@ func (s *Set) start(k *kind) {
 func (s *Set) divide(first *kind, namespaces []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first.place.namespace = namespaces[0]
+	first.namespace = namespaces[0]
 	if !slices.Contains(s.kinds[first.gvk], first) {
 		return // the kind was stopped
 	}
 	for _, namespace := range namespaces[1:] {
 		k := newKind(first.ctx, first.gvk, s)
-		k.place.namespace = namespace
+		k.namespace = namespace
 		s.start(k)
 	}
 }
@@ -186,7 +186,7 @@ func (s *Set) part(gvk schema.GroupVersionKind, namespace string) *kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.kinds[gvk] {
-		if k.place.namespace == "" || k.place.namespace == namespace {
+		if k.namespace == "" || k.namespace == namespace {
 			return k
 		}
 	}

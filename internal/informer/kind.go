@@ -30,16 +30,16 @@ type kind struct {
 	kept    *answer.Part // the memory of objects
 	place   place        // only run changes it, and may read it without mu
 
-	orders  orders
-	streaks streaks // only run uses them
+	namespace string // empty: all namespaces. Only run changes it, once, with the lock of set
+	orders    orders
+	streaks   streaks // only run uses them
 }
 
 // place is the API resource from which the objects of a kind are read, and the resourceVersion at which the next watch
 // begins.
 type place struct {
-	resource  schema.GroupVersionResource // empty until resolved
-	namespace string                      // empty: all namespaces. Only run changes it, once, with the lock of set
-	version   string                      // resourceVersion at which the watch continues; empty: list first
+	resource schema.GroupVersionResource // empty until resolved
+	version  string                      // resourceVersion at which the watch continues; empty: list first
 }
 
 func newKind(parent context.Context, gvk schema.GroupVersionKind, s *Set) *kind {
@@ -80,7 +80,7 @@ func (k *kind) attempt(ctx context.Context) error {
 			return fmt.Errorf("finding the resource of %s: %w", k.gvk, err)
 		}
 		k.resolved(r)
-		if namespaces := k.set.options.Namespaces(r); len(namespaces) > 0 && k.place.namespace == "" {
+		if namespaces := k.set.options.Namespaces(r); len(namespaces) > 0 && k.namespace == "" {
 			k.set.divide(k, namespaces)
 		}
 	}
@@ -97,10 +97,10 @@ func (k *kind) attempt(ctx context.Context) error {
 
 // server returns the client that lists and watches the objects of the kind.
 func (k *kind) server() dynamic.ResourceInterface {
-	if k.place.namespace == "" {
+	if k.namespace == "" {
 		return k.set.options.Client.Resource(k.place.resource)
 	}
-	return k.set.options.Client.Resource(k.place.resource).Namespace(k.place.namespace)
+	return k.set.options.Client.Resource(k.place.resource).Namespace(k.namespace)
 }
 
 func (k *kind) resolved(r schema.GroupVersionResource) {

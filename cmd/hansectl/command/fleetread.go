@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -190,7 +191,7 @@ func (r *fleetReader) readObjects(fleet *decide.Fleet, kind schema.GroupKind, bi
 		return nil
 	}
 	read, err := r.Kind(r.ctx, fleet, kind, bindings)
-	if meta.IsNoMatchError(err) {
+	if errors.Is(err, inputs.ErrNotServed) {
 		r.notes = append(r.notes, fmt.Sprintf("the hub does not serve %s: objects of this kind are not considered", kind))
 		return nil
 	}

@@ -2,6 +2,7 @@ package inputs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -31,7 +32,8 @@ type Fleet struct {
 	// Whole is true if Kind reads the content of all objects. Otherwise it reads only their metadata, except for kinds
 	// whose replicas a placement divides.
 	Whole bool
-	// PageSize is the page size of list requests. Kind calls Page after each page of objects.
+	// PageSize is the page size of list requests for whole objects. Pages of metadata have twice as many. Kind calls Page,
+	// which is required, after each page of objects.
 	PageSize int64
 	Page     func([]*unstructured.Unstructured) error
 
@@ -119,11 +121,16 @@ func (f *Fleet) namespaceLabels(ctx context.Context) (map[string]map[string]stri
 	return out, nil
 }
 
+// ErrNotServed is the error of Kind for a kind that the hub does not serve.
+var ErrNotServed = errors.New("the hub does not serve the kind")
+
 // Kind adds the objects of a kind, with their bindings, to fleet. It leaves out objects that are being deleted, and
-// objects of bundles. read is false if the user may not list them. If the hub does not serve the kind, the error is a
-// NoMatch error.
+// objects of bundles. read is false if the user may not list them.
 func (f *Fleet) Kind(ctx context.Context, fleet *decide.Fleet, kind schema.GroupKind, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) (read bool, err error) {
 	mapping, err := f.RESTMapper().RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return false, fmt.Errorf("%w %s", ErrNotServed, kind)
+	}
 	if err != nil {
 		return false, fmt.Errorf("finding the kind %s on the hub: %w", kind, err)
 	}
@@ -218,7 +225,11 @@ func (f *Fleet) hubRunsWorkloads(ctx context.Context) bool {
 // whole is true, it reads the content of the objects, and otherwise only the metadata that decisions read. It removes
 // the annotation of an object of a bundle, because only the hub may set it.
 func (f *Fleet) objects(ctx context.Context, kind schema.GroupVersionKind, whole bool, from string) (objects []*unstructured.Unstructured, next string, err error) {
-	options := []client.ListOption{client.InNamespace(f.Namespace), client.Limit(f.PageSize), client.Continue(from)}
+	limit := f.PageSize
+	if !whole {
+		limit *= 2
+	}
+	options := []client.ListOption{client.InNamespace(f.Namespace), client.Limit(limit), client.Continue(from)}
 	listKind := kind.GroupVersion().WithKind(kind.Kind + "List")
 	if whole {
 		var list unstructured.UnstructuredList
