@@ -60,8 +60,8 @@ func TestPatchBombsAreRefused(t *testing.T) {
 		"an index with leading zeros": {template: longList(3), rules: rulesOf([]hubv1.PatchOperation{patch("replace", "/spec/list/01", "", "1")}), want: "outside the list"},
 		"a negative index":            {template: longList(3), rules: rulesOf([]hubv1.PatchOperation{patch("remove", "/spec/list/-1", "", "")}), want: "outside the list"},
 		"an index above 10000":        {template: longList(20000), rules: rulesOf([]hubv1.PatchOperation{patch("replace", "/spec/list/10001", "", "1")}), want: "outside the list"},
-		"a long list that shrinks":    {template: longList(20000), rules: rulesOf([]hubv1.PatchOperation{patch("remove", "/spec/list/0", "", "")}), want: "too long to change"},
-		"a long list that grows":      {template: longList(20000), rules: rulesOf([]hubv1.PatchOperation{patch("add", "/spec/list/-", "", "1")}), want: "too long to change"},
+		"a long list that shrinks":    {template: longList(20000), rules: rulesOf([]hubv1.PatchOperation{patch("remove", "/spec/list/0", "", "")}), want: "to which a rule cannot add elements"},
+		"a long list that grows":      {template: longList(20000), rules: rulesOf([]hubv1.PatchOperation{patch("add", "/spec/list/-", "", "1")}), want: "to which a rule cannot add elements"},
 		"copies that double":          {template: longList(0), rules: rulesOf(doubling), want: "does not fit: all rules together may add 256 KiB to an object: copy a smaller part"},
 		"copies in place of copies": {
 			template: objectWith(map[string]any{"a": strings.Repeat("x", 60<<10)}),

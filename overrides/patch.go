@@ -177,7 +177,7 @@ func add(value any) step {
 // because the cost of each change grows with the length. The second result is an error message, or empty.
 func place(key string, last, n int) (int, string) {
 	if n > maxIndex {
-		return 0, fmt.Sprintf("is in a list of more than %d elements, which is too long to change by index: use mergePatch", maxIndex)
+		return 0, fmt.Sprintf("is in a list of more than %d elements, to which a rule cannot add elements, and from which it cannot remove any: change the list on the hub, or replace single elements", maxIndex)
 	}
 	i, ok := index(key)
 	if !ok || i > last {

@@ -399,7 +399,7 @@ func (s Status) truncated() string {
 const maxNamed = 5
 
 func (s Status) waits() string {
-	var here, going, replaced []string
+	var here, going, replaced, away []string
 	for _, wait := range s.Waiting {
 		name := wait.Cluster
 		if wait.Reason != "" {
@@ -408,6 +408,8 @@ func (s Status) waits() string {
 		switch {
 		case wait.Withdrawing:
 			going = append(going, name)
+		case wait.Replaced && wait.Away:
+			away = append(away, name)
 		case wait.Replaced:
 			replaced = append(replaced, name)
 		default:
@@ -419,7 +421,10 @@ func (s Status) waits() string {
 		parts = append(parts, "for "+list(here)+"; copies there keep running, and move only if the placement has failover")
 	}
 	if len(replaced) > 0 {
-		parts = append(parts, "for "+list(replaced)+" to answer, and for its replacement to be Healthy")
+		parts = append(parts, "for the replacement of "+list(replaced)+" to be Healthy; then the copy there is removed")
+	}
+	if len(away) > 0 {
+		parts = append(parts, "for "+list(away)+" to answer, and for the replacement to be Healthy")
 	}
 	if len(going) > 0 {
 		parts = append(parts, "for "+list(going)+" to confirm that the object is gone")

@@ -186,7 +186,7 @@ func reason(err *field.Error) string {
 	case field.ErrorTypeNotSupported:
 		text = "has a value that is not supported: " + text
 	case field.ErrorTypeDuplicate:
-		text = "is in the list twice"
+		text = "has the key or the value of another item of the list, which the new definition allows only once"
 	case field.ErrorTypeTypeInvalid: // the text ends with the value
 		text, _, _ = strings.Cut(text, ": ")
 	case field.ErrorTypeInvalid:

@@ -178,7 +178,11 @@ func (b *belongings) containers(only string) (out []member.LogIntent, notes []st
 	})
 	switch {
 	case len(out) > maxLogs:
-		notes = append(notes, fmt.Sprintf("%d containers have logs, but only the first %d are read: name a container", len(out), maxLogs))
+		advice := "name one by --container"
+		if only != "" {
+			advice = "read the others by kubectl logs on the member"
+		}
+		notes = append(notes, fmt.Sprintf("%d containers have logs, and only the first %d are read: %s", len(out), maxLogs, advice))
 		out = out[:maxLogs]
 	case pods > 0 && len(out) == 0:
 		notes = append(notes, fmt.Sprintf("no pod has a container %q", only))

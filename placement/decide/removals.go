@@ -210,7 +210,7 @@ func withHeld(c metav1.Condition, removals []Removal, empty bool) metav1.Conditi
 	if len(held) > named {
 		held = append(held[:named], fmt.Sprintf("and %d more", len(held)-named))
 	}
-	c.Message += fmt.Sprintf("; the removal from %s is held until a user confirms the removal: %s", n, strings.Join(held, ", "))
+	c.Message += fmt.Sprintf("; the hub holds the removal from %s until a user confirms it by hansectl confirm: %s", n, strings.Join(held, ", "))
 	if empty {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, hubv1.ReasonNoClusterSelected, "the placement selects no cluster any more, and copies stay on "+c.Message
 	}

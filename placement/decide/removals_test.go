@@ -164,12 +164,12 @@ func TestTheConditionSaysThatHeldCopiesStay(t *testing.T) {
 	}{
 		"beside a cluster that is selected": {
 			"us", hubv1.ReasonScheduled,
-			"3 of 3 clusters; the removal from 2 clusters is held until a user confirms the removal: eu (NotSelected), sg (NotSelected)",
+			"3 of 3 clusters; the hub holds the removal from 2 clusters until a user confirms it by hansectl confirm: eu (NotSelected), sg (NotSelected)",
 		},
 		"without one": {
 			"mars", hubv1.ReasonNoClusterSelected,
 			"the placement selects no cluster any more, and copies stay on 2 of 3 clusters: 1 not selected; " +
-				"the removal from 2 clusters is held until a user confirms the removal: eu (NotSelected), sg (NotSelected)",
+				"the hub holds the removal from 2 clusters until a user confirms it by hansectl confirm: eu (NotSelected), sg (NotSelected)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestAnObjectThatItsBundleNoLongerContainsIsGuarded(t *testing.T) {
 		"held copies say so": {
 			guarded(bound(present("eu"), present("sg")), policy("web"), both(held), two...), &of,
 			"!eu ObjectDeleted, !sg ObjectDeleted", "[" + claimed + " last sg ObjectDeleted Bundle shop/all in Bundle shop/all last]",
-			"RemovalHeld: Bundle shop/all no longer contains the object; the removal from 2 clusters is held until a user confirms the removal: eu (ObjectDeleted), sg (ObjectDeleted)",
+			"RemovalHeld: Bundle shop/all no longer contains the object; the hub holds the removal from 2 clusters until a user confirms it by hansectl confirm: eu (ObjectDeleted), sg (ObjectDeleted)",
 		},
 		"without a guard, copies that are shown as held stay": {
 			func() Input {
@@ -268,7 +268,7 @@ func TestAnObjectThatItsBundleNoLongerContainsIsGuarded(t *testing.T) {
 				in.Removals = nil
 				return in
 			}(), &of, "!eu ObjectDeleted", "[" + claimed + " last]",
-			"RemovalHeld: Bundle shop/all no longer contains the object; the removal from 1 cluster is held until a user confirms the removal: eu (ObjectDeleted)",
+			"RemovalHeld: Bundle shop/all no longer contains the object; the hub holds the removal from 1 cluster until a user confirms it by hansectl confirm: eu (ObjectDeleted)",
 		},
 		"released copies go": {
 			guarded(bound(shown("eu"), shown("sg")), policy("web"), both(released), two...), &of,
@@ -298,7 +298,7 @@ func TestAnObjectThatItsBundleNoLongerContainsIsGuarded(t *testing.T) {
 		"a cluster that leaves and keeps its copies need not wait": {
 			guarded(bound(shown("eu"), shown("sg")), policy("web"), both(held), cluster("eu", leaving(hubv1.RemovalOrphan)), cluster("sg")), &of,
 			"-eu ClusterLeaving Orphan, !sg ObjectDeleted", "[sg ObjectDeleted Bundle shop/all in Bundle shop/all last]",
-			"RemovalHeld: Bundle shop/all no longer contains the object; the removal from 1 cluster is held until a user confirms the removal: sg (ObjectDeleted)",
+			"RemovalHeld: Bundle shop/all no longer contains the object; the hub holds the removal from 1 cluster until a user confirms it by hansectl confirm: sg (ObjectDeleted)",
 		},
 		"a cluster that leaves and deletes its copies asks for itself": {
 			guarded(bound(shown("eu")), policy("web"), both(held), cluster("eu", leaving(hubv1.RemovalDelete))), &of,
@@ -307,7 +307,7 @@ func TestAnObjectThatItsBundleNoLongerContainsIsGuarded(t *testing.T) {
 		"a cluster whose MemberCluster is deleted is given up": {
 			guarded(bound(shown("eu"), shown("sg")), policy("web"), both(held), cluster("sg")), &of,
 			"!sg ObjectDeleted", "[sg ObjectDeleted Bundle shop/all in Bundle shop/all last]",
-			"RemovalHeld: Bundle shop/all no longer contains the object; the removal from 1 cluster is held until a user confirms the removal: sg (ObjectDeleted)",
+			"RemovalHeld: Bundle shop/all no longer contains the object; the hub holds the removal from 1 cluster until a user confirms it by hansectl confirm: sg (ObjectDeleted)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
