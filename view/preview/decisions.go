@@ -35,8 +35,8 @@ func decided(ctx context.Context, before, after decide.Fleet, tell func(decided,
 	return compared(before, after, was, is), nil
 }
 
-// next makes the final decisions that the hub would reach if the objects, policies and clusters of the fleet stay as
-// they are. The decisions without a change are those that the bindings record.
+// next compares two sets of decisions: the decisions that the bindings record, and the final decisions of the hub for
+// the same objects, policies and clusters.
 func next(ctx context.Context, fleet decide.Fleet, tell func(decided, of int)) (*decisions, error) {
 	is, err := fleet.Settle(ctx, tell)
 	if err != nil {

@@ -292,7 +292,7 @@ func printChanges(w io.Writer, before, now []string) {
 	printLine(w, "", "grants no kind yet: run join again with --grant RESOURCE.GROUP")
 }
 
-// printAdded prints the rules that the hub gets in addition to those that it had before, and returns them.
+// printAdded prints the new rules of the hub, and returns them. A rule that earlier rules cover is not new.
 func printAdded(w io.Writer, before, after []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	_, added := validation.Covers(before, after)
 	added = operatorrights.MergeRules(added)

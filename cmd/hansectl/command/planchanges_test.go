@@ -42,13 +42,16 @@ func TestAPlanOfAssumedClustersIsPrintedAsInTestdata(t *testing.T) {
 	}
 }
 
+// writtenTo writes a file, and returns its path.
+func writtenTo(t *testing.T, path, text string) string {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
 func TestPlanNamesWhatIsWrongWithAssumedClusters(t *testing.T) {
 	dir := t.TempDir()
-	file := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		must(t, os.WriteFile(path, []byte(text), 0o600))
-		return path
-	}
+	file := func(name, text string) string { return writtenTo(t, filepath.Join(dir, name), text) }
 	tests := map[string]struct {
 		args []string
 		want string
@@ -97,11 +100,7 @@ func TestPlanNamesWhatIsWrongWithAssumedClusters(t *testing.T) {
 
 func TestPlanListsWhatAdmissionRefuses(t *testing.T) {
 	dir := t.TempDir()
-	file := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		must(t, os.WriteFile(path, []byte(text), 0o600))
-		return path
-	}
+	file := func(name, text string) string { return writtenTo(t, filepath.Join(dir, name), text) }
 	tests := map[string]struct {
 		args []string
 		want string

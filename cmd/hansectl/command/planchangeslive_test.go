@@ -87,8 +87,7 @@ func TestPlanOfAssumedClustersReadsTheHubAndWritesNothing(t *testing.T) {
 		}
 		return planOf(t, out), code
 	}
-	// is compares the clusters that lose and gain the only changed object with those that the test wants: "-ap-se-1
-	// +cn-sha-2".
+	// is fails the test if the changed object loses or gains other clusters than want, such as "-ap-se-1 +cn-sha-2".
 	is := func(t *testing.T, p preview.Plan, name, want string) {
 		t.Helper()
 		var got []string
@@ -138,8 +137,7 @@ func TestPlanOfAssumedClustersReadsTheHubAndWritesNothing(t *testing.T) {
 		}
 	})
 	t.Run("a changed placement", func(t *testing.T) {
-		file := filepath.Join(t.TempDir(), "placement.yaml")
-		must(t, os.WriteFile(file, []byte(`{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: all}, spec: {resourceSelectors: [{kind: ConfigMap, name: settings}], clusters: {names: [cn-sha-2]}}}`), 0o600))
+		file := writtenTo(t, filepath.Join(t.TempDir(), "placement.yaml"), `{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: all}, spec: {resourceSelectors: [{kind: ConfigMap, name: settings}], clusters: {names: [cn-sha-2]}}}`)
 		p, code := made(t, "-f", file, "-n", "shop")
 		if code != 2 {
 			t.Errorf("exit code %d: %+v", code, p.Summary)
@@ -147,8 +145,7 @@ func TestPlanOfAssumedClustersReadsTheHubAndWritesNothing(t *testing.T) {
 		is(t, p, "settings", "-ap-se-1 -cn-sha-1 +cn-sha-2")
 	})
 	t.Run("a rule that excludes a cluster", func(t *testing.T) {
-		file := filepath.Join(t.TempDir(), "policy.yaml")
-		must(t, os.WriteFile(file, []byte(`{apiVersion: hanse.dev/v1alpha1, kind: OverridePolicy, metadata: {name: x}, spec: {resourceSelectors: [{kind: ConfigMap}], rules: [{name: r, exclude: true, clusters: {names: [ap-se-1]}}]}}`), 0o600))
+		file := writtenTo(t, filepath.Join(t.TempDir(), "policy.yaml"), `{apiVersion: hanse.dev/v1alpha1, kind: OverridePolicy, metadata: {name: x}, spec: {resourceSelectors: [{kind: ConfigMap}], rules: [{name: r, exclude: true, clusters: {names: [ap-se-1]}}]}}`)
 		p, code := made(t, "-f", file, "-n", "shop")
 		if code != 2 {
 			t.Errorf("exit code %d: %+v", code, p.Summary)
@@ -156,8 +153,7 @@ func TestPlanOfAssumedClustersReadsTheHubAndWritesNothing(t *testing.T) {
 		is(t, p, "settings", "-ap-se-1")
 	})
 	t.Run("a new object", func(t *testing.T) {
-		file := filepath.Join(t.TempDir(), "object.yaml")
-		must(t, os.WriteFile(file, []byte(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: db}, spec: {replicas: 2}}`), 0o600))
+		file := writtenTo(t, filepath.Join(t.TempDir(), "object.yaml"), `{apiVersion: apps/v1, kind: Deployment, metadata: {name: db}, spec: {replicas: 2}}`)
 		p, _ := made(t, "-f", file, "-n", "shop")
 		is(t, p, "db", "+ap-se-1 +cn-sha-1")
 	})

@@ -274,8 +274,8 @@ func empty(o *unstructured.Unstructured) made {
 	return made{strings.ToLower(o.GetKind()), out}
 }
 
-// madeOnEach returns the objects that join makes on each member: all or those that the function only selects. The last
-// made object comes first.
+// madeOnEach returns the objects that join makes on each member, in the order of their removal. If the function only is
+// set, it selects the objects.
 func madeOnEach(ctx context.Context, only func(*unstructured.Unstructured) bool) ([]made, error) {
 	objects, err := memberValues{policy: policyOn}.render(ctx)
 	if err != nil {
