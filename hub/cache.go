@@ -18,12 +18,14 @@ func cacheOptions(namespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			// The cache leaves out two types of Secrets. The hub reads the Secrets with the contents of revisions directly from
-			// the API server. Package templates has its own store for the Secrets with objects of bundles.
+			// The cache leaves out three types of Secrets. The hub reads the Secrets with the contents of revisions, and those
+			// with generated values, directly from the API server. Package templates has its own store for the Secrets with
+			// objects of bundles.
 			&corev1.Secret{}: {
 				Namespaces: map[string]cache.Config{namespace: {}},
 				Field: fields.AndSelectors(
 					fields.OneTermNotEqualSelector("type", hubv1.RevisionSecretType), fields.OneTermNotEqualSelector("type", hubv1.ManifestSecretType),
+					fields.OneTermNotEqualSelector("type", hubv1.GeneratedValuesSecretType),
 				),
 			},
 			&corev1.ConfigMap{}: {

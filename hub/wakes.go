@@ -81,7 +81,7 @@ func (p *parts) followPolicies() {
 	placements.On(changes.All, p.controllers.policies.PlacementChanged)
 
 	bundles := p.knowledge.changes.Bundles
-	bundles.On(lifetime|changes.Spec|changes.Ending|changes.Labels, p.controllers.bundles.BundleChanged)
+	bundles.On(lifetime|changes.Spec|changes.Ending|changes.Labels|changes.Verbs, p.controllers.bundles.BundleChanged)
 	bundles.On(changes.Deleted|changes.Ending, p.controllers.scheduler.BundleChanged)
 	bundles.On(changes.All, p.controllers.policies.BundleChanged)
 

@@ -168,14 +168,16 @@ func (t *Gatherer) AddPolicy(of string, conditions []metav1.Condition) {
 	}
 }
 
-// AddBundle examines whether the hub has stored the objects of a bundle, and whether it holds the removal of copies of
-// objects that the bundle no longer contains.
+// AddBundle examines whether the hub has stored the objects of a bundle, whether it holds the removal of copies of
+// objects that the bundle no longer contains, and whether a certificate that it keeps expires soon.
 func (t *Gatherer) AddBundle(b hubv1.BundleObject) {
 	if c := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored); c != nil && c.Status == metav1.ConditionFalse {
 		t.ofPolicies = append(t.ofPolicies, problem(hubv1.ReferenceTo(b).String(), c))
 	}
-	if c := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionRemovalHeld); c != nil && c.Status == metav1.ConditionTrue {
-		t.ofPolicies = append(t.ofPolicies, problem(hubv1.ReferenceTo(b).String(), c))
+	for _, trouble := range []string{hubv1.ConditionRemovalHeld, hubv1.ConditionCertificateExpiresSoon} {
+		if c := meta.FindStatusCondition(b.BundleStatus().Conditions, trouble); c != nil && c.Status == metav1.ConditionTrue {
+			t.ofPolicies = append(t.ofPolicies, problem(hubv1.ReferenceTo(b).String(), c))
+		}
 	}
 }
 

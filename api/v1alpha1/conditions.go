@@ -51,6 +51,9 @@ const (
 	// contains some objects, is True if copies stay until a user confirms their removal. If no removal was ever held, the
 	// condition is missing.
 	ConditionRemovalHeld = "RemovalHeld"
+	// ConditionCertificateExpiresSoon of a FederatedOperator is True if a kept certificate of its chart expires within 30
+	// days, or has expired. Otherwise the FederatedOperator does not have this condition.
+	ConditionCertificateExpiresSoon = "CertificateExpiresSoon"
 	// ConditionStatusWritten of a binding is True if the hub has written the merged status to the hub object.
 	ConditionStatusWritten = "StatusWritten"
 	// ConditionRowsTruncated of a binding is True if the hub has shortened rows, because all rows together were too large.
@@ -143,6 +146,8 @@ const (
 	ReasonUpgradeBlocked        = "UpgradeBlocked"        // a changed definition of an operator breaks objects in use
 	ReasonUndoBlocked           = "UndoBlocked"           // the chart to return to breaks objects in use
 	ReasonNonDeterministicChart = "NonDeterministicChart" // the chart of an operator renders differently each time
+	ReasonValuesWouldChange     = "ValuesWouldChange"     // the chart generates other fields than those with kept values
+	ReasonCertificateExpires    = "CertificateExpires"    // of CertificateExpiresSoon
 	ReasonNothingPlaced         = "NothingPlaced"         // no placement selects the bundle
 	ReasonPartlyPlaced          = "PartlyPlaced"          // some objects follow no placement
 )

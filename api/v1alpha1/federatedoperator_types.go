@@ -172,7 +172,25 @@ type OperatorChart struct {
 	// +kubebuilder:default=Refuse
 	// +kubebuilder:validation:Enum=Refuse;Skip
 	Hooks ChartHooks `json:"hooks,omitempty"`
+
+	// generatedValues sets what happens to values that templates make at random or from the time, such as passwords and
+	// certificates. With Keep, the hub keeps the first value of a field of a Secret or of a field caBundle, and uses it at
+	// each later rendering. The command hansectl operators regenerate replaces all kept values. Any other field with such
+	// a value is refused. With Refuse, no field may have such a value. Default Keep.
+	// +optional
+	// +kubebuilder:default=Keep
+	// +kubebuilder:validation:Enum=Keep;Refuse
+	GeneratedValues ChartGeneratedValues `json:"generatedValues,omitempty"`
 }
+
+// ChartGeneratedValues sets what happens to values that the templates of a chart make at random or from the time.
+type ChartGeneratedValues string
+
+// The values of ChartGeneratedValues.
+const (
+	ChartGeneratedKeep   ChartGeneratedValues = "Keep"
+	ChartGeneratedRefuse ChartGeneratedValues = "Refuse"
+)
 
 // ChartHooks sets what happens to the hooks of a chart.
 type ChartHooks string
@@ -261,6 +279,11 @@ type FederatedOperatorStatus struct {
 	// +optional
 	Chart *RenderedChart `json:"chart,omitempty"`
 
+	// generatedValues describes the values that templates of the chart made, and that the hub keeps. Unset: no values are
+	// kept.
+	// +optional
+	GeneratedValues *GeneratedValuesStatus `json:"generatedValues,omitempty"`
+
 	// provides are the kinds that the operator's CustomResourceDefinitions define, written as Kind.group and sorted.
 	// +optional
 	// +listType=atomic
@@ -282,6 +305,22 @@ type FederatedOperatorStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	NotReady []OperatorOnCluster `json:"notReady,omitempty"`
+}
+
+// GeneratedValuesStatus describes the values that templates of a chart made, and that the hub keeps.
+type GeneratedValuesStatus struct {
+	// id changes when the values are replaced. The annotation hanse.dev/regenerate-values names it.
+	// +required
+	ID string `json:"id"`
+
+	// values is the number of kept values.
+	// +required
+	Values int32 `json:"values"`
+
+	// certificateExpires is the time at which the first of the kept certificates expires. Unset: no kept value is a
+	// certificate.
+	// +optional
+	CertificateExpires *metav1.Time `json:"certificateExpires,omitempty"`
 }
 
 // RenderedChart describes a chart that the hub has rendered into objects.

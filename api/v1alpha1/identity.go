@@ -84,6 +84,13 @@ func (o ObjectIdentity) ManifestName() string {
 	return "manifest-" + hex.EncodeToString(sum[:10])
 }
 
+// GeneratedValuesName returns the name of the Secret that keeps the generated values of this FederatedOperator. The name
+// is "generated-" and 20 hex digits of the SHA-256 of the identity.
+func (o ObjectIdentity) GeneratedValuesName() string {
+	sum := o.sum()
+	return "generated-" + hex.EncodeToString(sum[:10])
+}
+
 func (o ObjectIdentity) sum() [sha256.Size]byte {
 	return sha256.Sum256([]byte(strings.Join([]string{o.Group, o.Kind, o.Namespace, o.Name}, "\x00")))
 }

@@ -95,6 +95,14 @@ const (
 	// ManifestSecretType is the type of the Secrets that store the objects of bundles.
 	ManifestSecretType = Prefix + "manifest"
 
+	// GeneratedValuesSecretType is the type of the Secrets in hanse-system that keep the values which the templates of a
+	// chart made.
+	GeneratedValuesSecretType = Prefix + "generated-values"
+	// RegenerateValuesAnnotation on a FederatedOperator requests that its chart makes all kept values anew. A user sets it
+	// to the id in status.generatedValues of this operator. The new values have another id, so the annotation works only
+	// once.
+	RegenerateValuesAnnotation = Prefix + "regenerate-values"
+
 	// RolloutApproveAnnotation on a placement lists waves that a user has approved, each with a time, such as
 	// asia@2026-11-26T10:00:00Z. The waves are separated by commas. The approval applies to changes that began before this
 	// time.

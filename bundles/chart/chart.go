@@ -6,8 +6,8 @@
 //     that use lookup.
 //   - The template function getHostByName returns an empty text. The functions env and expandenv do not exist.
 //   - A values.schema.json may refer to itself only. Helm's own validation would read files and URLs.
-//   - A chart is rendered twice. Different results are an error, because a chart that makes passwords or certificates
-//     would change them at each rendering.
+//   - A chart is rendered twice. Fields with passwords and certificates may differ: Rendered.Keep puts kept values into
+//     them. Any other difference is an error, because the objects would change at each rendering.
 //
 // The package limits the size of the archive, the size of the result, and the time of a rendering. It does not limit
 // memory: see Render.
@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 const (
@@ -37,7 +39,8 @@ const (
 )
 
 var (
-	// ErrNonDeterministic is the error for a chart that two renderings with equal inputs render differently.
+	// ErrNonDeterministic is the error for a chart that two renderings with equal inputs render differently, outside of
+	// the fields whose values can be kept.
 	ErrNonDeterministic = errors.New("two renderings differ: set the values from which the template makes this field, or remove the random function or the time from it")
 	// ErrTime is the error for a chart that does not render within MaxTime.
 	ErrTime = fmt.Errorf("the chart does not render within %s: look for a loop in its templates", MaxTime)
@@ -60,9 +63,12 @@ type Input struct {
 	// APIVersions are the API versions and kinds that templates see as served, such as apps/v1 or apps/v1/Deployment. If
 	// the list is empty, KubernetesAPIVersions is used.
 	APIVersions []string
+	// GeneratedValues is Refuse if no field may differ between two renderings.
+	GeneratedValues hubv1.ChartGeneratedValues
 }
 
-// Rendered is the result of rendering a chart. Its lists are sorted, so that equal Inputs give equal results.
+// Rendered is the result of rendering a chart. Its lists are sorted, so that equal Inputs give equal results, except
+// for the values in Generated.
 type Rendered struct {
 	Name, Version, AppVersion string
 	// Digest is the SHA-256 digest of the archive.
@@ -76,6 +82,9 @@ type Rendered struct {
 	// Hooks are the objects with the annotation helm.sh/hook, which helm creates at certain steps of a release. They are
 	// not in the other lists.
 	Hooks []Hook
+	// Generated are fields whose values differ at each rendering, in the order of their objects. They are values of
+	// Secrets, the field caBundle of the kinds that have one, and checksums of these in annotations.
+	Generated []GeneratedField
 	// Lookups are the paths of the templates that call the function lookup, which finds no object here. A call in a text
 	// that a template passes to the function tpl is not detected.
 	Lookups []string
@@ -154,27 +163,45 @@ func render(ctx context.Context, in Input) (Rendered, error) {
 	if err != nil {
 		return Rendered{}, fmt.Errorf("reading the archive: %w", err)
 	}
-	// The template function now returns these times: one in the first rendering, and one in the second. They differ in
-	// year, month, day and so on, so that even a template that prints only the year renders differently.
-	first, err := execute(in, files, time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC))
+	// The template function now returns another time in the second rendering. Year, month, day and so on differ, so that
+	// even a template that prints only the year renders differently.
+	now := time.Now()
+	first, err := execute(in, files, now)
 	if err != nil {
 		return Rendered{}, err
 	}
 	if err := ctx.Err(); err != nil {
 		return Rendered{}, context.Cause(ctx)
 	}
-	second, err := execute(in, files, time.Date(2012, 11, 20, 19, 28, 37, 46, time.UTC))
+	second, err := execute(in, files, now.AddDate(11, 5, 13).Add(7*time.Hour+23*time.Minute+31*time.Second+39))
 	if err != nil {
 		return Rendered{}, err
 	}
-	if err := first.equal(second); err != nil {
-		return Rendered{}, fmt.Errorf("rendering chart %s: %w", first.chart.Name(), err)
-	}
-	out, err := first.objects(in.Namespace)
+	out, err := objectsOf(in, first, second)
 	if err != nil {
 		return Rendered{}, fmt.Errorf("reading the objects of chart %s: %w", first.chart.Name(), err)
 	}
 	return out, nil
+}
+
+// objectsOf compares two renderings of a chart, and returns the objects of the first one.
+func objectsOf(in Input, first, second rendering) (Rendered, error) {
+	found, err := first.read()
+	if err != nil {
+		return Rendered{}, err
+	}
+	generated, err := first.generated(found, second, in.GeneratedValues)
+	if err != nil {
+		return Rendered{}, err
+	}
+	out, err := first.objects(found, in.Namespace)
+	for _, object := range slices.Concat(out.Definitions, out.Objects) {
+		for _, field := range generated[object] {
+			field.Object = hubv1.IdentityOf(object)
+			out.Generated = append(out.Generated, field)
+		}
+	}
+	return out, err
 }
 
 func sortObjects(objects []*unstructured.Unstructured) {

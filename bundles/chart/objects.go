@@ -11,22 +11,33 @@ import (
 
 	release "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hanse-dev/hanse/bundles/manifest"
 )
 
-// objects reads the objects in the rendered templates and in the files of the folders crds. namespace is the namespace
-// of the release.
-func (r rendering) objects(namespace string) (Rendered, error) {
+// documents are the objects in the rendered templates of a chart, by the paths of the templates.
+type documents map[string][]*unstructured.Unstructured
+
+// read reads the objects in the rendered templates.
+func (r rendering) read() (documents, error) {
+	out := documents{}
+	for _, name := range slices.Sorted(maps.Keys(r.texts)) {
+		found, err := readTemplate(name, r.texts[name])
+		if err != nil {
+			return nil, err
+		}
+		out[name] = found
+	}
+	return out, nil
+}
+
+// objects returns the objects in the rendered templates, and those in the files of the folders crds. namespace is the
+// namespace of the release.
+func (r rendering) objects(rendered documents, namespace string) (Rendered, error) {
 	out := Rendered{Name: r.chart.Name(), Version: r.chart.Metadata.Version, AppVersion: r.chart.AppVersion()}
 	places := map[*unstructured.Unstructured]string{}
-	add := func(where, text string, hooks bool) error {
-		found, err := readTemplate(where, text)
-		if err != nil {
-			return err
-		}
+	add := func(where string, found []*unstructured.Unstructured, hooks bool) {
 		for _, object := range found {
 			places[object] = where
 			hook, isHook := hookOf(object)
@@ -39,17 +50,16 @@ func (r rendering) objects(namespace string) (Rendered, error) {
 				out.Objects = append(out.Objects, object)
 			}
 		}
-		return nil
 	}
 	for _, crd := range r.chart.CRDObjects() { // helm ignores hook annotations in the folder crds
-		if err := add(crd.Filename, string(crd.File.Data), false); err != nil {
+		found, err := readTemplate(crd.Filename, string(crd.File.Data))
+		if err != nil {
 			return Rendered{}, err
 		}
+		add(crd.Filename, found, false)
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.texts)) {
-		if err := add(name, r.texts[name], true); err != nil {
-			return Rendered{}, err
-		}
+	for _, name := range slices.Sorted(maps.Keys(rendered)) {
+		add(name, rendered[name], true)
 	}
 	scope := scopesWith(out.Definitions)
 	for _, object := range out.Objects {
@@ -129,70 +139,4 @@ func hookOf(object *unstructured.Unstructured) (Hook, bool) {
 		h.Ignored = h.Ignored || !slices.Contains(hookEvents, release.HookEvent(event))
 	}
 	return h, true
-}
-
-// equal returns an error if two renderings of a chart differ in an object. The error names the first template, object
-// and field that differ. Differences in comments are no error.
-func (r rendering) equal(other rendering) error {
-	names := maps.Clone(r.texts)
-	maps.Copy(names, other.texts)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if r.texts[name] == other.texts[name] {
-			continue
-		}
-		a, err := readTemplate(name, r.texts[name])
-		if err != nil {
-			return err
-		}
-		b, err := readTemplate(name, other.texts[name])
-		if err != nil {
-			return err
-		}
-		if len(a) != len(b) {
-			return fmt.Errorf("%s has %d objects in one rendering and %d in another: %w", name, len(a), len(b), ErrNonDeterministic)
-		}
-		for i := range a {
-			if path, differs := firstDifference("", a[i].Object, b[i].Object); differs {
-				return fmt.Errorf("%s, %s %s, field %s: %w", name, a[i].GetKind(), a[i].GetName(), path, ErrNonDeterministic)
-			}
-		}
-	}
-	return nil
-}
-
-// firstDifference returns the path of the first field in which the values a and b differ. It compares the fields of a
-// map in the order of their keys. It returns false if a and b are equal.
-func firstDifference(path string, a, b any) (string, bool) {
-	switch x := a.(type) {
-	case map[string]any:
-		y, ok := b.(map[string]any)
-		if !ok {
-			return path, true
-		}
-		keys := maps.Clone(x)
-		maps.Copy(keys, y)
-		for _, key := range slices.Sorted(maps.Keys(keys)) {
-			_, inX := x[key]
-			_, inY := y[key]
-			if inX != inY {
-				return path + "." + key, true
-			}
-			if at, differs := firstDifference(path+"."+key, x[key], y[key]); differs {
-				return at, true
-			}
-		}
-		return "", false
-	case []any:
-		y, ok := b.([]any)
-		if !ok || len(x) != len(y) {
-			return path, true
-		}
-		for i := range x {
-			if at, differs := firstDifference(fmt.Sprintf("%s[%d]", path, i), x[i], y[i]); differs {
-				return at, true
-			}
-		}
-		return "", false
-	}
-	return path, !equality.Semantic.DeepEqual(a, b)
 }

@@ -30,6 +30,7 @@ type Sources struct {
 func InputOf(spec *hubv1.OperatorChart, sources Sources) (Input, error) {
 	in := Input{
 		Archive: sources.Fetched, Digest: spec.Digest, Release: spec.ReleaseName, Namespace: spec.Namespace, Kubernetes: spec.KubernetesVersion,
+		GeneratedValues: spec.GeneratedValues,
 	}
 	if spec.Archive != nil {
 		m, err := sources.ConfigMap(spec.Archive.ConfigMap, false)

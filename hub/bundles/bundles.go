@@ -4,6 +4,8 @@
 //   - Package manifest reads the manifests of a bundle. The bundle keeps its stored objects, and nothing new is stored,
 //     if a manifest is invalid, if the bundle's ServiceAccount lacks a right, or if another bundle or the hub has an
 //     object of the same identity. The condition Stored says why.
+//   - Values that the chart of an operator generates are kept in a Secret of their own, which is written before the
+//     objects. The hub keeps them until a user requests new ones.
 //   - A stored object that is no longer in the bundle gets a removal time. The removal time is the decision to delete
 //     the object. Before this decision, the bundle is read without a cache. The Secret of the object is deleted after
 //     its binding.
@@ -164,7 +166,8 @@ func (c *Controller) start(ctx context.Context, queue workqueue.TypedRateLimitin
 	return nil
 }
 
-// BundleChanged is called for a bundle whose spec or labels changed, or whose deletion began.
+// BundleChanged is called for a bundle whose spec or labels changed, whose deletion began, or for which a user requests
+// new generated values.
 func (c *Controller) BundleChanged(_ context.Context, change changes.Bundle) {
 	for _, b := range []hubv1.BundleObject{change.Before, change.After} {
 		if b != nil {
@@ -288,7 +291,7 @@ func (c *Controller) Reconcile(ctx context.Context, of hubv1.BundleReference) (r
 	case stored.Status != metav1.ConditionTrue || readsConfigMaps(b):
 		return reconcile.Result{RequeueAfter: pace.LookEvery}, nil
 	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{RequeueAfter: untilExpiresSoon(b, c.opts.Clock.Now())}, nil
 }
 
 // readsConfigMaps reports whether the objects of a bundle depend on ConfigMaps, which the hub does not watch.
@@ -305,7 +308,7 @@ func (c *Controller) report(ctx context.Context, b hubv1.BundleObject, stored me
 	stored.ObservedGeneration = b.GetGeneration()
 	changed := meta.SetStatusCondition(&b.BundleStatus().Conditions, stored)
 	if o, ok := b.(*hubv1.FederatedOperator); ok && stored.Status == metav1.ConditionTrue {
-		changed = describe(o, has) || changed
+		changed = describe(o, has, c.opts.Clock.Now()) || changed
 	}
 	if !changed && b.BundleStatus().ObservedGeneration == b.GetGeneration() {
 		return nil

@@ -93,7 +93,7 @@ func (w *world) lead() (stop func()) {
 	ctx, cancel := context.WithCancel(w.Context())
 	feed := changes.NewFeed()
 	feed.Bindings.On(changes.Deleted, w.control.BindingDeleted)
-	feed.Bundles.On(changes.Added|changes.Deleted|changes.Spec|changes.Ending|changes.Labels, w.control.BundleChanged)
+	feed.Bundles.On(changes.Added|changes.Deleted|changes.Spec|changes.Ending|changes.Labels|changes.Verbs, w.control.BundleChanged)
 	must(w.T, feed.Watch(ctx, mgr.GetCache()))
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

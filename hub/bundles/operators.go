@@ -32,12 +32,13 @@ type rendering struct {
 	err    error
 }
 
-// renderChart returns the chart of an operator with its objects. The error may be a refusal, or charts.ErrFetching.
-func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator) (*hubv1.RenderedChart, []*unstructured.Unstructured, error) {
+// renderChart sets the chart of an operator in its content, and returns the objects of the chart. The error may be a
+// refusal, or charts.ErrFetching.
+func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator, has *content) ([]*unstructured.Unstructured, error) {
 	spec := o.Spec.Chart
 	fetched, err := c.fetched(ctx, o)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var unread error // error of reading a ConfigMap; other errors are about its content
 	in, err := child.InputOf(spec, child.Sources{Fetched: fetched, ConfigMap: func(name string, optional bool) (m *corev1.ConfigMap, _ error) {
@@ -45,27 +46,31 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 		return m, unread
 	}})
 	if unread != nil {
-		return nil, nil, unread
+		return nil, unread
 	}
 	if err != nil {
-		return nil, nil, invalidChart(err)
+		return nil, invalidChart(err)
 	}
 	rendered, err := c.rendered(ctx, o.Name, in)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	out := &hubv1.RenderedChart{Name: rendered.Name, Version: rendered.Version, AppVersion: rendered.AppVersion, Digest: rendered.Digest}
 	if r := spec.Repository; r != nil {
 		if rendered.Name != r.Name || rendered.Version != r.Version {
-			return nil, nil, invalidChart(fmt.Errorf("the archive from %s has chart %s %s, not %s %s", r.URL, rendered.Name, rendered.Version, r.Name, r.Version))
+			return nil, invalidChart(fmt.Errorf("the archive from %s has chart %s %s, not %s %s", r.URL, rendered.Name, rendered.Version, r.Name, r.Version))
 		}
 		out.Repository = repositoryOf(r)
 	}
+	if has.kept, err = c.keepValues(ctx, o, &rendered); err != nil {
+		return nil, err
+	}
 	objects, err := rendered.ForMembers(spec.Hooks)
 	if err != nil {
-		return nil, nil, invalidChart(err)
+		return nil, invalidChart(err)
 	}
-	return out, objects, nil
+	has.chart = out
+	return objects, nil
 }
 
 // rendered renders a chart. If the last rendering had the same input, rendered returns the result of that rendering. A
@@ -147,12 +152,13 @@ func provided(objects []*unstructured.Unstructured) []string {
 	return kinds
 }
 
-// describe sets the chart and the provided kinds in the status of an operator. The operator's objects must be stored
-// before. describe returns true if the status has changed.
-func describe(o *hubv1.FederatedOperator, has content) bool {
+// describe sets the chart, its kept values and the provided kinds in the status of an operator. The operator's objects
+// must be stored before. describe returns true if the status has changed.
+func describe(o *hubv1.FederatedOperator, has content, now time.Time) bool {
+	changed := has.kept.describe(o, now)
 	kinds := provided(has.objects)
 	if equality.Semantic.DeepEqual(o.Status.Chart, has.chart) && slices.Equal(o.Status.Provides, kinds) {
-		return false
+		return changed
 	}
 	o.Status.Chart, o.Status.Provides = has.chart, kinds
 	return true

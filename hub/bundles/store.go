@@ -36,6 +36,7 @@ func (r *refusal) Error() string { return r.message }
 type content struct {
 	objects []*unstructured.Unstructured
 	chart   *hubv1.RenderedChart // nil if the objects are not from a chart
+	kept    *kept                // nil if the chart generates no values
 }
 
 // store brings the stored objects of a bundle to its content, and returns the condition Stored. If one object is
@@ -63,12 +64,15 @@ func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Co
 	if err != nil {
 		return metav1.Condition{}, content{}, err
 	}
+	if err := c.writeKept(ctx, has.kept); err != nil {
+		return metav1.Condition{}, content{}, err
+	}
 	for _, ch := range changed {
 		if err := c.write(ctx, ch); err != nil {
 			return metav1.Condition{}, content{}, err
 		}
 	}
-	if err := c.forget(ctx, hubv1.ReferenceTo(b)); err != nil {
+	if _, err := c.forget(ctx, hubv1.ReferenceTo(b)); err != nil {
 		return metav1.Condition{}, content{}, err
 	}
 	return metav1.Condition{Type: hubv1.ConditionStored, Status: metav1.ConditionTrue, Reason: hubv1.ReasonStored}, has, nil
@@ -85,7 +89,7 @@ func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) (has conten
 		in.ConfigMaps = append(in.ConfigMaps, *m)
 	}
 	if o, ok := b.(*hubv1.FederatedOperator); ok && o.Spec.Chart != nil {
-		if has.chart, in.Rendered, err = c.renderChart(ctx, o); err != nil {
+		if in.Rendered, err = c.renderChart(ctx, o, &has); err != nil {
 			return has, err
 		}
 	}
@@ -383,29 +387,34 @@ func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) er
 			return err
 		}
 	}
-	return c.forget(ctx, of)
+	if stay, err := c.forget(ctx, of); err != nil || stay > 0 {
+		return err
+	}
+	return c.dropKept(ctx, of)
 }
 
 // forget deletes the Secrets of objects that were removed from their bundle, if the bindings of the objects are
-// deleted.
-func (c *Controller) forget(ctx context.Context, of hubv1.BundleReference) error {
+// deleted. It returns the number of stored objects that stay.
+func (c *Controller) forget(ctx context.Context, of hubv1.BundleReference) (stay int, err error) {
 	for _, o := range c.stored(of) {
 		if o.GetDeletionTimestamp() == nil {
+			stay++
 			continue
 		}
 		id := hubv1.IdentityOf(o)
 		// The read of the binding is uncached, because a new binding may not be in the cache yet.
 		switch err := c.opts.APIReader.Get(ctx, id.BindingKey(), hubv1.NewBinding(id.BindingKey())); {
 		case err == nil:
+			stay++
 			continue // wait for the binding: its deletion event wakes the bundle
 		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("reading the binding of %s: %w", id, err)
+			return 0, fmt.Errorf("reading the binding of %s: %w", id, err)
 		}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.opts.Namespace, Name: id.ManifestName()}}
 		version := client.Preconditions{ResourceVersion: ptr.To(o.GetResourceVersion())}
 		if err := c.opts.Client.Delete(ctx, secret, version); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting Secret %s of %s: %w", secret.Name, id, err)
+			return 0, fmt.Errorf("deleting Secret %s of %s: %w", secret.Name, id, err)
 		}
 	}
-	return nil
+	return stay, nil
 }

@@ -220,7 +220,7 @@ const whyHidden = "You do not see why the object is on these clusters"
 
 // noCharts returns an error instead of rendering the chart of an operator. Rendering cannot be interrupted, and may use
 // all memory of the hub.
-func noCharts(o *hubv1.FederatedOperator, _ inputs.ConfigMaps) ([]*unstructured.Unstructured, error) {
+func noCharts(o *hubv1.FederatedOperator, _ inputs.Source) ([]*unstructured.Unstructured, error) {
 	return nil, fmt.Errorf("the console renders no charts: use hansectl explain for objects of %s", hubv1.ReferenceTo(o))
 }
 

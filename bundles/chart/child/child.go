@@ -83,12 +83,18 @@ type (
 	Input = chart.Input
 	// Rendered is the result of rendering a chart.
 	Rendered = chart.Rendered
+	// StoredValues are the kept values of an operator, as the hub stores them.
+	StoredValues = chart.StoredValues
 	// Sources give access to the ConfigMaps and the fetched archive that the chart of an operator uses.
 	Sources = chart.Sources
 )
 
-// ErrNonDeterministic is chart.ErrNonDeterministic.
-var ErrNonDeterministic = chart.ErrNonDeterministic
+var (
+	// ErrNonDeterministic is chart.ErrNonDeterministic.
+	ErrNonDeterministic = chart.ErrNonDeterministic
+	// ErrValuesWouldChange is chart.ErrValuesWouldChange.
+	ErrValuesWouldChange = chart.ErrValuesWouldChange
+)
 
 // InputOf is chart.InputOf.
 func InputOf(spec *hubv1.OperatorChart, sources Sources) (Input, error) {

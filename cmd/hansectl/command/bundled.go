@@ -44,13 +44,13 @@ func readBundle(ctx context.Context, c client.Reader, of hubv1.BundleReference) 
 }
 
 // renderedChart renders the chart of an operator, as the hub does.
-func renderedChart(o *hubv1.FederatedOperator, configMap inputs.ConfigMaps) ([]*unstructured.Unstructured, error) {
+func renderedChart(o *hubv1.FederatedOperator, source inputs.Source) ([]*unstructured.Unstructured, error) {
 	if r := o.Spec.Chart.Repository; r != nil {
 		return nil, fmt.Errorf("hansectl does not fetch the chart from %s: only the hub does", r.URL)
 	}
 	in, err := chart.InputOf(o.Spec.Chart, chart.Sources{ConfigMap: func(name string, optional bool) (*corev1.ConfigMap, error) {
 		key := client.ObjectKey{Namespace: inputs.BundleHome(o), Name: name}
-		m, err := configMap(key)
+		m, err := source.ConfigMap(key)
 		switch {
 		case apierrors.IsNotFound(err) && optional:
 			return nil, nil
@@ -66,7 +66,32 @@ func renderedChart(o *hubv1.FederatedOperator, configMap inputs.ConfigMaps) ([]*
 	if err != nil {
 		return nil, err
 	}
+	if len(rendered.Generated) > 0 {
+		if err := keep(o, &rendered, source); err != nil {
+			return nil, err
+		}
+	}
 	return rendered.ForMembers(o.Spec.Chart.Hooks)
+}
+
+// keep puts the values that the hub keeps for an operator into the objects of its chart. Fields without a kept value get
+// a placeholder.
+func keep(o *hubv1.FederatedOperator, rendered *chart.Rendered, source inputs.Source) error {
+	key := client.ObjectKey{Namespace: inputs.BundleHome(o), Name: hubv1.ReferenceTo(o).Identity().GeneratedValuesName()}
+	secret, err := source.Secret(key)
+	stored := chart.StoredValues{}
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return fmt.Errorf("reading Secret %s, which has the values that the chart generated: %w", key, err)
+	default:
+		err = stored.Read(secret)
+	}
+	if err != nil || stored.Operator != o.UID {
+		stored.Values = rendered.Placeholders()
+	}
+	_, err = rendered.Keep(stored.Values)
+	return err
 }
 
 // inBundle returns the name of the bundle that contains the object of a binding. It returns an empty text for an object

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,9 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/bundles/chart"
 	"github.com/hanse-dev/hanse/hub/store/inputs"
 )
 
@@ -129,6 +132,52 @@ func TestObjectsOfABundleAreFoundByTheirBindings(t *testing.T) {
 		_, err = hansectl(t, "render", "cm", "settings", "-n", "shop")
 		refused(t, err, "reading the objects of Bundle shop/web: manifests[2]")
 	})
+}
+
+func TestTheChartOfAnOperatorIsRenderedWithItsKeptValues(t *testing.T) {
+	t.Parallel()
+	o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "rotors", UID: "1"}}
+	o.Spec.Chart = &hubv1.OperatorChart{Namespace: "turbines", Archive: &hubv1.ArchiveSource{ConfigMap: "rotors-chart"}}
+	secret := hubv1.ObjectIdentity{Kind: "Secret", Namespace: "turbines", Name: "password"}
+	stored := chart.StoredValues{ID: "a", Operator: "1", Values: chart.Kept{{Object: secret, Path: "/stringData/k", Value: "kept"}}}
+	forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), "generated", errors.New("no right"))
+	for name, c := range map[string]struct {
+		operator string // UID of the operator whose values are kept
+		err      error
+		value    string
+		says     string
+	}{
+		"values of the operator":                  {operator: "1", value: "kept"},
+		"values of an earlier operator":           {operator: "0", value: "<generated>"},
+		"no values":                               {err: apierrors.NewNotFound(corev1.Resource("secrets"), "generated"), value: "<generated>"},
+		"values that the user is not let to read": {err: forbidden, says: "reading Secret hanse-system/generated-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored.Operator = types.UID(c.operator)
+			objects, err := renderedChart(o, inputs.Source{
+				ConfigMap: func(client.ObjectKey) (*corev1.ConfigMap, error) {
+					return &corev1.ConfigMap{BinaryData: map[string][]byte{"rotors.tgz": rotorChart(t, "1.0.0", map[string]string{
+						"secret.yaml": `{apiVersion: v1, kind: Secret, metadata: {name: password}, stringData: {k: "{{ randAlphaNum 20 }}"}}`,
+					})}}, nil
+				},
+				Secret: func(key client.ObjectKey) (*corev1.Secret, error) {
+					if c.err != nil {
+						return nil, c.err
+					}
+					return stored.Secret(key)
+				},
+			})
+			if c.says != "" {
+				refused(t, err, c.says)
+				return
+			}
+			must(t, err)
+			i := slices.IndexFunc(objects, func(u *unstructured.Unstructured) bool { return hubv1.IdentityOf(u) == secret })
+			if value, _, _ := unstructured.NestedString(objects[i].Object, "stringData", "k"); value != c.value {
+				t.Errorf("the value is %q, want %q", value, c.value)
+			}
+		})
+	}
 }
 
 func TestTheChartOfAnOperatorIsRenderedWithValuesOfConfigMaps(t *testing.T) {

@@ -76,7 +76,7 @@ hub or a member, and download nothing.`,
 	}
 	out.addTo(cmd, "wide")
 	w.addTo(cmd.Flags())
-	cmd.AddCommand(newOperatorsCRDs(h), newOperatorsRBAC(h))
+	cmd.AddCommand(newOperatorsCRDs(h), newOperatorsRBAC(h), newOperatorsRegenerate(h))
 	return cmd
 }
 

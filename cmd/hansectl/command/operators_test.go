@@ -184,7 +184,8 @@ func TestOperatorsAreListedWithTheirClusters(t *testing.T) {
 		}
 	})
 	t.Run("names are completed, after the commands", func(t *testing.T) {
-		const commands = "crds\tPrint the CustomResourceDefinitions of a chart\nrbac\tPrint the rights that the hub needs on a member to install a chart\n"
+		const commands = "crds\tPrint the CustomResourceDefinitions of a chart\nrbac\tPrint the rights that the hub needs on a member to install a chart\n" +
+			"regenerate\tReplace the passwords and certificates that the chart of an operator generated\n"
 		for typed, want := range map[string]string{"ro": "rotors\n:4\n", "": commands + "plain\nrotors\n:4\n", "x": ":4\n"} {
 
 			out, err := run(t, "__complete", "operators", "--kubeconfig", onHub.kubeconfig, "--cache-dir", t.TempDir(), typed)
@@ -239,6 +240,33 @@ func TestOperatorsAreListedWithTheirClusters(t *testing.T) {
 		out, err = hansectl(t, "problems")
 		must(t, err)
 		wants(t, out, "FederatedOperator rotors", "ChartInvalid: no chart")
+	})
+	t.Run("kept values are replaced on request, once", func(t *testing.T) {
+		out, err := hansectl(t, "operators", "regenerate", "rotors", "--yes")
+		must(t, err)
+		wants(t, out, "federatedoperator/rotors", "has no kept values")
+		rotors.Status.GeneratedValues = &hubv1.GeneratedValuesStatus{ID: "first", Values: 3}
+		rotors.Status.Conditions = append(rotors.Status.Conditions, metav1.Condition{
+			Type: hubv1.ConditionCertificateExpiresSoon, Status: metav1.ConditionTrue, Reason: hubv1.ReasonCertificateExpires, Message: "the certificate ends", LastTransitionTime: metav1.Now(),
+		})
+		must(t, onHub.Status().Update(t.Context(), rotors))
+		out, err = hansectl(t, "problems")
+		must(t, err)
+		wants(t, out, "FederatedOperator rotors", "CertificateExpires: the certificate ends")
+		_, err = hansectl(t, "operators", "regenerate", "rotors")
+		refused(t, err, "not a terminal: pass --yes")
+		out, err = hansectl(t, "operators", "regenerate", "rotors", "--yes")
+		must(t, err)
+		wants(t, out, "requested new values: the hub replaces 3 values")
+		must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(rotors), rotors))
+		if is := rotors.Annotations[hubv1.RegenerateValuesAnnotation]; is != "first" {
+			t.Errorf("the annotation is %q", is)
+		}
+		out, err = hansectl(t, "operators", "regenerate", "rotors", "--yes")
+		must(t, err)
+		wants(t, out, "new values are requested already")
+		_, err = hansectl(t, "operators", "regenerate", "nowhere")
+		refused(t, err, "FederatedOperator nowhere")
 	})
 	remove(t, onHub, rotors)
 	remove(t, onHub, plain)

@@ -115,13 +115,18 @@ func (*fileKinds) within(string) bool { return true }
 
 // bundled implements hubKinds.
 func (k *fileKinds) bundled() ([]hubv1.BundleObject, inputs.Source) {
-	return k.files.bundles, inputs.Source{ConfigMap: k.configMap, Chart: renderedChart, Namespaced: func(kind schema.GroupKind) (namespaced, known bool, err error) {
+	return k.files.bundles, inputs.Source{ConfigMap: k.configMap, Secret: noSecret, Chart: renderedChart, Namespaced: func(kind schema.GroupKind) (namespaced, known bool, err error) {
 		if d := k.definition(kind, nil); d != nil {
 			return d.Spec.Scope == apiextensionsv1.NamespaceScoped, true, nil
 		}
 		namespaced, known = k.namespaced[kind]
 		return namespaced, known, nil
 	}}
+}
+
+// noSecret returns a NotFound error, because files that describe a fleet have no Secrets of the hub.
+func noSecret(key client.ObjectKey) (*corev1.Secret, error) {
+	return nil, apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
 }
 
 // configMap returns the ConfigMap of this name in the files. It returns a NotFound error if the files do not have it.

@@ -64,7 +64,7 @@ func NewFeed() *Feed {
 			kinds: []client.Object{&hubv1.Placement{}, &hubv1.ClusterPlacement{}}, compare: comparePlacements,
 		},
 		Bundles: &Kind[hubv1.BundleObject]{
-			kinds: []client.Object{&hubv1.Bundle{}, &hubv1.ClusterBundle{}, &hubv1.FederatedOperator{}}, compare: compareMeta[hubv1.BundleObject],
+			kinds: []client.Object{&hubv1.Bundle{}, &hubv1.ClusterBundle{}, &hubv1.FederatedOperator{}}, compare: compareBundles,
 		},
 		OverridePolicies: &Kind[hubv1.OverridePolicyObject]{
 			kinds: []client.Object{&hubv1.OverridePolicy{}, &hubv1.ClusterOverridePolicy{}}, compare: compareMeta[hubv1.OverridePolicyObject],

@@ -43,7 +43,7 @@ const (
 	// Region means that the region of a cluster has changed.
 	Region
 	// Verbs means that a user has paused or resumed the rollouts of a placement, or that the hub has recorded other
-	// requests of users in its status.
+	// requests of users in its status. For a bundle, it means that a user has requested new generated values.
 	Verbs
 )
 
@@ -60,6 +60,11 @@ func compareMeta[T client.Object](before, after T) Parts {
 func comparePlacements(before, after hubv1.PlacementObject) Parts {
 	paused := before.GetAnnotations()[hubv1.RolloutPauseAnnotation] != after.GetAnnotations()[hubv1.RolloutPauseAnnotation]
 	return compareMeta(before, after) | when(paused || !equality.Semantic.DeepEqual(requests(before), requests(after)), Verbs)
+}
+
+func compareBundles(before, after hubv1.BundleObject) Parts {
+	regenerates := before.GetAnnotations()[hubv1.RegenerateValuesAnnotation] != after.GetAnnotations()[hubv1.RegenerateValuesAnnotation]
+	return compareMeta(before, after) | when(regenerates, Verbs)
 }
 
 // requests returns the requests of users that the status of a placement records.

@@ -15,28 +15,33 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// ConfigMaps is a function that reads a ConfigMap.
-type ConfigMaps func(client.ObjectKey) (*corev1.ConfigMap, error)
-
 // Charts is a function that renders the chart of an operator. The hub process must not render a chart itself, because a
 // chart of another author could end the process (package bundles/chart/child). The console therefore renders no charts.
-type Charts func(*hubv1.FederatedOperator, ConfigMaps) ([]*unstructured.Unstructured, error)
+type Charts func(*hubv1.FederatedOperator, Source) ([]*unstructured.Unstructured, error)
 
-// Source has the functions with which Objects computes the objects of a bundle. ConfigMap reads a ConfigMap, Namespaced
-// tells whether a kind is namespaced, and Chart renders the chart of an operator.
+// Source has the functions with which Objects computes the objects of a bundle. ConfigMap reads a ConfigMap, and Secret
+// a Secret. Namespaced tells whether a kind is namespaced, and Chart renders the chart of an operator.
 type Source struct {
-	ConfigMap  ConfigMaps
+	ConfigMap  func(client.ObjectKey) (*corev1.ConfigMap, error)
+	Secret     func(client.ObjectKey) (*corev1.Secret, error)
 	Namespaced manifest.Namespaced
 	Chart      Charts
 }
 
-// SourceOn returns a Source that reads ConfigMaps and kinds from the hub's API server, and renders charts by the given
-// function.
+// SourceOn returns a Source that reads ConfigMaps, Secrets and kinds from the hub's API server, and renders charts by
+// the given function.
 func SourceOn(ctx context.Context, c client.Client, charts Charts) Source {
-	return Source{Chart: charts, Namespaced: manifest.NamespacedOn(c.RESTMapper()), ConfigMap: func(key client.ObjectKey) (*corev1.ConfigMap, error) {
-		m := &corev1.ConfigMap{}
-		return m, c.Get(ctx, key, m)
-	}}
+	return Source{
+		Chart: charts, Namespaced: manifest.NamespacedOn(c.RESTMapper()),
+		ConfigMap: func(key client.ObjectKey) (*corev1.ConfigMap, error) {
+			m := &corev1.ConfigMap{}
+			return m, c.Get(ctx, key, m)
+		},
+		Secret: func(key client.ObjectKey) (*corev1.Secret, error) {
+			s := &corev1.Secret{}
+			return s, c.Get(ctx, key, s)
+		},
+	}
 }
 
 // Bundle reads a bundle. It returns nil if the bundle does not exist.
@@ -65,7 +70,7 @@ func (s Source) Objects(b hubv1.BundleObject) ([]*unstructured.Unstructured, err
 	}
 	if o, ok := b.(*hubv1.FederatedOperator); ok && o.Spec.Chart != nil {
 		var err error
-		if in.Rendered, err = s.Chart(o, s.ConfigMap); err != nil {
+		if in.Rendered, err = s.Chart(o, s); err != nil {
 			return nil, fmt.Errorf("rendering the chart of %s: %w", hubv1.ReferenceTo(b), err)
 		}
 	}

@@ -49,8 +49,8 @@ func TestAnObjectOfABundleIsReadAsTheHubWouldStoreIt(t *testing.T) {
 		},
 		"of an operator, by the caller's renderer": {
 			bundle: &hubv1.FederatedOperator{ObjectMeta: stack(""), Spec: hubv1.FederatedOperatorSpec{Chart: charted}}, configMap: configMap(hubv1.SystemNamespace, webWidget),
-			charts: func(o *hubv1.FederatedOperator, configMaps ConfigMaps) ([]*unstructured.Unstructured, error) {
-				archive, err := configMaps(client.ObjectKey{Namespace: BundleHome(o), Name: o.Spec.Chart.Archive.ConfigMap})
+			charts: func(o *hubv1.FederatedOperator, source Source) ([]*unstructured.Unstructured, error) {
+				archive, err := source.ConfigMap(client.ObjectKey{Namespace: BundleHome(o), Name: o.Spec.Chart.Archive.ConfigMap})
 				if err != nil {
 					return nil, err
 				}
@@ -60,7 +60,7 @@ func TestAnObjectOfABundleIsReadAsTheHubWouldStoreIt(t *testing.T) {
 		},
 		"of an operator that is not rendered": {
 			bundle: &hubv1.FederatedOperator{ObjectMeta: stack(""), Spec: hubv1.FederatedOperatorSpec{Chart: charted}}, says: "rendering the chart of FederatedOperator stack: not here",
-			charts: func(*hubv1.FederatedOperator, ConfigMaps) ([]*unstructured.Unstructured, error) {
+			charts: func(*hubv1.FederatedOperator, Source) ([]*unstructured.Unstructured, error) {
 				return nil, errors.New("not here")
 			},
 		},

@@ -1,0 +1,137 @@
+package bundles
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+const passwords = `{apiVersion: v1, kind: Secret, metadata: {name: passwords}, stringData: {
+  admin: "{{ randAlphaNum 20 }}", release: "{{ .Release.Name }}"{{ if .Values.guest }}, guest: "{{ randAlphaNum 20 }}"{{ end }}}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: certificate}, data: {tls.crt: {{ (genSelfSignedCert "rotors" nil nil 20).Cert | b64enc }}}}
+`
+
+// generates is an operator whose chart generates a password and a certificate of 20 days.
+type generates struct {
+	*world
+	operator *hubv1.FederatedOperator
+}
+
+// admin returns the password in the stored Secret, if the Secret has the name of this release.
+func (g generates) admin(release string) string {
+	g.Helper()
+	out := ""
+	g.eventually("the Secret of release "+release+" is stored", func() error {
+		stored, ok := g.stored()["passwords"]
+		if !ok {
+			return fmt.Errorf("stored are %v", g.stored())
+		}
+		of, _, _ := unstructured.NestedString(stored.Manifest.Object, "stringData", "release")
+		out, _, _ = unstructured.NestedString(stored.Manifest.Object, "stringData", "admin")
+		if of != release || out == "" {
+			return fmt.Errorf("the Secret is of release %q", of)
+		}
+		return nil
+	})
+	return out
+}
+
+func (g generates) secret() client.ObjectKey { return keptKey(g.system, g.operator) }
+
+// test checks that the values of a chart are kept until a user requests new ones. stop ends the controller. test
+// returns the function that ends the controller which then runs.
+func (g generates) test(t *testing.T, stop func()) func() {
+	w, o := g.world, g.operator
+	w.archive(rotorChart(t, "1.0.0", map[string]string{"passwords.yaml": passwords}))
+	o.Spec.Chart = &hubv1.OperatorChart{Archive: &hubv1.ArchiveSource{ConfigMap: "rotors-chart"}, Namespace: "turbines", GeneratedValues: hubv1.ChartGeneratedRefuse}
+	must(t, w.admin.Create(t.Context(), o))
+	w.operatorSays(o, hubv1.ReasonNonDeterministicChart, "rotors/templates/passwords.yaml, Secret passwords, field .stringData.admin: ")
+	w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.GeneratedValues = "" })
+	w.operatorSays(o, hubv1.ReasonStored, "")
+	first, id := g.admin("rotors"), o.Status.GeneratedValues.ID
+	if is := o.Status.GeneratedValues; is.Values != 2 || is.CertificateExpires == nil {
+		t.Errorf("the kept values are %+v", is)
+	}
+	soon := meta.FindStatusCondition(o.Status.Conditions, hubv1.ConditionCertificateExpiresSoon)
+	if soon == nil || soon.Status != metav1.ConditionTrue {
+		t.Errorf("the certificate of 20 days has the condition %+v", soon)
+	}
+	named := func(release string) {
+		w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ReleaseName = release })
+	}
+	same := func(release string) {
+		t.Helper()
+		if is := g.admin(release); is != first {
+			t.Errorf("release %s has the password %q, and %q is kept", release, is, first)
+		}
+	}
+	t.Run("a restart, an upgrade and a return keep the values", func(t *testing.T) {
+		stop()
+		stop = w.lead()
+		named("restarted")
+		same("restarted")
+		w.archive(rotorChart(t, "1.1.0", map[string]string{"passwords.yaml": passwords}))
+		named("upgraded")
+		same("upgraded")
+		w.archive(rotorChart(t, "1.0.0", map[string]string{"passwords.yaml": passwords}))
+		named("returned")
+		same("returned")
+	})
+	t.Run("the values outlive the Secret that keeps them", func(t *testing.T) {
+		must(t, w.admin.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: g.secret().Namespace, Name: g.secret().Name}}))
+		named("deleted")
+		same("deleted")
+		var kept corev1.Secret
+		must(t, w.admin.Get(t.Context(), g.secret(), &kept))
+		kept.Data = map[string][]byte{"values": []byte("nonsense")}
+		must(t, w.admin.Update(t.Context(), &kept))
+		named("edited")
+		same("edited")
+	})
+	t.Run("a further generated value waits for a request, which replaces all values once", func(t *testing.T) {
+		w.edited(o, func(s *hubv1.FederatedOperatorSpec) {
+			s.Chart.Values = &runtime.RawExtension{Raw: []byte(`{"guest": true}`)}
+			s.Chart.ReleaseName = "more"
+		})
+		w.operatorSays(o, hubv1.ReasonValuesWouldChange, "Secret turbines/passwords, field /stringData/guest is generated, but has no kept value: the kept values do not suit the chart: "+
+			"set its value by a value of the chart, or run hansectl operators regenerate rotors")
+		same("edited")
+		if o.Status.GeneratedValues.ID != id {
+			t.Errorf("the id is %s, and was %s", o.Status.GeneratedValues.ID, id)
+		}
+		w.eventually("the values are requested anew", func() error {
+			must(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(o), o))
+			o.Annotations = map[string]string{hubv1.RegenerateValuesAnnotation: id}
+			return w.admin.Update(t.Context(), o)
+		})
+		second := g.admin("more")
+		w.operatorSays(o, hubv1.ReasonStored, "")
+		if is := o.Status.GeneratedValues; second == first || is.Values != 3 || is.ID == id {
+			t.Errorf("the password was %q and is %q; kept is %+v", first, second, is)
+		}
+		first = second
+		named("again")
+		same("again")
+	})
+	t.Run("the values go with their operator", func(t *testing.T) {
+		must(t, w.admin.Delete(t.Context(), o))
+		w.stores()
+		w.eventually("the Secret with the kept values is gone", func() error {
+			if err := w.admin.Get(t.Context(), g.secret(), &corev1.Secret{}); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("the Secret is there: %w", err)
+			}
+			return nil
+		})
+	})
+	return stop
+}
