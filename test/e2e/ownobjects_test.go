@@ -154,7 +154,7 @@ func ownObjects(t *testing.T) map[string]client.Object {
 	own := " " + strings.Join(append(ownConfigMaps, ownSecrets...), " ") + " "
 	add := func(kind string, o client.Object, ofType corev1.SecretType) {
 		switch {
-		case ofType == hubv1.RevisionSecretType, ofType == hubv1.ManifestSecretType, strings.Contains(own, " "+o.GetName()+" "):
+		case ofType == hubv1.RevisionSecretType, ofType == hubv1.ManifestSecretType, ofType == hubv1.GeneratedValuesSecretType, strings.Contains(own, " "+o.GetName()+" "):
 			out[kind+" "+o.GetName()] = o
 		case ofType != "" && isKubeconfig(o.GetName()), o.GetLabels()[hubv1.ManagedByLabel] == hubv1.ManagedByHansectl,
 			ofType == "helm.sh/release.v1", ofType == corev1.SecretTypeServiceAccountToken, o.GetName() == "kube-root-ca.crt":
