@@ -84,6 +84,17 @@ func (t BindingTarget) Returns() bool {
 	return t.State == TargetAbsent && t.Absent != nil && t.Absent.Reason == ReasonMadeAnew
 }
 
+// Holders returns the names of the clusters that shall hold or still hold a copy: all except those with the state Absent.
+func (s *BindingSpec) Holders() []string {
+	var out []string
+	for _, t := range s.Clusters {
+		if t.State != TargetAbsent {
+			out = append(out, t.Name)
+		}
+	}
+	return out
+}
+
 // Revision returns the stored state of the hub object with this number. It returns nil if the binding does not list the
 // revision.
 func (s *BindingSpec) Revision(number int64) *ObjectRevision {

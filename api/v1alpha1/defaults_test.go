@@ -80,9 +80,9 @@ statusAggregation: {mode: OnObject}
 		"a ClusterBundle has the rights of the account default": {
 			kind: "ClusterBundle", spec: "configMaps: [{name: a}]", want: "configMaps: [{name: a}]\nserviceAccountName: default",
 		},
-		"an operator refuses hooks, and its removal while it is in use": {
+		"an operator refuses hooks, keeps generated values, and refuses its removal while it is in use": {
 			kind: "FederatedOperator", spec: operatorSpec,
-			want: "chart: {archive: {configMap: rotors}, namespace: turbines, hooks: Refuse}\nremoval: Refuse\nserviceAccountName: default",
+			want: "chart: {archive: {configMap: rotors}, namespace: turbines, generatedValues: Keep, hooks: Refuse}\nremoval: Refuse\nserviceAccountName: default",
 		},
 		"a sink sends everything, signed by the key signingKey": {
 			kind: "NotificationSink", spec: sinkSpec + "filter: {kinds: [Widget]}",

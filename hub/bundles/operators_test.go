@@ -9,7 +9,6 @@ import (
 
 	testclock "k8s.io/utils/clock/testing"
 
-	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundles/chart"
 	"github.com/hanse-dev/hanse/hub/pace"
 )
@@ -39,34 +38,6 @@ func (w *renderWorld) render(t *testing.T, value string) error {
 		t.Errorf("rendered is %+v", rendered)
 	}
 	return err
-}
-
-func TestAnOlderChartIsAnEarlierVersionOfTheSameChart(t *testing.T) {
-	t.Parallel()
-	of := func(name, version string) *hubv1.RenderedChart {
-		return &hubv1.RenderedChart{Name: name, Version: version}
-	}
-	for name, tt := range map[string]struct {
-		chart, stored *hubv1.RenderedChart
-		want          bool
-	}{
-		"an earlier version is older":                    {of("rotors", "1.9.0"), of("rotors", "1.10.0"), true},
-		"a v before the number is no difference":         {of("rotors", "v1.9.0"), of("rotors", "1.10.0"), true},
-		"a release candidate is older than its release":  {of("rotors", "2.0.0-rc.1"), of("rotors", "2.0.0"), true},
-		"a later version is not older":                   {of("rotors", "1.10.0"), of("rotors", "1.9.0"), false},
-		"the same version is not older":                  {of("rotors", "1.0.0"), of("rotors", "1.0.0"), false},
-		"another chart is not older":                     {of("gears", "1.0.0"), of("rotors", "2.0.0"), false},
-		"the first chart is not older":                   {of("rotors", "1.0.0"), nil, false},
-		"manifests are not older":                        {nil, of("rotors", "1.0.0"), false},
-		"a version that cannot be compared is not older": {of("rotors", "1"), of("rotors", "2.0.0"), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := isOlder(tt.chart, tt.stored); got != tt.want {
-				t.Errorf("isOlder is %t", got)
-			}
-		})
-	}
 }
 
 func TestAChartIsRenderedOncePerInput(t *testing.T) {

@@ -9,77 +9,46 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundles/crd"
 	"github.com/hanse-dev/hanse/bundles/manifest"
+	"github.com/hanse-dev/hanse/bundles/operator"
 	"github.com/hanse-dev/hanse/hub/store/revisions"
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// maxUndoLength is the maximum length, in characters, of the text that tells how to undo an upgrade. It leaves room for
-// the name and the versions of the chart in the message of the condition Stored.
-const maxUndoLength = 824
-
 // upgradable returns a refusal if the new version of an operator's CustomResourceDefinition breaks objects that the hub
 // sends to clusters. chart is the new chart. It is nil if the operator has manifests instead of a chart.
 func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator, chart *hubv1.RenderedChart, changed []change) error {
-	var reports []crd.Report
+	up := operator.Upgrade{Acknowledged: o.Spec.Acknowledge, Chart: chart, Stored: o.Status.Chart}
 	for _, ch := range changed {
 		kind, _, ok := manifest.DefinedKind(ch.Manifest)
 		if !ok || ch.before == nil || !ch.Removed.IsZero() {
 			continue
 		}
-		before, err := crd.Definition(manifest.Of(ch.before))
-		if err != nil {
+		d := operator.ChangedDefinition{Before: manifest.Of(ch.before), After: ch.Manifest}
+		var err error
+		if d.Objects, err = c.sent(ctx, kind); err != nil {
 			return err
 		}
-		after, err := crd.Definition(ch.Manifest)
-		if err != nil {
-			return &refusal{hubv1.ReasonManifestInvalid, err.Error() + "; the stored objects stay"}
-		}
-		objects, err := c.sent(ctx, kind)
-		if err != nil {
+		if d.StoredVersions, d.Earlier, err = c.storedVersions(ctx, ch.id()); err != nil {
 			return err
 		}
-		stored, earlier, err := c.storedVersions(ctx, ch.id())
-		if err != nil {
-			return err
-		}
-		report, err := crd.Check(ctx, crd.Input{
-			Before: before, After: after, StoredVersions: stored, Earlier: earlier, Objects: objects, Acknowledged: o.Spec.Acknowledge,
-		})
-		if ctx.Err() != nil {
-			return fmt.Errorf("comparing the definitions of %s: %w", kind, ctx.Err())
-		}
-		if err != nil {
-			return &refusal{hubv1.ReasonManifestInvalid, fmt.Sprintf("comparing the definitions of %s: %v; the stored objects stay", kind, err)}
-		}
-		reports = append(reports, report)
+		up.Definitions = append(up.Definitions, d)
 	}
-	if isOlder(chart, o.Status.Chart) {
-		if text := crd.UndoMessage(maxUndoLength, "accept a change by its crd, rule and path in spec.acknowledge", reports...); text != "" {
-			return &refusal{hubv1.ReasonUndoBlocked, fmt.Sprintf("chart %s %s is older than the stored %s: %s", chart.Name, chart.Version, o.Status.Chart.Version, text)}
-		}
-	} else if text := crd.Message(reports...); text != "" {
-		return &refusal{hubv1.ReasonUpgradeBlocked, text}
+	verdict, err := up.Judge(ctx)
+	if err != nil {
+		return err
 	}
-	if text := crd.Warning(reports...); text != "" {
-		c.opts.Events.Eventf(o, nil, corev1.EventTypeWarning, hubv1.ReasonStoredVersionKept, "Store", "%s", text)
+	if verdict.Reason != "" {
+		return &refusal{verdict.Reason, verdict.Message}
+	}
+	if verdict.Warning != "" {
+		c.opts.Events.Eventf(o, nil, corev1.EventTypeWarning, hubv1.ReasonStoredVersionKept, "Store", "%s", verdict.Warning)
 	}
 	return nil
-}
-
-// isOlder reports whether a chart is an earlier version of the stored chart.
-func isOlder(chart, stored *hubv1.RenderedChart) bool {
-	if chart == nil || stored == nil || chart.Name != stored.Name {
-		return false
-	}
-	now, err := version.ParseSemantic(chart.Version)
-	before, err2 := version.ParseSemantic(stored.Version)
-	return err == nil && err2 == nil && now.LessThan(before)
 }
 
 // storedVersions returns, for each cluster, the versions in which the cluster's API server stores the objects of a
@@ -123,13 +92,7 @@ func (c *Controller) sent(ctx context.Context, kind schema.GroupKind) ([]crd.Obj
 		} else if err != nil {
 			return nil, fmt.Errorf("reading the binding of %s: %w", id, err)
 		}
-		var clusters []string
-		for _, t := range binding.BindingSpec().Clusters {
-			if t.State != hubv1.TargetAbsent {
-				clusters = append(clusters, t.Name)
-			}
-		}
-		if len(clusters) > 0 {
+		if clusters := binding.BindingSpec().Holders(); len(clusters) > 0 {
 			out = append(out, crd.Object{Content: object, Clusters: clusters})
 		}
 	}

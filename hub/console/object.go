@@ -220,8 +220,8 @@ const whyHidden = "You do not see why the object is on these clusters"
 
 // noCharts returns an error instead of rendering the chart of an operator. Rendering cannot be interrupted, and may use
 // all memory of the hub.
-func noCharts(o *hubv1.FederatedOperator, _ inputs.Source) ([]*unstructured.Unstructured, error) {
-	return nil, fmt.Errorf("the console renders no charts: use hansectl explain for objects of %s", hubv1.ReferenceTo(o))
+func noCharts(o *hubv1.FederatedOperator, _ inputs.Source) (inputs.Rendered, error) {
+	return inputs.Rendered{}, fmt.Errorf("the console renders no charts: use hansectl explain for objects of %s", hubv1.ReferenceTo(o))
 }
 
 // hubObject reads the object from the hub. It returns nil if the hub does not have it.

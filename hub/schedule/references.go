@@ -69,7 +69,7 @@ func (r *references) see(c changes.Binding, exists func() bool) []key {
 	// If the binding did not name the needed objects before this change, only the asks recorded that the object needs
 	// them.
 	followed := r.forgetAsks(id, func(needed key, a *ask) bool {
-		return c.After == nil || a.former || decide.Needs(c.After, needed) && slices.Equal(clustersOf(a.spec), clustersOf(c.After.BindingSpec()))
+		return c.After == nil || a.former || decide.Needs(c.After, needed) && slices.Equal(a.spec.Holders(), c.After.BindingSpec().Holders())
 	})
 	before := r.needs[id]
 	if c.After == nil && exists() {
@@ -140,7 +140,7 @@ func (r *references) plans(id key) map[key]*hubv1.BindingSpec {
 func (r *references) ask(needed, by key, spec *hubv1.BindingSpec) (waits bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if a := r.asked[needed][by]; a != nil && slices.Equal(clustersOf(a.spec), clustersOf(spec)) {
+	if a := r.asked[needed][by]; a != nil && slices.Equal(a.spec.Holders(), spec.Holders()) {
 		return !a.decided
 	}
 	r.setAsk(needed, by, &ask{spec: spec})
@@ -232,17 +232,6 @@ func (r *references) forgetAsks(by key, done func(needed key, a *ask) bool) (fol
 		}
 	}
 	return followed
-}
-
-// clustersOf returns the clusters that shall hold or still hold a copy: all except those with the state Absent.
-func clustersOf(spec *hubv1.BindingSpec) []string {
-	var out []string
-	for _, e := range spec.Clusters {
-		if e.State != hubv1.TargetAbsent {
-			out = append(out, e.Name)
-		}
-	}
-	return out
 }
 
 // referrers returns the objects that need an object. It takes them from the cached bindings, and from unwritten
@@ -374,7 +363,7 @@ func (r *run) wakeReferrers(context.Context) error {
 // the cache.
 func (s *Scheduler) ahead(ctx context.Context, in decide.Input, spec *hubv1.BindingSpec) (out []key, unseen *unseenError, err error) {
 	id := in.Object.ID
-	grows := !coversAll(clustersOf(in.Spec()), spec)
+	grows := !coversAll(in.Spec().Holders(), spec)
 	for _, ref := range spec.References {
 		needed := ref.In(id.Namespace)
 		t, found := s.opts.Templates.Get(needed)
@@ -392,7 +381,7 @@ func (s *Scheduler) ahead(ctx context.Context, in decide.Input, spec *hubv1.Bind
 		if client.IgnoreNotFound(err) != nil {
 			return nil, nil, fmt.Errorf("reading the binding of %s: %w", needed, err)
 		}
-		if err == nil && (!b.BindingSpec().Referenced || coversAll(clustersOf(b.BindingSpec()), spec)) {
+		if err == nil && (!b.BindingSpec().Referenced || coversAll(b.BindingSpec().Holders(), spec)) {
 			continue
 		}
 		if s.inputs.references.ask(needed, id, spec) {
@@ -452,7 +441,7 @@ func withoutNew(in decide.Input, p decide.Plan, unseen *unseenError) decide.Plan
 }
 
 func coversAll(clusters []string, spec *hubv1.BindingSpec) bool {
-	return sets.New(clusters...).HasAll(clustersOf(spec)...)
+	return sets.New(clusters...).HasAll(spec.Holders()...)
 }
 
 // withMissing adds the needed objects that cannot be sent to clusters to the message of the condition Scheduled.

@@ -44,9 +44,9 @@ func readBundle(ctx context.Context, c client.Reader, of hubv1.BundleReference) 
 }
 
 // renderedChart renders the chart of an operator, as the hub does.
-func renderedChart(o *hubv1.FederatedOperator, source inputs.Source) ([]*unstructured.Unstructured, error) {
+func renderedChart(o *hubv1.FederatedOperator, source inputs.Source) (inputs.Rendered, error) {
 	if r := o.Spec.Chart.Repository; r != nil {
-		return nil, fmt.Errorf("hansectl does not fetch the chart from %s: only the hub does", r.URL)
+		return inputs.Rendered{}, fmt.Errorf("hansectl does not fetch the chart from %s: only the hub does", r.URL)
 	}
 	in, err := chart.InputOf(o.Spec.Chart, chart.Sources{ConfigMap: func(name string, optional bool) (*corev1.ConfigMap, error) {
 		key := client.ObjectKey{Namespace: inputs.BundleHome(o), Name: name}
@@ -60,18 +60,19 @@ func renderedChart(o *hubv1.FederatedOperator, source inputs.Source) ([]*unstruc
 		return m, nil
 	}})
 	if err != nil {
-		return nil, err
+		return inputs.Rendered{}, err
 	}
 	rendered, err := chart.Render(context.Background(), in) // Render ends by itself after chart.MaxTime
 	if err != nil {
-		return nil, err
+		return inputs.Rendered{}, err
 	}
 	if len(rendered.Generated) > 0 {
 		if err := keep(o, &rendered, source); err != nil {
-			return nil, err
+			return inputs.Rendered{}, err
 		}
 	}
-	return rendered.ForMembers(o.Spec.Chart.Hooks)
+	objects, err := rendered.ForMembers(o.Spec.Chart.Hooks)
+	return inputs.Rendered{Objects: objects, Chart: &hubv1.RenderedChart{Name: rendered.Name, Version: rendered.Version}}, err
 }
 
 // keep puts the values that the hub keeps for an operator into the objects of its chart. Fields without a kept value get

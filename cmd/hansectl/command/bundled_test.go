@@ -154,7 +154,7 @@ func TestTheChartOfAnOperatorIsRenderedWithItsKeptValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stored.Operator = types.UID(c.operator)
-			objects, err := renderedChart(o, inputs.Source{
+			rendered, err := renderedChart(o, inputs.Source{
 				ConfigMap: func(client.ObjectKey) (*corev1.ConfigMap, error) {
 					return &corev1.ConfigMap{BinaryData: map[string][]byte{"rotors.tgz": rotorChart(t, "1.0.0", map[string]string{
 						"secret.yaml": `{apiVersion: v1, kind: Secret, metadata: {name: password}, stringData: {k: "{{ randAlphaNum 20 }}"}}`,
@@ -172,8 +172,8 @@ func TestTheChartOfAnOperatorIsRenderedWithItsKeptValues(t *testing.T) {
 				return
 			}
 			must(t, err)
-			i := slices.IndexFunc(objects, func(u *unstructured.Unstructured) bool { return hubv1.IdentityOf(u) == secret })
-			if value, _, _ := unstructured.NestedString(objects[i].Object, "stringData", "k"); value != c.value {
+			i := slices.IndexFunc(rendered.Objects, func(u *unstructured.Unstructured) bool { return hubv1.IdentityOf(u) == secret })
+			if value, _, _ := unstructured.NestedString(rendered.Objects[i].Object, "stringData", "k"); value != c.value {
 				t.Errorf("the value is %q, want %q", value, c.value)
 			}
 		})

@@ -42,6 +42,8 @@ type fleetFiles struct {
 	objects    []*unstructured.Unstructured
 	// bundled are the objects of bundles that the files change. applyBundles sets it.
 	bundled map[hubv1.ObjectIdentity]bool
+	// problems are the bundles in the files whose objects the hub would not store. applyBundles sets it.
+	problems []preview.Problem
 }
 
 // readFiles reads files in the forms that kubectl accepts: YAML and JSON, several documents, lists and directories. It
@@ -236,7 +238,7 @@ type hubKinds interface {
 
 // applyTo changes a fleet as if a user had applied the files to the hub. A fleet has the objects, policies and clusters
 // of a plan.
-func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
+func (f *fleetFiles) applyTo(ctx context.Context, fleet *decide.Fleet, kinds hubKinds) error {
 	if len(f.bindings) > 0 {
 		return errBindings
 	}
@@ -283,7 +285,7 @@ func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
 		}
 		fleet.Objects = append(fleet.Objects, o)
 	}
-	return f.applyBundles(fleet, kinds)
+	return f.applyBundles(ctx, fleet, kinds)
 }
 
 // policiesOver returns the override policies that exist after a user has applied the files. The argument "there" has

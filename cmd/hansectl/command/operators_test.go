@@ -43,8 +43,8 @@ func rotorChart(t *testing.T, version string, templates map[string]string) []byt
 }
 
 const (
-	account  = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: rotor-operator}}`
-	manifest = `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"plain-operator","namespace":"turbines"}}`
+	account      = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: rotor-operator}}`
+	plainAccount = `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"plain-operator","namespace":"turbines"}}`
 )
 
 var (
@@ -119,7 +119,7 @@ func operatorsOnHub(t *testing.T) (rotors, plain *hubv1.FederatedOperator) {
 		Chart:        &hubv1.RenderedChart{Name: "rotors", Version: "1.0.0", AppVersion: "v1.0.0", Digest: "sha256:0"}, Provides: []string{"Rotor.example.com"}, Total: 2, Ready: 1,
 	})
 	plain = &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}
-	plain.Spec.Manifests = []runtime.RawExtension{{Raw: []byte(manifest)}}
+	plain.Spec.Manifests = []runtime.RawExtension{{Raw: []byte(plainAccount)}}
 	apply(t, onHub, plain)
 	storedOperator(t, plain, hubv1.FederatedOperatorStatus{BundleStatus: hubv1.BundleStatus{Objects: 1, Placed: 1}})
 	placement := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: "operators"}}

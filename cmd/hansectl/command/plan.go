@@ -169,6 +169,8 @@ func (p *planRun) run(ctx context.Context) error {
 	}
 	made.Assumed = s.changes
 	made.Notes = append(s.notes, made.Notes...)
+	made.Problems = append(files.problems, made.Problems...)
+	made.Summary.Problems += len(files.problems)
 	for i, r := range made.Refusals {
 		made.Refusals[i].File = files.source(r.Object.Identity())
 	}

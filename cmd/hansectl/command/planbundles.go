@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -15,9 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/bundles/crd"
+	"github.com/hanse-dev/hanse/bundles/manifest"
+	"github.com/hanse-dev/hanse/bundles/operator"
 	"github.com/hanse-dev/hanse/hub/store/inputs"
+	"github.com/hanse-dev/hanse/member/health"
 	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
 // haveOne reports whether one of the bindings has an object that a bundle of this kind contains. kind is Bundle,
@@ -172,9 +178,9 @@ func (f *fleetFiles) bundledFleet(fleet *decide.Fleet, bindings map[hubv1.Object
 // applyBundles changes the objects of bundles in the fleet. The fleet then has the objects that the hub would have
 // after a user has applied the files. This concerns bundles in the files, and bundles of the hub that use a ConfigMap
 // in the files.
-func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
+func (f *fleetFiles) applyBundles(ctx context.Context, fleet *decide.Fleet, kinds hubKinds) error {
 	there, source := kinds.bundled()
-	f.bundled = map[hubv1.ObjectIdentity]bool{}
+	f.bundled, f.problems = map[hubv1.ObjectIdentity]bool{}, nil
 	onHub := source.ConfigMap
 	source.ConfigMap = func(key client.ObjectKey) (*corev1.ConfigMap, error) {
 		file := f.configMap(key)
@@ -202,7 +208,7 @@ func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
 			}
 			changed = merged.(hubv1.BundleObject)
 		}
-		if err := f.applyBundle(fleet, kinds, source, changed, f.source(hubv1.OfBundle(b).Identity())); err != nil {
+		if err := f.applyBundle(ctx, fleet, kinds, source, changed, f.source(hubv1.OfBundle(b).Identity())); err != nil {
 			return err
 		}
 	}
@@ -213,7 +219,7 @@ func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
 			if u == nil || inFiles {
 				continue
 			}
-			if err := f.applyBundle(fleet, kinds, source, b, f.source(hubv1.IdentityOf(u))); err != nil {
+			if err := f.applyBundle(ctx, fleet, kinds, source, b, f.source(hubv1.IdentityOf(u))); err != nil {
 				return err
 			}
 			break
@@ -241,11 +247,15 @@ func configMapsOf(b hubv1.BundleObject) []string {
 
 // applyBundle replaces the objects of one bundle in the fleet. If the bundle no longer has an object, the object is
 // marked as removed.
-func (f *fleetFiles) applyBundle(fleet *decide.Fleet, kinds hubKinds, source inputs.Source, b hubv1.BundleObject, file string) error {
-	objects, err := source.Objects(b)
+func (f *fleetFiles) applyBundle(ctx context.Context, fleet *decide.Fleet, kinds hubKinds, source inputs.Source, b hubv1.BundleObject, file string) error {
+	read, err := source.Read(b)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", file, err)
 	}
+	if blocked, err := f.upgradeBlocked(ctx, fleet, b, read); blocked || err != nil {
+		return err
+	}
+	objects := read.Objects
 	places, lost := map[hubv1.ObjectIdentity]int{}, map[hubv1.ObjectIdentity]int{}
 	for i, o := range fleet.Objects {
 		places[o.Identity()] = i
@@ -284,6 +294,51 @@ func (f *fleetFiles) applyBundle(fleet *decide.Fleet, kinds hubKinds, source inp
 		fleet.Objects[i].Removed = true
 	}
 	return nil
+}
+
+// upgradeBlocked judges the definitions that an operator changes, as the hub does. If they break objects in use, the hub
+// keeps the stored objects: upgradeBlocked then records the problem and returns true.
+func (f *fleetFiles) upgradeBlocked(ctx context.Context, fleet *decide.Fleet, b hubv1.BundleObject, read inputs.Rendered) (bool, error) {
+	o, ok := b.(*hubv1.FederatedOperator)
+	if !ok {
+		return false, nil
+	}
+	up := operator.Upgrade{Acknowledged: o.Spec.Acknowledge, Chart: read.Chart, Stored: o.Status.Chart}
+	for _, after := range read.Objects {
+		kind, _, ok := manifest.DefinedKind(after)
+		if !ok {
+			continue
+		}
+		d := operator.ChangedDefinition{After: after}
+		for _, in := range fleet.Objects {
+			switch id := in.Identity(); {
+			case id == hubv1.IdentityOf(after):
+				if of := hubv1.BundleOf(in.Object); of == nil || of.BundleReference != hubv1.ReferenceTo(b) {
+					continue
+				}
+				d.Before = in.Object
+				if in.Binding != nil {
+					var err error
+					if d.StoredVersions, err = health.StoredVersions(in.Binding.BindingStatus().Clusters); err != nil {
+						return false, fmt.Errorf("reading the rows of %s: %w", id, err)
+					}
+				}
+			case id.GroupKind() == kind && in.Binding != nil:
+				if clusters := in.Binding.BindingSpec().Holders(); len(clusters) > 0 {
+					d.Objects = append(d.Objects, crd.Object{Content: in.Object, Clusters: clusters})
+				}
+			}
+		}
+		if d.Before != nil && !equality.Semantic.DeepEqual(d.Before.Object["spec"], after.Object["spec"]) {
+			up.Definitions = append(up.Definitions, d)
+		}
+	}
+	verdict, err := up.Judge(ctx)
+	if err != nil || verdict.Reason == "" {
+		return false, err
+	}
+	f.problems = append(f.problems, preview.Problem{Object: preview.Object(hubv1.ReferenceTo(b).Identity()), Reason: verdict.Reason, Message: verdict.Message})
+	return true, nil
 }
 
 // replaceBundled replaces the object with index i in the fleet by u, an object of a bundle. It does nothing if both are

@@ -56,7 +56,7 @@ func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, progres
 	}
 	narrowed := false
 	if in.from != nil {
-		err = s.fromFiles(in)
+		err = s.fromFiles(ctx, in)
 	} else {
 		narrowed, err = s.fromHub(ctx, h, w, in, progress)
 	}
@@ -89,7 +89,7 @@ func (s *snapshot) fromHub(ctx context.Context, h *hub, w *window, in snapshotIn
 	}
 	in.files.objects = slices.DeleteFunc(in.files.objects, func(u *unstructured.Unstructured) bool { return r.unread[u.GroupVersionKind().GroupKind()] })
 	s.after = s.before
-	if err := in.files.applyTo(&s.after, r); err != nil {
+	if err := in.files.applyTo(ctx, &s.after, r); err != nil {
 		return false, err
 	}
 	if s.definitions, err = r.definitionsFor(in.files); err != nil {
@@ -104,14 +104,14 @@ func (s *snapshot) fromHub(ctx context.Context, h *hub, w *window, in snapshotIn
 
 // fromFiles reads the objects, policies and clusters from the files that replace the hub, and applies the changed files
 // to a copy of them.
-func (s *snapshot) fromFiles(in snapshotInput) error {
+func (s *snapshot) fromFiles(ctx context.Context, in snapshotInput) error {
 	var notes []string
 	s.before, notes = in.from.fleet(time.Now(), s.namespace)
 	s.notes = append(s.notes, notes...)
 	in.files.defaultNamespaces(s.namespace)
 	kinds := kindsOfFiles(in.from, s.namespace)
 	s.after = s.before
-	if err := in.files.applyTo(&s.after, kinds); err != nil {
+	if err := in.files.applyTo(ctx, &s.after, kinds); err != nil {
 		return err
 	}
 	s.definitions = kinds.definitions

@@ -17,7 +17,13 @@ import (
 
 // Charts is a function that renders the chart of an operator. The hub process must not render a chart itself, because a
 // chart of another author could end the process (package bundles/chart/child). The console therefore renders no charts.
-type Charts func(*hubv1.FederatedOperator, Source) ([]*unstructured.Unstructured, error)
+type Charts func(*hubv1.FederatedOperator, Source) (Rendered, error)
+
+// Rendered has the objects of a rendered chart, and the name and version of the chart.
+type Rendered struct {
+	Objects []*unstructured.Unstructured
+	Chart   *hubv1.RenderedChart
+}
 
 // Source has the functions with which Objects computes the objects of a bundle. ConfigMap reads a ConfigMap, and Secret
 // a Secret. Namespaced tells whether a kind is namespaced, and Chart renders the chart of an operator.
@@ -59,29 +65,34 @@ func Bundle(ctx context.Context, c client.Reader, of hubv1.BundleReference) (hub
 
 // Objects returns the objects of a bundle in the form in which the hub would store them, but without generations.
 func (s Source) Objects(b hubv1.BundleObject) ([]*unstructured.Unstructured, error) {
+	rendered, err := s.Read(b)
+	return rendered.Objects, err
+}
+
+// Read returns the objects of a bundle as Objects does, and the chart of an operator with a chart.
+func (s Source) Read(b hubv1.BundleObject) (out Rendered, err error) {
 	in := manifest.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: s.Namespaced}
 	for _, source := range b.BundleSpec().ConfigMaps {
 		key := client.ObjectKey{Namespace: BundleHome(b), Name: source.Name}
 		m, err := s.ConfigMap(key)
 		if err != nil {
-			return nil, fmt.Errorf("reading ConfigMap %s of %s: %w", key, hubv1.OfBundle(b).String(), err)
+			return Rendered{}, fmt.Errorf("reading ConfigMap %s of %s: %w", key, hubv1.OfBundle(b).String(), err)
 		}
 		in.ConfigMaps = append(in.ConfigMaps, *m)
 	}
 	if o, ok := b.(*hubv1.FederatedOperator); ok && o.Spec.Chart != nil {
-		var err error
-		if in.Rendered, err = s.Chart(o, s); err != nil {
-			return nil, fmt.Errorf("rendering the chart of %s: %w", hubv1.ReferenceTo(b), err)
+		if out, err = s.Chart(o, s); err != nil {
+			return Rendered{}, fmt.Errorf("rendering the chart of %s: %w", hubv1.ReferenceTo(b), err)
 		}
+		in.Rendered = out.Objects
 	}
-	objects, err := manifest.Read(in)
-	if err != nil {
-		return nil, fmt.Errorf("reading the objects of %s: %w", hubv1.OfBundle(b).String(), err)
+	if out.Objects, err = manifest.Read(in); err != nil {
+		return Rendered{}, fmt.Errorf("reading the objects of %s: %w", hubv1.OfBundle(b).String(), err)
 	}
-	for _, o := range objects {
+	for _, o := range out.Objects {
 		markBundled(o, b)
 	}
-	return objects, nil
+	return out, nil
 }
 
 // Object returns the object of a binding in the form in which the hub would store it. The result is nil if the bundle

@@ -49,19 +49,19 @@ func TestAnObjectOfABundleIsReadAsTheHubWouldStoreIt(t *testing.T) {
 		},
 		"of an operator, by the caller's renderer": {
 			bundle: &hubv1.FederatedOperator{ObjectMeta: stack(""), Spec: hubv1.FederatedOperatorSpec{Chart: charted}}, configMap: configMap(hubv1.SystemNamespace, webWidget),
-			charts: func(o *hubv1.FederatedOperator, source Source) ([]*unstructured.Unstructured, error) {
+			charts: func(o *hubv1.FederatedOperator, source Source) (Rendered, error) {
 				archive, err := source.ConfigMap(client.ObjectKey{Namespace: BundleHome(o), Name: o.Spec.Chart.Archive.ConfigMap})
 				if err != nil {
-					return nil, err
+					return Rendered{}, err
 				}
 				u := &unstructured.Unstructured{}
-				return []*unstructured.Unstructured{u}, u.UnmarshalJSON([]byte(archive.Data["a.json"]))
+				return Rendered{Objects: []*unstructured.Unstructured{u}}, u.UnmarshalJSON([]byte(archive.Data["a.json"]))
 			},
 		},
 		"of an operator that is not rendered": {
 			bundle: &hubv1.FederatedOperator{ObjectMeta: stack(""), Spec: hubv1.FederatedOperatorSpec{Chart: charted}}, says: "rendering the chart of FederatedOperator stack: not here",
-			charts: func(*hubv1.FederatedOperator, Source) ([]*unstructured.Unstructured, error) {
-				return nil, errors.New("not here")
+			charts: func(*hubv1.FederatedOperator, Source) (Rendered, error) {
+				return Rendered{}, errors.New("not here")
 			},
 		},
 	} {
