@@ -2,7 +2,11 @@ package policies
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -23,10 +27,11 @@ type acceptance struct {
 	scalePath        func(schema.GroupKind) string // path of the replicas in the kind's scale subresource, for messages
 }
 
-// condition returns the condition Accepted. It names the first error in the order of the spec. known is false until the
-// hub has tried to list all kinds before the first error. Without an error, known is false until the hub has listed all
-// selected kinds, and has tried to list the kinds in spec.references. While known is false, the caller does not use the
-// condition. Thus a restart of the hub does not change the condition.
+// condition returns the condition Accepted. It names the first error in the order of the spec, and all kinds that the
+// hub may not read. known is false until the hub has tried to list all kinds before the first error. If the hub may not
+// read a kind, or without an error, known is false until the hub has tried to list all kinds of the spec, and without an
+// error until it has listed all selected kinds. While known is false, the caller does not use the condition. Thus a
+// restart of the hub does not change the condition.
 func (a acceptance) condition() (c metav1.Condition, known bool) {
 	spec := a.policy.PlacementSpec()
 	if err := preview.CheckPlacement(a.policy); err != nil {
@@ -91,9 +96,65 @@ func (a acceptance) readable(gk schema.GroupKind, field string) (state informer.
 	case state.Reason == hubv1.ReasonKindNotServed:
 		refused = ptr.To(notAccepted(hubv1.ReasonKindNotServed, "%s: %s", field, notServed(gk)))
 	case state.Reason == hubv1.ReasonForbidden:
-		refused = ptr.To(notAccepted(hubv1.ReasonNotFederated, "%s: the hub may not list and watch %s; grant it in the chart's value federatedKinds", field, gk))
+		return state, a.notFederated(), a.tried()
 	}
 	return state, refused, true
+}
+
+// asked returns the kinds that the hub has to read for the placement, with the fields of the spec that name them.
+func (a acceptance) asked() (kinds []schema.GroupKind, fields []string) {
+	add := func(group, kind, field string, i int) {
+		gk := schema.GroupKind{Group: group, Kind: kind}
+		if kind != "" && kind != "*" && group != hubv1.GroupVersion.Group && !slices.Contains(kinds, gk) {
+			kinds, fields = append(kinds, gk), append(fields, fmt.Sprintf("%s[%d]", field, i))
+		}
+	}
+	spec := a.policy.PlacementSpec()
+	for i, s := range spec.ResourceSelectors {
+		if spec.HubExecution == hubv1.HubExecutionAllowed || !placement.HubWouldRun(schema.GroupKind{Group: s.APIGroup, Kind: s.Kind}, a.hubRunsWorkloads) {
+			add(s.APIGroup, s.Kind, "resourceSelectors", i)
+		}
+	}
+	for i, r := range spec.References {
+		add(r.APIGroup, r.Kind, "references", i)
+	}
+	return kinds, fields
+}
+
+// tried reports whether the hub has tried to list all kinds of the placement.
+func (a acceptance) tried() bool {
+	kinds, _ := a.asked()
+	return !slices.ContainsFunc(kinds, func(gk schema.GroupKind) bool {
+		state, watched := a.kinds(gk)
+		return !watched || !state.Synced && state.Reason == ""
+	})
+}
+
+// notFederated returns the condition for a placement with kinds that the hub may not read. Its message names all of
+// them, and has the entries of the chart's value that grant them.
+func (a acceptance) notFederated() *metav1.Condition {
+	var missing []string
+	resources := map[string][]string{}
+	kinds, fields := a.asked()
+	for i, gk := range kinds {
+		if state, _ := a.kinds(gk); state.Reason != hubv1.ReasonForbidden {
+			continue
+		}
+		plural, _ := meta.UnsafeGuessKindToResource(gk.WithVersion("v1"))
+		missing = append(missing, fmt.Sprintf("%s (%s)", gk, fields[i]))
+		resources[gk.Group] = append(resources[gk.Group], plural.Resource)
+	}
+	var entries []string
+	for _, group := range slices.Sorted(maps.Keys(resources)) {
+		if group == "" {
+			entries = append(entries, fmt.Sprintf(`{apiGroups: [""], resources: [%s]}`, strings.Join(resources[group], ", ")))
+			continue
+		}
+		entries = append(entries, fmt.Sprintf("{apiGroups: [%s], resources: [%s]}", group, strings.Join(resources[group], ", ")))
+	}
+	return ptr.To(notAccepted(hubv1.ReasonNotFederated,
+		"the hub may not list and watch %s: add to the value federatedKinds of the chart hanse-hub: %s; with status: true, the hub also writes their status",
+		strings.Join(missing, ", "), strings.Join(entries, ", ")))
 }
 
 // notServed returns a message for a kind that the hub does not serve. The message says what a user can do. In the core

@@ -304,6 +304,7 @@ func TestAcceptance(t *testing.T) {
 // The condition must not change in between.
 func TestAcceptanceWhileTheHubStarts(t *testing.T) {
 	lamp, bulb, issuer := schema.GroupKind{Group: "example.com", Kind: "Lamp"}, schema.GroupKind{Group: "example.com", Kind: "Bulb"}, schema.GroupKind{Group: "example.com", Kind: "Issuer"}
+	forbidden := informer.State{Reason: hubv1.ReasonForbidden}
 	synced, notServed, down := informer.State{Synced: true}, informer.State{Reason: hubv1.ReasonKindNotServed}, informer.State{Reason: hubv1.ReasonServerError}
 	spec := hubv1.PlacementSpec{
 		ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: lamp.Group, Kind: lamp.Kind}, {APIGroup: bulb.Group, Kind: bulb.Kind}},
@@ -339,6 +340,14 @@ func TestAcceptanceWhileTheHubStarts(t *testing.T) {
 		"the kind of a reference is not served": {
 			states: map[schema.GroupKind]informer.State{lamp: synced, bulb: synced, issuer: notServed},
 			want:   "references[0]", known: true,
+		},
+		"the hub may not read the first kind and that of the reference": {
+			states: map[schema.GroupKind]informer.State{lamp: forbidden, bulb: synced, issuer: forbidden},
+			want: "the hub may not list and watch Lamp.example.com (resourceSelectors[0]), Issuer.example.com (references[0]): add to the value federatedKinds of the chart hanse-hub: " +
+				"{apiGroups: [example.com], resources: [lamps, issuers]}; ", known: true,
+		},
+		"the hub may not read the first kind, and has not asked for the last": {
+			states: map[schema.GroupKind]informer.State{lamp: forbidden, bulb: synced},
 		},
 		"all kinds are listed": {
 			states: map[schema.GroupKind]informer.State{lamp: synced, bulb: synced, issuer: synced}, known: true,
