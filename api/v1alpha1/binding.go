@@ -84,7 +84,8 @@ func (t BindingTarget) Returns() bool {
 	return t.State == TargetAbsent && t.Absent != nil && t.Absent.Reason == ReasonMadeAnew
 }
 
-// Holders returns the names of the clusters that shall hold or still hold a copy: all except those with the state Absent.
+// Holders returns the names of the clusters that shall hold or still hold a copy: all except those with the state
+// Absent.
 func (s *BindingSpec) Holders() []string {
 	var out []string
 	for _, t := range s.Clusters {

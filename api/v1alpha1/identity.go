@@ -84,7 +84,7 @@ func (o ObjectIdentity) ManifestName() string {
 	return "manifest-" + hex.EncodeToString(sum[:10])
 }
 
-// GeneratedValuesName returns the name of the Secret that keeps the generated values of this FederatedOperator. The name
+// GeneratedValuesName returns the name of the Secret that keeps the generated values of a FederatedOperator. The name
 // is "generated-" and 20 hex digits of the SHA-256 of the identity.
 func (o ObjectIdentity) GeneratedValuesName() string {
 	sum := o.sum()

@@ -54,7 +54,7 @@ func (u Upgrade) Judge(ctx context.Context) (Verdict, error) {
 		}
 		after, err := crd.Definition(d.After)
 		if err != nil {
-			return Verdict{Reason: hubv1.ReasonManifestInvalid, Message: err.Error() + "; the stored objects stay"}, nil
+			return Verdict{Reason: hubv1.ReasonManifestInvalid, Message: fmt.Sprintf("%v; the stored objects stay", err)}, nil
 		}
 		report, err := crd.Check(ctx, crd.Input{
 			Before: before, After: after, StoredVersions: d.StoredVersions, Earlier: d.Earlier, Objects: d.Objects, Acknowledged: u.Acknowledged,

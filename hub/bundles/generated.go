@@ -94,9 +94,9 @@ func keptKey(namespace string, o hubv1.BundleObject) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: hubv1.ReferenceTo(o).Identity().GeneratedValuesName()}
 }
 
-// readKept reads the kept values of an operator, and the resourceVersion of their Secret. ID is empty if there are none,
-// if a user has edited the Secret so that it cannot be read, or if the values belong to an earlier operator of the same
-// name. The resourceVersion is empty if the Secret does not exist.
+// readKept reads the kept values of an operator, and the resourceVersion of their Secret. ID is empty if there are
+// none, if a user has edited the Secret so that it cannot be read, or if the values belong to an earlier operator of
+// the same name. The resourceVersion is empty if the Secret does not exist.
 func (c *Controller) readKept(ctx context.Context, o *hubv1.FederatedOperator) (out *kept, version string, err error) {
 	key := keptKey(c.opts.Namespace, o)
 	var secret corev1.Secret
@@ -184,8 +184,8 @@ func (k *kept) describe(o *hubv1.FederatedOperator, now time.Time) bool {
 	}) || changed
 }
 
-// untilExpiresSoon returns the time until the condition CertificateExpiresSoon of an operator begins. It returns 0 if it
-// has begun, or never begins.
+// untilExpiresSoon returns the time until the condition CertificateExpiresSoon of an operator begins. It returns 0 if
+// it has begun, or never begins.
 func untilExpiresSoon(b hubv1.BundleObject, now time.Time) time.Duration {
 	o, ok := b.(*hubv1.FederatedOperator)
 	if !ok || o.Status.GeneratedValues == nil || o.Status.GeneratedValues.CertificateExpires == nil {

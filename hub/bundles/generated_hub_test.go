@@ -15,10 +15,17 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-const passwords = `{apiVersion: v1, kind: Secret, metadata: {name: passwords}, stringData: {
-  admin: "{{ randAlphaNum 20 }}", release: "{{ .Release.Name }}"{{ if .Values.guest }}, guest: "{{ randAlphaNum 20 }}"{{ end }}}}
+const passwords = `apiVersion: v1
+kind: Secret
+metadata: {name: passwords}
+stringData:
+  admin: "{{ randAlphaNum 20 }}"
+  release: "{{ .Release.Name }}"
+{{- if .Values.guest }}
+  guest: "{{ randAlphaNum 20 }}"
+{{- end }}
 ---
-{apiVersion: v1, kind: Secret, metadata: {name: certificate}, data: {tls.crt: {{ (genSelfSignedCert "rotors" nil nil 20).Cert | b64enc }}}}
+{apiVersion: v1, kind: Secret, metadata: {name: certificate}, data: {tls.crt: {{ (genSelfSignedCert "rotors" (list) (list) 20).Cert | b64enc }}}}
 `
 
 // generates is an operator whose chart generates a password and a certificate of 20 days.
@@ -51,6 +58,7 @@ func (g generates) secret() client.ObjectKey { return keptKey(g.system, g.operat
 // test checks that the values of a chart are kept until a user requests new ones. stop ends the controller. test
 // returns the function that ends the controller which then runs.
 func (g generates) test(t *testing.T, stop func()) func() {
+	t.Helper()
 	w, o := g.world, g.operator
 	w.archive(rotorChart(t, "1.0.0", map[string]string{"passwords.yaml": passwords}))
 	o.Spec.Chart = &hubv1.OperatorChart{Archive: &hubv1.ArchiveSource{ConfigMap: "rotors-chart"}, Namespace: "turbines", GeneratedValues: hubv1.ChartGeneratedRefuse}

@@ -75,8 +75,8 @@ func renderedChart(o *hubv1.FederatedOperator, source inputs.Source) (inputs.Ren
 	return inputs.Rendered{Objects: objects, Chart: &hubv1.RenderedChart{Name: rendered.Name, Version: rendered.Version}}, err
 }
 
-// keep puts the values that the hub keeps for an operator into the objects of its chart. Fields without a kept value get
-// a placeholder.
+// keep puts the values that the hub keeps for an operator into the objects of its chart. Fields without a kept value
+// get a placeholder.
 func keep(o *hubv1.FederatedOperator, rendered *chart.Rendered, source inputs.Source) error {
 	key := client.ObjectKey{Namespace: inputs.BundleHome(o), Name: hubv1.ReferenceTo(o).Identity().GeneratedValuesName()}
 	secret, err := source.Secret(key)

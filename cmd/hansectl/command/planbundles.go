@@ -296,8 +296,8 @@ func (f *fleetFiles) applyBundle(ctx context.Context, fleet *decide.Fleet, kinds
 	return nil
 }
 
-// upgradeBlocked judges the definitions that an operator changes, as the hub does. If they break objects in use, the hub
-// keeps the stored objects: upgradeBlocked then records the problem and returns true.
+// upgradeBlocked judges the definitions that an operator changes, as the hub does. If they break objects in use, the
+// hub keeps the stored objects: upgradeBlocked then records the problem and returns true.
 func (f *fleetFiles) upgradeBlocked(ctx context.Context, fleet *decide.Fleet, b hubv1.BundleObject, read inputs.Rendered) (bool, error) {
 	o, ok := b.(*hubv1.FederatedOperator)
 	if !ok {

@@ -28,10 +28,10 @@ type acceptance struct {
 }
 
 // condition returns the condition Accepted. It names the first error in the order of the spec, and all kinds that the
-// hub may not read. known is false until the hub has tried to list all kinds before the first error. If the hub may not
-// read a kind, or without an error, known is false until the hub has tried to list all kinds of the spec, and without an
-// error until it has listed all selected kinds. While known is false, the caller does not use the condition. Thus a
-// restart of the hub does not change the condition.
+// hub may not read. known is false until the hub has tried to list all kinds before the first error, or all
+// kinds of the spec if it may not read one of them. Without an error, known is false until the hub has listed all
+// selected kinds, and has tried to list the kinds in spec.references. While known is false, the caller does not use the
+// condition. Thus a restart of the hub does not change the condition.
 func (a acceptance) condition() (c metav1.Condition, known bool) {
 	spec := a.policy.PlacementSpec()
 	if err := preview.CheckPlacement(a.policy); err != nil {
