@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// MaxArchiveBytes is the maximum size of an archive: 4 MiB.
-	MaxArchiveBytes = 4 << 20
+	// MaxArchiveBytes is the maximum size of an archive: 8 MiB.
+	MaxArchiveBytes = 8 << 20
 	// MaxUnpackedBytes is the maximum size of the unpacked archive, including the archives of subcharts: 32 MiB.
 	MaxUnpackedBytes = 32 << 20
 	// MaxTemplateBytes is the maximum size of one template: 2 MiB. A small template cannot nest its actions deeply.

@@ -39,7 +39,7 @@ func TestRenderRefuses(t *testing.T) {
 		wants  string
 	}{
 		"an archive of another digest":        {change: func(in *Input) { in.Digest = "sha256:00" }, wants: "the archive has the digest sha256:"},
-		"an archive that is too large":        {change: func(in *Input) { in.Archive = make([]byte, MaxArchiveBytes+1) }, wants: "at most 4194304 are allowed"},
+		"an archive that is too large":        {change: func(in *Input) { in.Archive = make([]byte, MaxArchiveBytes+1) }, wants: "at most 8388608 are allowed"},
 		"a file that is no archive":           {change: func(in *Input) { in.Archive = []byte(chartYAML) }, wants: "reading the archive: the chart is not a gzipped archive"},
 		"an archive that is cut":              {change: func(in *Input) { in.Archive = in.Archive[:len(in.Archive)/2] }, wants: "reading the archive: "},
 		"an archive that unpacks to too much": {chart: with(files{"a": strings.Repeat("a", MaxUnpackedBytes)}), wants: "the chart has more than 33554432 bytes unpacked"},

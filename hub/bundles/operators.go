@@ -76,11 +76,11 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 // rendered renders a chart. If the last rendering had the same input, rendered returns the result of that rendering. A
 // failed rendering with the same input is repeated only after pace.MaxSlowRetry. The error may be a *refusal.
 func (c *Controller) rendered(ctx context.Context, operator string, in child.Input) (out child.Rendered, err error) {
-	text, err := json.Marshal(in)
+	sum, err := sumOf(in)
 	if err != nil {
-		return out, fmt.Errorf("writing the input of the chart as JSON: %w", err)
+		return out, err
 	}
-	last, sum := c.lastRendering(operator), sha256.Sum256(text)
+	last := c.lastRendering(operator)
 	if last.input == sum && (last.err == nil || c.opts.Clock.Since(last.at) < pace.MaxSlowRetry) {
 		if last.err != nil {
 			return out, invalidChart(last.err)
@@ -100,6 +100,7 @@ func (c *Controller) rendered(ctx context.Context, operator string, in child.Inp
 	}
 	last = rendering{input: sum, at: c.opts.Clock.Now(), err: err}
 	if err == nil {
+		var text []byte
 		if text, err = json.Marshal(out); err == nil {
 			last.result, err = canonical.Compress(text)
 		}
@@ -112,6 +113,18 @@ func (c *Controller) rendered(ctx context.Context, operator string, in child.Inp
 		return out, invalidChart(last.err)
 	}
 	return out, nil
+}
+
+// sumOf returns a checksum of the input of a chart. The archive counts by its own checksum, because its JSON would take
+// 11 MiB at each reconciliation.
+func sumOf(in child.Input) ([sha256.Size]byte, error) {
+	archive := sha256.Sum256(in.Archive)
+	in.Archive = archive[:]
+	text, err := json.Marshal(in)
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("writing the input of the chart as JSON: %w", err)
+	}
+	return sha256.Sum256(text), nil
 }
 
 func (c *Controller) lastRendering(operator string) rendering {

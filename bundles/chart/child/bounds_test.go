@@ -3,8 +3,13 @@
 package child
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/hanse-dev/hanse/bundles/chart"
+	"github.com/hanse-dev/hanse/bundles/chart/charttest"
 )
 
 const (
@@ -20,4 +25,31 @@ func TestRenderRefusesATemplateThatNeedsTooMuch(t *testing.T) {
 ---
 {{ end }}`), ErrSize, "more than 32 MiB as JSON"},
 	})
+}
+
+func TestRenderAcceptsAnArchiveAtAllLimits(t *testing.T) {
+	noise := make([]byte, 7<<20) // does not compress
+	source := rand.NewChaCha8([32]byte{})
+	_, _ = source.Read(noise)
+	files := map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: app\nversion: 1.2.3\n", "files/noise": string(noise), "files/zeros": strings.Repeat("0", 10<<20),
+	}
+	for i := range 16 { // of 0.9 MB each
+		files[fmt.Sprintf("crds/%d.yaml", i)] = strings.ReplaceAll(definition(8000), "widgets", fmt.Sprintf("widgets%d", i))
+	}
+	in := Input{Release: "web", Namespace: "shop", Archive: charttest.Archive("app", files)}
+	unpacked := 0
+	for _, text := range files {
+		unpacked += len(text)
+	}
+	if len(in.Archive) < chart.MaxArchiveBytes*7/8 || len(in.Archive) > chart.MaxArchiveBytes || unpacked < chart.MaxUnpackedBytes*7/8 {
+		t.Fatalf("the archive has %d bytes, and %d unpacked", len(in.Archive), unpacked)
+	}
+	got, err := Render(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Definitions) != 16 {
+		t.Errorf("the chart has 16 definitions: got %d", len(got.Definitions))
+	}
 }

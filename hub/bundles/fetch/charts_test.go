@@ -227,7 +227,7 @@ func TestAChartIsNotFetched(t *testing.T) {
 				layer.Size = 1 << 30
 				registry.PushManifest(t, s, "rotors", "1.0.0_a", layer)
 			},
-			says: "the archive has 1073741824 bytes, and at most 4194304 are allowed: remove files from the chart",
+			says: "the archive has 1073741824 bytes, and at most 8388608 are allowed: remove files from the chart",
 		},
 		"an image that is no chart": {
 			of: ofRegistry, handler: registry.Handler(), prepare: func(t *testing.T, s *httptest.Server) {
@@ -238,7 +238,7 @@ func TestAChartIsNotFetched(t *testing.T) {
 		},
 		"an index without an end":    {of: ofRepository, handler: answering(endless), says: "/charts/index.yaml has more than 8388608 bytes"},
 		"a manifest without an end":  {of: ofRegistry, handler: endlessManifest(), says: "reading the manifest of tag 1.0.0_a: "},
-		"an archive without an end":  {of: ofRepository, handler: endlessArchive(), says: "/charts/files/rotors.tgz has more than 4194304 bytes"},
+		"an archive without an end":  {of: ofRepository, handler: endlessArchive(), says: "/charts/files/rotors.tgz has more than 8388608 bytes"},
 		"an index that is no YAML":   {of: ofRepository, handler: answering(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{") }), says: "reading index.yaml: yaml:"},
 		"an index without the chart": {of: ofRepository, handler: repository("a", ""), change: func(ch *Chart) { ch.Name = "gears" }, says: "reading index.yaml: no entry of chart gears in version 1.0.0+a has a URL"},
 		"an index that leads to a host that is not listed": {

@@ -28,8 +28,9 @@ import (
 )
 
 const (
-	// MaxArchiveBytes is the maximum size of an archive: 4 MiB, as in package chart, which renders the archive.
-	MaxArchiveBytes = 4 << 20
+	// MaxArchiveBytes is the maximum size of an archive: 8 MiB, as in package chart, which renders the archive. The
+	// archive of each owner stays in memory.
+	MaxArchiveBytes = 8 << 20
 	// MaxIndexBytes is the maximum size of the index.yaml of a repository: 8 MiB. Parsing such an index takes about 110
 	// MiB of memory, so only one index is parsed at a time.
 	MaxIndexBytes = 8 << 20
