@@ -26,6 +26,13 @@ chart:
   apiVersions: [monitoring.coreos.com/v1]
   hooks: Skip`},
 	"a Kubernetes version without a patch":    {spec: chart("kubernetesVersion: v1.36")},
+	"a Kubernetes version of GKE":             {spec: chart("kubernetesVersion: v1.30.5-gke.1443001")},
+	"a Kubernetes version of EKS":             {spec: chart("kubernetesVersion: v1.29.3-eks-adc7111")},
+	"a Kubernetes version of k3s":             {spec: chart("kubernetesVersion: v1.31.4+k3s1")},
+	"a suffix of a version without a patch":   {spec: chart("kubernetesVersion: v1.36-gke.1"), says: "spec.chart.kubernetesVersion"},
+	"an empty suffix of a version":            {spec: chart("kubernetesVersion: v1.36.0-"), says: "spec.chart.kubernetesVersion"},
+	"a suffix that is no name":                {spec: chart("kubernetesVersion: v1.36.0-a/b"), says: "spec.chart.kubernetesVersion"},
+	"a long suffix of a version":              {spec: chart("kubernetesVersion: v1.36.0-" + strings.Repeat("a", 51)), says: "spec.chart.kubernetesVersion"},
 	"a Kubernetes version without a v":        {spec: chart("kubernetesVersion: 1.36.0"), says: "spec.chart.kubernetesVersion"},
 	"values that are a list":                  {spec: chart("values: []"), says: "spec.chart.values: Invalid value"},
 	"an acknowledged change":                  {spec: operatorSpec + "acknowledge: [{crd: rotors.example.com, rule: existingFieldRemoval, path: /spec/size}]"},

@@ -151,10 +151,11 @@ type OperatorChart struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Values *runtime.RawExtension `json:"values,omitempty"`
 
-	// kubernetesVersion is the Kubernetes version that the templates see, such as v1.36.0. Unset: the version of the
+	// kubernetesVersion is the Kubernetes version that the templates see, such as v1.36.0 or v1.36.2-gke.1443001. The
+	// field kubeVersion of Chart.yaml is compared without the suffix, as helm does it. Unset: the version of the
 	// Kubernetes client libraries in the hub. The command hansectl operators rbac has the same default.
 	// +optional
-	// +kubebuilder:validation:Pattern=`^v1\.[0-9]{1,3}(\.[0-9]{1,3})?$`
+	// +kubebuilder:validation:Pattern=`^v1\.[0-9]{1,3}(\.[0-9]{1,3}([-+][0-9A-Za-z.+-]{1,50})?)?$`
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
 	// apiVersions are API versions that members serve in addition to the versions of Kubernetes itself, such as

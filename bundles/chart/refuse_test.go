@@ -92,7 +92,9 @@ func TestRenderRefuses(t *testing.T) {
 		"a template that expands a variable": {chart: with(files{"templates/a.yaml": `{{ expandenv "$HOME" }}`}), wants: `function "expandenv" not defined`},
 		"a template that renders no YAML":    {chart: with(files{"templates/a.yaml": "a: b: c"}), wants: "reading the objects of chart app: app/templates/a.yaml, document 1: "},
 		"a template that renders no object":  {chart: with(files{"templates/a.yaml": "a: b"}), wants: "it has no apiVersion"},
-		"a template with a field twice":      {chart: with(files{"templates/a.yaml": configMap("a", "x") + "data: {}\n"}), wants: `key "data" already set`},
+		"a template with a key that is not a string": {
+			chart: with(files{"templates/a.yaml": configMap("a", "x") + "  8080: x\n"}), wants: `line 7 has the key "8080", which is not a string`,
+		},
 		"a document, by its number": {
 			chart: with(files{"templates/a.yaml": configMap("a", "x") + "---\na: b"}), wants: "app/templates/a.yaml, document 2 of 2",
 		},

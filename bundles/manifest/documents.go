@@ -37,6 +37,10 @@ type reader struct {
 	// refuse returns an error for a kind that is not allowed.
 	refuse func(schema.GroupKind) error
 	found  []manifest
+	// lastWins is true for templates of charts, which are read as helm reads them: if a map sets a key twice, the last
+	// value wins. A merge (<<) sets its keys at its place, so it can replace an earlier key. If lastWins is false, a key
+	// that is set twice is an error.
+	lastWins bool
 	// texts caches, for each YAML key without quotes, whether YAML reads the key as a string.
 	texts map[string]bool
 	// objects is the number of all objects that were read, and bytes the number of all bytes. Both include refused
@@ -142,7 +146,7 @@ func (r *reader) json(where string, text []byte) {
 	switch {
 	case err != nil:
 		r.problems.add(where, fmt.Errorf("%w: correct the JSON", err))
-	case len(repeated) > 0:
+	case len(repeated) > 0 && !r.lastWins:
 		r.problems.add(where, fmt.Errorf("%w: remove one of them", repeated[0]))
 	default:
 		r.document(where, value)
@@ -163,8 +167,12 @@ func (r *reader) yaml(where func() string, document []byte) {
 	if !r.count(size) {
 		return
 	}
+	unmarshal := utilyaml.UnmarshalStrict
+	if r.lastWins {
+		unmarshal = utilyaml.Unmarshal
+	}
 	var value any
-	if err := utilyaml.UnmarshalStrict(document, &value); err != nil {
+	if err := unmarshal(document, &value); err != nil {
 		r.problems.add(where(), fmt.Errorf("%s: correct the YAML", strings.Join(strings.Fields(err.Error()), " ")))
 		return
 	}
