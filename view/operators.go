@@ -417,6 +417,9 @@ func (o OperatorOnClusters) write(w io.Writer, now time.Time, kinds string) {
 	fmt.Fprintln(w, strings.Join([]string{
 		printable(o.Name), "chart " + printable(o.source()), "version " + printable(o.version()), "ready " + o.clusters(), kinds, "age " + printable(age(o.Created, now)),
 	}, gap))
+	if o.Chart != nil && len(o.Chart.Lookups) > 0 {
+		line(w, "Note", "templates that call lookup, which finds no object on the hub: "+strings.Join(o.Chart.Lookups, ", "))
+	}
 	if o.Stored == metav1.ConditionUnknown {
 		line(w, "Note", "the hub has not stored the newest generation yet")
 	}

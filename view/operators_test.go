@@ -94,6 +94,27 @@ func TestTheVersionOfAnOperatorOnACluster(t *testing.T) {
 	}
 }
 
+func TestTheTemplatesThatCallLookupAreNamed(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		lookups []string
+		want    string
+	}{
+		"a chart without lookup has no note": {nil, ""},
+		"a chart with lookup has a note":     {[]string{"x/templates/a.yaml", "x/templates/b.yaml"}, "Note:      templates that call lookup, which finds no object on the hub: x/templates/a.yaml, x/templates/b.yaml\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := hubv1.FederatedOperator{Status: hubv1.FederatedOperatorStatus{Chart: &hubv1.RenderedChart{Name: "x", Lookups: tc.lookups}}}
+			var out bytes.Buffer
+			NewOperatorObjects(&o, Observed(nil, nil, now)).OnClusters().Write(&out, now)
+			if got := out.String(); tc.want == "" && strings.Contains(got, "lookup") || !strings.Contains(got, tc.want) {
+				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestTheRowOfAnOperator(t *testing.T) {
 	t.Parallel()
 	chart := &hubv1.RenderedChart{Name: "rotors", Version: "1.0.0"}

@@ -346,6 +346,13 @@ type RenderedChart struct {
 	// the archive comes from a ConfigMap.
 	// +optional
 	Repository string `json:"repository,omitempty"`
+
+	// lookups are the templates of the chart that call the function lookup. This function finds no object on the hub, so
+	// such a template may render other objects than helm on a cluster. At most 20, the first by path.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Lookups []string `json:"lookups,omitempty"`
 }
 
 // OperatorOnCluster names a cluster on which an operator is not ready, and says why.

@@ -21,6 +21,13 @@ import (
 	"github.com/hanse-dev/hanse/internal/canonical"
 )
 
+const (
+	// maxLookups is the maximum number of templates in status.chart.lookups, and maxLookupLength the maximum length of
+	// each path there, in characters.
+	maxLookups      = 20
+	maxLookupLength = 253
+)
+
 // Render renders a chart.
 type Render func(ctx context.Context, in child.Input) (child.Rendered, error)
 
@@ -56,6 +63,9 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 		return nil, err
 	}
 	out := &hubv1.RenderedChart{Name: rendered.Name, Version: rendered.Version, AppVersion: rendered.AppVersion, Digest: rendered.Digest}
+	for _, name := range rendered.Lookups[:min(len(rendered.Lookups), maxLookups)] {
+		out.Lookups = append(out.Lookups, hubv1.CutMessage(name, maxLookupLength))
+	}
 	if r := spec.Repository; r != nil {
 		if rendered.Name != r.Name || rendered.Version != r.Version {
 			return nil, invalidChart(fmt.Errorf("the archive from %s has chart %s %s, not %s %s", r.URL, rendered.Name, rendered.Version, r.Name, r.Version))
