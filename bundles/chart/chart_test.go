@@ -168,6 +168,37 @@ func TestRender(t *testing.T) {
 			change: func(in *Input) { in.Values = []map[string]any{{"tags": map[string]any{"storage": false}}} },
 			wants:  []string{"ConfigMap shop/a=x"},
 		},
+		"a subchart has definitions in its folder crds, and the chart objects of their kind": {
+			chart: with(files{
+				"Chart.yaml": withDependency(""), "charts/db/Chart.yaml": subchart("1.4.0"), "charts/db/crds/a.yaml": definition,
+				"templates/a.yaml": "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n",
+			}),
+			definitions: []string{"CustomResourceDefinition /widgets.example.com"},
+			wants:       []string{"Widget shop/a"},
+		},
+		"a subchart of definitions that are templates is rendered by a value": {
+			chart: with(files{
+				"Chart.yaml": withDependency("  condition: crds.install\n"), "values.yaml": "crds: {install: true}",
+				"charts/db/Chart.yaml": subchart("1.4.0"), "charts/db/templates/a.yaml": definition,
+			}),
+			definitions: []string{"CustomResourceDefinition /widgets.example.com"},
+		},
+		"a library chart that the chart depends on has templates to include, and no objects": {
+			chart: with(files{
+				"Chart.yaml": withDependency(""), "charts/db/Chart.yaml": subchart("1.4.0") + "type: library\n",
+				"charts/db/templates/_names.tpl": `{{ define "db.name" }}{{ .Release.Name }}-db{{ end }}`,
+				"charts/db/templates/own.yaml":   configMap("of-the-library", "x"),
+				"templates/a.yaml":               configMap(`{{ include "db.name" . }}`, "x"),
+			}),
+			wants: []string{"ConfigMap shop/web-db=x"},
+		},
+		"a value that is a template is rendered by tpl, also if it includes another one": {
+			chart: with(files{
+				"values.yaml":            `a: '{{ include "greet" . }} of {{ .Chart.Name }} {{ tpl .Values.b . }}'` + "\nb: '{{ .Release.Namespace }}'\n",
+				"templates/_helpers.tpl": `{{ define "greet" }}{{ .Release.Name }}{{ end }}`, "templates/a.yaml": configMap("a", `{{ tpl .Values.a . | quote }}`),
+			}),
+			wants: []string{"ConfigMap shop/a=web of app shop"},
+		},
 		"a subchart with an alias is rendered under that name": {
 			chart: with(files{
 				"Chart.yaml": withDependency("  alias: cache\n"), "values.yaml": "cache: {a: aliased}",

@@ -137,6 +137,27 @@ func TestUnderTheAdmissionPolicyTheHubDoesItsWork(t *testing.T) {
 			t.Errorf("it says %q", out.Message)
 		}
 	})
+	// A chart may have the Namespace object of its release, with a level.
+	level := func(name, level string) member.ApplyIntent {
+		o := object(namespace, "", name, nil)
+		o.SetLabels(map[string]string{"pod-security.kubernetes.io/enforce": level})
+		return w.intentOf(o, "d1")
+	}
+	t.Run("a Namespace object with a level that its admin allowed, and with the level of a namespace on demand", func(t *testing.T) {
+		for _, name := range []string{w.ns + "-chart", w.ns + "-new"} {
+			w.apply(level(name, "restricted"), written)
+			made, err := w.objects(namespace, "").Get(t.Context(), name, metav1.GetOptions{})
+			w.must(err)
+			if got := made.GetLabels()["pod-security.kubernetes.io/enforce"]; got != "restricted" {
+				t.Errorf("namespace %s has the level %q", name, got)
+			}
+		}
+	})
+	t.Run("no Namespace object with a level that its admin did not allow", func(t *testing.T) {
+		if out := w.apply(level(w.ns+"-loose", "privileged"), refusedBy); !strings.Contains(out.Message, "pod-security.kubernetes.io") {
+			t.Errorf("it says %q", out.Message)
+		}
+	})
 }
 
 func TestUnderTheAdmissionPolicyTheHubTakesNothingOver(t *testing.T) {
