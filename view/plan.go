@@ -399,11 +399,29 @@ func (p Plan) spread(groups []preview.Group) string {
 	return text + "; " + p.list(others) + " differ"
 }
 
-// maxValueColumns is the maximum number of columns for a value in the text.
-const maxValueColumns = 40
+const (
+	// maxValueColumns is the maximum number of columns for a value in the text.
+	maxValueColumns = 40
+	// sameColumns are the columns that long values keep before their first difference.
+	sameColumns = 16
+)
 
+// fieldText returns the values of a field. If two long values begin with the same text, such as the name of an image,
+// "…" stands for this text, so that the cut values differ.
 func fieldText(f preview.Field) string {
-	return fmt.Sprintf("%s: %s -> %s", f.Path, valueText(f.Before), valueText(f.After))
+	before, after := valueText(f.Before), valueText(f.After)
+	same := 0
+	for same < min(len(before), len(after)) && before[same] == after[same] {
+		same++
+	}
+	if same >= maxValueColumns-1 {
+		begin := same - sameColumns
+		for !utf8.RuneStart(before[begin]) {
+			begin++
+		}
+		before, after = "…"+before[begin:], "…"+after[begin:]
+	}
+	return fmt.Sprintf("%s: %s -> %s", f.Path, hubv1.CutMessage(before, maxValueColumns), hubv1.CutMessage(after, maxValueColumns))
 }
 
 func valueText(v any) string {
@@ -414,7 +432,7 @@ func valueText(v any) string {
 	if err != nil {
 		return "?"
 	}
-	return hubv1.CutMessage(string(text), maxValueColumns)
+	return string(text)
 }
 
 func (p Plan) placements() PlanSection {

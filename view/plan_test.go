@@ -62,3 +62,24 @@ func TestTheDiffOfAPlanIsColoredOnATerminalAndFencedInMarkdown(t *testing.T) {
 		t.Errorf("the markdown is\n%s", markdown.String())
 	}
 }
+
+func TestLongValuesOfAPlanShowTheirDifference(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before, after any
+		want          string
+	}{
+		"short values are whole":            {5, 6, "/spec/a: 5 -> 6"},
+		"a value that was not set":          {nil, "a", `/spec/a: (none) -> "a"`},
+		"a long value that differs at once": {"a" + strings.Repeat("x", 50), "b", `/spec/a: "a` + strings.Repeat("x", 37) + `… -> "b"`},
+		"the tag of an image": {
+			"registry.example.com/rotor-operator:1.0.0", "registry.example.com/rotor-operator:1.1.0",
+			`/spec/a: …otor-operator:1.0.0" -> …otor-operator:1.1.0"`,
+		},
+		"a text that only becomes longer": {strings.Repeat("x", 50), strings.Repeat("x", 51), `/spec/a: …` + strings.Repeat("x", 16) + `" -> …` + strings.Repeat("x", 17) + `"`},
+		"letters of two bytes stay whole": {strings.Repeat("ä", 30) + "b", strings.Repeat("ä", 30) + "c", `/spec/a: …` + strings.Repeat("ä", 8) + `b" -> …` + strings.Repeat("ä", 8) + `c"`},
+	} {
+		if got := fieldText(preview.Field{Path: "/spec/a", Before: tc.before, After: tc.after}); got != tc.want {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
+		}
+	}
+}

@@ -29,11 +29,23 @@ func Applied(object, file *unstructured.Unstructured) *unstructured.Unstructured
 		maps.DeleteFunc(metadata, func(key string, _ any) bool { return !slices.Contains(ofUsers, key) })
 	}
 	m := merger{builtIn: isBuiltIn(object.GroupVersionKind().Group)}
-	merged, _ := m.merge(object.Object, wanted.Object, lastApplied(object)).(map[string]any)
+	merged, _ := m.merge(object.Object, keepingAnnotations(object, wanted.Object), lastApplied(object)).(map[string]any)
 	if equality.Semantic.DeepEqual(object.Object, merged) {
 		return object
 	}
 	return overrides.Owning(&unstructured.Unstructured{Object: merged}, wanted)
+}
+
+// keepingAnnotations returns the content of a file, with an empty map of annotations if only the object has some. An
+// apply removes the annotations that the previous one had set, but never all: kubectl apply keeps its own annotation.
+func keepingAnnotations(object *unstructured.Unstructured, file map[string]any) map[string]any {
+	metadata, ok := file["metadata"].(map[string]any)
+	if !ok || metadata["annotations"] != nil || len(object.GetAnnotations()) == 0 {
+		return file
+	}
+	file, metadata = maps.Clone(file), maps.Clone(metadata)
+	metadata["annotations"], file["metadata"] = map[string]any{}, metadata
+	return file
 }
 
 // ofUsers are the fields of metadata that an apply takes from the file.

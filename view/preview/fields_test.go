@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -92,9 +93,21 @@ func TestAFieldThatAFileAddsIsSent(t *testing.T) {
 	}
 }
 
+// TestTheSameFileAppliedAgainChangesNothing has the annotation that kubectl writes for an object without annotations.
+func TestTheSameFileAppliedAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	object := parsed(t, `{apiVersion: example.com/v1, kind: X, metadata: {name: web, annotations: {
+		kubectl.kubernetes.io/last-applied-configuration: '{"metadata":{"annotations":{},"name":"web"},"spec":{"a":1}}'}}, spec: {a: 1, default: 2}}`)
+	file := parsed(t, `{apiVersion: example.com/v1, kind: X, metadata: {name: web}, spec: {a: 1}}`)
+	if got := Applied(object, file); got != object {
+		t.Errorf("the object becomes another one:\n%s", cmp.Diff(object.Object, got.Object))
+	}
+}
+
 func TestAFileIsAppliedAsAnAPIServerDoes(t *testing.T) {
 	t.Parallel()
 	annotated := `metadata: {name: web, uid: "1", annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"spec":{"paused":true,"c":[{"name":"a","env":"x"}]}}'}}`
+	notes := `metadata: {name: web, annotations: {old: x, kubectl.kubernetes.io/last-applied-configuration: '{"metadata":{"annotations":{"old":"x"}},"spec":{"a":1}}'}}`
 	applied := `metadata: {name: web, managedFields: [{manager: argocd, operation: Apply, fieldsV1: {"f:spec": {"f:paused": {}, "f:c": {'k:{"name":"a"}': {"f:env": {}}}}}}]}`
 	created := `metadata: {name: web, labels: {tier: gold}, managedFields: [{manager: helm, operation: Update, fieldsV1: {"f:metadata": {"f:labels": {"f:tier": {}}}, "f:spec": {"f:a": {}, "f:b": {}}}},
 		{manager: hansectl, operation: Update, fieldsV1: {"f:spec": {"f:suspend": {}}}}]}`
@@ -108,6 +121,11 @@ func TestAFileIsAppliedAsAnAPIServerDoes(t *testing.T) {
 			`{apiVersion: v1, kind: X, ` + annotated + `, spec: {paused: true, c: [{name: a, env: x, pull: always}]}}`,
 			`{apiVersion: v1, kind: X, metadata: {name: web}, spec: {c: [{name: a}]}}`,
 			`{apiVersion: v1, kind: X, ` + annotated + `, spec: {c: [{name: a, pull: always}]}}`,
+		},
+		"the annotation of kubectl apply stays, and one that it had set goes": {
+			`{apiVersion: v1, kind: X, ` + notes + `, spec: {a: 1}}`,
+			`{apiVersion: v1, kind: X, metadata: {name: web}, spec: {a: 1}}`,
+			`{apiVersion: v1, kind: X, ` + strings.Replace(notes, "old: x, ", "", 1) + `, spec: {a: 1}}`,
 		},
 		"a field goes that a server-side apply had set": {
 			`{apiVersion: v1, kind: X, ` + applied + `, spec: {paused: true, c: [{name: a, env: x, pull: always}]}}`,
