@@ -15,6 +15,7 @@ import (
 	"context"
 	"fmt"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -292,8 +293,14 @@ func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, m
 		}
 		after, err = a.write(ctx, t, manifest, metav1.ApplyOptions{})
 	}
+	gone := isGone(err) && !isNamespaceMissing(err)
+	role, isBinding, _ := unstructured.NestedStringMap(manifest.Object, "roleRef")
 	switch {
-	case isFieldConflict(err) || isChanged(err) || isGone(err) && !isNamespaceMissing(err):
+	case gone && isBinding && t.gvk.Group == rbacv1.GroupName:
+		// To a client without the right to bind the role, the server answers as if the binding were missing.
+		return refused(hubv1.ReasonPending, member.RetrySoon, "the cluster has no %s %s, which %s names: the hub writes the binding when the role exists",
+			role["kind"], role["name"], t), false
+	case isFieldConflict(err) || isChanged(err) || gone:
 		return member.Outcome{}, true
 	case err != nil:
 		return classify(err, t), false

@@ -209,7 +209,8 @@ func forbidden(status metav1.Status, t target) member.Outcome {
 			"the hub may not %s %s %s: run hansectl join with --grant %s, or add %s to grantedKinds of its chart hanse-member", m[1], kind, where, kind, what)
 	}
 	if strings.Contains(status.Message, "attempting to grant RBAC permissions") {
-		return refused(hubv1.ReasonForbidden, member.RetrySlowly, "%s grants rights that the hub does not have on this cluster: add its rules to operators of the chart hanse-member there", t)
+		return refused(hubv1.ReasonForbidden, member.RetrySlowly,
+			"%s grants rights that the hub does not have on this cluster: run hansectl join with --grant-operator, or add its rules to operators of the chart hanse-member there", t)
 	}
 	return refused(hubv1.ReasonAdmissionDenied, member.RetrySlowly, "%s", t.published(after(status.Message, "is forbidden: ")))
 }

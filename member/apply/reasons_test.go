@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -214,6 +215,32 @@ func TestAMissingRightIsNamed(t *testing.T) {
 	if !strings.Contains(out.Message, "may not get widgets") {
 		t.Error(out.Message)
 	}
+}
+
+// TestTheMissingRoleOfABindingIsNamed has a hub that may write bindings and not bind roles, as members grant it.
+func TestTheMissingRoleOfABindingIsNamed(t *testing.T) {
+	w := newWorld(t)
+	user := "hub-" + w.ns
+	hub, err := environment.AddUser(envtest.User{Name: user}, nil)
+	w.must(err)
+	bindings := func(name, role string) map[string]any {
+		return map[string]any{
+			"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "Role", "name": role},
+			"subjects": []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": "User", "name": name}},
+		}
+	}
+	ofRBAC := func(kind string) schema.GroupVersionKind { return rbacv1.SchemeGroupVersion.WithKind(kind) }
+	w.create(object(ofRBAC("Role"), w.ns, "writer", map[string]any{"rules": []any{map[string]any{
+		"apiGroups": []any{rbacv1.GroupName}, "resources": []any{"rolebindings"}, "verbs": []any{"get", "create", "patch"},
+	}}}))
+	w.create(object(ofRBAC("RoleBinding"), w.ns, "writer", bindings(user, "writer")))
+	a, intent := w.as(hub.Config(), hubUID), w.intentOf(object(ofRBAC("RoleBinding"), w.ns, "operator", bindings("operator", "absent")), "d1")
+	out := w.check(a.Apply(t.Context(), intent), failed(hubv1.ReasonPending, member.RetrySoon))
+	if want := "the cluster has no Role absent, which RoleBinding " + w.ns + "/operator names"; !strings.Contains(out.Message, want) {
+		t.Errorf("got %q, want %q", out.Message, want)
+	}
+	w.create(object(ofRBAC("Role"), w.ns, "absent", map[string]any{"rules": []any{}}))
+	w.check(a.Apply(t.Context(), intent), written)
 }
 
 func TestCredentialsThatAreNotTaken(t *testing.T) {

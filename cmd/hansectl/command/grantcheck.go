@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	errNotServed = errors.New("neither the member nor the hub serves this kind: check the spelling")
+	errNotServed = errors.New("neither the member nor the hub serves this kind: check the spelling, or create its definition on the hub first")
 	errAmbiguous = errors.New("several groups have this kind: name one")
 )
 
