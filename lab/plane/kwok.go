@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/lab/build"
 )
 
-// brokenImage is an image that no node can pull: pods with it never become Ready.
+// brokenImage is an image that no node can pull, with any tag: pods with it never become Ready.
 const brokenImage = "hanse.dev/broken"
 
 // podReady is the file of the Stage that makes pods Ready.
@@ -83,15 +83,20 @@ func (c *Cluster) kwokConfig(stages, deployedOperators []string) (string, error)
 // missingImages returns a query that is true for images that no node can pull: brokenImage, and unknown tags of the
 // deployed operators' images.
 func missingImages(known map[string][]string) string {
-	faults := []string{fmt.Sprintf(". == %q", brokenImage)}
+	faults := []string{isImage(brokenImage)}
 	for _, operator := range slices.Sorted(maps.Keys(known)) {
-		fault := fmt.Sprintf("test(%q)", "^"+regexp.QuoteMeta(imageRegistry+operator)+"([:@]|$)")
+		fault := isImage(imageRegistry + operator)
 		for _, image := range known[operator] {
 			fault += fmt.Sprintf(" and . != %q", image)
 		}
 		faults = append(faults, fault)
 	}
 	return fmt.Sprintf("%s | select(%s)", images, strings.Join(faults, " or "))
+}
+
+// isImage returns a query that is true for an image with any tag or digest.
+func isImage(name string) string {
+	return fmt.Sprintf("test(%q)", "^"+regexp.QuoteMeta(name)+"([:@]|$)")
 }
 
 // selecting appends a Stage with additional requirements in its selector.
