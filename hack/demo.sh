@@ -49,20 +49,11 @@ free_port() {
 step 'Starting a hub and three regional clusters with controllers, and without any operator'
 bin/lab up --topology lab/topologies/demo.yaml --dir "$HANSE_DIR"
 
-step 'The rights to install prometheus-operator, from its Helm chart'
-chart=$(bin/lab chart prometheus-operator --out "$HANSE_DIR")
-bin/hansectl operators rbac "$chart" --namespace monitoring >"$HANSE_DIR/operator-values.yaml"
-grep '^# Chart' "$HANSE_DIR/operator-values.yaml"
-
 webhook_port=$(free_port) view_port=$(free_port) metrics_port=$(free_port) console_port=$(free_port)
-step 'Installing the hub chart on the hub, the member chart on each member'
+step 'Installing the hub chart on the hub'
 "$helm" upgrade --install hanse charts/hanse-hub --kubeconfig "$(config hub)" \
 	--namespace hanse-system --create-namespace --values $examples/hub-values.yaml --set webhook.url="https://localhost:$webhook_port" \
 	--set console.enabled=true >/dev/null
-for m in "${members[@]}"; do
-	"$helm" upgrade --install hanse charts/hanse-member --kubeconfig "$(config "$m")" \
-		--namespace hanse-system --create-namespace --values "$HANSE_DIR/operator-values.yaml" --values $examples/member-values.yaml >/dev/null
-done
 
 # The address of this machine at which the hub serves views of members.
 view_ip=$({ hostname -I 2>/dev/null || true; } | tr ' ' '\n' | grep -m1 -E '^[0-9]+(\.[0-9]+){3}$' || echo 127.0.0.1)
@@ -112,15 +103,23 @@ if [[ $view_ip != 127.0.0.1 ]]; then
 fi
 wait_for 'CA of the webhook' yes webhook_has_ca
 
-step 'Joining the members'
+step 'Serving the kinds of prometheus-operator on the hub'
+chart=$(bin/lab chart prometheus-operator --out "$HANSE_DIR")
+bin/hansectl operators crds "$chart" | hub apply --server-side -f - >/dev/null
+wait_for 'CRD on the hub' True hub get crd prometheuses.monitoring.coreos.com -o 'jsonpath={.status.conditions[?(@.type=="Established")].status}'
+
+step 'Joining the members. They grant what the hub needs to install prometheus-operator, and the kind Prometheus'
+bin/hansectl operators rbac "$chart" --namespace monitoring >"$HANSE_DIR/prometheus-operator.yaml"
 for m in "${members[@]}"; do
-	bin/hansectl join "$m" --member-kubeconfig "$(config "$m")" --kubeconfig "$(config hub)"
+	bin/hansectl join "$m" --member-kubeconfig "$(config "$m")" --kubeconfig "$(config hub)" \
+		--grant-operator "$HANSE_DIR/prometheus-operator.yaml" --grant prometheuses.monitoring.coreos.com \
+		--admission-policy=adopt --list-workloads --list-events >"$HANSE_DIR/join-$m.log"
 done
+cat "$HANSE_DIR/join-${members[0]}.log"
+echo 'The other members grant the same.'
 bin/hansectl clusters --kubeconfig "$(config hub)"
 
 step 'One Prometheus on the hub, where it goes and how it differs. No cluster has its operator yet'
-bin/hansectl operators crds "$chart" | hub apply --server-side -f - >/dev/null
-wait_for 'CRD on the hub' True hub get crd prometheuses.monitoring.coreos.com -o 'jsonpath={.status.conditions[?(@.type=="Established")].status}'
 hub apply -f $examples/prometheus.yaml -f $examples/placement.yaml -f $examples/overrides.yaml
 
 step 'The operator, once for all clusters: Hanse installs it ahead of its custom resources'

@@ -104,15 +104,19 @@ func TestTheAccountOfTheDocsMayHaveTheObjectsOfTheChart(t *testing.T) {
 	demand(rbacv1.GroupName, "clusterroles", "escalate", "bind")
 }
 
-// TestTheExamplesOfTheOperatorsPageAreFiles compares docs/operators.md with the files that the page names.
-func TestTheExamplesOfTheOperatorsPageAreFiles(t *testing.T) {
+// TestTheExamplesOfOperatorsAreFiles compares pages with the files that they name.
+func TestTheExamplesOfOperatorsAreFiles(t *testing.T) {
 	t.Parallel()
-	page := readExample(t, filepath.Join("..", "..", "docs", "operators.md"))
-	for _, file := range []string{"operator.yaml", "fetched.yaml", "rotor.yaml", "regions.yaml"} {
+	for file, page := range map[string]string{
+		"operator.yaml": "tasks/install-operator.md",
+		"rotor.yaml":    "tasks/install-operator.md",
+		"fetched.yaml":  "operators.md",
+		"regions.yaml":  "operators.md",
+	} {
 		// The first line of the file is a comment, which the page leaves out.
 		_, manifests, _ := strings.Cut(readExample(t, filepath.Join(examples, file)), "\n")
-		if !strings.Contains(page, "```yaml\n"+manifests+"```\n") {
-			t.Errorf("docs/operators.md does not have the manifests of docs/examples/operators/%s", file)
+		if !strings.Contains(readExample(t, filepath.Join("..", "..", "docs", page)), "```yaml\n"+manifests+"```\n") {
+			t.Errorf("docs/%s does not have the manifests of docs/examples/operators/%s", page, file)
 		}
 	}
 }
