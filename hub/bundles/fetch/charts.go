@@ -1,8 +1,9 @@
-// Package fetch fetches the archives of Helm charts from OCI registries and HTTPS repositories.
+// Package fetch fetches the archives of Helm charts, and the lists of their versions, from OCI registries and HTTPS
+// repositories.
 //
-//   - A caller never waits for the network. Get returns the archive if it is cached, and otherwise starts a goroutine
-//     that fetches it. One attempt takes at most MaxTime. Only one chart at a time is fetched from a host, so a slow
-//     registry delays no other host.
+//   - A caller of Get never waits for the network. Get returns the archive if it is cached, and otherwise starts a
+//     goroutine that fetches it. One attempt takes at most MaxTime. Only one chart or list of versions at a time is
+//     fetched from a host, so a slow registry delays no other host.
 //   - A chart is fetched once for each owner, and stays in memory until the owner requests another chart. A tag that
 //     later names another archive has no effect.
 //   - A failed attempt is repeated. The pause doubles after each failure, up to a limit. The error tells since when the
@@ -90,7 +91,7 @@ type Fetcher struct {
 
 	mu    sync.Mutex
 	tries map[string]*tried        // tries by the owner of the chart
-	hosts map[string]chan struct{} // holds a value while a chart is fetched from the host
+	hosts map[string]chan struct{} // holds a value while a chart or a list of versions is fetched from the host
 
 	reading sync.Mutex // held while an index is read
 }
@@ -134,13 +135,10 @@ func (f *Fetcher) Get(ctx context.Context, owner string, ch Chart, done func()) 
 	if archive, ok := f.Kept(owner, ch); ok {
 		return archive, nil
 	}
-	u, err := parse(ch.URL)
+	u, err := f.allowed(ch)
 	if err != nil {
-		return nil, fmt.Errorf("reading chart.repository.url %q: %w", ch.URL, err)
-	}
-	if !f.Repositories.allow(u, ch.Name) {
 		f.Forget(owner)
-		return nil, fmt.Errorf("fetching %s: %w", ch, ErrNotAllowed)
+		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,6 +158,18 @@ func (f *Fetcher) Get(ctx context.Context, owner string, ch Chart, done func()) 
 		return nil, ErrFetching
 	}
 	return nil, t.failure
+}
+
+// allowed returns the URL of a chart's repository. The error is ErrNotAllowed if the Fetcher may not contact it.
+func (f *Fetcher) allowed(ch Chart) (*url.URL, error) {
+	u, err := parse(ch.URL)
+	if err != nil {
+		return nil, fmt.Errorf("reading chart.repository.url %q: %w", ch.URL, err)
+	}
+	if !f.Repositories.allow(u, ch.Name) {
+		return nil, fmt.Errorf("fetching %s: %w", ch, ErrNotAllowed)
+	}
+	return u, nil
 }
 
 // Forget drops the cached archive of an owner, and cancels its attempt.
@@ -198,8 +208,27 @@ func (f *Fetcher) run(ctx context.Context, t *tried, u *url.URL, done func()) {
 	done()
 }
 
-// inTurn fetches a chart. It waits until the fetches of other charts from the same host have ended.
+// inTurn fetches a chart. It waits until other fetches from the same host have ended.
 func (f *Fetcher) inTurn(ctx context.Context, ch Chart, u *url.URL) ([]byte, error) {
+	end, err := f.turn(ctx, u)
+	if err != nil {
+		return nil, errBusy
+	}
+	defer end()
+	var archive []byte
+	err = f.with(ctx, ch, u, func(t *fetching) (err error) {
+		archive, err = t.archive(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return archive, nil
+}
+
+// turn waits until nothing is fetched from the host of u. The caller must call end after its own fetch. The error is
+// that of ctx.
+func (f *Fetcher) turn(ctx context.Context, u *url.URL) (end func(), err error) {
 	f.mu.Lock()
 	turn := f.hosts[u.Host]
 	if turn == nil {
@@ -209,13 +238,8 @@ func (f *Fetcher) inTurn(ctx context.Context, ch Chart, u *url.URL) ([]byte, err
 	f.mu.Unlock()
 	select {
 	case turn <- struct{}{}:
-		defer func() { <-turn }()
+		return func() { <-turn }, nil
 	case <-ctx.Done():
-		return nil, errBusy
+		return nil, ctx.Err()
 	}
-	archive, err := f.fetch(ctx, ch, u)
-	if err != nil {
-		return nil, cause(ctx, err)
-	}
-	return archive, nil
 }

@@ -34,7 +34,8 @@ const (
 	// MaxIndexBytes is the maximum size of the index.yaml of a repository: 8 MiB. Parsing such an index takes about 110
 	// MiB of memory, so only one index is parsed at a time.
 	MaxIndexBytes = 8 << 20
-	// MaxTime is the timeout of fetching a chart: 30 s. It includes the wait for other charts of the same host.
+	// MaxTime is the timeout of fetching a chart or a list of versions: 30 s. For a chart, it includes the wait for other
+	// fetches from the same host.
 	MaxTime = 30 * time.Second
 
 	maxManifestBytes = 1 << 20
@@ -60,7 +61,7 @@ var (
 	errBusy  = fmt.Errorf("other charts were fetched from this host for %s", MaxTime)
 )
 
-// fetching is one attempt to fetch a chart.
+// fetching is one attempt to fetch a chart, or the list of its versions.
 type fetching struct {
 	chart  Chart
 	url    *url.URL
@@ -70,8 +71,8 @@ type fetching struct {
 	reading *sync.Mutex
 }
 
-// fetch returns the archive of a chart.
-func (f *Fetcher) fetch(ctx context.Context, ch Chart, u *url.URL) ([]byte, error) {
+// with calls do with a connection to the repository of a chart. Its error has no secrets, see cause.
+func (f *Fetcher) with(ctx context.Context, ch Chart, u *url.URL, do func(*fetching) error) error {
 	transport := &http.Transport{
 		Proxy:                  f.Proxy,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
@@ -83,13 +84,13 @@ func (f *Fetcher) fetch(ctx context.Context, ch Chart, u *url.URL) ([]byte, erro
 	if ch.CA != "" {
 		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
 		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM([]byte(ch.CA)) {
-			return nil, errors.New("chart.repository.caBundle has no certificate in PEM")
+			return errors.New("chart.repository.caBundle has no certificate in PEM")
 		}
 	}
 	logins, err := credentials.NewMemoryStoreFromDockerConfig([]byte(cmp.Or(ch.Credentials, "{}")))
 	if err != nil {
 		// The error of the parser is not wrapped, because it may contain a part of a password.
-		return nil, errors.New("the key .dockerconfigjson of the Secret in chart.repository.secret is not a Docker configuration")
+		return errors.New("the key .dockerconfigjson of the Secret in chart.repository.secret is not a Docker configuration")
 	}
 	t := &fetching{chart: ch, url: u, logins: logins, reading: &f.reading, client: &http.Client{
 		Transport: guarded{f.Repositories, transport},
@@ -103,7 +104,15 @@ func (f *Fetcher) fetch(ctx context.Context, ch Chart, u *url.URL) ([]byte, erro
 			return nil
 		},
 	}}
-	if u.Scheme == schemeOCI {
+	if err := do(t); err != nil {
+		return cause(ctx, err)
+	}
+	return nil
+}
+
+// archive fetches the archive of the chart.
+func (t *fetching) archive(ctx context.Context) ([]byte, error) {
+	if t.url.Scheme == schemeOCI {
 		return t.ofRegistry(ctx)
 	}
 	return t.ofRepository(ctx)
@@ -128,9 +137,8 @@ func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(req)
 }
 
-// ofRegistry fetches the archive from an OCI registry. An archive that was fetched before is fetched by its digest,
-// because the tag may now point to another archive.
-func (t *fetching) ofRegistry(ctx context.Context) ([]byte, error) {
+// registry returns the chart's repository in an OCI registry.
+func (t *fetching) registry() (*remote.Repository, error) {
 	repository, err := remote.NewRepository(t.url.Host + t.url.Path + "/" + t.chart.Name)
 	if err != nil {
 		return nil, err
@@ -139,6 +147,16 @@ func (t *fetching) ofRegistry(ctx context.Context) ([]byte, error) {
 	repository.Client = &auth.Client{
 		Client: t.client, Cache: auth.NewCache(),
 		Credential: credentials.Credential(t.logins),
+	}
+	return repository, nil
+}
+
+// ofRegistry fetches the archive from an OCI registry. An archive that was fetched before is fetched by its digest,
+// because the tag may now point to another archive.
+func (t *fetching) ofRegistry(ctx context.Context) ([]byte, error) {
+	repository, err := t.registry()
+	if err != nil {
+		return nil, err
 	}
 	var layer ocispec.Descriptor
 	if t.chart.Known != "" {
@@ -201,41 +219,44 @@ func (t *fetching) ofRepository(ctx context.Context) ([]byte, error) {
 
 // place returns the URL of the archive in the index of the repository.
 func (t *fetching) place(ctx context.Context) (*url.URL, error) {
-	folder := t.url.JoinPath("/")
-	text, err := t.get(ctx, folder.JoinPath("index.yaml"), MaxIndexBytes)
+	entries, err := t.entries(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t.reading.Lock()
-	place, err := archiveIn(text, t.chart.Name, t.chart.Version)
-	t.reading.Unlock()
-	if err != nil {
-		return nil, fmt.Errorf("reading index.yaml: %w", err)
+	for _, e := range entries {
+		if e.Version != t.chart.Version || len(e.URLs) == 0 {
+			continue
+		}
+		from, err := t.url.JoinPath("/").Parse(e.URLs[0])
+		if err != nil {
+			return nil, fmt.Errorf("reading the URL of the archive in index.yaml: %w", err)
+		}
+		return from, nil
 	}
-	from, err := folder.Parse(place)
-	if err != nil {
-		return nil, fmt.Errorf("reading the URL of the archive in index.yaml: %w", err)
-	}
-	return from, nil
+	return nil, fmt.Errorf("reading index.yaml: no entry of chart %s in version %s has a URL", t.chart.Name, t.chart.Version)
 }
 
-// archiveIn returns the first URL of a chart's version in an index.
-func archiveIn(index []byte, name, version string) (string, error) {
-	var read struct {
-		Entries map[string][]struct {
-			Version string   `yaml:"version"`
-			URLs    []string `yaml:"urls"`
-		} `yaml:"entries"`
+// entry is one version of a chart in the index of an HTTPS repository.
+type entry struct {
+	Version string   `yaml:"version"`
+	URLs    []string `yaml:"urls"`
+}
+
+// entries returns the versions of the chart in the index of the repository.
+func (t *fetching) entries(ctx context.Context) ([]entry, error) {
+	text, err := t.get(ctx, t.url.JoinPath("/").JoinPath("index.yaml"), MaxIndexBytes)
+	if err != nil {
+		return nil, err
 	}
-	if err := yaml.Unmarshal(index, &read); err != nil {
-		return "", err
+	var index struct {
+		Entries map[string][]entry `yaml:"entries"`
 	}
-	for _, entry := range read.Entries[name] {
-		if entry.Version == version && len(entry.URLs) > 0 {
-			return entry.URLs[0], nil
-		}
+	t.reading.Lock()
+	defer t.reading.Unlock()
+	if err := yaml.Unmarshal(text, &index); err != nil {
+		return nil, fmt.Errorf("reading index.yaml: %w", err)
 	}
-	return "", fmt.Errorf("no entry of chart %s in version %s has a URL", name, version)
+	return index.Entries[t.chart.Name], nil
 }
 
 // get requests a URL and returns the body of the answer. It returns an error if the body has more than maxBytes bytes.
