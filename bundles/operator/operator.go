@@ -1,4 +1,5 @@
-// Package operator determines on which clusters an operator is placed, and whether the operator is ready there.
+// Package operator determines on which clusters an operator is placed, whether the operator is ready there, and which
+// version of its chart is the newest.
 //
 // Its functions only compute: they use no client, logger or clock.
 package operator
