@@ -70,6 +70,8 @@ says hanse-hub full-values.yaml "--otlp-sampling=0.1"
 says hanse-hub full-values.yaml "port: 4318"
 says hanse-hub full-values.yaml 'name: "collector-ca"'
 says hanse-hub "" !otlp
+says hanse-hub full-values.yaml --check-chart-versions
+says hanse-hub "" !--check-chart-versions
 says hanse-hub full-values.yaml "--console-oidc-issuer=https://login.example.com:8443/realms/a"
 says hanse-hub full-values.yaml "--console-oidc-scopes=openid,groups"
 says hanse-hub full-values.yaml "--console-oidc-client-secret-file=/etc/hanse/oidc-client/client-secret"

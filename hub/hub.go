@@ -42,6 +42,8 @@ type Options struct {
 	Proxy func(*http.Request) (*url.URL, error)
 	// Repositories are the repositories from which the hub may fetch the charts of operators.
 	Repositories fetch.Repositories
+	// CheckChartVersions asks the repositories of operators for the newest versions of their charts.
+	CheckChartVersions bool
 	// Tracing of changes.
 	Tracing tracing.Options
 }

@@ -306,6 +306,34 @@ type FederatedOperatorStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	NotReady []OperatorOnCluster `json:"notReady,omitempty"`
+
+	// newest is the newest version of the chart in its repository. The hub asks the repository at most once an hour.
+	// Unset: the value operators.checkForNewVersions of the chart hanse-hub is false, the chart comes from no repository,
+	// or the hub has not asked the repository yet.
+	// +optional
+	Newest *NewestChart `json:"newest,omitempty"`
+}
+
+// NewestChart is the newest version of a chart in its repository, and the error of the last check.
+type NewestChart struct {
+	// repository that the hub has asked, with the name of the chart: URL/NAME.
+	// +required
+	Repository string `json:"repository"`
+
+	// version is the highest semantic version of the chart in the repository. Pre-releases count only if
+	// spec.chart.repository.version is one. After a failed check, it is the version that an earlier check has found.
+	// Unset: no check has found a version.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// error says why the last check has failed. Unset: it has succeeded. At most 512 characters.
+	// +optional
+	Error string `json:"error,omitempty"`
+
+	// since is the time of the first check that found this version or, if error is set, of the first failed check. Later
+	// checks with the same result do not change it.
+	// +required
+	Since metav1.Time `json:"since"`
 }
 
 // GeneratedValuesStatus describes the values that templates of a chart made, and that the hub keeps.

@@ -84,6 +84,8 @@ func run() error {
 			o.Repositories, err = fetch.ParseRepositories(list(text))
 			return err
 		})
+	flag.BoolVar(&o.CheckChartVersions, "check-chart-versions", false,
+		"Ask the repositories of FederatedOperators for the newest versions of their charts, at most once an hour.")
 	flag.IntVar(&o.Limits.ManifestsPerNamespace, "manifests-per-namespace", 2000,
 		"Maximum number of objects that the hub stores for the Bundles of one namespace; 0 means no limit.")
 	limitFlags(&o)

@@ -14,6 +14,9 @@
 //   - All objects of a deleted bundle are removed in the same way. The deletion of the bundle is proved by Live of
 //     hub/store/templates.
 //
+// If Options.CheckVersions is set, the package also asks repositories for the newest versions of charts, and sets
+// status.newest of operators.
+//
 // Only the leader stores objects. All replicas read the stored objects. hub/report/policies counts the objects, and
 // writes the counts into the status of the bundle.
 package bundles
@@ -94,13 +97,16 @@ type Options struct {
 	Charts *fetch.Fetcher
 	// Render renders the charts of operators.
 	Render Render
-	Clock  clock.PassiveClock
+	// CheckVersions asks the repositories of charts for their newest versions.
+	CheckVersions bool
+	Clock         clock.PassiveClock
 }
 
 // Controller stores the objects of bundles.
 type Controller struct {
 	opts     Options
 	reserved reservations
+	newest   newestVersions
 
 	mu         sync.Mutex
 	renderings map[string]rendering                                        // last rendering, by the operator's name
@@ -113,7 +119,7 @@ func New(o Options) *Controller {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Controller{opts: o, renderings: map[string]rendering{}}
+	return &Controller{opts: o, newest: newestVersions{opts: o, checks: map[string]versionCheck{}}, renderings: map[string]rendering{}}
 }
 
 // bundleIndex is the name of an index. It finds the bindings of the objects of a bundle.
@@ -154,7 +160,7 @@ func (c *Controller) SetupWithManager(mgr manager.Manager) error {
 			c.wakeAll(ctx)
 		}
 	})
-	return nil
+	return c.newest.setupWithManager(mgr)
 }
 
 // start stores the queue, and queues all bundles.
@@ -172,6 +178,7 @@ func (c *Controller) BundleChanged(_ context.Context, change changes.Bundle) {
 	for _, b := range []hubv1.BundleObject{change.Before, change.After} {
 		if b != nil {
 			c.wake(hubv1.ReferenceTo(b))
+			c.newest.wake(hubv1.ReferenceTo(b))
 		}
 	}
 }

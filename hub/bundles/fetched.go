@@ -32,7 +32,7 @@ func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([
 		wanted.Known = was.Digest
 	}
 	var err error
-	if wanted.Credentials, err = c.credentials(ctx, r.Secret); err != nil {
+	if wanted.Credentials, err = c.opts.credentials(ctx, r.Secret); err != nil {
 		return nil, err
 	}
 	of := hubv1.ReferenceTo(o)
@@ -51,13 +51,13 @@ func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([
 // credentials returns the Docker configuration in the Secret with this name. The configuration is empty if name is
 // empty. The Secret must have the type kubernetes.io/dockerconfigjson, because such a Secret names the hosts that may
 // get the passwords. The error may be a *refusal.
-func (c *Controller) credentials(ctx context.Context, name string) (string, error) {
+func (o Options) credentials(ctx context.Context, name string) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	key := types.NamespacedName{Namespace: c.opts.Namespace, Name: name}
+	key := types.NamespacedName{Namespace: o.Namespace, Name: name}
 	var secret corev1.Secret
-	switch err := c.opts.APIReader.Get(ctx, key, &secret); {
+	switch err := o.APIReader.Get(ctx, key, &secret); {
 	case apierrors.IsNotFound(err):
 		return "", notFetched(fmt.Errorf("chart.repository.secret names Secret %s, which does not exist: create the Secret, or correct its name", key))
 	case err != nil:

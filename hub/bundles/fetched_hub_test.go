@@ -26,18 +26,23 @@ type chartRegistry struct {
 	*world
 	server  *httptest.Server
 	allowed fetch.Repositories
-	clock   *testclock.FakePassiveClock
+	time    *testclock.FakePassiveClock
 	away    atomic.Bool
-	open    atomic.Bool // whether the registry accepts any password
+	open    atomic.Bool  // whether the registry accepts any password
+	listed  atomic.Int32 // number of requests for the tags of a chart
 }
 
 // newChartRegistry starts the registry. The hub of the world may fetch charts from the registry.
 func newChartRegistry(w *world) *chartRegistry {
 	w.Helper()
-	r := &chartRegistry{world: w, clock: testclock.NewFakePassiveClock(time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC))}
+	r := &chartRegistry{world: w, time: testclock.NewFakePassiveClock(time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC))}
 	has := registry.Handler()
 	r.server = registry.Serve(w.T, http.HandlerFunc(func(answer http.ResponseWriter, asked *http.Request) {
 		_, password, _ := asked.BasicAuth()
+		// A request without a password is repeated with one, unless the registry is away.
+		if asked.URL.Path == "/v2/charts/rotors/tags/list" && (password != "" || r.away.Load()) {
+			r.listed.Add(1)
+		}
 		switch {
 		case r.away.Load():
 			answer.WriteHeader(http.StatusServiceUnavailable)
@@ -57,7 +62,7 @@ func newChartRegistry(w *world) *chartRegistry {
 
 // newFetcher replaces the fetcher, so that the next leader has no archive in memory.
 func (r *chartRegistry) newFetcher() {
-	r.charts = fetch.New(fetch.Options{Repositories: r.allowed, Clock: r.clock})
+	r.charts = fetch.New(fetch.Options{Repositories: r.allowed, Clock: r.time})
 }
 
 func (r *chartRegistry) push(t *testing.T, version string, archive []byte) {
@@ -87,8 +92,8 @@ func (r *chartRegistry) replicas(want int64) {
 }
 
 // test tests an operator whose chart is in the registry. The caller has removed all other operators. stop ends the
-// leading process.
-func (r *chartRegistry) test(t *testing.T, stop func()) {
+// leading process. test returns the function that ends the process that leads after it.
+func (r *chartRegistry) test(t *testing.T, stop func()) func() {
 	t.Helper()
 	host := registry.Host(r.server)
 	first := rotorChart(t, "1.0.0", nil)
@@ -153,7 +158,7 @@ func (r *chartRegistry) test(t *testing.T, stop func()) {
 	stays()
 	r.away.Store(false)
 	r.push(t, "2.0.0", first)
-	r.clock.SetTime(r.clock.Now().Add(time.Minute))
+	r.time.SetTime(r.time.Now().Add(time.Minute))
 	// The edit makes the hub reconcile the operator at once.
 	r.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ReleaseName = "wind" })
 	r.operatorSays(o, hubv1.ReasonChartInvalid, "has chart rotors 1.0.0, not rotors 2.0.0")
@@ -170,15 +175,16 @@ func (r *chartRegistry) test(t *testing.T, stop func()) {
 	stop()
 	r.away.Store(true)
 	r.newFetcher()
-	r.lead()
+	stop = r.lead()
 	r.operatorSays(o, hubv1.ReasonChartNotFetched, "503")
 	stays()
 	r.away.Store(false)
 	r.push(t, "2.0.1", rotorChart(t, "2.0.1", map[string]string{"more.yaml": "{apiVersion: apps/v1, kind: Deployment, metadata: {name: more}, spec: {}}"}))
-	r.clock.SetTime(r.clock.Now().Add(time.Minute))
+	r.time.SetTime(r.time.Now().Add(time.Minute))
 	r.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ReleaseName = "" })
 	r.operatorSays(o, hubv1.ReasonStored, "")
 	stays()
 	must(t, r.admin.Delete(t.Context(), o))
 	r.stores()
+	return stop
 }

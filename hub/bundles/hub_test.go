@@ -22,6 +22,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -55,6 +56,8 @@ type world struct {
 	admin             client.Client
 	namespace, system string
 	charts            *fetch.Fetcher
+	checks            bool               // whether the hub asks for new versions of charts
+	clock             clock.PassiveClock // clock of the hub; nil: the clock of the system
 	control           *Controller
 	events            chan string // the texts of events
 }
@@ -87,6 +90,7 @@ func (w *world) lead() (stop func()) {
 	w.control = New(Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Templates: store,
 		Events: &events.FakeRecorder{Events: w.events}, Namespace: w.system, Charts: w.charts, Render: chart.Render,
+		CheckVersions: w.checks, Clock: w.clock,
 	})
 	must(w.T, w.control.SetupWithManager(mgr))
 	must(w.T, mgr.Add(store))

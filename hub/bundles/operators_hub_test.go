@@ -297,5 +297,6 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 	must(t, w.admin.Delete(t.Context(), o))
 	w.stores()
 	stop = generates{w, &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "rotors"}}}.test(t, stop)
-	t.Run("a chart of a registry is stored, and stays while the registry is away", func(t *testing.T) { registry.test(t, stop) })
+	t.Run("a chart of a registry is stored, and stays while the registry is away", func(t *testing.T) { stop = registry.test(t, stop) })
+	t.Run("the newest version of a chart is known, if the hub may ask for it", func(t *testing.T) { registry.testNewest(t, stop) })
 }
