@@ -52,6 +52,10 @@ type OperatorSummary struct {
 	// Chart is the chart from which the hub has rendered the stored objects. It is nil if the operator has manifests
 	// instead of a chart, or if the hub has not stored objects yet.
 	Chart *hubv1.RenderedChart `json:"chart,omitempty"`
+	// Available is a version of the chart in its repository that is newer than the version of Chart. It is empty if the
+	// hub knows none. Newest is the result of the hub's last check, or nil if the hub has not asked the repository.
+	Available string             `json:"available,omitempty"`
+	Newest    *hubv1.NewestChart `json:"newest,omitempty"`
 	// Manifests is true if the operator has manifests instead of a chart.
 	Manifests bool `json:"manifests"`
 	// Clusters is the number of clusters on which the operator is placed. Ready is the number of these on which it is
@@ -73,6 +77,9 @@ func SummaryOfOperator(o *hubv1.FederatedOperator) OperatorSummary {
 	s := OperatorSummary{
 		Name: o.Name, Chart: o.Status.Chart, Manifests: o.Spec.Chart == nil, Clusters: o.Status.Total, Ready: o.Status.Ready,
 		Stored: metav1.ConditionUnknown, Objects: o.Status.Objects, Provides: append([]string{}, o.Status.Provides...), Created: o.CreationTimestamp,
+	}
+	if s.Newest = o.Status.Newest; s.Newest != nil && s.Chart != nil && operator.IsNewer(s.Newest.Version, s.Chart.Version) {
+		s.Available = s.Newest.Version
 	}
 	if c := meta.FindStatusCondition(o.Status.Conditions, hubv1.ConditionStored); c != nil && c.ObservedGeneration == o.Generation {
 		s.Stored = c.Status
@@ -213,17 +220,22 @@ func (o Operators) writeMatrix(w io.Writer) {
 const maxClusters = 5
 
 func (o Operators) writeNotes(w io.Writer) {
+	for _, s := range o.Operators {
+		if behind := s.behind(); len(behind) > 0 {
+			line(w, "Note", fmt.Sprintf("%s is behind on %s: %s", s.Name, counted(len(behind), "cluster"), firstClusters(behind)))
+		}
+	}
+	for _, s := range o.Operators {
+		if fails := s.CheckFails(); fails != "" {
+			line(w, "Note", s.Name+": "+fails)
+		}
+	}
 	var without, elsewhere []string
 	for _, k := range o.WithoutOperator {
 		without = append(without, fmt.Sprintf("%s (%s)", k.Kind, counted(k.Objects, "object")))
 	}
 	for _, k := range o.OnOtherClusters {
-		names := k.Clusters[:min(len(k.Clusters), maxClusters)]
-		text := k.Kind + " on " + strings.Join(names, ", ")
-		if more := len(k.Clusters) - len(names); more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
-		}
-		elsewhere = append(elsewhere, text)
+		elsewhere = append(elsewhere, k.Kind+" on "+firstClusters(k.Clusters))
 	}
 	if len(without) > 0 {
 		line(w, "Note", "kinds in use without a FederatedOperator: "+strings.Join(without, ", "))
@@ -233,10 +245,30 @@ func (o Operators) writeNotes(w io.Writer) {
 	}
 }
 
-// source returns the name and version of the chart as text, or "manifests". It returns an empty text if the hub has not
-// stored objects of a chart yet.
+// firstClusters returns up to maxClusters of the names as text, and the number of the others.
+func firstClusters(names []string) string {
+	text := strings.Join(names[:min(len(names), maxClusters)], ", ")
+	if more := len(names) - maxClusters; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// CheckFails says since when, and why, the hub cannot find out the newest version of the chart. It returns an empty
+// text if it can, or if it has not asked.
+func (s OperatorSummary) CheckFails() string {
+	if s.Newest == nil || s.Newest.Error == "" {
+		return ""
+	}
+	return fmt.Sprintf("checks for newer versions fail since %s: %s", s.Newest.Since.UTC().Format(time.RFC3339), s.Newest.Error)
+}
+
+// source returns the name and version of the chart as text, and a newer version in its repository, or "manifests". It
+// returns an empty text if the hub has not stored objects of a chart yet.
 func (s OperatorSummary) source() string {
 	switch {
+	case s.Chart != nil && s.Available != "":
+		return fmt.Sprintf("%s-%s (%s is available)", s.Chart.Name, s.Chart.Version, s.Available)
 	case s.Chart != nil:
 		return s.Chart.Name + "-" + s.Chart.Version
 	case s.Manifests:
@@ -263,13 +295,28 @@ type OperatorOnClusters struct {
 	OnClusters []OperatorOnCluster `json:"onClusters"`
 }
 
+// behind returns the names of the clusters that are behind.
+func (o OperatorOnClusters) behind() []string {
+	var out []string
+	for _, c := range o.OnClusters {
+		if c.Behind {
+			out = append(out, c.Cluster)
+		}
+	}
+	return out
+}
+
 // OperatorOnCluster is an operator on one cluster.
 type OperatorOnCluster struct {
 	Cluster string `json:"cluster"`
 	// Version is the version of the copies of the operator's workloads. If the copies differ, it has all versions,
 	// separated by commas. It is empty if no workload has a version.
 	Version string `json:"version,omitempty"`
-	Ready   bool   `json:"ready"`
+	// Behind is true if the cluster has a copy that is older than the newest state of its object. Other clusters may have
+	// newer copies, or a rollout has not reached the cluster, or has returned to an older revision. If no cluster has the
+	// newest state yet, and there is no rollout, Behind is false.
+	Behind bool `json:"behind,omitempty"`
+	Ready  bool `json:"ready"`
 	// Away is true while the hub does not observe the cluster. The state of the operator on the cluster is then the last
 	// known state.
 	Away bool `json:"away,omitempty"`
@@ -285,14 +332,22 @@ type OperatorOnCluster struct {
 
 // cell describes the operator on the cluster in a few words.
 func (c OperatorOnCluster) cell() string {
-	text := c.Version
+	text := c.VersionText()
 	switch {
 	case !c.Ready:
-		text = strings.TrimSpace(c.Version + " not ready")
-	case c.Version == "":
+		text = strings.TrimSpace(text + " not ready")
+	case text == "":
 		text = "ready"
 	}
 	return text + c.staleMark()
+}
+
+// VersionText returns the version, and whether the cluster is behind.
+func (c OperatorOnCluster) VersionText() string {
+	if c.Behind {
+		return strings.TrimSpace(c.Version + " (behind)")
+	}
+	return c.Version
 }
 
 // staleMark returns "?" for a row that may be out of date, and otherwise an empty text.
@@ -339,6 +394,7 @@ func (s *OperatorObjects) AddBinding(b hubv1.BindingObject) {
 	for _, row := range b.BindingStatus().Clusters {
 		rows[row.Name] = row
 	}
+	newest := NewestGeneration(b)
 	for _, t := range b.BindingSpec().Clusters {
 		if t.State == hubv1.TargetAbsent {
 			continue
@@ -351,12 +407,25 @@ func (s *OperatorObjects) AddBinding(b hubv1.BindingObject) {
 		if version := rows[t.Name].Version; version != "" {
 			s.versions[t.Name].Insert(version)
 		}
+		c.Behind = c.Behind || isBehind(rows[t.Name], b.BindingSpec().Rollout, newest)
 		c.Away = c.Away || rows[t.Name].LastObservedTime != nil
 		c.Objects++
 		if rows[t.Name].Applied == metav1.ConditionTrue {
 			c.Applied++
 		}
 	}
+}
+
+// isBehind reports whether a copy is older than the newest state of its object. newest is the newest generation of the
+// object. rollout is nil if the object has no rollout.
+func isBehind(row hubv1.ClusterRow, rollout *hubv1.BindingRollout, newest int64) bool {
+	switch {
+	case row.Generation == 0: // there is no copy yet
+		return false
+	case rollout != nil && row.Revision != 0:
+		return row.Revision != rollout.Newest
+	}
+	return row.Generation < newest
 }
 
 // Bindings returns the bindings of the operator's objects.
@@ -423,6 +492,9 @@ func (o OperatorOnClusters) write(w io.Writer, now time.Time, kinds string) {
 	if o.Stored == metav1.ConditionUnknown {
 		line(w, "Note", "the hub has not stored the newest generation yet")
 	}
+	if fails := o.CheckFails(); fails != "" {
+		line(w, "Note", fails)
+	}
 	for _, c := range o.Conditions {
 		if c.Status != metav1.ConditionTrue {
 			fmt.Fprintln(w, printable(fmt.Sprintf("%s=%s (%s)", c.Type, c.Status, why(c.Reason, c.Message))))
@@ -438,7 +510,7 @@ func (o OperatorOnClusters) write(w io.Writer, now time.Time, kinds string) {
 		if c.Ready {
 			ready = string(metav1.ConditionTrue)
 		}
-		rows = append(rows, []string{c.Cluster, c.Version, ready + c.staleMark(), fmt.Sprintf("%d/%d", c.Applied, c.Objects), strconv.Itoa(c.Resources), c.WaitsFor})
+		rows = append(rows, []string{c.Cluster, c.VersionText(), ready + c.staleMark(), fmt.Sprintf("%d/%d", c.Applied, c.Objects), strconv.Itoa(c.Resources), c.WaitsFor})
 	}
 	table(w, []string{"CLUSTER", "VERSION", "READY", "OBJECTS", "RESOURCES", "WAITS FOR"}, rows)
 }

@@ -2,8 +2,12 @@ package view
 
 import (
 	"bytes"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,6 +89,9 @@ func TestTheVersionOfAnOperatorOnACluster(t *testing.T) {
 		"without a version, it may not be ready":                    {OperatorOnCluster{}, "not ready"},
 		"a version of a cluster that is away is the last known one": {OperatorOnCluster{Version: "v1", Ready: true, Away: true}, "v1?"},
 		"so is that the operator is not ready":                      {OperatorOnCluster{Version: "v1", Away: true}, "v1 not ready?"},
+		"a cluster that is behind says so":                          {OperatorOnCluster{Version: "v1", Ready: true, Behind: true}, "v1 (behind)"},
+		"it says so before it is not ready":                         {OperatorOnCluster{Version: "v1", Behind: true}, "v1 (behind) not ready"},
+		"without a version, it is behind":                           {OperatorOnCluster{Ready: true, Behind: true}, "(behind)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.on.cell(); got != tc.want {
@@ -131,6 +138,12 @@ func TestTheRowOfAnOperator(t *testing.T) {
 			o.Spec.Chart, o.Status.Chart, o.Status.Conditions = &hubv1.OperatorChart{}, chart, stored(2, metav1.ConditionTrue)
 			o.Status.Total, o.Status.Ready, o.Status.Provides = 12, 11, []string{"A.example.com", "B.example.com"}
 		}, "x      rotors-1.0.0   -         11/12      True     2       4m19s"},
+		"a chart with a newer version in its repository": {func(o *hubv1.FederatedOperator) {
+			o.Spec.Chart, o.Status.Chart, o.Status.Newest = &hubv1.OperatorChart{}, chart, &hubv1.NewestChart{Version: "1.10.0"}
+		}, "x      rotors-1.0.0 (1.10.0 is available)   -         0/0        Unknown   0       4m19s"},
+		"a chart that is the newest in its repository": {func(o *hubv1.FederatedOperator) {
+			o.Spec.Chart, o.Status.Chart, o.Status.Newest = &hubv1.OperatorChart{}, chart, &hubv1.NewestChart{Version: "1.0.0"}
+		}, "x      rotors-1.0.0   -         0/0        Unknown   0       4m19s"},
 		"manifests of an earlier generation are stored":       {func(o *hubv1.FederatedOperator) { o.Status.Conditions = stored(1, metav1.ConditionTrue) }, "x      manifests   -         0/0        Unknown   0       4m19s"},
 		"manifests instead of a chart, which is still stored": {func(o *hubv1.FederatedOperator) { o.Status.Chart = chart }, "x      rotors-1.0.0   -         0/0        Unknown   0       4m19s"},
 		"manifests that the hub refuses":                      {func(o *hubv1.FederatedOperator) { o.Status.Conditions = stored(2, metav1.ConditionFalse) }, "x      manifests   -         0/0        False    0       4m19s"},
@@ -144,5 +157,86 @@ func TestTheRowOfAnOperator(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestClustersAreBehind(t *testing.T) {
+	t.Parallel()
+	rollout := &hubv1.BindingRollout{Revision: 1, Newest: 2}
+	for name, tc := range map[string]struct {
+		row     hubv1.ClusterRow
+		rollout *hubv1.BindingRollout
+		newest  int64
+		want    bool
+	}{
+		"the newest generation is not behind":                      {hubv1.ClusterRow{Generation: 3}, nil, 3, false},
+		"an older generation is":                                   {hubv1.ClusterRow{Generation: 2}, nil, 3, true},
+		"a cluster without a copy is not":                          {hubv1.ClusterRow{}, nil, 3, false},
+		"a cluster that a wave has not reached is":                 {hubv1.ClusterRow{Generation: 3, Revision: 1}, rollout, 3, true},
+		"the newest revision is not":                               {hubv1.ClusterRow{Generation: 3, Revision: 2}, rollout, 3, false},
+		"the generation counts for a copy from before the rollout": {hubv1.ClusterRow{Generation: 3}, rollout, 3, false},
+		"without a copy, a revision does not count":                {hubv1.ClusterRow{Revision: 1}, rollout, 3, false},
+	} {
+		if got := isBehind(tc.row, tc.rollout, tc.newest); got != tc.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+// ofOperator returns the binding of a Deployment of the operator x. The copy on each cluster has the given generation.
+func ofOperator(generations map[string]int64) *hubv1.ResourceBinding {
+	b := on(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "v1", slices.Sorted(maps.Keys(generations))...)
+	b.Spec.ObjectRef.Bundle = &hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: "x"}
+	for _, t := range b.Spec.Clusters {
+		b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{Name: t.Name, Generation: generations[t.Name], Version: fmt.Sprintf("v%d", generations[t.Name]), Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy})
+	}
+	return b
+}
+
+func TestNotesOfOperatorsThatAreBehindOrCannotBeChecked(t *testing.T) {
+	t.Parallel()
+	failing := &hubv1.NewestChart{Version: "1.0.0", Error: "charts.example.com answers 503", Since: metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
+	many := map[string]int64{"z": 2}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		many[name] = 1
+	}
+	for name, tc := range map[string]struct {
+		newest      *hubv1.NewestChart
+		generations map[string]int64
+		want        string
+	}{
+		"nothing is said of an operator whose clusters have the newest state": {generations: map[string]int64{"a": 2, "b": 2}},
+		"a cluster with an older copy is named":                               {generations: map[string]int64{"a": 1, "b": 2}, want: "Note:      x is behind on 1 cluster: a\n"},
+		"of many clusters, five are named":                                    {generations: many, want: "Note:      x is behind on 6 clusters: a, b, c, d, e and 1 more\n"},
+		"a failing check is said with its time":                               {newest: failing, want: "Note:      x: checks for newer versions fail since 2026-01-02T03:04:05Z: charts.example.com answers 503\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Status: hubv1.FederatedOperatorStatus{Newest: tc.newest}}
+			g := NewOperatorGatherer([]hubv1.FederatedOperator{o}, Observed(nil, nil, now))
+			g.AddBinding(ofOperator(tc.generations))
+			var out bytes.Buffer
+			g.Operators().writeNotes(&out)
+			if got := out.String(); got != tc.want {
+				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestOneOperatorMarksItsClustersThatAreBehind(t *testing.T) {
+	t.Parallel()
+	o := hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "x", CreationTimestamp: metav1.NewTime(now.Add(-259e9))}}
+	o.Status.Chart = &hubv1.RenderedChart{Name: "rotors", Version: "1.0.0"}
+	o.Status.Newest = &hubv1.NewestChart{Version: "1.2.0", Error: "no answer"}
+	s := NewOperatorObjects(&o, Observed(nil, nil, now))
+	s.AddBinding(ofOperator(map[string]int64{"a": 1, "b": 2}))
+	var out bytes.Buffer
+	s.OnClusters().Write(&out, now)
+	for _, want := range []string{
+		"x   chart rotors-1.0.0 (1.2.0 is available)   version -", "Note:      checks for newer versions fail since ", "a         v1 (behind)", "b         v2    ",
+	} {
+		if got := out.String(); !strings.Contains(got, want) {
+			t.Errorf("it lacks %q:\n%s", want, got)
+		}
 	}
 }

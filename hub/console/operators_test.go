@@ -29,6 +29,8 @@ func TestTheMatrixOfOperatorsShowsWhatEachWaitsFor(t *testing.T) {
 	must(t, w.hub.Create(ctx, o))
 	o.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionFalse, Reason: "NotReady", Message: hostile, LastTransitionTime: metav1.Now()}}
 	o.Status.Total, o.Status.Ready = 3, 1
+	o.Status.Chart = &hubv1.RenderedChart{Name: "rotors", Version: "1.0.0", Digest: "sha256:0"}
+	o.Status.Newest = &hubv1.NewestChart{Repository: "oci://registry.example.com/rotors", Version: "1.2.0", Error: hostile, Since: metav1.Now()}
 	must(t, w.hub.Status().Update(ctx, o))
 	bind := func(id hubv1.ObjectIdentity, of *hubv1.BundleReference, rows ...hubv1.ClusterRow) {
 		t.Helper()
@@ -43,11 +45,11 @@ func TestTheMatrixOfOperatorsShowsWhatEachWaitsFor(t *testing.T) {
 		must(t, w.hub.Status().Update(ctx, b))
 	}
 	healthy := func(name string) hubv1.ClusterRow {
-		return hubv1.ClusterRow{Name: name, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Version: "v1.2.3"}
+		return hubv1.ClusterRow{Name: name, Generation: 1, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Version: "v1.2.3"}
 	}
 	of := hubv1.ReferenceTo(o)
 	bind(hubv1.ObjectIdentity{Group: "apps", Kind: "Deployment", Namespace: w.ns, Name: "rotor-operator"}, &of, healthy(ready),
-		hubv1.ClusterRow{Name: slow, Applied: metav1.ConditionTrue, Health: hubv1.HealthProgressing, Reason: "Progressing"}, healthy(away))
+		hubv1.ClusterRow{Name: slow, Generation: 2, Applied: metav1.ConditionTrue, Health: hubv1.HealthProgressing, Reason: "Progressing"}, healthy(away))
 	bind(hubv1.ObjectIdentity{Group: "example.com", Kind: "Gear", Namespace: w.ns, Name: "gear"}, nil, healthy(ready))
 
 	b := w.signedIn(w.token(nil, reads()))
@@ -64,7 +66,7 @@ func TestTheMatrixOfOperatorsShowsWhatEachWaitsFor(t *testing.T) {
 		return rest
 	}
 	for cluster, wants := range map[string][]string{
-		ready: {"</span> ready", "v1.2.3"},
+		ready: {"</span> ready", "v1.2.3 (behind)"},
 		slow:  {"</span> not ready", "1 of 1 objects; waits for Deployment.apps " + w.ns + "/rotor-operator"},
 		away:  {"</span> unknown", "as of never"},
 	} {
@@ -72,6 +74,14 @@ func TestTheMatrixOfOperatorsShowsWhatEachWaitsFor(t *testing.T) {
 			if text := row(cluster); !strings.Contains(text, want) {
 				t.Errorf("%s lacks %q: %s", cluster, want, text)
 			}
+		}
+	}
+	if text := row(slow); strings.Contains(text, "(behind)") {
+		t.Errorf("the cluster with the newest copy is behind: %s", text)
+	}
+	for _, want := range []string{"rotors 1.0.0 (1.2.0 is available)", "checks for newer versions fail since "} {
+		if !strings.Contains(page.text, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page.text)
 		}
 	}
 	if !strings.Contains(page.text, "Gear.example.com: 1 objects, and no FederatedOperator defines the kind") {

@@ -19,7 +19,7 @@ func newOperators(h *hub) *cobra.Command {
 		Short: "List the operators that the hub installs on members, and the clusters where they are ready",
 		Long: `List the FederatedOperators of the hub. They are read from the hub; no request is sent to a member.
 
-  CHART     chart and its version that the hub has stored, or manifests
+  CHART     chart and its version that the hub has stored, or manifests; in brackets a newer version, if the hub asks the repository for it
   VERSION   version of the operator, as the chart says it
   CLUSTERS  clusters on which the operator is ready / clusters that its placement selects
   STORED    whether the hub has stored the objects of the newest generation
@@ -29,8 +29,9 @@ With -o wide, a second table has a row per cluster and a column per operator, wi
 
 A version or True with ? is the last known value: the hub receives no changes from the cluster.
 
-Notes name the custom kinds with objects on clusters that no FederatedOperator defines, and the kinds of operators with
-objects on clusters that the operator's placement does not select.
+Notes name the clusters that are behind: they have an older copy of an object than other clusters, or not the newest
+revision of a rollout. Other notes name the custom kinds with objects on clusters that no FederatedOperator defines, and
+the kinds of operators with objects on clusters that the operator's placement does not select.
 
 With NAME, the conditions that are not True are shown, and one row per cluster:
 
@@ -48,6 +49,9 @@ hub or a member, and download nothing.`,
 
   # Which cluster has which version
   hansectl operators -o wide
+
+  # Operators with a newer version of their chart, if the hub asks for it
+  hansectl operators -o json | jq -r '.operators[] | select(.available) | "\(.name) \(.available)"'
 
   # Clusters on which an operator is not ready, for a script
   hansectl operators rotors -o json | jq -r '.onClusters[] | select(.ready | not).cluster'`,

@@ -210,6 +210,30 @@ func TestOperatorsAreListedWithTheirClusters(t *testing.T) {
 		}
 		must(t, report(t.Context(), "ap-se-1", metav1.ConditionTrue, hubv1.ReasonConnected, "id-ap-se-1"))
 	})
+	t.Run("a newer version of the chart, and clusters that are behind, are named", func(t *testing.T) {
+		was := rotors.DeepCopy()
+		rotors.Status.Newest = &hubv1.NewestChart{Repository: "oci://registry.example.com/rotors", Version: "1.2.0", Since: metav1.Now()}
+		must(t, onHub.Status().Patch(t.Context(), rotors, client.MergeFrom(was)))
+		b := hubv1.NewBinding(deploymentID.BindingKey())
+		must(t, onHub.Get(t.Context(), deploymentID.BindingKey(), b))
+		b.BindingStatus().Row("ap-se-1").Generation = 2
+		must(t, onHub.Status().Update(t.Context(), b))
+		for args, words := range map[string][]string{
+			"operators":         {"rotors   rotors-1.0.0 (1.2.0 is available)   v1.0.0 ", "Note:      rotors is behind on 1 cluster: cn-sha-1\n"},
+			"operators -o wide": {"\nap-se-1    -       v1.0.0\ncn-sha-1   -       v0.9.0 (behind) not ready\n"},
+			"operators rotors":  {"chart rotors-1.0.0 (1.2.0 is available) ", "ap-se-1    v1.0.0            True ", "cn-sha-1   v0.9.0 (behind)   False "},
+			"operators -o jsonpath={.operators[?(@.name=='rotors')].available}":                 {"1.2.0"},
+			"operators rotors -o jsonpath={.newest.version}:{.onClusters[?(@.behind)].cluster}": {"1.2.0:cn-sha-1"},
+		} {
+			out, err := hansectl(t, strings.Fields(args)...)
+			must(t, err)
+			wants(t, out, words...)
+		}
+		b.BindingStatus().Row("ap-se-1").Generation = 1
+		must(t, onHub.Status().Update(t.Context(), b))
+		was, rotors.Status.Newest = rotors.DeepCopy(), nil
+		must(t, onHub.Status().Patch(t.Context(), rotors, client.MergeFrom(was)))
+	})
 	t.Run("an operator that does not exist is refused", func(t *testing.T) {
 		_, err := hansectl(t, "operators", "none")
 		refused(t, err, "the hub has no FederatedOperator none")
