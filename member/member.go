@@ -144,6 +144,8 @@ type ApplyIntent struct {
 	Whole    *unstructured.Unstructured
 	Owner    hubv1.ObjectIdentity
 	OwnerUID types.UID
+	// OfOperator is true for an object of a FederatedOperator, which may be in kube-system: see package system.
+	OfOperator bool
 	// Digest is computed from the manifest, and from the settings of the placement that change how the hub applies it.
 	Digest string
 

@@ -100,7 +100,7 @@ func unbound(id hubv1.ObjectIdentity, object *unstructured.Unstructured, winner 
 			Do:      fmt.Sprintf("set spec.hubExecution to Allowed in %s to place it although the hub acts on it", name),
 		}
 	}
-	if refusal := cmp.Or(tenancy.OfPlace(id), tenancy.OfSecret(object)); refusal != nil {
+	if refusal := cmp.Or(tenancy.OfPlace(id, hubv1.IsOfOperator(object)), tenancy.OfSecret(object)); refusal != nil {
 		return &NotFederated{Reason: refusal.Reason, Message: name + " selects it, but it is never sent to members", Do: refusal.Message}
 	}
 	accepted := meta.FindStatusCondition(winner.PlacementStatus().Conditions, hubv1.ConditionAccepted)

@@ -107,7 +107,7 @@ func TestAnObjectWithoutABindingGetsAReason(t *testing.T) {
 func TestAnObjectOfASystemNamespaceIsNotFederated(t *testing.T) {
 	id := hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "kube-system", Name: "settings"}
 	got := unbound(id, &unstructured.Unstructured{}, placementFor("ConfigMap", func(*hubv1.Placement) {}))
-	if got.Reason != hubv1.ReasonNamespaceRefused || !strings.Contains(got.Do, "use another namespace than kube-system") {
+	if got.Reason != hubv1.ReasonNamespaceRefused || !strings.Contains(got.Do, "the namespace is kube-system: use another one") {
 		t.Errorf("got %+v", got)
 	}
 }

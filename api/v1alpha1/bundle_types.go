@@ -285,6 +285,12 @@ func (r ObjectReference) IsOfOperator() bool {
 	return r.Bundle != nil && r.Bundle.Kind == FederatedOperatorKind
 }
 
+// IsOfOperator reports whether the object belongs to a FederatedOperator, by BundleOf.
+func IsOfOperator(o metav1.Object) bool {
+	b := BundleOf(o)
+	return b != nil && b.Kind == FederatedOperatorKind
+}
+
 // BundleOf returns the bundle that contains the object. It reads the bundle from the BundleAnnotation of the object. It
 // returns nil for an object that exists on the hub's API server. Only objects in the hub's memory may have a
 // BundleAnnotation: the hub removes this annotation from objects that it reads from the API server.

@@ -44,6 +44,10 @@ var ErrNoObjects = errors.New("the bundle has no objects, which would remove all
 type Input struct {
 	// Namespace is the namespace of a Bundle. It is empty for a ClusterBundle or FederatedOperator.
 	Namespace string
+	// Operator is true for a FederatedOperator, which may have a few objects in kube-system: see package system.
+	Operator bool
+	// Partial is true if the bundle has more objects than the input.
+	Partial bool
 	// Manifests are spec.manifests.
 	Manifests []runtime.RawExtension
 	// ConfigMaps are the ConfigMaps that spec.configMaps names, in the same order.
@@ -82,7 +86,10 @@ var ErrScope = errors.New("finding out whether a kind is namespaced")
 func Read(in Input) ([]*unstructured.Unstructured, error) {
 	var p problems
 	found := readAll(in, &p)
-	s := scopes{namespace: in.Namespace, namespaced: in.Namespaced, defined: definedKinds(found)}
+	s := scopes{namespace: in.Namespace, namespaced: in.Namespaced, defined: definedKinds(found), operator: in.Operator}
+	if !in.Partial {
+		s.systemRoles = systemRoles(found)
+	}
 	places := map[hubv1.ObjectIdentity]string{}
 	var objects []*unstructured.Unstructured
 	total := 0

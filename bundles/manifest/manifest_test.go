@@ -284,7 +284,7 @@ func definition(kind, scope string) string {
 }
 
 const (
-	system   = ": use another one, since Hanse writes nothing in kube-* and hanse-system of members"
+	system   = ": use another one, since Hanse writes nothing in kube-* and hanse-system of members, except Roles and RoleBindings of a FederatedOperator in kube-system for leader election"
 	noList   = "it is a List without items, or a List in another List: write each object as a manifest of its own"
 	noObject = "it is not an object: write a map with apiVersion, kind and metadata.name"
 )
@@ -503,5 +503,38 @@ func TestABundleIsNotRefusedWhileTheHubCannotBeAsked(t *testing.T) {
 	const want = "finding out whether a kind is namespaced: ConfigMap: the API server is away"
 	if !errors.Is(err, manifest.ErrScope) || !errors.Is(err, away) || err.Error() != want {
 		t.Errorf("it says %v, want %s", err, want)
+	}
+}
+
+func TestAnOperatorElectsItsLeaderInKubeSystem(t *testing.T) {
+	const (
+		rbac      = `"apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"issuer","namespace":"kube-system"}`
+		role      = `{` + rbac + `,"kind":"Role","rules":[{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}]}`
+		secrets   = `{` + rbac + `,"kind":"Role","rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`
+		binding   = `{` + rbac + `,"kind":"RoleBinding","subjects":[{"kind":"ServiceAccount","namespace":"issuer","name":"issuer"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":`
+		elsewhere = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"issuer","namespace":"issuer"}}`
+		missing   = "roleRef names the Role issuer, which the operator does not have in kube-system: name a Role of the operator, or extension-apiserver-authentication-reader"
+	)
+	itself, reader := binding+`"issuer"}}`, binding+`"extension-apiserver-authentication-reader"}}`
+	for name, tc := range map[string]struct {
+		in   manifest.Input
+		want string // part of the error; empty: all manifests are accepted
+	}{
+		"an operator with a Role and its binding":      {manifest.Input{Operator: true, Manifests: manifests(itself, role)}, ""},
+		"an operator that serves an API":               {manifest.Input{Operator: true, Manifests: manifests(reader)}, ""},
+		"a binding to a Role of others in kube-system": {manifest.Input{Operator: true, Manifests: manifests(itself)}, missing},
+		"a binding to a Role of another namespace":     {manifest.Input{Operator: true, Manifests: manifests(itself, elsewhere)}, missing},
+		"a binding whose Role is in a ConfigMap":       {manifest.Input{Operator: true, Partial: true, Manifests: manifests(itself)}, ""},
+		"a Role that reads Secrets":                    {manifest.Input{Operator: true, Manifests: manifests(itself, secrets)}, "rules[0] is about secrets"},
+		"a ClusterBundle":                              {manifest.Input{Manifests: manifests(itself, role)}, "the namespace is kube-system" + system},
+		"a Bundle":                                     {manifest.Input{Namespace: "shop", Manifests: manifests(role)}, `the namespace is "kube-system": a Bundle has objects of its own namespace shop only`},
+		"a Bundle of kube-system itself":               {manifest.Input{Namespace: "kube-system", Manifests: manifests(role)}, "the namespace is kube-system" + system},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := read(t, tc.in)
+			if (err == "") != (tc.want == "") || !strings.Contains(err, tc.want) || tc.want == "" && len(got) != len(tc.in.Manifests) {
+				t.Errorf("got %d objects and %q, want %q", len(got), err, tc.want)
+			}
+		})
 	}
 }

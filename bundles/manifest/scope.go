@@ -3,12 +3,13 @@ package manifest
 import (
 	"fmt"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member/system"
 )
 
 // scopes checks and sets the namespaces of the objects of a bundle.
@@ -19,6 +20,21 @@ type scopes struct {
 	// defined has the kinds that the CustomResourceDefinitions of the bundle define. The value is true for a namespaced
 	// kind.
 	defined map[schema.GroupKind]bool
+	// operator is true for a FederatedOperator.
+	operator bool
+	// systemRoles has the names of the Roles that the bundle has in system.Namespace. It is nil if they are unknown.
+	systemRoles map[string]bool
+}
+
+// systemRoles returns the names of the Roles in system.Namespace among the objects.
+func systemRoles(found []manifest) map[string]bool {
+	out := map[string]bool{}
+	for _, m := range found {
+		if m.object.GroupVersionKind().GroupKind() == roleKind && m.object.GetNamespace() == system.Namespace {
+			out[m.object.GetName()] = true
+		}
+	}
+	return out
 }
 
 // definedKinds returns the kinds that the CustomResourceDefinitions among the objects define. The value is true for a
@@ -69,7 +85,7 @@ func (s scopes) place(object *unstructured.Unstructured) error {
 				namespace, s.namespace)
 		}
 		object.SetNamespace(s.namespace)
-		return nil
+		return system.Refused(object, s.operator)
 	}
 	namespace := object.GetNamespace()
 	switch {
@@ -83,8 +99,11 @@ func (s scopes) place(object *unstructured.Unstructured) error {
 	} else if namespace == "" {
 		return nil
 	}
-	if hubv1.IsSystemNamespace(namespace) {
-		return fmt.Errorf("the namespace is %s: use another one, since Hanse writes nothing in kube-* and %s of members", namespace, hubv1.SystemNamespace)
+	if err := system.Refused(object, s.operator); err != nil {
+		return err
+	}
+	if role := system.RoleOf(object); role != "" && role != system.AuthenticationReader && s.systemRoles != nil && !s.systemRoles[role] {
+		return fmt.Errorf("roleRef names the Role %s, which the operator does not have in %s: name a Role of the operator, or %s", role, system.Namespace, system.AuthenticationReader)
 	}
 	if len(validation.IsDNS1123Label(namespace)) > 0 {
 		return fmt.Errorf("the namespace is %q: use lower case letters, digits and -, at most 63", namespace)
@@ -92,7 +111,10 @@ func (s scopes) place(object *unstructured.Unstructured) error {
 	return nil
 }
 
-var namespaceKind = schema.GroupKind{Kind: "Namespace"}
+var (
+	namespaceKind = schema.GroupKind{Kind: "Namespace"}
+	roleKind      = schema.GroupKind{Group: rbacv1.GroupName, Kind: "Role"}
+)
 
 // of reports whether a kind is namespaced. If the hub does not serve the kind, the CustomResourceDefinitions in the
 // bundle decide. A Bundle cannot contain CustomResourceDefinitions, so for a Bundle only the hub decides. known is

@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/internal/canonical"
 )
 
-const system = hubv1.SystemNamespace
+const home = hubv1.SystemNamespace
 
 // texts generates labels or annotations. It returns nil instead of an empty map.
 func texts(t *rapid.T, name string) map[string]string {
@@ -65,7 +65,7 @@ func drawStored(t *rapid.T) Stored {
 }
 
 func secretOf(t interface{ Fatal(...any) }, s Stored) *corev1.Secret {
-	secret, err := s.Secret(system)
+	secret, err := s.Secret(home)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestASecretHasAllOfAStoredObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawStored(t)
 		secret := secretOf(t, s)
-		if secret.Namespace != system || secret.Type != hubv1.ManifestSecretType || secret.Labels[hubv1.ManifestLabel] == "" {
+		if secret.Namespace != home || secret.Type != hubv1.ManifestSecretType || secret.Labels[hubv1.ManifestLabel] == "" {
 			t.Fatalf("the Secret is %s of type %s with labels %v", secret.Namespace, secret.Type, secret.Labels)
 		}
 		got, err := ReadStored(secret)

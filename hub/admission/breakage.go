@@ -361,7 +361,7 @@ func (t *trial) misfits(ctx context.Context, o selectedObject, where string, gvk
 // unsafe records why the hub would not write the rendered manifest: it is a Secret of a refused type, or it violates
 // Pod Security. It records only problems that the reviewed policy causes.
 func (t *trial) unsafe(o selectedObject, where string, manifest *unstructured.Unstructured, without func() *unstructured.Unstructured) {
-	if tenancy.Of(manifest, o.NamespaceLabels) == nil {
+	if tenancy.Of(manifest, o.NamespaceLabels, o.IsOfOperator()) == nil {
 		return
 	}
 	before := without()

@@ -31,7 +31,7 @@ func (r *Reviewer) reviewBundle(ctx context.Context, b hubv1.BundleObject, who a
 	}
 	objects, err := manifest.Read(manifest.Input{
 		Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests,
-		Namespaced: manifest.NamespacedOn(r.options.Mapper),
+		Namespaced: manifest.NamespacedOn(r.options.Mapper), Operator: isOperator, Partial: fromConfigMaps,
 	})
 	if errors.Is(err, manifest.ErrScope) {
 		return nil, err

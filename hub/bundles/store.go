@@ -88,7 +88,9 @@ func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) (has conten
 		}
 		in.ConfigMaps = append(in.ConfigMaps, *m)
 	}
-	if o, ok := b.(*hubv1.FederatedOperator); ok && o.Spec.Chart != nil {
+	o, isOperator := b.(*hubv1.FederatedOperator)
+	in.Operator = isOperator
+	if isOperator && o.Spec.Chart != nil {
 		if in.Rendered, err = c.renderChart(ctx, o, &has); err != nil {
 			return has, err
 		}

@@ -159,7 +159,7 @@ func (r *run) forbidden() (member.Outcome, bool) {
 	if r.cluster.IsHub() {
 		return outcome(metav1.ConditionTrue, hubv1.ReasonIsTemplate, "the cluster is the hub itself: the object is the template"), true
 	}
-	if refusal := tenancy.OfPlace(r.in.object.ObjectIdentity); refusal != nil {
+	if refusal := tenancy.OfPlace(r.in.object.ObjectIdentity, r.binding.BindingSpec().ObjectRef.IsOfOperator()); refusal != nil {
 		return outcome(metav1.ConditionFalse, refusal.Reason, "%s", refusal.Message), true
 	}
 	if allowed, err := r.in.mcl.Spec.AllowedNamespaces.Allows(r.in.object.Namespace, r.in.namespaceLabels); err != nil || !allowed {
@@ -358,7 +358,8 @@ func (r *run) report(ctx context.Context, w *wanted) member.Outcome {
 func (r *run) intent(w *wanted) member.ApplyIntent {
 	policy := r.policy().Apply
 	in := member.ApplyIntent{
-		Manifest: w.manifest, Owner: r.in.object.ObjectIdentity, OwnerUID: r.binding.BindingSpec().ObjectRef.UID, Digest: w.digest,
+		Manifest: w.manifest, Owner: r.in.object.ObjectIdentity, OwnerUID: r.binding.BindingSpec().ObjectRef.UID,
+		OfOperator: r.binding.BindingSpec().ObjectRef.IsOfOperator(), Digest: w.digest,
 		Known: member.Known{Confirmed: w.confirmed, Observed: w.observed, Unknown: w.unknown, Orphaned: r.leftHere(w)},
 		ApplySettings: member.ApplySettings{
 			Mode:            orDefault(policy.Mode, hubv1.ApplyEnforce),

@@ -29,7 +29,7 @@ type misfits func(ctx context.Context, manifest *unstructured.Unstructured) []me
 
 // unfit returns the outcome for a manifest that must not be written. The outcome is nil if the manifest may be written.
 func (r *run) unfit(ctx context.Context, manifest *unstructured.Unstructured) *member.Outcome {
-	if refusal := tenancy.Of(manifest, r.in.namespaceLabels); refusal != nil {
+	if refusal := tenancy.Of(manifest, r.in.namespaceLabels, r.binding.BindingSpec().ObjectRef.IsOfOperator()); refusal != nil {
 		o := outcome(metav1.ConditionFalse, refusal.Reason, "%s", refusal.Message)
 		return &o
 	}

@@ -469,7 +469,7 @@ func (s *Scheduler) missingReference(id key) string {
 	case found && t.GetDeletionTimestamp() != nil:
 		return "is being deleted on the hub"
 	case found:
-		if r := cmp.Or(tenancy.OfPlace(id), tenancy.OfSecret(t)); r != nil {
+		if r := cmp.Or(tenancy.OfPlace(id, hubv1.IsOfOperator(t)), tenancy.OfSecret(t)); r != nil {
 			return "stays on the hub (" + r.Reason + ")"
 		}
 		return ""

@@ -29,6 +29,7 @@ import (
 	"github.com/hanse-dev/hanse/internal/informer"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
+	"github.com/hanse-dev/hanse/member/system"
 )
 
 // Resolve returns the resource of a kind on the member, and whether the kind is namespaced.
@@ -114,8 +115,8 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	defer done()
 	manifest := a.mark(in)
 	key := types.NamespacedName{Namespace: manifest.GetNamespace(), Name: manifest.GetName()}
-	if isSystem(manifest.GroupVersionKind(), key) {
-		return refused(hubv1.ReasonNamespaceRefused, member.RetryNever, "Hanse writes nothing in the namespaces kube-* and %s", hubv1.SystemNamespace)
+	if err := system.Refused(manifest, in.OfOperator); err != nil {
+		return refused(hubv1.ReasonNamespaceRefused, member.RetryNever, "%v", err)
 	}
 	t, stop := a.find(manifest.GroupVersionKind(), key)
 	if stop != nil {
@@ -145,14 +146,6 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 		}
 	}
 	return refused(hubv1.ReasonPending, member.RetrySoon, "another client keeps changing %s on the cluster: stop this client, and the hub writes the copy", t)
-}
-
-// isSystem is true for the namespaces kube-* and hanse-system, and for objects in them.
-func isSystem(gvk schema.GroupVersionKind, key types.NamespacedName) bool {
-	if gvk.Group == "" && gvk.Kind == "Namespace" {
-		return hubv1.IsSystemNamespace(key.Name)
-	}
-	return hubv1.IsSystemNamespace(key.Namespace)
 }
 
 // applyUnread writes on the condition that the object still has the last observed version, without a read. settled is

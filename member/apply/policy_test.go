@@ -30,6 +30,13 @@ const theAccount = "system:serviceaccount:hanse-system:hanse"
 func policed(t *testing.T, values map[string]any) (w *world, hub dynamic.Interface) {
 	t.Helper()
 	w = newWorld(t)
+	return w, w.police(values, "cluster-admin")
+}
+
+// police is policed for a user with the rights of this ClusterRole.
+func (w *world) police(values map[string]any, clusterRole string) (hub dynamic.Interface) {
+	t := w.T
+	t.Helper()
 	// Each test has its own policy and its own user, so that no policy of another test applies.
 	user := theAccount + "-" + w.ns
 	all := map[string]any{"enabled": true, "podSecurityLevels": []string{"restricted"}}
@@ -51,7 +58,7 @@ func policed(t *testing.T, values map[string]any) (w *world, hub dynamic.Interfa
 	}
 	binding := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "policy-" + w.ns},
-		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": "cluster-admin"},
+		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": clusterRole},
 		"subjects": []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": "User", "name": user}},
 	}}
 	_, err := w.admin.Resource(schema.GroupVersionResource{Group: rbacv1.GroupName, Version: "v1", Resource: "clusterrolebindings"}).
@@ -71,7 +78,7 @@ func policed(t *testing.T, values map[string]any) (w *world, hub dynamic.Interfa
 	if err != nil {
 		t.Fatalf("the policy is not in force: %v", err)
 	}
-	return w, hub
+	return hub
 }
 
 var (
@@ -306,5 +313,156 @@ func TestAGrantForOneNamespaceWritesThereAlone(t *testing.T) {
 	want := "in namespace " + other + " of this cluster: run hansectl join with --grant widgets." + widget.Group + ", or add the kind, for this namespace or for all, to grantedKinds"
 	if !strings.Contains(out.Message, want) {
 		t.Errorf("it says %q, not %q", out.Message, want)
+	}
+}
+
+var (
+	rbacRole    = rbacv1.SchemeGroupVersion.WithKind("Role")
+	rbacBinding = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
+)
+
+// The user has more rights than an operator needs: it may write roles, Secrets and Leases in all namespaces. Only the admission
+// policy keeps it from giving such rights to others in kube-system.
+func TestUnderTheAdmissionPolicyTheHubWritesNamedRolesOfKubeSystem(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, itself, free := t.Context(), w.ns+":leader", w.ns+":other"
+	wide := object(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), "", "wide-"+w.ns, map[string]any{"rules": []any{
+		map[string]any{"apiGroups": []any{rbacv1.GroupName}, "resources": []any{"roles", "rolebindings"}, "verbs": []any{"get", "list", "watch", "create", "update", "patch", "delete"}},
+		map[string]any{"apiGroups": []any{""}, "resources": []any{"secrets", "configmaps", "events"}, "verbs": []any{"*"}},
+		map[string]any{"apiGroups": []any{"events.k8s.io"}, "resources": []any{"events"}, "verbs": []any{"*"}},
+		map[string]any{"apiGroups": []any{"coordination.k8s.io"}, "resources": []any{"leases"}, "verbs": []any{"create", "get", "update"}},
+	}})
+	_, err := w.admin.Resource(rbacv1.SchemeGroupVersion.WithResource("clusterroles")).Create(ctx, wide, metav1.CreateOptions{})
+	w.must(err)
+	hub := w.police(map[string]any{"hubUID": string(hubUID), "namespaces": []string{w.ns}}, wide.GetName())
+
+	rule := func(group, resource string, verbs []any, names ...any) map[string]any {
+		out := map[string]any{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": verbs}
+		if len(names) > 0 {
+			out["resourceNames"] = names
+		}
+		return out
+	}
+	const leases, reader = "coordination.k8s.io", "extension-apiserver-authentication-reader"
+	election := []any{rule(leases, "leases", []any{"create"}), rule(leases, "leases", []any{"get", "update"}, "issuer"), rule("", "events", []any{"create", "patch"})}
+	granted := append([]any{
+		rule("", "configmaps", []any{"get", "list", "watch"}, "extension-apiserver-authentication"), rule(rbacv1.GroupName, "roles", []any{"use"}, itself, reader),
+	}, election...)
+	var grants []*unstructured.Unstructured
+	for _, o := range charts.Install(t, "hanse-member", map[string]any{"operators": []any{map[string]any{
+		"name": strings.ToLower(w.ns), "namespacedRules": map[string]any{"kube-system": granted},
+	}}}) {
+		if o.GetNamespace() != "kube-system" {
+			continue
+		}
+		if o.GetKind() == "RoleBinding" {
+			o.Object["subjects"] = []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": "User", "name": theAccount + "-" + w.ns}}
+		}
+		grants = append(grants, o)
+		w.create(o)
+	}
+	if len(grants) != 2 {
+		t.Fatalf("the chart grants %d objects in kube-system", len(grants))
+	}
+	apiserver.AwaitRights(t, apiServer, theAccount+"-"+w.ns, "kube-system", rbacv1.PolicyRule{Verbs: []string{"use"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, ResourceNames: []string{itself}})
+
+	role := func(name string, rules ...any) *unstructured.Unstructured {
+		o := labelled(rbacRole, "kube-system", name, nil)
+		o.Object["rules"] = rules
+		return o
+	}
+	binding := func(name, kind, to string, subject map[string]any) *unstructured.Unstructured {
+		o := labelled(rbacBinding, "kube-system", name, nil)
+		o.Object["roleRef"] = map[string]any{"apiGroup": rbacv1.GroupName, "kind": kind, "name": to}
+		o.Object["subjects"] = []any{subject}
+		return o
+	}
+	issuer := map[string]any{"kind": "ServiceAccount", "name": "issuer", "namespace": w.ns}
+	intent := func(o *unstructured.Unstructured, digest string) member.ApplyIntent {
+		o.SetLabels(nil)
+		in := w.intentOf(o, digest)
+		in.OfOperator = true
+		return in
+	}
+	w.apply(intent(role(itself, election[0]), "d1"), written)
+	w.apply(intent(role(itself, election...), "d2"), written)
+	w.apply(intent(binding(itself, "Role", itself, issuer), "d1"), written)
+	w.apply(intent(binding(w.ns+":auth-reader", "Role", reader, issuer), "d1"), written)
+
+	attempt := func(o *unstructured.Unstructured) error {
+		r, _, err := resolve(o.GroupVersionKind())
+		w.must(err)
+		_, err = hub.Resource(r).Namespace("kube-system").Create(ctx, o, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	const system = "nothing in the namespaces kube-* and hanse-system, except Roles for leader election"
+	secrets := rule("", "secrets", []any{"get", "create"})
+	w.create(func() *unstructured.Unstructured { // a Role of another component, with rights that the hub has, too
+		o := role(free, secrets)
+		o.SetLabels(nil)
+		return o
+	}())
+	for what, o := range map[string]*unstructured.Unstructured{
+		"a ConfigMap":                           labelled(configMap, "kube-system", "a", nil),
+		"a Role that the chart does not name":   role(w.ns+":more", election[0]),
+		"a binding to a Role of another":        binding(w.ns+":more", "Role", free, issuer),
+		"a binding to a Role of Kubernetes":     binding(w.ns+":more", "Role", "system:controller:token-cleaner", issuer),
+		"a binding to a ClusterRole":            binding(w.ns+":more", "ClusterRole", wide.GetName(), issuer),
+		"a binding of a group":                  binding(w.ns+":more", "Role", itself, map[string]any{"apiGroup": rbacv1.GroupName, "kind": "Group", "name": "system:authenticated"}),
+		"a binding of an account of the hub":    binding(w.ns+":more", "Role", itself, map[string]any{"kind": "ServiceAccount", "name": "hanse", "namespace": "hanse-system"}),
+		"a binding of an account of Kubernetes": binding(w.ns+":more", "Role", itself, map[string]any{"kind": "ServiceAccount", "name": "default", "namespace": "kube-system"}),
+		"a binding with a name of Kubernetes":   binding("system:more", "Role", itself, issuer),
+	} {
+		w.denied(what, attempt(o), system)
+	}
+	widen := func(rules ...any) error {
+		patch, err := json.Marshal(map[string]any{"rules": rules})
+		w.must(err)
+		_, err = hub.Resource(rbacv1.SchemeGroupVersion.WithResource("roles")).Namespace("kube-system").Patch(ctx, itself, types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	}
+	w.denied("a named Role that reads Secrets", widen(secrets), system)
+	w.denied("a named Role with all Leases", widen(rule(leases, "leases", []any{"update"})), system)
+	w.denied("a named Role with a Lease of Kubernetes", widen(rule(leases, "leases", []any{"update"}, "kube-scheduler")), system)
+	w.denied("a named Role with rights that the hub does not have", widen(rule(leases, "leases", []any{"delete"}, "issuer")), "attempting to grant RBAC permissions not currently held")
+	w.denied("a Role of another in kube-public", func() error {
+		o := role(itself, election[0])
+		o.SetNamespace("kube-public")
+		_, err := hub.Resource(rbacv1.SchemeGroupVersion.WithResource("roles")).Namespace("kube-public").Create(ctx, o, metav1.CreateOptions{})
+		return err
+	}(), system)
+	w.denied("a deletion of a Role of another", hub.Resource(rbacv1.SchemeGroupVersion.WithResource("roles")).Namespace("kube-system").Delete(ctx, free, metav1.DeleteOptions{}), "only objects with its label")
+
+	// The chart takes the rules away. The hub can still remove its own objects, but write none.
+	for _, o := range grants {
+		w.must(w.objects(o.GroupVersionKind(), "kube-system").Delete(ctx, o.GetName(), metav1.DeleteOptions{}))
+	}
+	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		return apierrors.IsForbidden(attempt(binding(w.ns+":more", "Role", itself, issuer))), nil
+	})
+	w.must(err)
+	for _, o := range []*unstructured.Unstructured{binding(w.ns+":auth-reader", "Role", reader, issuer), binding(itself, "Role", itself, issuer), role(itself)} {
+		in := member.WithdrawIntent{GVK: o.GroupVersionKind(), Owner: identity(o), OwnerUID: ownerUID, Policy: hubv1.RemovalDelete}
+		w.withdraw(in, result{metav1.ConditionTrue, hubv1.ReasonWithdrawn, true, member.RetryNever})
+	}
+	w.must(w.objects(rbacRole, "kube-system").Delete(ctx, free, metav1.DeleteOptions{}))
+}
+
+func TestInKubeSystemOnlyAnOperatorHasRolesOfLeaderElection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	role := func(resource string) *unstructured.Unstructured {
+		return object(rbacRole, "kube-system", w.ns+":leader", map[string]any{"rules": []any{
+			map[string]any{"apiGroups": []any{"coordination.k8s.io"}, "resources": []any{resource}, "verbs": []any{"create"}},
+		}})
+	}
+	for _, in := range []member.ApplyIntent{w.intentOf(role("leases"), "d1"), w.intentOf(role("secrets"), "d1")} {
+		w.apply(in, failed(hubv1.ReasonNamespaceRefused, member.RetryNever))
+	}
+	widened := w.intentOf(role("secrets"), "d1")
+	widened.OfOperator = true
+	if out := w.apply(widened, failed(hubv1.ReasonNamespaceRefused, member.RetryNever)); !strings.Contains(out.Message, "rules[0] is about secrets.coordination.k8s.io") {
+		t.Errorf("it says %q", out.Message)
 	}
 }

@@ -146,7 +146,7 @@ func (in input) plan() Plan {
 // forbidden returns the reason for which the object must not be sent to any member. It is nil if the object may be
 // sent.
 func (in input) forbidden() *tenancy.Refusal {
-	if r := tenancy.OfPlace(in.Object.ID); r != nil {
+	if r := tenancy.OfPlace(in.Object.ID, in.selectable().IsOfOperator()); r != nil {
 		return r
 	}
 	return tenancy.OfSecret(in.Object.Template)

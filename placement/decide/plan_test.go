@@ -64,6 +64,7 @@ func TestWhatNeverGoesToMembersIsNotPlaced(t *testing.T) {
 			f.Object.ID.Namespace = "kube-system"
 			f.Facts.Placements[0].SetNamespace("kube-system")
 		}, nil, hubv1.ReasonNamespaceRefused},
+		"a Role of kube-system that a ClusterBundle has": {placed, inKubeSystem(hubv1.ClusterBundleKind), nil, hubv1.ReasonNamespaceRefused},
 		"where it is already, it stays": {
 			given{binding: bound(present("sg")), uid: "a", placements: only(policy("web", named("eu"))), clusters: three()}, func(f *Input) {
 				f.Object.ID.Namespace = "kube-system"
@@ -84,6 +85,35 @@ func TestWhatNeverGoesToMembersIsNotPlaced(t *testing.T) {
 				t.Errorf("%+v%s", p.Status.Scheduled, diff)
 			}
 		})
+	}
+}
+
+// inKubeSystem makes the object a Role in kube-system, of a bundle of this kind, which a ClusterPlacement selects.
+func inKubeSystem(kind string) func(*Input) {
+	return func(f *Input) {
+		of := hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: kind, Name: "issuer"}}
+		f.Object.ID = hubv1.ObjectIdentity{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: "kube-system", Name: "issuer"}
+		f.Object.Template.SetAPIVersion("rbac.authorization.k8s.io/v1")
+		f.Object.Template.SetKind("Role")
+		f.Object.Template.SetNamespace("kube-system")
+		f.Object.Template.SetName("issuer")
+		f.Object.Template.SetAnnotations(map[string]string{hubv1.BundleAnnotation: of.Annotation()})
+		f.Facts.Placements = []hubv1.PlacementObject{&hubv1.ClusterPlacement{
+			ObjectMeta: metav1.ObjectMeta{Name: "operators", UID: "p"},
+			Spec: hubv1.ClusterPlacementSpec{PlacementSpec: hubv1.PlacementSpec{
+				ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: hubv1.GroupVersion.Group, Kind: kind}}, Clusters: hubv1.ClusterSelection{Names: []string{"eu"}},
+			}},
+		}}
+	}
+}
+
+func TestARoleOfAnOperatorInKubeSystemIsPlaced(t *testing.T) {
+	t.Parallel()
+	f := given{uid: "a", placements: only(policy("web", named("eu"))), clusters: three()}.input()
+	inKubeSystem(hubv1.FederatedOperatorKind)(&f)
+	p := Decide(f)
+	if p.Spec == nil || len(p.Spec.Clusters) != 1 || p.Spec.Clusters[0].Name != "eu" || !p.Spec.ObjectRef.IsOfOperator() {
+		t.Errorf("%+v, %+v", p.Spec, p.Status.Scheduled)
 	}
 }
 

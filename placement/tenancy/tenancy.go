@@ -20,23 +20,19 @@ import (
 	"k8s.io/pod-security-admission/policy"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member/system"
 )
 
 // Refusal is the reason why an object is not sent to members. The message contains no value of the object.
 type Refusal struct{ Reason, Message string }
 
 // OfPlace returns a Refusal for objects in the namespaces kube-* and hanse-system, and for these namespaces themselves.
-// It returns nil if the object is none of these.
-func OfPlace(id hubv1.ObjectIdentity) *Refusal {
-	name := id.Namespace
-	if id.Group == "" && id.Kind == "Namespace" {
-		name = id.Name
+// It returns nil if the object is none of these, and for the objects that a FederatedOperator may have in kube-system.
+func OfPlace(id hubv1.ObjectIdentity, ofOperator bool) *Refusal {
+	if err := system.RefusedPlace(id, ofOperator); err != nil {
+		return &Refusal{hubv1.ReasonNamespaceRefused, err.Error()}
 	}
-	if !hubv1.IsSystemNamespace(name) {
-		return nil
-	}
-	return &Refusal{hubv1.ReasonNamespaceRefused, fmt.Sprintf("Hanse writes nothing in the namespaces kube-* and %s of members: use another namespace than %s",
-		hubv1.SystemNamespace, name)}
+	return nil
 }
 
 // credentials are the types of Secrets that are credentials of one cluster.
@@ -58,9 +54,12 @@ func OfSecret(object *unstructured.Unstructured) *Refusal {
 }
 
 // Of returns a Refusal for a manifest that must not be sent, and nil if it may be sent. The manifest has the form that
-// the member would get. namespaceLabels are the labels of its namespace on the hub. Of does not check the namespace
-// itself: see OfPlace.
-func Of(manifest *unstructured.Unstructured, namespaceLabels map[string]string) *Refusal {
+// the member would get. namespaceLabels are the labels of its namespace on the hub. ofOperator is true for an object of
+// a FederatedOperator.
+func Of(manifest *unstructured.Unstructured, namespaceLabels map[string]string, ofOperator bool) *Refusal {
+	if err := system.Refused(manifest, ofOperator); err != nil {
+		return &Refusal{hubv1.ReasonNamespaceRefused, err.Error()}
+	}
 	if r := OfSecret(manifest); r != nil {
 		return r
 	}

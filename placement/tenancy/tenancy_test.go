@@ -32,10 +32,11 @@ func TestPlacesWhereNothingIsWritten(t *testing.T) {
 		"the namespace itself":                          {hubv1.ObjectIdentity{Kind: "Namespace", Name: "kube-node-lease"}, true},
 		"an object of a tenant":                         {hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "kubernetes-dashboard", Name: "a"}, false},
 		"a tenant's namespace":                          {hubv1.ObjectIdentity{Kind: "Namespace", Name: "shop"}, false},
+		"a Role of kube-system":                         {hubv1.ObjectIdentity{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: "kube-system", Name: "a"}, true},
 		"a cluster-scoped object of such a name":        {hubv1.ObjectIdentity{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "kube-reader"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if r := tenancy.OfPlace(tc.id); (r != nil) != tc.want || r != nil && r.Reason != hubv1.ReasonNamespaceRefused {
+			if r := tenancy.OfPlace(tc.id, false); (r != nil) != tc.want || r != nil && r.Reason != hubv1.ReasonNamespaceRefused {
 				t.Errorf("got %+v", r)
 			}
 		})
@@ -84,13 +85,41 @@ func TestWhatIsNeverWritten(t *testing.T) {
 		"a namespace that allows it": {`{apiVersion: v1, kind: Pod, spec: {` + pod + `}}`, map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := tenancy.Of(object(t, tc.object), tc.labels)
+			got := tenancy.Of(object(t, tc.object), tc.labels, false)
 			reason, message := "", ""
 			if got != nil {
 				reason, message = got.Reason, got.Message
 			}
 			if diff := cmp.Diff(tc.reason, reason); diff != "" || !strings.Contains(message, tc.says) {
 				t.Errorf("%s%s", message, diff)
+			}
+		})
+	}
+}
+
+func TestOfAnOperatorOnlyRolesOfLeaderElectionAreWrittenInKubeSystem(t *testing.T) {
+	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {namespace: kube-system, name: a}\nrules: "
+	for name, tc := range map[string]struct {
+		object            string
+		place, asOperator bool // whether the place, and the whole object, are accepted
+	}{
+		"a Role for a Lease":               {role + "[{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]}]", true, true},
+		"a Role that a change has widened": {role + "[{apiGroups: [''], resources: [secrets], verbs: [get]}]", true, false},
+		"a ConfigMap":                      {"apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: kube-system, name: a}", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := object(t, tc.object)
+			if r := tenancy.OfPlace(hubv1.IdentityOf(o), true); (r == nil) != tc.place {
+				t.Errorf("its place: %+v", r)
+			}
+			r := tenancy.Of(o, nil, true)
+			if (r == nil) != tc.asOperator || r != nil && r.Reason != hubv1.ReasonNamespaceRefused {
+				t.Errorf("of an operator: %+v", r)
+			}
+			for _, r := range []*tenancy.Refusal{tenancy.OfPlace(hubv1.IdentityOf(o), false), tenancy.Of(o, nil, false)} {
+				if r == nil || r.Reason != hubv1.ReasonNamespaceRefused {
+					t.Errorf("of another owner: %+v", r)
+				}
 			}
 		})
 	}

@@ -149,9 +149,10 @@ func (m *maker) render(f decide.Fleet, o decide.FleetObject, b hubv1.BindingObje
 func (m *maker) unwritten(p pair, before, after map[string]Rendering) {
 	clusters := map[string][]string{} // clusters by reason and message
 	var order []Problem
+	ofOperator := hubv1.IsOfOperator(p.New.Object)
 	for _, cluster := range slices.Concat(p.Stayed, p.Gained) {
-		fault := m.fault(after[cluster], m.after.NamespaceLabels[p.Object.Namespace])
-		if fault.Message == "" || fault == m.fault(before[cluster], m.before.NamespaceLabels[p.Object.Namespace]) {
+		fault := m.fault(ofOperator, after[cluster], m.after.NamespaceLabels[p.Object.Namespace])
+		if fault.Message == "" || fault == m.fault(ofOperator, before[cluster], m.before.NamespaceLabels[p.Object.Namespace]) {
 			continue
 		}
 		key := fault.Reason + "\x00" + fault.Message
@@ -168,7 +169,7 @@ func (m *maker) unwritten(p pair, before, after map[string]Rendering) {
 
 // fault returns why the hub would not write a manifest, or why the member would refuse it. The result is empty if
 // neither is the case.
-func (m *maker) fault(r Rendering, namespaceLabels map[string]string) tenancy.Refusal {
+func (m *maker) fault(ofOperator bool, r Rendering, namespaceLabels map[string]string) tenancy.Refusal {
 	switch {
 	case r.Error != "":
 		return tenancy.Refusal{Message: r.Error}
@@ -176,7 +177,7 @@ func (m *maker) fault(r Rendering, namespaceLabels map[string]string) tenancy.Re
 		return tenancy.Refusal{}
 	}
 	manifest := &unstructured.Unstructured{Object: r.Manifest}
-	if refused := tenancy.Of(manifest, namespaceLabels); refused != nil {
+	if refused := tenancy.Of(manifest, namespaceLabels, ofOperator); refused != nil {
 		return *refused
 	}
 	if m.options.Fits == nil || hubv1.IsSecret(manifest.GroupVersionKind().GroupKind()) {

@@ -90,6 +90,31 @@ metadata: {name: all}
 {{ lookup "v1" "Secret" "a" "b" | len | printf "# %d" }}
 `
 
+const leaderTemplates = `apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: "issuer:leaderelection", namespace: kube-system}
+rules:
+- {apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [issuer], verbs: [get, update, patch]}
+- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: "issuer:leaderelection", namespace: kube-system}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: "issuer:leaderelection"}
+subjects: [{kind: ServiceAccount, name: issuer, namespace: issuer}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: "issuer:auth-reader", namespace: kube-system}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: extension-apiserver-authentication-reader}
+subjects: [{kind: ServiceAccount, name: issuer, namespace: issuer}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: "issuer:config", namespace: kube-system}
+rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, update]}]
+`
+
 // chartFolder writes a chart and returns its folder.
 func chartFolder(t *testing.T, templates string) string {
 	t.Helper()
@@ -115,6 +140,7 @@ func TestOperatorsPrints(t *testing.T) {
 		"the definitions of an archive":                 {"operators", "crds", archive},
 		"the rights for a chart":                        {"operators", "rbac", archive, "-n", "widgets"},
 		"the rights for a chart as JSON":                {"operators", "rbac", archive, "-n", "widgets", "-o", "json"},
+		"the rights to elect a leader in kube-system":   {"operators", "rbac", chartFolder(t, leaderTemplates), "-n", "issuer"},
 		"warnings of rights of an admin":                {"operators", "rbac", chartFolder(t, adminTemplates)},
 		"the manifests alone for the admin of a member": {"operators", "rbac", archive, "-o", "jsonpath={.manifests}"},
 	} {

@@ -32,6 +32,10 @@ func grantFile(t *testing.T, text string) string {
 }
 
 // rulesOfWidgets returns the content of a file with one operator and one rule for all namespaces.
+func inKubeSystem(rule string) string {
+	return "operators: [{name: a, namespacedRules: {kube-system: [" + rule + "]}}]"
+}
+
 func rulesOfWidgets(rule string) string {
 	return "operators:\n- name: widgets\n  rules:\n  - " + rule + "\n"
 }
@@ -61,7 +65,15 @@ func TestBadFilesOfGrantOperatorAreRefusedBeforeAnythingIsRead(t *testing.T) {
 		"a rule with the verb bind":                 {rulesOfWidgets("{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], resourceNames: [view], verbs: [bind]}"), "operator widgets: rules.0 has the verb bind"},
 		"all verbs on roles":                        {rulesOfWidgets("{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: ['*']}"), "operator widgets: rules.0 has the verb *"},
 		"escalate in one namespace":                 {"operators: [{name: a, namespacedRules: {b: [{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate]}]}}]", "operator a: namespacedRules.b.0 has the verb escalate"},
-		"rules in a system namespace":               {"operators: [{name: a, namespacedRules: {kube-system: [{apiGroups: [''], resources: [pods], verbs: [get]}]}}]", `operator a: namespacedRules has rules of namespace "kube-system", where the hub writes nothing`},
+		"rules in a system namespace":               {"operators: [{name: a, namespacedRules: {kube-system: [{apiGroups: [''], resources: [pods], verbs: [get]}]}}]", `operator a: namespacedRules.kube-system.0 has the verb get on pods, by which the hub gets more in kube-system than an operator needs to elect its leader: remove the rule`},
+		"rules in another system namespace":         {"operators: [{name: a, namespacedRules: {kube-public: [{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]}]}}]", `operator a: namespacedRules has rules of namespace "kube-public", where the hub writes nothing`},
+		"all Leases of kube-system":                 {inKubeSystem("{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, update]}"), "namespacedRules.kube-system.0 has the verb update on coordination.k8s.io/leases, by which the hub gets more in kube-system than an operator needs to elect its leader: set resourceNames"},
+		"a Lease of Kubernetes":                     {inKubeSystem("{apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [issuer, kube-scheduler], verbs: [update]}"), "names kube-scheduler, which belongs to Kubernetes: remove it"},
+		"another ConfigMap of kube-system":          {inKubeSystem("{apiGroups: [''], resources: [configmaps], resourceNames: [extension-apiserver-authentication, kubeadm-config], verbs: [get]}"), "has the verb get on configmaps"},
+		"a change of the ConfigMap of API servers":  {inKubeSystem("{apiGroups: [''], resources: [configmaps], resourceNames: [extension-apiserver-authentication], verbs: [update]}"), "has the verb update on configmaps"},
+		"the use of all Roles of kube-system":       {inKubeSystem("{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [use]}"), "has the verb use on rbac.authorization.k8s.io/roles, by which the hub gets more in kube-system than an operator needs to elect its leader: set resourceNames"},
+		"the use of a Role of Kubernetes":           {inKubeSystem("{apiGroups: [rbac.authorization.k8s.io], resources: [roles], resourceNames: ['system:controller:token-cleaner'], verbs: [use]}"), "names system:controller:token-cleaner, which belongs to Kubernetes"},
+		"a Role of kube-system to bind":             {inKubeSystem("{apiGroups: [rbac.authorization.k8s.io], resources: [roles], resourceNames: [issuer], verbs: [bind]}"), "namespacedRules.kube-system.0 has the verb bind"},
 		"rules in a namespace without a name":       {"operators: [{name: a, namespacedRules: {'': [{apiGroups: [''], resources: [pods], verbs: [get]}]}}]", `operators.namespacedRules: the key "": '' does not match pattern`},
 		"a rule without verbs":                      {rulesOfWidgets("{apiGroups: [''], resources: [pods]}"), "operators.0.rules.0.verbs: got null, want array"},
 		"a rule without resources":                  {rulesOfWidgets("{apiGroups: [''], verbs: [get]}"), "operators.0.rules.0: missing property 'resources'"},

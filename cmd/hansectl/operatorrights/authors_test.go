@@ -177,7 +177,7 @@ func verdict(rendered chart.Rendered) string {
 		objects, err = rendered.ForMembers(hubv1.ChartHooksSkip)
 	}
 	if err == nil {
-		_, err = manifest.Read(manifest.Input{Rendered: objects, Namespaced: func(gk schema.GroupKind) (namespaced, known bool, _ error) {
+		_, err = manifest.Read(manifest.Input{Operator: true, Rendered: objects, Namespaced: func(gk schema.GroupKind) (namespaced, known bool, _ error) {
 			namespaced, known = chart.Namespaced(gk)
 			return namespaced, known, nil
 		}})

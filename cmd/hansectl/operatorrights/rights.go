@@ -22,6 +22,7 @@ import (
 	"github.com/hanse-dev/hanse/bundles/chart"
 	"github.com/hanse-dev/hanse/bundles/manifest"
 	"github.com/hanse-dev/hanse/member/credential"
+	"github.com/hanse-dev/hanse/member/system"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -142,15 +143,14 @@ func grantedKinds(objects []*unstructured.Unstructured, w *warnings) []GrantedKi
 	resources := map[string]map[string]bool{}
 	for _, o := range objects {
 		gvk := o.GroupVersionKind()
-		namespace := o.GetNamespace()
 		if gvk.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 			if hubv1.IsSystemNamespace(o.GetName()) {
 				w.add(o, "is a system namespace: Hanse writes nothing there")
 			}
 			continue
 		}
-		if hubv1.IsSystemNamespace(namespace) {
-			w.add(o, "is in a system namespace: Hanse writes nothing there, so look for a value of the chart that changes it")
+		if err := system.Refused(o, true); err != nil {
+			w.add(o, "is refused, so look for a value of the chart that changes it: %v", err)
 		}
 		resource, known := plurals[gvk.GroupKind()]
 		if !known {
@@ -183,7 +183,13 @@ func roleRules(objects []*unstructured.Unstructured, w *warnings) (map[string][]
 			return nil, fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 		roles[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = true
+		if system.Refused(o, true) != nil {
+			continue // the hub never writes it
+		}
 		out[o.GetNamespace()] = append(out[o.GetNamespace()], role.Rules...)
+		if o.GetNamespace() == system.Namespace {
+			out[system.Namespace] = append(out[system.Namespace], system.Use(o.GetName()))
+		}
 		for _, rule := range role.Rules {
 			if Unbounded(rule) {
 				w.add(o, "has a rule for all resources or groups, which is left out: only an admin of the member can give the hub that rule")
@@ -201,6 +207,9 @@ func roleRules(objects []*unstructured.Unstructured, w *warnings) (map[string][]
 			namespace = o.GetNamespace()
 		}
 		switch {
+		case system.Refused(o, true) != nil: // the hub never writes it
+		case system.RoleOf(o) == system.AuthenticationReader:
+			out[system.Namespace] = append(out[system.Namespace], system.Use(system.AuthenticationReader), system.ReadAuthentication)
 		case kind == "ClusterRole" && name == "cluster-admin":
 			w.add(o, "names cluster-admin: the hub can write it only if the hub is cluster-admin, too")
 		case !roles[kind+" "+namespace+"/"+name]:

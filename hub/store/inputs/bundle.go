@@ -80,7 +80,9 @@ func (s Source) Read(b hubv1.BundleObject) (out Rendered, err error) {
 		}
 		in.ConfigMaps = append(in.ConfigMaps, *m)
 	}
-	if o, ok := b.(*hubv1.FederatedOperator); ok && o.Spec.Chart != nil {
+	o, isOperator := b.(*hubv1.FederatedOperator)
+	in.Operator = isOperator
+	if isOperator && o.Spec.Chart != nil {
 		if out, err = s.Chart(o, s); err != nil {
 			return Rendered{}, fmt.Errorf("rendering the chart of %s: %w", hubv1.ReferenceTo(b), err)
 		}
