@@ -2,6 +2,7 @@ package bundles
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -207,6 +208,57 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 	}
 	w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Digest = first.Digest })
 	w.operatorSays(o, hubv1.ReasonChartInvalid, "the archive has the digest "+o.Status.Chart.Digest+", not "+first.Digest)
+
+	t.Run("an operator elects its leader in kube-system, and has nothing else there", func(t *testing.T) {
+		w.Helper()
+		roles := writing(rbacv1.GroupName, "roles", "rolebindings", "clusterroles")
+		roles.Verbs = append(roles.Verbs, "escalate", "bind")
+		must(t, w.admin.Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "operators"}, Rules: []rbacv1.PolicyRule{roles}}))
+		must(t, w.admin.Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "operators"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "operators"},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.system, Name: "default"}},
+		}))
+		apiserver.AwaitRights(t, w.config, account, "kube-system", roles)
+		object := func(kind, name, content string) runtime.RawExtension {
+			return runtime.RawExtension{Raw: []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"` + kind + `","metadata":{"name":"` + name + `","namespace":"kube-system"},` + content + `}`)}
+		}
+		binding := func(name, kind, to string) runtime.RawExtension {
+			return object("RoleBinding", name, `"subjects":[{"kind":"ServiceAccount","name":"issuer","namespace":"turbines"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"`+kind+`","name":"`+to+`"}`)
+		}
+		good := []runtime.RawExtension{
+			object("Role", "issuer-leader", `"rules":[{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"resourceNames":["issuer"],"verbs":["get","update"]}]`),
+			binding("issuer-leader", "Role", "issuer-leader"), binding("issuer-reader", "Role", "extension-apiserver-authentication-reader"),
+		}
+		o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "issuer"}, Spec: hubv1.FederatedOperatorSpec{BundleSpec: hubv1.BundleSpec{Manifests: good}}}
+		must(t, w.admin.Create(t.Context(), o))
+		w.operatorSays(o, hubv1.ReasonStored, "")
+		all := []string{"issuer-leader", "issuer-reader", "rotor-operator", "rotors.example.com"}
+		w.stores(all...)
+		for _, beyond := range []struct {
+			manifest runtime.RawExtension
+			says     string
+		}{
+			{runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"kube-system"}}`)}, "Hanse writes nothing in kube-*"},
+			{object("Role", "more", `"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]`), "rules[0] is about secrets"},
+			{binding("more", "ClusterRole", "cluster-admin"), "roleRef names the ClusterRole cluster-admin"},
+			{binding("more", "Role", "operators"), "roleRef names the Role operators, which the operator does not have in kube-system"},
+		} {
+			w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Manifests = append([]runtime.RawExtension{beyond.manifest}, good...) })
+			w.operatorSays(o, hubv1.ReasonManifestInvalid, beyond.says)
+			w.stores(all...)
+		}
+		b := &hubv1.ClusterBundle{ObjectMeta: metav1.ObjectMeta{Name: "issuer"}, Spec: hubv1.BundleSpec{Manifests: good[:1]}}
+		must(t, w.admin.Create(t.Context(), b))
+		w.eventually("the ClusterBundle is refused", func() error {
+			must(w.T, w.admin.Get(w.Context(), client.ObjectKeyFromObject(b), b))
+			if c := meta.FindStatusCondition(b.Status.Conditions, hubv1.ConditionStored); c == nil || c.Reason != hubv1.ReasonManifestInvalid || !strings.Contains(c.Message, "the namespace is kube-system") {
+				return fmt.Errorf("it says %+v", c)
+			}
+			return nil
+		})
+		must(t, errors.Join(w.admin.Delete(t.Context(), o), w.admin.Delete(t.Context(), b)))
+		w.stores("rotor-operator", "rotors.example.com")
+	})
 
 	t.Run("a definition that drops a field in use is kept, until the change is acknowledged", func(t *testing.T) {
 		w.Helper()
