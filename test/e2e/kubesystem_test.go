@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,10 +15,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/charts"
 )
 
 // TestAnOperatorElectsItsLeaderInKubeSystem places a Role and two RoleBindings, as the charts of cert-manager and Kueue
-// have them. The member grants what hansectl operators rbac prints for them.
+// have them. The member grants the rules that hansectl operators rbac prints for them.
 func TestAnOperatorElectsItsLeaderInKubeSystem(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	read := func(text string) *unstructured.Unstructured {
@@ -33,28 +33,45 @@ func TestAnOperatorElectsItsLeaderInKubeSystem(t *testing.T) {
 		"- {apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [" + ns + "], verbs: [get, update]}")
 	subject := "\nsubjects: [{kind: ServiceAccount, name: issuer, namespace: " + ns + "}]"
 	itself := read(start + "kind: RoleBinding\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: '" + ns + ":leader'}" + subject)
-	reader := read(fmt.Sprintf(of, ns+":reader") + "kind: RoleBinding\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: extension-apiserver-authentication-reader}" + subject)
+	reader := read(fmt.Sprintf(of, ns+"-reader") + "kind: RoleBinding\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: extension-apiserver-authentication-reader}" + subject)
+	unnamed := read(fmt.Sprintf(of, ns+"-unnamed") + "kind: Role\nrules: [{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]}]")
 	all := []*unstructured.Unstructured{role, itself, reader}
 
-	file := filepath.Join(t.TempDir(), "grant.yaml")
-	must(t, os.WriteFile(file, []byte(`
-grantedKinds: [{apiGroups: [rbac.authorization.k8s.io], resources: [roles, rolebindings]}]
-operators:
-- name: `+ns+`
-  namespacedRules:
-    kube-system:
-    - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]}
-    - {apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [`+ns+`], verbs: [get, update]}
-    - {apiGroups: [""], resources: [configmaps], resourceNames: [extension-apiserver-authentication], verbs: [get, list, watch]}
-    - {apiGroups: [rbac.authorization.k8s.io], resources: [roles], resourceNames: ["`+ns+`:leader", extension-apiserver-authentication-reader], verbs: [use]}
-`), 0o600))
-	join := func(args ...string) {
-		_, err := suite.Hansectl(context.WithoutCancel(ctx), append([]string{"join", singapore, "--member-kubeconfig", suite.Members[singapore].ProxyKubeconfig}, args...)...)
-		must(t, err)
+	member := suite.Members[singapore]
+	grants := []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ns}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
+		}}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: ns}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ns},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubv1.SystemNamespace, Name: "hanse"}},
+		},
+	}
+	var ofOperator []client.Object
+	rule := func(group, resource string, names []any, verbs ...any) map[string]any {
+		out := map[string]any{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": verbs}
+		if len(names) > 0 {
+			out["resourceNames"] = names
+		}
+		return out
+	}
+	const readerRole = "extension-apiserver-authentication-reader"
+	for _, o := range charts.Install(t, "hanse-member", map[string]any{"operators": []any{map[string]any{"name": ns, "namespacedRules": map[string]any{"kube-system": []any{
+		rule("coordination.k8s.io", "leases", nil, "create"), rule("coordination.k8s.io", "leases", []any{ns}, "get", "update"),
+		rule("", "configmaps", []any{"extension-apiserver-authentication"}, "get", "list", "watch"),
+		rule(rbacv1.GroupName, "roles", []any{role.GetName(), readerRole}, "use"),
+	}}}}}) {
+		if o.GetNamespace() == "kube-system" {
+			ofOperator = append(ofOperator, o)
+		}
+	}
+	for _, o := range append(grants, ofOperator...) {
+		must(t, member.Create(ctx, o))
+		t.Cleanup(func() { _ = member.Delete(context.WithoutCancel(ctx), o) })
 	}
 	serviceAccount(t, hubv1.SystemNamespace, "operators", "")
 	o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: ns}, Spec: hubv1.FederatedOperatorSpec{
-		BundleSpec: hubv1.BundleSpec{ServiceAccountName: "operators", Manifests: manifests(t, all...)},
+		BundleSpec: hubv1.BundleSpec{ServiceAccountName: "operators", Manifests: manifests(t, append(all, unnamed)...)},
 	}}
 	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: ns}, Spec: hubv1.ClusterPlacementSpec{PlacementSpec: hubv1.PlacementSpec{
 		ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.FederatedOperatorKind, Name: ns}},
@@ -69,12 +86,6 @@ operators:
 		must(t, suite.Hub.Create(ctx, o))
 		t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), o) })
 	}
-	t.Run("a member that does not name the Role keeps the hub out of kube-system", func(t *testing.T) {
-		join("--grant", "rbac.authorization.k8s.io/roles", "--grant", "rbac.authorization.k8s.io/rolebindings")
-		eventually(t, joined, func() error { return rowIs(ctx, role, singapore, metav1.ConditionFalse, "") })
-		must(t, goneFrom(ctx, singapore, role))
-	})
-	join("--grant-operator", file)
 	for _, o := range all {
 		eventually(t, joined, func() error { return rowIs(ctx, o, singapore, metav1.ConditionTrue, "") })
 	}
@@ -84,21 +95,28 @@ operators:
 	}
 	must(t, asOnHub())
 
+	t.Run("a Role that the member does not name stays away", func(t *testing.T) {
+		eventually(t, joined, func() error {
+			return rowIs(ctx, unnamed, singapore, metav1.ConditionFalse, hubv1.ReasonAdmissionDenied)
+		})
+		must(t, goneFrom(ctx, singapore, unnamed))
+	})
 	t.Run("an edit on the member is corrected", func(t *testing.T) {
 		copied, err := on(ctx, singapore, role)
 		must(t, err)
 		copied.Object["rules"] = []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"secrets"}, "verbs": []any{"get"}}}
-		must(t, suite.Members[singapore].Update(ctx, copied))
+		must(t, member.Update(ctx, copied))
 		eventually(t, normal, asOnHub)
 	})
 	t.Run("the copies leave with the operator, although the member has taken its rules away", func(t *testing.T) {
-		join("--ungrant-operator", ns)
+		for _, o := range ofOperator {
+			must(t, member.Delete(ctx, o))
+		}
 		must(t, suite.Hub.Delete(ctx, o.DeepCopy()))
 		for _, o := range all {
 			eventually(t, joined, func() error { return goneFrom(ctx, singapore, o) })
 		}
 	})
-	join("--ungrant", "rbac.authorization.k8s.io/roles", "--ungrant", "rbac.authorization.k8s.io/rolebindings")
 }
 
 func different(want, got any) error {
