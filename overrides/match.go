@@ -51,8 +51,8 @@ func ReadableAnnotations(all map[string]string) map[string]string {
 }
 
 // Matching returns the policies that select the object and whose scope contains it, in the given order. The error joins
-// one *InvalidError for each policy with unreadable selectors. The result never contains such policies. No policy selects
-// an object in a system namespace: the hub has checked such an object as its operator has it.
+// one *InvalidError for each policy with unreadable selectors. The result never contains such policies. No policy
+// selects an object in a system namespace: the hub has checked such an object as its operator has it.
 func Matching(policies []hubv1.OverridePolicyObject, object hubv1.SelectableObject) ([]hubv1.OverridePolicyObject, error) {
 	if hubv1.IsSystemNamespace(object.Namespace) {
 		return nil, nil

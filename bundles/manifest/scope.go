@@ -99,14 +99,22 @@ func (s scopes) place(object *unstructured.Unstructured) error {
 	} else if namespace == "" {
 		return nil
 	}
+	if err := s.inSystem(object); err != nil {
+		return err
+	}
+	if len(validation.IsDNS1123Label(namespace)) > 0 {
+		return fmt.Errorf("the namespace is %q: use lower case letters, digits and -, at most 63", namespace)
+	}
+	return nil
+}
+
+// inSystem returns why an object may not be in its system namespace. It returns nil for other namespaces.
+func (s scopes) inSystem(object *unstructured.Unstructured) error {
 	if err := system.Refused(object, s.operator); err != nil {
 		return err
 	}
 	if role := system.RoleOf(object); role != "" && role != system.AuthenticationReader && s.systemRoles != nil && !s.systemRoles[role] {
 		return fmt.Errorf("roleRef names the Role %s, which the operator does not have in %s: name a Role of the operator, or %s", role, system.Namespace, system.AuthenticationReader)
-	}
-	if len(validation.IsDNS1123Label(namespace)) > 0 {
-		return fmt.Errorf("the namespace is %q: use lower case letters, digits and -, at most 63", namespace)
 	}
 	return nil
 }

@@ -321,8 +321,8 @@ var (
 	rbacBinding = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 )
 
-// The user has more rights than an operator needs: it may write roles, Secrets and Leases in all namespaces. Only the admission
-// policy keeps it from giving such rights to others in kube-system.
+// The user has more rights than an operator needs: it may write roles, Secrets and Leases in all namespaces. Only the
+// admission policy keeps it from giving such rights to others in kube-system.
 func TestUnderTheAdmissionPolicyTheHubWritesNamedRolesOfKubeSystem(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
