@@ -56,6 +56,7 @@ notes hanse-member risky-values.yaml !batch/jobs
 says hanse-member risky-values.yaml 'namespace: "shop"'
 says hanse-member operators-values.yaml "name: hanse-operator-widgets"
 says hanse-member operators-values.yaml 'namespace: "widgets"'
+says hanse-member kube-system-values.yaml 'namespace: "kube-system"'
 for namespace in 123 null 456; do
 	says hanse-member odd-names-values.yaml "namespace: \"$namespace\""
 done
