@@ -243,7 +243,9 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 			{binding("more", "ClusterRole", "cluster-admin"), "roleRef names the ClusterRole cluster-admin"},
 			{binding("more", "Role", "operators"), "roleRef names the Role operators, which the operator does not have in kube-system"},
 		} {
-			w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Manifests = append([]runtime.RawExtension{beyond.manifest}, good...) })
+			w.edited(o, func(s *hubv1.FederatedOperatorSpec) {
+				s.Manifests = append([]runtime.RawExtension{beyond.manifest}, good...)
+			})
 			w.operatorSays(o, hubv1.ReasonManifestInvalid, beyond.says)
 			w.stores(all...)
 		}
