@@ -177,6 +177,9 @@ func worstOf(conditionType, good string, objects []bundled) metav1.Condition {
 	switch {
 	case len(failed) > 0:
 		out.Status, out.Reason, out.Message = metav1.ConditionFalse, why, someOf(failed, len(objects))
+	case len(objects) == 0:
+		out.Status, out.Reason = metav1.ConditionUnknown, hubv1.ReasonNothingPlaced
+		out.Message = "the hub has stored no object of this bundle: the condition Stored says why"
 	case len(unplaced) == len(objects):
 		out.Status, out.Reason = metav1.ConditionUnknown, hubv1.ReasonNothingPlaced
 		out.Message = "no placement selects this bundle: add a resourceSelector with apiGroup hanse.dev to a placement"

@@ -76,7 +76,7 @@ func TestTheConditionOfABundleIsTheWorstOfItsObjects(t *testing.T) {
 			[]bundled{bound("a", "True"), unplaced}, 1, metav1.Condition{Status: "False", Reason: hubv1.ReasonPartlyPlaced, Message: "no placement selects 1 of 2 objects: ConfigMap shop/c"},
 		},
 		"none follows a placement": {[]bundled{unbound("a"), unplaced}, 0, metav1.Condition{Status: "Unknown", Reason: hubv1.ReasonNothingPlaced, Message: nothing}},
-		"there are no objects":     {nil, 0, metav1.Condition{Status: "Unknown", Reason: hubv1.ReasonNothingPlaced, Message: nothing}},
+		"there are no objects":     {nil, 0, metav1.Condition{Status: "Unknown", Reason: hubv1.ReasonNothingPlaced, Message: "the hub has stored no object of this bundle: the condition Stored says why"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
