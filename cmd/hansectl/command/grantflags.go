@@ -25,8 +25,8 @@ var optionalRights = []struct {
 }
 
 func (g *grantFlags) addTo(f *pflag.FlagSet) {
-	f.StringArrayVar(&g.grants, "grant", nil, "Kind that the hub may write on the member, as resource.group or group/resource; added to what is granted. Can be repeated.")
-	f.StringArrayVar(&g.ungrants, "ungrant", nil, "Kind that the hub may not write on the member any more. Can be repeated.")
+	f.StringSliceVar(&g.grants, "grant", nil, "Kind that the hub may write on the member, as resource.group or group/resource; added to what is granted. Can be repeated, or hold several, separated by commas.")
+	f.StringSliceVar(&g.ungrants, "ungrant", nil, "Kind that the hub may not write on the member any more. Can be repeated, or hold several, separated by commas.")
 	f.StringArrayVar(&g.operators, grantOperatorFlag, nil, "File with the output of hansectl operators rbac: the kinds and rules that the hub needs to install an operator; added to what is granted. Can be repeated.")
 	f.StringArrayVar(&g.ungrantedOperators, ungrantOperatorFlag, nil, "Name of an operator whose rules the hub loses on the member. Its kinds stay granted. Can be repeated.")
 	g.optional = map[string]*bool{}

@@ -200,7 +200,7 @@ func TestJoinGrantsWhatAnOperatorNeeds(t *testing.T) {
 		}
 	})
 	t.Run("a hub without the grant may not write the operator's role", func(t *testing.T) {
-		_, err := join("--grant", "clusterroles", "--grant", "roles", "--grant", "rolebindings")
+		_, err := join("--grant", "clusterroles,roles", "--grant", "rolebindings")
 		must(t, err)
 		hub := asHub(t, "cn-sha-1")
 		must(t, wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
