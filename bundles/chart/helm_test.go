@@ -13,10 +13,10 @@ import (
 )
 
 // helmReads returns the objects of a rendered template, as helm and kubectl read them before they send them to an API
-// server.
+// server. Helm writes a line end after each document.
 func helmReads(t *testing.T, text string) []map[string]any {
 	t.Helper()
-	infos, err := resource.NewLocalBuilder().Unstructured().Flatten().Stream(strings.NewReader(text), "").Do().Infos()
+	infos, err := resource.NewLocalBuilder().Unstructured().Flatten().Stream(strings.NewReader(text+"\n"), "").Do().Infos()
 	if err != nil {
 		t.Fatalf("helm does not read the template: %v", err)
 	}
@@ -40,6 +40,8 @@ func TestATemplateIsReadAsHelmReadsIt(t *testing.T) {
 		"of several merged maps, the first one wins":           {base + "data: {<<: [{a: first}, *base], c: own}\n", map[string]any{"a": "first", "b": "base", "c": "own"}},
 		"of two merges, the second one wins":                   {base + "data: {<<: {a: first}, <<: *base}\n", map[string]any{"a": "base", "b": "base"}},
 		"a merge of a merge has the keys of both":              {base + "data: {<<: {<<: *base, b: inner}, c: own}\n", map[string]any{"a": "base", "b": "inner", "c": "own"}},
+		"a merge with its tag is a merge":                      {base + "data: {!!merge <<: *base, c: own}\n", map[string]any{"a": "base", "b": "base", "c": "own"}},
+		"a text with |+ keeps all line ends":                   {base + "data:\n  a: |+\n    text\n\n", map[string]any{"a": "text\n\n\n"}},
 		"a quoted << is a key":                                 {base + "data: {\"<<\": x}\n", map[string]any{"<<": "x"}},
 		"the last value of a key wins":                         {base + "data: {a: first, b: x, a: last}\n", map[string]any{"a": "last", "b": "x"}},
 		"a map that is there twice is replaced as a whole":     {base + "data: {a: first, b: x}\ndata: {a: last}\n", map[string]any{"a": "last"}},

@@ -82,7 +82,7 @@ func (r rendering) objects(rendered documents, namespace string) (Rendered, erro
 }
 
 // readTemplate reads the objects of a rendered template. It separates documents as helm does, which accepts text after
-// --- on the same line.
+// --- on the same line, and ends each document with a further line end. A text that begins with |+ keeps that line end.
 func readTemplate(where, text string) ([]*unstructured.Unstructured, error) {
 	documents := releaseutil.SplitManifests(text)
 	keys := slices.Collect(maps.Keys(documents))
@@ -93,7 +93,7 @@ func readTemplate(where, text string) ([]*unstructured.Unstructured, error) {
 		if len(keys) > 1 {
 			name = fmt.Sprintf("%s, document %d of %d", where, i+1, len(keys))
 		}
-		objects, err := manifest.Manifest(name, documents[key])
+		objects, err := manifest.Manifest(name, documents[key]+"\n")
 		if err != nil {
 			return nil, err
 		}

@@ -217,7 +217,8 @@ func (r *reader) measure(document []byte) (int, error) {
 // size returns the size of a YAML node in which each alias is replaced by its value. anchors has the sizes of the
 // earlier nodes to which an alias may refer.
 func (r *reader) size(n *yamlv3.Node, anchors map[*yamlv3.Node]int) (int, error) {
-	if n.Style&yamlv3.TaggedStyle != 0 {
+	// The tag !!merge of a key << changes nothing: controller tools write it into definitions.
+	if n.Style&yamlv3.TaggedStyle != 0 && (n.Tag != "!!merge" || n.Value != "<<") {
 		return 0, fmt.Errorf("line %d has the tag %q: remove the tag", n.Line, n.Tag)
 	}
 	if n.Kind == yamlv3.AliasNode {

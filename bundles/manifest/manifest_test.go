@@ -366,6 +366,7 @@ func TestValuesOfConfigMapsThatAreRefused(t *testing.T) {
 		"a key that is a list":                        {"data: {[a, b]: a}", first + `line 1 has the key "", which is not a string: write it in quotes`},
 		"a number that JSON does not have":            {"spec: .nan", first + `error converting YAML to JSON: json: unsupported value: NaN: correct the YAML`},
 		"a tag":                                       {"data: {a: !!binary YQ==}", first + `line 1 has the tag "!!binary": remove the tag`},
+		"the tag of a merge at another key":           {"data: {!!merge a: {b: c}}", first + `line 1 has the tag "!!merge": remove the tag`},
 		"a tag of a key":                              {"data: {!x a: b}", first + `line 1 has the tag "!x": remove the tag`},
 		"an object beside the first one":              {good + "\n" + good, first + "there is text after the end of the document: correct its indentation, or write --- on a line before it"},
 		"an object after the end of a document":       {good + "\n...\n" + good, first + "there is text after the end of the document: correct its indentation, or write --- on a line before it"},
