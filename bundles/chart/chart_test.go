@@ -350,14 +350,16 @@ func TestRenderNamesTemplatesThatCallLookup(t *testing.T) {
 		"templates/_helpers.tpl":        `{{ define "look" }}{{ lookup "v1" "Secret" "a" "b" | toJson }}{{ end }}`,
 		"templates/text.yaml":           `# {{ "lookup" }} lookup {{/* lookup */}}{{ include "look" . }}`,
 		"charts/db/Chart.yaml":          "apiVersion: v2\nname: db\nversion: 1.0.0\n",
+		"templates/NOTES.txt":           `{{ lookup "v1" "Secret" "a" "b" }}`,
+		"charts/db/templates/NOTES.txt": `{{ define "look too" }}{{ lookup "v1" "Secret" "a" "b" }}{{ end }}`,
 		"charts/db/templates/pipe.yaml": `{{ "b" | lookup "v1" "Secret" "a" | len | printf "# %d" }}`,
 	})))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"app/charts/db/templates/pipe.yaml", "app/templates/_helpers.tpl", "app/templates/chain.yaml", "app/templates/else.yaml",
-		"app/templates/if.yaml", "app/templates/template.yaml",
+		"app/charts/db/templates/NOTES.txt", "app/charts/db/templates/pipe.yaml", "app/templates/_helpers.tpl", "app/templates/chain.yaml",
+		"app/templates/else.yaml", "app/templates/if.yaml", "app/templates/template.yaml",
 	}
 	if diff := cmp.Diff(want, got.Lookups); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

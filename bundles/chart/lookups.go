@@ -9,7 +9,8 @@ import (
 	helmchart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// lookups returns the sorted paths of the templates that call the function lookup.
+// lookups returns the sorted paths of the templates that call the function lookup. The text of NOTES.txt is in no
+// object, but templates that this file defines may be.
 func lookups(c *helmchart.Chart) ([]string, error) {
 	var out []string
 	for _, t := range c.Templates {
@@ -21,7 +22,8 @@ func lookups(c *helmchart.Chart) ([]string, error) {
 			return nil, fmt.Errorf("reading template %s: %s", name, oneLine(err))
 		}
 		for _, tree := range trees { // the template itself, and the templates that it defines
-			if calls(tree.Root, "lookup") {
+			isNotes := tree.Name == name && path.Base(name) == "NOTES.txt"
+			if !isNotes && calls(tree.Root, "lookup") {
 				out = append(out, name)
 				break
 			}
