@@ -68,6 +68,7 @@ func (r rendering) objects(rendered documents, namespace string) (Rendered, erro
 	for _, hook := range out.Hooks {
 		scope.place(hook.Object, namespace)
 	}
+	dropNulls(out.Objects, out.Definitions)
 	sortObjects(out.Definitions)
 	sortObjects(out.Objects)
 	slices.SortStableFunc(out.Hooks, func(a, b Hook) int {

@@ -146,15 +146,19 @@ func template(t *testing.T, helm, release, folder string) map[string]map[string]
 }
 
 // byIdentity returns objects by kind, namespace and name, without the differences that are intended: chart.Render sets
-// the namespace of the release, and leaves out a namespace of a cluster-scoped kind, metadata without a value, and keys
-// of Secrets without a value.
+// the namespace of the release, and leaves out a namespace of a cluster-scoped kind, metadata without a value, keys of
+// Secrets without a value, and fields of custom resources that are null.
 func byIdentity(objects []*unstructured.Unstructured) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	for _, o := range objects {
 		o = o.DeepCopy()
 		gk := o.GroupVersionKind().GroupKind()
-		if namespaced, known := chart.Namespaced(gk); known && !namespaced || o.GetNamespace() == namespace {
+		namespaced, known := chart.Namespaced(gk)
+		if known && !namespaced || o.GetNamespace() == namespace {
 			o.SetNamespace("")
+		}
+		if !known {
+			dropNulls(o.Object)
 		}
 		empty := func(_ string, v any) bool { return v == nil || v == "" }
 		maps.DeleteFunc(o.Object["metadata"].(map[string]any), empty)
@@ -166,6 +170,21 @@ func byIdentity(objects []*unstructured.Unstructured) map[string]map[string]any 
 		out[hubv1.IdentityOf(o).String()] = o.Object
 	}
 	return out
+}
+
+// dropNulls removes the null values of maps.
+func dropNulls(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(v, func(_ string, child any) bool { return child == nil })
+		for _, child := range v {
+			dropNulls(child)
+		}
+	case []any:
+		for _, item := range v {
+			dropNulls(item)
+		}
+	}
 }
 
 // verdict returns whether a FederatedOperator takes a chart, or why not.
