@@ -38,6 +38,7 @@ var authors = []struct{ module, version, sum, folder string }{
 	{"github.com/grafana/grafana-operator/v5", "v5.18.0", "h1:ei7N2VfjsRjY8iprenH1IDV783WeV7CP5VNp//sB4hI=", "deploy/helm/grafana-operator"},
 	{"github.com/kserve/kserve", "v0.15.0", "h1:TK6lN8XVIzc/5KQ76GULEKYiJ2obkTRRI3Z2Iwuld5Y=", "charts/kserve-crd"},
 	{"github.com/kserve/kserve", "v0.15.0", "h1:TK6lN8XVIzc/5KQ76GULEKYiJ2obkTRRI3Z2Iwuld5Y=", "charts/kserve-resources"},
+	{"github.com/kubeflow/spark-operator/v2", "v2.5.2", "h1:6nX2UhwSfnYi1mtwczgFfJTMeLSL/1ajTvkFe8R7Vdc=", "charts/spark-operator-chart"},
 	{"github.com/kyverno/kyverno", "v1.13.4", "h1:2zUi+eszlisLdCir+WIf2NtuUfFPvJtjUNpewdtLjVw=", "charts/kyverno"},
 	{"github.com/NVIDIA/gpu-operator", "v0.0.0-20250917190837-d73a0086a6ba", "h1:LoeqwWjR0h2WRyHXmyYCPVwM/dAdKKxjE8LzyyeuqHI=", "deployments/gpu-operator"},
 	{"sigs.k8s.io/jobset", "v0.8.1", "h1:FwosQQyjmYgOKy8sD3ERpfil1BDLNpYUOJdIqmZSz3s=", "charts/jobset"},
