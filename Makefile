@@ -238,10 +238,10 @@ test-pods: ready-pods ## Test the charts as pods on real nodes: install, upgrade
 ready-pods: build lab node-packages
 	$(MAKE) images VERSION=$(CHART_VERSION) IMAGE_PLATFORMS=linux/$$(go env GOARCH)
 	hack/older.sh
-	$(if $(HANSE_LONG),bin/lab build cert-manager)
+	$(if $(HANSE_LONG),bin/lab build cert-manager && bin/lab build jobset)
 
 .PHONY: test-long
-test-long: lab node-packages ## Run what takes too long for each change: long forms of tests, more random cases, new inputs of fuzz tests, cert-manager, alerts, chaos
+test-long: lab node-packages ## Run what takes too long for each change: long forms of tests, more random cases, new inputs of fuzz tests, public operators, alerts, chaos
 	@rm -rf bin/tests
 	$(call say,long forms of tests)
 	assets="$$(bin/lab build --print-bin)"; export KUBEBUILDER_ASSETS="$$assets"; \

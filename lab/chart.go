@@ -16,11 +16,11 @@ import (
 )
 
 func chartCommand(p *places) *cobra.Command {
-	operators := append(slices.Clone(topology.Operators), build.CertManager)
+	operators := slices.Concat(topology.Operators, build.ChartOperators)
 	out, version := "", ""
 	cmd := &cobra.Command{
 		Use:       "chart OPERATOR",
-		Short:     "Write a Helm chart of an operator, with the images of the lab, and print its path",
+		Short:     "Write a Helm chart of an operator, and print its path",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: operators,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,11 +45,11 @@ func chartCommand(p *places) *cobra.Command {
 	return cmd
 }
 
-// chart returns the chart of an operator at a version. The chart is made of the operator's manifests, or copied from
-// its module. An empty version means the newest one.
+// chart returns the chart of an operator at a version. The chart is that of the operator's module, or made of the
+// operator's manifests. An empty version means the newest one.
 func (p *places) chart(ctx context.Context, operator, version string) (chart.Chart, error) {
-	if operator == build.CertManager {
-		return p.certManager(ctx, version)
+	if slices.Contains(build.ChartOperators, operator) {
+		return p.authorsChart(ctx, operator, version)
 	}
 	built, err := p.operator(ctx, operator, &version)
 	if err != nil {
@@ -66,17 +66,20 @@ func (p *places) chart(ctx context.Context, operator, version string) (chart.Cha
 	return chart.New(operator, plane.OperatorImage(operator, version), crds, manifests)
 }
 
-func (p *places) certManager(ctx context.Context, version string) (chart.Chart, error) {
-	built, err := p.build(ctx, build.CertManager)
+func (p *places) authorsChart(ctx context.Context, operator, version string) (chart.Chart, error) {
+	built, err := p.build(ctx, operator)
 	if err != nil {
 		return chart.Chart{}, err
 	}
-	only, err := built.Version(build.CertManager)
+	only, err := built.Version(operator)
 	if err != nil {
 		return chart.Chart{}, err
 	}
 	if version != "" && version != only {
-		return chart.Chart{}, fmt.Errorf("the lab has no version %q of %s; it has: %s", version, build.CertManager, only)
+		return chart.Chart{}, fmt.Errorf("the lab has no version %q of %s; it has: %s", version, operator, only)
 	}
-	return chart.CertManager(only, built.Chart(build.CertManager), plane.Image)
+	if operator == build.CertManager {
+		return chart.CertManager(only, built.Chart(operator))
+	}
+	return chart.OfModule(built.Chart(operator))
 }

@@ -41,7 +41,7 @@ func (p *places) images(ctx context.Context, image string) ([]string, error) {
 	switch {
 	case slices.Contains(topology.Operators, image):
 		return []string{image}, nil
-	case image != build.CertManager:
+	case !slices.Contains(build.ChartOperators, image):
 		path, err := filepath.Abs(image)
 		return []string{path}, err
 	}
@@ -49,19 +49,18 @@ func (p *places) images(ctx context.Context, image string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	programs, err := built.Programs()
+	images, err := built.Images(image)
 	if err != nil {
 		return nil, err
 	}
 	var archives []string
-	for _, program := range programs {
-		archive := built.Image(program)
-		if _, err := os.Stat(archive); err != nil {
-			if err := plane.WriteImage(archive, plane.Image(filepath.Base(program)), program); err != nil {
+	for _, i := range images {
+		if _, err := os.Stat(i.Archive); err != nil {
+			if err := plane.WriteImage(i.Archive, plane.ChartImage(i.Name), i.Program); err != nil {
 				return nil, err
 			}
 		}
-		archives = append(archives, archive)
+		archives = append(archives, i.Archive)
 	}
 	return archives, nil
 }

@@ -197,7 +197,7 @@ func (j job) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// copyShare copies the module's manifests beside the binaries, so that the start of a lab downloads nothing.
+// copyShare copies the module's manifests and charts beside the binaries, so that the start of a lab downloads nothing.
 func (j job) copyShare(m module, share string) error {
 	for folder, glob := range j.share {
 		files, err := filepath.Glob(filepath.Join(m.Dir, glob))
@@ -209,16 +209,24 @@ func (j job) copyShare(m module, share string) error {
 			return err
 		}
 		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				return err
-			}
-			if err := os.WriteFile(filepath.Join(to, filepath.Base(file)), data, 0o644); err != nil {
+			if err := copyTo(filepath.Join(to, filepath.Base(file)), file); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// copyTo copies a file, or a folder with all that it contains.
+func copyTo(to, from string) error {
+	if info, err := os.Stat(from); err == nil && info.IsDir() {
+		return os.CopyFS(to, os.DirFS(from))
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o644)
 }
 
 func failure(doing string, output []byte, err error) error {

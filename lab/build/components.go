@@ -28,7 +28,8 @@ type component struct {
 	programs []string          // names of the symbolic links to the binary
 	stamps   map[string]string // string variables that the linker sets
 	tags     string            // build tags
-	share    map[string]string // glob patterns of the module's files to keep, by folder
+	share    map[string]string // glob patterns of the module's files and folders to keep, by folder
+	image    string            // name of a program's image in the operator's chart, without the registry
 }
 
 // fill returns a replacer that puts the version of a module into program names, linker variables and folder names.
@@ -43,12 +44,17 @@ const (
 	kwokStages    = "kwok-stages"
 
 	// CertManager is the name of the cert-manager component, which is compiled only on demand.
-	CertManager      = "cert-manager"
-	certManagerChart = "charts/cert-manager"
+	CertManager = "cert-manager"
+
+	// JobSet is the name of the JobSet component, which is compiled only on demand.
+	JobSet = "jobset"
 
 	// Prometheus is the name of the Prometheus component and of its program. The component is compiled only on demand.
 	Prometheus = "prometheus"
 )
+
+// ChartOperators are the operators that run only as pods on real nodes, from the charts of their authors.
+var ChartOperators = []string{CertManager, JobSet}
 
 var components = []component{
 	{
@@ -85,10 +91,19 @@ var components = []component{
 		programs: []string{"cert-manager-controller", "cert-manager-webhook", "cert-manager-cainjector"},
 		stamps:   map[string]string{"github.com/cert-manager/cert-manager/pkg/util.AppVersion": "{version}"},
 		share: map[string]string{
-			certManagerChart:                "deploy/charts/cert-manager/*.yaml",
-			certManagerChart + "/templates": "deploy/charts/cert-manager/templates/*",
-			certManagerChart + "/crds":      "deploy/crds/*.yaml",
+			"charts":                          "deploy/charts/" + CertManager,
+			"charts/" + CertManager + "/crds": "deploy/crds/*.yaml",
 		},
+		image: "jetstack/{program}:{version}",
+	},
+	{
+		onDemand: true,
+		name:     JobSet,
+		module:   "sigs.k8s.io/jobset",
+		pkg:      "sigs.k8s.io/jobset",
+		programs: []string{"manager"},
+		share:    map[string]string{"charts": "charts/" + JobSet},
+		image:    "k8s-staging-images/jobset/jobset:main",
 	},
 	{
 		onDemand: true,
@@ -170,22 +185,24 @@ func (b Built) Deployment(operator, version string) ([]string, error) {
 	return manifests(filepath.Join(b.dir, "share", "deployments", operator, version, "*.yaml"))
 }
 
-// Programs returns the paths of all programs, sorted.
-func (b Built) Programs() ([]string, error) {
-	entries, err := os.ReadDir(b.Bin())
+// Image describes the image of a program. A caller writes its archive once.
+type Image struct {
+	Name             string // name as in the operator's chart, without the registry
+	Program, Archive string // paths
+}
+
+// Images returns the images of an operator's programs. Their archives are in the cache entry of the programs.
+func (b Built) Images(operator string) ([]Image, error) {
+	c, version, err := b.operator(operator)
 	if err != nil {
 		return nil, err
 	}
-	var programs []string
-	for _, entry := range entries {
-		programs = append(programs, filepath.Join(b.Bin(), entry.Name()))
+	var images []Image
+	for _, program := range c.programs {
+		name := strings.ReplaceAll(fill(version).Replace(c.image), "{program}", program)
+		images = append(images, Image{Name: name, Program: filepath.Join(b.Bin(), program), Archive: filepath.Join(b.dir, program+".tar")})
 	}
-	return programs, nil
-}
-
-// Image returns the path for the archive of a program's image. The archive is in the cache entry of the program.
-func (b Built) Image(program string) string {
-	return filepath.Join(b.dir, filepath.Base(program)+".tar")
+	return images, nil
 }
 
 // Chart returns the folder with the chart that an operator's module contains.
@@ -195,21 +212,27 @@ func (b Built) Chart(operator string) string {
 
 // Version returns the version of an operator's module.
 func (b Built) Version(operator string) (string, error) {
-	for _, c := range components {
-		if c.name != operator {
-			continue
-		}
-		info, err := buildinfo.ReadFile(filepath.Join(b.Bin(), c.programs[0]))
-		if err != nil {
-			return "", fmt.Errorf("reading the version of %s: %w", operator, err)
-		}
-		for _, module := range info.Deps {
-			if module.Path == c.module {
-				return module.Version, nil
-			}
+	_, version, err := b.operator(operator)
+	return version, err
+}
+
+// operator returns the component of an operator, and the version of its module.
+func (b Built) operator(name string) (component, string, error) {
+	i := slices.IndexFunc(components, func(c component) bool { return c.name == name })
+	if i < 0 {
+		return component{}, "", fmt.Errorf("no component is called %q", name)
+	}
+	c := components[i]
+	info, err := buildinfo.ReadFile(filepath.Join(b.Bin(), c.programs[0]))
+	if err != nil {
+		return component{}, "", fmt.Errorf("reading the version of %s: %w", name, err)
+	}
+	for _, module := range append(info.Deps, &info.Main) {
+		if module.Path == c.module {
+			return c, module.Version, nil
 		}
 	}
-	return "", fmt.Errorf("no program of %s names its version", operator)
+	return component{}, "", fmt.Errorf("no program of %s names its version", name)
 }
 
 func manifests(glob string) ([]string, error) {
@@ -237,8 +260,10 @@ func key(source string, components []component) (string, error) {
 func (c component) key(source string) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintln(hash, c.pkg, c.stamps, c.share)
-	if c.tags != "" {
-		fmt.Fprintln(hash, c.tags)
+	for _, more := range []string{c.tags, c.image} {
+		if more != "" {
+			fmt.Fprintln(hash, more)
+		}
 	}
 	dir := filepath.Join(source, c.name)
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -16,6 +16,10 @@ func Image(program string) string { return imageRegistry + program + ":lab" }
 // OperatorImage returns the name of the lab's image of an operator at a version.
 func OperatorImage(operator, version string) string { return imageRegistry + operator + ":" + version }
 
+// ChartImage returns the name of the lab's image for one that a chart of an operator's author names. The argument is
+// that name without the registry.
+func ChartImage(name string) string { return imageRegistry + name }
+
 // WriteImage writes an image archive with this image name, which contains only the program.
 func WriteImage(archive, name, program string) error {
 	_, err := image.Write(archive, image.Spec{

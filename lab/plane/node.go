@@ -112,7 +112,8 @@ func (n *Node) path(names ...string) string {
 }
 
 // kubeletConfig returns a configuration for both versions of cgroups. It turns evictions off, because the lab shares
-// the disk with the rest of the machine.
+// the disk with the rest of the machine. A pod gets a changed Secret within 15 s, not within 90 s, so that the webhooks
+// of operators that write their certificates into a Secret start soon.
 func (n *Node) kubeletConfig() (string, error) {
 	serving, err := n.cluster.CA.Server(Kubelet+"-server", []string{n.cluster.site.server()}, n.Name)
 	if err != nil {
@@ -130,6 +131,7 @@ func (n *Node) kubeletConfig() (string, error) {
 		"enforceNodeAllocatable":        []string{},
 		"localStorageCapacityIsolation": false,
 		"failSwapOn":                    false,
+		"syncFrequency":                 "10s",
 		"evictionHard":                  never,
 		"imageGCHighThresholdPercent":   100,
 		"podLogsDir":                    n.path("logs"),

@@ -9,13 +9,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/big"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/test/fleet"
@@ -38,29 +32,18 @@ const (
 	certified   = "certified"    // the namespace of the Certificate
 )
 
-// certificateIsIssued installs cert-manager with a FederatedOperator on the member with a real node. The hub places an
-// Issuer, its Secret and a Certificate on this member.
+// certificateIsIssued installs cert-manager on the member with a real node. The hub places an Issuer, its Secret and a
+// Certificate on this member.
 func certificateIsIssued(t *testing.T) {
-	if os.Getenv("HANSE_LONG") == "" {
-		t.Skip("it compiles for minutes: run make test-pods HANSE_LONG=1")
-	}
+	onlyLong(t)
 	ctx := t.Context()
 	member := suite.Members[frankfurt]
-	load(t, frankfurt, certManager)
-	archive, err := suite.LabCommand(ctx, "chart", certManager, "--out", t.TempDir())
-	must(t, err)
-	archive = strings.TrimSpace(archive)
-	definitionsAreServed(t, archive)
-	rightsAreGranted(t, member, archive)
-	_, err = suite.Kubectl(ctx, suite.Hub, "create", "configmap", "cert-manager-chart", "-n", hubv1.SystemNamespace, "--from-file=chart.tgz="+archive)
-	must(t, err)
-	_, err = suite.Kubectl(ctx, suite.Hub, "apply", "-f", "testdata/cert-manager.yaml")
-	must(t, err)
+	operatorIsInstalled(t, certManager, certManager, "-f", "testdata/cert-manager-values.yaml")
 	authority := newAuthority(t)
-	_, err = suite.Kubectl(ctx, suite.Hub, "apply", "-f", "testdata/certificate.yaml")
+	_, err := suite.Kubectl(ctx, suite.Hub, "apply", "-f", "testdata/certificate.yaml")
 	must(t, err)
 
-	eventually(t, func() error { return operatorReady(ctx) })
+	eventually(t, func() error { return operatorReady(ctx, certManager) })
 	issuer, certificate := ofCertManager("Issuer", "ca"), ofCertManager("Certificate", "web")
 	eventually(t, func() error { return readyOnHub(ctx, issuer, 1) })
 	eventually(t, func() error { return readyOnHub(ctx, certificate, 1) })
@@ -74,7 +57,9 @@ func certificateIsIssued(t *testing.T) {
 	wrongIssuerIsRefused(t)
 	webhookIsAway(t, certificate)
 	eventually(t, func() error { return authority.issued(ctx, member, "shop.example.com") })
-	certManagerIsRemoved(t, member)
+	operatorIsRemoved(t, certManager, []*unstructured.Unstructured{certificate, issuer},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: certManager, Name: certManager}},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "cert-manager-webhook"}})
 }
 
 func ofCertManager(kind, name string) *unstructured.Unstructured {
@@ -84,47 +69,6 @@ func ofCertManager(kind, name string) *unstructured.Unstructured {
 	o.SetNamespace(certified)
 	o.SetName(name)
 	return o
-}
-
-func definitionsAreServed(t *testing.T, archive string) {
-	t.Helper()
-	crds, err := suite.Hansectl(t.Context(), "operators", "crds", archive, "-n", certManager, "-f", "testdata/cert-manager-values.yaml")
-	must(t, err)
-	file := filepath.Join(t.TempDir(), "crds.yaml")
-	must(t, os.WriteFile(file, []byte(crds), 0o600))
-	_, err = suite.Kubectl(t.Context(), suite.Hub, "apply", "--server-side", "-f", file)
-	must(t, err)
-	_, err = suite.Kubectl(t.Context(), suite.Hub, "wait", "--for=condition=Established", "-f", file, "--timeout=60s")
-	must(t, err)
-}
-
-// rightsAreGranted adds the rights that the chart of cert-manager needs to the values of the member chart.
-func rightsAreGranted(t *testing.T, member *fleet.Cluster, archive string) {
-	t.Helper()
-	ctx := t.Context()
-	// The member chart creates Roles for the hub in this namespace.
-	must(t, member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: certManager}}))
-	text, err := suite.Hansectl(ctx, "operators", "rbac", archive, "-n", certManager, "-f", "testdata/cert-manager-values.yaml")
-	must(t, err)
-	var rights struct {
-		GrantedKinds []fleet.Kind `json:"grantedKinds"`
-		Operators    []any        `json:"operators"`
-	}
-	must(t, yaml.Unmarshal([]byte(text), &rights))
-	must(t, suite.InstallMember(ctx, member, append(slices.Clone(kinds), rights.GrantedKinds...), func(values map[string]any) {
-		values["operators"] = rights.Operators
-	}))
-}
-
-func operatorReady(ctx context.Context) error {
-	var o hubv1.FederatedOperator
-	if err := suite.Hub.Get(ctx, types.NamespacedName{Name: certManager}, &o); err != nil {
-		return err
-	}
-	if o.Status.Total != 1 || o.Status.Ready != 1 {
-		return fmt.Errorf("the operator is ready on %d of %d clusters: %+v, %+v", o.Status.Ready, o.Status.Total, o.Status.NotReady, o.Status.Conditions)
-	}
-	return nil
 }
 
 // readyOnHub reads an object on the hub. It returns nil if the object's condition Ready is True for this generation.
@@ -154,17 +98,6 @@ func wrongIssuerIsRefused(t *testing.T) {
 		return statusSays(ctx, wrong, "AdmissionDenied", "at least one issuer must be configured")
 	})
 	must(t, suite.Hub.Delete(ctx, wrong))
-}
-
-// statusSays returns nil if the output of hansectl status for an object contains all texts.
-func statusSays(ctx context.Context, o *unstructured.Unstructured, texts ...string) error {
-	out, err := suite.Hansectl(ctx, "status", strings.ToLower(o.GetKind()), o.GetName(), "-n", certified)
-	for _, text := range texts {
-		if err == nil && !strings.Contains(out, text) {
-			err = fmt.Errorf("hansectl status says %s, want it with %q", out, text)
-		}
-	}
-	return err
 }
 
 // webhookIsAway removes the pods of cert-manager's webhook, changes the Certificate, and restores the pods.
@@ -226,34 +159,6 @@ func injected(t *testing.T) []byte {
 	return ca
 }
 
-// certManagerIsRemoved deletes the custom resources, and then the operator.
-func certManagerIsRemoved(t *testing.T, member *fleet.Cluster) {
-	t.Helper()
-	ctx := t.Context()
-	o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: certManager}}
-	if err := suite.Hub.Delete(ctx, o); err == nil || !strings.Contains(err.Error(), "delete them first") {
-		t.Fatalf("the deletion of an operator whose kinds are in use answers %v", err)
-	}
-	for _, used := range []*unstructured.Unstructured{ofCertManager("Certificate", "web"), ofCertManager("Issuer", "ca")} {
-		must(t, suite.Hub.Delete(ctx, used))
-		eventually(t, func() error { return gone(ctx, member, used) })
-	}
-	eventually(t, func() error { return suite.Hub.Delete(ctx, o) }) // the hub allows it only when the bindings are gone
-	eventually(t, func() error {
-		return gone(ctx, member, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: certManager, Name: certManager}})
-	})
-	eventually(t, func() error {
-		return gone(ctx, member, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "cert-manager-webhook"}})
-	})
-}
-
-func gone(ctx context.Context, c client.Client, o client.Object) error {
-	if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s is there: %w", o.GetName(), err)
-	}
-	return nil
-}
-
 // authority is the CA that signs the certificates of the Issuer.
 type authority struct{ roots *x509.CertPool }
 
@@ -287,14 +192,5 @@ func (a authority) issued(ctx context.Context, member *fleet.Cluster, host strin
 	if err := member.Get(ctx, types.NamespacedName{Namespace: certified, Name: "web-tls"}, &secret); err != nil {
 		return err
 	}
-	block, _ := pem.Decode(secret.Data[corev1.TLSCertKey])
-	if block == nil {
-		return errors.New("the Secret web-tls has no certificate")
-	}
-	certificate, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return err
-	}
-	_, err = certificate.Verify(x509.VerifyOptions{Roots: a.roots, DNSName: host})
-	return err
+	return verified(secret.Data[corev1.TLSCertKey], a.roots, host)
 }
