@@ -81,7 +81,7 @@ func changed(t *testing.T, do func()) {
 // observe records the changes that arrive on a member.
 func (c *changes) observe(t *testing.T, member *fleet.Cluster) {
 	t.Helper()
-	c.requests[member.Name] = writesOn(t, member)
+	c.requests[member.Name] = writesOn(t, member, "configmaps", loaded)
 	clients, err := client.NewWithWatch(member.Config, client.Options{Scheme: fleet.Scheme()})
 	must(t, err)
 	w, err := clients.Watch(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(loaded))
@@ -176,7 +176,7 @@ func (c *changes) check(t *testing.T) {
 				longest = max(longest, arrived.Sub(at))
 			}
 		}
-		requests := writesOn(t, suite.Members[name]) - c.requests[name]
+		requests := writesOn(t, suite.Members[name], "configmaps", loaded) - c.requests[name]
 		t.Logf("%s: %d changes, the longest took %.1f s; the hub sent %d writes", name, len(c.written), longest.Seconds(), requests)
 		if longest > maxGap {
 			t.Errorf("%s: a change took %s to arrive, want at most %s", name, longest, maxGap)
@@ -194,9 +194,9 @@ func (c *changes) check(t *testing.T) {
 	}
 }
 
-// writesOn returns the number of successful writes of ConfigMaps in the namespace "loaded". It reads the audit log of
-// the member, which has only the requests of Hanse's ServiceAccounts.
-func writesOn(t *testing.T, member *fleet.Cluster) int {
+// writesOn returns the number of successful writes to a resource in a namespace. It reads the audit log of the member,
+// which has only the requests of Hanse's ServiceAccounts.
+func writesOn(t *testing.T, member *fleet.Cluster, resource, namespace string) int {
 	t.Helper()
 	file, err := os.Open(member.AuditLog)
 	must(t, err)
@@ -213,7 +213,7 @@ func writesOn(t *testing.T, member *fleet.Cluster) int {
 		must(t, json.Unmarshal(lines.Bytes(), &event))
 		reads := event.Verb == "get" || event.Verb == "list" || event.Verb == "watch"
 		dry := strings.Contains(event.RequestURI, "dryRun=")
-		if !reads && !dry && event.ObjectRef.Namespace == loaded && event.ObjectRef.Resource == "configmaps" && event.ResponseStatus.Code < 300 {
+		if !reads && !dry && event.ObjectRef.Namespace == namespace && event.ObjectRef.Resource == resource && event.ResponseStatus.Code < 300 {
 			count++
 		}
 	}

@@ -50,7 +50,8 @@ func TestHanseInstalledByHelm(t *testing.T) {
 		{"metrics are for clients with the right", metricsAreGuarded},
 		{"views of members go through their Service", viewsAreServed},
 		{"an operator that is a pod on a member acts on the hub's custom resource", operatorActs},
-		{"cert-manager installed by Hanse issues a Certificate on the real node", certificateIsIssued},
+		{"JobSet by the chart of its authors runs a JobSet, and keeps the certificates that it makes", jobSetRuns},
+		{"cert-manager by the chart of its authors issues a Certificate on the real node", certificateIsIssued},
 		{"hansectl dashboard opens the console of a pod", consoleIsOpened},
 		{"helm uninstall leaves members as they are, and no finalizer on the hub", hubIsUninstalled},
 	} {
@@ -246,18 +247,19 @@ func olderHansectlWorks(t *testing.T) {
 }
 
 func podsAreRestarted(t *testing.T) {
-	ctx := t.Context()
 	before := uids(t)
-	changed(t, func() {
-		reviewed(t, func() {
-			for _, args := range [][]string{{"rollout", "restart"}, {"rollout", "status", "--timeout=2m"}} {
-				_, err := suite.Kubectl(ctx, suite.Hub, append(args, "deployment/hanse-hub", "-n", hubv1.SystemNamespace)...)
-				must(t, err)
-			}
-			settled(t)
-		})
-	})
+	changed(t, func() { reviewed(t, func() { restart(t) }) })
 	same(t, before)
+}
+
+// restart replaces the pods of the hub. It returns when the new pods are ready and the old ones are gone.
+func restart(t *testing.T) {
+	t.Helper()
+	for _, args := range [][]string{{"rollout", "restart"}, {"rollout", "status", "--timeout=2m"}} {
+		_, err := suite.Kubectl(t.Context(), suite.Hub, append(args, "deployment/hanse-hub", "-n", hubv1.SystemNamespace)...)
+		must(t, err)
+	}
+	settled(t)
 }
 
 // ended returns nil if no pod of the hub is terminating.

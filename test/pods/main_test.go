@@ -33,6 +33,7 @@ var members = []string{frankfurt, shanghai, singapore}
 // kinds has the kinds that both charts grant to the hub in this suite.
 var kinds = []fleet.Kind{
 	{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}},
+	{APIGroups: []string{"jobset.x-k8s.io"}, Resources: []string{"jobsets"}, Status: true},
 	{APIGroups: []string{"cert-manager.io"}, Resources: []string{"certificates", "issuers"}, Status: true},
 	{APIGroups: []string{"monitoring.coreos.com"}, Resources: []string{"prometheuses"}, Status: true},
 }
