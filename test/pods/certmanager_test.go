@@ -16,7 +16,9 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,6 +49,8 @@ func certificateIsIssued(t *testing.T) {
 	issuer, certificate := ofCertManager("Issuer", "ca"), ofCertManager("Certificate", "web")
 	eventually(t, func() error { return readyOnHub(ctx, issuer, 1) })
 	eventually(t, func() error { return readyOnHub(ctx, certificate, 1) })
+	// With its default values, the controller elects its leader in kube-system.
+	must(t, member.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "cert-manager-controller"}, &coordinationv1.Lease{}))
 	if _, found, _ := unstructured.NestedString(certificate.Object, "status", "renewalTime"); !found {
 		t.Errorf("the status on the hub is %v, want it with renewalTime", certificate.Object["status"])
 	}
@@ -59,6 +63,7 @@ func certificateIsIssued(t *testing.T) {
 	eventually(t, func() error { return authority.issued(ctx, member, "shop.example.com") })
 	operatorIsRemoved(t, certManager, []*unstructured.Unstructured{certificate, issuer},
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: certManager, Name: certManager}},
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "cert-manager:leaderelection"}},
 		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "cert-manager-webhook"}})
 }
 
