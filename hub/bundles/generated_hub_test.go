@@ -55,6 +55,16 @@ func (g generates) admin(release string) string {
 
 func (g generates) secret() client.ObjectKey { return keptKey(g.system, g.operator) }
 
+// request requests other values, as hansectl does.
+func (g generates) request() {
+	g.Helper()
+	g.eventually("other values are requested", func() error {
+		must(g.T, g.world.admin.Get(g.Context(), client.ObjectKeyFromObject(g.operator), g.operator))
+		g.operator.Annotations = map[string]string{hubv1.RegenerateValuesAnnotation: g.operator.Status.GeneratedValues.ID}
+		return g.world.admin.Update(g.Context(), g.operator)
+	})
+}
+
 // test checks that the values of a chart are kept until a user requests new ones. stop ends the controller. test
 // returns the function that ends the controller which then runs.
 func (g generates) test(t *testing.T, stop func()) func() {
@@ -117,11 +127,7 @@ func (g generates) test(t *testing.T, stop func()) func() {
 		if o.Status.GeneratedValues.ID != id {
 			t.Errorf("the id is %s, and was %s", o.Status.GeneratedValues.ID, id)
 		}
-		w.eventually("the values are requested anew", func() error {
-			must(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(o), o))
-			o.Annotations = map[string]string{hubv1.RegenerateValuesAnnotation: id}
-			return w.admin.Update(t.Context(), o)
-		})
+		g.request()
 		second := g.admin("more")
 		w.operatorSays(o, hubv1.ReasonStored, "")
 		if is := o.Status.GeneratedValues; second == first || is.Values != 3 || is.ID == id {
@@ -130,6 +136,24 @@ func (g generates) test(t *testing.T, stop func()) func() {
 		first = second
 		named("again")
 		same("again")
+	})
+	t.Run("each request makes other values, although the chart was rendered before", func(t *testing.T) {
+		for range 2 {
+			id := o.Status.GeneratedValues.ID
+			g.request()
+			w.eventually("the request is fulfilled", func() error {
+				must(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(o), o))
+				if o.Status.GeneratedValues.ID == id {
+					return fmt.Errorf("the values have the id %s", id)
+				}
+				return nil
+			})
+			next := g.admin("again")
+			if next == first {
+				t.Error("the password is the same")
+			}
+			first = next
+		}
 	})
 	t.Run("the values go with their operator", func(t *testing.T) {
 		must(t, w.admin.Delete(t.Context(), o))

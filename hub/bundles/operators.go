@@ -58,7 +58,7 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 	if err != nil {
 		return nil, invalidChart(err)
 	}
-	rendered, err := c.rendered(ctx, o.Name, in)
+	rendered, err := c.rendered(ctx, o, in)
 	if err != nil {
 		return nil, err
 	}
@@ -83,14 +83,16 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 	return objects, nil
 }
 
-// rendered renders a chart. If the last rendering had the same input, rendered returns the result of that rendering. A
-// failed rendering with the same input is repeated only after pace.MaxSlowRetry. The error may be a *refusal.
-func (c *Controller) rendered(ctx context.Context, operator string, in child.Input) (out child.Rendered, err error) {
-	sum, err := sumOf(in)
+// rendered renders the chart of an operator. If the last rendering had the same input, rendered returns the result of
+// that rendering. A request for new generated values counts as another input, because the values of the last rendering
+// may be those in use. A failed rendering with the same input is repeated only after pace.MaxSlowRetry. The error may be
+// a *refusal.
+func (c *Controller) rendered(ctx context.Context, o *hubv1.FederatedOperator, in child.Input) (out child.Rendered, err error) {
+	sum, err := sumOf(o, in)
 	if err != nil {
 		return out, err
 	}
-	last := c.lastRendering(operator)
+	last := c.lastRendering(o.Name)
 	if last.input == sum && (last.err == nil || c.opts.Clock.Since(last.at) < pace.MaxSlowRetry) {
 		if last.err != nil {
 			return out, invalidChart(last.err)
@@ -118,19 +120,23 @@ func (c *Controller) rendered(ctx context.Context, operator string, in child.Inp
 			return out, fmt.Errorf("keeping the rendered chart: %w", err)
 		}
 	}
-	c.keepRendering(operator, last)
+	c.keepRendering(o.Name, last)
 	if last.err != nil {
 		return out, invalidChart(last.err)
 	}
 	return out, nil
 }
 
-// sumOf returns a checksum of the input of a chart. The archive counts by its own checksum, because its JSON would take
-// 11 MiB at each reconciliation.
-func sumOf(in child.Input) ([sha256.Size]byte, error) {
+// sumOf returns a checksum of the input of an operator's chart, and of the request for new generated values. The archive
+// counts by its own checksum, because its JSON would take 11 MiB at each reconciliation.
+func sumOf(o *hubv1.FederatedOperator, in child.Input) ([sha256.Size]byte, error) {
 	archive := sha256.Sum256(in.Archive)
 	in.Archive = archive[:]
-	text, err := json.Marshal(in)
+	text, err := json.Marshal(struct {
+		Input    child.Input
+		Operator types.UID
+		Request  string
+	}{in, o.UID, o.Annotations[hubv1.RegenerateValuesAnnotation]})
 	if err != nil {
 		return [sha256.Size]byte{}, fmt.Errorf("writing the input of the chart as JSON: %w", err)
 	}
