@@ -223,12 +223,16 @@ func TestKeptValuesAreUsedAgain(t *testing.T) {
 		}
 	})
 	t.Run("the certificate that ends first is known", func(t *testing.T) {
-		first, at, found := kept.FirstExpiry()
+		first, at, found := again.FirstExpiry(kept)
 		if days := time.Until(at).Hours() / 24; !found || first.Path != "/data/tls.crt" || days < 89 || days > 91 {
 			t.Errorf("%v: %s ends at %s", found, first.Path, at)
 		}
-		if _, _, found := (Kept{{Path: "/data/a", Value: base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n"))}, {Path: "/stringData/b", Value: "x"}}).FirstExpiry(); found {
+		nonsense := Rendered{Generated: []GeneratedField{{Path: "/data/a"}, {Path: "/stringData/b"}}}
+		if _, _, found := nonsense.FirstExpiry(Kept{{Path: "/data/a", Value: base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n"))}, {Path: "/stringData/b", Value: "x"}}); found {
 			t.Error("a nonsense certificate ends")
+		}
+		if first, _, found := (&Rendered{}).FirstExpiry(kept); found {
+			t.Errorf("%s ends, but the chart no longer has it", first)
 		}
 	})
 }

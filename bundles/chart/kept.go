@@ -208,10 +208,18 @@ func (r *Rendered) ValuesIn(earlier func(hubv1.ObjectIdentity) *unstructured.Uns
 	return sorted(values), true
 }
 
-// FirstExpiry returns the kept certificate that expires first. It returns false if no kept value is a certificate in
-// PEM.
-func (k Kept) FirstExpiry() (first KeptValue, at time.Time, found bool) {
-	for _, value := range k {
+// FirstExpiry returns the generated field whose kept certificate expires first. It returns false if no such value is a
+// certificate in PEM. Values of fields that the chart no longer has do not count, because no object has them.
+func (r *Rendered) FirstExpiry(kept Kept) (first GeneratedField, at time.Time, found bool) {
+	has := map[GeneratedField]bool{}
+	for _, field := range r.Generated {
+		has[field] = true
+	}
+	for _, value := range kept {
+		field := GeneratedField{Object: value.Object, Path: value.Path}
+		if !has[field] {
+			continue
+		}
 		text := []byte(value.Value)
 		if !strings.HasPrefix(value.Path, stringData) {
 			text, _ = base64.StdEncoding.DecodeString(value.Value)
@@ -219,7 +227,7 @@ func (k Kept) FirstExpiry() (first KeptValue, at time.Time, found bool) {
 		for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 			certificate, err := x509.ParseCertificate(block.Bytes)
 			if err == nil && (!found || certificate.NotAfter.Before(at)) {
-				first, at, found = value, certificate.NotAfter, true
+				first, at, found = field, certificate.NotAfter, true
 			}
 		}
 	}

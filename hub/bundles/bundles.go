@@ -314,8 +314,11 @@ func (c *Controller) report(ctx context.Context, b hubv1.BundleObject, stored me
 	was := meta.FindStatusCondition(before.BundleStatus().Conditions, hubv1.ConditionStored)
 	stored.ObservedGeneration = b.GetGeneration()
 	changed := meta.SetStatusCondition(&b.BundleStatus().Conditions, stored)
-	if o, ok := b.(*hubv1.FederatedOperator); ok && stored.Status == metav1.ConditionTrue {
+	switch o, ok := b.(*hubv1.FederatedOperator); {
+	case ok && stored.Status == metav1.ConditionTrue:
 		changed = describe(o, has, c.opts.Clock.Now()) || changed
+	case ok && has.kept != nil && has.kept.secret == nil: // a user needs their id to replace them, and certificates expire
+		changed = has.kept.describe(o, c.opts.Clock.Now()) || changed
 	}
 	if !changed && b.BundleStatus().ObservedGeneration == b.GetGeneration() {
 		return nil

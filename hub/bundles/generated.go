@@ -29,11 +29,15 @@ type kept struct {
 	child.StoredValues
 	// secret stores the values. It is not nil if it must be written before the objects are stored.
 	secret *corev1.Secret
+	// first is the field of the chart whose kept certificate expires first, and expires the time. expires is zero if the
+	// chart has no such field.
+	first   string
+	expires time.Time
 }
 
 // keepValues puts the kept values of an operator into the objects of its rendered chart. It returns the values to keep
 // from now on, and writes nothing. It returns nil if the chart generates no values and none are kept. The error may be
-// a *refusal.
+// a *refusal. If the reason is that the kept values do not suit the chart, keepValues returns them, too.
 func (c *Controller) keepValues(ctx context.Context, o *hubv1.FederatedOperator, rendered *child.Rendered) (*kept, error) {
 	is := o.Status.GeneratedValues
 	if len(rendered.Generated) == 0 && is == nil {
@@ -60,9 +64,15 @@ func (c *Controller) keepValues(ctx context.Context, o *hubv1.FederatedOperator,
 		out.ID, out.Values, changed = strings.ToLower(rand.Text()), nil, true
 	}
 	next, err := rendered.Keep(out.Values)
+	if err != nil {
+		next = out.Values
+	}
+	if field, at, found := rendered.FirstExpiry(next); found {
+		out.first, out.expires = field.String(), at
+	}
 	switch {
 	case errors.Is(err, child.ErrValuesWouldChange):
-		return nil, wouldChange(o, err)
+		return out, wouldChange(o, err)
 	case err != nil:
 		return nil, invalidChart(err)
 	case len(next) == 0:
@@ -135,7 +145,8 @@ func (c *Controller) writeKept(ctx context.Context, k *kept) error {
 	return nil
 }
 
-// dropKept deletes the kept values of a deleted operator. Call it after the operator's objects have left all clusters.
+// dropKept deletes the kept values of a deleted operator. Call it before the last stored object is forgotten, because
+// after a restart the hub finds a deleted operator by its stored objects.
 func (c *Controller) dropKept(ctx context.Context, of hubv1.BundleReference) error {
 	if of.Kind != hubv1.FederatedOperatorKind {
 		return nil
@@ -168,19 +179,18 @@ func (k *kept) describe(o *hubv1.FederatedOperator, now time.Time) bool {
 		return meta.RemoveStatusCondition(&o.Status.Conditions, hubv1.ConditionCertificateExpiresSoon) || changed
 	}
 	is := &hubv1.GeneratedValuesStatus{ID: k.ID, Values: int32(len(k.Values))} //nolint:gosec // at most maxKeptBytes
-	first, at, found := k.Values.FirstExpiry()
-	if found {
-		is.CertificateExpires = &metav1.Time{Time: at.Truncate(time.Second)}
+	if !k.expires.IsZero() {
+		is.CertificateExpires = &metav1.Time{Time: k.expires.Truncate(time.Second)}
 	}
 	o.Status.GeneratedValues = is
 	changed = changed || before.ID != is.ID || before.Values != is.Values || !before.CertificateExpires.Equal(is.CertificateExpires)
-	if !found || now.Before(at.Add(-expiresSoon)) {
+	if k.expires.IsZero() || now.Before(k.expires.Add(-expiresSoon)) {
 		return meta.RemoveStatusCondition(&o.Status.Conditions, hubv1.ConditionCertificateExpiresSoon) || changed
 	}
 	return meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
 		Type: hubv1.ConditionCertificateExpiresSoon, Status: metav1.ConditionTrue, Reason: hubv1.ReasonCertificateExpires, ObservedGeneration: o.Generation,
-		Message: fmt.Sprintf("the certificate that is kept for %s, field %s, ends at %s: run hansectl operators regenerate %s, which replaces all kept values",
-			first.Object, first.Path, at.UTC().Format(time.RFC3339), o.Name),
+		Message: fmt.Sprintf("the certificate that is kept for %s, ends at %s: run hansectl operators regenerate %s, which replaces all kept values",
+			k.first, k.expires.UTC().Format(time.RFC3339), o.Name),
 	}) || changed
 }
 

@@ -2,6 +2,7 @@ package bundles
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -155,15 +156,34 @@ func (g generates) test(t *testing.T, stop func()) func() {
 			first = next
 		}
 	})
-	t.Run("the values go with their operator", func(t *testing.T) {
+	t.Run("values that do not suit the chart are reported after a crash, so that a user can replace them", func(t *testing.T) {
+		w.archive(rotorChart(t, "1.0.0", map[string]string{"passwords.yaml": passwords, "more.yaml": strings.ReplaceAll(strings.Split(passwords, "---")[0], "name: passwords", "name: more")}))
+		w.eventually("the status has no values", func() error {
+			must(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(o), o))
+			o.Status.GeneratedValues = nil
+			meta.RemoveStatusCondition(&o.Status.Conditions, hubv1.ConditionCertificateExpiresSoon)
+			return w.admin.Status().Update(t.Context(), o)
+		})
+		named("crashed")
+		w.operatorSays(o, hubv1.ReasonValuesWouldChange, "Secret turbines/more, field /stringData/admin is generated, but has no kept value")
+		if o.Status.GeneratedValues == nil || !meta.IsStatusConditionTrue(o.Status.Conditions, hubv1.ConditionCertificateExpiresSoon) {
+			t.Fatalf("the status is %+v", o.Status)
+		}
+		g.request()
+		w.operatorSays(o, hubv1.ReasonStored, "")
+	})
+	t.Run("the values go with their operator, before its last object goes", func(t *testing.T) {
+		described := w.storesVersions(o, "rotors.example.com", "v1")
 		must(t, w.admin.Delete(t.Context(), o))
-		w.stores()
 		w.eventually("the Secret with the kept values is gone", func() error {
 			if err := w.admin.Get(t.Context(), g.secret(), &corev1.Secret{}); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("the Secret is there: %w", err)
 			}
 			return nil
 		})
+		w.stores("-rotors.example.com")
+		must(t, w.admin.Delete(t.Context(), described))
+		w.stores()
 	})
 	return stop
 }

@@ -40,7 +40,7 @@ type content struct {
 }
 
 // store brings the stored objects of a bundle to its content, and returns the condition Stored. If one object is
-// refused, store changes none of the stored objects.
+// refused, store changes none of the stored objects, and returns only the kept values of the content.
 func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Condition, content, error) {
 	has, err := c.read(ctx, b)
 	var changed []change
@@ -59,7 +59,7 @@ func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Co
 	if refused := (*refusal)(nil); errors.As(err, &refused) {
 		return metav1.Condition{
 			Type: hubv1.ConditionStored, Status: metav1.ConditionFalse, Reason: refused.reason, Message: hubv1.CutMessage(refused.message, 1024),
-		}, content{}, nil
+		}, content{kept: has.kept}, nil
 	}
 	if err != nil {
 		return metav1.Condition{}, content{}, err
@@ -389,10 +389,11 @@ func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) er
 			return err
 		}
 	}
-	if stay, err := c.forget(ctx, of); err != nil || stay > 0 {
+	if err := c.dropKept(ctx, of); err != nil {
 		return err
 	}
-	return c.dropKept(ctx, of)
+	_, err = c.forget(ctx, of)
+	return err
 }
 
 // forget deletes the Secrets of objects that were removed from their bundle, if the bindings of the objects are
