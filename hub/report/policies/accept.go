@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -25,6 +24,7 @@ type acceptance struct {
 	watches          func(kind schema.GroupKind, namespace string) bool
 	hubRunsWorkloads bool
 	scalePath        func(schema.GroupKind) string // path of the replicas in the kind's scale subresource, for messages
+	resource         func(schema.GroupKind) string // plural name of the kind's resource, for messages
 }
 
 // condition returns the condition Accepted. It names the first error in the order of the spec, and all kinds that the
@@ -140,9 +140,8 @@ func (a acceptance) notFederated() *metav1.Condition {
 		if state, _ := a.kinds(gk); state.Reason != hubv1.ReasonForbidden {
 			continue
 		}
-		plural, _ := meta.UnsafeGuessKindToResource(gk.WithVersion("v1"))
 		missing = append(missing, fmt.Sprintf("%s (%s)", gk, fields[i]))
-		resources[gk.Group] = append(resources[gk.Group], plural.Resource)
+		resources[gk.Group] = append(resources[gk.Group], a.resource(gk))
 	}
 	var entries []string
 	for _, group := range slices.Sorted(maps.Keys(resources)) {

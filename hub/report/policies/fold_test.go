@@ -291,6 +291,7 @@ func TestAcceptance(t *testing.T) {
 				watches:   func(_ schema.GroupKind, namespace string) bool { return namespace == "shop" },
 				kinds:     func(schema.GroupKind) (informer.State, bool) { return tc.state, true },
 				scalePath: func(schema.GroupKind) string { return ".spec.shards" },
+				resource:  func(gk schema.GroupKind) string { return resourceOf(meta.NewDefaultRESTMapper(nil), gk) },
 			}
 			got, ok := a.condition()
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(metav1.Condition{}, "Type", "Message")); diff != "" || ok != tc.wantOK {
@@ -356,8 +357,9 @@ func TestAcceptanceWhileTheHubStarts(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			a := acceptance{
-				policy:  &hubv1.Placement{Spec: spec},
-				watches: func(schema.GroupKind, string) bool { return true },
+				policy:   &hubv1.Placement{Spec: spec},
+				watches:  func(schema.GroupKind, string) bool { return true },
+				resource: func(gk schema.GroupKind) string { return resourceOf(meta.NewDefaultRESTMapper(nil), gk) },
 				kinds: func(gk schema.GroupKind) (informer.State, bool) {
 					state, watched := tc.states[gk]
 					return state, watched
@@ -368,6 +370,17 @@ func TestAcceptanceWhileTheHubStarts(t *testing.T) {
 				t.Errorf("known %v, %s %q, want known %v, %q", known, got.Status, got.Message, tc.known, tc.want)
 			}
 		})
+	}
+}
+
+func TestTheResourceOfAKindIsThatOfTheHub(t *testing.T) {
+	gateway := schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "Gateway"}
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{gateway.GroupVersion()})
+	mapper.AddSpecific(gateway, gateway.GroupVersion().WithResource("gateways"), gateway.GroupVersion().WithResource("gateway"), meta.RESTScopeNamespace)
+	for kind, want := range map[schema.GroupKind]string{gateway.GroupKind(): "gateways", {Group: "example.com", Kind: "Lamp"}: "lamps"} {
+		if got := resourceOf(mapper, kind); got != want {
+			t.Errorf("the resource of %s is %s, want %s", kind, got, want)
+		}
 	}
 }
 

@@ -58,6 +58,7 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (agai
 	facts := acceptance{
 		policy: policy, kinds: p.Templates.State, watches: p.Templates.Watches, hubRunsWorkloads: p.HubRunsWorkloads(),
 		scalePath: func(kind schema.GroupKind) string { return p.ScalePath(ctx, kind) },
+		resource:  func(kind schema.GroupKind) string { return resourceOf(p.Client.RESTMapper(), kind) },
 	}
 	accepted, known := facts.condition()
 	of.unreadable, again = unreadableKinds(policy, p.Templates, p.Clock.Now())
@@ -86,6 +87,15 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (agai
 		p.Events.Eventf(policy, nil, e.kind, e.reason, e.action, "%s", e.note)
 	}
 	return again, nil
+}
+
+// resourceOf returns the plural name of a kind's resource. If the mapper does not know the kind, it is a guess.
+func resourceOf(mapper meta.RESTMapper, kind schema.GroupKind) string {
+	if m, err := mapper.RESTMapping(kind); err == nil {
+		return m.Resource.Resource
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion("v1"))
+	return plural.Resource
 }
 
 func (p *placements) record(key types.NamespacedName) *record {
