@@ -21,7 +21,9 @@ import (
 type GeneratedField struct {
 	// Object is the object that has the field. It is no hook.
 	Object hubv1.ObjectIdentity
-	// Path is the path of the field as a JSON pointer (RFC 6901), such as /data/tls.crt.
+	// Path is the path of the field as a JSON pointer (RFC 6901), such as /data/tls.crt. An element of a list with a name
+	// stands under its name instead of its index, because a further webhook moves the others:
+	// /webhooks/a.example.com/clientConfig/caBundle.
 	Path string
 	// Checksum is true if the field is an annotation with a checksum. Templates make such a checksum of a Secret, so that
 	// pods restart when the Secret changes.
@@ -80,10 +82,39 @@ func (r rendering) generated(found documents, other rendering, policy hubv1.Char
 
 // difference is a field that has different values in two renderings of an object.
 type difference struct {
-	// path has the keys of maps, and the indexes of lists as int.
+	// path has the keys of maps, and the elements of lists.
 	path []any
 	// a and b are the two values. Both are nil if only one of the objects has the field.
 	a, b any
+}
+
+// element is a step into a list. name is empty if the element has none.
+type element struct {
+	index int
+	name  string
+}
+
+// elementOf returns the step to an element of two lists. It has a name if both elements have the same one, and no other
+// element has it.
+func elementOf(a, b []any, i int) element {
+	name := listName(a[i])
+	for n, item := range a {
+		if name != listName(b[i]) || n != i && name == listName(item) {
+			return element{index: i}
+		}
+	}
+	return element{i, name}
+}
+
+// listName returns the field name of an element of a list. It returns an empty text if there is none, or if it could be an
+// index.
+func listName(item any) string {
+	m, _ := item.(map[string]any)
+	name, _ := m["name"].(string)
+	if _, err := strconv.Atoi(name); err == nil {
+		return ""
+	}
+	return name
 }
 
 // differences returns the fields in which the values a and b at a path differ. It compares the fields of a map in the
@@ -117,7 +148,7 @@ func differences(path []any, a, b any) []difference {
 			break
 		}
 		for i := range x {
-			below(i, x[i], y[i])
+			below(elementOf(x, y, i), x[i], y[i])
 		}
 		return out
 	}
@@ -131,8 +162,8 @@ func differences(path []any, a, b any) []difference {
 func (d difference) text() string {
 	out := ""
 	for _, step := range d.path {
-		if i, isIndex := step.(int); isIndex {
-			out += fmt.Sprintf("[%d]", i)
+		if e, isElement := step.(element); isElement {
+			out += fmt.Sprintf("[%d]", e.index)
 		} else {
 			out += "." + step.(string)
 		}
@@ -140,14 +171,15 @@ func (d difference) text() string {
 	return out
 }
 
-// pointer returns the path as a JSON pointer, such as /webhooks/0/clientConfig.
+// pointer returns the path as in GeneratedField.
 func (d difference) pointer() string {
 	out := ""
 	for _, step := range d.path {
-		if i, isIndex := step.(int); isIndex {
-			out += "/" + strconv.Itoa(i)
-		} else {
-			out += "/" + jsonpointer.Escape(step.(string))
+		switch step := step.(type) {
+		case element:
+			out += "/" + cmp.Or(jsonpointer.Escape(step.name), strconv.Itoa(step.index))
+		case string:
+			out += "/" + jsonpointer.Escape(step)
 		}
 	}
 	return out

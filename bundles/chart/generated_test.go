@@ -69,13 +69,20 @@ func TestRenderNamesTheFieldsThatTemplatesGenerate(t *testing.T) {
 	}{
 		"a CA, its certificate and its webhooks": {authority, []string{
 			"Secret shop/webhook, field /data/ca.crt", "Secret shop/webhook, field /data/tls.crt", "Secret shop/webhook, field /data/tls.key",
-			"ValidatingWebhookConfiguration.admissionregistration.k8s.io rotors, field /webhooks/0/clientConfig/caBundle",
+			"ValidatingWebhookConfiguration.admissionregistration.k8s.io rotors, field /webhooks/one.example.com/clientConfig/caBundle",
 			"Deployment.apps shop/rotors, field /spec/template/metadata/annotations/checksum~1webhook (checksum)",
 		}},
 		"a password":              {secret("stringData", "{{ randAlphaNum 20 | quote }}"), []string{"Secret shop/a, field /stringData/k"}},
 		"the day in a Secret":     {secret("data", `{{ now | date "02" | b64enc }}`), []string{"Secret shop/a, field /data/k"}},
 		"the CA of an APIService": {"apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: a}\nspec: {caBundle: {{ randAlphaNum 20 }}}\n", []string{"APIService.apiregistration.k8s.io a, field /spec/caBundle"}},
 		"the CA of a conversion":  {strings.Replace(definition, "  scope", "  conversion: {webhook: {clientConfig: {caBundle: {{ randAlphaNum 20 }}}}}\n  scope", 1), []string{"CustomResourceDefinition.apiextensions.k8s.io widgets.example.com, field /spec/conversion/webhook/clientConfig/caBundle"}},
+		"the CAs of two webhooks with one name": {
+			"apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: a}\nwebhooks:\n" + strings.Repeat("- {name: a, clientConfig: {caBundle: {{ randAlphaNum 20 }}}}\n", 2),
+			[]string{
+				"MutatingWebhookConfiguration.admissionregistration.k8s.io a, field /webhooks/0/clientConfig/caBundle",
+				"MutatingWebhookConfiguration.admissionregistration.k8s.io a, field /webhooks/1/clientConfig/caBundle",
+			},
+		},
 		"a hook with a random name": {
 			"apiVersion: batch/v1\nkind: Job\nmetadata: {name: 'a-{{ randNumeric 9 }}', annotations: {helm.sh/hook: pre-install}}\n", nil,
 		},
@@ -144,7 +151,7 @@ func at(t *testing.T, r Rendered, kind, path string) string {
 	return ""
 }
 
-const bundlePath, checksumPath = "/webhooks/0/clientConfig/caBundle", "/spec/template/metadata/annotations/checksum~1webhook"
+const bundlePath, checksumPath = "/webhooks/one.example.com/clientConfig/caBundle", "/spec/template/metadata/annotations/checksum~1webhook"
 
 func TestKeptValuesAreUsedAgain(t *testing.T) {
 	first, kept, err := keep(t, authority, nil, nil)
@@ -173,7 +180,7 @@ func TestKeptValuesAreUsedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(next) != 5 || at(t, got, "ValidatingWebhookConfiguration", "/webhooks/1/clientConfig/caBundle") != at(t, first, "Secret", "/data/ca.crt") {
+		if len(next) != 5 || at(t, got, "ValidatingWebhookConfiguration", "/webhooks/zero.example.com/clientConfig/caBundle") != at(t, first, "Secret", "/data/ca.crt") {
 			t.Errorf("%d values are kept", len(next))
 		}
 		if _, back, err := keep(t, authority, nil, next); err != nil || len(back) != 5 {
@@ -270,6 +277,41 @@ func TestOtherGeneratedFieldsThanTheKeptOnesAreRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTheCAOfAWebhookMovesWithIt(t *testing.T) {
+	webhooks := func(first, second string) string {
+		text := `{{- $a := genCA "a" 365 }}{{- $b := genCA "b" 365 }}
+apiVersion: v1
+kind: Secret
+metadata: {name: servers}
+stringData: {a.crt: {{ (genSignedCert "a" nil nil 90 $a).Cert | quote }}, b.crt: {{ (genSignedCert "b" nil nil 90 $b).Cert | quote }}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: servers}
+webhooks:
+`
+		for _, name := range []string{first, second} {
+			text += "- {name: " + name + ".example.com, clientConfig: {caBundle: {{ $" + name + ".Cert | b64enc }}}}\n"
+		}
+		return text
+	}
+	const path = "/webhooks/%s.example.com/clientConfig/caBundle"
+	first, kept, err := keep(t, webhooks("a", "b"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, _, err := keep(t, webhooks("b", "a"), nil, kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		path := fmt.Sprintf(path, name)
+		if at(t, first, "ValidatingWebhookConfiguration", path) != at(t, second, "ValidatingWebhookConfiguration", path) {
+			t.Errorf("webhook %s has the CA of another one", name)
+		}
 	}
 }
 

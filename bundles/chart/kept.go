@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ type Kept []KeptValue
 // KeptValue is the kept value of a field.
 type KeptValue struct {
 	Object hubv1.ObjectIdentity `json:"object"`
-	// Path is the path of the field as a JSON pointer (RFC 6901).
+	// Path is the path of the field, as in GeneratedField.
 	Path  string `json:"path"`
 	Value string `json:"value"`
 }
@@ -245,28 +246,52 @@ func sorted(values map[GeneratedField]string) Kept {
 	return out
 }
 
-// valueAt returns the text that an object has at a JSON pointer. It returns false if there is no text, or an empty one.
+// valueAt returns the text that an object has at the path of a generated field. It returns false if there is no text, or
+// an empty one.
 func valueAt(object *unstructured.Unstructured, path string) (string, bool) {
-	if object == nil {
-		return "", false
-	}
-	pointer, err := jsonpointer.New(path)
-	if err != nil {
-		return "", false
-	}
-	value, _, err := pointer.Get(object.Object)
-	text, _ := value.(string)
-	return text, err == nil && text != ""
+	parent, key := parentOf(object, path)
+	text, _ := parent[key].(string)
+	return text, text != ""
 }
 
-// set sets the text that an object has at a JSON pointer.
+// set sets the text that an object has at the path of a generated field.
 func set(object *unstructured.Unstructured, path, value string) error {
-	pointer, err := jsonpointer.New(path)
-	if err == nil && object != nil {
-		_, err = pointer.Set(object.Object, value)
+	parent, key := parentOf(object, path)
+	if parent == nil {
+		return fmt.Errorf("setting %s: the object has no such field", path)
 	}
-	if err != nil {
-		return fmt.Errorf("setting %s: %w", path, err)
-	}
+	parent[key] = value
 	return nil
+}
+
+// parentOf returns the map with the last field of a path, and the key of this field. The map is nil if the object has
+// none there.
+func parentOf(object *unstructured.Unstructured, path string) (parent map[string]any, key string) {
+	if object == nil {
+		return nil, ""
+	}
+	var at any = object.Object
+	steps := strings.Split(path, "/")[1:]
+	for i, step := range steps {
+		step = jsonpointer.Unescape(step)
+		switch x := at.(type) {
+		case map[string]any:
+			if i == len(steps)-1 {
+				return x, step
+			}
+			at = x[step]
+		case []any:
+			n := slices.IndexFunc(x, func(item any) bool { return listName(item) == step })
+			if index, err := strconv.Atoi(step); err == nil {
+				n = index
+			}
+			if n < 0 || n >= len(x) {
+				return nil, ""
+			}
+			at = x[n]
+		default:
+			return nil, ""
+		}
+	}
+	return nil, ""
 }
