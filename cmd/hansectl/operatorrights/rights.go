@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -236,12 +237,13 @@ func Unbounded(rule rbacv1.PolicyRule) bool {
 		slices.ContainsFunc(rule.NonResourceURLs, func(url string) bool { return url == "*" || url == "/*" })
 }
 
-// ruleKey identifies the resource or the URL that a rule is about.
+// ruleKey identifies the resource or the URL that a rule is about. names has the resourceNames in quotes, because a name
+// may contain any character, or be empty: an empty name means requests without a name, and no names mean every object.
 type ruleKey struct{ group, resource, names, url string }
 
 // MergeRules returns the rules without repetitions, sorted. Resources of one group with equal verbs share one rule.
 func MergeRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	verbs := map[ruleKey]map[string]bool{}
+	verbs, named := map[ruleKey]map[string]bool{}, map[string][]string{}
 	add := func(key ruleKey, of []string) {
 		if verbs[key] == nil {
 			verbs[key] = map[string]bool{}
@@ -251,7 +253,9 @@ func MergeRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		}
 	}
 	for _, rule := range rules {
-		names := strings.Join(slices.Sorted(slices.Values(rule.ResourceNames)), ",")
+		sorted := slices.Sorted(slices.Values(rule.ResourceNames))
+		names := quoted(sorted)
+		named[names] = sorted
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				add(ruleKey{group: group, resource: resource, names: names}, rule.Verbs)
@@ -266,29 +270,33 @@ func MergeRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	})
 	var out []rbacv1.PolicyRule
 	for _, key := range keys {
-		out = addRule(out, key, slices.Sorted(maps.Keys(verbs[key])))
+		out = addRule(out, key, named[key.names], slices.Sorted(maps.Keys(verbs[key])))
 	}
 	return out
 }
 
+func quoted(names []string) string {
+	var out []string
+	for _, name := range names {
+		out = append(out, strconv.Quote(name))
+	}
+	return strings.Join(out, ",")
+}
+
 // addRule adds the resource of key to a rule with the same group, names and verbs. If there is no such rule, it adds a
 // new rule.
-func addRule(rules []rbacv1.PolicyRule, key ruleKey, verbs []string) []rbacv1.PolicyRule {
+func addRule(rules []rbacv1.PolicyRule, key ruleKey, names, verbs []string) []rbacv1.PolicyRule {
 	if key.url != "" {
 		return append(rules, rbacv1.PolicyRule{NonResourceURLs: []string{key.url}, Verbs: verbs})
 	}
 	i := slices.IndexFunc(rules, func(r rbacv1.PolicyRule) bool {
-		return slices.Equal(r.APIGroups, []string{key.group}) && strings.Join(r.ResourceNames, ",") == key.names && slices.Equal(r.Verbs, verbs)
+		return slices.Equal(r.APIGroups, []string{key.group}) && slices.Equal(r.ResourceNames, names) && slices.Equal(r.Verbs, verbs)
 	})
 	if i >= 0 {
 		rules[i].Resources = append(rules[i].Resources, key.resource)
 		return rules
 	}
-	rule := rbacv1.PolicyRule{APIGroups: []string{key.group}, Resources: []string{key.resource}, Verbs: verbs}
-	if key.names != "" {
-		rule.ResourceNames = strings.Split(key.names, ",")
-	}
-	return append(rules, rule)
+	return append(rules, rbacv1.PolicyRule{APIGroups: []string{key.group}, Resources: []string{key.resource}, ResourceNames: names, Verbs: verbs})
 }
 
 // roleFor returns a role with the rules, and its binding to the hub's ServiceAccount on members. An empty namespace
