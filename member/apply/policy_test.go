@@ -102,6 +102,14 @@ func (w *world) denied(what string, err error, says string) {
 	}
 }
 
+// createHome creates the namespace hanse-system, unless another test has done so.
+func (w *world) createHome() {
+	w.Helper()
+	if _, err := w.objects(namespace, "").Create(w.Context(), object(namespace, "", hubv1.SystemNamespace, nil), metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+		w.must(err)
+	}
+}
+
 // labelled returns an object with labels, as the hub creates it.
 func labelled(gvk schema.GroupVersionKind, ns, name string, labels map[string]string) *unstructured.Unstructured {
 	o := object(gvk, ns, name, nil)
@@ -245,7 +253,7 @@ func TestUnderTheAdmissionPolicyAStolenAccountIsBounded(t *testing.T) {
 		_, err := hub.Resource(accounts).Namespace(ns).Create(ctx, request, metav1.CreateOptions{}, "token")
 		return err
 	}
-	w.create(object(namespace, "", "hanse-system", nil))
+	w.createHome()
 	for _, name := range []string{"hanse", "other"} {
 		account := object(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, "hanse-system", name, nil)
 		_, err := w.admin.Resource(accounts).Namespace("hanse-system").Create(ctx, account, metav1.CreateOptions{})

@@ -59,7 +59,7 @@ var (
 var plurals = map[string]string{
 	"Widget": "widgets", "ConfigMap": "configmaps", "Secret": "secrets", "Pod": "pods", "Namespace": "namespaces", "Ghost": "ghosts",
 	"Deployment": "deployments", "Job": "jobs", "ServiceAccount": "serviceaccounts", "CustomResourceDefinition": "customresourcedefinitions",
-	"Role": "roles", "RoleBinding": "rolebindings",
+	"Role": "roles", "RoleBinding": "rolebindings", "Lease": "leases", "Event": "events",
 }
 
 var key = canonical.Key("k")
