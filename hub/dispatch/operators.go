@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/bundles/operator"
 	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/system"
 )
 
 // Some kinds are provided by a FederatedOperator. If the operator is placed on a cluster, the hub creates copies of its
@@ -56,13 +58,32 @@ func (r *run) notReady(ctx context.Context, w *wanted) (*member.Outcome, error) 
 		return nil, nil
 	}
 	of, kind := r.binding.BindingSpec().ObjectRef.Bundle, r.in.object.GroupKind()
+	role := system.RoleOf(w.manifest)
 	switch {
+	case role != "" && role != system.AuthenticationReader:
+		return r.roleNotHere(ctx, role)
 	case of != nil && operator.CallsPods(kind):
 		return r.bundleNotReady(ctx, *of)
 	case of != nil && operator.RunsPods(kind):
 		return r.podsNotReady(ctx, *of)
 	}
 	return r.firstNotReady(ctx)
+}
+
+// roleNotHere returns the outcome for a RoleBinding of kube-system that waits for the copy of its Role. The outcome is nil
+// if the copy is on the cluster. The cluster may have a Role of this name that is not of the operator. A binding to that
+// Role would give the operator the rights of another component.
+func (r *run) roleNotHere(ctx context.Context, role string) (*member.Outcome, error) {
+	id := hubv1.ObjectIdentity{Group: rbacv1.GroupName, Kind: "Role", Namespace: system.Namespace, Name: role}
+	r.queue.needs.waiting.add(r.key, id) // add before the check, so that no event is lost
+	o, err := r.objectHere(ctx, id)
+	if err != nil || o.Health != "" {
+		return nil, err
+	}
+	out := outcome(metav1.ConditionFalse, hubv1.ReasonBundleNotReady, "the copy is created after its %s, which no other client may have made, is on the cluster: %s",
+		id, cmp.Or(o.Message, "the hub has not written it yet"))
+	out.Retry = member.RetrySlowly // the Role may also leave the cluster
+	return &out, nil
 }
 
 // podsNotReady returns the outcome for a workload that waits for an object of its bundle that its pods may need. Such

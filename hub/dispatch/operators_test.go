@@ -1,14 +1,18 @@
 package dispatch
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
 )
 
 var (
@@ -264,4 +268,45 @@ func TestOnlyCopiesOfProvidedKindsWait(t *testing.T) {
 	w.engage()
 	w.create(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Wheel"}, "main")
 	w.reads("eu", "main", hubv1.ReasonApplied, "")
+}
+
+// The cluster may have a Role of this name that another client has made.
+func TestInKubeSystemABindingIsCreatedAfterTheRoleOfItsOperator(t *testing.T) {
+	t.Parallel()
+	m := takes("eu")
+	var free atomic.Bool
+	m.answer = func(_ context.Context, object string) member.Outcome {
+		if object == "leader" && !free.Load() {
+			return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonAlreadyExists, Message: "Role kube-system/leader is not the hub's"}
+		}
+		return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Wrote: true}
+	}
+	w := newWorld(t, m)
+	bindsTo := func(role string) map[string]any {
+		return map[string]any{
+			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role},
+			"subjects": []any{map[string]any{"kind": "ServiceAccount", "namespace": "rotors", "name": "rotors"}},
+		}
+	}
+	w.fields = map[string]map[string]any{"binding": bindsTo("leader"), "reader": bindsTo("extension-apiserver-authentication-reader")}
+	role := rbacv1.SchemeGroupVersion.WithKind("Role")
+	for name, gvk := range map[string]schema.GroupVersionKind{
+		"leader": role, "binding": rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), "reader": rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
+	} {
+		b := w.addIn("kube-system", gvk, name)
+		b.Spec.ObjectRef.Bundle = &hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: "rotors"}
+		if name == "leader" {
+			b.Status.Clusters = []hubv1.ClusterRow{{Name: "eu", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonAlreadyExists, Message: "it is not the hub's"}}
+		}
+	}
+	w.engage()
+	w.reads("eu", "leader", hubv1.ReasonAlreadyExists, "")
+	w.reads("eu", "reader", hubv1.ReasonApplied, "")
+	w.reads("eu", "binding", hubv1.ReasonBundleNotReady, "the copy is created after its Role.rbac.authorization.k8s.io kube-system/leader, which no other client may have made, is on the cluster")
+
+	free.Store(true)
+	w.dispatcher.WakeCluster(t.Context(), "eu")
+	w.reads("eu", "leader", hubv1.ReasonApplied, "")
+	turns(w, "eu", "leader", hubv1.HealthHealthy, "")
+	w.reads("eu", "binding", hubv1.ReasonApplied, "")
 }

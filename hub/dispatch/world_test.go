@@ -71,7 +71,11 @@ func (w *world) engage() {
 
 // add adds to the hub an object and its binding for all members, without an event.
 func (w *world) add(gvk schema.GroupVersionKind, name string) *hubv1.ResourceBinding {
-	id := hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: "ns", Name: name}
+	return w.addIn("ns", gvk, name)
+}
+
+func (w *world) addIn(namespace string, gvk schema.GroupVersionKind, name string) *hubv1.ResourceBinding {
+	id := hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: namespace, Name: name}
 	b := hubv1.NewBinding(id.BindingKey()).(*hubv1.ResourceBinding)
 	b.UID = types.UID("binding-" + name)
 	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: name, UID: types.UID(name)}
