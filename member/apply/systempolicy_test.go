@@ -103,7 +103,7 @@ func TestInSystemNamespacesAnAlmightyHubWritesItsNamedRolesAlone(t *testing.T) {
 	w := newWorld(t)
 	itself, foreign := w.ns+":leader", w.ns+":foreign"
 	const reader = "extension-apiserver-authentication-reader"
-	hub := w.almighty(mayUse(itself, foreign, reader, "system:controller:token-cleaner", "kube-proxy"))
+	hub := w.almighty(mayUse(itself, foreign, reader, "system:controller:token-cleaner", "kube-proxy", "kubeadm:nodes-kubeadm-config"))
 	apiserver.AwaitRights(t, apiServer, theAccount+"-"+w.ns, "kube-system", rbacv1.PolicyRule{
 		Verbs: []string{"use"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, ResourceNames: []string{itself},
 	})
@@ -218,6 +218,9 @@ func TestInSystemNamespacesAnAlmightyHubWritesItsNamedRolesAlone(t *testing.T) {
 		"its Role with the verb * on Leases":    {patch(role, types.MergePatchType, map[string]any{"rules": []any{leases("*")}}), system},
 		"its Role with the Lease of no name":    {patch(role, types.MergePatchType, map[string]any{"rules": []any{leases("deletecollection", "")}}), system},
 		"its Role with a Lease of Kubernetes":   {patch(role, types.MergePatchType, map[string]any{"rules": []any{leases("update", "issuer", "kube-scheduler")}}), system},
+		"a missing Role of kubeadm":             {create(roleOf("kube-system", "kubeadm:nodes-kubeadm-config", leases("create"))), system},
+		"its Role with the Lease of migrations": {patch(role, types.MergePatchType, map[string]any{"rules": []any{leases("update", "cloud-provider-extraction-migration")}}), system},
+		"a binding to a Role of kubeadm":        {create(bindingOf("kube-system", more, "Role", "kubeadm:nodes-kubeadm-config", issuer)), system},
 		"its Role with deletes of events":       {patch(role, types.MergePatchType, map[string]any{"rules": []any{rule("", "events", "delete", "a")}}), system},
 		"its Role with the verb use":            {patch(role, types.MergePatchType, map[string]any{"rules": []any{mayUse(itself)}}), system},
 

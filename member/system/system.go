@@ -109,8 +109,8 @@ func read(o *unstructured.Unstructured, into runtime.Object) error {
 
 // isOfKubernetes reports whether a name belongs to a Role, RoleBinding or Lease of Kubernetes itself.
 func isOfKubernetes(name string) bool {
-	return name == AuthenticationReader || name == "cloud-controller-manager" ||
-		slices.ContainsFunc([]string{"system:", "kube-", "apiserver-"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	return slices.Contains([]string{AuthenticationReader, "cloud-controller-manager", "cloud-provider-extraction-migration"}, name) ||
+		slices.ContainsFunc([]string{"system:", "kube-", "kubeadm:", "apiserver-"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // refusedBinding returns why a RoleBinding is refused. It cannot tell whether the Role belongs to the operator: see

@@ -61,6 +61,8 @@ func TestWhatHanseWritesInSystemNamespaces(t *testing.T) {
 		"all verbs on all Leases":              {role(leases + "verbs: ['*']"), "has the verb * on all leases"},
 		"a Lease of Kubernetes":                {role(leases + "resourceNames: [issuer, kube-scheduler], verbs: [update]"), `names the Lease "kube-scheduler"`},
 		"a Lease of the cloud":                 {role(leases + "resourceNames: [cloud-controller-manager], verbs: [update]"), `"cloud-controller-manager"`},
+		"the Lease of the migration of clouds": {role(leases + "resourceNames: [cloud-provider-extraction-migration], verbs: [update]"), `"cloud-provider-extraction-migration"`},
+		"a binding to a Role of kubeadm":       {binding("kind: Role, name: kubeadm:nodes-kubeadm-config", itsOwn), "of Kubernetes"},
 		"the Lease of an API server":           {role(leases + "resourceNames: [apiserver-abc], verbs: [delete]"), `"apiserver-abc"`},
 		"a deletion of all Leases by no name":  {role(leases + "resourceNames: [''], verbs: [deletecollection]"), `names the Lease ""`},
 		"a deletion of events":                 {role("apiGroups: [''], resources: [events], verbs: [create, delete]"), "has the verb delete on events"},

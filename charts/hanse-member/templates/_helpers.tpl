@@ -57,7 +57,7 @@ ConfigMap that aggregated API servers need, and the verb use on Roles, which nam
 {{- end -}}
 {{- end -}}
 {{- range $names -}}
-{{- if and (not $why) (regexMatch "^(system:|kube-|apiserver-|cloud-controller-manager$)" .) -}}
+{{- if and (not $why) (regexMatch "^(system:|kube-|kubeadm:|apiserver-|cloud-controller-manager$|cloud-provider-extraction-migration$)" .) -}}
 {{- $why = printf "names %s, which belongs to Kubernetes: remove it" . -}}
 {{- end -}}
 {{- end -}}
