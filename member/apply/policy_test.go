@@ -451,6 +451,8 @@ func TestUnderTheAdmissionPolicyTheHubWritesNamedRolesOfKubeSystem(t *testing.T)
 	})
 	w.must(err)
 	for _, o := range []*unstructured.Unstructured{binding(w.ns+":auth-reader", "Role", reader, issuer), binding(itself, "Role", itself, issuer), role(itself)} {
+		orphan := member.WithdrawIntent{GVK: o.GroupVersionKind(), Owner: identity(o), OwnerUID: ownerUID, Policy: hubv1.RemovalOrphan}
+		w.withdraw(orphan, failed(hubv1.ReasonAdmissionDenied, member.RetrySlowly))
 		in := member.WithdrawIntent{GVK: o.GroupVersionKind(), Owner: identity(o), OwnerUID: ownerUID, Policy: hubv1.RemovalDelete}
 		w.withdraw(in, result{metav1.ConditionTrue, hubv1.ReasonWithdrawn, true, member.RetryNever})
 	}
