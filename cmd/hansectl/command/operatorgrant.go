@@ -21,7 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/operatorrights"
+	"github.com/hanse-dev/hanse/member/system"
 )
 
 const (
@@ -197,6 +199,38 @@ func reviewOperators(ctx context.Context, w io.Writer, m client.Client, objects 
 		if strings.HasSuffix(there.kind, "role") {
 			if err := printRules(w, there, o); err != nil {
 				return err
+			}
+			if err := warnOfForeignRoles(ctx, w, m, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// warnOfForeignRoles prints a warning for each Role of kube-system that the rules name, and that no hub has made. The
+// hub can bind to such a Role, whatever its rules are.
+func warnOfForeignRoles(ctx context.Context, w io.Writer, m client.Client, wanted *unstructured.Unstructured) error {
+	if wanted.GetNamespace() != system.Namespace {
+		return nil
+	}
+	rules, err := rulesOf(wanted)
+	if err != nil {
+		return err
+	}
+	for _, rule := range rules {
+		for _, name := range rule.ResourceNames {
+			if !slices.Contains(rule.Verbs, "use") || name == system.AuthenticationReader {
+				continue
+			}
+			role := &metav1.PartialObjectMetadata{}
+			role.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("Role"))
+			err := m.Get(ctx, client.ObjectKey{Namespace: system.Namespace, Name: name}, role)
+			switch {
+			case client.IgnoreNotFound(err) != nil:
+				return fmt.Errorf("reading Role %s/%s of the member: %w", system.Namespace, name, err)
+			case err == nil && role.Labels[hubv1.HubLabel] == "":
+				printLine(w, "", "WARNING: a user who controls the hub can give the rights of the Role %s, which no hub has made, to any ServiceAccount", name)
 			}
 		}
 	}

@@ -248,6 +248,22 @@ func TestJoinGrantsWhatAnOperatorNeeds(t *testing.T) {
 			t.Errorf("there are %d rules, want %d and one more", after, before)
 		}
 	})
+	t.Run("a Role of kube-system that another client has made is named", func(t *testing.T) {
+		role := func(name, hub string) {
+			o := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, Labels: map[string]string{hubv1.HubLabel: hub}}}
+			must(t, onMember.Create(ctx, o))
+			t.Cleanup(func() { remove(t, onMember, o) })
+		}
+		role("foreign", "")
+		role("own", "hub-1")
+		out, err := join("--dry-run=client", "--grant-operator", grantFile(t, inKubeSystem(
+			"{apiGroups: [rbac.authorization.k8s.io], resources: [roles], resourceNames: [foreign, own, missing, extension-apiserver-authentication-reader], verbs: [use]}")))
+		must(t, err)
+		wants(t, out, "WARNING: a user who controls the hub can give the rights of the Role foreign, which no hub has made, to any ServiceAccount")
+		if n := strings.Count(out, "which no hub has made"); n != 1 {
+			t.Errorf("it warns %d times:\n%s", n, out)
+		}
+	})
 	for name, c := range map[string]struct{ operator, wants string }{
 		"a namespace that the member does not have": {"missing", "operator missing has rules for namespace nowhere, which the member does not have: create it there first"},
 		"a role that hansectl did not make":         {"taken", "role/hanse-operator-taken of the member: it was not made by hansectl"},
