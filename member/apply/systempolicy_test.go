@@ -256,6 +256,7 @@ func TestInSystemNamespacesAnAlmightyHubWritesItsNamedRolesAlone(t *testing.T) {
 	// The test can fail: these writes differ from refused ones in one point.
 	for what, attempt := range map[string]func() error{
 		"its Role, another rule":        apply(roleOf("kube-system", itself, leases("*", "issuer"), rule(",events.k8s.io", "events", "create,patch"))),
+		"its Role without rules":        apply(roleOf("kube-system", itself)),
 		"its binding, another account":  patch(binding, types.MergePatchType, map[string]any{"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": "other", "namespace": w.ns}}}),
 		"a binding to the reader":       create(bindingOf("kube-system", more, "Role", reader, issuer)),
 		"a deletion of its own Role":    func() error { return in(role).Delete(ctx, itself, metav1.DeleteOptions{DryRun: dry}) },
