@@ -97,7 +97,7 @@ func regenerates(o *hubv1.FederatedOperator, id string) bool {
 // wouldChange returns a refusal for a chart that does not suit the kept values.
 func wouldChange(o *hubv1.FederatedOperator, err error) error {
 	return &refusal{hubv1.ReasonValuesWouldChange, fmt.Sprintf(
-		"%v: set its value by a value of the chart, or run hansectl operators regenerate %s, which replaces all kept values; the stored objects stay", err, o.Name)}
+		"%v: change the values of the chart so that it generates the same fields as before, or run hansectl operators regenerate %s, which replaces all kept values; the stored objects stay", err, o.Name)}
 }
 
 func keptKey(namespace string, o hubv1.BundleObject) types.NamespacedName {

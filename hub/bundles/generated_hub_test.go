@@ -123,7 +123,7 @@ func (g generates) test(t *testing.T, stop func()) func() {
 			s.Chart.ReleaseName = "more"
 		})
 		w.operatorSays(o, hubv1.ReasonValuesWouldChange, "Secret turbines/passwords, field /stringData/guest is generated, but has no kept value: the kept values do not suit the chart: "+
-			"set its value by a value of the chart, or run hansectl operators regenerate rotors")
+			"change the values of the chart so that it generates the same fields as before, or run hansectl operators regenerate rotors")
 		same("edited")
 		if o.Status.GeneratedValues.ID != id {
 			t.Errorf("the id is %s, and was %s", o.Status.GeneratedValues.ID, id)

@@ -66,7 +66,7 @@ func renderedChart(o *hubv1.FederatedOperator, source inputs.Source) (inputs.Ren
 	if err != nil {
 		return inputs.Rendered{}, err
 	}
-	if len(rendered.Generated) > 0 {
+	if len(rendered.Generated) > 0 || o.Status.GeneratedValues != nil {
 		if err := keep(o, &rendered, source); err != nil {
 			return inputs.Rendered{}, err
 		}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -138,11 +139,13 @@ func TestTheChartOfAnOperatorIsRenderedWithItsKeptValues(t *testing.T) {
 	t.Parallel()
 	o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "rotors", UID: "1"}}
 	o.Spec.Chart = &hubv1.OperatorChart{Namespace: "turbines", Archive: &hubv1.ArchiveSource{ConfigMap: "rotors-chart"}}
+	o.Status.GeneratedValues = &hubv1.GeneratedValuesStatus{ID: "a", Values: 1}
 	secret := hubv1.ObjectIdentity{Kind: "Secret", Namespace: "turbines", Name: "password"}
 	stored := chart.StoredValues{ID: "a", Operator: "1", Values: chart.Kept{{Object: secret, Path: "/stringData/k", Value: "kept"}}}
 	forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), "generated", errors.New("no right"))
 	for name, c := range map[string]struct {
 		operator string // UID of the operator whose values are kept
+		sets     string // the value that the chart sets; empty if the chart generates it
 		err      error
 		value    string
 		says     string
@@ -150,6 +153,7 @@ func TestTheChartOfAnOperatorIsRenderedWithItsKeptValues(t *testing.T) {
 		"values of the operator":                  {operator: "1", value: "kept"},
 		"values of an earlier operator":           {operator: "0", value: "<generated>"},
 		"no values":                               {err: apierrors.NewNotFound(corev1.Resource("secrets"), "generated"), value: "<generated>"},
+		"a kept value that the chart now sets":    {operator: "1", sets: "fixed", says: "field /stringData/k has a kept value, but the chart no longer generates it"},
 		"values that the user is not let to read": {err: forbidden, says: "reading Secret hanse-system/generated-"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +161,7 @@ func TestTheChartOfAnOperatorIsRenderedWithItsKeptValues(t *testing.T) {
 			rendered, err := renderedChart(o, inputs.Source{
 				ConfigMap: func(client.ObjectKey) (*corev1.ConfigMap, error) {
 					return &corev1.ConfigMap{BinaryData: map[string][]byte{"rotors.tgz": rotorChart(t, "1.0.0", map[string]string{
-						"secret.yaml": `{apiVersion: v1, kind: Secret, metadata: {name: password}, stringData: {k: "{{ randAlphaNum 20 }}"}}`,
+						"secret.yaml": `{apiVersion: v1, kind: Secret, metadata: {name: password}, stringData: {k: "` + cmp.Or(c.sets, "{{ randAlphaNum 20 }}") + `"}}`,
 					})}}, nil
 				},
 				Secret: func(key client.ObjectKey) (*corev1.Secret, error) {

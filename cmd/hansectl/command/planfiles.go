@@ -107,7 +107,11 @@ func (f *fleetFiles) inNamespace(namespace string) (note string, err error) {
 	}
 	everywhere := slices.ContainsFunc(f.placements, isClusterScoped) || slices.ContainsFunc(f.overrides, isClusterScoped) ||
 		slices.ContainsFunc(f.bundles, isClusterScoped) || len(f.clusters) > 0
-	if everywhere {
+	isOperator := func(b hubv1.BundleObject) bool { return hubv1.ReferenceTo(b).Kind == hubv1.FederatedOperatorKind }
+	switch {
+	case slices.ContainsFunc(f.bundles, isOperator):
+		return "objects of other namespaces than " + namespace + ", and the definitions that an operator changes, are not considered: to consider them, leave out -n, which needs rights in all namespaces", nil
+	case everywhere:
 		return "objects of other namespaces than " + namespace + " are not considered: to consider them, leave out -n, which needs rights in all namespaces", nil
 	}
 	return "", nil

@@ -42,10 +42,14 @@ func TestAPlanNotesNamesThatNoClusterHas(t *testing.T) {
 }
 
 func TestANoteOnTheNamespaceSaysWhichRightsTheRestNeeds(t *testing.T) {
-	file := planFile(t, `{apiVersion: hanse.dev/v1alpha1, kind: ClusterPlacement, metadata: {name: new}, spec: {resourceSelectors: [{kind: Secret}], clusters: {labelSelector: {}}}}`)
-	out, _, err := plannedFrom(t, "-f", file, "-n", "shop")
-	must(t, err)
-	if text := strings.Join(strings.Fields(out), " "); !strings.Contains(text, "objects of other namespaces than shop are not considered: to consider them, leave out -n, which needs rights in all namespaces") {
-		t.Errorf("the plan is\n%s", out)
+	for file, lacks := range map[string]string{
+		`{apiVersion: hanse.dev/v1alpha1, kind: ClusterPlacement, metadata: {name: new}, spec: {resourceSelectors: [{kind: Secret}], clusters: {labelSelector: {}}}}`: "shop",
+		operatorWith("size: {type: integer}", "[]"): "shop, and the definitions that an operator changes,",
+	} {
+		out, _, err := plannedFrom(t, "-f", planFile(t, file), "-n", "shop")
+		must(t, err)
+		if text := strings.Join(strings.Fields(out), " "); !strings.Contains(text, "objects of other namespaces than "+lacks+" are not considered: to consider them, leave out -n, which needs rights in all namespaces") {
+			t.Errorf("the plan is\n%s", out)
+		}
 	}
 }
