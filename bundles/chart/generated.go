@@ -106,8 +106,8 @@ func elementOf(a, b []any, i int) element {
 	return element{i, name}
 }
 
-// listName returns the field name of an element of a list. It returns an empty text if there is none, or if it could be an
-// index.
+// listName returns the field name of an element of a list. It returns an empty text if there is none, or if it could be
+// an index.
 func listName(item any) string {
 	m, _ := item.(map[string]any)
 	name, _ := m["name"].(string)

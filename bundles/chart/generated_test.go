@@ -286,7 +286,7 @@ func TestTheCAOfAWebhookMovesWithIt(t *testing.T) {
 apiVersion: v1
 kind: Secret
 metadata: {name: servers}
-stringData: {a.crt: {{ (genSignedCert "a" nil nil 90 $a).Cert | quote }}, b.crt: {{ (genSignedCert "b" nil nil 90 $b).Cert | quote }}}
+stringData: {a.crt: {{ (genSignedCert "a" nil (list) 90 $a).Cert | quote }}, b.crt: {{ (genSignedCert "b" nil (list) 90 $b).Cert | quote }}}
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration

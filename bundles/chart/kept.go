@@ -246,8 +246,8 @@ func sorted(values map[GeneratedField]string) Kept {
 	return out
 }
 
-// valueAt returns the text that an object has at the path of a generated field. It returns false if there is no text, or
-// an empty one.
+// valueAt returns the text that an object has at the path of a generated field. It returns false if there is no text,
+// or an empty one.
 func valueAt(object *unstructured.Unstructured, path string) (string, bool) {
 	parent, key := parentOf(object, path)
 	text, _ := parent[key].(string)

@@ -49,12 +49,7 @@ func (c *Controller) keepValues(ctx context.Context, o *hubv1.FederatedOperator,
 	}
 	changed := false
 	if out.ID == "" && is != nil { // the Secret was deleted or edited, but the stored objects have its values
-		earlier, complete := rendered.ValuesIn(func(id hubv1.ObjectIdentity) *unstructured.Unstructured {
-			if before, ok := c.opts.Templates.Get(id); ok && hubv1.BundleOf(before) != nil && hubv1.BundleOf(before).BundleReference == hubv1.ReferenceTo(o) {
-				return before
-			}
-			return nil
-		})
+		earlier, complete := rendered.ValuesIn(func(id hubv1.ObjectIdentity) *unstructured.Unstructured { return c.storedFor(o, id) })
 		if !complete && !regenerates(o, is.ID) {
 			return nil, wouldChange(o, fmt.Errorf("the Secret %s with the kept values is gone, and the stored objects do not have all of them", keptKey(c.opts.Namespace, o)))
 		}
@@ -87,6 +82,15 @@ func (c *Controller) keepValues(ctx context.Context, o *hubv1.FederatedOperator,
 		out.secret.ResourceVersion = version
 	}
 	return out, nil
+}
+
+// storedFor returns the stored object of an operator. It returns nil if the operator has no such object.
+func (c *Controller) storedFor(o *hubv1.FederatedOperator, id hubv1.ObjectIdentity) *unstructured.Unstructured {
+	before, ok := c.opts.Templates.Get(id)
+	if !ok || hubv1.BundleOf(before) == nil || hubv1.BundleOf(before).BundleReference != hubv1.ReferenceTo(o) {
+		return nil
+	}
+	return before
 }
 
 // regenerates reports whether a user has requested to replace the kept values with this id.

@@ -85,8 +85,8 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 
 // rendered renders the chart of an operator. If the last rendering had the same input, rendered returns the result of
 // that rendering. A request for new generated values counts as another input, because the values of the last rendering
-// may be those in use. A failed rendering with the same input is repeated only after pace.MaxSlowRetry. The error may be
-// a *refusal.
+// may be those in use. A failed rendering with the same input is repeated only after pace.MaxSlowRetry. The error may
+// be a *refusal.
 func (c *Controller) rendered(ctx context.Context, o *hubv1.FederatedOperator, in child.Input) (out child.Rendered, err error) {
 	sum, err := sumOf(o, in)
 	if err != nil {
@@ -127,8 +127,8 @@ func (c *Controller) rendered(ctx context.Context, o *hubv1.FederatedOperator, i
 	return out, nil
 }
 
-// sumOf returns a checksum of the input of an operator's chart, and of the request for new generated values. The archive
-// counts by its own checksum, because its JSON would take 11 MiB at each reconciliation.
+// sumOf returns a checksum of the input of an operator's chart, and of the request for new generated values. The
+// archive counts by its own checksum, because its JSON would take 11 MiB at each reconciliation.
 func sumOf(o *hubv1.FederatedOperator, in child.Input) ([sha256.Size]byte, error) {
 	archive := sha256.Sum256(in.Archive)
 	in.Archive = archive[:]

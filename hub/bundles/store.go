@@ -72,7 +72,7 @@ func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Co
 			return metav1.Condition{}, content{}, err
 		}
 	}
-	if _, err := c.forget(ctx, hubv1.ReferenceTo(b)); err != nil {
+	if err := c.forget(ctx, hubv1.ReferenceTo(b)); err != nil {
 		return metav1.Condition{}, content{}, err
 	}
 	return metav1.Condition{Type: hubv1.ConditionStored, Status: metav1.ConditionTrue, Reason: hubv1.ReasonStored}, has, nil
@@ -392,32 +392,29 @@ func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) er
 	if err := c.dropKept(ctx, of); err != nil {
 		return err
 	}
-	_, err = c.forget(ctx, of)
-	return err
+	return c.forget(ctx, of)
 }
 
 // forget deletes the Secrets of objects that were removed from their bundle, if the bindings of the objects are
-// deleted. It returns the number of stored objects that stay.
-func (c *Controller) forget(ctx context.Context, of hubv1.BundleReference) (stay int, err error) {
+// deleted.
+func (c *Controller) forget(ctx context.Context, of hubv1.BundleReference) error {
 	for _, o := range c.stored(of) {
 		if o.GetDeletionTimestamp() == nil {
-			stay++
 			continue
 		}
 		id := hubv1.IdentityOf(o)
 		// The read of the binding is uncached, because a new binding may not be in the cache yet.
 		switch err := c.opts.APIReader.Get(ctx, id.BindingKey(), hubv1.NewBinding(id.BindingKey())); {
 		case err == nil:
-			stay++
 			continue // wait for the binding: its deletion event wakes the bundle
 		case !apierrors.IsNotFound(err):
-			return 0, fmt.Errorf("reading the binding of %s: %w", id, err)
+			return fmt.Errorf("reading the binding of %s: %w", id, err)
 		}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.opts.Namespace, Name: id.ManifestName()}}
 		version := client.Preconditions{ResourceVersion: ptr.To(o.GetResourceVersion())}
 		if err := c.opts.Client.Delete(ctx, secret, version); client.IgnoreNotFound(err) != nil {
-			return 0, fmt.Errorf("deleting Secret %s of %s: %w", secret.Name, id, err)
+			return fmt.Errorf("deleting Secret %s of %s: %w", secret.Name, id, err)
 		}
 	}
-	return stay, nil
+	return nil
 }
