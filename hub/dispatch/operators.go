@@ -52,16 +52,16 @@ func (r *run) operatorVersion(manifest *unstructured.Unstructured) string {
 }
 
 // notReady returns the outcome for a new copy that waits for an operator, or for the other objects of its bundle. It is
-// nil if the copy does not wait.
+// nil if the copy does not wait. Of the existing copies, only RoleBindings of kube-system wait.
 func (r *run) notReady(ctx context.Context, w *wanted) (*member.Outcome, error) {
+	if role := system.RoleOf(w.manifest); role != "" && role != system.AuthenticationReader {
+		return r.roleNotHere(ctx, role)
+	}
 	if !w.unknown {
 		return nil, nil
 	}
 	of, kind := r.binding.BindingSpec().ObjectRef.Bundle, r.in.object.GroupKind()
-	role := system.RoleOf(w.manifest)
 	switch {
-	case role != "" && role != system.AuthenticationReader:
-		return r.roleNotHere(ctx, role)
 	case of != nil && operator.CallsPods(kind):
 		return r.bundleNotReady(ctx, *of)
 	case of != nil && operator.RunsPods(kind):
@@ -70,9 +70,10 @@ func (r *run) notReady(ctx context.Context, w *wanted) (*member.Outcome, error) 
 	return r.firstNotReady(ctx)
 }
 
-// roleNotHere returns the outcome for a RoleBinding of kube-system that waits for the copy of its Role. The outcome is nil
-// if the copy is on the cluster. The cluster may have a Role of this name that is not of the operator. A binding to that
-// Role would give the operator the rights of another component.
+// roleNotHere returns the outcome for a RoleBinding of kube-system that waits for the copy of its Role. The outcome is
+// nil if the copy is on the cluster. The cluster may have a Role of this name that is not of the operator. A binding to
+// that Role would give the operator the rights of another component. An existing RoleBinding waits, too, because the
+// Role may have been replaced.
 func (r *run) roleNotHere(ctx context.Context, role string) (*member.Outcome, error) {
 	id := hubv1.ObjectIdentity{Group: rbacv1.GroupName, Kind: "Role", Namespace: system.Namespace, Name: role}
 	r.queue.needs.waiting.add(r.key, id) // add before the check, so that no event is lost
@@ -80,7 +81,7 @@ func (r *run) roleNotHere(ctx context.Context, role string) (*member.Outcome, er
 	if err != nil || o.Health != "" {
 		return nil, err
 	}
-	out := outcome(metav1.ConditionFalse, hubv1.ReasonBundleNotReady, "the copy is created after its %s, which no other client may have made, is on the cluster: %s",
+	out := outcome(metav1.ConditionFalse, hubv1.ReasonBundleNotReady, "the copy is written after its %s, which no other client may have made, is on the cluster: %s",
 		id, cmp.Or(o.Message, "the hub has not written it yet"))
 	out.Retry = member.RetrySlowly // the Role may also leave the cluster
 	return &out, nil

@@ -302,11 +302,20 @@ func TestInKubeSystemABindingIsCreatedAfterTheRoleOfItsOperator(t *testing.T) {
 	w.engage()
 	w.reads("eu", "leader", hubv1.ReasonAlreadyExists, "")
 	w.reads("eu", "reader", hubv1.ReasonApplied, "")
-	w.reads("eu", "binding", hubv1.ReasonBundleNotReady, "the copy is created after its Role.rbac.authorization.k8s.io kube-system/leader, which no other client may have made, is on the cluster")
+	w.reads("eu", "binding", hubv1.ReasonBundleNotReady, "the copy is written after its Role.rbac.authorization.k8s.io kube-system/leader, which no other client may have made, is on the cluster")
 
 	free.Store(true)
 	w.dispatcher.WakeCluster(t.Context(), "eu")
 	w.reads("eu", "leader", hubv1.ReasonApplied, "")
 	turns(w, "eu", "leader", hubv1.HealthHealthy, "")
 	w.reads("eu", "binding", hubv1.ReasonApplied, "")
+
+	// Another client replaces the Role, and deletes the binding.
+	free.Store(false)
+	m.mu.Lock()
+	delete(m.copies, "leader")
+	delete(m.copies, "binding")
+	m.mu.Unlock()
+	w.dispatcher.WakeCluster(t.Context(), "eu")
+	w.reads("eu", "binding", hubv1.ReasonBundleNotReady, "")
 }
