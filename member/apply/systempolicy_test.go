@@ -41,14 +41,14 @@ func mayUse(names ...any) map[string]any {
 	return rule
 }
 
-func roleOf(ns, name string, rules ...any) *unstructured.Unstructured {
-	o := labelled(rbacRole, ns, name, nil)
+func systemRole(name string, rules ...any) *unstructured.Unstructured {
+	o := labelled(rbacRole, "kube-system", name, nil)
 	o.Object["rules"] = rules
 	return o
 }
 
-func bindingOf(ns, name, kind, to string, subjects ...any) *unstructured.Unstructured {
-	o := labelled(rbacBinding, ns, name, nil)
+func systemBinding(name, kind, to string, subjects ...any) *unstructured.Unstructured {
+	o := labelled(rbacBinding, "kube-system", name, nil)
 	o.Object["roleRef"] = map[string]any{"apiGroup": rbacv1.GroupName, "kind": kind, "name": to}
 	o.Object["subjects"] = subjects
 	return o
@@ -85,8 +85,8 @@ func TestAnUnnamedRightToUseRolesOpensNothingInKubeSystem(t *testing.T) {
 			w.create(foreign)
 			issuer := map[string]any{"kind": "ServiceAccount", "name": "issuer", "namespace": w.ns}
 			for what, o := range map[string]*unstructured.Unstructured{
-				"a binding to a Role of others": bindingOf("kube-system", w.ns, "Role", foreign.GetName(), issuer),
-				"a Role":                        roleOf("kube-system", w.ns, rule("coordination.k8s.io", "leases", "create")),
+				"a binding to a Role of others": systemBinding(w.ns, "Role", foreign.GetName(), issuer),
+				"a Role":                        systemRole(w.ns, rule("coordination.k8s.io", "leases", "create")),
 			} {
 				resource, _, err := resolve(o.GroupVersionKind())
 				w.must(err)
@@ -143,9 +143,9 @@ func TestInSystemNamespacesAnAlmightyHubWritesItsNamedRolesAlone(t *testing.T) {
 		return rule("coordination.k8s.io", "leases", verbs, names...)
 	}
 	secrets := rule("", "secrets", "get")
-	role, binding := roleOf("kube-system", itself, leases("create")), bindingOf("kube-system", itself, "Role", itself, issuer)
+	role, binding := systemRole(itself, leases("create")), systemBinding(itself, "Role", itself, issuer)
 	foreignRole := object(rbacRole, "kube-system", foreign, map[string]any{"rules": []any{secrets}})
-	foreignBinding := bindingOf("kube-system", foreign, "Role", itself, issuer)
+	foreignBinding := systemBinding(foreign, "Role", itself, issuer)
 	foreignBinding.SetLabels(nil)
 	settings := object(configMap, "kube-system", w.ns+"-settings", map[string]any{"data": map[string]any{"a": "b"}})
 	account := object(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, "kube-system", w.ns, nil)
@@ -164,7 +164,7 @@ func TestInSystemNamespacesAnAlmightyHubWritesItsNamedRolesAlone(t *testing.T) {
 			_ = w.objects(o.GroupVersionKind(), "kube-system").Delete(context.WithoutCancel(ctx), o.GetName(), metav1.DeleteOptions{})
 		})
 	}
-	generated := roleOf("kube-system", "", leases("create"))
+	generated := systemRole("", leases("create"))
 	generated.SetGenerateName(itself)
 	moved := func(o *unstructured.Unstructured, ns string) *unstructured.Unstructured {
 		o = o.DeepCopy()
@@ -195,21 +195,21 @@ func TestInSystemNamespacesAnAlmightyHubWritesItsNamedRolesAlone(t *testing.T) {
 		"a Role in kube-public":                 {create(moved(role, "kube-public")), system},
 		"a Role in hanse-system":                {create(moved(role, "hanse-system")), system},
 		"a binding in kube-public":              {create(moved(binding, "kube-public")), system},
-		"a Role that no rule names":             {create(roleOf("kube-system", more, leases("create"))), system},
+		"a Role that no rule names":             {create(systemRole(more, leases("create"))), system},
 		"a Role with a generated name":          {create(generated), system},
 		"a Role without the hub's label":        {create(object(rbacRole, "kube-system", reader, nil)), noLabel},
-		"the Role of all API servers":           {apply(roleOf("kube-system", reader, leases("create"))), noLabel},
-		"a Role of Kubernetes":                  {apply(roleOf("kube-system", "system:controller:token-cleaner", leases("create"))), noLabel},
-		"a Role of others, by apply":            {apply(roleOf("kube-system", foreign, leases("create"))), noLabel},
+		"the Role of all API servers":           {apply(systemRole(reader, leases("create"))), noLabel},
+		"a Role of Kubernetes":                  {apply(systemRole("system:controller:token-cleaner", leases("create"))), noLabel},
+		"a Role of others, by apply":            {apply(systemRole(foreign, leases("create"))), noLabel},
 		"a label on the Role of others":         {patch(foreignRole, types.MergePatchType, mine), noLabel},
-		"a label on the Role of others, by ssa": {apply(roleOf("kube-system", foreign)), noLabel},
+		"a label on the Role of others, by ssa": {apply(systemRole(foreign)), noLabel},
 		"a label on the binding of others":      {patch(foreignBinding, types.MergePatchType, mine), noLabel},
 		"a ConfigMap of others":                 {patch(settings, types.MergePatchType, mine), noLabel},
-		"a missing Role of kube-proxy":          {create(roleOf("kube-system", "kube-proxy", leases("create"))), system},
+		"a missing Role of kube-proxy":          {create(systemRole("kube-proxy", leases("create"))), system},
 
 		"its Role with Secrets":                 {patch(role, types.MergePatchType, map[string]any{"rules": []any{secrets}}), system},
 		"its Role with Secrets, as second rule": {patch(role, types.JSONPatchType, []any{map[string]any{"op": "add", "path": "/rules/-", "value": secrets}}), system},
-		"its Role with Secrets, by apply":       {apply(roleOf("kube-system", itself, secrets)), system},
+		"its Role with Secrets, by apply":       {apply(systemRole(itself, secrets)), system},
 		"its Role with leases of no group":      {patch(role, types.MergePatchType, map[string]any{"rules": []any{rule("", "leases", "get")}}), system},
 		"its Role with a second group":          {patch(role, types.MergePatchType, map[string]any{"rules": []any{rule("coordination.k8s.io,", "leases", "get")}}), system},
 		"its Role with a second resource":       {patch(role, types.MergePatchType, map[string]any{"rules": []any{rule("coordination.k8s.io", "leases,*", "get")}}), system},
@@ -218,9 +218,9 @@ func TestInSystemNamespacesAnAlmightyHubWritesItsNamedRolesAlone(t *testing.T) {
 		"its Role with the verb * on Leases":    {patch(role, types.MergePatchType, map[string]any{"rules": []any{leases("*")}}), system},
 		"its Role with the Lease of no name":    {patch(role, types.MergePatchType, map[string]any{"rules": []any{leases("deletecollection", "")}}), system},
 		"its Role with a Lease of Kubernetes":   {patch(role, types.MergePatchType, map[string]any{"rules": []any{leases("update", "issuer", "kube-scheduler")}}), system},
-		"a missing Role of kubeadm":             {create(roleOf("kube-system", "kubeadm:nodes-kubeadm-config", leases("create"))), system},
+		"a missing Role of kubeadm":             {create(systemRole("kubeadm:nodes-kubeadm-config", leases("create"))), system},
 		"its Role with the Lease of migrations": {patch(role, types.MergePatchType, map[string]any{"rules": []any{leases("update", "cloud-provider-extraction-migration")}}), system},
-		"a binding to a Role of kubeadm":        {create(bindingOf("kube-system", more, "Role", "kubeadm:nodes-kubeadm-config", issuer)), system},
+		"a binding to a Role of kubeadm":        {create(systemBinding(more, "Role", "kubeadm:nodes-kubeadm-config", issuer)), system},
 		"its Role with deletes of events":       {patch(role, types.MergePatchType, map[string]any{"rules": []any{rule("", "events", "delete", "a")}}), system},
 		"its Role with the verb use":            {patch(role, types.MergePatchType, map[string]any{"rules": []any{mayUse(itself)}}), system},
 
@@ -233,10 +233,10 @@ func TestInSystemNamespacesAnAlmightyHubWritesItsNamedRolesAlone(t *testing.T) {
 			"kind": "ServiceAccount", "name": "default", "namespace": ""}}}), system},
 		"its binding for a user that is an account": {patch(binding, types.MergePatchType, map[string]any{"subjects": []any{map[string]any{
 			"apiGroup": rbacv1.GroupName, "kind": "User", "name": "system:serviceaccount:kube-system:default"}}}), system},
-		"a binding to a ClusterRole":             {create(bindingOf("kube-system", more, "ClusterRole", "cluster-admin", issuer)), system},
-		"a binding to a ClusterRole of its name": {create(bindingOf("kube-system", more, "ClusterRole", itself, issuer)), system},
-		"a binding to a Role of Kubernetes":      {create(bindingOf("kube-system", more, "Role", "system:controller:token-cleaner", issuer)), system},
-		"a binding of a name of Kubernetes":      {create(bindingOf("kube-system", "system:more", "Role", itself, issuer)), system},
+		"a binding to a ClusterRole":             {create(systemBinding(more, "ClusterRole", "cluster-admin", issuer)), system},
+		"a binding to a ClusterRole of its name": {create(systemBinding(more, "ClusterRole", itself, issuer)), system},
+		"a binding to a Role of Kubernetes":      {create(systemBinding(more, "Role", "system:controller:token-cleaner", issuer)), system},
+		"a binding of a name of Kubernetes":      {create(systemBinding("system:more", "Role", itself, issuer)), system},
 
 		"a deletion of the Role of others":    {func() error { return in(foreignRole).Delete(ctx, foreign, metav1.DeleteOptions{DryRun: dry}) }, noLabel},
 		"a deletion of the binding of others": {func() error { return in(foreignBinding).Delete(ctx, foreign, metav1.DeleteOptions{DryRun: dry}) }, noLabel},
@@ -255,10 +255,10 @@ func TestInSystemNamespacesAnAlmightyHubWritesItsNamedRolesAlone(t *testing.T) {
 	}
 	// The test can fail: these writes differ from refused ones in one point.
 	for what, attempt := range map[string]func() error{
-		"its Role, another rule":        apply(roleOf("kube-system", itself, leases("*", "issuer"), rule(",events.k8s.io", "events", "create,patch"))),
-		"its Role without rules":        apply(roleOf("kube-system", itself)),
+		"its Role, another rule":        apply(systemRole(itself, leases("*", "issuer"), rule(",events.k8s.io", "events", "create,patch"))),
+		"its Role without rules":        apply(systemRole(itself)),
 		"its binding, another account":  patch(binding, types.MergePatchType, map[string]any{"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": "other", "namespace": w.ns}}}),
-		"a binding to the reader":       create(bindingOf("kube-system", more, "Role", reader, issuer)),
+		"a binding to the reader":       create(systemBinding(more, "Role", reader, issuer)),
 		"a deletion of its own Role":    func() error { return in(role).Delete(ctx, itself, metav1.DeleteOptions{DryRun: dry}) },
 		"a deletion of its own binding": func() error { return in(binding).Delete(ctx, itself, metav1.DeleteOptions{DryRun: dry}) },
 		"a collection of its own": func() error {

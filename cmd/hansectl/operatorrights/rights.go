@@ -237,8 +237,9 @@ func Unbounded(rule rbacv1.PolicyRule) bool {
 		slices.ContainsFunc(rule.NonResourceURLs, func(url string) bool { return url == "*" || url == "/*" })
 }
 
-// ruleKey identifies the resource or the URL that a rule is about. names has the resourceNames in quotes, because a name
-// may contain any character, or be empty: an empty name means requests without a name, and no names mean every object.
+// ruleKey identifies the resource or the URL that a rule is about. names has the resourceNames in quotes, because a
+// name may contain any character, or be empty. An empty name means requests without a name, and no names mean all
+// objects.
 type ruleKey struct{ group, resource, names, url string }
 
 // MergeRules returns the rules without repetitions, sorted. Resources of one group with equal verbs share one rule.
