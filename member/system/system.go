@@ -117,6 +117,8 @@ func isOfKubernetes(name string) bool {
 // RoleOf.
 func refusedBinding(b *rbacv1.RoleBinding) error {
 	switch {
+	case b.RoleRef.Name == "":
+		return fmt.Errorf("roleRef has no name: name a Role of the operator in %s", Namespace)
 	case b.RoleRef.APIGroup != rbacv1.GroupName || b.RoleRef.Kind != "Role":
 		return fmt.Errorf("roleRef names the %s %s: name a Role of the operator in %s", b.RoleRef.Kind, b.RoleRef.Name, Namespace)
 	case b.RoleRef.Name != AuthenticationReader && isOfKubernetes(b.RoleRef.Name):

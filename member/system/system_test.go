@@ -66,6 +66,7 @@ func TestWhatHanseWritesInSystemNamespaces(t *testing.T) {
 		"the Lease of an API server":           {role(leases + "resourceNames: [apiserver-abc], verbs: [delete]"), `"apiserver-abc"`},
 		"a deletion of all Leases by no name":  {role(leases + "resourceNames: [''], verbs: [deletecollection]"), `names the Lease ""`},
 		"a deletion of events":                 {role("apiGroups: [''], resources: [events], verbs: [create, delete]"), "has the verb delete on events"},
+		"a binding to no Role":                 {binding("kind: Role, name: ''", itsOwn), "roleRef has no name"},
 		"a binding to cluster-admin":           {binding("kind: ClusterRole, name: cluster-admin", itsOwn), "roleRef names the ClusterRole cluster-admin"},
 		"a binding to a Role of Kubernetes":    {binding("kind: Role, name: system:controller:token-cleaner", itsOwn), "of Kubernetes"},
 		"a binding of a user":                  {binding(itsRole, "kind: User, apiGroup: rbac.authorization.k8s.io, name: eve"), "subjects[0] is a User"},
