@@ -211,14 +211,6 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 
 	t.Run("an operator elects its leader in kube-system, and has nothing else there", func(t *testing.T) {
 		w.Helper()
-		roles := writing(rbacv1.GroupName, "roles", "rolebindings", "clusterroles")
-		roles.Verbs = append(roles.Verbs, "escalate", "bind")
-		must(t, w.admin.Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "operators"}, Rules: []rbacv1.PolicyRule{roles}}))
-		must(t, w.admin.Create(t.Context(), &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "operators"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "operators"},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.system, Name: "default"}},
-		}))
-		apiserver.AwaitRights(t, w.config, account, "kube-system", roles)
 		object := func(kind, name, content string) runtime.RawExtension {
 			return runtime.RawExtension{Raw: []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"` + kind + `","metadata":{"name":"` + name + `","namespace":"kube-system"},` + content + `}`)}
 		}
@@ -229,8 +221,19 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 			object("Role", "issuer-leader", `"rules":[{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"resourceNames":["issuer"],"verbs":["get","update"]}]`),
 			binding("issuer-leader", "Role", "issuer-leader"), binding("issuer-reader", "Role", "extension-apiserver-authentication-reader"),
 		}
-		o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "issuer"}, Spec: hubv1.FederatedOperatorSpec{BundleSpec: hubv1.BundleSpec{Manifests: good}}}
+		o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "issuer"}, Spec: hubv1.FederatedOperatorSpec{BundleSpec: hubv1.BundleSpec{Manifests: good[:2]}}}
 		must(t, w.admin.Create(t.Context(), o))
+		w.operatorSays(o, hubv1.ReasonAccountMayNot, "bind, create, delete, escalate, get, update roles.rbac.authorization.k8s.io in namespace kube-system")
+		w.stores("rotor-operator", "rotors.example.com")
+		roles := writing(rbacv1.GroupName, "roles", "rolebindings", "clusterroles")
+		roles.Verbs = append(roles.Verbs, "escalate", "bind")
+		must(t, w.admin.Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "operators"}, Rules: []rbacv1.PolicyRule{roles}}))
+		must(t, w.admin.Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "operators"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "operators"},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.system, Name: "default"}},
+		}))
+		apiserver.AwaitRights(t, w.config, account, "kube-system", roles)
+		w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Manifests = good })
 		w.operatorSays(o, hubv1.ReasonStored, "")
 		all := []string{"issuer-leader", "issuer-reader", "rotor-operator", "rotors.example.com"}
 		w.stores(all...)
