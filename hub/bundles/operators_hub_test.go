@@ -118,24 +118,32 @@ func (w *world) storesVersions(o *hubv1.FederatedOperator, name, other string) *
 	return b
 }
 
-func TestTheChartOfAnOperatorIsStored(t *testing.T) {
-	t.Parallel()
+// newOperators starts an API server on which the account default of the hub may install the operator of rotorChart. The
+// account has further rights.
+func newOperators(t *testing.T, name string, further ...rbacv1.PolicyRule) *world {
+	t.Helper()
 	apiserver.Needed(t)
 	server := apiserver.Hub()
 	started, err := server.Start()
 	must(t, err)
 	started.QPS = -1
 	t.Cleanup(func() { _ = server.Stop() })
-	w := newWorld(t, "operators", started)
-	account := "system:serviceaccount:" + w.system + ":default"
-	rules := []rbacv1.PolicyRule{writing("apiextensions.k8s.io", "customresourcedefinitions"), writing("apps", "deployments"), writing("example.com", "gears")}
+	w := newWorld(t, name, started)
+	rules := append([]rbacv1.PolicyRule{writing("apiextensions.k8s.io", "customresourcedefinitions"), writing("apps", "deployments")}, further...)
 	must(t, w.admin.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "operators"}, Rules: rules}))
 	must(t, w.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "operators"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "operators"},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.system, Name: "default"}},
 	}))
-	apiserver.AwaitRights(t, w.config, account, "", rules...)
+	apiserver.AwaitRights(t, w.config, "system:serviceaccount:"+w.system+":default", "", rules...)
+	return w
+}
+
+func TestTheChartOfAnOperatorIsStored(t *testing.T) {
+	t.Parallel()
+	w := newOperators(t, "operators", writing("example.com", "gears"))
+	account := "system:serviceaccount:" + w.system + ":default"
 	registry := newChartRegistry(w)
 	stop := w.lead()
 

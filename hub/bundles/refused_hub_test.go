@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,7 +17,6 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundles/chart/charttest"
 	"github.com/hanse-dev/hanse/hub/bundles/fetch"
-	"github.com/hanse-dev/hanse/test/apiserver"
 	"github.com/hanse-dev/hanse/test/registry"
 )
 
@@ -42,22 +40,7 @@ func (w *world) repositoryWith(archive *atomic.Pointer[[]byte]) *hubv1.ChartRepo
 // and the stored objects, of which the members have copies, must stay.
 func TestARefusedChartChangesNothing(t *testing.T) {
 	t.Parallel()
-	apiserver.Needed(t)
-	server := apiserver.Hub()
-	started, err := server.Start()
-	must(t, err)
-	started.QPS = -1
-	t.Cleanup(func() { _ = server.Stop() })
-	w := newWorld(t, "refused", started)
-	account := "system:serviceaccount:" + w.system + ":default"
-	rules := []rbacv1.PolicyRule{writing("apiextensions.k8s.io", "customresourcedefinitions"), writing("apps", "deployments"), writing("", "secrets", "configmaps")}
-	must(t, w.admin.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "operators"}, Rules: rules}))
-	must(t, w.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "operators"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "operators"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.system, Name: "default"}},
-	}))
-	apiserver.AwaitRights(t, w.config, account, "", rules...)
+	w := newOperators(t, "refused", writing("", "secrets", "configmaps"))
 	must(t, w.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "turbines"}}))
 
 	const secret = "{apiVersion: v1, kind: Secret, metadata: {name: rotor-ca}, data: {ca.crt: Yg==}}"
