@@ -82,9 +82,11 @@ type Rendered struct {
 	// Hooks are the objects with the annotation helm.sh/hook, which helm creates at certain steps of a release. They are
 	// not in the other lists.
 	Hooks []Hook
-	// Generated are fields whose values differ at each rendering, in the order of their objects. They are values of
-	// Secrets, the field caBundle of the kinds that have one, and checksums of these in annotations.
+	// Generated are fields whose values differ at each rendering, in the order of their objects: values of Secrets, and
+	// the field caBundle of the kinds that have one.
 	Generated []GeneratedField
+	// Checksums are annotations with checksums that differ at each rendering, because Generated differs.
+	Checksums []GeneratedField
 	// Lookups are the paths of the templates that call the function lookup, which finds no object here. A call in a text
 	// that a template passes to the function tpl is not detected.
 	Lookups []string
@@ -190,15 +192,17 @@ func objectsOf(in Input, first, second rendering) (Rendered, error) {
 	if err != nil {
 		return Rendered{}, err
 	}
-	generated, err := first.generated(found, second, in.GeneratedValues)
+	changing, err := first.changing(found, second, in.GeneratedValues)
 	if err != nil {
 		return Rendered{}, err
 	}
 	out, err := first.objects(found, in.Namespace)
 	for _, object := range slices.Concat(out.Definitions, out.Objects) {
-		for _, field := range generated[object] {
-			field.Object = hubv1.IdentityOf(object)
-			out.Generated = append(out.Generated, field)
+		for _, path := range changing.values[object] {
+			out.Generated = append(out.Generated, GeneratedField{hubv1.IdentityOf(object), path})
+		}
+		for _, path := range changing.checksums[object] {
+			out.Checksums = append(out.Checksums, GeneratedField{hubv1.IdentityOf(object), path})
 		}
 	}
 	return out, err

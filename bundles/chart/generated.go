@@ -25,22 +25,26 @@ type GeneratedField struct {
 	// stands under its name instead of its index, because a further webhook moves the others:
 	// /webhooks/a.example.com/clientConfig/caBundle.
 	Path string
-	// Checksum is true if the field is an annotation with a checksum. Templates make such a checksum of a Secret, so that
-	// pods restart when the Secret changes.
-	Checksum bool
 }
 
 func (f GeneratedField) String() string { return f.Object.String() + ", field " + f.Path }
 
-// generated compares two renderings. found are the objects of the first one. generated returns the fields of these
+// changing are the fields of a rendering that may differ in another one: their paths, by object.
+type changing struct {
+	values map[*unstructured.Unstructured][]string
+	// checksums are annotations with a checksum. Templates make such a checksum of a Secret, so that pods restart when the
+	// Secret changes.
+	checksums map[*unstructured.Unstructured][]string
+}
+
+// changing compares two renderings. found are the objects of the first one. changing returns the fields of these
 // objects that differ in the second rendering, but may differ. If another field differs, or if the policy is Refuse,
 // the error names the first template, object and field that differ. Differences in comments and in hooks are ignored.
-func (r rendering) generated(found documents, other rendering, policy hubv1.ChartGeneratedValues) (map[*unstructured.Unstructured][]GeneratedField, error) {
+func (r rendering) changing(found documents, other rendering, policy hubv1.ChartGeneratedValues) (changing, error) {
 	names := maps.Clone(r.texts)
 	maps.Copy(names, other.texts)
-	out := map[*unstructured.Unstructured][]GeneratedField{}
+	out := changing{values: map[*unstructured.Unstructured][]string{}, checksums: map[*unstructured.Unstructured][]string{}}
 	var checksum error // that of the first checksum, in case that nothing is generated of which it may be one
-	values := false
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if r.texts[name] == other.texts[name] {
 			continue
@@ -48,10 +52,10 @@ func (r rendering) generated(found documents, other rendering, policy hubv1.Char
 		a := found[name]
 		b, err := readTemplate(name, other.texts[name])
 		if err != nil {
-			return nil, err
+			return changing{}, err
 		}
 		if len(a) != len(b) {
-			return nil, fmt.Errorf("%s has %d objects in one rendering and %d in another: %w", name, len(a), len(b), ErrNonDeterministic)
+			return changing{}, fmt.Errorf("%s has %d objects in one rendering and %d in another: %w", name, len(a), len(b), ErrNonDeterministic)
 		}
 		for i := range a {
 			_, first := hookOf(a[i])
@@ -60,22 +64,23 @@ func (r rendering) generated(found documents, other rendering, policy hubv1.Char
 				continue
 			}
 			for _, d := range differences(nil, a[i].Object, b[i].Object) {
-				kind := d.kind(a[i])
 				err := fmt.Errorf("%s, %s %s, field %s: %w", name, a[i].GetKind(), a[i].GetName(), d.text(), ErrNonDeterministic)
-				if kind == "" || policy == hubv1.ChartGeneratedRefuse {
-					return nil, err
-				}
-				if kind == isChecksum {
+				switch {
+				case policy == hubv1.ChartGeneratedRefuse:
+					return changing{}, err
+				case d.isValue(a[i]):
+					out.values[a[i]] = append(out.values[a[i]], d.pointer())
+				case d.isChecksum():
 					checksum = cmp.Or(checksum, err)
-				} else {
-					values = true
+					out.checksums[a[i]] = append(out.checksums[a[i]], d.pointer())
+				default:
+					return changing{}, err
 				}
-				out[a[i]] = append(out[a[i]], GeneratedField{Path: d.pointer(), Checksum: kind == isChecksum})
 			}
 		}
 	}
-	if !values && checksum != nil {
-		return nil, checksum
+	if len(out.values) == 0 && checksum != nil {
+		return changing{}, checksum
 	}
 	return out, nil
 }
@@ -185,13 +190,6 @@ func (d difference) pointer() string {
 	return out
 }
 
-// The kinds of fields that may differ between two renderings.
-const (
-	isSecretValue = "value of a Secret"
-	isCABundle    = "CA bundle"
-	isChecksum    = "checksum"
-)
-
 // callers are the kinds that name a server which an API server calls. Their field caBundle has the CA of this server.
 var callers = []schema.GroupKind{
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"},
@@ -200,24 +198,27 @@ var callers = []schema.GroupKind{
 	{Group: "apiregistration.k8s.io", Kind: "APIService"},
 }
 
-// kind returns the kind of the field of an object. It returns an empty text for a field that must not differ.
-func (d difference) kind(object *unstructured.Unstructured) string {
-	a, isText := d.a.(string)
-	b, bothTexts := d.b.(string)
-	if !isText || !bothTexts {
-		return ""
-	}
-	gk, steps := object.GroupVersionKind().GroupKind(), strings.Split(d.pointer(), "/")[1:]
-	parent := strings.Join(steps[:len(steps)-1], "/")
-	switch {
-	case hubv1.IsSecret(gk) && (parent == "data" || parent == "stringData"):
-		return isSecretValue
-	case slices.Contains(callers, gk) && steps[len(steps)-1] == "caBundle":
-		return isCABundle
-	case (parent == "metadata/annotations" || strings.HasSuffix(parent, "template/metadata/annotations")) && isDigest(a) && isDigest(b):
-		return isChecksum
-	}
-	return ""
+// isValue reports whether the field is a text in a Secret, or the CA bundle of a kind that has one.
+func (d difference) isValue(object *unstructured.Unstructured) bool {
+	gk := object.GroupVersionKind().GroupKind()
+	parent, field := d.place()
+	_, isText := d.a.(string)
+	_, bothTexts := d.b.(string)
+	return isText && bothTexts && (hubv1.IsSecret(gk) && (parent == "data" || parent == "stringData") || slices.Contains(callers, gk) && field == "caBundle")
+}
+
+// isChecksum reports whether the field is an annotation with a checksum, of the object or of its pods.
+func (d difference) isChecksum() bool {
+	parent, _ := d.place()
+	a, _ := d.a.(string)
+	b, _ := d.b.(string)
+	return (parent == "metadata/annotations" || strings.HasSuffix(parent, "template/metadata/annotations")) && isDigest(a) && isDigest(b)
+}
+
+// place returns the path of the map with the field, and the key of the field.
+func (d difference) place() (parent, field string) {
+	steps := strings.Split(d.pointer(), "/")[1:]
+	return strings.Join(steps[:len(steps)-1], "/"), steps[len(steps)-1]
 }
 
 // isDigest reports whether a text is a SHA-1, SHA-256 or SHA-512 digest in hexadecimal digits, as the functions of

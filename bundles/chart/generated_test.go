@@ -50,11 +50,10 @@ spec:
 func fields(r Rendered) []string {
 	var out []string
 	for _, f := range r.Generated {
-		text := f.String()
-		if f.Checksum {
-			text += " (checksum)"
-		}
-		out = append(out, text)
+		out = append(out, f.String())
+	}
+	for _, f := range r.Checksums {
+		out = append(out, f.String()+" (checksum)")
 	}
 	return out
 }

@@ -115,9 +115,6 @@ func (r *Rendered) Keep(kept Kept) (Kept, error) {
 	}
 	generated := map[GeneratedField]bool{}
 	for _, field := range r.Generated {
-		if field.Checksum {
-			continue
-		}
 		generated[field] = true
 		value, _ := valueAt(objects[field.Object], field.Path)
 		if len(kept) > 0 {
@@ -138,11 +135,9 @@ func (r *Rendered) Keep(kept Kept) (Kept, error) {
 		}
 	}
 	sum := r.checksum()
-	for _, field := range r.Generated {
-		if field.Checksum {
-			if err := set(objects[field.Object], field.Path, sum); err != nil {
-				return nil, err
-			}
+	for _, field := range r.Checksums {
+		if err := set(objects[field.Object], field.Path, sum); err != nil {
+			return nil, err
 		}
 	}
 	return sorted(next), nil
@@ -182,12 +177,9 @@ func (r *Rendered) Placeholders() Kept {
 	const text = "<generated>"
 	values := map[GeneratedField]string{}
 	for _, field := range r.Generated {
-		switch {
-		case field.Checksum:
-		case strings.HasPrefix(field.Path, stringData):
+		values[field] = base64.StdEncoding.EncodeToString([]byte(text))
+		if strings.HasPrefix(field.Path, stringData) {
 			values[field] = text
-		default:
-			values[field] = base64.StdEncoding.EncodeToString([]byte(text))
 		}
 	}
 	return sorted(values)
@@ -199,12 +191,10 @@ func (r *Rendered) ValuesIn(earlier func(hubv1.ObjectIdentity) *unstructured.Uns
 	values := map[GeneratedField]string{}
 	for _, field := range r.Generated {
 		value, has := valueAt(earlier(field.Object), field.Path)
-		if !has && !field.Checksum {
+		if !has {
 			return nil, false
 		}
-		if !field.Checksum {
-			values[field] = value
-		}
+		values[field] = value
 	}
 	return sorted(values), true
 }

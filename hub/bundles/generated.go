@@ -182,7 +182,7 @@ func (k *kept) describe(o *hubv1.FederatedOperator, now time.Time) bool {
 	if k == nil {
 		return meta.RemoveStatusCondition(&o.Status.Conditions, hubv1.ConditionCertificateExpiresSoon) || changed
 	}
-	is := &hubv1.GeneratedValuesStatus{ID: k.ID, Values: int32(len(k.Values))} //nolint:gosec // at most maxKeptBytes
+	is := &hubv1.GeneratedValuesStatus{ID: k.ID, Values: int32(len(k.Values))} //nolint:gosec // a Secret has at most 1 MiB
 	if !k.expires.IsZero() {
 		is.CertificateExpires = &metav1.Time{Time: k.expires.Truncate(time.Second)}
 	}

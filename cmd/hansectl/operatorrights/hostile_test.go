@@ -9,8 +9,8 @@ import (
 	"github.com/hanse-dev/hanse/cmd/hansectl/operatorrights"
 )
 
-// A chart may try to get more into kube-system than what elects a leader. Nothing of that is sent to members, and its
-// rights are not among those that an admin grants.
+// A chart may try to get more into kube-system than what elects a leader. The hub sends nothing of that to members, and
+// hansectl operators rbac prints no right for it.
 func TestAChartGetsNothingElseIntoKubeSystem(t *testing.T) {
 	const (
 		rbac    = "apiVersion: rbac.authorization.k8s.io/v1\n"
