@@ -7,6 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+const (
+	// MaxTargets is the maximum number of clusters that hold one object.
+	MaxTargets = 2000
+	// MaxEntries is the maximum number of entries in spec.clusters of a binding, and of rows in its status. The entries
+	// above MaxTargets are for clusters that other clusters replace, and for clusters that lose their copies.
+	MaxEntries = 2200
+)
+
 // BindingObject is a ResourceBinding or a ClusterResourceBinding.
 //
 // +kubebuilder:object:generate=false

@@ -291,6 +291,9 @@ const (
 	ReasonComplete            = "Complete"
 )
 
+// ReasonTooManyClusters is a reason of the condition Scheduled: a binding cannot store the decision.
+const ReasonTooManyClusters = "TooManyClusters"
+
 // Reasons of divided replicas. In the comments below, a decision is status.decision of a binding, a row is an item of
 // its status.clusters, and Scheduled and Accepted are conditions.
 const (

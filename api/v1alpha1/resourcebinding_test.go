@@ -1,6 +1,11 @@
 package v1alpha1_test
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
 
 const (
 	thingRef  = "objectRef: {apiVersion: example.com/v1, kind: Thing, name: a, uid: u}\n"
@@ -62,6 +67,6 @@ placementRef: {kind: ClusterPlacement, name: p, uid: u, generation: 3}`},
 	"a reason of 65 characters":        {spec: targeting(`{name: a, state: Absent, absent: {uid: u, policy: Delete, reason: ` + strings.Repeat("R", 65) + `}}`), says: "absent.reason: Too long"},
 	"a target of 64 characters":        {spec: targeting(`{state: Present, name: ` + strings.Repeat("a", 64) + `}`), says: "spec.clusters[0].name: Too long"},
 	"a target twice":                   {spec: targeting(`{name: a, state: Present}, {name: a, state: Present}`), says: "spec.clusters[1]: Duplicate value"},
-	"2000 targets":                     {spec: thingRef + "clusters: " + many(2000, "{name: eu-%d, state: Present}")},
-	"2001 targets":                     {spec: thingRef + "clusters: " + many(2001, "{name: eu-%d, state: Present}"), says: "spec.clusters: Too many: 2001"},
+	"the most entries of a decision":   {spec: thingRef + "clusters: " + many(hubv1.MaxEntries, "{name: eu-%d, state: Present}")},
+	"one entry more":                   {spec: thingRef + "clusters: " + many(hubv1.MaxEntries+1, "{name: eu-%d, state: Present}"), says: fmt.Sprintf("spec.clusters: Too many: %d", hubv1.MaxEntries+1)},
 }

@@ -143,7 +143,7 @@ type BindingSpec struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=2000
+	// +kubebuilder:validation:MaxItems=2200
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.state == 'Present' ? !has(t.absent) && !has(t.evicting) : !has(t.removal) && (t.state == 'Absent' ? has(t.absent) && !has(t.evicting) && !has(t.replicas) : has(t.evicting) && !has(t.absent)))",message="set absent if and only if state is Absent, evicting if and only if it is Evicting, removal only if it is Present, and no replicas if it is Absent"
 	Clusters []BindingTarget `json:"clusters,omitempty"`
 }
@@ -385,7 +385,7 @@ type BindingStatus struct {
 	// clusters has one row for each entry in spec.clusters, sorted by name.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=2000
+	// +kubebuilder:validation:MaxItems=2200
 	Clusters []ClusterRow `json:"clusters,omitempty"`
 
 	// orphaned are copies that the hub left on clusters when it withdrew the object, the oldest first. If such a cluster

@@ -77,6 +77,7 @@ var eventReasons = map[string]bool{
 	hubv1.ReasonReplicasUnplaced:  true,
 	hubv1.ReasonNoReplacement:     true,
 	hubv1.ReasonTooManyAway:       true,
+	hubv1.ReasonTooManyClusters:   true,
 }
 
 // announce stores the decision for hub/report, and records an event if the reason has changed. It does nothing if the

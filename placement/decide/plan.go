@@ -86,6 +86,9 @@ func Decide(i Input) Plan { return input{Input: i}.decide() }
 
 func (in input) decide() Plan {
 	p := in.plan()
+	if p.Spec != nil {
+		p = in.bounded(p)
+	}
 	if in.Binding != nil && p.Spec != nil {
 		keepRecorded(in.Spec(), p.Spec)
 	}
