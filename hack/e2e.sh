@@ -46,7 +46,7 @@ EOF
 )
 more=70
 if [[ -n ${E2E_PODS:-} ]]; then
-	more=60 # the tests on real nodes take the time of some 20 tests
+	more=48 # the tests on real nodes take the time of some 30 tests
 fi
 if [[ -n ${E2E_RUN:-} ]] || ((shards == 1)); then
 	heavy='' more=0
