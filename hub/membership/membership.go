@@ -89,11 +89,15 @@ func New(c client.Client, apiReader client.Reader, links Links, hubID string, gr
 	return r
 }
 
-// SetupWithManager adds the controller and its index. The controller has one worker, because two workers could accept
+// SetupWithManager adds the controller and its indexes. The controller has one worker, because two workers could accept
 // two MemberClusters for the same cluster. One worker is enough, because a reconcile never waits for a member.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := scopes.IndexBindings(mgr.GetFieldIndexer(), TargetIndex, targetsOf); err != nil {
 		return err
+	}
+	// The index lives as long as the process. Therefore its context has no deadline.
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &hubv1.MemberCluster{}, clusterIDIndex, clusterIDOf); err != nil {
+		return fmt.Errorf("adding the cache index %s for MemberClusters: %w", clusterIDIndex, err)
 	}
 	inSystemNamespace := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == hubv1.SystemNamespace })
 	return ctrl.NewControllerManagedBy(mgr).
@@ -129,12 +133,6 @@ func request(cluster string) reconcile.Request {
 
 // usersOf returns reconcile requests for the MemberClusters whose kubeconfig is in the Secret.
 func (r *Reconciler) usersOf(ctx context.Context, secret client.Object) []reconcile.Request {
-	return r.requestsFor(ctx, func(c *hubv1.MemberCluster) bool {
-		return c.Spec.Connection.Direct != nil && c.Spec.Connection.Direct.KubeconfigSecretRef.Name == secret.GetName()
-	})
-}
-
-func (r *Reconciler) requestsFor(ctx context.Context, concerned func(*hubv1.MemberCluster) bool) []reconcile.Request {
 	var list hubv1.MemberClusterList
 	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing MemberClusters to wake them")
@@ -142,7 +140,8 @@ func (r *Reconciler) requestsFor(ctx context.Context, concerned func(*hubv1.Memb
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if concerned(&list.Items[i]) {
+		direct := list.Items[i].Spec.Connection.Direct
+		if direct != nil && direct.KubeconfigSecretRef.Name == secret.GetName() {
 			requests = append(requests, request(list.Items[i].Name))
 		}
 	}

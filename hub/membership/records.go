@@ -37,6 +37,19 @@ func (r *records) of(cluster string) record {
 	return r.byCluster[cluster]
 }
 
+// refusedFor returns the names of the MemberClusters that this replica refused because another one represents the
+// cluster with this ID.
+func (r *records) refusedFor(clusterID string) (names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, known := range r.byCluster {
+		if known.refused.clusterID == clusterID {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 func (r *records) change(cluster string, change func(*record)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -19,12 +20,34 @@ func (r *Reconciler) rivals(ctx context.Context, o client.Object) []reconcile.Re
 	if !ok || cluster.Status.ClusterID == "" {
 		return nil
 	}
-	return r.requestsFor(ctx, func(c *hubv1.MemberCluster) bool {
-		if c.Name == cluster.Name {
-			return false
-		}
-		return c.Status.ClusterID == cluster.Status.ClusterID || r.records.of(c.Name).refused.clusterID == cluster.Status.ClusterID
-	})
+	id := cluster.Status.ClusterID
+	names := sets.New(r.records.refusedFor(id)...)
+	var same hubv1.MemberClusterList
+	if err := r.client.List(ctx, &same, sameCluster(id), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the MemberClusters of a cluster to wake them", "clusterID", id)
+		return nil
+	}
+	for i := range same.Items {
+		names.Insert(same.Items[i].Name)
+	}
+	var requests []reconcile.Request
+	for name := range names.Delete(cluster.Name) {
+		requests = append(requests, request(name))
+	}
+	return requests
+}
+
+// clusterIDIndex is the name of the field index of MemberClusters by status.clusterID. Every event of a MemberCluster
+// asks for the others with its clusterID, so that a list of all of them would cost the square of their number.
+const clusterIDIndex = "status.clusterID"
+
+func sameCluster(id string) client.MatchingFields { return client.MatchingFields{clusterIDIndex: id} }
+
+func clusterIDOf(o client.Object) []string {
+	if id := o.(*hubv1.MemberCluster).Status.ClusterID; id != "" {
+		return []string{id}
+	}
+	return nil
 }
 
 func (r *Reconciler) setRefused(cluster string, f refused) {
@@ -44,7 +67,7 @@ func (r *Reconciler) refuseKnownRival(ctx context.Context, run *run) (ctrl.Resul
 	if id == "" {
 		return ctrl.Result{}, nil
 	}
-	holder, err := holderOf(ctx, r.client, run.cluster, id)
+	holder, err := holderOf(ctx, r.client, run.cluster, id, sameCluster(id))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -81,9 +104,11 @@ func (r *Reconciler) refuse(run *run, holder string) {
 // is none. A MemberCluster with the ID in its status has precedence, because it may have objects on the cluster. Among
 // several MemberClusters with the ID, the oldest one has precedence. If several are equally old, the first by name has
 // precedence.
-func holderOf(ctx context.Context, reader client.Reader, self *hubv1.MemberCluster, id string) (string, error) {
+//
+// An uncached reader has no index of clusterIDs, so it gets no options.
+func holderOf(ctx context.Context, reader client.Reader, self *hubv1.MemberCluster, id string, options ...client.ListOption) (string, error) {
 	var list hubv1.MemberClusterList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return "", fmt.Errorf("looking for another MemberCluster of the same cluster as %s: %w", self.Name, err)
 	}
 	var holder *hubv1.MemberCluster
