@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"sort"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -78,12 +80,25 @@ func (s *BindingStatus) Left(clusterID string) *OrphanedCopy {
 
 // Target returns the entry of a cluster in the decision. It returns nil if the decision has no entry for the cluster.
 func (s *BindingSpec) Target(cluster string) *BindingTarget {
-	for i := range s.Clusters {
-		if s.Clusters[i].Name == cluster {
-			return &s.Clusters[i]
-		}
+	if i := indexByName(s.Clusters, cluster, func(t *BindingTarget) string { return t.Name }); i >= 0 {
+		return &s.Clusters[i]
 	}
 	return nil
+}
+
+// indexByName returns the index of the item with this name, or -1 if there is none. The hub writes these lists sorted
+// by name, so a binary search finds most items. An edited list may have another order.
+func indexByName[T any](list []T, name string, nameOf func(*T) string) int {
+	at := sort.Search(len(list), func(i int) bool { return nameOf(&list[i]) >= name })
+	if at < len(list) && nameOf(&list[at]) == name {
+		return at
+	}
+	for i := range list {
+		if nameOf(&list[i]) == name {
+			return i
+		}
+	}
+	return -1
 }
 
 // Returns reports whether the cluster has to remove the copy of an earlier hub object of the same name, and then gets a
@@ -117,10 +132,8 @@ func (s *BindingSpec) Revision(number int64) *ObjectRevision {
 
 // Row returns the row of a cluster: the state of its copy. It returns nil if the binding has no row for the cluster.
 func (s *BindingStatus) Row(cluster string) *ClusterRow {
-	for i := range s.Clusters {
-		if s.Clusters[i].Name == cluster {
-			return &s.Clusters[i]
-		}
+	if i := indexByName(s.Clusters, cluster, func(r *ClusterRow) string { return r.Name }); i >= 0 {
+		return &s.Clusters[i]
 	}
 	return nil
 }

@@ -49,6 +49,9 @@ type results struct {
 	moved    map[string]bool // clusters whose copies changed since the window was opened
 	outcomes map[string]member.Outcome
 	reported reached // the content that all clusters had at the last complete report
+	// awaited and unmoved are indexes of targets at which the last looks for a missing outcome, and for an unchanged copy,
+	// have ended. The next look begins there, so that the outcomes of T targets cost T steps, and not T*T.
+	awaited, unmoved int
 }
 
 // lastWrite has what is needed to see that a cached binding is older than the last write of the binding's status.
@@ -140,7 +143,7 @@ func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, h
 	if failed(o) && (!had || before.Reason != o.Reason) {
 		return failure, changed
 	}
-	if p, ok := e.complete(away, holds); ok && p != e.results.reported {
+	if p, ok := e.complete(cluster, away, holds); ok && p != e.results.reported {
 		e.results.reported = p
 		return lastResult, true
 	}
@@ -155,17 +158,46 @@ func (e *entry) change(cluster string, away map[string]bool, holds func(string) 
 	}
 	e.results.moved[cluster] = true
 	u := e.progress()
-	p, ok := e.complete(away, holds)
-	if u == whenIdle && ok {
-		return result // no need to wait: the watch shows that the withdrawn copy is gone
-	}
-	if u != result || len(e.results.moved) < 2 || !ok || p != e.results.reported {
-		return u // the copies are being written, so their outcomes decide
-	}
-	if slices.ContainsFunc(e.binding.targets, func(t hubv1.BindingTarget) bool { return !e.results.moved[t.Name] && !away[t.Name] && holds(t.Name) }) {
+	switch u {
+	case whenIdle:
+		if _, ok := e.complete("", away, holds); ok {
+			return result // no need to wait: the watch shows that the withdrawn copy is gone
+		}
+		return u
+	case result:
+		if len(e.results.moved) < 2 || !e.allMoved(away, holds) {
+			return u
+		}
+	default:
 		return u
 	}
+	if p, ok := e.complete("", away, holds); !ok || p != e.results.reported {
+		return u // the copies are being written, so their outcomes decide
+	}
 	return lastResult
+}
+
+// allMoved reports whether the copies on all reachable target clusters in this replica's shard have changed since the
+// window was opened.
+func (e *entry) allMoved(away map[string]bool, holds func(string) bool) bool {
+	return e.all(&e.results.unmoved, func(t hubv1.BindingTarget) bool {
+		return e.results.moved[t.Name] || away[t.Name] || !holds(t.Name)
+	})
+}
+
+// all reports whether a condition is true for all targets. It first looks from the target at which its last call ended
+// to the last target, and looks at the others only if the condition is true for these.
+func (e *entry) all(from *int, is func(hubv1.BindingTarget) bool) bool {
+	look := func(begin, end int) bool {
+		for *from = begin; *from < end; *from++ {
+			if !is(e.binding.targets[*from]) {
+				return false
+			}
+		}
+		return true
+	}
+	begin := min(*from, len(e.binding.targets))
+	return look(begin, len(e.binding.targets)) && look(0, begin)
 }
 
 // progress returns how soon the rows must be written after one member has reported a result and others have not. While
@@ -179,34 +211,45 @@ func (e *entry) progress() urgency {
 
 // complete reports whether all target clusters in this replica's shard have reported about the same content, and
 // returns this content. Unreachable clusters are left out. If all targets are in other replicas' shards, complete
-// returns false. A binding without targets is complete.
-func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached, bool) {
+// returns false. A binding without targets is complete. latest is the cluster that has just reported, if any: others
+// with another content are then found at the first look.
+func (e *entry) complete(latest string, away map[string]bool, holds func(string) bool) (reached, bool) {
 	p := reached{binding: e.binding.generation}
+	if t := e.target(latest); t != nil && holds(latest) && !away[latest] && !e.hasReported(*t, &p) {
+		return p, false
+	}
 	held := len(e.binding.targets) == 0
-	for _, t := range e.binding.targets {
+	complete := e.all(&e.results.awaited, func(t hubv1.BindingTarget) bool {
 		if !holds(t.Name) {
-			continue
+			return true
 		}
 		held = true
-		if away[t.Name] {
-			continue
-		}
-		o, ok := e.results.outcomes[t.Name]
-		switch {
-		case !ok, t.State == hubv1.TargetAbsent && o.Reason != hubv1.ReasonWithdrawn:
-			return p, false
-		case t.Revision != 0:
-			if o.HubRevision != t.Revision {
-				return p, false
-			}
-		case o.HubContent == 0 || p.hub == o.HubContent:
-		case p.hub != 0:
-			return p, false
-		default:
-			p.hub = o.HubContent
-		}
+		return away[t.Name] || e.hasReported(t, &p)
+	})
+	return p, complete && held
+}
+
+// target returns the target of a cluster. It is nil if the cluster is no target.
+func (e *entry) target(cluster string) *hubv1.BindingTarget {
+	return (&hubv1.BindingSpec{Clusters: e.binding.targets}).Target(cluster)
+}
+
+// hasReported reports whether the cluster of a target has reported about the content p. If p has no content yet, it
+// gets that of the report.
+func (e *entry) hasReported(t hubv1.BindingTarget, p *reached) bool {
+	o, ok := e.results.outcomes[t.Name]
+	switch {
+	case !ok, t.State == hubv1.TargetAbsent && o.Reason != hubv1.ReasonWithdrawn:
+		return false
+	case t.Revision != 0:
+		return o.HubRevision == t.Revision
+	case o.HubContent == 0 || p.hub == o.HubContent:
+		return true
+	case p.hub != 0:
+		return false
 	}
-	return p, held
+	p.hub = o.HubContent
+	return true
 }
 
 func failed(o member.Outcome) bool {

@@ -53,7 +53,7 @@ func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 	if e.last.behind {
 		e.last.behind, u, wake = false, lastResult, true
 	}
-	if p, complete := e.complete(r.away, r.opts.Shard.Holds); wake && complete && b.GetDeletionTimestamp() == nil {
+	if p, complete := e.complete("", r.away, r.opts.Shard.Holds); wake && complete && b.GetDeletionTimestamp() == nil {
 		// No cluster will report a result for this decision. The decision may have no target, all clusters may be
 		// unreachable, or only the phase of a rollout has changed. A new phase is written together with the results of the
 		// next batch.
