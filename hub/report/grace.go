@@ -54,8 +54,8 @@ func (r *Reporter) WakeCluster(cluster string) {
 func (r *Reporter) WakeKind(cluster string, kind schema.GroupKind, fails bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for key, e := range r.entries {
-		if e.binding.kind == kind && stateOf(e.binding.targets, cluster) != "" {
+	for key, e := range r.byCluster[cluster] {
+		if e.binding.kind == kind {
 			r.wakeAfter(key, e, 0, pace.Many)
 		}
 	}
@@ -98,7 +98,7 @@ func (r *Reporter) lose(cluster string) {
 
 // forgetOutcomes drops the outcomes that an unreachable cluster has reported. The caller holds r.mu.
 func (r *Reporter) forgetOutcomes(cluster string) {
-	for _, e := range r.entries {
+	for _, e := range r.byCluster[cluster] {
 		delete(e.results.outcomes, cluster)
 	}
 }
@@ -202,9 +202,7 @@ func (r *run) waitForGrace(e *entry) {
 
 // wakeTargets queues the bindings that name a cluster. The caller holds r.mu.
 func (r *Reporter) wakeTargets(cluster string) {
-	for key, e := range r.entries {
-		if stateOf(e.binding.targets, cluster) != "" {
-			r.wakeAfter(key, e, 0, pace.Many)
-		}
+	for key, e := range r.byCluster[cluster] {
+		r.wakeAfter(key, e, 0, pace.Many)
 	}
 }

@@ -2,12 +2,16 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"pgregory.net/rapid"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 )
 
 // completeByScan is complete without the memory of the last look.
@@ -97,4 +101,37 @@ func TestTheLooksForAllOutcomesOfAnObjectGrowWithItsClusters(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTheIndexByClusterHasTheTargetsOfEachBinding(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := &Reporter{opts: Options{Clock: clock.RealClock{}, Shard: Shard{Holds: func(string) bool { return true }}}, entries: map[types.NamespacedName]*entry{}}
+		for i := range rapid.IntRange(1, 20).Draw(t, "events") {
+			var targets []hubv1.BindingTarget
+			for _, name := range []string{"a", "b", "c"} {
+				if rapid.Bool().Draw(t, name) {
+					targets = append(targets, present(name))
+				}
+			}
+			b := bindingOf(int64(i+1), targets...)
+			b.Name = rapid.SampledFrom([]string{"o", "p"}).Draw(t, "binding")
+			r.bindingChanged(b, pace.Many)
+			if rapid.Bool().Draw(t, "gone") {
+				r.bindingGone(b)
+			}
+			want := map[string]map[types.NamespacedName]*entry{}
+			for key, e := range r.entries {
+				for _, target := range e.binding.targets {
+					if want[target.Name] == nil {
+						want[target.Name] = map[types.NamespacedName]*entry{}
+					}
+					want[target.Name][key] = e
+				}
+			}
+			if !maps.EqualFunc(r.byCluster, want, maps.Equal) {
+				t.Fatalf("the index is %v, and the entries have %v", r.byCluster, want)
+			}
+		}
+	})
 }

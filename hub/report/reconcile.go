@@ -183,7 +183,7 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName, class pa
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entry(key)
-	e.adopt(binding)
+	r.adopt(key, e, binding)
 	if e.outdated(binding) {
 		e.last.behind = true // the next event wakes the binding; the requeue covers a missed event
 		r.wake(key, e, whenIdle, pace.Many)

@@ -128,9 +128,12 @@ type Reporter struct {
 	ctx     context.Context                                   // nil until the controller starts
 	queue   priorityqueue.PriorityQueue[types.NamespacedName] // nil until the controller starts
 	entries map[types.NamespacedName]*entry
-	away    map[string]bool      // clusters without a link, or whose link is down
-	lost    map[string]time.Time // when the link of a cluster went down
-	unready map[string]unready   // state of MemberClusters that are not Ready
+	// byCluster has the entries of the bindings that name a cluster, so that a change of a cluster does not look at all
+	// bindings.
+	byCluster map[string]map[types.NamespacedName]*entry
+	away      map[string]bool      // clusters without a link, or whose link is down
+	lost      map[string]time.Time // when the link of a cluster went down
+	unready   map[string]unready   // state of MemberClusters that are not Ready
 }
 
 // New returns a Reporter that has no bindings yet.
@@ -262,7 +265,7 @@ func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := r.entry(key); e.adopt(b) {
+	if e := r.entry(key); r.adopt(key, e, b) {
 		e.unshown.saw(r.opts.Clock.Now())
 		r.wake(key, e, whenIdle, pace.FirstResult)
 	}
@@ -321,6 +324,35 @@ func (r *Reporter) entry(key types.NamespacedName) *entry {
 		r.entries[key] = e
 	}
 	return e
+}
+
+// adopt copies the content of the cached binding into its entry, and returns true if the decision has changed. The
+// caller holds r.mu.
+func (r *Reporter) adopt(key types.NamespacedName, e *entry, b hubv1.BindingObject) bool {
+	before := e.binding.targets
+	if !e.adopt(b) {
+		return false
+	}
+	r.dropTargets(key, before)
+	if r.byCluster == nil {
+		r.byCluster = map[string]map[types.NamespacedName]*entry{}
+	}
+	for _, t := range e.binding.targets {
+		if r.byCluster[t.Name] == nil {
+			r.byCluster[t.Name] = map[types.NamespacedName]*entry{}
+		}
+		r.byCluster[t.Name][key] = e
+	}
+	return true
+}
+
+// dropTargets removes a binding with these targets from byCluster. The caller holds r.mu.
+func (r *Reporter) dropTargets(key types.NamespacedName, targets []hubv1.BindingTarget) {
+	for _, t := range targets {
+		if delete(r.byCluster[t.Name], key); len(r.byCluster[t.Name]) == 0 {
+			delete(r.byCluster, t.Name)
+		}
+	}
 }
 
 // wake records that a binding has a change to write. It opens the window, in which changes of the binding are

@@ -46,7 +46,7 @@ func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entry(key)
-	u, wake := whenIdle, e.adopt(b)
+	u, wake := whenIdle, r.adopt(key, e, b)
 	if wake && class != pace.Many { // events of the first list are left out
 		e.unshown.saw(r.opts.Clock.Now())
 	}
@@ -89,6 +89,7 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	}
 	recount(e.states, nil)
 	delete(r.entries, key)
+	r.dropTargets(key, e.binding.targets)
 	r.tryAgain(r.refusals.Settled(key, false))
 }
 
