@@ -210,7 +210,7 @@ func (d *Dispatcher) Resume(ctx context.Context, cluster string) {
 // WakeCluster queues, at low priority, every binding that names the cluster. It also queues every binding for which
 // this process has kept the state of a copy on the cluster.
 func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
-	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool { return b.BindingSpec().Target(cluster) != nil }, cluster)
+	d.wakeWhere(ctx, lowPriority, func(hubv1.BindingObject) bool { return true }, cluster)
 	if q := d.queue(cluster); q != nil {
 		q.addKnown(lowPriority - topClass)
 	}
@@ -274,7 +274,11 @@ func (d *Dispatcher) wakeTargets(b hubv1.BindingObject, priority int, which func
 // wakeWhere queues the bindings for which match returns true. It queues them for the clusters in only, or for all their
 // clusters if only is empty.
 func (d *Dispatcher) wakeWhere(ctx context.Context, priority int, match func(hubv1.BindingObject) bool, only ...string) {
-	bindings, err := scopes.Bindings(ctx, d.opts.Client, "", client.UnsafeDisableDeepCopy)
+	options := []client.ListOption{client.UnsafeDisableDeepCopy}
+	if len(only) == 1 {
+		options = append(options, client.MatchingFields{scopes.TargetIndex: only[0]})
+	}
+	bindings, err := scopes.Bindings(ctx, d.opts.Client, "", options...)
 	if err != nil {
 		return // the cache is stopping, and so is this process
 	}

@@ -23,6 +23,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/store/changes"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
@@ -114,6 +115,9 @@ func serve(t *testing.T) *served {
 	}
 	informers, err := cache.New(config, cache.Options{Scheme: scheme})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := scopes.IndexTargets(informers); err != nil {
 		t.Fatal(err)
 	}
 	direct, err := client.New(config, client.Options{Scheme: scheme})

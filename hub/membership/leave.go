@@ -15,24 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/store/scopes"
 )
-
-// TargetIndex is the name of the field index of bindings by the clusters in spec.clusters.
-const TargetIndex = "spec.clusters.name"
 
 const (
 	lookAgain    = 2 * time.Second // pause before the hub looks again at a leaving cluster
 	pageSize     = 500
 	leaveDefault = 600 // default timeout of leaving, in seconds
 )
-
-func targetsOf(b hubv1.BindingObject) []string {
-	names := make([]string, 0, len(b.BindingSpec().Clusters))
-	for _, target := range b.BindingSpec().Clusters {
-		names = append(names, target.Name)
-	}
-	return names
-}
 
 // release removes the finalizer of a deleted MemberCluster when no binding names the cluster any more. An uncached read
 // of all bindings must confirm that there is none.
@@ -94,7 +84,7 @@ func (r *Reconciler) entriesLeft(ctx context.Context, cluster string) (left, err
 	var l left
 	for _, newList := range bindingKinds {
 		list := newList()
-		if err := r.client.List(ctx, list, client.MatchingFields{TargetIndex: cluster}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.client.List(ctx, list, client.MatchingFields{scopes.TargetIndex: cluster}, client.UnsafeDisableDeepCopy); err != nil {
 			return left{}, err
 		}
 		if err := l.addAll(list, cluster); err != nil {

@@ -92,7 +92,7 @@ func New(c client.Client, apiReader client.Reader, links Links, hubID string, gr
 // SetupWithManager adds the controller and its indexes. The controller has one worker, because two workers could accept
 // two MemberClusters for the same cluster. One worker is enough, because a reconcile never waits for a member.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if err := scopes.IndexBindings(mgr.GetFieldIndexer(), TargetIndex, targetsOf); err != nil {
+	if err := scopes.IndexTargets(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	// The index lives as long as the process. Therefore its context has no deadline.

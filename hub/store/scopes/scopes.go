@@ -42,6 +42,20 @@ func IndexBindings(indexer client.FieldIndexer, name string, values func(hubv1.B
 	return nil
 }
 
+// TargetIndex is the name of the field index of bindings by the clusters in spec.clusters.
+const TargetIndex = "spec.clusters.name"
+
+// IndexTargets adds the field index TargetIndex to a cache.
+func IndexTargets(indexer client.FieldIndexer) error {
+	return IndexBindings(indexer, TargetIndex, func(b hubv1.BindingObject) []string {
+		names := make([]string, 0, len(b.BindingSpec().Clusters))
+		for _, target := range b.BindingSpec().Clusters {
+			names = append(names, target.Name)
+		}
+		return names
+	})
+}
+
 // Placements lists all placements.
 func Placements(ctx context.Context, r client.Reader, options ...client.ListOption) ([]hubv1.PlacementObject, error) {
 	var here hubv1.PlacementList
