@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,7 +115,8 @@ const (
 type Facts struct {
 	// Placements are the placements of the namespace, and all ClusterPlacements.
 	Placements []hubv1.PlacementObject
-	Clusters   []*hubv1.MemberCluster
+	// Clusters are sorted by name. In another order, the method Cluster takes a time that grows with their number.
+	Clusters []*hubv1.MemberCluster
 	// Overrides are the override policies of the namespace, and the cluster-scoped ones. If an object has no rollout, only
 	// policies that exclude clusters affect the decision.
 	Overrides       []hubv1.OverridePolicyObject
@@ -125,6 +128,9 @@ type Facts struct {
 
 // Cluster returns the MemberCluster of that name, or nil if it does not exist.
 func (f Facts) Cluster(name string) *hubv1.MemberCluster {
+	if i, found := slices.BinarySearchFunc(f.Clusters, name, func(c *hubv1.MemberCluster, name string) int { return strings.Compare(c.Name, name) }); found {
+		return f.Clusters[i]
+	}
 	for _, c := range f.Clusters {
 		if c.Name == name {
 			return c

@@ -3,6 +3,8 @@ package scopes
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +22,7 @@ func Facts(ctx context.Context, r client.Reader, namespace string, options ...cl
 		return decide.Facts{}, fmt.Errorf("listing MemberClusters: %w", err)
 	}
 	f.Clusters = add(nil, clusters.Items, func(c *hubv1.MemberCluster) *hubv1.MemberCluster { return c })
+	slices.SortFunc(f.Clusters, func(a, b *hubv1.MemberCluster) int { return strings.Compare(a.Name, b.Name) })
 	var err error
 	if f.Placements, err = PlacementsFor(ctx, r, namespace, options...); err != nil {
 		return decide.Facts{}, err
