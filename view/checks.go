@@ -210,6 +210,38 @@ func (l *LostRevisions) Checks() []Check {
 	}}
 }
 
+// Unaccepted are the placements that the hub does not accept, so that it places none or only a part of their objects.
+type Unaccepted struct {
+	placements int
+	texts      []string // of the first ones
+}
+
+// maxUnaccepted is the maximum number of placements that a check names.
+const maxUnaccepted = 3
+
+// Add adds a placement, such as "Placement shop/web", unless it is accepted or not processed yet.
+func (u *Unaccepted) Add(placement string, conditions []metav1.Condition) {
+	c := meta.FindStatusCondition(conditions, hubv1.ConditionAccepted)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return
+	}
+	if u.placements++; len(u.texts) < maxUnaccepted {
+		u.texts = append(u.texts, placement+": "+why(c.Reason, c.Message))
+	}
+}
+
+// Checks returns a failed check if there are such placements, and else one with the result OK.
+func (u *Unaccepted) Checks() []Check {
+	if u.placements == 0 {
+		return []Check{{Name: "placements", Result: FindingOK, Message: "all are accepted"}}
+	}
+	message := strings.Join(u.texts, "; ")
+	if more := u.placements - len(u.texts); more > 0 {
+		message += fmt.Sprintf("; and %d more", more)
+	}
+	return []Check{{Name: "placements", Result: FindingFailed, Message: message}}
+}
+
 // Lacks counts the objects that the hub cannot write. For each cluster and reason, it has a map from kinds to numbers
 // of objects.
 type Lacks map[lack]map[string]int
@@ -232,10 +264,20 @@ func (l Lacks) Add(b hubv1.BindingObject) {
 	}
 }
 
+// grantsOf returns the kinds in the syntax of the flag --grant of join, separated by commas.
+func grantsOf(kinds map[string]int) string {
+	var out []string
+	for kind := range maps.Keys(kinds) {
+		out = append(out, strings.ToLower(kind))
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
+}
+
 // Checks returns one check for each cluster and reason. If there are none, it returns one check with the result OK.
 func (l Lacks) Checks() []Check {
 	if len(l) == 0 {
-		return []Check{{Name: "grants", Result: FindingOK, Message: "no member refuses or lacks the kind of an object"}}
+		return []Check{{Name: "grants", Result: FindingOK, Message: "no member refuses or lacks the kind of a placed object"}}
 	}
 	keys := slices.SortedFunc(maps.Keys(l), func(a, b lack) int {
 		return cmp.Or(cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.reason, b.reason))
@@ -249,7 +291,7 @@ func (l Lacks) Checks() []Check {
 		c := Check{Name: "grants of " + k.cluster, Result: FindingFailed}
 		if k.reason == hubv1.ReasonForbidden {
 			c.Message = "the member does not let the hub write objects of " + strings.Join(kinds, ", ")
-			c.Do = "hansectl join " + k.cluster + " --member-kubeconfig FILE --grant KIND, or set grantedKinds of the chart hanse-member"
+			c.Do = "hansectl join " + k.cluster + " --member-kubeconfig FILE --grant " + grantsOf(l[k]) + ", or set grantedKinds of the chart hanse-member"
 		} else {
 			c.Message = "the member does not serve " + strings.Join(kinds, ", ")
 			c.Do = "install the CustomResourceDefinition on the member, or place it with its objects"

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -133,5 +134,26 @@ func TestObjectsThatWaitForFinalizersAreProblems(t *testing.T) {
 	if len(found) != 1 || found[0].Of != "Application.argoproj.io argocd/shop" || found[0].Reason != hubv1.ReasonFinalizersRemain ||
 		!strings.Contains(found[0].Message, "resources-finalizer.argocd.argoproj.io") {
 		t.Errorf("%+v", found)
+	}
+}
+
+func TestPlacementsThatAreNotAcceptedFailACheck(t *testing.T) {
+	t.Parallel()
+	condition := func(status metav1.ConditionStatus) []metav1.Condition {
+		return []metav1.Condition{{Type: hubv1.ConditionAccepted, Status: status, Reason: hubv1.ReasonNotFederated, Message: "the hub may not list and watch Secret"}}
+	}
+	var u Unaccepted
+	u.Add("Placement shop/new", nil)
+	u.Add("Placement shop/good", condition(metav1.ConditionTrue))
+	if got := u.Checks(); len(got) != 1 || got[0].Result != FindingOK {
+		t.Errorf("got %+v", got)
+	}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		u.Add("Placement shop/"+name, condition(metav1.ConditionFalse))
+	}
+	const each = ": NotFederated: the hub may not list and watch Secret; "
+	want := []Check{{Name: "placements", Result: FindingFailed, Message: "Placement shop/a" + each + "Placement shop/b" + each + "Placement shop/c" + each + "and 1 more"}}
+	if diff := cmp.Diff(want, u.Checks()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

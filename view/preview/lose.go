@@ -9,16 +9,18 @@ import (
 	"github.com/hanse-dev/hanse/placement/decide"
 )
 
+// maxThere is the maximum number of names that ThereAre lists.
+const maxThere = 10
+
 // ThereAre returns a list of existing names for an error text: "there are a, b and 3 more".
 func ThereAre(names []string) string {
-	const shown = 10
 	slices.Sort(names)
 	names = slices.Compact(names)
 	if len(names) == 0 {
 		return "there are none"
 	}
-	text := "there are " + strings.Join(names[:min(len(names), shown)], ", ")
-	if more := len(names) - shown; more > 0 {
+	text := "there are " + strings.Join(names[:min(len(names), maxThere)], ", ")
+	if more := len(names) - maxThere; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -223,6 +223,8 @@ type Options struct {
 	// MetadataOnly is true if the objects have no content. The plan then has no changed fields, and does not tell whether
 	// copies could be written.
 	MetadataOnly bool
+	// Rights are the rights of the hub. The hub makes no copies of objects that it cannot read.
+	Rights Rights
 	// Tell is called during the run with the number of objects that are already decided, and the number of all objects. It
 	// may be nil.
 	Tell func(decided, of int)
@@ -231,20 +233,22 @@ type Options struct {
 // Make returns the plan for a change. before is the current fleet, and after is the fleet with the change. A policy,
 // cluster or object that the change leaves as it is must have the same pointer in both fleets.
 func Make(ctx context.Context, before, after decide.Fleet, o Options) (Plan, error) {
-	d, err := decided(ctx, before, after, o.tell)
+	problems := o.Rights.unfederated(before, after, false)
+	d, err := decided(ctx, o.Rights.readable(before), o.Rights.readable(after), o.tell)
 	if err != nil {
 		return Plan{}, err
 	}
-	return d.plan(ctx, o)
+	return d.plan(ctx, o, problems)
 }
 
 // Next returns the plan for the work that the hub has to do anyway: the decisions that the bindings do not have yet.
 func Next(ctx context.Context, fleet decide.Fleet, o Options) (Plan, error) {
-	d, err := next(ctx, fleet, o.tell)
+	problems := o.Rights.unfederated(fleet, fleet, true)
+	d, err := next(ctx, o.Rights.readable(fleet), o.tell)
 	if err != nil {
 		return Plan{}, err
 	}
-	return d.plan(ctx, o)
+	return d.plan(ctx, o, problems)
 }
 
 func (o Options) tell(decided, of int) {
@@ -253,7 +257,8 @@ func (o Options) tell(decided, of int) {
 	}
 }
 
-func (d *decisions) plan(ctx context.Context, o Options) (Plan, error) {
+// plan returns the plan. problems are the problems that are known before a decision.
+func (d *decisions) plan(ctx context.Context, o Options, problems []Problem) (Plan, error) {
 	if o.RemovalLimit == (guard.Limit{}) {
 		o.RemovalLimit = guard.DefaultLimit
 	}
@@ -261,12 +266,16 @@ func (d *decisions) plan(ctx context.Context, o Options) (Plan, error) {
 		decisions: d, options: o, edit: editOf(d.before, d.after), plan: Plan{Notes: d.restless()},
 		awayBefore: awayIn(d.before.Clusters), awayAfter: awayIn(d.after.Clusters), totals: totalsOf(d.before.Clusters, d.after.Clusters),
 	}
+	for _, p := range problems {
+		m.problem(p)
+	}
 	for p := range d.pairs() {
 		if err := ctx.Err(); err != nil {
 			return Plan{}, err
 		}
 		m.object(p)
 	}
+	m.ungranted()
 	m.plan.Summary.Objects = len(d.after.Objects)
 	m.plan.Clusters = m.totals.changed()
 	m.judge()
@@ -361,10 +370,7 @@ func (m *maker) unplaced(p pair) {
 	}
 }
 
-func (m *maker) problem(p Problem) {
-	m.plan.Summary.Problems++
-	m.plan.Problems = append(m.plan.Problems, p)
-}
+func (m *maker) problem(p Problem) { m.plan.AddProblem(p) }
 
 func counted(n int, what string) string {
 	if n == 1 {

@@ -9,11 +9,14 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -85,10 +88,7 @@ func (h *hub) checkHub(ctx context.Context, c client.Client) []view.Check {
 	case err != nil:
 		return []view.Check{{Name: "hub", Result: view.FindingFailed, Message: err.Error()}}
 	case silence != nil:
-		return []view.Check{{
-			Name: "hub", Result: view.FindingFailed, Message: silence.Text(time.Now()),
-			Do: "kubectl get pods -n " + hubv1.SystemNamespace,
-		}}
+		return []view.Check{{Name: "hub", Result: view.FindingFailed, Message: silence.Text(time.Now())}}
 	}
 	leads := view.Check{Name: "hub", Result: view.FindingOK, Message: lead.name + " leads"}
 	if lead.name == "" { // the last leader has released the Lease
@@ -196,6 +196,7 @@ func checkMembers(ctx context.Context, c client.Client) []view.Check {
 	for i := range members {
 		out = append(out, view.CheckMember(&members[i], time.Now()))
 	}
+	out = append(out, checkPlacements(ctx, c)...)
 	lacks, lost := view.Lacks{}, view.LostRevisions{}
 	if err := eachBinding(ctx, c, func(b hubv1.BindingObject) {
 		lacks.Add(b)
@@ -204,6 +205,22 @@ func checkMembers(ctx context.Context, c client.Client) []view.Check {
 		return append(out, unread("grants", err))
 	}
 	return append(append(out, lacks.Checks()...), lost.Checks()...)
+}
+
+// checkPlacements checks whether the hub accepts all placements.
+func checkPlacements(ctx context.Context, c client.Client) []view.Check {
+	var found view.Unaccepted
+	for _, list := range []client.ObjectList{&hubv1.PlacementList{}, &hubv1.ClusterPlacementList{}} {
+		if err := c.List(ctx, list); err != nil {
+			return []view.Check{unread("placements", err)}
+		}
+		_ = meta.EachListItem(list, func(o runtime.Object) error {
+			p := o.(hubv1.PlacementObject)
+			found.Add(decide.OwnerOf(decide.ReferenceTo(p)).String(), p.PlacementStatus().Conditions)
+			return nil
+		})
+	}
+	return found.Checks()
 }
 
 func unread(name string, err error) view.Check {

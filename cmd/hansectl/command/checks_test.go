@@ -27,7 +27,7 @@ func TestChecksFindWhatIsWrong(t *testing.T) {
 	t.Run("no hub runs", func(t *testing.T) {
 		out, err := hansectl(t, "problems", "--checks")
 		refused(t, err, "1 check failed")
-		wants(t, out, "hub API   OK", "hub       Failed", "webhook   Warning", "members   Warning", "grants    OK")
+		wants(t, out, "hub API      OK", "hub          Failed", "webhook      Warning", "members      Warning", "placements   OK", "grants       OK")
 	})
 	aHubRan(t, time.Now())
 	t.Run("all is well", func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestChecksFindWhatIsWrong(t *testing.T) {
 		must(t, onHub.Update(t.Context(), lease))
 		out, err := hansectl(t, "problems", "--checks")
 		must(t, err)
-		wants(t, out, "hub-1_x leads", "version   OK        test", "clock     OK")
+		wants(t, out, "hub-1_x leads", "version      OK        test", "clock        OK")
 	})
 	t.Run("the hub that led has released the Lease", func(t *testing.T) {
 		lease := &coordinationv1.Lease{}
@@ -46,7 +46,7 @@ func TestChecksFindWhatIsWrong(t *testing.T) {
 		must(t, onHub.Update(t.Context(), lease))
 		out, err := hansectl(t, "problems", "--checks")
 		must(t, err)
-		wants(t, out, "hub       Warning   no hub leads now", "kubectl get pods -n hanse-system")
+		wants(t, out, "hub          Warning   no hub leads now", "kubectl get pods -n hanse-system")
 	})
 	t.Run("a webhook that does not answer, and members", func(t *testing.T) {
 		apply(t, onHub, &admissionv1.ValidatingWebhookConfiguration{

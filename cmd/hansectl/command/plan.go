@@ -46,7 +46,8 @@ func newPlan(h *hub) *cobra.Command {
 
 The files may hold any mix of hub objects, placements, override policies and MemberClusters. All decisions are made
 with the code of the hub, without and with the change, and both results are rendered. The plan has removals first, then
-moves, new copies and changed fields, the verdict of the guard, and what admission refuses. Nothing is written.
+moves, new copies and changed fields, the verdict of the guard, what admission refuses, and problems, such as kinds
+that the hub may not read or that a member does not grant. Nothing is written.
 Requests are sent to members only with --live. Values of Secrets are not shown. Without a change, the plan has the
 decisions that the hub has yet to carry out.
 
@@ -157,7 +158,10 @@ func (p *planRun) run(ctx context.Context) error {
 		return err
 	}
 	fits := &fits{definitions: s.definitions, read: map[schema.GroupVersionKind]*definition{}}
-	o := preview.Options{DeniedMetadataPrefixes: p.denied, Tell: progress.decided("without and with the change"), Fits: func(u *unstructured.Unstructured) error { return fits.check(ctx, u) }}
+	o := preview.Options{
+		DeniedMetadataPrefixes: p.denied, Rights: s.rights, Tell: progress.decided("without and with the change"),
+		Fits: func(u *unstructured.Unstructured) error { return fits.check(ctx, u) },
+	}
 	var made preview.Plan
 	if p.hasFiles() || p.changes.any() {
 		made, err = preview.Make(ctx, s.before, s.after, o)

@@ -76,7 +76,7 @@ func TestPlanOfAssumedClustersReadsTheHubAndWritesNothing(t *testing.T) {
 	kubeconfig := reader(t, "planner-of-clusters",
 		allowed(hubv1.GroupVersion.Group, "list", "memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies", "bundles", "clusterbundles", "federatedoperators", "resourcebindings", "clusterresourcebindings"),
 		allowed("", "list", "namespaces", "configmaps", "nodes"), allowed("", "get", "namespaces"), allowed("apps", "list", "*"),
-		allowed("coordination.k8s.io", "get", "leases"),
+		allowed("coordination.k8s.io", "get", "leases"), allowed(rbacv1.GroupName, "get", "clusterroles"), allowed(rbacv1.GroupName, "list", "roles"),
 	)
 	made := func(t *testing.T, args ...string) (preview.Plan, int) {
 		t.Helper()

@@ -4,11 +4,19 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/views"
 	"github.com/hanse-dev/hanse/view/preview"
 	"github.com/hanse-dev/hanse/view/wire"
 )
@@ -35,7 +43,7 @@ func (p *planRun) ask(ctx context.Context, made *preview.Plan, files *fleetFiles
 		return err
 	}
 	answered(made, answers)
-	return nil
+	return p.askGrants(ctx, c, made)
 }
 
 // questionsOf returns the copies whose fields the plan changes. It skips objects that are themselves in the files,
@@ -92,3 +100,77 @@ func answered(made *preview.Plan, answers []memberAnswer) {
 		return cmp.Or(cmp.Compare(a.Object.String(), b.Object.String()), slices.Compare(a.Clusters, b.Clusters))
 	})
 }
+
+// ungrantedText is a part of the hub's answer about a kind that the member does not grant to the hub.
+const ungrantedText = "not granted to the hub"
+
+// grantQuestion is a kind that a cluster would get.
+type grantQuestion struct {
+	cluster string
+	kind    schema.GroupKind
+}
+
+// askGrants asks each cluster that gets new copies whether it grants their kinds to the hub, by a list of one object. It
+// adds a problem for each object whose kind is not granted. The members make no dry run of new copies, because the hub
+// renders only the objects that it stores.
+func (p *planRun) askGrants(ctx context.Context, c client.Client, made *preview.Plan) error {
+	gained := map[preview.Object][]string{}
+	asked := map[grantQuestion]string{} // the namespace of the list
+	for o, clusters := range made.Gained() {
+		gained[o] = clusters
+		for _, cluster := range clusters {
+			if asks := (grantQuestion{cluster, o.Identity().GroupKind()}); len(asked) < maxDryRuns {
+				asked[asks] = o.Namespace
+			}
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	viewer, err := p.window.open(ctx, p.hub, c)
+	if err != nil {
+		return err
+	}
+	refused, unknown := askedGrants(ctx, viewer, asked)
+	for _, text := range unknown {
+		made.Notes = append(made.Notes, "not asked whether members grant all new kinds: "+text)
+	}
+	for _, o := range slices.SortedFunc(maps.Keys(gained), func(a, b preview.Object) int { return cmp.Compare(a.String(), b.String()) }) {
+		kind := o.Identity().GroupKind()
+		lacking := slices.DeleteFunc(gained[o], func(cluster string) bool { return !refused[grantQuestion{cluster, kind}] || made.Forbids(o, cluster) })
+		if len(lacking) > 0 {
+			made.AddProblem(preview.Problem{Object: o, Clusters: lacking, Reason: hubv1.ReasonForbidden, Message: fmt.Sprintf(
+				"the hub may not write %s there: run hansectl join with --grant, or add the kind to grantedKinds of the chart hanse-member", kind)})
+		}
+	}
+	return nil
+}
+
+// askedGrants asks the members. It returns the kinds that they do not grant, and why others could not be asked.
+func askedGrants(ctx context.Context, viewer *views.Client, asked map[grantQuestion]string) (refused map[grantQuestion]bool, unknown []string) {
+	var mu sync.Mutex
+	refused = map[grantQuestion]bool{}
+	asking, ctx := errgroup.WithContext(ctx)
+	asking.SetLimit(readAtOnce)
+	for q, namespace := range asked {
+		asking.Go(func() error {
+			err := viewer.Ask(ctx, q.cluster, wire.List, namespace, wire.ListRequest{Group: q.kind.Group, Kind: q.kind.Kind, Most: 1}, &wire.ListAnswer{})
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+			case apierrors.IsForbidden(err) && strings.Contains(err.Error(), ungrantedText):
+				refused[q] = true
+			case !slices.Contains(unknown, err.Error()):
+				unknown = append(unknown, err.Error())
+			}
+			return nil
+		})
+	}
+	_ = asking.Wait() // never fails: errors are stored
+	slices.Sort(unknown)
+	return refused, unknown[:min(len(unknown), maxUnknown)]
+}
+
+// maxUnknown is the maximum number of notes about members that could not be asked.
+const maxUnknown = 3

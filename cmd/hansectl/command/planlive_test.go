@@ -5,10 +5,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -125,5 +129,53 @@ func TestPlanAsksTheMembersIfItIsTold(t *testing.T) {
 	wants(t, out, changedItself[:60])
 	if asked := h.took(); asked != "[]" {
 		t.Errorf("asked %s", asked)
+	}
+}
+
+func TestPlanAsksTheMembersOfNewCopiesWhetherTheyGrantTheKind(t *testing.T) {
+	planHub(t)
+	h := newPlayedHub(t, func(cluster, what string, _ []byte) (any, error) {
+		switch {
+		case what != wire.List:
+			return nil, errors.New("not asked for")
+		case cluster == "cn-sha-1":
+			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New(ungrantedText+": see the values of the chart hanse-member"))
+		case cluster == "cn-sha-2":
+			return nil, errors.New("the cluster is not connected")
+		}
+		return wire.ListAnswer{}, nil
+	})
+	file := planFile(t, `{apiVersion: v1, kind: List, items: [
+		{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: keys}, spec: {resourceSelectors: [{kind: Secret}], clusters: {labelSelector: {}}}},
+		{apiVersion: v1, kind: Secret, metadata: {name: a}}, {apiVersion: v1, kind: Secret, metadata: {name: b}}]}`)
+	out, err := h.hansectl("plan", "-n", "shop", "-f", file, "--live", "--token-file", planFile(t, "token"))
+	must(t, err)
+	wants(t, strings.Join(strings.Fields(out), " "), "CREATED: 6 copies", "PROBLEMS Secret shop/a, Secret shop/b cn-sha-1 Forbidden: the hub may not write Secret there: run hansectl join with --grant",
+		"not asked whether members grant all new kinds: the cluster is not connected", "2 problems")
+	if asked := h.took(); strings.Count(asked, "list") != 3 {
+		t.Errorf("asked %s", asked)
+	}
+}
+
+func TestPlanNamesTheKindsThatTheHubMayNotRead(t *testing.T) {
+	planHub(t)
+	apply(t, onHub, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: hubName}})
+	reads := func(resource string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"get", "list", "watch"}}}
+	}
+	apply(t, onHub, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: federatedRole}, Rules: reads("configmaps")})
+	apply(t, onHub, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: federatedRole}, Rules: reads("services")})
+	file := planFile(t, `{apiVersion: v1, kind: List, items: [
+		{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: new, namespace: shop}, spec: {clusters: {labelSelector: {}}, resourceSelectors: [
+			{kind: ConfigMap}, {kind: Secret}, {kind: Service}, {apiGroup: apps, kind: Deployment}]}},
+		{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: shop}}, {apiVersion: v1, kind: Service, metadata: {name: a, namespace: shop}}]}`)
+	for _, args := range [][]string{nil, {"-n", "shop"}} {
+		out, err := hansectl(t, append([]string{"plan", "-f", file}, args...)...)
+		must(t, err)
+		wants(t, strings.Join(strings.Fields(out), " "), "Placement shop/new NotFederated: the hub may not list and watch Secret (resourceSelectors[1]), Deployment.apps (resourceSelectors[3]): ",
+			`{apiGroups: [""], resources: [secrets]}, {apiGroups: [apps], resources: [deployments]}`, "Service shop/a", "1 problem")
+		if strings.Contains(out, "Secret shop/a") {
+			t.Errorf("the plan promises copies of an object that the hub cannot read:\n%s", out)
+		}
 	}
 }

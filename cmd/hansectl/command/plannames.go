@@ -1,43 +1,30 @@
 package command
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/view/preview"
 )
 
-// unknownNames returns notes about clusters that placements name in spec.clusters.names but that do not exist. some is
-// true if the user sees only some of the clusters.
-func unknownNames(placements []hubv1.PlacementObject, clusters []*hubv1.MemberCluster, some bool) []string {
-	var known []string
-	for _, c := range clusters {
-		known = append(known, c.Name)
-	}
-	which := "no cluster"
+// unmatched returns notes about names and labels in the policies of files that no cluster has. some is true if the user
+// sees only some of the clusters.
+func unmatched(files *fleetFiles, clusters []*hubv1.MemberCluster, some bool) []string {
+	none := "no cluster"
 	if some {
-		which = "no cluster that you may see"
+		none = "no cluster that you may see"
 	}
 	var notes []string
-	for _, p := range placements {
-		var unknown, meant []string
-		for _, name := range p.PlacementSpec().Clusters.Names {
-			if !slices.Contains(known, name) {
-				unknown = append(unknown, name)
-				meant = append(meant, similar(name, known)...)
-			}
+	add := func(policy string, texts []string) {
+		for _, text := range texts {
+			notes = append(notes, policy+": "+text)
 		}
-		if len(unknown) == 0 {
-			continue
-		}
-		if more := len(unknown) - maxSimilar; more > 0 {
-			unknown = append(unknown[:maxSimilar], fmt.Sprintf("%d more", more))
-		}
-		slices.Sort(meant)
-		meant = slices.Compact(meant)
-		notes = append(notes, fmt.Sprintf("%s: %s is named %s%s", decide.OwnerOf(decide.ReferenceTo(p)), which, strings.Join(unknown, " or "), didYouMean(meant[:min(len(meant), maxSimilar)])))
+	}
+	for _, p := range files.placements {
+		add(decide.OwnerOf(decide.ReferenceTo(p)).String(), preview.UnmatchedPlacement(p, clusters, none))
+	}
+	for _, p := range files.overrides {
+		add(overrides.RefOf(p).String(), preview.UnmatchedOverrides(p, clusters, none))
 	}
 	return notes
 }

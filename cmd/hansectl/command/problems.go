@@ -55,6 +55,7 @@ With --checks, the last part has the results of these checks, and how to mend ea
   webhook             the webhook for policies answers a dry run of a placement, and its certificate is valid
   author webhook      the webhook that records the authors of policies has a valid certificate, and records you
   member NAME         the member is Ready, no condition needs a user, and its credentials do not expire within 7 days
+  placements          the hub accepts all placements
   grants              members serve the kinds of the objects that are placed there, and let the hub write them
   revisions           only if copies wait for a revision of a rollout that is stored no more
 

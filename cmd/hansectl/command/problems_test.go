@@ -59,12 +59,12 @@ func TestProblemsReadsTheHub(t *testing.T) {
 	})
 	t.Run("with the checks, a check that failed is an error", func(t *testing.T) {
 		out, err := hansectl(t, "problems", "-n", "shop", "--checks")
-		refused(t, err, "1 check failed")
+		refused(t, err, "2 checks failed")
 		exits(t, err, 1)
 		wants(t, out, "OBJECTS 1   COPIES 2", "\nChecks\nCHECK ", "grants of cn-sha-1   Failed    the member does not let the hub write objects of ConfigMap (1)")
 		out, err = hansectl(t, "problems", "--checks", "-o", "jsonpath={.objects} {.checks[?(@.result==\"Failed\")].name}")
-		refused(t, err, "1 check failed")
-		wants(t, out, "1 grants of cn-sha-1")
+		refused(t, err, "2 checks failed")
+		wants(t, out, "1 placements grants of cn-sha-1")
 	})
 	t.Run("without the right to read problems, the checks are printed", func(t *testing.T) {
 		kubeconfig := reader(t, "checks-reader", allowed(hubv1.GroupVersion.Group, "list", "memberclusters"))

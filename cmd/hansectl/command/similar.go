@@ -1,9 +1,7 @@
 package command
 
 import (
-	"cmp"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,50 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+
+	"github.com/hanse-dev/hanse/view"
 )
-
-const (
-	// maxTypos is the maximum number of letters by which the typed word and a suggested name may differ.
-	maxTypos = 2
-	// maxSimilar is the maximum number of suggested names.
-	maxSimilar = 3
-)
-
-// similar returns the names that a mistyped word may mean, the most similar name first. Fewer than half of the letters
-// of the word may differ.
-func similar(word string, names []string) []string {
-	var found []string
-	typos := map[string]int{}
-	for _, name := range names {
-		n := distance(word, name)
-		if _, known := typos[name]; !known && n <= maxTypos && 2*n < len(word) {
-			typos[name], found = n, append(found, name)
-		}
-	}
-	slices.SortFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(typos[a], typos[b]), cmp.Compare(a, b)) })
-	return found[:min(len(found), maxSimilar)]
-}
-
-// distance returns the number of letters to add, remove or replace to turn one word into the other (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
-}
 
 // didYouMean returns a question with the names, which callers append to a message. It returns an empty text if there
 // are no names.
@@ -70,7 +27,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-		if question := didYouMean(similar("--"+unknown.GetSpecifiedName(), names)); question != "" {
+		if question := didYouMean(view.Similar("--"+unknown.GetSpecifiedName(), names)); question != "" {
 			err = errors.New(err.Error() + question)
 		}
 	}
@@ -88,7 +45,7 @@ func (h *hub) similarKinds(typed string) []string {
 		}
 		names = append(names, strings.ToLower(r.Kind)+group, r.Name+group)
 	}
-	return similar(strings.ToLower(typed), names)
+	return view.Similar(strings.ToLower(typed), names)
 }
 
 // readableKinds returns the kinds of the hub that have the verbs get and list. It skips groups whose API server does

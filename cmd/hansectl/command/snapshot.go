@@ -28,6 +28,7 @@ type snapshot struct {
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	namespace   string
 	notes       []string
+	rights      preview.Rights
 	// bundles are the states of the hub's bundles. A stored plan compares them to find out whether a bundle has changed
 	// since.
 	bundles []preview.Version
@@ -70,7 +71,7 @@ func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, progres
 		s.notes = append(s.notes, fmt.Sprintf("hansectl does not check whether ServiceAccount %s/%s may write the objects of %s",
 			inputs.BundleHome(b), cmp.Or(b.BundleSpec().ServiceAccountName, "default"), hubv1.OfBundle(b).String()))
 	}
-	s.notes = append(s.notes, unknownNames(in.files.placements, s.after.Clusters, narrowed)...)
+	s.notes = append(s.notes, unmatched(in.files, s.after.Clusters, narrowed)...)
 	return s, nil
 }
 
@@ -97,6 +98,11 @@ func (s *snapshot) fromHub(ctx context.Context, h *hub, w *window, in snapshotIn
 	}
 	if s.bundles, err = versionsOfBundles(r.bundles); err != nil {
 		return false, err
+	}
+	if !in.changes.any() {
+		if s.rights, err = r.rights(s.before.Placements, in.files.definitions()); err != nil {
+			return false, err
+		}
 	}
 	s.notes = append(s.notes, r.notes...)
 	return r.narrowed(), nil

@@ -131,6 +131,6 @@ func TestPlanReadsTheFilesBeforeItAsksMembers(t *testing.T) {
 		file := planFile(t, `{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: all}, spec: {resourceSelectors: [{kind: ConfigMap, name: settings}], clusters: {names: [ap-se-1, cn-sha-3, us-2]}}}`)
 		out, err := h.hansectl("plan", "-n", "shop", "-f", file, "--add-cluster", "us-2")
 		must(t, err)
-		wants(t, out, "Placement shop/all: no cluster is named cn-sha-3; did you mean cn-sha-")
+		wants(t, out, "Placement shop/all: no cluster is named cn-sha-3: there are ap-se-1, cn-sha-")
 	})
 }

@@ -2,9 +2,7 @@ package policies
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -101,31 +99,15 @@ func (a acceptance) readable(gk schema.GroupKind, field string) (state informer.
 	return state, refused, true
 }
 
-// asked returns the kinds that the hub has to read for the placement, with the fields of the spec that name them.
-func (a acceptance) asked() (kinds []schema.GroupKind, fields []string) {
-	add := func(group, kind, field string, i int) {
-		gk := schema.GroupKind{Group: group, Kind: kind}
-		if kind != "" && kind != "*" && group != hubv1.GroupVersion.Group && !slices.Contains(kinds, gk) {
-			kinds, fields = append(kinds, gk), append(fields, fmt.Sprintf("%s[%d]", field, i))
-		}
-	}
-	spec := a.policy.PlacementSpec()
-	for i, s := range spec.ResourceSelectors {
-		if spec.HubExecution == hubv1.HubExecutionAllowed || !placement.HubWouldRun(schema.GroupKind{Group: s.APIGroup, Kind: s.Kind}, a.hubRunsWorkloads) {
-			add(s.APIGroup, s.Kind, "resourceSelectors", i)
-		}
-	}
-	for i, r := range spec.References {
-		add(r.APIGroup, r.Kind, "references", i)
-	}
-	return kinds, fields
+// asked returns the kinds that the hub has to read for the placement.
+func (a acceptance) asked() []preview.AskedKind {
+	return preview.AskedKinds(a.policy.PlacementSpec(), a.hubRunsWorkloads)
 }
 
 // tried reports whether the hub has tried to list all kinds of the placement.
 func (a acceptance) tried() bool {
-	kinds, _ := a.asked()
-	return !slices.ContainsFunc(kinds, func(gk schema.GroupKind) bool {
-		state, watched := a.kinds(gk)
+	return !slices.ContainsFunc(a.asked(), func(k preview.AskedKind) bool {
+		state, watched := a.kinds(k.Kind)
 		return !watched || !state.Synced && state.Reason == ""
 	})
 }
@@ -133,27 +115,11 @@ func (a acceptance) tried() bool {
 // notFederated returns the condition for a placement with kinds that the hub may not read. Its message names all of
 // them, and has the entries of the chart's value that grant them.
 func (a acceptance) notFederated() *metav1.Condition {
-	var missing []string
-	resources := map[string][]string{}
-	kinds, fields := a.asked()
-	for i, gk := range kinds {
-		if state, _ := a.kinds(gk); state.Reason != hubv1.ReasonForbidden {
-			continue
-		}
-		missing = append(missing, fmt.Sprintf("%s (%s)", gk, fields[i]))
-		resources[gk.Group] = append(resources[gk.Group], a.resource(gk))
-	}
-	var entries []string
-	for _, group := range slices.Sorted(maps.Keys(resources)) {
-		if group == "" {
-			entries = append(entries, fmt.Sprintf(`{apiGroups: [""], resources: [%s]}`, strings.Join(resources[group], ", ")))
-			continue
-		}
-		entries = append(entries, fmt.Sprintf("{apiGroups: [%s], resources: [%s]}", group, strings.Join(resources[group], ", ")))
-	}
-	return ptr.To(notAccepted(hubv1.ReasonNotFederated,
-		"the hub may not list and watch %s: add to the value federatedKinds of the chart hanse-hub: %s; with status: true, the hub also writes their status",
-		strings.Join(missing, ", "), strings.Join(entries, ", ")))
+	missing := slices.DeleteFunc(a.asked(), func(k preview.AskedKind) bool {
+		state, _ := a.kinds(k.Kind)
+		return state.Reason != hubv1.ReasonForbidden
+	})
+	return ptr.To(notAccepted(hubv1.ReasonNotFederated, "%s", preview.NotFederated(missing, a.resource)))
 }
 
 // notServed returns a message for a kind that the hub does not serve. The message says what a user can do. In the core

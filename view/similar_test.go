@@ -1,4 +1,4 @@
-package command
+package view
 
 import (
 	"testing"
@@ -26,7 +26,7 @@ func TestAMistypedWordIsAnsweredWithTheNamesThatItMayMean(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := similar(tc.word, tc.names)
+			got := Similar(tc.word, tc.names)
 			if diff := cmp.Diff(tc.want, append([]string{}, got...)); diff != "" {
 				t.Errorf("names (-want +got):\n%s", diff)
 			}
