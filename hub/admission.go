@@ -41,7 +41,7 @@ func addAdmission(mgr manager.Manager, o Options, store admission.Templates, kin
 	}
 	reviewer := admission.New(admission.Options{
 		Client: mgr.GetClient(), Mapper: mgr.GetRESTMapper(), Templates: store, Schema: kinds.Schema, Readable: preview.CheckPlacement,
-		DryRun: dryRun, RemovalLimit: o.Limits.Guard.WithDefaults().Limit, DeniedMetadataPrefixes: o.Objects.DeniedMetadataPrefixes,
+		DryRun: dryRun, Lookup: admission.HubLookup{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, RemovalLimit: o.Limits.Guard.WithDefaults().Limit, DeniedMetadataPrefixes: o.Objects.DeniedMetadataPrefixes,
 	})
 	server := &webhookServer{Server: webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 		c.MinVersion, c.GetCertificate = tls.VersionTLS12, keeper.GetCertificate

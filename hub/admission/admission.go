@@ -9,15 +9,16 @@
 //   - An override policy must break no object. Each selected object is rendered for each of its clusters, and compared
 //     with the schema of its kind on the hub (breakage.go). If the option DryRun is set, the hub's API server must
 //     admit it as a new object (dryrun.go). The policy is not refused for errors that exist without it.
-//   - A policy that would withdraw copies gets a warning with their number (withdrawals.go). The warning never causes a
-//     refusal.
+//   - A policy that would withdraw copies gets a warning with their number (withdrawals.go), and so does a policy that
+//     names clusters, labels, kinds or objects that do not exist (unmatched.go). A warning never causes a refusal.
 //
 // Deletions are not reviewed, except those of FederatedOperators. Changes that leave the spec unchanged are not
 // reviewed either.
 //
 // Any client that reaches the port and knows the path can read the answer to a review. An answer therefore shows only
-// names in the schema, and values and map keys that the policy itself contains. It shows no other value or map key of
-// an object. If the object is a Secret, the answer shows only names in the schema.
+// names in the schema, names of objects and clusters, labels of clusters, and values and map keys that the policy itself
+// contains. It shows no other value or map key of an object. If the object is a Secret, the answer shows only names in
+// the schema.
 //
 // The controllers repeat most checks: they report an invalid policy in its status, and do not send a broken manifest
 // (hub/report/policies, hub/dispatch). The rights of the author cannot be checked later, because only the author's name
@@ -45,6 +46,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/access"
+	"github.com/hanse-dev/hanse/internal/informer"
 	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/placement"
 	"github.com/hanse-dev/hanse/placement/guard"
@@ -78,9 +80,12 @@ type Templates interface {
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
 	// ListStored returns the objects of the bundles for which `which` returns true.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
+	// State returns the state of the watch of a kind. It returns false if the kind is not watched.
+	State(gk schema.GroupKind) (informer.State, bool)
 }
 
-// Options of a Reviewer. The fields DryRun and DeniedMetadataPrefixes are optional; all other fields are required.
+// Options of a Reviewer. The fields DryRun, Lookup and DeniedMetadataPrefixes are optional; all other fields are
+// required.
 type Options struct {
 	// Client reads from the cache, and creates SubjectAccessReviews.
 	Client    client.Client
@@ -91,6 +96,8 @@ type Options struct {
 	// DryRun sends an object to the hub's API server as the creation of a new one, as a dry run. If it is nil, rendered
 	// objects are not sent.
 	DryRun func(ctx context.Context, o *unstructured.Unstructured) error
+	// Lookup tells which kinds the hub may read and which objects exist. If it is nil, there are no warnings about them.
+	Lookup Lookup
 	// Readable returns an error if a placement is invalid, whatever objects it selects.
 	Readable func(hubv1.PlacementObject) error
 	// RemovalLimit is how many copies an edit may delete at once before the hub holds the deletion until a user confirms
@@ -189,7 +196,7 @@ func (r *Reviewer) review(ctx context.Context, policy client.Object, who author)
 	if err != nil {
 		return nil, err
 	}
-	return append(warnings, r.withdrawals(ctx, policy)...), nil
+	return slices.Concat(warnings, r.unmatched(ctx, policy), r.withdrawals(ctx, policy)), nil
 }
 
 // read decodes the policy and reports whether its spec is unchanged.

@@ -33,6 +33,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/admission"
+	"github.com/hanse-dev/hanse/internal/informer"
 	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/placement/guard"
 )
@@ -63,6 +64,8 @@ type hub struct {
 	unmapped error
 	// admits is the answer of the API server to a dry run. If it is nil, rendered objects are not sent.
 	admits func(*unstructured.Unstructured) error
+	// lookup is the Lookup of the review. If it is nil, there are no warnings about kinds and objects.
+	lookup admission.Lookup
 	// may reports whether the author has a right, given as "verb resource.group namespace name". If may is nil, the author
 	// has all rights.
 	may func(string) bool
@@ -128,6 +131,11 @@ func (h *hub) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 	return o, ok
 }
 
+// State implements admission.Templates. The hub watches Secrets alone.
+func (h *hub) State(gk schema.GroupKind) (informer.State, bool) {
+	return informer.State{Synced: true}, gk.Kind == "Secret"
+}
+
 // ListStored implements admission.Templates.
 func (h *hub) ListStored(which func(hubv1.ObjectBundle) bool) (ids []hubv1.ObjectIdentity) {
 	for id, o := range h.templates {
@@ -145,7 +153,9 @@ func (h *hub) reviewer() *admission.Reviewer {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{widget.GroupVersion(), corev1.SchemeGroupVersion, {Group: "rbac.authorization.k8s.io", Version: "v1"}, deployment.GroupVersion()})
 	mapper.Add(deployment, meta.RESTScopeNamespace)
 	mapper.Add(widget, meta.RESTScopeNamespace)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	for _, kind := range []string{"Secret", "Service"} {
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
 	for _, kind := range []string{"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"} {
 		mapper.Add(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: kind}, meta.RESTScopeRoot)
 	}
@@ -176,7 +186,7 @@ func (h *hub) reviewer() *admission.Reviewer {
 		dryRun = func(_ context.Context, o *unstructured.Unstructured) error { return h.admits(o) }
 	}
 	return admission.New(admission.Options{
-		DryRun: dryRun, Client: c, Mapper: &failing{RESTMapper: mapper, err: h.unmapped}, Templates: h,
+		DryRun: dryRun, Lookup: h.lookup, Client: c, Mapper: &failing{RESTMapper: mapper, err: h.unmapped}, Templates: h,
 		Schema: func(_ context.Context, gvk schema.GroupVersionKind) *openapi.Schema { return schemas[gvk] },
 		Readable: func(p hubv1.PlacementObject) error {
 			if p.PlacementSpec().Clusters.Expression == "(" {

@@ -4,6 +4,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // rolling returns a placement with a rollout.
@@ -70,7 +74,9 @@ func TestARolloutIsReviewed(t *testing.T) {
 				if annotations == "" {
 					annotations = "{}"
 				}
-				answer := newHub(t).review(rolling(kind, annotations, tt.rollout), "")
+				h := newHub(t)
+				h.objects = append(h.objects, &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "us-1", Labels: map[string]string{"tier": "canary"}}})
+				answer := h.review(rolling(kind, annotations, tt.rollout), "")
 				if answer.Allowed != (len(tt.want) == 0) {
 					t.Fatalf("allowed is %t: %+v", answer.Allowed, answer.Result)
 				}

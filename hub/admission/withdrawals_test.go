@@ -60,7 +60,7 @@ func TestAWarningNamesTheCopiesThatAPolicyWouldWithdraw(t *testing.T) {
 		},
 		"a cluster name that does not exist": {
 			objects: 1, before: both, clusters: []string{"cn-1", "eu-1"}, policy: widgets(`clusters: {names: [typo]}`),
-			want: []string{"the policy would withdraw 2 copies of 1 object, from cn-1 (1), eu-1 (1): first Widget.test.hanse.dev shop/web-0; the hub holds the removal until a user confirms it"},
+			want: []string{"no cluster is named typo: there are cn-1, eu-1", "the policy would withdraw 2 copies of 1 object, from cn-1 (1), eu-1 (1): first Widget.test.hanse.dev shop/web-0; the hub holds the removal until a user confirms it"},
 		},
 		"a wider placement": {objects: 2, before: one, clusters: []string{"eu-1"}, policy: widgets(both)},
 		"a placement that selects other objects": {
