@@ -35,6 +35,7 @@ IMAGE_SETTINGS = IMAGE_REPOSITORY='$(IMAGE_REPOSITORY)' IMAGE_PLATFORMS='$(IMAGE
 # Variables for tests and benchmarks on the lab; CONTRIBUTING.md explains them.
 ON_LAB = HANSE_LAB=$(CURDIR)/bin/lab HANSE_BIN=$(CURDIR)/$(1) HANSE_HELM="$$($(TOOL) --path helm)"
 IN_BROWSER = HANSE_BROWSER="$$(hack/browser.sh --path chromium)" HANSE_AXE="$$(hack/browser.sh --path axe)"
+HUGO = $(TOOL) hugo --config hack/site/hugo.yaml --noBuildLock
 # The default of VERSION is the output of git describe.
 RELEASE = go run -C hack/release . $(1) -root $(CURDIR) -version $(VERSION) -registry $(IMAGE_REPOSITORY) \
 	-helm "$$($(TOOL) --path helm)" $(if $(ALLOW_DIRTY),-allow-dirty)
@@ -61,6 +62,10 @@ demo: build lab ## Run a Prometheus on three regional clusters, from source; the
 .PHONY: demo-down
 demo-down: ## Stop the clusters of demo and remove their state
 	hack/demo-down.sh
+
+.PHONY: docs
+docs: ## Serve the documentation with a search, at http://localhost:1313
+	$(HUGO) server --bind 127.0.0.1
 
 ##@ Build
 
@@ -107,6 +112,13 @@ images-load: ## Import bin/images/ into the kind cluster KIND_CLUSTER, the conta
 images-verify: ## Check that two clones of the current commit give the same images
 	$(call say,building the images from two clones)
 	@$(IMAGE_SETTINGS) hack/images-verify.sh
+
+.PHONY: site
+site: ## Build the site of the documentation into bin/site, and check its links
+	$(call say,building the site of docs/)
+	@rm -rf bin/site
+	$(HUGO)
+	@go run ./hack/site bin/site
 
 .PHONY: clean
 clean: ## Remove bin/ and the built tools; the lab's control planes stay

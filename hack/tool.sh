@@ -25,6 +25,7 @@ govulncheck) package=golang.org/x/vuln/cmd/govulncheck module+=/govulncheck ;;
 helm) package=helm.sh/helm/v4/cmd/helm module+=/helm ;;
 helm-docs) package=github.com/norwoodj/helm-docs/cmd/helm-docs ;;
 helm-schema) package=github.com/losisin/helm-values-schema-json/v2 ;;
+hugo) package=github.com/gohugoio/hugo module+=/hugo ;;
 # promtool has the version of the lab's Prometheus, which loads the same rules. It is built without the clients of cloud
 # providers, which the tests do not need.
 promtool) package=github.com/prometheus/prometheus/cmd/promtool module=$root/lab/components/prometheus tags=remove_all_sd ;;
