@@ -8,6 +8,7 @@
 //   - NotificationSink: a receiver of the hub's events.
 //   - ResourceBinding, ClusterResourceBinding: the decision on one object with its reasons, and one status row per
 //     cluster. Only the hub writes them.
+//   - SetRollout: which revision of a bundle each cluster holds. Only the hub writes it.
 //
 // A namespaced kind and its cluster-scoped counterpart, such as Placement and ClusterPlacement, have the same status
 // type. Their specs share all fields of the namespaced kind. Code for both kinds uses the interfaces PlacementObject,

@@ -28,6 +28,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&NotificationSink{}, &NotificationSinkList{},
 		&ResourceBinding{}, &ResourceBindingList{},
 		&ClusterResourceBinding{}, &ClusterResourceBindingList{},
+		&SetRollout{}, &SetRolloutList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

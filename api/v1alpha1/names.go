@@ -95,6 +95,16 @@ const (
 	// ManifestSecretType is the type of the Secrets that store the objects of bundles.
 	ManifestSecretType = Prefix + "manifest"
 
+	// SetLabel is set on the Secrets in hanse-system that store revisions of bundles: lists of objects, and the objects.
+	SetLabel = Prefix + "set"
+	// SetListSecretType is the type of the Secrets that store lists of objects of bundles.
+	SetListSecretType = Prefix + "set-list"
+	// SetPartSecretType is the type of the Secrets that store the objects in such lists.
+	SetPartSecretType = Prefix + "set-part"
+	// SetsAnnotation on the Lease of a replica says which rules for bundles as a whole the replica knows. Its value is a
+	// version. Replicas of earlier versions of the hub do not set it.
+	SetsAnnotation = Prefix + "sets"
+
 	// GeneratedValuesSecretType is the type of the Secrets in hanse-system that keep the values which the templates of a
 	// chart made.
 	GeneratedValuesSecretType = Prefix + "generated-values"

@@ -20,7 +20,7 @@ import (
 // kindSections are the kinds in the order of the page. A namespaced kind and its cluster-scoped twin share a section.
 var kindSections = [][]string{
 	{"MemberCluster"}, {"Placement", "ClusterPlacement"}, {"OverridePolicy", "ClusterOverridePolicy"}, {"Bundle", "ClusterBundle"}, {"FederatedOperator"},
-	{"NotificationSink"}, {"ResourceBinding", "ClusterResourceBinding"},
+	{"NotificationSink"}, {"ResourceBinding", "ClusterResourceBinding"}, {"SetRollout"},
 }
 
 // TestThePageOfTheAPIHasEveryField generates docs/api.md from the CRDs, which have the comments of api/v1alpha1.
