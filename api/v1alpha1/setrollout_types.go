@@ -51,18 +51,24 @@ type SetRolloutSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	BundleUID types.UID `json:"bundleUID"`
 
+	// newest is the list of the objects that the bundle has now. It becomes a revision when the hub decides on it.
+	// +required
+	Newest SetList `json:"newest"`
+
 	// placementRef names the placement whose rollout the bundle follows. Unset: no placement selects the bundle.
 	// +optional
 	PlacementRef *PlacementReference `json:"placementRef,omitempty"`
 
-	// revisions has the revisions that clusters shall hold or may return to, sorted by number.
+	// revisions has the revisions that clusters shall hold or may return to, sorted by number. A revision is a list of
+	// objects with their override rules.
 	// +optional
 	// +listType=map
 	// +listMapKey=number
 	// +kubebuilder:validation:MaxItems=32
 	Revisions []SetRevision `json:"revisions,omitempty"`
 
-	// rollout is the state of the rollout of the bundle. Unset: the hub has not begun to decide on the bundle as a whole.
+	// rollout is the state of the rollout of the bundle. Unset: the hub has not begun to decide on the bundle as a whole,
+	// so each object of the bundle follows its own binding.
 	// +optional
 	Rollout *BindingRollout `json:"rollout,omitempty"`
 
@@ -74,8 +80,25 @@ type SetRolloutSpec struct {
 	Clusters []SetCluster `json:"clusters,omitempty"`
 }
 
-// SetRevision is one revision of a bundle: the list of its objects. The list and the objects are stored in Secrets in
-// the hub's namespace.
+// SetList names a list of objects of a bundle, each with its content. The list and the objects are stored in Secrets
+// in the hub's namespace before a SetRollout names the list.
+type SetList struct {
+	// list is a digest of the list. The list has the digest of each object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	List string `json:"list"`
+
+	// generation of the bundle that has this list.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+
+	// time at which the hub first saw this list.
+	// +required
+	Time metav1.Time `json:"time"`
+}
+
+// SetRevision is one revision of a bundle: a list of its objects, and the override rules that select them.
 type SetRevision struct {
 	// number of the revision. A later change has a higher number.
 	// +required
@@ -86,7 +109,7 @@ type SetRevision struct {
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// list is a digest of the list of objects. The list has the digest of each object.
+	// list is a digest of the list of objects, see newest.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
@@ -112,8 +135,8 @@ type SetRevision struct {
 	// +optional
 	SupersededBy int64 `json:"supersededBy,omitempty"`
 
-	// listOf is the number of the earlier revision from which this one has the list. It is set if only override rules have
-	// changed since a rollback or an undo. Unset: the list is that of the bundle at the time of this revision.
+	// listOf is the number of the earlier revision from which this one has the list. It is set if only override rules
+	// have changed since a rollback or an undo. Unset: the list is that of the bundle at the time of this revision.
 	// +optional
 	ListOf int64 `json:"listOf,omitempty"`
 }
@@ -142,9 +165,9 @@ type SetCluster struct {
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// keptHealth is the health of the bundle on the cluster at the time when the cluster was cordoned or suspended during a
-	// rollout, or a removal on it was held. Degraded includes a refused write. Unset: no such event has occurred since the
-	// cluster got the revision, or the event has ended.
+	// keptHealth is the health of the bundle on the cluster at the time when the cluster was cordoned or suspended during
+	// a rollout, or a removal on it was held. Degraded includes a refused write. Unset: no such event has occurred since
+	// the cluster got the revision, or the event has ended.
 	// +optional
 	KeptHealth Health `json:"keptHealth,omitempty"`
 
