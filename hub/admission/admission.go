@@ -41,6 +41,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -78,8 +79,10 @@ type Templates interface {
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
 	// Head returns a hub object with its namespace, name and labels.
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
-	// ListStored returns the objects of the bundles for which `which` returns true.
-	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
+	// StoredOf returns the objects of a bundle.
+	StoredOf(hubv1.BundleReference) []hubv1.ObjectIdentity
+	// StoredKinds returns the kinds of the objects of bundles.
+	StoredKinds() sets.Set[schema.GroupKind]
 	// State returns the state of the watch of a kind. It returns false if the kind is not watched.
 	State(gk schema.GroupKind) (informer.State, bool)
 }

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -136,10 +137,21 @@ func (h *hub) State(gk schema.GroupKind) (informer.State, bool) {
 	return informer.State{Synced: true}, gk.Kind == "Secret"
 }
 
-// ListStored implements admission.Templates.
-func (h *hub) ListStored(which func(hubv1.ObjectBundle) bool) (ids []hubv1.ObjectIdentity) {
+// StoredKinds implements admission.Templates.
+func (h *hub) StoredKinds() sets.Set[schema.GroupKind] {
+	kinds := sets.New[schema.GroupKind]()
 	for id, o := range h.templates {
-		if b := hubv1.BundleOf(o); b != nil && which(*b) {
+		if hubv1.BundleOf(o) != nil {
+			kinds.Insert(id.GroupKind())
+		}
+	}
+	return kinds
+}
+
+// StoredOf implements admission.Templates.
+func (h *hub) StoredOf(of hubv1.BundleReference) (ids []hubv1.ObjectIdentity) {
+	for id, o := range h.templates {
+		if b := hubv1.BundleOf(o); b != nil && b.BundleReference == of {
 			ids = append(ids, id)
 		}
 	}

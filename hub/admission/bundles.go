@@ -52,7 +52,7 @@ func (r *Reviewer) leaving(b hubv1.BundleObject, objects []*unstructured.Unstruc
 		stay[hubv1.IdentityOf(o)] = true
 	}
 	var leave []string
-	for _, id := range r.options.Templates.ListStored(func(of hubv1.ObjectBundle) bool { return of.BundleReference == hubv1.ReferenceTo(b) }) {
+	for _, id := range r.options.Templates.StoredOf(hubv1.ReferenceTo(b)) {
 		if !stay[id] {
 			leave = append(leave, id.String())
 		}

@@ -3,7 +3,6 @@ package admission
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -90,7 +89,7 @@ func (r *Reviewer) unmatched(ctx context.Context, policy client.Object) []string
 		mapping, served, err := r.mapping(a.Kind)
 		switch {
 		case err != nil:
-		case !served && r.stores(a.Kind):
+		case !served && r.options.Templates.StoredKinds().Has(a.Kind): // an object of a bundle, which the hub need not serve
 		case !served:
 			out = append(out, a.Field+": "+notServed(a.Kind, r.options.Client.Scheme()))
 		case r.cannotRead(ctx, policy, mapping):
@@ -134,12 +133,6 @@ func (r *Reviewer) unmatchedClusters(ctx context.Context, policy client.Object) 
 		return preview.UnmatchedOverrides(p, clusters, "no cluster")
 	}
 	return nil
-}
-
-// stores reports whether a bundle has objects of a kind, which the hub need not serve.
-func (r *Reviewer) stores(gk schema.GroupKind) bool {
-	all := r.options.Templates.ListStored(func(hubv1.ObjectBundle) bool { return true })
-	return slices.ContainsFunc(all, func(id hubv1.ObjectIdentity) bool { return id.GroupKind() == gk })
 }
 
 // notServed returns the text about a kind that the hub does not serve. It names similar kinds of Kubernetes.

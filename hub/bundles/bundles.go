@@ -68,6 +68,8 @@ type Templates interface {
 	List(gk schema.GroupKind) []hubv1.ObjectIdentity
 	// ListStored returns the objects of the bundles that `which` selects.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
+	// StoredOf returns the objects of a bundle.
+	StoredOf(hubv1.BundleReference) []hubv1.ObjectIdentity
 	// Live reads a hub object from the API server. gone is true if the object was deleted. gone stays false if the kind
 	// itself was deleted, or was created again after `since`.
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)

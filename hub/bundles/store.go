@@ -348,7 +348,7 @@ func (c *Controller) replaceBroken(ctx context.Context, secret *corev1.Secret) e
 // stored returns the stored objects of a bundle. They are shared, and the caller must not change them.
 func (c *Controller) stored(of hubv1.BundleReference) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
-	for _, id := range c.opts.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.BundleReference == of }) {
+	for _, id := range c.opts.Templates.StoredOf(of) {
 		if o, ok := c.opts.Templates.Get(id); ok {
 			out = append(out, o)
 		}

@@ -58,8 +58,8 @@ type Templates interface {
 	// Content returns a number that changes when any part of the hub object except its status changes. It is 0 if the hub
 	// has no such object.
 	Content(id hubv1.ObjectIdentity) uint64
-	// ListStored returns the objects of the bundles that `which` selects.
-	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
+	// StoredOf returns the objects of a bundle.
+	StoredOf(hubv1.BundleReference) []hubv1.ObjectIdentity
 	// Live reads a hub object from the API server, not from the cache. gone is true if the object was deleted. gone stays
 	// false if the kind itself was deleted, or was created again after `since`.
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)

@@ -77,8 +77,8 @@ func (ofBindings) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool
 	}}, true
 }
 
-// ListStored implements Templates.
-func (ofBindings) ListStored(func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity { return nil }
+// StoredOf implements Templates.
+func (ofBindings) StoredOf(hubv1.BundleReference) []hubv1.ObjectIdentity { return nil }
 
 // Content implements Templates.
 func (ofBindings) Content(hubv1.ObjectIdentity) uint64 { return 1 }

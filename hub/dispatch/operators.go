@@ -190,7 +190,7 @@ func (r *run) objectsHere(ctx context.Context, of hubv1.BundleReference, counts 
 // stored returns those objects of a bundle for which counts returns true. It leaves out objects that are being removed.
 func (r *run) stored(of hubv1.BundleReference, counts func(hubv1.ObjectIdentity) bool) []hubv1.ObjectIdentity {
 	templates := r.queue.opts.Templates
-	return slices.DeleteFunc(templates.ListStored(func(b hubv1.ObjectBundle) bool { return b.BundleReference == of }), func(id hubv1.ObjectIdentity) bool {
+	return slices.DeleteFunc(templates.StoredOf(of), func(id hubv1.ObjectIdentity) bool {
 		if !counts(id) {
 			return true
 		}

@@ -70,7 +70,7 @@ func (r *run) leavesFirst(ctx context.Context) (*hubv1.ObjectIdentity, error) {
 	if of == nil || rank <= 0 || rank >= topClass || r.target.Absent == nil || r.target.Absent.Policy != hubv1.RemovalDelete {
 		return nil, nil
 	}
-	for _, id := range r.queue.opts.Templates.ListStored(func(b hubv1.ObjectBundle) bool { return b.BundleReference == *of }) {
+	for _, id := range r.queue.opts.Templates.StoredOf(*of) {
 		if Rank(id.GroupKind()) >= rank {
 			continue
 		}

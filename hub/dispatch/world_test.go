@@ -218,12 +218,12 @@ func (t templatesOf) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, b
 	return u, true
 }
 
-// ListStored implements Templates. It returns the objects whose binding names a selected bundle.
-func (t templatesOf) ListStored(which func(hubv1.ObjectBundle) bool) (out []hubv1.ObjectIdentity) {
+// StoredOf implements Templates. It returns the objects whose binding names the bundle.
+func (t templatesOf) StoredOf(bundle hubv1.BundleReference) (out []hubv1.ObjectIdentity) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, b := range t.bindings {
-		if of := b.Spec.ObjectRef.Bundle; of != nil && which(hubv1.ObjectBundle{BundleReference: *of}) {
+		if of := b.Spec.ObjectRef.Bundle; of != nil && *of == bundle {
 			out = append(out, hubv1.ObjectOf(b))
 		}
 	}

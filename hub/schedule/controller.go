@@ -72,6 +72,8 @@ type Templates interface {
 	StoredKinds() sets.Set[schema.GroupKind]
 	// ListStored returns the objects of the bundles for which `which` returns true.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
+	// StoredOf returns the objects of a bundle.
+	StoredOf(hubv1.BundleReference) []hubv1.ObjectIdentity
 	// OnChange registers a function that is called with each changed object. OnState registers a function that is called
 	// when the state of a watch changes.
 	OnChange(func(hubv1.ObjectIdentity))

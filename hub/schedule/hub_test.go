@@ -202,6 +202,10 @@ func (h *hubObjects) ListStored(which func(hubv1.ObjectBundle) bool) []key {
 	return ids
 }
 
+func (h *hubObjects) StoredOf(of hubv1.BundleReference) []key {
+	return h.ListStored(func(b hubv1.ObjectBundle) bool { return b.BundleReference == of })
+}
+
 func (h *hubObjects) OnChange(f func(key))           { h.onChange = f }
 func (h *hubObjects) OnState(func(schema.GroupKind)) {}
 

@@ -123,9 +123,7 @@ func (s *Scheduler) OverridePolicyChanged(_ context.Context, c changes.OverrideP
 // bundle. The removals of objects that the bundle no longer contained are then not held any more.
 func (s *Scheduler) BundleChanged(_ context.Context, c changes.Bundle) {
 	of := hubv1.ReferenceTo(cmp.Or(c.After, c.Before))
-	s.wakeBehind(func() []key {
-		return s.opts.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.BundleReference == of })
-	})
+	s.wakeBehind(func() []key { return s.opts.Templates.StoredOf(of) })
 }
 
 // NamespaceChanged is called for a namespace whose labels changed. It queues the objects of the namespace.

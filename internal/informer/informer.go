@@ -46,6 +46,9 @@ type Options struct {
 	// resourceVersion. Transform returns an error to refuse an object. In this case, the previously stored part stays. If
 	// Transform is nil, the whole object is stored.
 	Transform func(*unstructured.Unstructured) (metav1.Object, error)
+	// Group returns the group of a stored part, for Grouped. A part whose group is empty is in no group. If Group is nil,
+	// there are no groups.
+	Group func(metav1.Object) string
 	// Retained limits the memory of the stored parts, and is told of lists and events that are too large. If it is set,
 	// the parts must be Sized. Objects that do not fit fail the list or the watch, and the objects that were stored before
 	// stay. If Retained is nil, the memory has no limit.
@@ -228,6 +231,20 @@ func (s *Set) List(gvk schema.GroupVersionKind) []metav1.Object {
 		out = slices.Grow(out, len(k.objects))
 		for _, o := range k.objects {
 			out = append(out, o)
+		}
+		k.mu.RUnlock()
+	}
+	return out
+}
+
+// Grouped returns the objects of the kind in a group of Options.Group, in random order. Its cost does not depend on the
+// other objects.
+func (s *Set) Grouped(gvk schema.GroupVersionKind, group string) []metav1.Object {
+	var out []metav1.Object
+	for _, k := range s.parts(gvk) {
+		k.mu.RLock()
+		for key := range k.groups[group] {
+			out = append(out, k.objects[key])
 		}
 		k.mu.RUnlock()
 	}

@@ -25,6 +25,7 @@ type kind struct {
 
 	mu      sync.RWMutex
 	objects map[string]metav1.Object
+	groups  groups                   // the keys of objects by Options.Group
 	await   map[string]metav1.Object // objects that callers of Set.Await wait for
 	state   State
 	kept    *answer.Part // the memory of objects
@@ -200,6 +201,7 @@ func (k *kind) put(key string, object metav1.Object) error {
 		err = &answer.TooLargeError{What: "the kind", Bound: fmt.Sprintf("%d objects", maxObjects)}
 	} else if err = k.kept.Add(k.growth(key, object)); err == nil {
 		k.objects[key] = object
+		k.regroup(key, old, object)
 	}
 	k.mu.Unlock()
 	if err != nil {
@@ -223,6 +225,7 @@ func (k *kind) drop(key string) {
 	k.mu.Lock()
 	old, ok := k.objects[key]
 	delete(k.objects, key)
+	k.regroup(key, old, nil)
 	k.mu.Unlock()
 	if ok {
 		_ = k.kept.Add(-sizeOf(key, old)) // a negative number never fails
@@ -254,6 +257,10 @@ func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 		}
 	}
 	k.objects = listed
+	k.groups = nil
+	for key, object := range listed {
+		k.regroup(key, nil, object)
+	}
 	changed := k.edit(func(s *State) { s.Synced = true })
 	k.mu.Unlock()
 	k.notify(gone...)

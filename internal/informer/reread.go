@@ -85,6 +85,7 @@ func (k *kind) takeReread(u *unstructured.Unstructured) {
 	}
 	k.mu.Lock()
 	k.objects[key] = object
+	k.regroup(key, old, object)
 	k.mu.Unlock()
 	k.notify(change{old, object})
 }

@@ -77,7 +77,7 @@ func (p *bundles) update(ctx context.Context, key types.NamespacedName) (again t
 // being deleted.
 func (p *bundles) objects(ctx context.Context, of hubv1.BundleReference) ([]bundled, error) {
 	var out []bundled
-	for _, id := range p.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.BundleReference == of }) {
+	for _, id := range p.Templates.StoredOf(of) {
 		template, ok := p.Templates.Get(id)
 		if !ok || template.GetDeletionTimestamp() != nil {
 			continue

@@ -33,8 +33,8 @@ type Templates interface {
 	// Get returns a hub object, or false if there is no such object. The caller must not change the result, because it is
 	// shared.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
-	// ListStored returns the stored objects of the bundles for which the function `which` returns true.
-	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
+	// StoredOf returns the stored objects of a bundle.
+	StoredOf(hubv1.BundleReference) []hubv1.ObjectIdentity
 	// StoredState returns the state of the watch of the objects that the hub has stored for bundles.
 	StoredState() informer.State
 	// State returns the state of the watch of a kind. It returns false if the kind is not watched.

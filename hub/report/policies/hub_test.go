@@ -55,7 +55,7 @@ func (f *fakeTemplates) Get(hubv1.ObjectIdentity) (*unstructured.Unstructured, b
 	return nil, false
 }
 
-func (f *fakeTemplates) ListStored(func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity {
+func (f *fakeTemplates) StoredOf(hubv1.BundleReference) []hubv1.ObjectIdentity {
 	return nil
 }
 

@@ -103,8 +103,8 @@ func (o *operatorTemplates) Get(hubv1.ObjectIdentity) (*unstructured.Unstructure
 	return &unstructured.Unstructured{}, true
 }
 
-func (o *operatorTemplates) ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity {
-	if which(hubv1.ObjectBundle{BundleReference: operatorNamed(types.NamespacedName{Name: "rotors"})}) {
+func (o *operatorTemplates) StoredOf(of hubv1.BundleReference) []hubv1.ObjectIdentity {
+	if of == operatorNamed(types.NamespacedName{Name: "rotors"}) {
 		return []hubv1.ObjectIdentity{o.id}
 	}
 	return nil

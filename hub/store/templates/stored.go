@@ -129,6 +129,26 @@ func (s *Store) ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectId
 	return ids
 }
 
+// StoredOf returns the objects of a bundle, in any order. It does not read the objects of other bundles.
+func (s *Store) StoredOf(bundle hubv1.BundleReference) []hubv1.ObjectIdentity {
+	records := s.stored.Grouped(secrets, bundle.String())
+	ids := make([]hubv1.ObjectIdentity, 0, len(records))
+	for _, o := range records {
+		if r, ok := o.(*storedRecord); ok {
+			ids = append(ids, r.id)
+		}
+	}
+	return ids
+}
+
+// bundleOf returns the bundle of a stored template as text, or an empty text.
+func bundleOf(o metav1.Object) string {
+	if r, ok := o.(*storedRecord); ok && r.template.bundle != nil {
+		return r.template.bundle.BundleReference.String()
+	}
+	return ""
+}
+
 // liveStored reads an object of a bundle from the API server. It has the same results as Live.
 func (s *Store) liveStored(ctx context.Context, id hubv1.ObjectIdentity) (obj *unstructured.Unstructured, gone bool, err error) {
 	u, err := s.server.requests.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(s.namespace).Get(ctx, id.ManifestName(), metav1.GetOptions{})

@@ -201,7 +201,7 @@ func TestTheObjectsOfBundlesAreTemplates(t *testing.T) {
 		t.Error("its kind is watched on the hub")
 	}
 	of := func(name string) []hubv1.ObjectIdentity {
-		return s.ListStored(func(b hubv1.ObjectBundle) bool { return b.Name == name })
+		return s.StoredOf(hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: "default", Name: name})
 	}
 	if len(of("web")) != 1 || len(of("other")) != 0 {
 		t.Errorf("bundle web has %v, bundle other %v", of("web"), of("other"))

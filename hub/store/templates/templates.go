@@ -103,6 +103,7 @@ func New(cfg *rest.Config, apiReader client.Reader, own string, namespaces map[s
 		Namespaces:    func(schema.GroupVersionResource) []string { return []string{own} },
 		LabelSelector: hubv1.ManifestLabel,
 		Transform:     s.keepStored,
+		Group:         bundleOf,
 		Handler:       s.storedChanged,
 		OnState:       s.storedState,
 	})
