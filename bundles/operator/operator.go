@@ -30,6 +30,8 @@ type Object struct {
 	LeftOut bool
 	// Refused is true if the hub cannot write the copy until a user changes something. Message then says why.
 	Refused bool
+	// Outdated is true if the hub still has to write the content that it wants for the cluster.
+	Outdated bool
 	// Health is the health of the copy. It is empty if there is no copy.
 	Health hubv1.Health
 	// Message explains Health or Refused. It may be empty.
@@ -158,12 +160,29 @@ func CallsWait(objects []Object) string {
 	return firstOf(waits)
 }
 
-// PodsWait returns why a workload of a bundle is not created on a cluster yet. o is another object that the pods of the
-// workload may need, such as a Role. A workload or CustomResourceDefinition o must be healthy on the cluster, and any
-// other object must exist there. The text is empty if the workload need not wait for o. It does not wait for an object
-// that is refused or not placed there.
+// NewCallsWait returns why an existing webhook configuration or APIService of a bundle is not changed on a cluster yet.
+// objects are the objects of the bundle, with their state on this cluster. Objects of Kubernetes' own kinds must have
+// the content that the hub wants there, and workloads and CustomResourceDefinitions must not be on their way to become
+// healthy. The text is empty if the object need not wait. It does not wait for an object that is refused or not placed
+// there, nor for a workload that has failed: the changed object may be the repair of its pods.
+func NewCallsWait(objects []Object) string {
+	var waits []Object
+	for _, o := range objects {
+		on := isBehind(o.ObjectIdentity) && (o.Health == hubv1.HealthProgressing || o.Health == hubv1.HealthUnknown)
+		if CallsWaitFor(o.ObjectIdentity) && !o.LeftOut && !o.Refused && (o.Health == "" || o.Outdated || on) {
+			waits = append(waits, o)
+		}
+	}
+	return firstOf(waits)
+}
+
+// PodsWait returns why a workload of a bundle is not created or changed on a cluster yet. o is another object that the
+// pods of the workload may need, such as a Role. A workload or CustomResourceDefinition o must be healthy on the
+// cluster, and any other object must exist there. If the workload exists, o must also have the content that the hub
+// wants. The text is empty if the workload need not wait for o. It does not wait for an object that is refused or not
+// placed there.
 func PodsWait(o Object) string {
-	if o.LeftOut || o.Refused || o.isHealthy() || !isBehind(o.ObjectIdentity) && o.Health != "" {
+	if o.LeftOut || o.Refused || !o.Outdated && (o.isHealthy() || !isBehind(o.ObjectIdentity) && o.Health != "") {
 		return ""
 	}
 	return firstOf([]Object{o})
@@ -220,6 +239,8 @@ func state(o Object) string {
 		return "cannot be written: " + o.Message
 	case o.Health == "":
 		return "is not on the cluster"
+	case o.Outdated:
+		return "does not have its new content on the cluster"
 	case o.Message == "":
 		return "is " + string(o.Health)
 	}

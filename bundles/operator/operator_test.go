@@ -133,6 +133,32 @@ func TestCallsWait(t *testing.T) {
 	}
 }
 
+func TestNewCallsWait(t *testing.T) {
+	deployment, service := hubv1.ObjectIdentity{Group: "apps", Kind: "Deployment", Name: "rotors"}, hubv1.ObjectIdentity{Kind: "Service", Name: "rotors"}
+	for name, tc := range map[string]struct {
+		object operator.Object
+		want   string
+	}{
+		"an object with its new content": {object: operator.Object{ObjectIdentity: service, Placed: true, Health: hubv1.HealthHealthy}},
+		"an object with its old content": {
+			operator.Object{ObjectIdentity: service, Placed: true, Health: hubv1.HealthHealthy, Outdated: true},
+			"Service rotors does not have its new content on the cluster",
+		},
+		"a refused object":                {object: operator.Object{ObjectIdentity: service, Placed: true, Health: hubv1.HealthHealthy, Outdated: true, Refused: true}},
+		"an object of other clusters":     {object: operator.Object{ObjectIdentity: deployment, LeftOut: true}},
+		"a workload that is on its way":   {operator.Object{ObjectIdentity: deployment, Placed: true, Health: hubv1.HealthProgressing}, "Deployment.apps rotors is Progressing"},
+		"a workload that is not there":    {operator.Object{ObjectIdentity: deployment, Placed: true}, "Deployment.apps rotors is not on the cluster"},
+		"a workload that has failed":      {object: operator.Object{ObjectIdentity: deployment, Placed: true, Health: hubv1.HealthDegraded}},
+		"a custom resource of the bundle": {object: operator.Object{ObjectIdentity: hubv1.ObjectIdentity{Group: "example.com", Kind: "Rotor"}, Placed: true, Outdated: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := operator.NewCallsWait([]operator.Object{tc.object}); got != tc.want {
+				t.Errorf("it waits for %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestPodsWait(t *testing.T) {
 	role := hubv1.ObjectIdentity{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "rotors"}
 	definition := hubv1.ObjectIdentity{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "rotors.example.com"}
@@ -143,6 +169,10 @@ func TestPodsWait(t *testing.T) {
 		"a role that is there": {object: operator.Object{ObjectIdentity: role, Placed: true, Health: hubv1.HealthHealthy}},
 		"a role that is not there yet": {
 			object: operator.Object{ObjectIdentity: role, Placed: true}, want: "ClusterRole.rbac.authorization.k8s.io rotors is not on the cluster",
+		},
+		"a role that has its old content": {
+			object: operator.Object{ObjectIdentity: role, Placed: true, Health: hubv1.HealthHealthy, Outdated: true},
+			want:   "ClusterRole.rbac.authorization.k8s.io rotors does not have its new content on the cluster",
 		},
 		"a role without a decision": {
 			object: operator.Object{ObjectIdentity: role}, want: "ClusterRole.rbac.authorization.k8s.io rotors has no decision for the cluster",

@@ -23,12 +23,14 @@ import (
 // kinds there only while the operator is ready. The hub writes and withdraws existing copies as usual. An operator that
 // is not ready therefore delays new copies, and never removes a copy.
 
-// The hub creates a new workload of a bundle after the objects of the bundle that its pods may need, such as RBAC and
-// CustomResourceDefinitions. Some controllers check their rights only when they start.
+// The hub writes a workload of a bundle after the objects of the bundle that its pods may need, such as RBAC and
+// CustomResourceDefinitions. Some controllers check their rights only when they start. A change of an existing workload
+// waits until these objects have the content that the hub wants on the cluster, also when a rollout returns.
 
 // The hub creates a new webhook configuration or APIService of a bundle only after other objects of the bundle are
 // ready. It does not wait for custom resources, or for other objects of these two kinds. API servers refuse requests
-// while the pods behind such an object do not answer.
+// while the pods behind such an object do not answer. A change of such an object waits for the other objects, too.
+// Correcting drift never waits.
 
 // HealthSeen is called for every change of a copy on a cluster. It queues the copies that wait for the changed copy. If
 // an operator needs the changed copy, copies of the operator's kinds wait until the changed copy is Healthy.
@@ -51,21 +53,25 @@ func (r *run) operatorVersion(manifest *unstructured.Unstructured) string {
 	return operator.Version(manifest)
 }
 
-// notReady returns the outcome for a new copy that waits for an operator, or for the other objects of its bundle. It is
-// nil if the copy does not wait. Of the existing copies, only RoleBindings of kube-system wait.
+// notReady returns the outcome for a copy that waits for an operator, or for the other objects of its bundle. It is nil
+// if the copy does not wait. Of the existing copies, only these wait: RoleBindings of kube-system, and workloads,
+// webhook configurations and APIServices of a bundle whose content changes.
 func (r *run) notReady(ctx context.Context, w *wanted) (*member.Outcome, error) {
 	if role := system.RoleOf(w.manifest); role != "" && role != system.AuthenticationReader {
 		return r.roleNotHere(ctx, role)
 	}
-	if !w.unknown {
+	changed := w.confirmedDigest != "" && w.confirmedDigest != w.digest
+	if !w.unknown && !changed {
 		return nil, nil
 	}
 	of, kind := r.binding.BindingSpec().ObjectRef.Bundle, r.in.object.GroupKind()
 	switch {
 	case of != nil && operator.CallsPods(kind):
-		return r.bundleNotReady(ctx, *of)
+		return r.bundleNotReady(ctx, *of, !w.unknown)
 	case of != nil && operator.RunsPods(kind):
-		return r.podsNotReady(ctx, *of)
+		return r.podsNotReady(ctx, *of, !w.unknown)
+	case !w.unknown:
+		return nil, nil
 	}
 	return r.firstNotReady(ctx)
 }
@@ -88,13 +94,14 @@ func (r *run) roleNotHere(ctx context.Context, role string) (*member.Outcome, er
 }
 
 // podsNotReady returns the outcome for a workload that waits for an object of its bundle that its pods may need. Such
-// an object is of a kind that is written before workloads. The outcome is nil if the workload does not wait.
-func (r *run) podsNotReady(ctx context.Context, of hubv1.BundleReference) (*member.Outcome, error) {
+// an object is of a kind that is written before workloads. exists is true if the cluster has the workload. The outcome
+// is nil if the workload does not wait.
+func (r *run) podsNotReady(ctx context.Context, of hubv1.BundleReference, exists bool) (*member.Outcome, error) {
 	for _, id := range r.stored(of, func(id hubv1.ObjectIdentity) bool { return Rank(id.GroupKind()) > 0 }) {
-		waits, err := r.podsWait(ctx, id)
+		waits, err := r.podsWait(ctx, id, exists)
 		if err == nil && waits != "" {
 			r.queue.needs.waiting.add(r.key, id)
-			waits, err = r.podsWait(ctx, id) // check again after add, so that no event is lost
+			waits, err = r.podsWait(ctx, id, exists) // check again after add, so that no event is lost
 		}
 		if err != nil {
 			return nil, err
@@ -108,32 +115,51 @@ func (r *run) podsNotReady(ctx context.Context, of hubv1.BundleReference) (*memb
 	return nil, nil
 }
 
-// podsWait returns why a workload waits for an object of its bundle. It is empty if the workload does not wait. If the
-// hub has not decided on the object, the wait is limited, because no placement may ever select the object.
-func (r *run) podsWait(ctx context.Context, id hubv1.ObjectIdentity) (string, error) {
+// podsWait returns why a workload waits for an object of its bundle. It is empty if the workload does not wait.
+func (r *run) podsWait(ctx context.Context, id hubv1.ObjectIdentity, exists bool) (string, error) {
 	o, err := r.objectHere(ctx, id)
-	if err != nil {
+	if err != nil || r.neverDecided(o) {
 		return "", err
 	}
-	decided := r.binding.GetCreationTimestamp()
-	if undecided := !o.Placed && !o.LeftOut; undecided && r.queue.opts.Clock.Since(decided.Time) >= pace.MaxRetry {
-		return "", nil
+	if exists {
+		if err := r.compareHere(ctx, &o); err != nil {
+			return "", err
+		}
 	}
 	return operator.PodsWait(o), nil
 }
 
+// neverDecided reports whether the hub has not decided on an object of the copy's bundle for a while. No copy waits for
+// it any more, because no placement may ever select the object.
+func (r *run) neverDecided(o operator.Object) bool {
+	began := r.binding.GetCreationTimestamp().Time
+	if template, ok := r.queue.opts.Templates.Get(o.ObjectIdentity); ok && template.GetCreationTimestamp().After(began) {
+		began = template.GetCreationTimestamp().Time
+	}
+	return !o.Placed && !o.LeftOut && r.queue.opts.Clock.Since(began) >= pace.MaxRetry
+}
+
 // bundleNotReady returns the outcome for a webhook configuration or APIService that waits for other objects of its
-// bundle. It is nil if the object does not wait.
-func (r *run) bundleNotReady(ctx context.Context, of hubv1.BundleReference) (*member.Outcome, error) {
+// bundle. exists is true if the cluster has it. The outcome is nil if the object does not wait.
+func (r *run) bundleNotReady(ctx context.Context, of hubv1.BundleReference, exists bool) (*member.Outcome, error) {
 	objects, err := r.objectsHere(ctx, of, operator.CallsWaitFor)
 	if err != nil {
 		return nil, err
 	}
-	waits := operator.CallsWait(objects)
+	waits, text := operator.CallsWait(objects), "the copy is created after the other objects of %s are ready on the cluster: %s"
+	if exists {
+		objects = slices.DeleteFunc(objects, r.neverDecided)
+		for i := range objects {
+			if err := r.compareHere(ctx, &objects[i]); err != nil {
+				return nil, err
+			}
+		}
+		waits, text = operator.NewCallsWait(objects), "the copy is changed after the other objects of %s have their new content on the cluster: %s"
+	}
 	if waits == "" {
 		return nil, nil
 	}
-	out := outcome(metav1.ConditionFalse, hubv1.ReasonBundleNotReady, "the copy is created after the other objects of %s are ready on the cluster: %s", of, waits)
+	out := outcome(metav1.ConditionFalse, hubv1.ReasonBundleNotReady, text, of, waits)
 	out.Retry = member.RetrySlowly // an object may also leave the bundle or the cluster
 	return &out, nil
 }
@@ -197,6 +223,27 @@ func (r *run) stored(of hubv1.BundleReference, counts func(hubv1.ObjectIdentity)
 		template, ok := templates.Get(id)
 		return !ok || template.GetDeletionTimestamp() != nil
 	})
+}
+
+// compareHere sets whether the hub still has to write the content that it wants for an object on the run's cluster. An
+// object that cannot be rendered is refused.
+func (r *run) compareHere(ctx context.Context, o *operator.Object) error {
+	if !o.Placed || o.Refused || o.Health == "" {
+		return nil
+	}
+	c, refusal, err := r.copyOf(ctx, o.ObjectIdentity)
+	switch {
+	case isBehind(err):
+		o.Outdated = true
+	case err != nil:
+		return err
+	case refusal != nil:
+		o.Refused = true
+	case c != nil:
+		seen, found, _ := r.cluster.Observation(c.manifest.GroupVersionKind(), types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
+		o.Outdated = !found || seen.Digest != c.digest
+	}
+	return nil
 }
 
 // objectHere returns an object of a bundle in the state that the watches of the run's cluster show.

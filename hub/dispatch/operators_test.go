@@ -9,6 +9,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -241,6 +242,100 @@ func TestAWebhookConfigurationThatExistsIsWrittenWithoutItsPods(t *testing.T) {
 	b.Spec.ObjectRef.Bundle = &hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: "rotors"}
 	w.mu.Unlock()
 	isWrittenAgain(w, "eu", hubv1.ObjectIdentity{Group: webhooks.Group, Kind: webhooks.Kind, Namespace: "ns", Name: "rules"})
+}
+
+// grows gives an object another content on the hub, without telling the dispatcher.
+func grows(w *world, name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fields == nil {
+		w.fields = map[string]map[string]any{}
+	}
+	w.fields[name] = map[string]any{"spec": map[string]any{"size": int64(2)}}
+}
+
+// grown returns an empty text if the cluster eu has the content of grows.
+func grown(w *world, name string) string {
+	m := w.members["eu"]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if size, _, _ := unstructured.NestedInt64(m.manifests[name].Object, "spec", "size"); size != 2 {
+		return name + " has not changed"
+	}
+	return ""
+}
+
+func TestAChangedWorkloadWaitsForTheNewRightsOfItsBundle(t *testing.T) {
+	t.Parallel()
+	m := takes("eu")
+	var free atomic.Bool
+	free.Store(true)
+	m.answer = func(_ context.Context, object string) member.Outcome {
+		if object == "rotor-role" && !free.Load() {
+			return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonForbidden, Retry: member.RetrySlowly}
+		}
+		return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Wrote: true}
+	}
+	w := newWorld(t, m)
+	operated(w, "eu")
+	w.engage()
+	bundled(w, clusterRole, "rotor-role")
+	w.dispatcher.WakeCluster(t.Context(), "eu")
+	w.reads("eu", "rotor-role", hubv1.ReasonApplied, "")
+	turns(w, "eu", "rotor-role", hubv1.HealthHealthy, "")
+	w.reads("eu", "rotor-operator", hubv1.ReasonApplied, "")
+	becomes(w, "eu", hubv1.HealthHealthy, "")
+
+	free.Store(false)
+	grows(w, "rotor-role")
+	grows(w, "rotor-operator")
+	w.dispatcher.WakeCluster(t.Context(), "eu")
+	w.reads("eu", "rotor-role", hubv1.ReasonForbidden, "")
+	w.reads("eu", "rotor-operator", hubv1.ReasonBundleNotReady,
+		"the copy waits until the objects of FederatedOperator rotors, which its pods may need, are on the cluster: ClusterRole.rbac.authorization.k8s.io ns/rotor-role does not have its new content on the cluster")
+	free.Store(true)
+	w.dispatcher.WakeCluster(t.Context(), "eu")
+	w.reads("eu", "rotor-role", hubv1.ReasonApplied, "")
+	turns(w, "eu", "rotor-role", hubv1.HealthHealthy, "")
+	w.reads("eu", "rotor-operator", hubv1.ReasonApplied, "")
+	w.eventually(5*time.Second, func() string { return grown(w, "rotor-operator") })
+}
+
+func TestAChangedWebhookConfigurationWaitsForTheNewWorkloadsOfItsBundle(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		health hubv1.Health
+		waits  string // empty: the configuration is written
+	}{
+		"and until they are healthy":             {hubv1.HealthProgressing, "Deployment.apps ns/rotor-operator is Progressing"},
+		"and not for a workload that has failed": {hubv1.HealthDegraded, ""},
+		"which are healthy":                      {hubv1.HealthHealthy, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, takes("eu"))
+			operated(w, "eu")
+			bundled(w, webhooks, "rules")
+			w.engage()
+			w.reads("eu", "rotor-operator", hubv1.ReasonApplied, "")
+			becomes(w, "eu", hubv1.HealthHealthy, "")
+			w.reads("eu", "rules", hubv1.ReasonApplied, "")
+
+			grows(w, "rotor-operator")
+			grows(w, "rules")
+			w.dispatcher.WakeObject(t.Context(), hubv1.ObjectIdentity{Group: webhooks.Group, Kind: webhooks.Kind, Namespace: "ns", Name: "rules"})
+			w.reads("eu", "rules", hubv1.ReasonBundleNotReady, "Deployment.apps ns/rotor-operator does not have its new content on the cluster")
+			w.dispatcher.WakeObject(t.Context(), hubv1.ObjectIdentity{Group: deployment.Group, Kind: deployment.Kind, Namespace: "ns", Name: "rotor-operator"})
+			w.eventually(5*time.Second, func() string { return grown(w, "rotor-operator") })
+			becomes(w, "eu", tc.health, "")
+			w.dispatcher.WakeCluster(t.Context(), "eu")
+			if tc.waits != "" {
+				w.reads("eu", "rules", hubv1.ReasonBundleNotReady, tc.waits)
+				return
+			}
+			w.reads("eu", "rules", hubv1.ReasonApplied, "")
+		})
+	}
 }
 
 func TestAnObjectThatIsBeingRemovedHoldsNothingBack(t *testing.T) {
