@@ -155,6 +155,7 @@ const (
 // Reasons of decisions: why a cluster was not chosen, or why an object is withdrawn or not scheduled.
 const (
 	ReasonNotSelected         = "NotSelected"
+	ReasonNotInRevision       = "NotInRevision" // the revision of the bundle on the cluster does not have the object
 	ReasonExcluded            = "Excluded"
 	ReasonExcludedByOverride  = "ExcludedByOverride" // a rule of an override policy keeps the object out of the cluster
 	ReasonUnschedulable       = "Unschedulable"

@@ -37,6 +37,9 @@ type Input struct {
 	// Staging has the inputs of rollouts. It is nil in a simulation, which continues no rollout: each cluster keeps the
 	// revision that the binding records. If the binding has no rollout, each cluster gets the newest state.
 	Staging *Staging
+	// Set is the part of the decision on the object's bundle that concerns the object. It is nil if the hub has not begun
+	// to decide on the bundle as a whole, and for objects outside bundles.
+	Set *Set
 	// Withdrawn is true if every cluster with an Absent entry has confirmed the withdrawal, even if the rows of the
 	// binding's status do not show this yet.
 	Withdrawn bool

@@ -76,6 +76,9 @@ type Claims struct {
 	Answers Answers
 	// Removals are the copies that the hub deletes as soon as package guard permits it.
 	Removals []Removal
+	// Chosen are the clusters on which the placement wants the object, sorted, even if the revision of its bundle on a
+	// cluster does not have the object. It is nil if the decision chooses no clusters, as while scheduling is suspended.
+	Chosen []string
 	// Rollout is the progress of the object's rollout. It is an input of the rollouts of other objects with the same
 	// placement. It is nil if the object has no rollout.
 	Rollout *rollout.Progress
@@ -225,6 +228,8 @@ func (in input) follow(choice placement.Choice) Plan {
 		return in.keep(metav1.ConditionUnknown, hubv1.ReasonOverrideInvalid, Short("every cluster keeps its copy: "+strings.ReplaceAll(err.Error(), "\n", "; ")))
 	}
 	d, would, claims := choose.decision, choose.unguarded, choose.claims
+	claims.Chosen = in.chosen(d)
+	d, would = in.inTurn(d), in.inTurn(would)
 	p := in.entered(d, would, winner.PlacementSpec(), whenUnselected)
 	p.claimFor(winner, would)
 	claims.Removals = p.Claims.Removals
@@ -307,7 +312,11 @@ func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, 
 		case evict[e.Name]:
 			return in.evicted(in.restored(e), d, whenUnselected, spec)
 		case unselected && r.Reason != hubv1.ReasonClusterLeaving: // settle handles clusters that leave
-			return in.absent(e, r.Reason, whenUnselected)
+			policy := whenUnselected
+			if r.Reason == hubv1.ReasonNotInRevision {
+				policy = removalOf(in.Object.ID, spec.Deletion)
+			}
+			return in.absent(e, r.Reason, policy)
 		}
 		return in.restored(e)
 	}))

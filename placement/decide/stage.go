@@ -42,6 +42,8 @@ func NoRollback(id hubv1.ObjectIdentity) bool { return id.GroupKind() == definit
 func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 	policy := winner.PlacementSpec().Rollout
 	switch {
+	case in.Set != nil && in.Staging != nil:
+		return in.followSet(p, winner)
 	case policy == nil, in.Staging == nil && in.Spec().Rollout == nil:
 		unstage(p.Spec)
 		return nil
@@ -216,11 +218,17 @@ var refusedFor = map[string]bool{
 // rowFor returns the status row of a target in the form that package rollout reads.
 func (in input) rowFor(t rollout.Target) rollout.Row {
 	m := in.Facts.Cluster(t.Cluster)
-	out := rollout.Row{Away: m == nil || m.IsAway()}
+	away := m == nil || m.IsAway()
 	if in.Binding == nil {
-		return out
+		return rollout.Row{Away: away}
 	}
-	row := in.Binding.BindingStatus().Row(t.Cluster)
+	return rowOf(in.Binding.BindingStatus().Row(t.Cluster), t.Holds, away)
+}
+
+// rowOf returns a status row in the form that package rollout reads. row is nil if there is none. holds is the revision
+// that the cluster shall hold, and away says whether the cluster is unreachable.
+func rowOf(row *hubv1.ClusterRow, holds int64, away bool) rollout.Row {
+	out := rollout.Row{Away: away}
 	if row == nil {
 		return out
 	}
@@ -234,7 +242,7 @@ func (in input) rowFor(t rollout.Target) rollout.Row {
 		out.PassingSince = row.PassingSince.Time
 	}
 	if out.Refused = row.Applied == metav1.ConditionFalse && refusedFor[row.Reason]; out.Refused {
-		out.Revision = t.Holds // the row names the earlier revision, but this revision was refused
+		out.Revision = holds // the row names the earlier revision, but this revision was refused
 	}
 	if row.Observed == nil {
 		out.Observes = row.LastTransitionTime != nil // without the time, the row was shortened: the copy may have a status

@@ -149,9 +149,9 @@ func wasDeleted(e hubv1.BindingTarget) bool {
 
 // restored makes an Absent entry Present again if its only reason is that the object was deleted, and if the same
 // object exists again. If another object of its name exists, the copy of the deleted object is removed first. Other
-// entries do not change.
+// entries do not change, nor do those of clusters whose revision of the bundle does not have the object.
 func (in input) restored(e hubv1.BindingTarget) hubv1.BindingTarget {
-	if !wasDeleted(e) {
+	if !wasDeleted(e) || in.Set != nil && in.Set.Holds[e.Name] == 0 {
 		return e
 	}
 	if earlier, outlived := in.outlived(e); outlived {

@@ -23,6 +23,9 @@ type Part struct {
 // isThere reports whether the cluster has the wanted content of the object.
 func (p *Part) isThere() bool { return p.Applied && p.Revision == p.Wants }
 
+// isRefused reports whether the cluster refuses the wanted content of the object.
+func (p *Part) isRefused() bool { return p.Refused && p.Revision == p.Wants }
+
 // passes reports whether the object does not keep the bundle from passing the healthGate.
 func (p *Part) passes() bool {
 	return p.isThere() && (!p.Needed || p.Health == hubv1.HealthHealthy && !p.PassingSince.IsZero())
@@ -31,7 +34,7 @@ func (p *Part) passes() bool {
 // severity orders the parts of a bundle by how much they say about its state, the most first.
 func (p *Part) severity() int {
 	switch {
-	case p.Refused:
+	case p.isRefused():
 		return 0
 	case p.isThere() && p.Needed && p.Health == hubv1.HealthDegraded:
 		return 1
@@ -89,7 +92,7 @@ func (r *Row) judge(worst *Part) {
 		return
 	}
 	r.PassingSince, r.Changed = time.Time{}, worst.Changed
-	r.Refused = worst.Refused
+	r.Refused = worst.isRefused()
 	if r.Health = worst.Health; r.Health == hubv1.HealthHealthy || r.Health == "" || r.Health == hubv1.HealthDegraded && !worst.isBroken() {
 		r.Health = hubv1.HealthProgressing
 	}

@@ -1,0 +1,417 @@
+package decide
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/internal/canonical"
+	"github.com/hanse-dev/hanse/placement/rollout"
+)
+
+// errNotStored is the error of a read of a part that the bundles of the test have not stored.
+var errNotStored = errors.New("it is not stored")
+
+// fleetOfSet is a hub with one operator and its clusters. The test changes the operator, and runs the decisions on the
+// operator and on its objects, as the leader of the hub does.
+type fleetOfSet struct {
+	t        interface{ Fatalf(string, ...any) }
+	key      canonical.Key
+	policy   *hubv1.ClusterPlacement
+	clusters []*hubv1.MemberCluster
+	spec     *hubv1.SetRolloutSpec
+	lists    map[string]SetList
+	parts    map[string]*unstructured.Unstructured
+	rules    map[string]Rules
+	payloads map[string]bool
+	bindings map[hubv1.ObjectIdentity]*hubv1.ClusterResourceBinding
+	latest   map[hubv1.ObjectIdentity]*unstructured.Unstructured
+	chosen   map[hubv1.ObjectIdentity]map[string]bool
+	verdicts map[hubv1.ObjectIdentity]map[string]Verdict
+	removals map[hubv1.ObjectIdentity][]Removal
+	// has is the content of each object on each cluster, and broken are the contents that never become healthy.
+	has        map[string]map[string]string
+	broken     map[string]bool
+	generation int64
+	now        time.Time
+}
+
+var kueue = hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: "kueue"}
+
+func newFleetOfSet(t interface{ Fatalf(string, ...any) }, onFailure hubv1.RolloutFailure) *fleetOfSet {
+	f := &fleetOfSet{
+		t: t, key: canonical.Key("key"), policy: &hubv1.ClusterPlacement{}, lists: map[string]SetList{}, parts: map[string]*unstructured.Unstructured{},
+		rules: map[string]Rules{}, payloads: map[string]bool{}, bindings: map[hubv1.ObjectIdentity]*hubv1.ClusterResourceBinding{},
+		latest: map[hubv1.ObjectIdentity]*unstructured.Unstructured{}, chosen: map[hubv1.ObjectIdentity]map[string]bool{},
+		verdicts: map[hubv1.ObjectIdentity]map[string]Verdict{}, has: map[string]map[string]string{}, broken: map[string]bool{}, now: now,
+	}
+	f.policy.Name, f.policy.UID, f.policy.Generation = "operators", "p", 1
+	f.policy.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.FederatedOperatorKind}}
+	f.policy.Spec.Clusters.LabelSelector = &metav1.LabelSelector{}
+	f.policy.Spec.Rollout = &hubv1.RolloutPolicy{
+		SettleSeconds: ptr.To[int32](0), OnFailure: onFailure, HealthGate: hubv1.RolloutGate{MinObservedSeconds: ptr.To[int32](0)},
+		Waves: []hubv1.RolloutWave{{Name: "first", Clusters: naming("a")}, {Name: "second", Clusters: naming("b")}, {Name: "rest"}},
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		f.clusters = append(f.clusters, cluster(name))
+		f.has[name] = map[string]string{}
+	}
+	f.spec = &hubv1.SetRolloutSpec{Bundle: kueue, BundleUID: "u"}
+	return f
+}
+
+// manifestOf returns the object "Kind/name" with this content.
+func manifestOf(object, content string) *unstructured.Unstructured {
+	kind, name, _ := strings.Cut(object, "/")
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"content": content}}}
+	u.SetAPIVersion(map[string]string{"ClusterRole": "rbac.authorization.k8s.io/v1", "CustomResourceDefinition": "apiextensions.k8s.io/v1"}[kind])
+	if u.GetAPIVersion() == "" {
+		u.SetAPIVersion("apps/v1")
+	}
+	u.SetKind(kind)
+	u.SetName(name)
+	return u
+}
+
+func short(id hubv1.ObjectIdentity) string { return id.Kind + "/" + id.Name }
+
+// brings stores a new content of the operator: "Kind/name" to content.
+func (f *fleetOfSet) brings(objects map[string]string) {
+	f.generation++
+	list := SetList{}
+	for object, content := range objects {
+		m := manifestOf(object, content)
+		p, err := PackPart(f.key, m)
+		if err != nil {
+			f.t.Fatalf("packing: %v", err)
+		}
+		f.parts[p.Digest], list[hubv1.IdentityOf(m)] = m, p.Digest
+		u := m.DeepCopy()
+		u.SetUID("u")
+		u.SetGeneration(f.generation)
+		u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{BundleReference: kueue}.Annotation()})
+		f.latest[hubv1.IdentityOf(m)] = u
+	}
+	f.spec = f.spec.DeepCopy()
+	f.spec.Newest = hubv1.SetList{List: f.keep(list), Generation: f.generation, Time: metav1.NewTime(f.now)}
+}
+
+func (f *fleetOfSet) keep(list SetList) string {
+	p, err := list.Pack(f.key)
+	if err != nil {
+		f.t.Fatalf("packing a list: %v", err)
+	}
+	f.lists[p.Digest] = list
+	return p.Digest
+}
+
+func (f *fleetOfSet) objects() []hubv1.ObjectIdentity {
+	return slices.SortedFunc(maps.Keys(f.latest), byIdentity)
+}
+
+func (f *fleetOfSet) input(id hubv1.ObjectIdentity) Input {
+	in := Input{
+		Object: Object{ID: id, Template: f.latest[id]}, Now: f.now, Facts: Facts{Placements: []hubv1.PlacementObject{f.policy}, Clusters: f.clusters},
+		Staging: &Staging{Key: f.key, Peers: func(Owner) rollout.Peers { return rollout.NewPeers(nil) }},
+	}
+	if b := f.bindings[id]; b != nil {
+		in.Binding = b
+	}
+	if f.spec.Rollout != nil {
+		in.Set = SetOf(f.spec, f.lists, id)
+		in.Set.Read = f.part
+		in.Set.ReadRules = func(digest string) (*HeldRules, error) {
+			if rules, ok := f.rules[digest]; ok {
+				return rules.Held(), nil
+			}
+			return nil, errNotStored
+		}
+	}
+	return in
+}
+
+func (f *fleetOfSet) part(digest string) (*unstructured.Unstructured, error) {
+	if u, ok := f.parts[digest]; ok {
+		return u, nil
+	}
+	return nil, errNotStored
+}
+
+// decide decides on one object, and writes its binding.
+func (f *fleetOfSet) decide(id hubv1.ObjectIdentity) (wrote bool) {
+	in := f.input(id)
+	p := Decide(in)
+	f.chosen[id] = map[string]bool{}
+	for _, name := range p.Claims.Chosen {
+		f.chosen[id][name] = true
+	}
+	for _, payload := range p.Payloads {
+		f.payloads[payload.Digest] = true
+	}
+	if p.Spec == nil || p.Remove {
+		delete(f.bindings, id)
+		return false
+	}
+	for _, r := range p.Spec.Revisions {
+		if !f.payloads[r.Template] || !f.payloads[r.Policies] {
+			f.t.Fatalf("revision %d of %s names contents that are not stored", r.Number, id)
+		}
+	}
+	for _, e := range p.Spec.Clusters {
+		if p.Spec.Rollout != nil && e.State == hubv1.TargetPresent && p.Spec.Revision(e.Revision) == nil {
+			f.t.Fatalf("%s on %s has revision %d, which the binding does not list: %s", id, e.Name, e.Revision, cmp.Diff(nil, p.Spec))
+		}
+	}
+	b := f.bindings[id]
+	if b == nil {
+		b = &hubv1.ClusterResourceBinding{}
+		b.Name, b.Generation = id.BindingName(), 1
+	}
+	after := b.DeepCopy()
+	if after.Spec = *p.Spec.DeepCopy(); cmp.Equal(b.Spec, after.Spec) {
+		return false
+	}
+	after.Generation++
+	f.bindings[id] = after
+	return true
+}
+
+// step makes one step of the operator.
+func (f *fleetOfSet) step() (wrote bool) {
+	in := SetInput{
+		Spec: f.spec, Lists: f.lists, Placement: f.policy, Clusters: f.clusters, Objects: map[hubv1.ObjectIdentity]SetObject{}, Now: f.now, Peers: rollout.NewPeers(nil),
+		Digests: func(_ hubv1.ObjectIdentity, part string) ([]string, error) {
+			u, err := f.part(part)
+			if err != nil {
+				return nil, err
+			}
+			inputs, err := InputsOf(u, hubv1.SelectableObject{}, nil, &f.policy.Spec.PlacementSpec, nil)
+			return inputs.names(f.key, nil), err
+		},
+	}
+	rules := SetList{}
+	for id, part := range f.lists[f.spec.Newest.List] {
+		inputs, err := InputsOf(f.parts[part], hubv1.SelectableObject{}, nil, &f.policy.Spec.PlacementSpec, nil)
+		if err != nil {
+			f.t.Fatalf("%v", err)
+		}
+		rules[id] = digest(f.key, inputs.Rules)
+		f.rules[rules[id]] = inputs.Rules
+	}
+	in.Policies = f.keep(rules)
+	for _, id := range f.objects() {
+		o := SetObject{Chosen: f.chosen[id], Removals: f.verdicts[id]}
+		if b := f.bindings[id]; b != nil {
+			o.Binding = b
+		}
+		in.Objects[id] = o
+	}
+	if f.spec.Rollout == nil && len(f.bindings) > 0 {
+		return f.adopt(in, rules)
+	}
+	p, err := SetStep(in)
+	if err != nil {
+		f.t.Fatalf("the step fails: %v", err)
+	}
+	f.removals = p.Removals
+	wrote = !cmp.Equal(f.spec, p.Spec)
+	f.spec = p.Spec
+	return wrote
+}
+
+func (f *fleetOfSet) adopt(in SetInput, rules SetList) bool {
+	spec, lists, err := AdoptSet(Adoption{SetInput: in, Key: f.key, Rules: rules, Part: func(id hubv1.ObjectIdentity, template string) (string, error) {
+		for digest, u := range f.parts {
+			inputs, err := InputsOf(u, hubv1.SelectableObject{}, nil, &f.policy.Spec.PlacementSpec, nil)
+			if err == nil && hubv1.IdentityOf(u) == id && slices.Contains(inputs.names(f.key, nil), template) {
+				return digest, nil
+			}
+		}
+		return "", errNotStored
+	}})
+	if err != nil {
+		f.t.Fatalf("the adoption fails: %v", err)
+	}
+	if spec == nil {
+		return false
+	}
+	for _, p := range lists {
+		list, err := ReadSetList(p.Content)
+		if err != nil {
+			f.t.Fatalf("%v", err)
+		}
+		f.lists[p.Digest] = list
+	}
+	f.spec = spec
+	return true
+}
+
+// content returns the content of a revision of an object.
+func (f *fleetOfSet) content(id hubv1.ObjectIdentity, r *hubv1.ObjectRevision) string {
+	for _, u := range f.parts {
+		inputs, err := InputsOf(u, hubv1.SelectableObject{}, nil, &f.policy.Spec.PlacementSpec, nil)
+		if err == nil && hubv1.IdentityOf(u) == id && r != nil && slices.Contains(inputs.names(f.key, nil), r.Template) {
+			text, _, _ := unstructured.NestedString(u.Object, "spec", "content")
+			return text
+		}
+	}
+	text, _, _ := unstructured.NestedString(f.latest[id].Object, "spec", "content")
+	return text
+}
+
+// report makes the clusters carry out the decisions, and report it.
+func (f *fleetOfSet) report() {
+	for id, b := range f.bindings {
+		var rows []hubv1.ClusterRow
+		for _, e := range b.Spec.Clusters {
+			row := hubv1.ClusterRow{Name: e.Name, Reason: hubv1.ReasonWithdrawn, Applied: metav1.ConditionFalse}
+			if e.State == hubv1.TargetAbsent {
+				if delete(f.has[e.Name], short(id)); e.Absent.Policy == hubv1.RemovalOrphan {
+					f.has[e.Name]["orphan "+short(id)] = "left"
+				}
+			} else {
+				content := f.content(id, b.Spec.Revision(e.Revision))
+				f.has[e.Name][short(id)] = content
+				row = hubv1.ClusterRow{Name: e.Name, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Revision: e.Revision}
+				row.LastTransitionTime, row.PassingSince = &metav1.Time{Time: f.now}, &metav1.Time{Time: f.now}
+				if f.broken[e.Name+" "+short(id)+" "+content] {
+					row.Health, row.PassingSince = hubv1.HealthDegraded, nil
+				}
+				if before := b.Status.Row(e.Name); before != nil && before.Revision == row.Revision && before.Health == row.Health {
+					row = *before
+				}
+			}
+			rows = append(rows, row)
+		}
+		b.Status.Clusters, b.Status.ObservedGeneration = rows, b.Generation
+	}
+}
+
+// settles runs decisions, steps and reports for some time, and checks that the fleet then rests.
+func (f *fleetOfSet) settles() {
+	for range 80 {
+		f.round(nil)
+	}
+	if f.step() {
+		f.t.Fatalf("the operator does not rest: %+v", f.spec.Rollout)
+	}
+	for _, id := range f.objects() {
+		if f.decide(id) {
+			f.t.Fatalf("%s does not rest", id)
+		}
+	}
+}
+
+// round runs one decision of everything. check is called after each.
+func (f *fleetOfSet) round(check func()) {
+	f.now = f.now.Add(20 * time.Second)
+	for _, id := range f.objects() {
+		if f.decide(id); check != nil {
+			check()
+		}
+	}
+	f.report()
+	f.step()
+}
+
+// on returns the objects on a cluster, such as "ClusterRole/a=1 Deployment/m=2".
+func (f *fleetOfSet) on(cluster string) string {
+	var out []string
+	for _, object := range slices.Sorted(maps.Keys(f.has[cluster])) {
+		out = append(out, object+"="+f.has[cluster][object])
+	}
+	return strings.Join(out, " ")
+}
+
+func (f *fleetOfSet) is(phase hubv1.RolloutPhase, wave string, on map[string]string) {
+	f.t.(*testing.T).Helper()
+	if r := f.spec.Rollout; r == nil || r.Phase != phase || r.Wave != wave {
+		f.t.Fatalf("the rollout is %+v, want %s %q", r, phase, wave)
+	}
+	for name, want := range on {
+		if got := f.on(name); got != want {
+			f.t.Fatalf("%s has %q, want %q; the rollout is %+v", name, got, want, f.spec.Rollout)
+		}
+	}
+}
+
+var (
+	contentOne = map[string]string{"ClusterRole/r": "1", "Deployment/m": "1", "Service/old": "1", "CustomResourceDefinition/x": "1"}
+	contentTwo = map[string]string{"ClusterRole/r": "1", "Deployment/m": "2", "ClusterRole/new": "2", "CustomResourceDefinition/x": "2"}
+)
+
+const (
+	hasOne = "ClusterRole/r=1 CustomResourceDefinition/x=1 Deployment/m=1 Service/old=1"
+	hasTwo = "ClusterRole/new=2 ClusterRole/r=1 CustomResourceDefinition/x=2 Deployment/m=2"
+	// hasBack is the first content with the definitions of the second one.
+	hasBack = "ClusterRole/r=1 CustomResourceDefinition/x=2 Deployment/m=1 Service/old=1"
+)
+
+// permits makes package guard permit each removal.
+func (f *fleetOfSet) permits() {
+	for id := range f.latest {
+		f.verdicts[id] = map[string]Verdict{}
+		for name := range f.has {
+			f.verdicts[id][name] = Verdict{Reason: hubv1.ReasonNotInRevision, Released: true}
+		}
+	}
+}
+
+func TestAnUpgradeThatAddsChangesAndRemovesObjectsGoesWaveByWave(t *testing.T) {
+	f := newFleetOfSet(t, hubv1.FailureRollback)
+	f.brings(contentOne)
+	f.settles()
+	f.is(hubv1.RolloutComplete, "", map[string]string{"a": hasOne, "b": hasOne, "c": hasOne})
+
+	f.brings(contentTwo)
+	f.permits()
+	seen := []string{}
+	for range 80 {
+		f.round(nil)
+		state := f.on("a") + "|" + f.on("b") + "|" + f.on("c")
+		if len(seen) == 0 || seen[len(seen)-1] != state {
+			seen = append(seen, state)
+		}
+	}
+	want := []string{
+		hasOne + "|" + hasOne + "|" + hasOne, hasTwo + "|" + hasOne + "|" + hasOne, hasTwo + "|" + hasTwo + "|" + hasOne, hasTwo + "|" + hasTwo + "|" + hasTwo,
+	}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Fatalf("the clusters had (-want +got):\n%s", diff)
+	}
+	f.settles()
+	f.is(hubv1.RolloutComplete, "", nil)
+}
+
+func TestAFailedWaveReturnsTheWholeBundle(t *testing.T) {
+	f := newFleetOfSet(t, hubv1.FailureRollback)
+	f.brings(contentOne)
+	f.settles()
+	f.broken["b Deployment/m 2"] = true
+	f.brings(contentTwo)
+	f.permits()
+	for range 80 {
+		f.round(func() {
+			if got := f.on("c"); got != hasOne {
+				t.Fatalf("c, which is in the last wave, has %q", got)
+			}
+		})
+	}
+	f.settles()
+	f.is(hubv1.RolloutRolledBack, "", map[string]string{"a": hasBack, "b": hasBack, "c": hasOne})
+
+	f.brings(map[string]string{"ClusterRole/r": "1", "Deployment/m": "3", "CustomResourceDefinition/x": "3"})
+	f.permits()
+	f.settles()
+	third := "ClusterRole/r=1 CustomResourceDefinition/x=3 Deployment/m=3"
+	f.is(hubv1.RolloutComplete, "", map[string]string{"a": third, "b": third, "c": third})
+}
