@@ -18,19 +18,21 @@ func cacheOptions(namespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			// The cache leaves out three types of Secrets. The hub reads the Secrets with the contents of revisions, and those
-			// with generated values, directly from the API server. Package templates has its own store for the Secrets with
-			// objects of bundles.
+			// The cache leaves out some types of Secrets. The hub reads the Secrets with the contents of revisions, also of
+			// bundles as a whole, and those with generated values, directly from the API server. Package templates has its own
+			// store for the Secrets with objects of bundles.
 			&corev1.Secret{}: {
 				Namespaces: map[string]cache.Config{namespace: {}},
 				Field: fields.AndSelectors(
 					fields.OneTermNotEqualSelector("type", hubv1.RevisionSecretType), fields.OneTermNotEqualSelector("type", hubv1.ManifestSecretType),
 					fields.OneTermNotEqualSelector("type", hubv1.GeneratedValuesSecretType),
+					fields.OneTermNotEqualSelector("type", hubv1.SetListSecretType), fields.OneTermNotEqualSelector("type", hubv1.SetPartSecretType),
 				),
 			},
 			&corev1.ConfigMap{}: {
 				Namespaces: map[string]cache.Config{namespace: {}}, Field: fields.OneTermEqualSelector("metadata.name", hubv1.EpochsConfigMap),
 			},
+			&hubv1.SetRollout{}:             {Namespaces: map[string]cache.Config{namespace: {}}},
 			&hubv1.ResourceBinding{}:        {Transform: trimBinding},
 			&hubv1.ClusterResourceBinding{}: {Transform: trimBinding},
 		},

@@ -168,7 +168,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	})
 	c.bundles = bundles.New(bundles.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store, Events: recorder,
-		Namespace: p.options.Namespace, Revisions: stored, Render: child.Render, PerNamespace: p.options.Limits.ManifestsPerNamespace,
+		Namespace: p.options.Namespace, Revisions: stored, Sets: stored, Key: p.hub.Key, Render: child.Render, PerNamespace: p.options.Limits.ManifestsPerNamespace,
 		Charts: fetch.New(fetch.Options{Repositories: p.options.Repositories, Proxy: p.options.Proxy}), CheckVersions: p.options.CheckChartVersions,
 	})
 	if p.options.Limits.ProtectedCopies >= 0 {

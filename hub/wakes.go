@@ -66,6 +66,7 @@ func (p *parts) followPolicies() {
 	bindings.On(lifetime|changes.Spec, p.controllers.dispatcher.BindingChanged)
 	bindings.On(changes.All, p.controllers.scheduler.BindingChanged)
 	bindings.On(changes.All, p.controllers.policies.BindingChanged)
+	bindings.On(changes.Added|changes.Spec, p.controllers.bundles.BindingChanged)
 	bindings.On(changes.Deleted, p.controllers.bundles.BindingDeleted)
 	bindings.On(changes.Deleted|changes.Spec, p.controllers.revisions.BindingChanged)
 	if p.controllers.protection != nil {
@@ -84,6 +85,10 @@ func (p *parts) followPolicies() {
 	bundles.On(lifetime|changes.Spec|changes.Ending|changes.Labels|changes.Verbs, p.controllers.bundles.BundleChanged)
 	bundles.On(changes.Deleted|changes.Ending, p.controllers.scheduler.BundleChanged)
 	bundles.On(changes.All, p.controllers.policies.BundleChanged)
+
+	records := p.knowledge.changes.SetRollouts
+	records.On(changes.Deleted|changes.Spec, p.controllers.revisions.SetRolloutChanged)
+	records.On(changes.Deleted|changes.Spec, p.controllers.bundles.SetRolloutChanged)
 
 	overrides := p.knowledge.changes.OverridePolicies
 	overrides.On(lifetime|changes.Spec, p.controllers.dispatcher.OverridePolicyChanged)
@@ -197,6 +202,7 @@ func (p *parts) followMembers() {
 func (p *parts) followDecisions() {
 	p.controllers.scheduler.OnDecision(p.controllers.reporter.WakeDecided)
 	p.controllers.revisions.OnLost(p.controllers.scheduler.RevisionsLost)
+	p.controllers.revisions.OnSetLost(p.controllers.bundles.SetsLost)
 	p.controllers.scheduler.OnRemoval(p.controllers.policies.WakeHolder)
 	p.controllers.scheduler.OnWanted(func(kinds []schema.GroupKind) {
 		p.knowledge.kinds.Expect(kinds)

@@ -22,6 +22,7 @@
 package bundles
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,9 @@ import (
 	"github.com/hanse-dev/hanse/hub/store/changes"
 	"github.com/hanse-dev/hanse/hub/store/revisions"
 	"github.com/hanse-dev/hanse/hub/store/scopes"
+	"github.com/hanse-dev/hanse/internal/canonical"
 	"github.com/hanse-dev/hanse/internal/informer"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // workers is the number of bundles that are stored concurrently. Charts are rendered one after the other.
@@ -79,6 +82,16 @@ type Templates interface {
 	OnState(func(schema.GroupKind))
 }
 
+// Sets stores lists of objects of bundles. A revisions.Store implements it.
+type Sets interface {
+	// EnsureSet stores a list, and the parts in it.
+	EnsureSet(ctx context.Context, list decide.Payload, parts []decide.Payload) error
+	// SetLost reports whether a list was stored, and has been deleted by a user, or one of its parts.
+	SetLost(digest string) bool
+	// SetList returns a list. The error may be decide.ErrRevisionMissing.
+	SetList(ctx context.Context, digest string) (decide.SetList, error)
+}
+
 // Options has the settings of a Controller. All fields are required except PerNamespace and Clock.
 type Options struct {
 	// Client reads bundles, bindings and namespaces from the cache, creates SubjectAccessReviews, and writes.
@@ -93,6 +106,10 @@ type Options struct {
 	Namespace string
 	// Revisions reads the templates of the revisions that bindings name.
 	Revisions revisions.Templates
+	// Sets stores the lists of objects of bundles.
+	Sets Sets
+	// Key is the key of the digests of these lists and objects.
+	Key canonical.Key
 	// PerNamespace is the maximum number of stored objects of the Bundles of one namespace. 0 means no limit.
 	PerNamespace int
 	// Charts fetches the charts of operators.
@@ -190,6 +207,29 @@ func (c *Controller) BundleChanged(_ context.Context, change changes.Bundle) {
 func (c *Controller) BindingDeleted(_ context.Context, change changes.Binding) {
 	if bundle := change.Before.BindingSpec().ObjectRef.Bundle; bundle != nil {
 		c.wake(*bundle)
+	}
+}
+
+// BindingChanged is called for every binding that was added, or whose spec changed. If the binding's object begins to
+// follow a rollout, its bundle needs a SetRollout.
+func (c *Controller) BindingChanged(_ context.Context, change changes.Binding) {
+	spec := change.After.BindingSpec()
+	before := change.Before != nil && change.Before.BindingSpec().Rollout != nil
+	if spec.ObjectRef.Bundle != nil && spec.Rollout != nil && !before && !change.Initial {
+		c.wake(*spec.ObjectRef.Bundle)
+	}
+}
+
+// SetRolloutChanged is called for a SetRollout whose spec changed, or which was deleted. An object that no cluster shall
+// hold any more can then be removed, and a deleted SetRollout is made again.
+func (c *Controller) SetRolloutChanged(_ context.Context, change changes.SetRollout) {
+	c.wake(cmp.Or(change.After, change.Before).Spec.Bundle)
+}
+
+// SetsLost queues the bundles whose newest list is not stored completely any more. It is stored again.
+func (c *Controller) SetsLost(of ...hubv1.BundleReference) {
+	for _, bundle := range of {
+		c.wake(bundle)
 	}
 }
 

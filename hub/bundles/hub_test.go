@@ -34,7 +34,9 @@ import (
 	"github.com/hanse-dev/hanse/bundles/manifest"
 	"github.com/hanse-dev/hanse/hub/bundles/fetch"
 	"github.com/hanse-dev/hanse/hub/store/changes"
+	"github.com/hanse-dev/hanse/hub/store/revisions"
 	"github.com/hanse-dev/hanse/hub/store/templates"
+	"github.com/hanse-dev/hanse/internal/canonical"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
@@ -75,6 +77,16 @@ func newWorld(t *testing.T, name string, server *rest.Config) *world {
 	return w
 }
 
+var key = canonical.Key("key")
+
+// revisions returns the store of the lists of bundles.
+func (w *world) revisions() *revisions.Store {
+	w.Helper()
+	uncached, err := client.NewWithWatch(w.config, client.Options{Scheme: w.admin.Scheme()})
+	must(w.T, err)
+	return revisions.New(revisions.Options{Client: w.admin, Reader: uncached, Namespace: w.system, Key: key})
+}
+
 // lead runs the controller for the Bundles of the namespace until the end of the test, or until stop is called.
 func (w *world) lead() (stop func()) {
 	w.Helper()
@@ -90,13 +102,15 @@ func (w *world) lead() (stop func()) {
 	w.control = New(Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Templates: store,
 		Events: &events.FakeRecorder{Events: w.events}, Namespace: w.system, Charts: w.charts, Render: chart.Render,
-		CheckVersions: w.checks, Clock: w.clock,
+		CheckVersions: w.checks, Clock: w.clock, Sets: w.revisions(), Key: key,
 	})
 	must(w.T, w.control.SetupWithManager(mgr))
 	must(w.T, mgr.Add(store))
 	ctx, cancel := context.WithCancel(w.Context())
 	feed := changes.NewFeed()
+	feed.Bindings.On(changes.Added|changes.Spec, w.control.BindingChanged)
 	feed.Bindings.On(changes.Deleted, w.control.BindingDeleted)
+	feed.SetRollouts.On(changes.Deleted|changes.Spec, w.control.SetRolloutChanged)
 	feed.Bundles.On(changes.Added|changes.Deleted|changes.Spec|changes.Ending|changes.Labels|changes.Verbs, w.control.BundleChanged)
 	must(w.T, feed.Watch(ctx, mgr.GetCache()))
 	ended := make(chan error, 1)

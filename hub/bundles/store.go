@@ -53,6 +53,10 @@ func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Co
 	if err == nil && len(changed) > 0 {
 		err = c.confirm(ctx, b, changed)
 	}
+	var set *newSet
+	if err == nil {
+		set, err = c.setOf(ctx, b, has.objects)
+	}
 	if err == nil {
 		err = c.withinLimit(b, changed)
 	}
@@ -65,6 +69,9 @@ func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Co
 		return metav1.Condition{}, content{}, err
 	}
 	if err := c.writeKept(ctx, has.kept); err != nil {
+		return metav1.Condition{}, content{}, err
+	}
+	if err := c.writeSet(ctx, b, set); err != nil {
 		return metav1.Condition{}, content{}, err
 	}
 	for _, ch := range changed {
@@ -186,7 +193,14 @@ func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted [
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(removed, lost, written), nil
+	if removed = append(removed, lost...); len(removed) > 0 {
+		held, err := c.heldBySets(ctx, of.BundleReference)
+		if err != nil {
+			return nil, err
+		}
+		removed = slices.DeleteFunc(removed, func(ch change) bool { return held(ch.id()) })
+	}
+	return append(removed, written...), nil
 }
 
 // lost returns the changes that remove objects which have bindings, but are neither stored nor in the content of their
@@ -390,6 +404,9 @@ func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) er
 		}
 	}
 	if err := c.dropKept(ctx, of); err != nil {
+		return err
+	}
+	if err := c.dropSet(ctx, of); err != nil {
 		return err
 	}
 	return c.forget(ctx, of)

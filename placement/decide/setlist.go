@@ -65,7 +65,12 @@ func ReadSetList(content []byte) (SetList, error) {
 	return out, nil
 }
 
+// PartDigest returns the digest of the content of one object of a bundle.
+func PartDigest(key canonical.Key, manifest *unstructured.Unstructured) string {
+	return digest(key, manifest.Object)
+}
+
 // PackPart returns the content of one object of a bundle in its stored form. ReadTemplate is its inverse.
 func PackPart(key canonical.Key, manifest *unstructured.Unstructured) (Payload, error) {
-	return Pack(digest(key, manifest.Object), manifest.Object)
+	return Pack(PartDigest(key, manifest), manifest.Object)
 }

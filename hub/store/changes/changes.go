@@ -39,6 +39,7 @@ type (
 	Binding        = Change[hubv1.BindingObject]
 	Placement      = Change[hubv1.PlacementObject]
 	Bundle         = Change[hubv1.BundleObject]
+	SetRollout     = Change[*hubv1.SetRollout]
 	OverridePolicy = Change[hubv1.OverridePolicyObject]
 	Cluster        = Change[*hubv1.MemberCluster]
 	Namespace      = Change[*corev1.Namespace]
@@ -49,6 +50,7 @@ type Feed struct {
 	Bindings         *Kind[hubv1.BindingObject]
 	Placements       *Kind[hubv1.PlacementObject]
 	Bundles          *Kind[hubv1.BundleObject]
+	SetRollouts      *Kind[*hubv1.SetRollout]
 	OverridePolicies *Kind[hubv1.OverridePolicyObject]
 	Clusters         *Kind[*hubv1.MemberCluster]
 	Namespaces       *Kind[*corev1.Namespace]
@@ -66,6 +68,7 @@ func NewFeed() *Feed {
 		Bundles: &Kind[hubv1.BundleObject]{
 			kinds: []client.Object{&hubv1.Bundle{}, &hubv1.ClusterBundle{}, &hubv1.FederatedOperator{}}, compare: compareBundles,
 		},
+		SetRollouts: &Kind[*hubv1.SetRollout]{kinds: []client.Object{&hubv1.SetRollout{}}, compare: compareMeta[*hubv1.SetRollout]},
 		OverridePolicies: &Kind[hubv1.OverridePolicyObject]{
 			kinds: []client.Object{&hubv1.OverridePolicy{}, &hubv1.ClusterOverridePolicy{}}, compare: compareMeta[hubv1.OverridePolicyObject],
 		},
@@ -78,7 +81,7 @@ func NewFeed() *Feed {
 // watched.
 func (f *Feed) Watch(ctx context.Context, informers cache.Informers) error {
 	for _, watch := range []func(context.Context, cache.Informers) error{
-		f.Bindings.watch, f.Placements.watch, f.Bundles.watch, f.OverridePolicies.watch, f.Clusters.watch, f.Namespaces.watch,
+		f.Bindings.watch, f.Placements.watch, f.Bundles.watch, f.SetRollouts.watch, f.OverridePolicies.watch, f.Clusters.watch, f.Namespaces.watch,
 	} {
 		if err := watch(ctx, informers); err != nil {
 			return err

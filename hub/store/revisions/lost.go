@@ -74,10 +74,12 @@ func (s *Store) sweeps(digest string) {
 
 func digestOf(secret string) string { return strings.TrimPrefix(secret, secretName("")) }
 
-// watch makes a Sweep due when another client deletes a part, until ctx ends. It keeps no part in memory.
-func (s *Store) watch(ctx context.Context) {
+// watch calls a function with the name of each Secret with a label that is deleted, until ctx ends. It calls the
+// function with an empty name when a watch begins, because a Secret may have been deleted before. It keeps no part in
+// memory.
+func (s *Store) watch(ctx context.Context, label string, deleted func(name string)) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := s.watchOnce(ctx); err != nil && ctx.Err() == nil {
+		if err := s.watchOnce(ctx, label, deleted); err != nil && ctx.Err() == nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Watching the parts of revisions")
 		}
 	}, pace.RetryAfter)
@@ -85,21 +87,21 @@ func (s *Store) watch(ctx context.Context) {
 
 // watchOnce watches the parts until the API server ends the watch. The watch begins at the present state, without the
 // parts that are stored now.
-func (s *Store) watchOnce(ctx context.Context) error {
+func (s *Store) watchOnce(ctx context.Context, label string, deleted func(name string)) error {
 	latest := secretList()
-	if err := s.opts.Reader.List(ctx, latest, append(s.parts(), client.Limit(1))...); err != nil {
+	if err := s.opts.Reader.List(ctx, latest, append(s.labelled(label), client.Limit(1))...); err != nil {
 		return err
 	}
 	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: latest.GetResourceVersion()}}
-	w, err := s.opts.Reader.Watch(ctx, secretList(), append(s.parts(), from)...)
+	w, err := s.opts.Reader.Watch(ctx, secretList(), append(s.labelled(label), from)...)
 	if err != nil {
 		return err
 	}
 	defer w.Stop()
-	s.due.Store(true) // for parts that were deleted before the watch began
+	deleted("")
 	for e := range w.ResultChan() {
-		if o, ok := e.Object.(metav1.Object); ok && e.Type == watch.Deleted && !s.isSwept(digestOf(o.GetName())) {
-			s.due.Store(true)
+		if o, ok := e.Object.(metav1.Object); ok && e.Type == watch.Deleted {
+			deleted(o.GetName())
 		}
 	}
 	return nil

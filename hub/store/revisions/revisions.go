@@ -9,6 +9,7 @@
 //   - If a part is missing, the error is decide.ErrRevisionMissing. The hub never uses the newest state of the object
 //     instead. The default sets of override rules are read from no Secret (decide.DefaultRules).
 //   - The leader deletes parts that no binding has named for a minute (sweep.go).
+//   - The contents of bundles as a whole have Secrets of their own (sets.go).
 //   - The leader finds parts that a binding names and that are not stored, because a user has deleted the Secret
 //     (lost.go). It stores them again, if the hub object or the override rules still have this content.
 package revisions
@@ -61,11 +62,15 @@ type Store struct {
 	opts             Options
 	templates, rules *lru.Cache
 	defaults         map[string]*decide.HeldRules
+	sets             *setParts
 	onLost           func(...hubv1.ObjectIdentity)
+	onSetLost        func(...hubv1.BundleReference)
 
 	// due is true if a binding has stopped naming a part of a revision since the last Sweep, or if a user may have deleted
 	// a part.
 	due atomic.Bool
+	// setsDue is true if a SetRollout has stopped naming a list since the last SweepSets.
+	setsDue atomic.Bool
 
 	mu sync.Mutex
 	// ensured has the digests of the parts for which Ensure was called in this process, each with the time of the last
@@ -85,8 +90,8 @@ func New(o Options) *Store {
 		o.Clock = clock.RealClock{}
 	}
 	return &Store{
-		opts: o, templates: lru.New(kept), rules: lru.New(kept), defaults: decide.DefaultRules(o.Key), onLost: func(...hubv1.ObjectIdentity) {},
-		ensured: map[string]time.Time{}, unnamed: map[string]time.Time{}, lost: map[string]bool{}, swept: map[string]bool{},
+		opts: o, templates: lru.New(kept), rules: lru.New(kept), defaults: decide.DefaultRules(o.Key), onLost: func(...hubv1.ObjectIdentity) {}, onSetLost: func(...hubv1.BundleReference) {},
+		sets: newSetParts(), ensured: map[string]time.Time{}, unnamed: map[string]time.Time{}, lost: map[string]bool{}, swept: map[string]bool{},
 	}
 }
 

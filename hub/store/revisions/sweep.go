@@ -23,7 +23,13 @@ import (
 // deleted one.
 func (s *Store) Lead(ctx context.Context) error {
 	s.due.Store(true)
-	go s.watch(ctx)
+	s.setsDue.Store(true)
+	go s.watch(ctx, hubv1.RevisionLabel, func(deleted string) {
+		if !s.isSwept(digestOf(deleted)) {
+			s.due.Store(true)
+		}
+	})
+	go s.leadSets(ctx)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if !s.due.Swap(false) && !s.hasUnnamed() {
 			return
@@ -58,7 +64,7 @@ func (s *Store) hasUnnamed() bool {
 func (s *Store) Sweep(ctx context.Context) error {
 	began := s.opts.Clock.Now()
 	secrets := secretList()
-	if err := s.opts.Reader.List(ctx, secrets, s.parts()...); err != nil {
+	if err := s.opts.Reader.List(ctx, secrets, s.labelled(hubv1.RevisionLabel)...); err != nil {
 		return fmt.Errorf("listing the parts of revisions: %w", err)
 	}
 	named, err := s.named(ctx) // after the list, so that the bindings of all listed parts are in the cache
@@ -91,9 +97,9 @@ func (s *Store) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// parts returns the options with which the Secrets of all parts are listed and watched.
-func (s *Store) parts() []client.ListOption {
-	return []client.ListOption{client.InNamespace(s.opts.Namespace), client.HasLabels{hubv1.RevisionLabel}}
+// labelled returns the options with which the Secrets with a label are listed and watched.
+func (s *Store) labelled(label string) []client.ListOption {
+	return []client.ListOption{client.InNamespace(s.opts.Namespace), client.HasLabels{label}}
 }
 
 func secretList() *metav1.PartialObjectMetadataList {

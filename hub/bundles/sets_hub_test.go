@@ -1,0 +1,144 @@
+package bundles
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/apiserver"
+)
+
+// record reads the SetRollout of a bundle. It is nil if there is none.
+func (w *world) record(b *hubv1.Bundle) *hubv1.SetRollout {
+	w.Helper()
+	record := &hubv1.SetRollout{}
+	err := w.admin.Get(w.Context(), hubv1.ReferenceTo(b).SetRolloutKey(w.system), record)
+	if client.IgnoreNotFound(err) != nil {
+		w.Fatal(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return record
+}
+
+// lists waits until the newest list of a bundle has exactly these ConfigMaps, and returns the SetRollout.
+func (w *world) lists(b *hubv1.Bundle, names ...string) (record *hubv1.SetRollout) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("the newest list of %s has %q", b.Name, names), func() error {
+		if record = w.record(b); record == nil {
+			return errors.New("there is no SetRollout")
+		}
+		list, err := w.revisions().SetList(w.Context(), record.Spec.Newest.List)
+		if err != nil {
+			return err
+		}
+		var has []string
+		for _, id := range list.Objects() {
+			part, err := w.revisions().SetPart(w.Context(), list[id])
+			if err != nil {
+				return err
+			}
+			has = append(has, part.GetName())
+		}
+		if !slices.Equal(has, names) {
+			return fmt.Errorf("it has %q", has)
+		}
+		return nil
+	})
+	return record
+}
+
+// follows makes the binding of an object follow a rollout.
+func (w *world) follows(b *hubv1.ResourceBinding) {
+	w.Helper()
+	b.Spec.Revisions = []hubv1.ObjectRevision{{Number: 1, Template: "a", Policies: "b", Time: metav1.Now()}}
+	b.Spec.Rollout = &hubv1.BindingRollout{Revision: 1, Newest: 1, Phase: hubv1.RolloutComplete, Since: metav1.Now(), Began: metav1.Now()}
+	must(w.T, w.admin.Update(w.Context(), b))
+}
+
+func TestABundleWithARolloutHasTheListOfItsObjects(t *testing.T) {
+	t.Parallel()
+	apiserver.Needed(t)
+	w := newWorld(t, "sets", hubConfig)
+	w.grant(writing("", "configmaps"))
+	stop := w.lead()
+	b := w.bundle("web", configMap("a"), configMap("b"))
+	w.says(b, hubv1.ReasonStored, "")
+	binding := w.bind(b, "a")
+	w.stores("a", "b")
+	if record := w.record(b); record != nil {
+		t.Errorf("without a rollout, there is %v", record.Spec)
+	}
+	w.follows(binding)
+	record := w.lists(b, "a", "b")
+	if record.Spec.Bundle != hubv1.ReferenceTo(b) || record.Spec.BundleUID != b.UID || record.Spec.Newest.Generation != b.Generation || record.Spec.Rollout != nil {
+		t.Errorf("the SetRollout has %v", record.Spec)
+	}
+
+	w.cut(b, configMap("b"), configMap("c"))
+	w.lists(b, "b", "c")
+	w.stores("-a", "b", "c") // no revision of the SetRollout is in use
+	must(t, w.admin.Delete(t.Context(), w.record(b)))
+	w.lists(b, "b", "c")
+	stop()
+
+	must(t, w.admin.Delete(t.Context(), b))
+	again := w.bundle("web", configMap("b"))
+	w.lead()
+	w.eventually("the SetRollout of an earlier bundle goes", func() error {
+		if record := w.record(b); record != nil && record.Spec.BundleUID != again.UID {
+			return errors.New("it is still there")
+		}
+		return nil
+	})
+	must(t, w.admin.Delete(t.Context(), again))
+	w.eventually("the SetRollout goes with its bundle", func() error {
+		if w.record(b) != nil {
+			return errors.New("it is still there")
+		}
+		return nil
+	})
+}
+
+func TestAnObjectOfARevisionInUseIsNotRemoved(t *testing.T) {
+	t.Parallel()
+	apiserver.Needed(t)
+	w := newWorld(t, "sets-held", hubConfig)
+	w.grant(writing("", "configmaps"))
+	stop := w.lead()
+	b := w.bundle("web", configMap("a"), configMap("b"))
+	w.says(b, hubv1.ReasonStored, "")
+	w.follows(w.bind(b, "a"))
+	record := w.lists(b, "a", "b")
+	before := record.DeepCopy()
+	newest := record.Spec.Newest
+	record.Spec.Revisions = []hubv1.SetRevision{{Number: 1, List: newest.List, Time: newest.Time}}
+	record.Spec.Rollout = &hubv1.BindingRollout{Revision: 1, Newest: 1, Phase: hubv1.RolloutComplete, Since: newest.Time, Began: newest.Time}
+	must(t, w.admin.Patch(t.Context(), record, client.MergeFrom(before)))
+
+	w.cut(b, configMap("b"), configMap("c"))
+	record = w.lists(b, "b", "c")
+	w.stores("a", "b", "c")
+	t.Run("nor if its list is lost", func(t *testing.T) {
+		stop() // the process has read the list
+		must(t, w.admin.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: "set-list-" + newest.List}}))
+		w.cut(b, configMap("c"))
+		w.lead()
+		w.lists(b, "c")
+		w.stores("a", "b", "c")
+	})
+	t.Run("until no revision has it", func(t *testing.T) {
+		record = w.record(b)
+		before := record.DeepCopy()
+		record.Spec.Revisions = []hubv1.SetRevision{{Number: 2, List: record.Spec.Newest.List, Time: newest.Time}}
+		must(t, w.admin.Patch(t.Context(), record, client.MergeFrom(before)))
+		w.stores("-a", "c") // b has no binding, so that its Secret is deleted at once
+	})
+}
