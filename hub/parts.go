@@ -153,6 +153,8 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Fleet: f, Templates: k.store, Recorder: c.reporter,
 		HubObject:              k.definitions.HubObject,
 		Revisions:              stored,
+		Sets:                   stored,
+		Namespace:              p.options.Namespace,
 		DeniedMetadataPrefixes: p.options.Objects.DeniedMetadataPrefixes,
 		Key:                    p.hub.Key,
 		// Only the schema of the member decides whether a field exists: an override may set a field that only the newer

@@ -146,13 +146,14 @@ func WaitsFor(objects []Object) string {
 // CallsWait returns why a webhook configuration or APIService of a bundle is not created on a cluster yet. objects are
 // the objects of the bundle, with their state on this cluster. Workloads and CustomResourceDefinitions must be healthy
 // there. Other objects of Kubernetes' own kinds must exist there, unless the hub has decided not to place them there.
+// None of them may be outdated.
 // The text is empty if nothing is missing.
 func CallsWait(objects []Object) string {
 	var waits []Object
 	for _, o := range objects {
 		switch {
-		case !CallsWaitFor(o.ObjectIdentity), isBehind(o.ObjectIdentity) && o.isHealthy():
-		case !isBehind(o.ObjectIdentity) && (o.Health != "" || o.LeftOut):
+		case !CallsWaitFor(o.ObjectIdentity), isBehind(o.ObjectIdentity) && o.isHealthy() && !o.Outdated:
+		case !o.Outdated && !isBehind(o.ObjectIdentity) && (o.Health != "" || o.LeftOut):
 		default:
 			waits = append(waits, o)
 		}

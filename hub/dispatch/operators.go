@@ -65,15 +65,23 @@ func (r *run) notReady(ctx context.Context, w *wanted) (*member.Outcome, error) 
 		return nil, nil
 	}
 	of, kind := r.binding.BindingSpec().ObjectRef.Bundle, r.in.object.GroupKind()
-	switch {
-	case of != nil && operator.CallsPods(kind):
-		return r.bundleNotReady(ctx, *of, !w.unknown)
-	case of != nil && operator.RunsPods(kind):
-		return r.podsNotReady(ctx, *of, !w.unknown)
-	case !w.unknown:
-		return nil, nil
+	if of == nil || !operator.CallsPods(kind) && !operator.RunsPods(kind) {
+		if !w.unknown {
+			return nil, nil
+		}
+		return r.firstNotReady(ctx)
 	}
-	return r.firstNotReady(ctx)
+	set, err := r.setHere(ctx, *of)
+	if err != nil {
+		return nil, err
+	}
+	if behind, err := r.behindSet(ctx, set); err != nil || behind {
+		return &member.Outcome{Retry: member.RetrySoon}, err // not recorded
+	}
+	if operator.CallsPods(kind) {
+		return r.bundleNotReady(ctx, *of, set, !w.unknown)
+	}
+	return r.podsNotReady(ctx, *of, set, !w.unknown)
 }
 
 // roleNotHere returns the outcome for a RoleBinding of kube-system that waits for the copy of its Role. The outcome is
@@ -96,12 +104,12 @@ func (r *run) roleNotHere(ctx context.Context, role string) (*member.Outcome, er
 // podsNotReady returns the outcome for a workload that waits for an object of its bundle that its pods may need. Such
 // an object is of a kind that is written before workloads. exists is true if the cluster has the workload. The outcome
 // is nil if the workload does not wait.
-func (r *run) podsNotReady(ctx context.Context, of hubv1.BundleReference, exists bool) (*member.Outcome, error) {
-	for _, id := range r.stored(of, func(id hubv1.ObjectIdentity) bool { return Rank(id.GroupKind()) > 0 }) {
-		waits, err := r.podsWait(ctx, id, exists)
+func (r *run) podsNotReady(ctx context.Context, of hubv1.BundleReference, set *setHere, exists bool) (*member.Outcome, error) {
+	for _, id := range r.here(of, set, func(id hubv1.ObjectIdentity) bool { return Rank(id.GroupKind()) > 0 }) {
+		waits, err := r.podsWait(ctx, id, set, exists)
 		if err == nil && waits != "" {
 			r.queue.needs.waiting.add(r.key, id)
-			waits, err = r.podsWait(ctx, id, exists) // check again after add, so that no event is lost
+			waits, err = r.podsWait(ctx, id, set, exists) // check again after add, so that no event is lost
 		}
 		if err != nil {
 			return nil, err
@@ -116,13 +124,13 @@ func (r *run) podsNotReady(ctx context.Context, of hubv1.BundleReference, exists
 }
 
 // podsWait returns why a workload waits for an object of its bundle. It is empty if the workload does not wait.
-func (r *run) podsWait(ctx context.Context, id hubv1.ObjectIdentity, exists bool) (string, error) {
+func (r *run) podsWait(ctx context.Context, id hubv1.ObjectIdentity, set *setHere, exists bool) (string, error) {
 	o, err := r.objectHere(ctx, id)
-	if err != nil || r.neverDecided(o) {
+	if o = r.undecided(set, o); err != nil || r.neverDecided(set, o) {
 		return "", err
 	}
-	if exists {
-		if err := r.compareHere(ctx, &o); err != nil {
+	if exists || set != nil {
+		if err := r.compareHere(ctx, set, &o); err != nil {
 			return "", err
 		}
 	}
@@ -131,8 +139,11 @@ func (r *run) podsWait(ctx context.Context, id hubv1.ObjectIdentity, exists bool
 
 // neverDecided reports whether the hub has not decided on an object of the copy's bundle for a while. No copy waits for
 // it any more, because no placement may ever select the object.
-func (r *run) neverDecided(o operator.Object) bool {
+func (r *run) neverDecided(set *setHere, o operator.Object) bool {
 	began := r.binding.GetCreationTimestamp().Time
+	if set != nil && set.since.After(began) {
+		began = set.since
+	}
 	if template, ok := r.queue.opts.Templates.Get(o.ObjectIdentity); ok && template.GetCreationTimestamp().After(began) {
 		began = template.GetCreationTimestamp().Time
 	}
@@ -141,19 +152,23 @@ func (r *run) neverDecided(o operator.Object) bool {
 
 // bundleNotReady returns the outcome for a webhook configuration or APIService that waits for other objects of its
 // bundle. exists is true if the cluster has it. The outcome is nil if the object does not wait.
-func (r *run) bundleNotReady(ctx context.Context, of hubv1.BundleReference, exists bool) (*member.Outcome, error) {
-	objects, err := r.objectsHere(ctx, of, operator.CallsWaitFor)
+func (r *run) bundleNotReady(ctx context.Context, of hubv1.BundleReference, set *setHere, exists bool) (*member.Outcome, error) {
+	objects, err := r.objectsHere(ctx, of, set, operator.CallsWaitFor)
 	if err != nil {
 		return nil, err
 	}
+	for i := range objects {
+		objects[i] = r.undecided(set, objects[i])
+		if !exists && set == nil {
+			continue
+		}
+		if err := r.compareHere(ctx, set, &objects[i]); err != nil {
+			return nil, err
+		}
+	}
 	waits, text := operator.CallsWait(objects), "the copy is created after the other objects of %s are ready on the cluster: %s"
 	if exists {
-		objects = slices.DeleteFunc(objects, r.neverDecided)
-		for i := range objects {
-			if err := r.compareHere(ctx, &objects[i]); err != nil {
-				return nil, err
-			}
-		}
+		objects = slices.DeleteFunc(objects, func(o operator.Object) bool { return r.neverDecided(set, o) })
 		waits, text = operator.NewCallsWait(objects), "the copy is changed after the other objects of %s have their new content on the cluster: %s"
 	}
 	if waits == "" {
@@ -177,7 +192,11 @@ func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 		if !slices.Contains(o.Status.Provides, kind.String()) {
 			continue
 		}
-		objects, err := r.objectsHere(ctx, hubv1.ReferenceTo(o), operator.Needs)
+		set, err := r.setHere(ctx, hubv1.ReferenceTo(o))
+		if err != nil {
+			return nil, err
+		}
+		objects, err := r.objectsHere(ctx, hubv1.ReferenceTo(o), set, operator.Needs)
 		if err != nil {
 			return nil, err
 		}
@@ -185,7 +204,7 @@ func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 			continue
 		}
 		if waits := operator.WaitsFor(objects); waits != "" {
-			if objects, err = r.objectsHere(ctx, hubv1.ReferenceTo(o), func(hubv1.ObjectIdentity) bool { return true }); err != nil {
+			if objects, err = r.objectsHere(ctx, hubv1.ReferenceTo(o), set, func(hubv1.ObjectIdentity) bool { return true }); err != nil {
 				return nil, err
 			}
 			waits = cmp.Or(operator.WaitsFor(objects), waits) // with the objects that may be the cause
@@ -197,12 +216,14 @@ func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 	return nil, nil
 }
 
-// objectsHere returns those objects of a bundle for which counts returns true, in the state that this cluster's watches
-// show. It leaves out objects that are being removed. It records the objects, so that each change of them queues the
+// objectsHere returns those objects of a bundle that the cluster shall hold and for which counts returns true, in the
+// state that this cluster's watches show. It leaves out objects that are being removed. It records the objects, so that each change of them queues the
 // waiting copy.
-func (r *run) objectsHere(ctx context.Context, of hubv1.BundleReference, counts func(hubv1.ObjectIdentity) bool) ([]operator.Object, error) {
+func (r *run) objectsHere(
+	ctx context.Context, of hubv1.BundleReference, set *setHere, counts func(hubv1.ObjectIdentity) bool,
+) ([]operator.Object, error) {
 	var out []operator.Object
-	for _, id := range r.stored(of, counts) {
+	for _, id := range r.here(of, set, counts) {
 		r.queue.needs.waiting.add(r.key, id) // add before the check, so that no event is lost
 		o, err := r.objectHere(ctx, id)
 		if err != nil {
@@ -213,23 +234,21 @@ func (r *run) objectsHere(ctx context.Context, of hubv1.BundleReference, counts 
 	return out, nil
 }
 
-// stored returns those objects of a bundle for which counts returns true. It leaves out objects that are being removed.
-func (r *run) stored(of hubv1.BundleReference, counts func(hubv1.ObjectIdentity) bool) []hubv1.ObjectIdentity {
-	templates := r.queue.opts.Templates
-	return slices.DeleteFunc(templates.StoredOf(of), func(id hubv1.ObjectIdentity) bool {
-		if !counts(id) {
-			return true
-		}
-		template, ok := templates.Get(id)
-		return !ok || template.GetDeletionTimestamp() != nil
-	})
-}
-
 // compareHere sets whether the hub still has to write the content that it wants for an object on the run's cluster. An
 // object that cannot be rendered is refused.
-func (r *run) compareHere(ctx context.Context, o *operator.Object) error {
+func (r *run) compareHere(ctx context.Context, set *setHere, o *operator.Object) error {
 	if !o.Placed || o.Refused || o.Health == "" {
 		return nil
+	}
+	if set != nil {
+		b := hubv1.NewBinding(o.BindingKey())
+		if _, err := get(ctx, r.queue.opts.Client, o.BindingKey(), b); err != nil {
+			return err
+		}
+		if follows, err := r.follows(ctx, set, o.ObjectIdentity, b); err != nil || !follows {
+			o.Outdated = true
+			return err
+		}
 	}
 	c, refusal, err := r.copyOf(ctx, o.ObjectIdentity)
 	switch {

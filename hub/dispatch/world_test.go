@@ -37,6 +37,7 @@ type world struct {
 	operators []hubv1.FederatedOperator
 	deleted   map[string]bool           // hub objects that are being deleted, by name
 	fields    map[string]map[string]any // fields of hub objects, by name
+	sets      map[types.NamespacedName]*hubv1.SetRollout
 }
 
 func newWorld(t *testing.T, members ...*fakeMember) *world {
@@ -153,6 +154,13 @@ func (w *world) Get(_ context.Context, key client.ObjectKey, into client.Object,
 		o.Name, o.Spec.AllowedNamespaces.From, o.Status.ClusterID = key.Name, hubv1.NamespacesFromAll, "id-"+key.Name
 	case *corev1.Namespace:
 		o.Name = key.Name
+	case *hubv1.SetRollout:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.sets[key] == nil {
+			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+		}
+		w.sets[key].DeepCopyInto(o)
 	}
 	return nil
 }
