@@ -3,6 +3,7 @@ package hub
 import (
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -65,7 +66,7 @@ func newProcess(config *rest.Config, o Options, self identity) (*process, error)
 	leases.QPS = -1
 	p.coordinator, err = shard.New(shard.Options{
 		Config: leases, Namespace: o.Namespace, Identity: o.Identity, Members: p.mgr.GetClient(),
-		HangUp: p.links.Remove, Annotations: p.views.Annotations(), Logger: p.mgr.GetLogger().WithName("shard"),
+		HangUp: p.links.Remove, Annotations: leaseAnnotations(p.views.Annotations()), Logger: p.mgr.GetLogger().WithName("shard"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sharing members among replicas: %w", err)
@@ -79,6 +80,13 @@ func newProcess(config *rest.Config, o Options, self identity) (*process, error)
 		return nil, fmt.Errorf("setting up tracing: %w", err)
 	}
 	return p, nil
+}
+
+// leaseAnnotations returns the annotations of this replica's Lease. views are those of the views of members.
+func leaseAnnotations(views map[string]string) map[string]string {
+	out := map[string]string{hubv1.SetsAnnotation: hubv1.SetsVersion}
+	maps.Copy(out, views)
+	return out
 }
 
 // newCertificate returns the keeper of the certificate for the webhook, the metrics and the console. The result is nil

@@ -101,9 +101,11 @@ const (
 	SetListSecretType = Prefix + "set-list"
 	// SetPartSecretType is the type of the Secrets that store the objects in such lists.
 	SetPartSecretType = Prefix + "set-part"
-	// SetsAnnotation on the Lease of a replica says which rules for bundles as a whole the replica knows. Its value is a
-	// version. Replicas of earlier versions of the hub do not set it.
+	// SetsAnnotation on the Lease of a replica says which rules for bundles as a whole the replica knows. Its value is
+	// SetsVersion. Replicas of earlier versions of the hub do not set it.
 	SetsAnnotation = Prefix + "sets"
+	// SetsVersion is the version of the rules for bundles as a whole.
+	SetsVersion = "1"
 
 	// GeneratedValuesSecretType is the type of the Secrets in hanse-system that keep the values which the templates of a
 	// chart made.

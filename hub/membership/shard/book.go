@@ -51,6 +51,22 @@ func (b *book) get(name string) *coordinationv1.Lease {
 	return b.leases[name].lease.DeepCopy()
 }
 
+// all reports whether the book has the Lease of at least one replica, and check returns true for all of them.
+func (b *book) all(check func(*coordinationv1.Lease) bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found := false
+	for _, e := range b.leases {
+		if e.lease.Labels[leaseLabel] != peerLease {
+			continue
+		}
+		if found = true; !check(e.lease) {
+			return false
+		}
+	}
+	return found
+}
+
 // read returns the replicas that have a Lease (peers), and the expired Leases of replicas. It also returns the holder
 // of each member's fence, which is the Lease that names the replica that works on the member. next is the time until
 // the next Lease expires.

@@ -155,6 +155,12 @@ func (c *Coordinator) Holder(member string) map[string]string {
 	return peer.Annotations
 }
 
+// EveryReplica reports whether the peer Lease of each replica has an annotation with this value. An expired Lease counts,
+// too. It returns false while no peer Lease is known.
+func (c *Coordinator) EveryReplica(annotation, value string) bool {
+	return c.book.all(func(l *coordinationv1.Lease) bool { return l.Annotations[annotation] == value })
+}
+
 // RequireRenewal is called after a connection to the hub's API server was lost. The server that answers next may have
 // been restored from a backup. Its watches would deliver older objects than this process has, or none at all. All
 // writes therefore wait until the peer Lease was renewed once more.
