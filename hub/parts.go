@@ -166,7 +166,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	})
 	c.policies = policies.New(policies.Options{
 		Client: p.mgr.GetClient(), Templates: k.store, HubRunsWorkloads: k.runWorkloads, ScalePath: k.definitions.ScalePath, Events: recorder,
-		Removals: c.scheduler, Pacer: pacer,
+		Removals: c.scheduler, Pacer: pacer, Sets: stored, Namespace: p.options.Namespace,
 	})
 	c.bundles = bundles.New(bundles.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store, Events: recorder,

@@ -90,6 +90,7 @@ func (p *parts) followPolicies() {
 	records.On(changes.Deleted|changes.Spec, p.controllers.revisions.SetRolloutChanged)
 	records.On(changes.Deleted|changes.Spec, p.controllers.bundles.SetRolloutChanged)
 	records.On(changes.Spec, p.controllers.dispatcher.SetRolloutChanged)
+	records.On(changes.Deleted|changes.Spec, p.controllers.policies.SetRolloutChanged)
 
 	overrides := p.knowledge.changes.OverridePolicies
 	overrides.On(lifetime|changes.Spec, p.controllers.dispatcher.OverridePolicyChanged)

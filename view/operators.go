@@ -389,7 +389,7 @@ func (s *OperatorObjects) AddBinding(b hubv1.BindingObject) {
 		return
 	}
 	b = b.DeepCopyObject().(hubv1.BindingObject)
-	s.objects = append(s.objects, operator.Stored{ObjectIdentity: id, Binding: b})
+	s.objects = append(s.objects, operator.Stored{ObjectIdentity: id, Binding: b, NotOn: operator.NotInRevision(b)})
 	rows := map[string]hubv1.ClusterRow{}
 	for _, row := range b.BindingStatus().Clusters {
 		rows[row.Name] = row

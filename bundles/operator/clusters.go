@@ -3,6 +3,7 @@ package operator
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,6 +16,29 @@ type Stored struct {
 	hubv1.ObjectIdentity
 	// Binding is the binding of the object. It is nil if the object has no binding.
 	Binding hubv1.BindingObject
+	// NotOn reports whether a cluster shall hold a revision of the bundle that does not have the object. The object then
+	// does not count on this cluster. If NotOn is nil, the object counts on all clusters.
+	NotOn func(cluster string) bool
+}
+
+// NotInRevision returns the NotOn of an object from its binding, for callers that cannot read the revisions of the
+// bundle.
+func NotInRevision(b hubv1.BindingObject) func(cluster string) bool {
+	var rejected []string
+	if d := b.BindingStatus().Decision; d != nil {
+		for _, r := range d.Rejected {
+			if r.Reason == hubv1.ReasonNotInRevision {
+				rejected = append(rejected, r.Examples...)
+			}
+		}
+	}
+	return func(cluster string) bool {
+		t := b.BindingSpec().Target(cluster)
+		if t != nil {
+			return t.State == hubv1.TargetAbsent && t.Absent != nil && t.Absent.Reason == hubv1.ReasonNotInRevision
+		}
+		return slices.ContainsFunc(rejected, func(example string) bool { return strings.HasPrefix(example, cluster+":") })
+	}
 }
 
 // Cluster is a cluster on which an operator is placed.
@@ -67,6 +91,9 @@ func (s Stored) addTo(clusters map[string][]Object) {
 		}
 	}
 	for name := range clusters {
+		if s.NotOn != nil && s.NotOn(name) {
+			continue
+		}
 		o := here[name]
 		o.ObjectIdentity = s.ObjectIdentity
 		clusters[name] = append(clusters[name], o)

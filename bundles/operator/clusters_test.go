@@ -50,6 +50,12 @@ func TestClusters(t *testing.T) {
 			},
 			[]operator.Cluster{{Name: "eu", WaitsFor: "ServiceAccount turbines/rotors cannot be written: the hub may not create it, and 1 more"}},
 		},
+		"an object that the revision of a cluster does not have is not waited for": {
+			[]operator.Stored{
+				stored(deployment, healthy("eu"), healthy("us")), {ObjectIdentity: definition, NotOn: func(cluster string) bool { return cluster == "eu" }},
+			},
+			[]operator.Cluster{{Name: "eu"}, {Name: "us", WaitsFor: "CustomResourceDefinition.apiextensions.k8s.io rotors.example.com has no decision for the cluster"}},
+		},
 		"a cluster without a report is waited for": {
 			[]operator.Stored{unreported}, []operator.Cluster{{Name: "eu"}, {Name: "us", WaitsFor: "Deployment.apps turbines/rotors is not on the cluster"}},
 		},
@@ -59,5 +65,24 @@ func TestClusters(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestABindingShowsWhichClustersHoldARevisionWithoutTheObject(t *testing.T) {
+	t.Parallel()
+	b := hubv1.NewBinding(hubv1.ObjectIdentity{Group: "apps", Kind: "Deployment", Namespace: "turbines", Name: "rotors"}.BindingKey())
+	b.BindingSpec().Clusters = []hubv1.BindingTarget{
+		{Name: "has", State: hubv1.TargetPresent},
+		{Name: "loses", State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: hubv1.ReasonNotInRevision}},
+		{Name: "left", State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: hubv1.ReasonNotSelected}},
+	}
+	b.BindingStatus().Decision = &hubv1.DecisionStatus{Rejected: []hubv1.RejectedClusters{
+		{Reason: hubv1.ReasonNotInRevision, Count: 1, Examples: []string{"later: the bundle has not reached the cluster yet"}},
+		{Reason: hubv1.ReasonExcluded, Count: 1, Examples: []string{"excluded: by a rule"}},
+	}}
+	for cluster, want := range map[string]bool{"has": false, "loses": true, "left": false, "later": true, "late": false, "excluded": false} {
+		if got := operator.NotInRevision(b)(cluster); got != want {
+			t.Errorf("%s: %t", cluster, got)
+		}
 	}
 }

@@ -14,13 +14,14 @@ import (
 // applied on the cluster at least once. wasInstalled has the clusters on which the operator was installed before. The
 // operator counts as installed there, even if a new object of the operator is not applied yet.
 func Facts(name string, objects []Stored, wasInstalled map[string]bool) map[string]hubv1.OperatorFact {
-	needed, applied := 0, map[string]int{} // applied is the number of needed objects that were applied, by cluster
+	var needed []Stored
+	applied := map[string]int{} // number of needed objects that were applied, by cluster
 	out := map[string]hubv1.OperatorFact{}
 	for _, o := range objects {
 		if !Needs(o.ObjectIdentity) {
 			continue
 		}
-		needed++
+		needed = append(needed, o)
 		if o.Binding == nil {
 			continue
 		}
@@ -33,14 +34,20 @@ func Facts(name string, objects []Stored, wasInstalled map[string]bool) map[stri
 				continue
 			}
 			row := rows[t.Name]
-			if row.Applied == metav1.ConditionTrue || row.Digest != "" { // a row with a digest has been written before
+			if counts := o.NotOn == nil || !o.NotOn(t.Name); counts && (row.Applied == metav1.ConditionTrue || row.Digest != "") { // a row with a digest has been written before
 				applied[t.Name]++
 			}
 			out[t.Name] = hubv1.OperatorFact{Name: name, Version: lowest(out[t.Name].Version, row.Version)}
 		}
 	}
 	for cluster, f := range out {
-		f.Installed = wasInstalled[cluster] || applied[cluster] == needed
+		wants := 0 // number of needed objects that the cluster shall hold
+		for _, o := range needed {
+			if o.NotOn == nil || !o.NotOn(cluster) {
+				wants++
+			}
+		}
+		f.Installed = wasInstalled[cluster] || applied[cluster] == wants
 		out[cluster] = f
 	}
 	return out

@@ -45,6 +45,10 @@ func TestFacts(t *testing.T) {
 		"it stays installed with a new object that is refused": {
 			objects: []operator.Stored{stored(deployment, applied("eu", "v1.0.0")), stored(definition, refused)}, wasInstalled: true, want: is("v1.0.0", true),
 		},
+		"an object that the revision of the cluster does not have does not count": {
+			objects: []operator.Stored{stored(deployment, applied("eu", "v1.0.0")), {ObjectIdentity: definition, NotOn: func(string) bool { return true }}},
+			want:    is("v1.0.0", true),
+		},
 		"a cluster that is away has it installed":   {objects: []operator.Stored{stored(deployment, away)}, want: is("v1.0.0", true)},
 		"a cluster that it moves away from has it":  {objects: []operator.Stored{evicting}, want: is("v1.0.0", true)},
 		"a cluster that it leaves does not have it": {objects: []operator.Stored{leaving}, wasInstalled: true, want: map[string]hubv1.OperatorFact{}},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/view"
@@ -141,10 +142,17 @@ func (h *hub) operator(ctx context.Context, w *window, out output, name string) 
 	if err := h.unlessForbidden(eachBinding(ctx, c, found.AddBinding), "clusters are missing"); err != nil {
 		return err
 	}
-	if view.Unstored(b) == "" { // otherwise new objects may have no binding yet
+	// Objects that the newest manifests or the next revision add may have no binding yet.
+	if view.Unstored(b) == "" && !decidesAsAWhole(ctx, c, hubv1.ReferenceTo(b)) {
 		for _, id := range h.unplacedOf(ctx, c, b, found.Bindings()) {
 			found.AddUnplaced(id)
 		}
 	}
 	return out.print(h.streams.Out, found.OnClusters())
+}
+
+// decidesAsAWhole reports whether the hub decides on a bundle as a whole, as far as the user may read this.
+func decidesAsAWhole(ctx context.Context, c client.Reader, of hubv1.BundleReference) bool {
+	var record hubv1.SetRollout
+	return c.Get(ctx, of.SetRolloutKey(hubv1.SystemNamespace), &record) == nil && record.Spec.Rollout != nil
 }

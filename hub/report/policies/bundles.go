@@ -76,6 +76,10 @@ func (p *bundles) update(ctx context.Context, key types.NamespacedName) (again t
 // objects returns the objects that the hub has stored for a bundle, sorted by name. It leaves out objects that are
 // being deleted.
 func (p *bundles) objects(ctx context.Context, of hubv1.BundleReference) ([]bundled, error) {
+	notOn, err := p.notInRevision(ctx, of)
+	if err != nil {
+		return nil, err
+	}
 	var out []bundled
 	for _, id := range p.Templates.StoredOf(of) {
 		template, ok := p.Templates.Get(id)
@@ -90,7 +94,7 @@ func (p *bundles) objects(ctx context.Context, of hubv1.BundleReference) ([]bund
 		case err != nil:
 			return nil, fmt.Errorf("reading the binding of %s: %w", id, err)
 		}
-		out = append(out, bundled{id, template.GetGeneration(), binding})
+		out = append(out, bundled{id: id, generation: template.GetGeneration(), binding: binding, notOn: notOn(id)})
 	}
 	slices.SortFunc(out, func(a, b bundled) int { return cmp.Compare(a.id.String(), b.id.String()) })
 	return out, nil
@@ -129,6 +133,7 @@ type bundled struct {
 	id         hubv1.ObjectIdentity
 	generation int64 // generation of the stored object
 	binding    hubv1.BindingObject
+	notOn      func(cluster string) bool // see operator.Stored
 }
 
 // follows reports whether the object follows a placement, which means that a placement selects the object and decides

@@ -21,7 +21,7 @@ func bound(name string, applied metav1.ConditionStatus) bundled {
 	}
 	b.Spec.Clusters = []hubv1.BindingTarget{{Name: "eu", State: hubv1.TargetPresent}, {Name: "us", State: hubv1.TargetAbsent}}
 	b.Status.Clusters = []hubv1.ClusterRow{{Name: "eu", Generation: 5}}
-	return bundled{hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "shop", Name: name}, 5, b}
+	return bundled{id: hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "shop", Name: name}, generation: 5, binding: b}
 }
 
 // change lets f change the object's binding, and returns the object.

@@ -57,7 +57,7 @@ type Removals interface {
 	Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition)
 }
 
-// Options of the controllers. All are required, except ScalePath, Removals, Pacer and Clock.
+// Options of the controllers. All are required, except ScalePath, Sets, Removals, Pacer and Clock.
 type Options struct {
 	// Client reads from the cache, and writes the status of policies.
 	Client    client.Client
@@ -68,6 +68,10 @@ type Options struct {
 	// ScalePath returns the path of the replicas field that a kind's scale subresource uses. Messages suggest this path to
 	// users. If the function is nil, messages suggest no path.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
+	// Sets reads the lists of objects in the revisions of bundles, and Namespace is the namespace of the SetRollouts. If
+	// Sets is nil, each object of a bundle counts on all clusters.
+	Sets      Sets
+	Namespace string
 	// Removals has the held removals. If it is nil, no removal is held.
 	Removals Removals
 	// Events sends events about placements.

@@ -34,7 +34,7 @@ func foldOperator(o *hubv1.FederatedOperator, objects []bundled) {
 func storedOf(objects []bundled) []operator.Stored {
 	var out []operator.Stored
 	for _, b := range objects {
-		out = append(out, operator.Stored{ObjectIdentity: b.id, Binding: b.binding})
+		out = append(out, operator.Stored{ObjectIdentity: b.id, Binding: b.binding, NotOn: b.notOn})
 	}
 	return out
 }

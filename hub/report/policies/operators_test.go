@@ -26,7 +26,7 @@ func rows(id hubv1.ObjectIdentity, rows ...hubv1.ClusterRow) bundled {
 		b.BindingSpec().Clusters = append(b.BindingSpec().Clusters, hubv1.BindingTarget{Name: r.Name, State: hubv1.TargetPresent})
 	}
 	b.BindingStatus().Clusters = rows
-	return bundled{id, 1, b}
+	return bundled{id: id, generation: 1, binding: b}
 }
 
 func healthy(cluster string) hubv1.ClusterRow {
