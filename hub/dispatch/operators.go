@@ -105,6 +105,14 @@ func (r *run) roleNotHere(ctx context.Context, role string) (*member.Outcome, er
 // an object is of a kind that is written before workloads. exists is true if the cluster has the workload. The outcome
 // is nil if the workload does not wait.
 func (r *run) podsNotReady(ctx context.Context, of hubv1.BundleReference, set *setHere, exists bool) (*member.Outcome, error) {
+	if leaves, err := r.callsLeave(ctx, of, set); err != nil || leaves != nil {
+		if err != nil {
+			return nil, err
+		}
+		out := outcome(metav1.ConditionFalse, hubv1.ReasonBundleNotReady, "the copy waits until %s, which %s no longer has, has left the cluster", leaves, of)
+		out.Retry = member.RetrySoon
+		return &out, nil
+	}
 	for _, id := range r.here(of, set, func(id hubv1.ObjectIdentity) bool { return Rank(id.GroupKind()) > 0 }) {
 		waits, err := r.podsWait(ctx, id, set, exists)
 		if err == nil && waits != "" {

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundles/operator"
 	"github.com/hanse-dev/hanse/hub/store/changes"
+	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/placement/decide"
 )
@@ -143,6 +145,71 @@ func (r *run) undecided(set *setHere, o operator.Object) operator.Object {
 		o.LeftOut = false
 	}
 	return o
+}
+
+// newFirst returns the outcome for an object that the cluster's revision of the bundle no longer has. It leaves the
+// cluster after the objects of the revision have their content there. Only webhook configurations and APIServices leave
+// at once, because the new workloads may not answer them. The outcome is nil if the removal does not wait.
+func (r *run) newFirst(ctx context.Context) (*member.Outcome, error) {
+	of, id := r.binding.BindingSpec().ObjectRef.Bundle, r.in.object.ObjectIdentity
+	if of == nil || r.target.Absent == nil || r.target.Absent.Reason != hubv1.ReasonNotInRevision || operator.CallsPods(id.GroupKind()) {
+		return nil, nil
+	}
+	set, err := r.setHere(ctx, *of)
+	if err != nil || set == nil {
+		return nil, err
+	}
+	if set.holds[id] != 0 {
+		o := outcome(metav1.ConditionFalse, hubv1.ReasonDeleting, "waits for the decision on %s", of)
+		o.Retry = member.RetrySoon
+		return &o, nil
+	}
+	r.queue.needs.waiting.drop(r.key)
+	objects, err := r.objectsHere(ctx, *of, set, operator.CallsWaitFor)
+	if err != nil {
+		return nil, err
+	}
+	for i := range objects {
+		objects[i] = r.undecided(set, objects[i])
+		if err := r.compareHere(ctx, set, &objects[i]); err != nil {
+			return nil, err
+		}
+	}
+	objects = slices.DeleteFunc(objects, func(o operator.Object) bool { return r.neverDecided(set, o) })
+	if waits := operator.NewCallsWait(objects); waits != "" {
+		o := outcome(metav1.ConditionFalse, hubv1.ReasonDeleting, "leaves after the other objects of %s have their new content on the cluster: %s", of, waits)
+		o.Retry = member.RetrySlowly
+		return &o, nil
+	}
+	r.queue.needs.waiting.drop(r.key)
+	return nil, nil
+}
+
+// callsLeave returns a webhook configuration or APIService of the bundle that is still on the cluster, although the
+// cluster's revision no longer has it. It returns nil if there is none.
+func (r *run) callsLeave(ctx context.Context, of hubv1.BundleReference, set *setHere) (*hubv1.ObjectIdentity, error) {
+	if set == nil {
+		return nil, nil
+	}
+	for _, id := range r.queue.opts.Templates.StoredOf(of) {
+		if !operator.CallsPods(id.GroupKind()) || set.holds[id] != 0 {
+			continue
+		}
+		b := hubv1.NewBinding(id.BindingKey())
+		found, err := get(ctx, r.queue.opts.Client, id.BindingKey(), b)
+		if err != nil {
+			return nil, err
+		}
+		target := b.BindingSpec().Target(r.target.Name)
+		if !found || target == nil {
+			continue
+		}
+		left := r.queue.copies.get(id.BindingKey()).withdrawn
+		if target.State != hubv1.TargetAbsent || target.Absent == nil || left == nil || *left != *target.Absent {
+			return &id, nil
+		}
+	}
+	return nil, nil
 }
 
 // SetRolloutChanged is called for a SetRollout whose spec changed. It queues the objects of the bundle on each cluster

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/store/changes"
+	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/placement/decide"
 )
 
@@ -183,4 +185,74 @@ func TestAWorkloadWaitsForTheSetRolloutThatItsBindingFollows(t *testing.T) {
 	}
 	holds(w, "eu", 2)
 	w.eventually(5*time.Second, func() string { return grown(w, "rotor-operator") })
+}
+
+// removing is a member that removes copies at once.
+type removing struct{ *fakeMember }
+
+// Withdraw implements member.Cluster.
+func (m removing) Withdraw(_ context.Context, in member.WithdrawIntent) member.Outcome {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.copies, in.Owner.Name)
+	return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonWithdrawn, Wrote: true}
+}
+
+func TestObjectsThatARevisionDropsLeaveInTurn(t *testing.T) {
+	t.Parallel()
+	m := removing{takes("eu")}
+	w := newWorld(t, m.fakeMember)
+	operated(w, "eu")
+	service := schema.GroupVersionKind{Version: "v1", Kind: "Service"}
+	bundled(w, service, "answers")
+	bundled(w, webhooks, "rules")
+	workload := inNs(deployment, "rotor-operator")
+	setOf(w, []string{"eu"}, decide.SetList{workload: "d1", inNs(service, "answers"): "s", inNs(webhooks, "rules"): "w"}, decide.SetList{workload: "d2"})
+	q, err := newQueue("eu", w.dispatcher.opts, w.dispatcher.fresh, w.dispatcher.renderings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	act := func(id hubv1.ObjectIdentity) member.Outcome {
+		t.Helper()
+		b := w.bindings[id.BindingKey()]
+		r := &run{queue: q, key: id.BindingKey(), binding: b, target: &b.Spec.Clusters[0], cluster: m}
+		if err := r.gather(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if r.target.State == hubv1.TargetAbsent {
+			o, _ := r.withdraw(t.Context())
+			return o
+		}
+		o, _ := r.apply(t.Context())
+		return o
+	}
+	says := func(id hubv1.ObjectIdentity, reason, message string) {
+		t.Helper()
+		if o := act(id); o.Reason != reason || !strings.Contains(o.Message, message) {
+			t.Errorf("%s has %s: %s", id, o.Reason, o.Message)
+		}
+	}
+	drop := func(gvk schema.GroupVersionKind, name string) hubv1.ObjectIdentity {
+		id := inNs(gvk, name)
+		w.bindings[id.BindingKey()].Spec.Clusters = []hubv1.BindingTarget{
+			{Name: "eu", State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: hubv1.ReasonNotInRevision, UID: "u", Policy: hubv1.RemovalDelete}},
+		}
+		return id
+	}
+	answers := drop(service, "answers")
+	says(answers, hubv1.ReasonDeleting, "waits for the decision on FederatedOperator rotors") // the SetRollout says that eu has it
+	holds(w, "eu", 2)
+	gets(w, workload, 2)
+	says(answers, hubv1.ReasonDeleting, "leaves after the other objects of FederatedOperator rotors have their new content on the cluster: Deployment.apps ns/rotor-operator is not on the cluster")
+	says(workload, hubv1.ReasonBundleNotReady, "ValidatingWebhookConfiguration.admissionregistration.k8s.io ns/rules, which FederatedOperator rotors no longer has, has left the cluster")
+	rules := drop(webhooks, "rules")
+	says(workload, hubv1.ReasonBundleNotReady, "ns/rules, which FederatedOperator rotors no longer has")
+	says(rules, hubv1.ReasonWithdrawn, "")
+	says(workload, hubv1.ReasonApplied, "")
+	m.mu.Lock()
+	seen := m.copies["rotor-operator"]
+	seen.Health = hubv1.HealthHealthy
+	m.copies["rotor-operator"] = seen
+	m.mu.Unlock()
+	says(answers, hubv1.ReasonWithdrawn, "")
 }

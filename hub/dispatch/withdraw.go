@@ -90,10 +90,15 @@ func (r *run) leavesFirst(ctx context.Context) (*hubv1.ObjectIdentity, error) {
 	return nil, nil
 }
 
-// leavesLater returns the outcome for an object whose removal waits for the removal of another object of its bundle.
-// The outcome is nil if the removal does not wait.
+// leavesLater returns the outcome for an object whose removal waits for the removal of another object of its bundle, or
+// for the new content of the other objects. The outcome is nil if the removal does not wait.
 func (r *run) leavesLater(ctx context.Context) *member.Outcome {
-	switch first, err := r.leavesFirst(ctx); {
+	first, err := r.leavesFirst(ctx)
+	var waits *member.Outcome
+	if err == nil {
+		waits, err = r.newFirst(ctx)
+	}
+	switch {
 	case err != nil:
 		ctrl.LoggerFrom(ctx).Error(err, "Reading the other objects of a bundle")
 		return &member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonDeleting, Message: "the removal waits until the hub can read the other objects of the bundle", Retry: member.RetrySoon}
@@ -102,7 +107,7 @@ func (r *run) leavesLater(ctx context.Context) *member.Outcome {
 		o.Retry = member.RetrySoon
 		return &o
 	}
-	return nil
+	return waits
 }
 
 // withdrawal returns the arguments for the removal of the copy. absent is the instruction in the binding that was read
