@@ -134,7 +134,10 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		Kinds: schedule.Kinds{
 			HubRunsWorkloads: k.runWorkloads, ScalePath: k.definitions.ScalePath, HubObject: k.definitions.HubObject, Rank: dispatch.Rank,
 		},
-		Rollouts: schedule.Rollouts{Revisions: stored, Key: p.hub.Key, DeniedMetadataPrefixes: p.options.Objects.DeniedMetadataPrefixes},
+		Rollouts: schedule.Rollouts{
+			Revisions: stored, Sets: stored, Namespace: p.options.Namespace, Key: p.hub.Key, DeniedMetadataPrefixes: p.options.Objects.DeniedMetadataPrefixes,
+			SetsBegin: func() bool { return p.coordinator.EveryReplica(hubv1.SetsAnnotation, hubv1.SetsVersion) },
+		},
 		Failover: failover, Guard: p.options.Limits.Guard, Pacer: pacer, Tracer: p.tracer,
 	})
 	c.reporter, err = report.New(report.Options{

@@ -89,6 +89,7 @@ func (p *parts) followPolicies() {
 	records := p.knowledge.changes.SetRollouts
 	records.On(changes.Deleted|changes.Spec, p.controllers.revisions.SetRolloutChanged)
 	records.On(changes.Deleted|changes.Spec, p.controllers.bundles.SetRolloutChanged)
+	records.On(lifetime|changes.Spec, p.controllers.scheduler.SetRolloutChanged)
 	records.On(changes.Spec, p.controllers.dispatcher.SetRolloutChanged)
 	records.On(changes.Deleted|changes.Spec, p.controllers.policies.SetRolloutChanged)
 

@@ -108,7 +108,7 @@ func tooLarge(err error) error {
 }
 
 // heldBySets returns a function that reports whether a cluster may hold an object of a bundle although the bundle no
-// longer has it: a revision in the bundle's SetRollout has the object. The SetRollout is read uncached, because the
+// longer has it: a revision in the bundle's SetRollout that is in use has the object. The SetRollout is read uncached, because the
 // leader may just have begun to decide on the bundle as a whole. If a list of a revision cannot be read, the
 // function returns true for all objects, because nothing is removed then. While the hub does not decide on the bundle as
 // a whole, it returns false for all objects.
@@ -121,7 +121,8 @@ func (c *Controller) heldBySets(ctx context.Context, of hubv1.BundleReference) (
 	if record == nil || record.Spec.Rollout == nil {
 		return func(hubv1.ObjectIdentity) bool { return false }, nil
 	}
-	for _, r := range record.Spec.Revisions {
+	for _, n := range decide.SetInUse(&record.Spec) {
+		r := record.Spec.Revision(n)
 		list, err := c.opts.Sets.SetList(ctx, r.List)
 		if errors.Is(err, decide.ErrRevisionMissing) {
 			return func(hubv1.ObjectIdentity) bool { return true }, nil

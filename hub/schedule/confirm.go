@@ -46,6 +46,12 @@ func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan)
 		}
 		live.Object.Template = object
 	}
+	switch same, err := s.confirmSet(ctx, in); {
+	case err != nil:
+		return hold(in, err.Error())
+	case !same:
+		return hold(in, "")
+	}
 	q := decide.Decide(live)
 	if q.Spec == nil || !equality.Semantic.DeepEqual(p.Spec.Clusters, q.Spec.Clusters) {
 		ctrl.LoggerFrom(ctx).V(1).Info("Withdrawing nothing yet: the cache differs from the API server")

@@ -131,6 +131,12 @@ type Rollouts struct {
 	// Revisions stores the contents of revisions (earlier templates and override rules). If it is nil, the other fields
 	// are not used.
 	Revisions Revisions
+	// Sets stores the lists of the objects of bundles, and Namespace is the namespace of the SetRollouts of bundles. If
+	// Sets is nil, each object of a bundle has a rollout of its own.
+	Sets      Sets
+	Namespace string
+	// SetsBegin reports whether the hub may begin to decide on further bundles as a whole. Default: it may.
+	SetsBegin func() bool
 	// Key signs the digests of revisions. DeniedMetadataPrefixes are the prefixes of the labels and annotations that are
 	// never copied to members.
 	Key                    canonical.Key
@@ -162,6 +168,7 @@ type shared struct {
 	limits   limits
 	removals removals
 	rollouts rollouts
+	sets     bundleSets
 }
 
 // results has the last decisions for hub/report, hub/report/policies and traces.
@@ -255,6 +262,9 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	s.shared.removals.pending.begin(id)
 	decided := id.Group == hubv1.GroupVersion.Group
 	defer func() { s.shared.removals.pending.end(id, decided) }()
+	if of, isSet := bundleOfKey(id); isSet {
+		return s.stepSet(ctx, of)
+	}
 	if decided {
 		return ctrl.Result{}, nil
 	}
@@ -269,6 +279,7 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	}
 	r.in, r.out = s.decide(ctx, r.in)
 	r.out = s.withMissing(id, r.out)
+	s.chose(r.in, r.out)
 	err = r.carryOut(ctx, steps...)
 	s.shared.limits.decided(id, r.out.Claims, err == nil)
 	decided = err == nil && !r.in.Object.Unconfirmed

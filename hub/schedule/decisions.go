@@ -145,8 +145,8 @@ func (r *run) leftBehind(left []string) {
 // tellRollout records the events about the step of the object's rollout that the decision has made. One of them is
 // about a new revision that replaces an earlier one whose rollout has not finished on all clusters.
 func (r *run) tellRollout() {
-	if r.in.Binding == nil || r.in.Object.Template == nil || r.out.Spec == nil {
-		return
+	if r.in.Binding == nil || r.in.Object.Template == nil || r.out.Spec == nil || r.in.Set != nil {
+		return // of a bundle as a whole, its own steps tell
 	}
 	of := ""
 	if hubv1.BundleOf(r.in.Object.Template) != nil {

@@ -67,6 +67,9 @@ func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide
 		}
 		in.Object.OtherVersions = o.OtherVersions
 	}
+	if in, err = s.follow(ctx, in); err != nil {
+		return decide.Input{}, fmt.Errorf("gathering the inputs for %s: %w", id, err)
+	}
 	return in, nil
 }
 

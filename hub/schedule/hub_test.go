@@ -34,8 +34,12 @@ import (
 	"github.com/hanse-dev/hanse/hub/tracing"
 	"github.com/hanse-dev/hanse/internal/canonical"
 	"github.com/hanse-dev/hanse/internal/informer"
+	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
+
+// setNamespace is the namespace of the SetRollouts.
+const setNamespace = "default"
 
 // One API server and one scheduler serve all tests; each test has its own namespace and clusters.
 var (
@@ -45,6 +49,7 @@ var (
 	objects   = &hubObjects{cached: map[key]*unstructured.Unstructured{}, live: map[key]*unstructured.Unstructured{}, unlisted: sets.New[schema.GroupKind](), asked: map[key]int{}}
 	observed  = &recorder{}
 	stored    = &contents{}
+	setLists  = &storedLists{lists: map[string]decide.SetList{}, parts: map[string][]byte{}}
 	spans     = tracetest.NewInMemoryExporter()
 	scenes    atomic.Int32
 )
@@ -93,8 +98,9 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 	scheduler = New(Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: objects, Recorder: observed,
 		Kinds: Kinds{HubRunsWorkloads: func() bool { return false }}, Failover: Failover{Grace: 100 * time.Millisecond, MaxAway: 90},
-		Guard: Guard{Window: 10 * time.Millisecond, Quiet: 200 * time.Millisecond}, Rollouts: Rollouts{Revisions: stored, Key: canonical.Key("key")},
-		Tracer: tracing.NewWith(spans, 1, tracing.Process{HubID: "hub"}),
+		Guard:    Guard{Window: 10 * time.Millisecond, Quiet: 200 * time.Millisecond},
+		Rollouts: Rollouts{Revisions: stored, Sets: setLists, Namespace: setNamespace, Key: canonical.Key("key")},
+		Tracer:   tracing.NewWith(spans, 1, tracing.Process{HubID: "hub"}),
 	})
 	if err := scheduler.SetupWithManager(mgr); err != nil {
 		return err
@@ -102,6 +108,7 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 	feed := changes.NewFeed()
 	feed.Bindings.On(changes.All, scheduler.BindingChanged)
 	feed.Placements.On(changes.Added|changes.Deleted|changes.Spec|changes.Ending|changes.Verbs, scheduler.PlacementChanged)
+	feed.SetRollouts.On(changes.Added|changes.Deleted|changes.Spec, scheduler.SetRolloutChanged)
 	feed.Bundles.On(changes.Deleted|changes.Ending, scheduler.BundleChanged)
 	feed.OverridePolicies.On(changes.Added|changes.Deleted|changes.Spec|changes.Ending, scheduler.OverridePolicyChanged)
 	feed.Clusters.On(changes.All, scheduler.ClusterChanged)

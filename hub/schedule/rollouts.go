@@ -198,15 +198,25 @@ func (s *Scheduler) learnRollouts(ctx context.Context) {
 	s.shared.rollouts.mu.Lock()
 	defer s.shared.rollouts.mu.Unlock()
 	s.shared.rollouts.of, s.shared.rollouts.owners = nil, nil
-	for _, b := range bindings {
-		spec := b.BindingSpec()
-		owner := decide.OwnerOf(spec.PlacementRef)
-		if policy := policies[owner]; spec.Rollout != nil && policy != nil {
-			progress := rollout.ProgressOf(policy, spec.Rollout)
-			id := hubv1.ObjectOf(b)
-			progress.Object = id.String()
+	learn := func(id key, name string, ref *hubv1.PlacementReference, stored *hubv1.BindingRollout) {
+		owner := decide.OwnerOf(ref)
+		if policy := policies[owner]; stored != nil && policy != nil {
+			progress := rollout.ProgressOf(policy, stored)
+			progress.Object = name
 			s.shared.rollouts.set(id, owner, progress)
 		}
+	}
+	whole := s.wholeBundles(ctx)
+	for of, r := range whole {
+		learn(setKey(of), of.String(), r.PlacementRef, r.Rollout)
+	}
+	for _, b := range bindings {
+		spec := b.BindingSpec()
+		if of := spec.ObjectRef.Bundle; of != nil && whole[*of] != nil {
+			continue // the rollout of its bundle counts instead
+		}
+		id := hubv1.ObjectOf(b)
+		learn(id, id.String(), spec.PlacementRef, spec.Rollout)
 	}
 }
 
@@ -231,6 +241,11 @@ func rowsOfRollout(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	if rollout == nil || rollout.Wave == "" && rollout.Passed == rollout.Revision {
 		return nil
 	}
+	return rowsOf(b)
+}
+
+// rowsOf returns the rows of all clusters, with the fields that matter to rollouts.
+func rowsOf(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	rows := map[string]hubv1.ClusterRow{}
 	for _, r := range b.BindingStatus().Clusters {
 		row := hubv1.ClusterRow{Applied: r.Applied, Health: r.Health, Reason: r.Reason, Revision: r.Revision}

@@ -44,6 +44,7 @@ func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 		return found && object.GetDeletionTimestamp() == nil
 	})
 	s.wants.bindingChanged(c)
+	s.reported(c)
 	_, q := s.leading()
 	if q == nil || c.Parts&changes.Any != 0 && !moved(c) {
 		return
@@ -92,8 +93,9 @@ func rowsOfFormer(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 
 // PlacementChanged is called for a placement whose spec or rollout annotations changed, or whose deletion began. It
 // queues the objects of the kinds that the placement selects.
-func (s *Scheduler) PlacementChanged(_ context.Context, c changes.Placement) {
+func (s *Scheduler) PlacementChanged(ctx context.Context, c changes.Placement) {
 	s.wants.refresh()
+	s.wakeSets(ctx)
 	s.wakeBehind(func() (keys []key) {
 		for _, p := range []hubv1.PlacementObject{c.Before, c.After} {
 			if p != nil {
@@ -107,7 +109,8 @@ func (s *Scheduler) PlacementChanged(_ context.Context, c changes.Placement) {
 // OverridePolicyChanged is called for an override policy whose spec changed, or whose deletion began. If the policy
 // excludes clusters, it queues the objects of the selected kinds. It also queues the objects of these kinds that have a
 // rollout.
-func (s *Scheduler) OverridePolicyChanged(_ context.Context, c changes.OverridePolicy) {
+func (s *Scheduler) OverridePolicyChanged(ctx context.Context, c changes.OverridePolicy) {
+	s.wakeSets(ctx)
 	s.wakeBehind(func() (keys []key) {
 		for _, p := range []hubv1.OverridePolicyObject{c.Before, c.After} {
 			if p != nil {
@@ -134,6 +137,9 @@ func (s *Scheduler) NamespaceChanged(_ context.Context, c changes.Namespace) {
 // ClusterChanged is called for every change of a cluster. If the cluster is new or deleted, or its spec or labels have
 // changed, it queues all objects with a binding. Otherwise it queues the objects that the changed status concerns.
 func (s *Scheduler) ClusterChanged(ctx context.Context, c changes.Cluster) {
+	if c.Before == nil || c.After == nil || c.Parts&(changes.Spec|changes.Labels) != 0 || c.Before.IsAway() != c.After.IsAway() {
+		s.wakeSets(ctx)
+	}
 	if c.Parts&(changes.Added|changes.Deleted|changes.Spec|changes.Labels) != 0 {
 		s.wakeBehind(func() []key { return s.bound(ctx) })
 	} else if _, q := s.leading(); q != nil {
@@ -365,7 +371,9 @@ func (s *Scheduler) begin(ctx context.Context, q queue) error {
 	s.lead.mu.Unlock()
 	s.shared.limits.begin(s.opts.Clock.Now())
 	s.shared.removals.begin()
+	s.shared.sets.forget(nil)
 	s.learnRollouts(ctx)
+	s.wakeSets(ctx)
 	for gk := range s.opts.Templates.StoredKinds().Union(s.wants.current()) {
 		s.replay(ctx, q, s.opts.Templates.List(gk)...)
 	}

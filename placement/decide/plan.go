@@ -42,8 +42,11 @@ type Plan struct {
 	// LeftBehind are the copies that the hub gives up although they may still be on their clusters, each as "cluster:
 	// reason".
 	LeftBehind []string
-	Status     Status
-	Claims     Claims
+	// Chosen are the clusters on which the placement wants the object, sorted, even if the revision of its bundle on a
+	// cluster does not have the object. It is nil if the decision chooses no clusters, as while scheduling is suspended.
+	Chosen []string
+	Status Status
+	Claims Claims
 	// Again is the time until the decision may change without an event. It is 0 if only an event can change the decision.
 	Again time.Duration
 }
@@ -76,9 +79,6 @@ type Claims struct {
 	Answers Answers
 	// Removals are the copies that the hub deletes as soon as package guard permits it.
 	Removals []Removal
-	// Chosen are the clusters on which the placement wants the object, sorted, even if the revision of its bundle on a
-	// cluster does not have the object. It is nil if the decision chooses no clusters, as while scheduling is suspended.
-	Chosen []string
 	// Rollout is the progress of the object's rollout. It is an input of the rollouts of other objects with the same
 	// placement. It is nil if the object has no rollout.
 	Rollout *rollout.Progress
@@ -218,6 +218,9 @@ func (in input) withdrawUnselected(why string) Plan {
 // follow decides on the object as the chosen placement says.
 func (in input) follow(choice placement.Choice) Plan {
 	winner := choice.Winner
+	if winner.PlacementSpec().Rollout == nil {
+		in.Set = nil // without a rollout, each object goes to all its clusters at once
+	}
 	compiled, err := in.Memo.Compile(winner)
 	if err != nil {
 		return in.keep(metav1.ConditionUnknown, hubv1.ReasonInvalid, fmt.Sprintf("%s is invalid, so every cluster keeps its copy: %v", nameOf(winner), err))
@@ -228,9 +231,13 @@ func (in input) follow(choice placement.Choice) Plan {
 		return in.keep(metav1.ConditionUnknown, hubv1.ReasonOverrideInvalid, Short("every cluster keeps its copy: "+strings.ReplaceAll(err.Error(), "\n", "; ")))
 	}
 	d, would, claims := choose.decision, choose.unguarded, choose.claims
-	claims.Chosen = in.chosen(d)
+	chosen := in.chosen(d)
+	if in.Set != nil && in.Binding == nil && len(in.Set.Contents) == 0 {
+		return Plan{Chosen: chosen, Claims: claims} // no revision of the bundle has the object yet
+	}
 	d, would = in.inTurn(d), in.inTurn(would)
 	p := in.entered(d, would, winner.PlacementSpec(), whenUnselected)
+	p.Chosen = chosen
 	p.claimFor(winner, would)
 	claims.Removals = p.Claims.Removals
 	wait, answers := in.answersWait(d, winner.PlacementSpec())

@@ -86,14 +86,20 @@ func InputsOf(
 	if err != nil {
 		return Inputs{}, err
 	}
+	rules, err := RulesOf(object, policies, settings)
+	return Inputs{Template: prepared.Manifest(), Whole: prepared.Whole(), Rules: rules}, err
+}
+
+// RulesOf returns the current override rules of an object, and the settings of its placement. See InputsOf.
+func RulesOf(object hubv1.SelectableObject, policies []hubv1.OverridePolicyObject, settings *hubv1.PlacementSpec) (Rules, error) {
 	matching, err := overrides.Matching(policies, object)
 	if err != nil {
-		return Inputs{}, err
+		return Rules{}, err
 	}
-	in := Inputs{Template: prepared.Manifest(), Whole: prepared.Whole(), Rules: Rules{
+	out := Rules{
 		MemberOwnedFields: slices.Sorted(slices.Values(settings.Apply.MemberOwnedFields)), UnknownFields: settings.Apply.UnknownFields,
 		RestartPaths: settings.RestartPaths(),
-	}}
+	}
 	for _, p := range matching {
 		rules := slices.DeleteFunc(slices.Clone(p.OverrideSpec().Rules), func(r hubv1.OverrideRule) bool { return r.Exclude })
 		if len(rules) == 0 {
@@ -103,13 +109,16 @@ func InputsOf(
 		if p.GetNamespace() == "" {
 			policy.Tier = p.OverrideTier()
 		}
-		in.Rules.Policies = append(in.Rules.Policies, policy)
+		out.Policies = append(out.Policies, policy)
 	}
-	slices.SortFunc(in.Rules.Policies, func(a, b Policy) int {
+	slices.SortFunc(out.Policies, func(a, b Policy) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return in, nil
+	return out, nil
 }
+
+// Pack returns the override rules in their stored form.
+func (r Rules) Pack(key canonical.Key) (Payload, error) { return Pack(digest(key, r), r) }
 
 // Digests returns the digests of the template and of the override rules. The digests do not depend on the number that
 // the hub divides among clusters, such as spec.replicas. They also do not depend on the API version at which the hub

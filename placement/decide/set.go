@@ -9,6 +9,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/internal/canonical"
+	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/placement"
 	"github.com/hanse-dev/hanse/placement/rollout"
 )
@@ -134,6 +135,16 @@ func (in input) revised(winner hubv1.PlacementObject, division *hubv1.Division) 
 // fields.
 func (i Inputs) names(key canonical.Key, division *hubv1.Division) []string {
 	return []string{TemplateDigest(key, i.Template, division), TemplateDigest(key, i.Whole, division)}
+}
+
+// NamesOf returns the digests by which the revisions of an object may name a content of the object. denied are prefixes
+// of labels and annotations that are never copied to members.
+func NamesOf(key canonical.Key, template *unstructured.Unstructured, denied []string, division *hubv1.Division) ([]string, error) {
+	prepared, err := overrides.Prepare(template, denied)
+	if err != nil {
+		return nil, err
+	}
+	return Inputs{Template: prepared.Manifest(), Whole: prepared.Whole()}.names(key, division), nil
 }
 
 // followSet writes into each entry of spec.clusters the revision of the object that belongs to the revision of the

@@ -31,6 +31,7 @@ type fleetOfSet struct {
 	spec     *hubv1.SetRolloutSpec
 	lists    map[string]SetList
 	parts    map[string]*unstructured.Unstructured
+	partOf   map[string]string // parts by object and digest of the template
 	rules    map[string]Rules
 	payloads map[string]bool
 	bindings map[hubv1.ObjectIdentity]*hubv1.ClusterResourceBinding
@@ -49,7 +50,7 @@ var kueue = hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: "kueu
 
 func newFleetOfSet(t interface{ Fatalf(string, ...any) }, onFailure hubv1.RolloutFailure) *fleetOfSet {
 	f := &fleetOfSet{
-		t: t, key: canonical.Key("key"), policy: &hubv1.ClusterPlacement{}, lists: map[string]SetList{}, parts: map[string]*unstructured.Unstructured{},
+		t: t, key: canonical.Key("key"), policy: &hubv1.ClusterPlacement{}, lists: map[string]SetList{}, parts: map[string]*unstructured.Unstructured{}, partOf: map[string]string{},
 		rules: map[string]Rules{}, payloads: map[string]bool{}, bindings: map[hubv1.ObjectIdentity]*hubv1.ClusterResourceBinding{},
 		latest: map[hubv1.ObjectIdentity]*unstructured.Unstructured{}, chosen: map[hubv1.ObjectIdentity]map[string]bool{},
 		verdicts: map[hubv1.ObjectIdentity]map[string]Verdict{}, has: map[string]map[string]string{}, broken: map[string]bool{}, now: now,
@@ -95,6 +96,13 @@ func (f *fleetOfSet) brings(objects map[string]string) {
 			f.t.Fatalf("packing: %v", err)
 		}
 		f.parts[p.Digest], list[hubv1.IdentityOf(m)] = m, p.Digest
+		names, err := NamesOf(f.key, m, nil, nil)
+		if err != nil {
+			f.t.Fatalf("%v", err)
+		}
+		for _, name := range names {
+			f.partOf[hubv1.IdentityOf(m).String()+name] = p.Digest
+		}
 		u := m.DeepCopy()
 		u.SetUID("u")
 		u.SetGeneration(f.generation)
@@ -126,6 +134,10 @@ func (f *fleetOfSet) input(id hubv1.ObjectIdentity) Input {
 	if b := f.bindings[id]; b != nil {
 		in.Binding = b
 	}
+	if !f.uses(id) {
+		in.Object.State, in.Object.Template = Deleted, nil
+		return in
+	}
 	if f.spec.Rollout != nil {
 		in.Set = SetOf(f.spec, f.lists, id)
 		in.Set.Read = f.part
@@ -137,6 +149,12 @@ func (f *fleetOfSet) input(id hubv1.ObjectIdentity) Input {
 		}
 	}
 	return in
+}
+
+// uses reports whether the bundle still has the object, or a revision that is in use has it.
+func (f *fleetOfSet) uses(id hubv1.ObjectIdentity) bool {
+	_, has := f.lists[f.spec.Newest.List][id]
+	return has || f.spec.Rollout != nil && len(ContentsOf(f.spec, f.lists, id)) > 0
 }
 
 func (f *fleetOfSet) part(digest string) (*unstructured.Unstructured, error) {
@@ -151,14 +169,16 @@ func (f *fleetOfSet) decide(id hubv1.ObjectIdentity) (wrote bool) {
 	in := f.input(id)
 	p := Decide(in)
 	f.chosen[id] = map[string]bool{}
-	for _, name := range p.Claims.Chosen {
+	for _, name := range p.Chosen {
 		f.chosen[id][name] = true
 	}
 	for _, payload := range p.Payloads {
 		f.payloads[payload.Digest] = true
 	}
 	if p.Spec == nil || p.Remove {
-		delete(f.bindings, id)
+		if delete(f.bindings, id); in.Object.State == Deleted {
+			delete(f.latest, id)
+		}
 		return false
 	}
 	for _, r := range p.Spec.Revisions {
@@ -194,18 +214,17 @@ func (f *fleetOfSet) step() (wrote bool) {
 			if err != nil {
 				return nil, err
 			}
-			inputs, err := InputsOf(u, hubv1.SelectableObject{}, nil, &f.policy.Spec.PlacementSpec, nil)
-			return inputs.names(f.key, nil), err
+			return NamesOf(f.key, u, nil, nil)
 		},
 	}
 	rules := SetList{}
-	for id, part := range f.lists[f.spec.Newest.List] {
-		inputs, err := InputsOf(f.parts[part], hubv1.SelectableObject{}, nil, &f.policy.Spec.PlacementSpec, nil)
+	for id := range f.lists[f.spec.Newest.List] {
+		of, err := RulesOf(hubv1.SelectableObject{ObjectIdentity: id}, nil, &f.policy.Spec.PlacementSpec)
 		if err != nil {
 			f.t.Fatalf("%v", err)
 		}
-		rules[id] = digest(f.key, inputs.Rules)
-		f.rules[rules[id]] = inputs.Rules
+		rules[id] = digest(f.key, of)
+		f.rules[rules[id]] = of
 	}
 	in.Policies = f.keep(rules)
 	for _, id := range f.objects() {
@@ -230,11 +249,8 @@ func (f *fleetOfSet) step() (wrote bool) {
 
 func (f *fleetOfSet) adopt(in SetInput, rules SetList) bool {
 	spec, lists, err := AdoptSet(Adoption{SetInput: in, Key: f.key, Rules: rules, Part: func(id hubv1.ObjectIdentity, template string) (string, error) {
-		for digest, u := range f.parts {
-			inputs, err := InputsOf(u, hubv1.SelectableObject{}, nil, &f.policy.Spec.PlacementSpec, nil)
-			if err == nil && hubv1.IdentityOf(u) == id && slices.Contains(inputs.names(f.key, nil), template) {
-				return digest, nil
-			}
+		if part, ok := f.partOf[id.String()+template]; ok {
+			return part, nil
 		}
 		return "", errNotStored
 	}})
@@ -257,14 +273,11 @@ func (f *fleetOfSet) adopt(in SetInput, rules SetList) bool {
 
 // content returns the content of a revision of an object.
 func (f *fleetOfSet) content(id hubv1.ObjectIdentity, r *hubv1.ObjectRevision) string {
-	for _, u := range f.parts {
-		inputs, err := InputsOf(u, hubv1.SelectableObject{}, nil, &f.policy.Spec.PlacementSpec, nil)
-		if err == nil && hubv1.IdentityOf(u) == id && r != nil && slices.Contains(inputs.names(f.key, nil), r.Template) {
-			text, _, _ := unstructured.NestedString(u.Object, "spec", "content")
-			return text
-		}
+	u := f.latest[id]
+	if r != nil {
+		u = f.parts[f.partOf[id.String()+r.Template]]
 	}
-	text, _, _ := unstructured.NestedString(f.latest[id].Object, "spec", "content")
+	text, _, _ := unstructured.NestedString(u.Object, "spec", "content")
 	return text
 }
 
@@ -414,4 +427,30 @@ func TestAFailedWaveReturnsTheWholeBundle(t *testing.T) {
 	f.settles()
 	third := "ClusterRole/r=1 CustomResourceDefinition/x=3 Deployment/m=3"
 	f.is(hubv1.RolloutComplete, "", map[string]string{"a": third, "b": third, "c": third})
+}
+
+func TestAClusterKeepsItsWholeRevisionUntilTheGuardPermitsTheRemovals(t *testing.T) {
+	f := newFleetOfSet(t, hubv1.FailureRollback)
+	f.brings(contentOne)
+	f.settles()
+	f.brings(contentTwo)
+	for range 10 {
+		f.round(nil)
+	}
+	f.is(hubv1.RolloutComplete, "", map[string]string{"a": hasOne, "b": hasOne, "c": hasOne})
+	old := hubv1.ObjectIdentity{Group: "apps", Kind: "Service", Name: "old"}
+	if got := f.removals[old]; len(f.removals) != 1 || len(got) != 1 || got[0].Cluster != "a" || got[0].Reason != hubv1.ReasonNotInRevision {
+		t.Fatalf("the guard judges %+v", f.removals)
+	}
+	f.verdicts[old] = map[string]Verdict{"a": {Reason: hubv1.ReasonNotInRevision, HeldSince: &metav1.Time{Time: f.now}}}
+	for range 10 {
+		f.round(nil)
+	}
+	f.is(hubv1.RolloutWaitingForClusters, "first", map[string]string{"a": hasOne, "b": hasOne, "c": hasOne})
+	if !strings.Contains(f.spec.Rollout.Message, "hansectl confirm") {
+		t.Errorf("the message is %q", f.spec.Rollout.Message)
+	}
+	f.permits()
+	f.settles()
+	f.is(hubv1.RolloutComplete, "", map[string]string{"a": hasTwo, "b": hasTwo, "c": hasTwo})
 }

@@ -89,10 +89,9 @@ type setStep struct {
 //     the removals.
 //   - CustomResourceDefinitions only go forward: a cluster that returns to an earlier revision keeps them.
 func SetStep(in SetInput) (SetPlan, error) {
-	s := setStep{SetInput: in, contents: map[hubv1.ObjectIdentity][]SetContent{}, kept: map[string]string{}}
+	s := setStep{SetInput: in, contents: map[hubv1.ObjectIdentity][]SetContent{}, removals: map[hubv1.ObjectIdentity][]Removal{}, kept: map[string]string{}}
 	live := hubv1.ObjectRevision{Template: in.Spec.Newest.List, Policies: in.Policies, Generation: in.Spec.Newest.Generation}
 	for {
-		s.removals = map[hubv1.ObjectIdentity][]Removal{}
 		targets, err := s.targets()
 		if err != nil {
 			return SetPlan{}, err

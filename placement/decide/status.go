@@ -21,6 +21,7 @@ func condition(status metav1.ConditionStatus, reason, message string) metav1.Con
 // in "2 tainted".
 var inWords = map[string]string{
 	hubv1.ReasonNotSelected:         "not selected",
+	hubv1.ReasonNotInRevision:       "with a revision of the bundle without the object",
 	hubv1.ReasonExcluded:            "excluded",
 	hubv1.ReasonExcludedByOverride:  "excluded by override policies",
 	hubv1.ReasonUnschedulable:       "unschedulable",
@@ -73,7 +74,10 @@ func summary(spec *hubv1.BindingSpec, d placement.Decision, clusters int) metav1
 	if d.Kept {
 		message += "; every cluster keeps its copy"
 	}
+	waits := slices.ContainsFunc(d.Rejected, func(r placement.Rejection) bool { return r.Reason == hubv1.ReasonNotInRevision })
 	switch {
+	case selected == 0 && waits:
+		return condition(metav1.ConditionTrue, hubv1.ReasonNotInRevision, message)
 	case selected == 0 && !d.Kept:
 		return condition(metav1.ConditionFalse, hubv1.ReasonNoClusterSelected, message)
 	case short:

@@ -99,7 +99,7 @@ func TestTheReportAboutABundleDoesNotDependOnTheOrderOfItsObjects(t *testing.T) 
 			if passes && !p.isThere() {
 				t.Fatalf("the bundle passes without %+v", p)
 			}
-			if p.Refused && !r.Refused {
+			if p.isRefused() && !r.Refused {
 				t.Fatalf("%+v is lost in %+v", p, r)
 			}
 		}
