@@ -153,7 +153,7 @@ func (s *Scheduler) follow(ctx context.Context, in decide.Input) (decide.Input, 
 	if err != nil {
 		return in, err
 	}
-	in.Set = decide.SetOf(&r.Spec, lists, in.Object.ID)
+	in.Set = decide.ViewSet(&r.Spec, lists).Of(in.Object.ID)
 	in.Set.Read = func(part string) (*unstructured.Unstructured, error) { return s.opts.Rollouts.Sets.SetPart(ctx, part) }
 	in.Set.ReadRules = func(digest string) (*decide.HeldRules, error) { return s.opts.Rollouts.Sets.SetRules(ctx, digest) }
 	return in, nil
@@ -329,7 +329,7 @@ func (s *Scheduler) changedBy(ctx context.Context, of hubv1.BundleReference, c c
 				all[id] = true
 			}
 		}
-		views[i] = func(id key) *decide.Set { return decide.SetOf(&r.Spec, lists, id) }
+		views[i] = decide.ViewSet(&r.Spec, lists).Of
 	}
 	var out []key
 	for id := range all {

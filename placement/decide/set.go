@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -171,7 +172,23 @@ func (in input) followSet(p *Plan, winner hubv1.PlacementObject) error {
 	}
 	p.Spec.Revisions = in.inUse(p.Spec, revisions)
 	p.Spec.Rollout = in.shown(revisions)
+	in.keepListed(p.Spec)
 	return nil
+}
+
+// keepListed leaves revisions that are no longer in use in the binding until something else in it changes. Otherwise
+// the end of each change would write the bindings of all changed objects once more.
+func (in input) keepListed(spec *hubv1.BindingSpec) {
+	before := in.Spec()
+	for _, r := range spec.Revisions {
+		if known := before.Revision(r.Number); known == nil || *known != r {
+			return
+		}
+	}
+	same := *spec
+	if same.Revisions = before.Revisions; equality.Semantic.DeepEqual(before, &same) {
+		spec.Revisions = before.Revisions
+	}
 }
 
 // inUse returns the revisions that the binding lists, sorted by number: those of the bundle that are in use, and those
@@ -188,8 +205,8 @@ func (in input) inUse(spec *hubv1.BindingSpec, revisions []hubv1.ObjectRevision)
 	return slices.CompactFunc(out, func(a, b hubv1.ObjectRevision) bool { return a.Number == b.Number })
 }
 
-// shown returns the state of the rollout that the binding shows. The binding of the object that leads shows the rollout
-// of the bundle. All other bindings show a rollout that has ended, and change only if the content of their object
+// shown returns the state of the rollout that the binding shows. While a change is in progress or has not passed, the
+// binding of the object that leads shows the rollout of the bundle. All other bindings show a rollout that has ended, and change only if the content of their object
 // changes. Otherwise each step of a bundle would write the bindings of all its objects.
 func (in input) shown(revisions []hubv1.ObjectRevision) *hubv1.BindingRollout {
 	number := func(of int64) int64 {
@@ -205,7 +222,7 @@ func (in input) shown(revisions []hubv1.ObjectRevision) *hubv1.BindingRollout {
 	if r.Revision == 0 {
 		return nil
 	}
-	if in.Set.Leads {
+	if atRest := of.Phase == hubv1.RolloutComplete && of.Passed == of.Newest; in.Set.Leads && !atRest {
 		return &r
 	}
 	r = hubv1.BindingRollout{Revision: r.Revision, Newest: r.Newest, Passed: r.Revision, Phase: hubv1.RolloutComplete, Since: of.Began, Began: of.Began}

@@ -75,7 +75,7 @@ func SetInUse(spec *hubv1.SetRolloutSpec) []int64 {
 // setStep is the state of one call of SetStep.
 type setStep struct {
 	SetInput
-	contents map[hubv1.ObjectIdentity][]SetContent
+	view     *SetView
 	removals map[hubv1.ObjectIdentity][]Removal
 	kept     map[string]string // clusters whose removals wait, with the reason
 	waits    bool              // a removal waits for its first verdict
@@ -89,7 +89,7 @@ type setStep struct {
 //     the removals.
 //   - CustomResourceDefinitions only go forward: a cluster that returns to an earlier revision keeps them.
 func SetStep(in SetInput) (SetPlan, error) {
-	s := setStep{SetInput: in, contents: map[hubv1.ObjectIdentity][]SetContent{}, removals: map[hubv1.ObjectIdentity][]Removal{}, kept: map[string]string{}}
+	s := setStep{SetInput: in, view: ViewSet(in.Spec, in.Lists), removals: map[hubv1.ObjectIdentity][]Removal{}, kept: map[string]string{}}
 	live := hubv1.ObjectRevision{Template: in.Spec.Newest.List, Policies: in.Policies, Generation: in.Spec.Newest.Generation}
 	for {
 		targets, err := s.targets()
@@ -237,7 +237,7 @@ func (s *setStep) parts(name string, holds int64) ([]rollout.Part, error) {
 // wants returns the number of the revision of an object that belongs to a revision of the bundle. If the binding does
 // not list it yet, the number is one that no cluster reports.
 func (s *setStep) wants(id hubv1.ObjectIdentity, o SetObject, revision int64) (int64, error) {
-	for _, c := range s.contentsOf(id) {
+	for _, c := range s.view.Contents(id) {
 		if !slices.Contains(c.Numbers, revision) {
 			continue
 		}
@@ -248,14 +248,6 @@ func (s *setStep) wants(id hubv1.ObjectIdentity, o SetObject, revision int64) (i
 		return known.Number, nil
 	}
 	return -1, nil
-}
-
-func (s *setStep) contentsOf(id hubv1.ObjectIdentity) []SetContent {
-	if known, ok := s.contents[id]; ok {
-		return known
-	}
-	s.contents[id] = ContentsOf(s.Spec, s.Lists, id)
-	return s.contents[id]
 }
 
 // list returns the list of objects of a revision. It is empty if there is no such revision.
@@ -374,106 +366,4 @@ func (s *setStep) definitions(spec *hubv1.SetRolloutSpec, before hubv1.SetCluste
 	spec.Revisions = append(spec.Revisions, *newest)
 	slices.SortFunc(spec.Revisions, func(a, b hubv1.SetRevision) int { return cmp.Compare(a.Number, b.Number) })
 	return newest.Number
-}
-
-// ContentsOf returns the contents of an object in the revisions of a bundle that are in use. lists has the lists of
-// these revisions by digest.
-func ContentsOf(spec *hubv1.SetRolloutSpec, lists map[string]SetList, id hubv1.ObjectIdentity) []SetContent {
-	var out []SetContent
-	for _, n := range SetInUse(spec) {
-		r := spec.Revision(n)
-		part, has := lists[r.List][id]
-		if !has {
-			continue
-		}
-		rules := rulesOf(spec, lists, id, n)
-		i := slices.IndexFunc(out, func(c SetContent) bool { return c.Part == part && c.Rules == rules })
-		if i < 0 {
-			out = append(out, SetContent{Part: part, Rules: rules, Time: r.Time})
-			i = len(out) - 1
-		}
-		out[i].Numbers = append(out[i].Numbers, n)
-	}
-	return out
-}
-
-// rulesOf returns the digest of the override rules of an object in a revision. The rules of a revision do not name an
-// object of an earlier list that a rollback brings back. The object then has its rules of another revision.
-func rulesOf(spec *hubv1.SetRolloutSpec, lists map[string]SetList, id hubv1.ObjectIdentity, revision int64) string {
-	if rules, ok := lists[spec.Revision(revision).Policies][id]; ok {
-		return rules
-	}
-	for _, n := range slices.Backward(SetInUse(spec)) {
-		if rules, ok := lists[spec.Revision(n).Policies][id]; ok {
-			return rules
-		}
-	}
-	return ""
-}
-
-// SetOf returns the part of the decision on a bundle that concerns one object. lists has the lists of the revisions that
-// are in use.
-func SetOf(spec *hubv1.SetRolloutSpec, lists map[string]SetList, id hubv1.ObjectIdentity) *Set {
-	set := &Set{Contents: ContentsOf(spec, lists, id), Holds: map[string]int64{}, Since: map[string]*metav1.Time{}, Rollout: *spec.Rollout}
-	in := func(n int64) bool {
-		r := spec.Revision(n)
-		if r == nil {
-			return false
-		}
-		_, has := lists[r.List][id]
-		return has
-	}
-	for _, c := range spec.Clusters {
-		set.Holds[c.Name], set.Since[c.Name] = 0, c.Since
-		switch {
-		case NoRollback(id) && in(c.Definitions):
-			set.Holds[c.Name] = c.Definitions
-		case in(c.Revision):
-			set.Holds[c.Name] = c.Revision
-		}
-	}
-	set.Leads = leader(spec, lists) == id
-	return set
-}
-
-// leader returns the object of a bundle whose binding shows the rollout of the bundle: the first one that the change
-// changes, and otherwise the first one of the newest revision.
-func leader(spec *hubv1.SetRolloutSpec, lists map[string]SetList) hubv1.ObjectIdentity {
-	var first hubv1.ObjectIdentity
-	newest, before := spec.Revision(spec.Rollout.Newest), spec.Revision(spec.Rollout.Passed)
-	if newest == nil {
-		return first
-	}
-	for _, id := range lists[newest.List].Objects() {
-		if first == (hubv1.ObjectIdentity{}) {
-			first = id
-		}
-		if before == nil {
-			break
-		}
-		if was, had := lists[before.List][id]; had && was != lists[newest.List][id] {
-			return id
-		}
-	}
-	return first
-}
-
-func toObjectRevisions(in []hubv1.SetRevision) []hubv1.ObjectRevision {
-	var out []hubv1.ObjectRevision
-	for _, r := range in {
-		out = append(out, hubv1.ObjectRevision{
-			Number: r.Number, Generation: r.Generation, Template: r.List, Policies: r.Policies, Time: r.Time, Passed: r.Passed, SupersededBy: r.SupersededBy, TemplateOf: r.ListOf,
-		})
-	}
-	return out
-}
-
-func toSetRevisions(in []hubv1.ObjectRevision) []hubv1.SetRevision {
-	var out []hubv1.SetRevision
-	for _, r := range in {
-		out = append(out, hubv1.SetRevision{
-			Number: r.Number, Generation: r.Generation, List: r.Template, Policies: r.Policies, Time: r.Time, Passed: r.Passed, SupersededBy: r.SupersededBy, ListOf: r.TemplateOf,
-		})
-	}
-	return out
 }
