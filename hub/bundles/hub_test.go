@@ -62,6 +62,8 @@ type world struct {
 	clock             clock.PassiveClock // clock of the hub; nil: the clock of the system
 	control           *Controller
 	events            chan string // the texts of events
+	// through wraps the client of the hub. It is nil if the hub writes as usual.
+	through func(client.Client) client.Client
 }
 
 func newWorld(t *testing.T, name string, server *rest.Config) *world {
@@ -79,12 +81,12 @@ func newWorld(t *testing.T, name string, server *rest.Config) *world {
 
 var key = canonical.Key("key")
 
-// revisions returns the store of the lists of bundles.
-func (w *world) revisions() *revisions.Store {
+// revisions returns a store of the lists of bundles that writes with a client.
+func (w *world) revisions(c client.Client) *revisions.Store {
 	w.Helper()
 	uncached, err := client.NewWithWatch(w.config, client.Options{Scheme: w.admin.Scheme()})
 	must(w.T, err)
-	return revisions.New(revisions.Options{Client: w.admin, Reader: uncached, Namespace: w.system, Key: key})
+	return revisions.New(revisions.Options{Client: c, Reader: uncached, Namespace: w.system, Key: key})
 }
 
 // lead runs the controller for the Bundles of the namespace until the end of the test, or until stop is called.
@@ -99,10 +101,14 @@ func (w *world) lead() (stop func()) {
 	must(w.T, err)
 	store, err := templates.New(w.config, mgr.GetAPIReader(), w.system, nil)
 	must(w.T, err)
+	c, direct := mgr.GetClient(), w.admin
+	if w.through != nil {
+		c, direct = w.through(c), w.through(direct)
+	}
 	w.control = New(Options{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Templates: store,
+		Client: c, APIReader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Templates: store,
 		Events: &events.FakeRecorder{Events: w.events}, Namespace: w.system, Charts: w.charts, Render: chart.Render,
-		CheckVersions: w.checks, Clock: w.clock, Sets: w.revisions(), Key: key,
+		CheckVersions: w.checks, Clock: w.clock, Sets: w.revisions(direct), Key: key,
 	})
 	must(w.T, w.control.SetupWithManager(mgr))
 	must(w.T, mgr.Add(store))

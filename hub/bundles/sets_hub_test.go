@@ -1,13 +1,17 @@
 package bundles
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -35,13 +39,13 @@ func (w *world) lists(b *hubv1.Bundle, names ...string) (record *hubv1.SetRollou
 		if record = w.record(b); record == nil {
 			return errors.New("there is no SetRollout")
 		}
-		list, err := w.revisions().SetList(w.Context(), record.Spec.Newest.List)
+		list, err := w.revisions(w.admin).SetList(w.Context(), record.Spec.Newest.List)
 		if err != nil {
 			return err
 		}
 		var has []string
 		for _, id := range list.Objects() {
-			part, err := w.revisions().SetPart(w.Context(), list[id])
+			part, err := w.revisions(w.admin).SetPart(w.Context(), list[id])
 			if err != nil {
 				return err
 			}
@@ -141,4 +145,94 @@ func TestAnObjectOfARevisionInUseIsNotRemoved(t *testing.T) {
 		must(t, w.admin.Patch(t.Context(), record, client.MergeFrom(before)))
 		w.stores("-a", "c") // b has no binding, so that its Secret is deleted at once
 	})
+}
+
+// mortal are the clients of a hub that ends after a number of writes: it makes no further write.
+type mortal struct {
+	client.Client
+	left *atomic.Int32
+}
+
+var errEnded = errors.New("the hub has ended")
+
+func (m mortal) ended() bool { return m.left.Add(-1) < 0 }
+
+// Create implements client.Client.
+func (m mortal) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	if m.ended() {
+		return errEnded
+	}
+	return m.Client.Create(ctx, o, opts...)
+}
+
+// Patch implements client.Client.
+func (m mortal) Patch(ctx context.Context, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+	if m.ended() {
+		return errEnded
+	}
+	return m.Client.Patch(ctx, o, p, opts...)
+}
+
+// Delete implements client.Client.
+func (m mortal) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
+	if m.ended() {
+		return errEnded
+	}
+	return m.Client.Delete(ctx, o, opts...)
+}
+
+// TestAHubThatEndsInBetweenLeavesNoPartOfABundle ends the hub before each write of a change of a bundle. No object of the
+// bundle may change before the SetRollout names the complete new list.
+func TestAHubThatEndsInBetweenLeavesNoPartOfABundle(t *testing.T) {
+	t.Parallel()
+	apiserver.Needed(t)
+	w := newWorld(t, "sets-ends", hubConfig)
+	w.grant(writing("", "configmaps"))
+	stop := w.lead()
+	b := w.bundle("web", configMap("a"), configMap("b"), configMap("c"))
+	w.says(b, hubv1.ReasonStored, "")
+	w.follows(w.bind(b, "a"))
+	newest := w.lists(b, "a", "b", "c").Spec.Newest.List
+	stop()
+	value := func(name string, writes int) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"writes":"%d"}}`, name, writes)
+	}
+	for writes := 0; ; writes++ {
+		before := w.stored()
+		var left atomic.Int32
+		left.Store(int32(writes)) //nolint:gosec // a few
+		w.through = func(c client.Client) client.Client { return mortal{c, &left} }
+		w.cut(b, value("a", writes), value("b", writes), value("c", writes))
+		stop := w.lead()
+		w.eventually("the hub has ended, or the change is complete", func() error {
+			if left.Load() >= 0 && w.condition(b).Reason != hubv1.ReasonStored {
+				return errors.New("it still works")
+			}
+			return nil
+		})
+		stop()
+		record := w.record(b)
+		if record.Spec.Newest.List == newest {
+			if diff := cmp.Diff(before, w.stored()); diff != "" {
+				t.Errorf("after %d writes, objects have changed before the list was named (-before +after):\n%s", writes, diff)
+			}
+		} else {
+			w.lists(b, "a", "b", "c") // it is complete
+		}
+		complete := left.Load() >= 0
+		w.through = nil
+		stop = w.lead()
+		w.says(b, hubv1.ReasonStored, "")
+		stop()
+		newest = w.record(b).Spec.Newest.List
+		for name, o := range w.stored() {
+			if got, _, _ := unstructured.NestedString(o.Manifest.Object, "data", "writes"); got != fmt.Sprint(writes) {
+				t.Errorf("after %d writes and a new start, %s has %q", writes, name, got)
+			}
+		}
+		if complete {
+			t.Logf("a change has at most %d writes", writes)
+			return
+		}
+	}
 }
