@@ -15,7 +15,6 @@ import (
 	"github.com/hanse-dev/hanse/bundles/operator"
 	"github.com/hanse-dev/hanse/hub/store/changes"
 	"github.com/hanse-dev/hanse/member"
-	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/placement/decide"
 )
 
@@ -33,8 +32,9 @@ type Sets interface {
 // setHere is the revision of a bundle that the run's cluster shall hold.
 type setHere struct {
 	spec *hubv1.SetRolloutSpec
-	// lists has the lists of the revisions in use, by digest.
+	// lists has the lists of the revisions in use, by digest, and view is the view of spec with them.
 	lists map[string]decide.SetList
+	view  *decide.SetView
 	// holds has the objects that the cluster shall hold, each with its revision of the bundle. CustomResourceDefinitions
 	// may be of a later revision than the others.
 	holds map[hubv1.ObjectIdentity]int64
@@ -62,6 +62,9 @@ func (r *run) setHere(ctx context.Context, of hubv1.BundleReference) (*setHere, 
 	for _, n := range decide.SetInUse(s.spec) {
 		revision := s.spec.Revision(n)
 		for _, digest := range []string{revision.List, revision.Policies} {
+			if digest == "" {
+				continue
+			}
 			if s.lists[digest], err = opts.Sets.SetList(ctx, digest); errors.Is(err, decide.ErrRevisionMissing) {
 				return nil, nil
 			} else if err != nil {
@@ -69,6 +72,7 @@ func (r *run) setHere(ctx context.Context, of hubv1.BundleReference) (*setHere, 
 			}
 		}
 	}
+	s.view = decide.ViewSet(s.spec, s.lists)
 	s.add(here.Revision, func(hubv1.ObjectIdentity) bool { return true })
 	s.add(here.Definitions, decide.NoRollback)
 	return s, nil
@@ -104,7 +108,7 @@ func (r *run) follows(ctx context.Context, set *setHere, id hubv1.ObjectIdentity
 	if set == nil || set.holds[id] == 0 || target == nil || target.State == hubv1.TargetAbsent {
 		return true, nil
 	}
-	for _, c := range decide.ContentsOf(set.spec, set.lists, id) {
+	for _, c := range set.view.Contents(id) {
 		if !slices.Contains(c.Numbers, set.holds[id]) {
 			continue
 		}
@@ -123,12 +127,7 @@ func (r *run) namesOf(ctx context.Context, part string, division *hubv1.Division
 	if err != nil {
 		return nil, err
 	}
-	prepared, err := overrides.Prepare(template, r.queue.opts.DeniedMetadataPrefixes)
-	if err != nil {
-		return nil, err
-	}
-	key := r.queue.opts.Key
-	return []string{decide.TemplateDigest(key, prepared.Manifest(), division), decide.TemplateDigest(key, prepared.Whole(), division)}, nil
+	return decide.NamesOf(r.queue.opts.Key, template, r.queue.opts.DeniedMetadataPrefixes, division)
 }
 
 // behindSet reports whether the run's own binding does not follow the SetRollout of its bundle yet, or the cache does not
