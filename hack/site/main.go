@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"html"
 	"io/fs"
@@ -58,7 +59,7 @@ func Check(site fs.FS) ([]string, error) {
 		return nil, fmt.Errorf("reading the site: %w", err)
 	}
 	if len(pages) == 0 {
-		return nil, fmt.Errorf("the folder has no pages")
+		return nil, errors.New("the folder has no pages")
 	}
 	var faults []string
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
