@@ -109,6 +109,7 @@ const (
 	ReasonDeliveryPending   = "DeliveryPending"   // the receiver has not answered yet
 	ReasonDeliveryFailed    = "DeliveryFailed"    // the receiver does not answer, or refuses notifications
 	ReasonSigningKeyInvalid = "SigningKeyInvalid" // the Secret does not exist, or has no key of Standard Webhooks
+	ReasonSecretInvalid     = "SecretInvalid"     // the Secret does not exist, or lacks the entry for the format
 )
 
 // ReasonOperatorNotReady is the reason in the row of a cluster whose copy is not created yet. The operator that

@@ -84,9 +84,9 @@ statusAggregation: {mode: OnObject}
 			kind: "FederatedOperator", spec: operatorSpec,
 			want: "chart: {archive: {configMap: rotors}, namespace: turbines, generatedValues: Keep, hooks: Refuse}\nremoval: Refuse\nserviceAccountName: default",
 		},
-		"a sink sends everything, signed by the key signingKey": {
+		"a sink sends everything as CloudEvents": {
 			kind: "NotificationSink", spec: sinkSpec + "filter: {kinds: [Widget]}",
-			want: "url: https://chat.example.com/hooks/hanse\nsecretRef: {name: chat, key: signingKey}\nfilter: {kinds: [Widget], minSeverity: Normal}",
+			want: "format: CloudEvents\nurl: https://chat.example.com/hooks/hanse\nsecretRef: {name: chat}\nfilter: {kinds: [Widget], minSeverity: Normal}",
 		},
 		"null inside of a manifest stays": {
 			kind: "Bundle", spec: "manifests: [{spec: {a: null}}]", want: "manifests: [{spec: {a: null}}]\nserviceAccountName: default",

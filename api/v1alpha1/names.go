@@ -115,6 +115,10 @@ const (
 	// once.
 	RegenerateValuesAnnotation = Prefix + "regenerate-values"
 
+	// TestSinkAnnotation on a NotificationSink requests a test message. Its value is any new id of at most 64 characters,
+	// which status.test shows with the result.
+	TestSinkAnnotation = Prefix + "test-sink"
+
 	// RolloutApproveAnnotation on a placement lists waves that a user has approved, each with a time, such as
 	// asia@2026-11-26T10:00:00Z. The waves are separated by commas. The approval applies to changes that began before this
 	// time.

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/events/format"
 	"github.com/hanse-dev/hanse/internal/answer"
 )
 
@@ -23,20 +25,14 @@ const (
 	maxRequestedPause = answer.MaxPause
 )
 
-// target is the receiver of a sink's messages, with the URL and the signing keys from one generation of the sink's
-// spec.
-type target struct {
-	generation int64
-	url, ca    string
-	keys       [][]byte
-}
-
 // outcome is the result of one attempt to deliver a message to the receiver of a sink.
 type outcome struct {
 	// generation is the generation of the sink's spec that the attempt has used.
 	generation int64
 	// failure is nil if the receiver accepted the message.
 	failure error
+	// status is the status code of the receiver's response. It is 0 if there is none.
+	status int
 	// refused is true if the receiver will never accept this message, but may accept others.
 	refused bool
 	// after is the pause before the next attempt that the receiver requests by Retry-After. It is 0 if the receiver
@@ -53,30 +49,46 @@ type sinkClient struct {
 	ca     string // CA bundle of client
 }
 
+// errFormat is the error for a message that was made before the format of the sink changed.
+var errFormat = errors.New("the sink has another format now")
+
 // deliver makes one attempt. It reads only the status code and Retry-After of the response. Otherwise the status of a
 // sink could show users the responses of servers that only the hub can reach.
 func (c *sinkClient) deliver(ctx context.Context, to target, m *message) outcome {
+	if m.format != to.format {
+		return outcome{failure: errFormat, refused: true}
+	}
 	if err := c.trust(to.ca); err != nil {
 		return outcome{failure: err}
 	}
+	body := m.body
+	if to.format == hubv1.FormatPagerDuty {
+		body = format.WithRoutingKey(body, to.routingKey)
+	}
 	trying, cancel := context.WithTimeout(ctx, c.within)
 	defer cancel()
-	req, err := http.NewRequestWithContext(trying, http.MethodPost, to.url, bytes.NewReader(m.body))
+	req, err := http.NewRequestWithContext(trying, http.MethodPost, to.url, bytes.NewReader(body))
 	if err != nil || req.URL.Scheme != "https" {
-		return outcome{failure: errors.New("spec.url is not https://HOST/PATH")}
+		return outcome{failure: errURL}
 	}
 	now := time.Now()
-	req.Header.Set("Content-Type", "application/cloudevents+json; charset=UTF-8")
 	req.Header.Set("User-Agent", "hanse-hub")
-	req.Header.Set("Webhook-Id", m.id)
-	req.Header.Set("Webhook-Timestamp", timestamp(now))
-	req.Header.Set("Webhook-Signature", signature(to.keys, m.id, now, m.body))
+	if to.format == hubv1.FormatCloudEvents {
+		req.Header.Set("Content-Type", "application/cloudevents+json; charset=UTF-8")
+		req.Header.Set("Webhook-Id", m.id)
+		req.Header.Set("Webhook-Timestamp", timestamp(now))
+		req.Header.Set("Webhook-Signature", signature(to.keys, m.id, now, m.body))
+	} else {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	resp, err := c.client.Do(req)
 	if err != nil {
 		return outcome{failure: c.cause(trying, err)}
 	}
 	resp.Body.Close()
-	return judge(resp.StatusCode, resp.Header.Get("Retry-After"), now)
+	o := judge(resp.StatusCode, resp.Header.Get("Retry-After"), now)
+	o.status = resp.StatusCode
+	return o
 }
 
 // judge returns the outcome for the status code of a response.
@@ -123,7 +135,7 @@ func (c *sinkClient) trust(ca string) error {
 	if ca != "" {
 		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
 		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM([]byte(ca)) {
-			return errors.New("spec.caBundle has no certificate in PEM")
+			return errCA
 		}
 	}
 	c.close()

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // serve serves by TLS until the test ends. It reads each request before it calls f, because a request's context ends
@@ -38,7 +40,7 @@ func targetOf(t *testing.T, s *httptest.Server) target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return target{url: s.URL + "/hooks/token", ca: caOf(s), keys: keys}
+	return target{format: hubv1.FormatCloudEvents, url: s.URL + "/hooks/token", ca: caOf(s), keys: keys}
 }
 
 func status(code int, header ...string) http.HandlerFunc {
@@ -63,7 +65,7 @@ func TestAReceiverGetsASignedRequest(t *testing.T) {
 	})
 	c := sinkClient{within: time.Minute}
 	to := targetOf(t, s)
-	if o := c.deliver(t.Context(), to, &message{id: "msg-1", body: []byte(`{"a":1}`)}); o.failure != nil {
+	if o := c.deliver(t.Context(), to, &message{format: hubv1.FormatCloudEvents, id: "msg-1", body: []byte(`{"a":1}`)}); o.failure != nil {
 		t.Fatal(o.failure)
 	}
 	r := <-got
@@ -124,8 +126,8 @@ func TestOutcomes(t *testing.T) {
 		"a receiver that hangs":       {handler: hangs, says: "the receiver did not answer within 200ms"},
 		"headers without an end":      {handler: status(200, "X-Large", strings.Repeat("#", 2*maxHeaderBytes)), says: "net/http: HTTP/1.x transport connection broken: net/http: server response headers exceeded 65536 bytes; aborted"},
 		"a certificate of another CA": {handler: status(200), change: func(to *target) { to.ca = "" }, says: "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
-		"no certificate as CA":        {handler: status(200), change: func(to *target) { to.ca = "none" }, says: "spec.caBundle has no certificate in PEM"},
-		"a URL without TLS":           {handler: status(200), change: func(to *target) { to.url = strings.Replace(to.url, "https", "http", 1) }, says: "spec.url is not https://HOST/PATH"},
+		"no certificate as CA":        {handler: status(200), change: func(to *target) { to.ca = "none" }, says: errCA.Error()},
+		"a URL without TLS":           {handler: status(200), change: func(to *target) { to.url = strings.Replace(to.url, "https", "http", 1) }, says: errURL.Error()},
 		"no server":                   {handler: status(200), change: func(to *target) { to.url = "https://127.0.0.1:1/token" }, says: "dial: connect: connection refused"},
 	}
 	for name, tc := range tests {
@@ -141,7 +143,7 @@ func TestOutcomes(t *testing.T) {
 				c.within = 200 * time.Millisecond
 			}
 			defer c.close()
-			o := c.deliver(t.Context(), to, &message{id: "1", body: []byte("{}")})
+			o := c.deliver(t.Context(), to, &message{format: hubv1.FormatCloudEvents, id: "1", body: []byte("{}")})
 			says := ""
 			if o.failure != nil {
 				says = o.failure.Error()
@@ -185,7 +187,7 @@ func TestAChangedCAIsUsed(t *testing.T) {
 	defer c.close()
 	for i, ca := range []string{good, "", good, good} {
 		to.ca = ca
-		if o := c.deliver(t.Context(), to, &message{id: "1"}); (o.failure == nil) != (ca == good) {
+		if o := c.deliver(t.Context(), to, &message{format: hubv1.FormatCloudEvents, id: "1"}); (o.failure == nil) != (ca == good) {
 			t.Errorf("try %d: got %v", i, o.failure)
 		}
 	}

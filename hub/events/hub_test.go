@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,10 +10,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,7 +103,7 @@ func (w *world) sink(name string, s *httptest.Server, key string, filter hubv1.N
 	w.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, StringData: map[string]string{"signingKey": key}}
 	sink := &hubv1.NotificationSink{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	sink.Spec.URL, sink.Spec.CABundle, sink.Spec.Filter = s.URL+"/hooks/token", []byte(caOf(s)), filter
+	sink.Spec.URL, sink.Spec.CABundle, sink.Spec.Filter = s.URL+"/hooks/token", base64.StdEncoding.EncodeToString([]byte(caOf(s))), filter
 	sink.Spec.SecretRef.Name = name
 	for _, o := range []client.Object{secret, sink} {
 		must(w.T, w.admin.Create(w.Context(), o))
@@ -129,7 +133,7 @@ func received(t *testing.T, answer *atomic.Int32) (*httptest.Server, chan string
 			return
 		}
 		body, _ := io.ReadAll(r.Body)
-		var e cloudEvent
+		var e receiver.Event
 		if err := json.Unmarshal(body, &e); err != nil {
 			t.Errorf("%q: %v", body, err)
 		}
@@ -272,6 +276,115 @@ func TestADeletedSinkGetsNothing(t *testing.T) {
 	}
 }
 
+// sinkOf creates a NotificationSink of a format, with a Secret that has one entry.
+func (w *world) sinkOf(name string, as hubv1.NotificationFormat, s *httptest.Server, entry, value string) {
+	w.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, StringData: map[string]string{entry: value}}
+	sink := &hubv1.NotificationSink{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	sink.Spec.Format, sink.Spec.CABundle, sink.Spec.SecretRef.Name = as, base64.StdEncoding.EncodeToString([]byte(caOf(s))), name
+	sink.Spec.Filter.Placements = []hubv1.PlacementName{{Namespace: "shop", Name: "widgets"}}
+	if entry != urlEntry {
+		sink.Spec.URL = s.URL + "/" + name
+	}
+	for _, o := range []client.Object{secret, sink} {
+		must(w.T, w.admin.Create(w.Context(), o))
+		w.Cleanup(func() { must(w.T, client.IgnoreNotFound(w.admin.Delete(context.WithoutCancel(w.Context()), o))) })
+	}
+}
+
+func TestChatsGetOneMessageForACauseAndAPagerItsIncident(t *testing.T) {
+	w := newWorld(t)
+	record := w.replica("a", true)
+	got := map[string]chan map[string]any{"/slack": make(chan map[string]any, 10), "/teams": make(chan map[string]any, 10), "/pager": make(chan map[string]any, 10)}
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var body map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || r.Header.Get("Content-Type") != "application/json" || r.Header.Get("Webhook-Signature") != "" {
+			t.Errorf("the request to %s has the header %v: %v", r.URL.Path, r.Header, err)
+		}
+		w.WriteHeader(http.StatusAccepted)
+		got[r.URL.Path] <- body
+	})
+	w.sinkOf("slack", hubv1.FormatSlack, server, urlEntry, server.URL+"/slack")
+	w.sinkOf("teams", hubv1.FormatTeams, server, urlEntry, server.URL+"/teams")
+	w.sinkOf("pager", hubv1.FormatPagerDuty, server, routingKeyEntry, "R0123456789abcdefghijklmnopqrstu")
+	for name := range got {
+		w.becomes(name[1:], hubv1.ReasonDelivered)
+		<-got[name] // SinkChanged
+	}
+	record.Eventf(&widget, &placement, corev1.EventTypeWarning, hubv1.ReasonNoClusterSelected, "Schedule", "0 of 3 clusters: 3 not selected")
+	record.Eventf(&placement, nil, corev1.EventTypeWarning, hubv1.ReasonRemovalHeld, "Schedule", "8 copies would be removed")
+	record.Eventf(&placement, nil, corev1.EventTypeNormal, hubv1.ReasonRemovalCancelled, "Schedule", "the copies are wanted again")
+	if text := fmt.Sprint((<-got["/slack"])["text"]); text != "Critical: Placement shop/widgets: RemovalHeld (and 1 more event)" {
+		t.Errorf("the message for Slack is %q", text)
+	}
+	if card := fmt.Sprint(<-got["/teams"]); !strings.Contains(card, "Critical: Placement shop/widgets: RemovalHeld (and 1 more event)") {
+		t.Errorf("the card for Teams is %s", card)
+	}
+	opened := map[any]string{}
+	for range 3 {
+		e := <-got["/pager"]
+		if e["routing_key"] != "R0123456789abcdefghijklmnopqrstu" {
+			t.Errorf("the routing key is %v", e["routing_key"])
+		}
+		opened[e["dedup_key"]] += fmt.Sprint(e["event_action"], " ")
+	}
+	var incidents []string
+	for _, steps := range opened {
+		incidents = append(incidents, steps)
+	}
+	slices.Sort(incidents)
+	if diff := cmp.Diff([]string{"trigger ", "trigger resolve "}, incidents); diff != "" {
+		t.Errorf("incidents (-want +got):\n%s", diff)
+	}
+}
+
+func TestASecretWithoutTheEntryOfTheFormatIsReported(t *testing.T) {
+	w := newWorld(t)
+	w.replica("a", true)
+	server, _ := received(t, &atomic.Int32{})
+	w.sinkOf("keyless", hubv1.FormatPagerDuty, server, "token", "R0123456789abcdefghijklmnopqrstu")
+	sink := w.becomes("keyless", hubv1.ReasonSecretInvalid)
+	if c := meta.FindStatusCondition(sink.Status.Conditions, hubv1.ConditionReady); !strings.Contains(c.Message, "key routingKey of Secret default/keyless") {
+		t.Errorf("the message is %q", c.Message)
+	}
+}
+
+// A user requests a test by an annotation, as hansectl sink test does.
+func TestATestOfASinkSaysWhatTheReceiverAnswers(t *testing.T) {
+	w := newWorld(t)
+	w.replica("a", true)
+	var answer atomic.Int32
+	server, got := received(t, &answer)
+	w.sink("tested", server, ofStandard, hubv1.NotificationFilter{MinSeverity: hubv1.SeverityCritical})
+	receives(t, got, "dev.hanse.SinkChanged NotificationSink.hanse.dev/tested")
+	w.becomes("tested", hubv1.ReasonDelivered)
+	host := strings.TrimPrefix(server.URL, "https://")
+	for _, tc := range []struct {
+		id        string
+		code      int32
+		delivered bool
+		message   string
+	}{
+		{"1", 0, true, "replica a has sent it to " + host + ", which answers 200 OK"},
+		{"2", http.StatusForbidden, false, "replica a cannot deliver to " + host + ": the receiver answers 403 Forbidden"},
+	} {
+		answer.Store(tc.code)
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, hubv1.TestSinkAnnotation, tc.id)
+		must(t, w.admin.Patch(t.Context(), &hubv1.NotificationSink{ObjectMeta: metav1.ObjectMeta{Name: "tested"}}, client.RawPatch("application/merge-patch+json", []byte(patch))))
+		var sink hubv1.NotificationSink
+		eventually(t, "the result is written", func() bool {
+			must(t, w.admin.Get(t.Context(), client.ObjectKey{Name: "tested"}, &sink))
+			return sink.Status.Test != nil && sink.Status.Test.ID == tc.id
+		})
+		if is := sink.Status.Test; is.Delivered != tc.delivered || is.Message != tc.message {
+			t.Errorf("the result is %+v, want %q", is, tc.message)
+		}
+		if tc.delivered {
+			receives(t, got, "dev.hanse.SinkTest NotificationSink.hanse.dev/tested")
+		}
+	}
+}
+
 // Events are recorded during reconciles, even before a sender runs.
 func TestRecordingNeverWaits(t *testing.T) {
 	recorded := &events.FakeRecorder{}
@@ -291,14 +404,14 @@ func TestTheExampleReceiverTakesEachNotificationOnce(t *testing.T) {
 	example := &receiver.Handler{Key: ofStandard, Take: func(e receiver.Event) error { got <- e; return nil }}
 	server := serve(t, example.ServeHTTP)
 	n := warning("ApplyFailed")
-	n.related = &placement
-	body, err := n.encode("hub-1")
+	n.Related = &placement
+	body, err := n.CloudEvent("hub-1")
 	must(t, err)
 	c := sinkClient{within: quick.within}
 	defer c.close()
 	to := targetOf(t, server)
 	for range 2 {
-		if o := c.deliver(t.Context(), to, &message{id: n.id, body: body}); o.failure != nil {
+		if o := c.deliver(t.Context(), to, &message{format: hubv1.FormatCloudEvents, id: n.ID, body: body}); o.failure != nil {
 			t.Fatal(o.failure)
 		}
 	}
@@ -306,7 +419,7 @@ func TestTheExampleReceiverTakesEachNotificationOnce(t *testing.T) {
 		t.Fatalf("it took %d notifications, want 1", len(got))
 	}
 	e := <-got
-	if e.Data.Reason != "ApplyFailed" || e.Data.Regarding.Name != "web" || e.Data.Related.Name != "widgets" || e.Severity != "Warning" || !e.Time.Equal(n.at) {
+	if e.Data.Reason != "ApplyFailed" || e.Data.Regarding.Name != "web" || e.Data.Related.Name != "widgets" || e.Severity != "Warning" || !e.Time.Equal(n.At) {
 		t.Errorf("got %+v", e)
 	}
 	other, err := parseKeys([]byte("whsec_" + "YmJiYmJiYmJiYmJiYmJiYmJiYmJiYmJi"))
@@ -315,13 +428,13 @@ func TestTheExampleReceiverTakesEachNotificationOnce(t *testing.T) {
 		"a signature by another key": func(to *target, _ *message) { to.keys = other },
 		"an id that is not signed":   func(_ *target, m *message) { m.id = "other" },
 	} {
-		to, m := to, &message{id: n.id, body: body}
+		to, m := to, &message{format: hubv1.FormatCloudEvents, id: n.ID, body: body}
 		change(&to, m)
 		if o := c.deliver(t.Context(), to, m); o.failure == nil {
 			t.Errorf("%s: it is taken", name)
 		}
 	}
-	if o := c.deliver(t.Context(), target{url: to.url, ca: to.ca, keys: append(other, to.keys...)}, &message{id: n.id, body: body}); o.failure != nil {
+	if o := c.deliver(t.Context(), target{format: to.format, url: to.url, ca: to.ca, keys: append(other, to.keys...)}, &message{format: hubv1.FormatCloudEvents, id: n.ID, body: body}); o.failure != nil {
 		t.Errorf("one of two signatures is right: %v", o.failure)
 	}
 }

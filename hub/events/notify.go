@@ -1,8 +1,9 @@
-// Package events makes signed CloudEvents from the Events that the hub records. It sends them to the receivers of
-// NotificationSinks.
+// Package events sends the Events that the hub records to the receivers of NotificationSinks. Package format makes the
+// requests: signed CloudEvents, or messages for chats and pagers.
 //
 //   - The Recorder sends exactly the events that it records, so that a notification and its Event never differ. It
 //     never waits: if the queue is full, the notification is dropped and counted.
+//   - For a chat, the events of one cause wait some seconds for each other, and are one message.
 //   - Each sink has a bounded queue and a goroutine, so that a slow receiver does not delay other sinks.
 //   - Each replica sends the events that it records itself. They are only in memory, and are lost when the replica
 //     ends.
@@ -36,12 +37,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/events/format"
 )
 
 // EventSinkChanged is the reason of the first event for a new or changed sink. The event is sent to this sink whatever
 // its filter is, to show whether the receiver answers. The event is repeated each minute while the sink's condition
 // Ready is Unknown, and each hour while Ready is False.
-const EventSinkChanged = "SinkChanged"
+const EventSinkChanged = format.SinkChanged
 
 const (
 	// reportEvery is the interval in which a replica checks whether it must write the status of its sinks.
@@ -71,8 +73,11 @@ type Notifier struct {
 	opts Options
 
 	limits   limits
-	recorded chan notice
+	recorded chan format.Notice
 	changed  chan struct{} // has a value after a change of the sinks
+
+	// groups are the events that wait for others of the same cause. Only the goroutine of Start uses them.
+	groups groups
 
 	mu      sync.Mutex
 	senders map[types.UID]*sender
@@ -81,8 +86,8 @@ type Notifier struct {
 // New returns a Notifier.
 func New(o Options) *Notifier {
 	return &Notifier{
-		opts: o, limits: standard,
-		recorded: make(chan notice, maxRecorded), changed: make(chan struct{}, 1), senders: map[types.UID]*sender{},
+		opts: o, limits: standard, groups: groups{limits: standard},
+		recorded: make(chan format.Notice, maxRecorded), changed: make(chan struct{}, 1), senders: map[types.UID]*sender{},
 	}
 }
 
@@ -102,11 +107,11 @@ func (r recorder) Eventf(regarding, related runtime.Object, kind, reason, action
 	if err != nil {
 		return // the Event was not recorded either
 	}
-	event := notice{
-		id: string(uuid.NewUUID()), at: time.Now(), regarding: *about, kind: kind, reason: reason, action: action, detail: fmt.Sprintf(note, args...),
+	event := format.Notice{
+		ID: string(uuid.NewUUID()), At: time.Now(), Regarding: *about, Type: kind, Reason: reason, Action: action, Detail: fmt.Sprintf(note, args...),
 	}
 	if related != nil {
-		event.related, _ = reference.GetReference(r.notifier.opts.Scheme, related)
+		event.Related, _ = reference.GetReference(r.notifier.opts.Scheme, related)
 	}
 	select {
 	case r.notifier.recorded <- event:
@@ -139,9 +144,15 @@ func (n *Notifier) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 	if err := mgr.Add(n); err != nil {
 		return err
 	}
-	return ctrl.NewControllerManagedBy(mgr).Named("notificationsink").
+	err = ctrl.NewControllerManagedBy(mgr).Named("notificationsink").
 		For(&hubv1.NotificationSink{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(reconcile.AsReconciler(n.opts.Client, greeter{n.limits, n.opts.Client, n.Recorder()}))
+	if err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("notificationsinktest").
+		For(&hubv1.NotificationSink{}, builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
+		Complete(reconcile.AsReconciler(n.opts.Client, tester{n}))
 }
 
 // greeter records a first event about each sink, and repeats it while the sink is not ready. Without the repetition,
@@ -170,7 +181,7 @@ func (g greeter) Reconcile(ctx context.Context, sink *hubv1.NotificationSink) (c
 	} else if err := g.observe(ctx, sink); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	g.record.Eventf(sink, nil, corev1.EventTypeNormal, EventSinkChanged, "Notify", "the hub sends notifications to %s", hostOf(sink.Spec.URL))
+	g.record.Eventf(sink, nil, corev1.EventTypeNormal, EventSinkChanged, "Notify", "the hub sends notifications to %s", receiverOf(sink))
 	return again, nil
 }
 
@@ -197,6 +208,8 @@ func (n *Notifier) Start(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { n.report(ctx) })
+	grouped := time.NewTicker(n.limits.groupEvery)
+	defer grouped.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -205,6 +218,8 @@ func (n *Notifier) Start(ctx context.Context) error {
 			n.drop(ctx)
 		case event := <-n.recorded:
 			n.distribute(ctx, event, &running)
+		case <-grouped.C:
+			n.sendGroups(ctx, &running)
 		}
 	}
 }
@@ -225,26 +240,42 @@ func (n *Notifier) changedSpec(uid types.UID) {
 	}
 }
 
-// distribute queues an event for each sink whose filter selects it.
-func (n *Notifier) distribute(ctx context.Context, event notice, running *sync.WaitGroup) {
+// distribute queues an event for each sink whose filter selects it. For a chat, the event first waits for other events of
+// the same cause.
+func (n *Notifier) distribute(ctx context.Context, event format.Notice, running *sync.WaitGroup) {
 	var sinks hubv1.NotificationSinkList
 	if err := n.opts.Client.List(ctx, &sinks, client.UnsafeDisableDeepCopy); err != nil {
 		return // the cache stops because this process ends
 	}
-	var m *message
 	for i := range sinks.Items {
 		sink := &sinks.Items[i]
 		if !sink.DeletionTimestamp.IsZero() || !selects(sink, event) {
 			continue
 		}
-		if m == nil {
-			body, err := event.encode(n.opts.Hub)
-			if err != nil {
-				ctrl.LoggerFrom(ctx).Error(err, "Sending an event to sinks")
-				return
-			}
-			m = &message{id: event.id, at: event.at, what: event.reason + " of " + subject(event.regarding), body: body}
+		one := format.Message{Hub: n.opts.Hub, Notices: []format.Notice{event}}
+		if isChat(sink.Spec.Format) && !event.IsAboutSink(sink.Name) {
+			n.groups.add(sink, one, time.Now())
+			continue
 		}
+		n.send(ctx, sink, one, running)
+	}
+}
+
+// sendGroups queues the messages whose events are complete.
+func (n *Notifier) sendGroups(ctx context.Context, running *sync.WaitGroup) {
+	for _, g := range n.groups.due(time.Now()) {
+		n.send(ctx, g.sink, g.message, running)
+	}
+}
+
+// send queues a message for a sink, in the format of the sink.
+func (n *Notifier) send(ctx context.Context, sink *hubv1.NotificationSink, content format.Message, running *sync.WaitGroup) {
+	m, err := encode(sink.Spec.Format, content)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Sending an event to sinks")
+		return
+	}
+	if m != nil {
 		n.sender(ctx, sink, running).push(m)
 	}
 }
@@ -295,33 +326,6 @@ func (n *Notifier) drop(ctx context.Context) {
 			notifications.DeletePartialMatch(map[string]string{"sink": s.name})
 		}
 	}
-}
-
-// target returns the receiver that the current spec of a sink describes. If only the signing key cannot be read, the
-// result still has the generation of the spec.
-func (n *Notifier) target(ctx context.Context, name string, uid types.UID) (target, error) {
-	var sink hubv1.NotificationSink
-	if err := n.opts.Client.Get(ctx, types.NamespacedName{Name: name}, &sink, client.UnsafeDisableDeepCopy); err != nil {
-		return target{}, fmt.Errorf("reading NotificationSink %s: %w", name, err)
-	}
-	if sink.UID != uid {
-		return target{}, fmt.Errorf("NotificationSink %s was deleted and created again", name)
-	}
-	to := target{generation: sink.Generation, url: sink.Spec.URL, ca: string(sink.Spec.CABundle)}
-	of := types.NamespacedName{Namespace: n.opts.Namespace, Name: sink.Spec.SecretRef.Name}
-	var secret corev1.Secret
-	switch err := n.opts.Client.Get(ctx, of, &secret, client.UnsafeDisableDeepCopy); {
-	case apierrors.IsNotFound(err):
-		return to, fmt.Errorf("%w: Secret %s does not exist", errSigningKey, of)
-	case err != nil:
-		return to, fmt.Errorf("reading Secret %s: %w", of, err)
-	}
-	keys, err := parseKeys(secret.Data[sink.Spec.SecretRef.Key])
-	if err != nil {
-		return to, fmt.Errorf("%w: key %s of Secret %s: %w", errSigningKey, sink.Spec.SecretRef.Key, of, err)
-	}
-	to.keys = keys
-	return to, nil
 }
 
 // report writes the status of sinks until ctx ends.

@@ -20,21 +20,23 @@ type limits struct {
 	maxAge               time.Duration // maximum age of a message
 	greetAgain           time.Duration // pause after a first notification that no replica has sent
 	queued               int
+	// A group of events is complete when no event was added for groupQuiet, and at the latest after groupMax. groupEvery is
+	// how often the hub looks for complete groups.
+	groupQuiet, groupMax, groupEvery time.Duration
 }
 
 var standard = limits{
 	within: 10 * time.Second, firstPause: time.Second, maxPause: time.Minute, maxAge: time.Hour, greetAgain: time.Minute, queued: 500,
+	groupQuiet: 3 * time.Second, groupMax: 10 * time.Second, groupEvery: time.Second / 2,
 }
 
-// errSigningKey is the error for a sink whose signing key is missing or invalid.
-var errSigningKey = errors.New("no signing key")
-
-// message is a notice as JSON that waits for its delivery.
+// message is a request that waits for its delivery.
 type message struct {
-	id   string
-	at   time.Time
-	what string // subject and reason, for errors
-	body []byte
+	id     string
+	at     time.Time
+	what   string // subject and reason, for errors
+	format hubv1.NotificationFormat
+	body   []byte // for PagerDuty, without the routing key
 }
 
 // tally counts the results of the delivery attempts since the last write of the sink's status.
@@ -227,8 +229,11 @@ func (s *sender) wrote(t tally, at time.Time) {
 
 // reasonOf returns the reason of the condition Ready for a failed attempt.
 func reasonOf(failure error) string {
-	if errors.Is(failure, errSigningKey) {
+	switch {
+	case errors.Is(failure, errSigningKey):
 		return hubv1.ReasonSigningKeyInvalid
+	case errors.Is(failure, errSecret):
+		return hubv1.ReasonSecretInvalid
 	}
 	return hubv1.ReasonDeliveryFailed
 }

@@ -7,10 +7,15 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // quick has limits with short pauses.
-var quick = limits{within: 10 * time.Second, firstPause: time.Millisecond, maxPause: 8 * time.Millisecond, maxAge: time.Hour, greetAgain: time.Hour, queued: 4}
+var quick = limits{
+	within: 10 * time.Second, firstPause: time.Millisecond, maxPause: 8 * time.Millisecond, maxAge: time.Hour, greetAgain: time.Hour, queued: 4,
+	groupQuiet: 200 * time.Millisecond, groupMax: time.Second, groupEvery: 10 * time.Millisecond,
+}
 
 // start runs a sender until the test ends.
 func start(t *testing.T, l limits, to target) *sender {
@@ -52,7 +57,9 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func numbered(i int) *message { return &message{id: fmt.Sprint(i), at: time.Now(), body: []byte("{}")} }
+func numbered(i int) *message {
+	return &message{format: hubv1.FormatCloudEvents, id: fmt.Sprint(i), at: time.Now(), body: []byte("{}")}
+}
 
 func (s *sender) counts() (delivered, dropped int64, failing bool) {
 	t, _ := s.result()

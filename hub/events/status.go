@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/events/format"
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
@@ -55,8 +56,8 @@ func judgeReady(out *hubv1.NotificationSinkStatus, sink *hubv1.NotificationSink,
 		return
 	default:
 		ready.Status, ready.Reason = metav1.ConditionFalse, reasonOf(t.failure)
-		ready.Message = hubv1.CutMessage(clean(fmt.Sprintf("replica %s cannot deliver to %s since %s, %s, and %s: %v", replica, hostOf(sink.Spec.URL),
-			t.since.UTC().Format(time.RFC3339), counted(int64(t.waiting), "waits", "wait"), counted(t.lost, "was dropped", "were dropped"), t.failure)), maxMessage)
+		ready.Message = hubv1.CutMessage(format.Clean(fmt.Sprintf("replica %s cannot deliver to %s since %s, %s, and %s: %v", replica, receiverOf(sink),
+			t.since.UTC().Format(time.RFC3339), counted(int64(t.waiting), "waits", "wait"), counted(t.lost, "was dropped", "were dropped"), t.failure)), format.MaxMessage)
 		out.LastFailedTime, out.FailingReplica = stored(t.lastFailed), replica
 	}
 	meta.SetStatusCondition(&out.Conditions, ready)
@@ -76,10 +77,15 @@ func stored(t time.Time) *metav1.Time { return &metav1.Time{Time: t.Truncate(tim
 // isBefore reports whether t is before other. It returns false if other is nil.
 func isBefore(t time.Time, other *metav1.Time) bool { return other != nil && t.Before(other.Time) }
 
-// hostOf returns the host of a URL, without the path and the query, which may contain a token.
-func hostOf(text string) string {
+// receiverOf returns the host of a sink's receiver, without the path and the query, which may contain a token. If the URL
+// is in a Secret, the host stays there, too.
+func receiverOf(sink *hubv1.NotificationSink) string {
+	text := sink.Spec.URL
+	if text == "" && sink.Spec.Format == hubv1.FormatPagerDuty {
+		text = format.DefaultPagerDutyURL
+	}
 	u, err := url.Parse(text)
-	if err != nil {
+	if err != nil || u.Host == "" {
 		return "the receiver"
 	}
 	return u.Host

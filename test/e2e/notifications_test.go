@@ -35,7 +35,7 @@ func receive(t *testing.T, name string, filter hubv1.NotificationFilter) chan re
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name}, StringData: map[string]string{"signingKey": key}}
 	sink := &hubv1.NotificationSink{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	sink.Spec.URL = server.URL + "/hooks"
-	sink.Spec.CABundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	sink.Spec.CABundle = base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 	sink.Spec.SecretRef.Name = secret.Name
 	sink.Spec.Filter = filter
 	for _, o := range []client.Object{secret, sink} {

@@ -1,4 +1,4 @@
-package events
+package format
 
 import (
 	"encoding/json"
@@ -20,17 +20,17 @@ var (
 	placement = corev1.ObjectReference{APIVersion: "hanse.dev/v1alpha1", Kind: "Placement", Namespace: "shop", Name: "widgets", UID: "u2"}
 )
 
-func warning(reason string) notice {
-	return notice{
-		id: "5d6f", at: time.Date(2026, 11, 27, 3, 4, 5, 0, time.UTC), regarding: widget, kind: corev1.EventTypeWarning, reason: reason, action: "Apply",
-		detail: "failed on 1 cluster",
+func warning(reason string) Notice {
+	return Notice{
+		ID: "5d6f", At: time.Date(2026, 11, 27, 3, 4, 5, 0, time.UTC), Regarding: widget, Type: corev1.EventTypeWarning, Reason: reason, Action: "Apply",
+		Detail: "failed on 1 cluster",
 	}
 }
 
 func TestANoticeIsACloudEvent(t *testing.T) {
 	n := warning("ApplyFailed")
-	n.related, n.detail = &placement, "eu-fra-1:\n\x1b[31m<script>\u202egnp\xff"
-	body, err := n.encode("hub-1")
+	n.Related, n.Detail = &placement, "eu-fra-1:\n\x1b[31m<script>\u202egnp\xff"
+	body, err := n.CloudEvent("hub-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +63,9 @@ func TestTheSubjectOfAnObjectWithoutNamespace(t *testing.T) {
 
 func TestSeverity(t *testing.T) {
 	normal := warning(hubv1.ReasonTooManyAway)
-	normal.kind = corev1.EventTypeNormal
+	normal.Type = corev1.EventTypeNormal
 	for name, tc := range map[string]struct {
-		notice
+		Notice
 		want hubv1.NotificationSeverity
 	}{
 		"a Normal event, whatever its reason": {normal, hubv1.SeverityNormal},
@@ -73,7 +73,7 @@ func TestSeverity(t *testing.T) {
 		"a cluster that is away":              {warning(hubv1.ReasonUnreachable), hubv1.SeverityCritical},
 		"removals that wait for a user":       {warning(hubv1.ReasonRemovalHeld), hubv1.SeverityCritical},
 	} {
-		if got := tc.severity(); got != tc.want {
+		if got := tc.Severity(); got != tc.want {
 			t.Errorf("%s: got %s, want %s", name, got, tc.want)
 		}
 	}
@@ -84,8 +84,8 @@ func FuzzANotificationIsBoundedAndHasNoControlCharacters(f *testing.F) {
 	f.Add(strings.Repeat("世", 5000), strings.Repeat("\u200b", 300))
 	f.Fuzz(func(t *testing.T, text, name string) {
 		n := warning("ApplyFailed")
-		n.detail, n.regarding.Name = text, name
-		body, err := n.encode("hub-1")
+		n.Detail, n.Regarding.Name = text, name
+		body, err := n.CloudEvent("hub-1")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func FuzzANotificationIsBoundedAndHasNoControlCharacters(f *testing.F) {
 		if err := json.Unmarshal(body, &got); err != nil {
 			t.Fatalf("%q: %v", body, err)
 		}
-		if count := utf8.RuneCountInString(got.Data.Message); count > maxMessage {
+		if count := utf8.RuneCountInString(got.Data.Message); count > MaxMessage {
 			t.Errorf("the message has %d characters", count)
 		}
 		for _, s := range []string{got.Data.Message, got.Subject, got.Data.Regarding.Name} {
