@@ -45,6 +45,42 @@ notes() {
 		failed=1
 	fi
 }
+# refuses CHART VALUES TEXT: fails unless the error for the values has the text, which names the value at fault. No error
+# may name a file of templates/ but refused.yaml, which has only the checks of values.
+refuses() {
+	local error
+	if error=$("$helm" template release "charts/$1" --namespace "${4:-hanse-system}" ${2:+--values "charts/$1/ci/$2"} 2>&1) || [[ $error != *"$3"* ]]; then
+		echo "charts/$1 with ${2:-its default values}: the error does not say '$3': ${error:0:500}" >&2
+		failed=1
+	elif [[ $error == *templates/* && $error != *refused.yaml* ]]; then
+		echo "charts/$1 with ${2:-its default values}: the error names a template: $error" >&2
+		failed=1
+	fi
+}
+refuses hanse-hub unknown-value-refused.yaml "additional properties"
+refuses hanse-hub wildcard-kind-refused.yaml /federatedKinds/0/
+refuses hanse-hub system-namespace-refused.yaml /federatedKinds/0/namespaces/
+refuses hanse-hub label-as-number-refused.yaml /podLabels/
+refuses hanse-hub own-label-refused.yaml "podLabels has app.kubernetes.io/name"
+refuses hanse-hub own-annotation-refused.yaml "podAnnotations has kubectl.kubernetes.io/default-container"
+refuses hanse-hub oidc-without-url-refused.yaml "console.url is empty"
+refuses hanse-hub oidc-without-client-refused.yaml "console.oidc.clientID is empty"
+refuses hanse-hub dry-run-without-protection-refused.yaml "webhook.dryRunRendered needs protection.enabled"
+refuses hanse-hub "" "hanse-hub belongs in the namespace hanse-system" default
+refuses hanse-member wildcard-group-refused.yaml /grantedKinds/0/
+refuses hanse-member operator-escalate-refused.yaml "operator "
+says hanse-hub full-values.yaml "example.com/team: platform"
+says hanse-hub full-values.yaml 'example.com/scrape: "true"'
+says hanse-hub full-values.yaml "nodeAffinity:"
+says hanse-hub full-values.yaml "topologyKey: example.com/rack"
+says hanse-hub full-values.yaml "!topologyKey: kubernetes.io/hostname"
+says hanse-hub "" "topologyKey: kubernetes.io/hostname"
+says hanse-hub "" "!affinity:"
+notes hanse-hub "" "--reuse-values --set-json 'federatedKinds="
+notes hanse-hub "" "hansectl join NAME"
+notes hanse-hub "" "hansectl problems --checks"
+notes hanse-hub no-pods-values.yaml "replicas is 0"
+notes hanse-hub full-values.yaml !federatedKinds=
 notes hanse-member "" !WARNING
 notes hanse-member full-values.yaml !WARNING
 notes hanse-member risky-values.yaml "secrets: it reads every Secret"
