@@ -135,8 +135,11 @@ func setUnclaimed(c *hubv1.MemberCluster, n int) {
 		return
 	}
 	c.Status.Unclaimed = ptr.To(int32(min(n, math.MaxInt32)))
-	setCondition(c, hubv1.ConditionUnclaimed, metav1.ConditionTrue, hubv1.ReasonCopiesUnclaimed, fmt.Sprintf(
-		"the hub wrote %d objects of the cluster and no binding claims them: hansectl prune lists them, and asks before it removes them", n))
+	message := fmt.Sprintf("the hub wrote %d objects of the cluster and no binding claims them: hansectl prune lists them, and asks before it removes them", n)
+	if n == 1 {
+		message = "the hub wrote 1 object of the cluster and no binding claims it: hansectl prune lists it, and asks before it removes it"
+	}
+	setCondition(c, hubv1.ConditionUnclaimed, metav1.ConditionTrue, hubv1.ReasonCopiesUnclaimed, message)
 }
 
 func setCondition(c *hubv1.MemberCluster, conditionType string, status metav1.ConditionStatus, reason, message string) {

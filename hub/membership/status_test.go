@@ -101,6 +101,10 @@ func TestUnclaimedCopiesAreACondition(t *testing.T) {
 	if *c.Status.Unclaimed != 40 || !meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionUnclaimed) {
 		t.Errorf("with 40: %+v", c.Status)
 	}
+	setUnclaimed(c, 1)
+	if got := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionUnclaimed).Message; !strings.HasPrefix(got, "the hub wrote 1 object of the cluster and no binding claims it") {
+		t.Errorf("with one: %q", got)
+	}
 	setUnclaimed(c, 0)
 	if c.Status.Unclaimed != nil || len(c.Status.Conditions) != 0 {
 		t.Errorf("after they are gone: %+v", c.Status)
