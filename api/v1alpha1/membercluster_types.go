@@ -12,7 +12,7 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=mcl,categories=hanse
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
-// +kubebuilder:printcolumn:name="As Of",type=date,JSONPath=`.status.lastObservedTime`
+// +kubebuilder:printcolumn:name="Observed",type=date,JSONPath=`.status.lastObservedTime`
 // +kubebuilder:printcolumn:name="Cordoned",type=boolean,JSONPath=`.spec.unschedulable`
 // +kubebuilder:printcolumn:name="To-Drain",type=integer,JSONPath=`.status.drain.remaining`
 // +kubebuilder:printcolumn:name="Region",type=string,JSONPath=`.status.topology.region`
