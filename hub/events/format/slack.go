@@ -41,7 +41,10 @@ func (m Message) Slack() ([]byte, error) {
 	for _, n := range listed {
 		head := fmt.Sprintf("*%s* `%s`\n", fit(Clean(n.Reason), maxName, slackEscaped), fit(named(n.Regarding), maxName, slackEscaped))
 		detail := fit(Clean(n.Detail), min(MaxMessage, maxSlackSection-2*maxName-20), slackEscaped)
-		out.Blocks = append(out.Blocks, section(head+"```"+detail+"```"))
+		if detail != "" {
+			detail = "```" + detail + "```"
+		}
+		out.Blocks = append(out.Blocks, section(head+detail))
 	}
 	if more > 0 {
 		out.Blocks = append(out.Blocks, section(fmt.Sprintf("%d more: see `kubectl get events -A`", more)))

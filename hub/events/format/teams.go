@@ -48,9 +48,10 @@ func (m Message) Teams() ([]byte, error) {
 	body := []teamsText{line(run(m.title(), maxTitle, teamsRun{Weight: "Bolder", Size: "Medium", Color: color}))}
 	listed, more := m.listed()
 	for _, n := range listed {
-		body = append(body,
-			line(run(Clean(n.Reason)+" ", maxName, teamsRun{Weight: "Bolder"}), run(named(n.Regarding), maxName, teamsRun{FontType: "Monospace"})),
-			line(run(Clean(n.Detail), maxTeamsDetail, teamsRun{})))
+		body = append(body, line(run(Clean(n.Reason)+" ", maxName, teamsRun{Weight: "Bolder"}), run(named(n.Regarding), maxName, teamsRun{FontType: "Monospace"})))
+		if n.Detail != "" {
+			body = append(body, line(run(Clean(n.Detail), maxTeamsDetail, teamsRun{})))
+		}
 	}
 	if more > 0 {
 		body = append(body, line(run(fmt.Sprintf("%d more: see kubectl get events -A", more), maxTitle, teamsRun{})))

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -67,7 +68,7 @@ func (m *record) story(was, is hubv1.PlacementStatus, gone []string, now time.Ti
 			}
 		case after.Status == metav1.ConditionTrue && (last.open || c.troubled(before)):
 			m.events[c.condition] = lastEvent{at: last.at}
-			out = append(out, event{corev1.EventTypeNormal, c.relief, c.action, after.Message})
+			out = append(out, event{corev1.EventTypeNormal, c.relief, c.action, cmp.Or(after.Message, "the placement is valid")})
 		}
 	}
 	const away = "away"
