@@ -24,6 +24,8 @@ type Problems struct {
 	// Objects and Copies are the numbers of objects and copies that the command has examined.
 	Objects int `json:"objects"`
 	Copies  int `json:"copies"`
+	// Needs are the problems of the next five lists together that need a user, the most urgent first, see Needs.
+	Needs []Problem `json:"needs"`
 	// OfRollouts are waves that wait for a user, revisions that have failed, and objects whose clusters have an older
 	// revision than the hub object.
 	OfRollouts []Problem `json:"rolloutProblems"`
@@ -44,11 +46,22 @@ type Problems struct {
 // Problem is a rollout, or a condition of a cluster, a policy or an object of the hub.
 type Problem struct {
 	Of string `json:"of"`
+	// Topic and State say what the problem is about, and how bad it is. State is empty if nobody has to act: the cause is
+	// another problem, or goes away by itself. Rank is 1 for the most urgent state. It is set only in Problems.Needs.
+	Topic Topic        `json:"topic"`
+	State ProblemState `json:"state,omitempty"`
+	Rank  int          `json:"rank,omitempty"`
 	// ID is the identity of the MemberCluster or object. It is empty for a policy and for a wave.
 	ID      hubv1.ObjectIdentity `json:"-"`
 	Since   *metav1.Time         `json:"since,omitempty"`
 	Reason  string               `json:"reason"`
 	Message string               `json:"message,omitempty"`
+	// Wave is the wave that waits. Where names the clusters with the worst copies of an object, or counts the copies of a
+	// cluster as of the time AsOf. Do is a command that helps.
+	Wave  string       `json:"wave,omitempty"`
+	Where string       `json:"where,omitempty"`
+	AsOf  *metav1.Time `json:"asOf,omitempty"`
+	Do    string       `json:"do,omitempty"`
 }
 
 // SlowCluster is a cluster with copies that are not up to date.
@@ -110,13 +123,13 @@ func NewGatherer(members []hubv1.MemberCluster) *Gatherer {
 		g.members[m.Name] = m
 		of, id := "MemberCluster "+m.Name, hubv1.ObjectIdentity{Group: hubv1.GroupVersion.Group, Kind: "MemberCluster", Name: m.Name}
 		if c := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady); c == nil || c.Status != metav1.ConditionTrue {
-			g.ofClusters = append(g.ofClusters, problem(of, c).with(id))
+			g.ofClusters = append(g.ofClusters, problem(of, c).with(id).aboutCluster(hubv1.ConditionReady))
 		} else if c := unusableKubeconfig(m); c != nil {
-			g.ofClusters = append(g.ofClusters, problem(of, c).with(id))
+			g.ofClusters = append(g.ofClusters, problem(of, c).with(id).aboutCluster(hubv1.ConditionCredentialsValid))
 		}
 		for _, t := range problemConditions {
 			if c := meta.FindStatusCondition(m.Status.Conditions, t); c != nil && c.Status == metav1.ConditionTrue {
-				g.ofClusters = append(g.ofClusters, problem(of, c).with(id))
+				g.ofClusters = append(g.ofClusters, problem(of, c).with(id).aboutCluster(t))
 			}
 		}
 	}
@@ -156,14 +169,14 @@ func (p Problem) with(id hubv1.ObjectIdentity) Problem {
 // name.
 func (t *Gatherer) AddPolicy(of string, conditions []metav1.Condition) {
 	if c := meta.FindStatusCondition(conditions, hubv1.ConditionAccepted); c != nil && c.Status == metav1.ConditionFalse {
-		t.ofPolicies = append(t.ofPolicies, problem(of, c))
+		t.ofPolicies = append(t.ofPolicies, problem(of, c).aboutPolicy(c.Type))
 	}
 	if c := meta.FindStatusCondition(conditions, hubv1.ConditionScheduled); c != nil && c.Reason == hubv1.ReasonKindUnreadable {
-		t.ofPolicies = append(t.ofPolicies, problem(of, c))
+		t.ofPolicies = append(t.ofPolicies, problem(of, c).aboutPolicy(c.Type))
 	}
 	for _, trouble := range problemConditions {
 		if c := meta.FindStatusCondition(conditions, trouble); c != nil && c.Status == metav1.ConditionTrue {
-			t.ofPolicies = append(t.ofPolicies, problem(of, c))
+			t.ofPolicies = append(t.ofPolicies, problem(of, c).aboutPolicy(c.Type))
 		}
 	}
 }
@@ -172,11 +185,11 @@ func (t *Gatherer) AddPolicy(of string, conditions []metav1.Condition) {
 // objects that the bundle no longer contains, and whether a certificate that it keeps expires soon.
 func (t *Gatherer) AddBundle(b hubv1.BundleObject) {
 	if c := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored); c != nil && c.Status == metav1.ConditionFalse {
-		t.ofPolicies = append(t.ofPolicies, problem(hubv1.ReferenceTo(b).String(), c))
+		t.ofPolicies = append(t.ofPolicies, problem(hubv1.ReferenceTo(b).String(), c).aboutPolicy(c.Type))
 	}
 	for _, trouble := range []string{hubv1.ConditionRemovalHeld, hubv1.ConditionCertificateExpiresSoon} {
 		if c := meta.FindStatusCondition(b.BundleStatus().Conditions, trouble); c != nil && c.Status == metav1.ConditionTrue {
-			t.ofPolicies = append(t.ofPolicies, problem(hubv1.ReferenceTo(b).String(), c))
+			t.ofPolicies = append(t.ofPolicies, problem(hubv1.ReferenceTo(b).String(), c).aboutPolicy(c.Type))
 		}
 	}
 }
@@ -186,7 +199,11 @@ func (t *Gatherer) AddBundle(b hubv1.BundleObject) {
 func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
 	for _, kind := range []string{hubv1.ConditionScheduled, hubv1.ConditionApplied, hubv1.ConditionHealthy} {
 		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, kind); c != nil && (c.Status == metav1.ConditionFalse || c.Reason == hubv1.ReasonTemplateMissing) {
-			t.ofObjects = append(t.ofObjects, problem(name, c).with(hubv1.ObjectOf(b)))
+			p := t.about(problem(name, c).with(hubv1.ObjectOf(b)), b, kind)
+			if t.ofRollouts.has(name) {
+				p.State = "" // the entry of the rollout has the sentence of the worst copy
+			}
+			t.ofObjects = append(t.ofObjects, p)
 			return
 		}
 	}
@@ -200,7 +217,7 @@ func (t *Gatherer) AddDeleting(o *metav1.PartialObjectMetadata) {
 	}
 	id := hubv1.ObjectIdentity{Group: o.GroupVersionKind().Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 	t.ofObjects = append(t.ofObjects, Problem{
-		Of: id.String(), ID: id, Since: o.DeletionTimestamp, Reason: hubv1.ReasonFinalizersRemain,
+		Of: id.String(), Topic: TopicObject, State: ProblemNotReady, ID: id, Since: o.DeletionTimestamp, Reason: hubv1.ReasonFinalizersRemain,
 		Message: fmt.Sprintf("the deletion on the hub waits for the finalizers %s: only a client of the hub can remove them, because members do not get finalizers", strings.Join(o.Finalizers, ", ")),
 	})
 }
@@ -209,7 +226,7 @@ func (t *Gatherer) AddDeleting(o *metav1.PartialObjectMetadata) {
 func (t *Gatherer) Add(b hubv1.BindingObject) {
 	t.objects++
 	name := hubv1.ObjectOf(b).String() + bundleIn(BundleOf(b.BindingSpec().ObjectRef))
-	t.ofRollouts.add(name, b)
+	t.ofRollouts.add(name, b, t.worstCopies)
 	t.addObject(name, b)
 	kind := hubv1.ObjectOf(b).GroupKind()
 	if t.kinds[kind] == nil {
@@ -301,7 +318,7 @@ func byTime(a, b *metav1.Time) int {
 
 // Worst returns the worst problems. limit is the maximum number of rows in each list.
 func (t *Gatherer) Worst(limit int) Problems {
-	out := Problems{Objects: t.objects, Copies: t.copies, Clusters: []SlowCluster{}, Drift: []DriftedCopy{}, Contested: []ContestedField{}}
+	out := Problems{Objects: t.objects, Copies: t.copies, Needs: t.Needs(limit).Entries, Clusters: []SlowCluster{}, Drift: []DriftedCopy{}, Contested: []ContestedField{}}
 	for _, name := range slices.Sorted(maps.Keys(t.clusters)) {
 		if c := t.clusters[name]; c.Behind > 0 {
 			out.Clusters = append(out.Clusters, *c)
@@ -318,12 +335,7 @@ func (t *Gatherer) Worst(limit int) Problems {
 	slices.SortFunc(out.Contested, func(a, b ContestedField) int {
 		return cmp.Or(cmp.Compare(b.Copies, a.Copies), byTime(a.Since, b.Since), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Manager, b.Manager))
 	})
-	var ofKinds []Problem
-	for kind, u := range t.kinds {
-		if u.never() {
-			ofKinds = append(ofKinds, Problem{Of: kind.String(), Reason: health.ReasonStatusNotUnderstood, Message: u.message()})
-		}
-	}
+	ofKinds := t.kindProblems()
 	for _, p := range []struct{ from, to *[]Problem }{
 		{&ofKinds, &out.OfKinds}, {&t.ofRollouts.list, &out.OfRollouts}, {&t.ofClusters, &out.OfClusters}, {&t.ofPolicies, &out.OfPolicies}, {&t.ofObjects, &out.OfObjects},
 	} {
@@ -337,23 +349,33 @@ func (t *Gatherer) Worst(limit int) Problems {
 	return out
 }
 
-// Write writes one table for each kind of problem.
+func (t *Gatherer) kindProblems() []Problem {
+	var out []Problem
+	for kind, u := range t.kinds {
+		if u.never() {
+			out = append(out, Problem{Of: kind.String(), Topic: TopicKind, State: ProblemWarning, Reason: health.ReasonStatusNotUnderstood, Message: u.message()})
+		}
+	}
+	return out
+}
+
+// Write writes a table of the problems that need a user, and then one table for each kind of delay.
 func (l Problems) Write(w io.Writer, now time.Time) {
 	fmt.Fprintf(w, "OBJECTS %d   COPIES %d\n", l.Objects, l.Copies)
-	for _, p := range []struct {
-		title, column string
-		problems      []Problem
-	}{
-		{"Rollouts", "OF", l.OfRollouts}, {"Clusters", "CLUSTER", l.OfClusters}, {"Policies", "POLICY", l.OfPolicies},
-		{"Kinds", "KIND", l.OfKinds}, {"Objects", "OBJECT", l.OfObjects},
-	} {
-		var rows [][]string
-		for _, of := range p.problems {
-			rows = append(rows, []string{of.Of, since(of.Since, now), why(of.Reason, of.Message)})
-		}
-		part(w, p.title, "no problems", []string{p.column, "FOR", "WHY"}, rows)
-	}
 	var rows [][]string
+	for _, p := range l.Needs {
+		of := p.Of
+		if p.Wave != "" {
+			of = "wave " + p.Wave + " of " + of
+		}
+		text := why(p.Reason, p.Message)
+		if p.Do != "" {
+			text += "; do: " + p.Do
+		}
+		rows = append(rows, []string{string(p.State), of, since(p.Since, now), p.Where, text})
+	}
+	part(w, "What needs you", "nothing", []string{"STATE", "OF", "FOR", "WHERE", "WHY"}, rows)
+	rows = nil
 	for _, c := range l.Clusters {
 		rows = append(rows, []string{c.Cluster, c.Region, c.Ready, fmt.Sprintf("%d/%d", c.Behind, c.Copies), since(c.Since, now), c.Object, why(c.Reason, c.Message)})
 	}

@@ -13,6 +13,8 @@ type rolloutProblems struct {
 	// waves has the index in list of each wave that waits, and the number of objects that wait there.
 	waves map[waitingWave]int
 	count map[waitingWave]int
+	// objects has the names of the objects whose rollouts are problems.
+	objects map[string]bool
 }
 
 // waitingWave is a wave of a placement that waits for a user.
@@ -22,13 +24,14 @@ type waitingWave struct {
 }
 
 // add examines the rollout of one object. Objects that wait in the same wave for the same reason are one problem, which
-// has the message of the first one.
-func (p *rolloutProblems) add(name string, b hubv1.BindingObject) {
+// has the message of the first one. worst finds the worst copies of the object.
+func (p *rolloutProblems) add(name string, b hubv1.BindingObject, worst func(hubv1.BindingObject) worstCopies) {
 	of := b.BindingSpec().Rollout
 	if of == nil || b.GetDeletionTimestamp() != nil {
 		return
 	}
-	found := Problem{Of: name, ID: hubv1.ObjectOf(b), Since: &of.Since, Message: of.Message}
+	id := hubv1.ObjectOf(b)
+	found := Problem{Of: name, Topic: TopicRollout, State: ProblemNotReady, ID: id, Since: &of.Since, Message: of.Message}
 	switch of.Phase {
 	case hubv1.RolloutFailed:
 		found.Reason = hubv1.ReasonRolloutFailed
@@ -40,14 +43,31 @@ func (p *rolloutProblems) add(name string, b hubv1.BindingObject) {
 	default:
 		return
 	}
+	found.Do = "hansectl rollout status " + id.Kind + " " + id.Name
+	if id.Namespace != "" {
+		found.Do += " -n " + id.Namespace
+	}
+	if copies := worst(b); len(copies.clusters) > 0 {
+		reason := found.Reason
+		found = found.because(copies)
+		found.Reason = reason
+	}
+	if p.objects == nil {
+		p.objects = map[string]bool{}
+	}
+	p.objects[name] = true
 	p.list = append(p.list, found)
 }
+
+// has reports whether the rollout of an object is a problem of its own.
+func (p *rolloutProblems) has(name string) bool { return p.objects[name] }
 
 func (p *rolloutProblems) addWave(found Problem, spec *hubv1.BindingSpec) {
 	if ref := spec.PlacementRef; ref != nil {
 		found.Of, found.ID = ref.Kind+" "+strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/"), hubv1.ObjectIdentity{}
 	}
-	found.Reason = string(spec.Rollout.Phase)
+	found.Reason, found.State, found.Wave = string(spec.Rollout.Phase), ProblemWaits, spec.Rollout.Wave
+	found.Message, found.Do = withoutCommand(found.Message)
 	key := waitingWave{found.Of, spec.Rollout.Wave, spec.Rollout.Phase}
 	if p.waves == nil {
 		p.waves, p.count = map[waitingWave]int{}, map[waitingWave]int{}

@@ -20,7 +20,7 @@ func TestAWaveThatWaitsIsOneProblem(t *testing.T) {
 			Wave: wave, Phase: hubv1.RolloutWaitingForClusters, Since: metav1.NewTime(noon.Add(-time.Duration(i) * time.Minute)),
 			Message: "eu keeps revision " + string(rune('1'+i)),
 		}
-		p.add("ConfigMap shop/settings", b)
+		p.add("ConfigMap shop/settings", b, NewGatherer(nil).worstCopies)
 	}
 	var got []string
 	for _, one := range p.list {

@@ -67,7 +67,7 @@ func TestAViewerOfOneNamespaceReadsItsObjectsAndLearnsNothingOfOthers(t *testing
 		{0, []string{"APPLIED 2/2", "cn-shanghai", "live"}, append([]string{"status"}, object...)},
 		{0, []string{"ConfigMap " + ns + "/settings-" + ns}, []string{"status"}},
 		{0, []string{shanghai, "cn-shanghai", "live"}, []string{"clusters"}},
-		{0, []string{"OBJECTS 1   COPIES 2", "Objects: no problems"}, []string{"problems"}},
+		{0, []string{"OBJECTS 1   COPIES 2", "What needs you: nothing"}, []string{"problems"}},
 		{0, []string{shanghai, "Selected", frankfurt, "Rejected", "hansectl computes the same decision as the hub"}, append([]string{"explain"}, object...)},
 		{0, []string{shanghai + ": SELECTED", "Digest:    member = confirmed"}, append([]string{"explain", "--cluster", shanghai, "--fields"}, object...)},
 		{0, []string{"└─ " + shanghai}, []string{"tree", "place-" + ns}},

@@ -26,17 +26,13 @@ func newProblems(h *hub) *cobra.Command {
 		Short: "Show clusters, policies and objects with a problem, and check the hub with --checks",
 		Long: `Show the problems that need a user. They are read from the hub; no request is sent to a member:
 
-  Rollouts               waves that wait for an approval or for clusters, revisions that failed, and objects whose
-                         clusters have an older revision than the hub object
-  Clusters               MemberClusters that are not Ready, or whose credentials, topology, unclaimed copies or held
-                         removals need a user
-  Policies               placements and override policies that are not accepted, placements with a kind that the hub
-                         cannot read, bundles and operators that are not stored, and removals that wait for
-                         hansectl confirm
-  Kinds                  kinds whose copies never become Healthy, because their status is not understood; they hold
-                         waves and drains
-  Objects                objects with a condition Scheduled, Applied or Healthy that is False (the first is shown),
-                         objects that the hub cannot read, and objects whose deletion on the hub waits for finalizers
+  What needs you         one line for each cause, the most urgent first, as on the first page of the console: objects
+                         that are degraded, not applied or not scheduled (WHY is what the worst copy says); clusters
+                         that are not Ready (their copies count in their line), or whose credentials, topology or
+                         unclaimed copies need a user; rollouts that failed, were rolled back or wait; policies that
+                         are not accepted; removals that wait for hansectl confirm; kinds whose status is not
+                         understood; and objects whose deletion on the hub waits for finalizers. Objects that are
+                         still progressing are left out
   Slowest clusters       members without the desired content; the member whose copy has waited longest comes first.
                          BEHIND: such copies / all copies there. OLDEST: the object that has waited longest
   Oldest drift           copies that differ from the desired content and stay so: paused on the member, only reported,

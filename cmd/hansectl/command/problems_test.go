@@ -41,7 +41,8 @@ func TestProblemsReadsTheHub(t *testing.T) {
 		out, err := hansectl(t, "problems", "-n", "shop")
 		must(t, err)
 		wants(t, out, "OBJECTS 1   COPIES 2", "cn-sha-1   -        Unknown   1/1      -     ConfigMap shop/settings   Forbidden: grant it", "Oldest drift: no copy",
-			"MemberCluster new-1   -     Pending: the hub has not processed the object yet", "Invalid: no such field", "Placement shop/unread", "FailedOnSome: 1 of 2")
+			"Unknown", "MemberCluster new-1", "Pending: the hub has not processed the object yet; do: hansectl problems --checks", "Invalid: no such field", "Placement shop/unread",
+			"1 of 2 clusters: cn-sha-1", "Forbidden: grant it\n")
 	})
 	t.Run("another namespace has nothing", func(t *testing.T) {
 		out, err := hansectl(t, "problems", "-n", "elsewhere")

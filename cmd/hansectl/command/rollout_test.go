@@ -295,7 +295,7 @@ func TestProblemsListAWaveThatWaitsForAUser(t *testing.T) {
 	rolling(t)
 	out, err := hansectl(t, "problems", "-n", "shop")
 	must(t, err)
-	wants(t, out, "\nRollouts\nOF  ", "Placement shop/all", "WaitingForApproval")
+	wants(t, out, "\nWhat needs you\nSTATE ", "wave rest of Placement shop/all", "WaitingForApproval")
 }
 
 func TestWavesAreCompleted(t *testing.T) {
