@@ -31,6 +31,8 @@ type Fields struct {
 	Note string `json:"note,omitempty"`
 	// Error is the reason why the hub cannot render the object. It is empty if the object was rendered.
 	Error string `json:"error,omitempty"`
+	// Manifest is the object as the hub renders it for the cluster. It is nil for a Secret.
+	Manifest *unstructured.Unstructured `json:"-"`
 }
 
 // FieldRow is one field of a copy: a field whose value differs from the hub object, or that members own.
@@ -75,6 +77,9 @@ func FieldsOf(in decide.Input, policies []hubv1.OverridePolicyObject, cluster *h
 			}
 		}
 		out.Fields = append(out.Fields, row.managed(onMember, result.Manifest))
+	}
+	if !secret {
+		out.Manifest = result.Manifest
 	}
 	out.Changed = changedOn(in, cluster.Name, onMember, result.Manifest, secret)
 	for _, s := range result.Skipped {

@@ -31,16 +31,6 @@ func (c CopyCounts) Of(s rollup.CopyState) int { return c[s] }
 // Healthy returns the number of healthy copies.
 func (c CopyCounts) Healthy() int { return c[rollup.CopyHealthy] }
 
-// worst returns the worst state of the copies. It returns 0 if there are no copies.
-func (c CopyCounts) worst() rollup.CopyState {
-	for _, s := range rollup.CopyStates() {
-		if c[s] > 0 {
-			return s
-		}
-	}
-	return 0
-}
-
 // MatrixQuery selects the displayed part of a matrix. An empty field selects everything.
 type MatrixQuery struct {
 	// Placement selects objects that follow this placement, such as "Placement shop/web" or "ClusterPlacement fleet".
@@ -51,10 +41,14 @@ type MatrixQuery struct {
 	Text string
 	// Region and Cluster select the columns of the matrix. They also select the objects that have a copy in these columns.
 	Region, Cluster string
-	// State selects objects that have a copy in this state, such as Degraded.
+	// State selects objects whose worst copy is in this state, such as Degraded.
 	State rollup.CopyState
-	// WorstFirst sorts the objects by the worst state of their copies. Otherwise the objects are sorted by name.
+	// WorstFirst sorts the objects by the worst state of their copies, and the clusters by region, the worst first.
+	// Otherwise both are sorted by name.
 	WorstFirst bool
+	// Fold makes one row of all objects of a bundle, except of the bundle Open, such as "Bundle shop/web".
+	Fold bool
+	Open string
 	// Page is the number of the page of objects, and Columns is the number of the page of clusters. Both start at 1.
 	Page, Columns int
 }
@@ -63,7 +57,7 @@ const (
 	// MatrixObjects is the number of objects (rows) on one page of the matrix.
 	MatrixObjects = 50
 	// MatrixClusters is the number of clusters (columns) on one page of the matrix.
-	MatrixClusters = 100
+	MatrixClusters = 12
 	// maxMatrixCells and maxMatrixRows are the maximum numbers of cells and rows in memory. A cell takes 16 bytes.
 	maxMatrixCells = 1 << 20
 	maxMatrixRows  = 50_000
@@ -81,6 +75,10 @@ type Matrix struct {
 	// all these objects, by state.
 	AllObjects, AllClusters int
 	Copies                  CopyCounts
+	// Worst has the numbers of the objects by the state of their worst copy, as if the query had no State.
+	Worst CopyCounts
+	// Bundles is the number of rows that stand for a whole bundle.
+	Bundles int
 	// Page is the shown page of objects, from 1 to Pages. Columns is the shown page of clusters, from 1 to ColumnPages.
 	Page, Pages, Columns, ColumnPages int
 	MatrixChoices
@@ -95,11 +93,18 @@ type MatrixChoices struct{ Placements, Kinds, Regions []string }
 type MatrixColumn struct {
 	Cluster, Region string
 	Copies          CopyCounts
+	// First is true for the first shown cluster of its region.
+	First bool
 }
 
-// MatrixRow is an object with one cell for each shown column.
+// MatrixRow is an object, or a whole bundle, with one cell for each shown column.
 type MatrixRow struct {
 	ObjectSummary
+	// Folded is the number of objects for which the row stands. It is 0 for the row of one object. The summary then has
+	// only the bundle, and a cell has the worst state of all objects on the cluster.
+	Folded int
+	// Why is the sentence of the worst copy, or of the first condition that is not True.
+	Why    string
 	Copies CopyCounts
 	Cells  []MatrixCell
 }
@@ -123,6 +128,7 @@ type MatrixGatherer struct {
 	// each text is stored only once.
 	names, reasons names
 	objects        []matrixObject
+	worst          CopyCounts
 	cells, more    int
 	choices        [3]map[string]bool // placements, kinds, regions
 }
@@ -147,6 +153,8 @@ func (n *names) of(text string) int {
 
 type matrixObject struct {
 	summary ObjectSummary
+	folded  int
+	why     string
 	copies  CopyCounts
 	cells   []matrixCell
 }
@@ -194,7 +202,25 @@ func (g *MatrixGatherer) Add(b hubv1.BindingObject) {
 		!strings.Contains(strings.ToLower(id.Name), strings.ToLower(q.Text)) {
 		return
 	}
-	o := matrixObject{summary: SummaryOf(b)}
+	o := g.objectOf(b)
+	if (q.Cluster != "" || q.Region != "") && len(o.cells) == 0 {
+		return
+	}
+	g.worst[o.copies.Worst()]++
+	if q.State != 0 && o.copies.Worst() != q.State {
+		return
+	}
+	if len(g.objects) >= maxMatrixRows || g.cells+len(o.cells) > maxMatrixCells {
+		g.more++
+		return
+	}
+	g.cells += len(o.cells)
+	g.objects = append(g.objects, o)
+}
+
+// objectOf returns the row of a binding's object, with the cells that the query selects.
+func (g *MatrixGatherer) objectOf(b hubv1.BindingObject) matrixObject {
+	o, q := matrixObject{summary: SummaryOf(b)}, g.query
 	status := b.BindingStatus()
 	rows := make(map[string]*hubv1.ClusterRow, len(status.Clusters))
 	for i := range status.Clusters {
@@ -210,20 +236,22 @@ func (g *MatrixGatherer) Add(b hubv1.BindingObject) {
 		if q.Cluster != "" && q.Cluster != t.Name || q.Region != "" && q.Region != in {
 			continue
 		}
-		cell := g.cellOf(rowOf(t, rows[t.Name], m, g.now))
+		row := rowOf(t, rows[t.Name], m, g.now)
+		cell := g.cellOf(row)
+		if worst := o.copies.Worst(); worst == 0 || cell.state < worst {
+			o.why = row.sentence()
+		}
 		o.copies[cell.state]++
 		o.cells = append(o.cells, cell)
 	}
-	if (q.Cluster != "" || q.Region != "") && len(o.cells) == 0 || q.State != 0 && o.copies[q.State] == 0 {
-		return
+	if o.copies.Worst() == rollup.CopyHealthy || len(o.cells) == 0 {
+		o.why = o.summary.Message
 	}
-	if len(g.objects) >= maxMatrixRows || g.cells+len(o.cells) > maxMatrixCells {
-		g.more++
-		return
-	}
-	g.cells += len(o.cells)
-	g.objects = append(g.objects, o)
+	return o
 }
+
+// sentence returns what the copy says: its message, or its reason.
+func (r Row) sentence() string { return cmp.Or(r.Message, r.Reason) }
 
 func (g *MatrixGatherer) offer(which int, choice string) {
 	if of := g.choices[which]; choice != "" && len(of) < maxMatrixChoices && !of[choice] {
@@ -246,7 +274,7 @@ func (g *MatrixGatherer) cellOf(r Row) matrixCell {
 
 // Matrix returns the page that the query selects.
 func (g *MatrixGatherer) Matrix() Matrix {
-	m := Matrix{AllObjects: len(g.objects), More: g.more, MatrixChoices: MatrixChoices{
+	m := Matrix{AllObjects: len(g.objects), Worst: g.worst, More: g.more, MatrixChoices: MatrixChoices{
 		Placements: slices.Sorted(maps.Keys(g.choices[0])), Kinds: slices.Sorted(maps.Keys(g.choices[1])), Regions: slices.Sorted(maps.Keys(g.choices[2])),
 	}}
 	columns := g.columns()
@@ -256,16 +284,21 @@ func (g *MatrixGatherer) Matrix() Matrix {
 			m.Copies[s] += n
 		}
 	}
-	slices.SortFunc(g.objects, g.compare)
+	rows := g.folded()
+	slices.SortFunc(rows, g.compare)
+	for _, o := range rows {
+		m.Bundles += min(o.folded, 1)
+	}
 	var objects []matrixObject
-	objects, m.Page, m.Pages = pageOf(g.objects, g.query.Page, MatrixObjects)
+	objects, m.Page, m.Pages = pageOf(rows, g.query.Page, MatrixObjects)
 	m.Clusters, m.Columns, m.ColumnPages = pageOf(columns, g.query.Columns, MatrixClusters)
 	at := map[int]int{} // column index by cluster name
 	for i, c := range m.Clusters {
 		at[g.names.of(c.Cluster)] = i
+		m.Clusters[i].First = i == 0 || m.Clusters[i-1].Region != c.Region
 	}
 	for _, o := range objects {
-		row := MatrixRow{ObjectSummary: o.summary, Copies: o.copies, Cells: make([]MatrixCell, len(m.Clusters))}
+		row := MatrixRow{ObjectSummary: o.summary, Folded: o.folded, Why: o.why, Copies: o.copies, Cells: make([]MatrixCell, len(m.Clusters))}
 		for _, c := range o.cells {
 			i, shown := at[int(c.cluster)]
 			if !shown {
@@ -301,8 +334,68 @@ func (g *MatrixGatherer) columns() []MatrixColumn {
 		}
 		out = append(out, c)
 	}
-	slices.SortFunc(out, func(a, b MatrixColumn) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	worst := map[string]rollup.CopyState{} // by region
+	for _, c := range out {
+		if of := worst[c.Region]; of == 0 || c.Copies.Worst() < of {
+			worst[c.Region] = c.Copies.Worst()
+		}
+	}
+	slices.SortFunc(out, func(a, b MatrixColumn) int {
+		by := 0
+		if g.query.WorstFirst {
+			by = cmp.Or(cmp.Compare(worst[a.Region], worst[b.Region]), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Copies.Worst(), b.Copies.Worst()))
+		}
+		return cmp.Or(by, cmp.Compare(a.Cluster, b.Cluster))
+	})
 	return out
+}
+
+// folded returns the rows: the objects, and one row for each folded bundle with more than one object.
+func (g *MatrixGatherer) folded() []matrixObject {
+	if !g.query.Fold {
+		return g.objects
+	}
+	bundles := map[string][]matrixObject{}
+	var out []matrixObject
+	for _, o := range g.objects {
+		if of := o.summary.Bundle; of != "" && of != g.query.Open {
+			bundles[of] = append(bundles[of], o)
+		} else {
+			out = append(out, o)
+		}
+	}
+	for bundle, objects := range bundles {
+		if len(objects) == 1 {
+			out = append(out, objects[0])
+		} else {
+			out = append(out, folded(bundle, objects))
+		}
+	}
+	return out
+}
+
+// folded returns the row that stands for all objects of a bundle.
+func folded(bundle string, objects []matrixObject) matrixObject {
+	kind, name, _ := strings.Cut(bundle, " ")
+	row := matrixObject{summary: ObjectSummary{Kind: kind, Name: name, Bundle: bundle}, folded: len(objects)}
+	at := map[int32]int{}
+	slices.SortFunc(objects, func(a, b matrixObject) int { return cmp.Compare(a.worst(), b.worst()) })
+	row.why, row.summary.Reason = objects[0].why, objects[0].summary.Reason
+	for _, o := range objects {
+		for _, c := range o.cells {
+			i, known := at[c.cluster]
+			if !known {
+				at[c.cluster] = len(row.cells)
+				row.cells = append(row.cells, c)
+			} else if c.state < row.cells[i].state {
+				row.cells[i] = c
+			}
+		}
+	}
+	for _, c := range row.cells {
+		row.copies[c.state]++
+	}
+	return row
 }
 
 // compare orders objects by name. If the query has WorstFirst, it first orders them by the states of their copies.
@@ -323,7 +416,7 @@ func (o matrixObject) worst() rollup.CopyState {
 	if len(o.cells) == 0 && o.summary.Reason == "" {
 		return rollup.CopyHealthy
 	}
-	return o.copies.worst()
+	return o.copies.Worst()
 }
 
 // pageOf returns one page of a list, with its number. If the page does not exist, it returns the nearest page.

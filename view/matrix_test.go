@@ -127,7 +127,7 @@ func TestAMatrixHasTheObjectsAndClustersThatAQuerySelects(t *testing.T) {
 		clusters []string
 	}{
 		"all by name":           {MatrixQuery{}, []string{"agent ..?", "api ✓✕.", "nowhere ...", "web ✓✓?"}, []string{"a-1 2/2", "a-2 1/2", "b-1 0/2"}},
-		"worst first":           {MatrixQuery{WorstFirst: true}, []string{"nowhere ...", "api ✓✕.", "agent ..?", "web ✓✓?"}, []string{"a-1 2/2", "a-2 1/2", "b-1 0/2"}},
+		"worst first":           {MatrixQuery{WorstFirst: true}, []string{"nowhere ...", "api ✕✓.", "agent ..?", "web ✓✓?"}, []string{"a-2 1/2", "a-1 2/2", "b-1 0/2"}},
 		"of a placement":        {MatrixQuery{Placement: "Placement shop/infra"}, []string{"agent ?"}, []string{"b-1 0/1"}},
 		"of a kind":             {MatrixQuery{Kind: "DaemonSet.apps"}, []string{"agent ?"}, []string{"b-1 0/1"}},
 		"with a text":           {MatrixQuery{Text: "WE"}, []string{"web ✓✓?"}, []string{"a-1 1/1", "a-2 1/1", "b-1 0/1"}},
@@ -196,7 +196,7 @@ func TestAMatrixHasPagesOfObjectsAndClusters(t *testing.T) {
 	if m.Page != 2 || m.Pages != 2 || len(m.Objects) != 1 || m.Objects[0].Name != "web-050" || m.AllObjects != MatrixObjects+1 {
 		t.Errorf("page %d of %d with %d of %d objects", m.Page, m.Pages, len(m.Objects), m.AllObjects)
 	}
-	if m.Columns != 2 || m.ColumnPages != 2 || len(m.Clusters) != 2 || m.Clusters[0].Cluster != "c-100" || len(m.Objects[0].Cells) != 2 {
+	if m.Columns != 2 || m.ColumnPages != 2 || len(m.Clusters) != 2 || m.Clusters[0].Cluster != fmt.Sprintf("c-%03d", MatrixClusters) || len(m.Objects[0].Cells) != 2 {
 		t.Errorf("columns %d of %d with %d of %d clusters", m.Columns, m.ColumnPages, len(m.Clusters), m.AllClusters)
 	}
 	if got := m.Objects[0].Copies.Total(); got != MatrixClusters+2 {
@@ -212,5 +212,67 @@ func TestAMatrixSaysHowManyObjectsAreTooMany(t *testing.T) {
 	g.Add(placedOn("Deployment", "api", "all", healthyOn("a-1")))
 	if m := g.Matrix(); m.More != 1 || m.AllObjects != 1 || len(m.Clusters) != 1 {
 		t.Errorf("%d more than %d objects on %d clusters", m.More, m.AllObjects, len(m.Clusters))
+	}
+}
+
+func TestAMatrixFoldsTheObjectsOfABundle(t *testing.T) {
+	t.Parallel()
+	bundled := func(name string, rows ...hubv1.ClusterRow) hubv1.BindingObject {
+		b := placedOn("Widget", name, "all", rows...)
+		b.BindingSpec().ObjectRef.Bundle = &hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: "shop", Name: "web"}
+		return b
+	}
+	for name, tc := range map[string]struct {
+		query MatrixQuery
+		want  []string
+	}{
+		"folded":             {MatrixQuery{Fold: true, WorstFirst: true}, []string{"Bundle shop/web x2 1/2 refused", "Widget alone x0 1/1 "}},
+		"not folded":         {MatrixQuery{WorstFirst: true}, []string{"Widget two x0 0/1 refused", "Widget one x0 2/2 ", "Widget alone x0 1/1 "}},
+		"open":               {MatrixQuery{Fold: true, WorstFirst: true, Open: "Bundle shop/web"}, []string{"Widget two x0 0/1 refused", "Widget one x0 2/2 ", "Widget alone x0 1/1 "}},
+		"only one object":    {MatrixQuery{Fold: true, Text: "two"}, []string{"Widget two x0 0/1 refused"}},
+		"in the worst state": {MatrixQuery{Fold: true, State: rollup.CopyHealthy}, []string{"Widget alone x0 1/1 ", "Widget one x0 2/2 "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewMatrixGatherer(matrixFleet(), tc.query, now)
+			g.Add(bundled("one", healthyOn("a-1"), healthyOn("a-2")))
+			refused := refusedOn("a-1")
+			refused.Message = "refused"
+			g.Add(bundled("two", refused))
+			b := placedOn("Widget", "alone", "all", healthyOn("a-2"))
+			g.Add(b)
+			var got []string
+			m := g.Matrix()
+			for _, o := range m.Objects {
+				why := o.Why
+				if o.Copies.Worst() == rollup.CopyHealthy {
+					why = ""
+				}
+				got = append(got, fmt.Sprintf("%s %s x%d %d/%d %s", o.Kind, o.Name, o.Folded, o.Copies.Healthy(), o.Copies.Total(), why))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("rows (-want +got):\n%s", diff)
+			}
+			if tc.query.Text == "" && (m.Worst.Of(rollup.CopyNotApplied) != 1 || m.Worst.Healthy() != 2) {
+				t.Errorf("the objects by their worst copy are %v", m.Worst)
+			}
+		})
+	}
+}
+
+func TestTheFleetCountsEachObjectByItsWorstCopy(t *testing.T) {
+	t.Parallel()
+	g := NewFleetGatherer(matrixFleet(), now)
+	for _, b := range []hubv1.BindingObject{
+		placedOn("Deployment", "web", "all", healthyOn("a-1"), healthyOn("a-2")), placedOn("Deployment", "api", "all", refusedOn("a-1"), healthyOn("b-1")),
+		placedOn("Deployment", "agent", "all", healthyOn("b-1")), placedOn("Deployment", "nowhere", "none"),
+	} {
+		g.Add(b)
+	}
+	if o := g.Objects; o.Total() != 3 || o.Healthy() != 1 || o.Of(rollup.CopyNotApplied) != 1 || o.Of(rollup.CopyUnknown) != 1 {
+		t.Errorf("the objects are %v", o)
+	}
+	if c := g.Clusters["b-1"]; c.Total() != 2 || c.Worst() != rollup.CopyUnknown {
+		t.Errorf("the copies on b-1 are %v", c)
 	}
 }

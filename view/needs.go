@@ -125,7 +125,7 @@ func (p Problem) aboutRemoval() Problem {
 	return p
 }
 
-// withoutCommand splits a message of the hub that names a command of hansectl: into the sentence before the command, and
+// withoutCommand splits a message of the hub that names a command of hansectl into the sentence before the command, and
 // the command.
 func withoutCommand(message string) (sentence, command string) {
 	sentence, command, found := strings.Cut(message, ": hansectl ")
@@ -139,8 +139,8 @@ func withoutCommand(message string) (sentence, command string) {
 	return sentence, "hansectl " + strings.TrimSuffix(strings.TrimSpace(command), ".")
 }
 
-// about adds the state of an object to its problem: what its worst copies say, and where they are. A problem whose cause
-// is only that clusters are away gets no state, because the clusters have entries. The same is true for a copy that is
+// about adds the state of an object to its problem: what its worst copies say, and where they are. A problem whose
+// cause is only that clusters are away gets no state, because the clusters have entries. The same is true for a copy that is
 // still progressing.
 func (t *Gatherer) about(p Problem, b hubv1.BindingObject, condition string) Problem {
 	p.Topic, p.State = TopicObject, ProblemNotReady

@@ -56,5 +56,14 @@ func clusterPage(ctx context.Context, v *visit) (*page, error) {
 	if body.Cluster.Drain != nil {
 		body.Drained, _ = view.DrainProgress(m)
 	}
-	return &page{Title: m.Name, Nav: "fleet", template: "cluster", Scope: v.scope(), Body: &body}, nil
+	return &page{Title: m.Name, Nav: "fleet", template: "cluster", Scope: v.scope(), Crumbs: clusterCrumbs(body.Cluster, v.namespace), Body: &body}, nil
+}
+
+// clusterCrumbs returns the pages above the page of a cluster.
+func clusterCrumbs(c view.Cluster, namespace string) []crumb {
+	out := []crumb{{pathOf("/", "namespace", namespace), "Fleet"}}
+	if c.Region != "" {
+		out = append(out, crumb{pathOf("/", "namespace", namespace, "view", "table", "region", c.Region), c.Region})
+	}
+	return append(out, crumb{"", "MemberCluster"})
 }

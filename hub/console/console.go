@@ -92,6 +92,8 @@ type Console struct {
 	// waitForSlot is how long a request waits until it may make its page, if too many pages are being made.
 	waitForSlot time.Duration
 	Live        *Live
+	// listings has the namespaces that users may list.
+	listings listings
 	// membersWithin is how long a page waits for answers of members.
 	membersWithin time.Duration
 }
@@ -196,6 +198,8 @@ type visit struct {
 	now     time.Time
 	// namespace is the only namespace of the page. It is empty if the page shows all namespaces that the user may see.
 	namespace string
+	// namespaces are those from which the user can choose, see namespacesOf.
+	namespaces []string
 	// membersWithin is the timeout of requests to members.
 	membersWithin time.Duration
 }
@@ -258,6 +262,7 @@ func (c *Console) page(read func(context.Context, *visit) (*page, error)) http.H
 			v.user.cache = c.opts.Bindings
 			ctx, cancel := context.WithTimeout(r.Context(), readWithin)
 			defer cancel()
+			v.namespaces = withChosen(c.namespacesOf(ctx, v.session), v.namespace)
 			p, err := read(ctx, v)
 			if err != nil {
 				return nil, err

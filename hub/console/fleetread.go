@@ -81,7 +81,7 @@ func (r *fleetReader) readBindings(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", errRefused, errManyObjects)
 	}
 	if bundled > 0 {
-		r.note(fmt.Sprintf("%d objects of bundles are not considered: hansectl plan considers them", bundled))
+		r.note(fmt.Sprintf("%d %s not considered: hansectl plan considers bundles", bundled, plural(bundled, "object of a bundle is", "objects of bundles are")))
 	}
 	if r.inputs.Namespace != "" && slices.ContainsFunc(r.fleet.Placements, view.NeedsCounts) {
 		r.note("The score FewestObjects does not count objects of other namespaces")

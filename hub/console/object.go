@@ -43,6 +43,10 @@ type objectBody struct {
 	Fields      *view.Fields
 	// Events are the object's events on the hub, and those on the members that answer requests for this page.
 	Events *view.Events
+	// Picture shows the way from the object to its clusters, and to the objects of the clusters that are not well. owned
+	// has the answers of the members that were asked for it.
+	Picture *picture
+	owned   map[string]view.TreeCluster
 	onMembers
 
 	query url.Values
@@ -154,13 +158,16 @@ func objectPage(ctx context.Context, v *visit) (*page, error) {
 	}
 	if r.binding != nil {
 		r.askMembers(ctx, &body, decision)
+		if len(body.Status.Clusters) > 0 && body.Cluster == "" {
+			body.draw()
+		}
 	}
 	if decision != nil {
 		e := view.Explain(*decision, decide.Replay(*decision), body.Cluster)
 		body.Explanation = &e
 	}
 	body.Events.Sort()
-	p := &page{Title: r.id.String(), Nav: "objects", template: "object", Scope: in(r.id.Namespace), Body: body}
+	p := &page{Title: r.id.String(), Nav: "objects", template: "object", Scope: in(r.id.Namespace), Crumbs: objectCrumbs(r.id), Body: body}
 	if body.Asked {
 		p.Scope = ""
 	}
@@ -365,6 +372,9 @@ func (r *objectReader) askMembers(ctx context.Context, body *objectBody, in *dec
 	part(one(body.query.Get("diff")), func(clusters []string) { body.Diff = r.diff(ctx, ask, clusters[0]) })
 	part(body.query.Get("tree"), func(clusters []string) { body.Tree, body.TreeNotes = r.tree(ctx, ask, clusters) })
 	part(body.query.Get("events"), func(clusters []string) { r.events(ctx, ask, clusters, body.Events) })
+	if unwell := body.unwell(); body.Cluster == "" && len(unwell) > 0 && ask.views != nil {
+		parts.Go(func() { body.owned = r.owned(ctx, ask, unwell) })
+	}
 	parts.Wait()
 }
 
@@ -399,6 +409,18 @@ func (r *objectReader) tree(ctx context.Context, ask *questions, clusters []stri
 		tree.Grow(n.Cluster, []wire.ObjectChildren{{Object: object, Refused: &wire.Reason{Message: n.Note}}})
 	}
 	return &tree.Objects[0], notes
+}
+
+// owned asks members for the objects that controllers made for the copies, for the picture.
+func (r *objectReader) owned(ctx context.Context, ask *questions, clusters []string) map[string]view.TreeCluster {
+	ctx, cancel := context.WithTimeout(ctx, drawnWithin)
+	defer cancel()
+	tree, _ := r.tree(ctx, ask, clusters)
+	out := map[string]view.TreeCluster{}
+	for _, c := range tree.Clusters {
+		out[c.Cluster] = c
+	}
+	return out
 }
 
 func (r *objectReader) events(ctx context.Context, ask *questions, clusters []string, to *view.Events) {

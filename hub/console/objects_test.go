@@ -208,20 +208,20 @@ func TestTheMatrixShowsWhichCopiesAreNotWellAndWhereTheyAre(t *testing.T) {
 	w.place("colours", healthyOn(good))
 	b := w.admin()
 	page := b.get("/objects?namespace=" + w.ns)
-	page.shows(t, "2 objects, 4 copies on 3 clusters", `>1 not applied</a>`, `>1 unknown</a>`, `<span class="sr">not applied</span>`,
-		`<td class="unknown"`, `>120m</time></td>`, "/clusters/"+bad, ">ConfigMap colours</a>", ">1/3</a>")
-	if strings.Index(page.text, ">ConfigMap colours</a>") > strings.Index(page.text, ">ConfigMap settings</a>") {
-		t.Error("the objects are not sorted by name")
-	}
-	worst := b.get("/objects?sort=worst&namespace=" + w.ns)
-	if strings.Index(worst.text, ">ConfigMap colours</a>") < strings.Index(worst.text, ">ConfigMap settings</a>") {
+	page.shows(t, "1 of 2 objects is not applied.", "2 objects, 4 copies on 3 clusters", `</span>1 not applied</a>`, `</span>1 healthy</a>`,
+		`<span class="sr">`+bad+`: not applied, FieldConflict</span>`, `<a class="sign cell unknown quiet"`, away+": unknown", "as of ", "/clusters/"+bad, ">colours</a>", "1 of 3")
+	if strings.Index(page.text, ">colours</a>") < strings.Index(page.text, ">settings</a>") {
 		t.Error("the worst object is not the first")
+	}
+	byName := b.get("/objects?sort=name&namespace=" + w.ns)
+	if strings.Index(byName.text, ">colours</a>") > strings.Index(byName.text, ">settings</a>") {
+		t.Error("the objects are not sorted by name")
 	}
 	for query, wanted := range map[string]bool{
 		"state=NotApplied": false, "region=cn": false, "cluster=" + good: true, "text=COL": true, "kind=ConfigMap": true, "kind=Secret": false,
 		"placement=Placement+x%2Fy": false, "state=Healthy": true,
 	} {
-		if got := strings.Contains(b.get("/objects?namespace="+w.ns+"&"+query).text, ">ConfigMap colours</a>"); got != wanted {
+		if got := strings.Contains(b.get("/objects?namespace="+w.ns+"&"+query).text, ">colours</a>"); got != wanted {
 			t.Errorf("with %s the object colours is shown: %t", query, got)
 		}
 	}
@@ -260,9 +260,9 @@ func TestTheMatrixOfManyObjectsOnAHundredClustersHasABoundedPage(t *testing.T) {
 	must(t, writes.Wait())
 	b := w.user(nil, reads())
 	page := b.get("/objects?sort=worst&page=3&namespace=" + w.ns)
-	page.shows(t, "150 objects, 15000 copies on 100 clusters", "page 3 of 3", "settings-0149", ">15000 not applied</a>")
-	page.hides(t, "settings-0001", "long ")
-	const most = 3 << 19 // bytes of a page with links to 5,000 copies
+	page.shows(t, "150 objects, 15000 copies on 100 clusters", "page 3 of 3", "settings-0149", "</span>150 not applied</a>", "clusters 1 to 12 of 100")
+	page.hides(t, "settings-0001")
+	const most = 3 << 17 // bytes of a page with links to 600 copies
 	if len(page.text) > most {
 		t.Errorf("the page has %d bytes, more than %d", len(page.text), most)
 	}
@@ -288,14 +288,14 @@ func TestAnObjectPageShowsTheReasonsOfFailures(t *testing.T) {
 	}))
 	b := w.admin()
 	page := b.get(objectQuery(w, "settings"))
-	page.shows(t, "APPLIED", "FieldConflict", "not applied", "NotGood", "Why not elsewhere", other, "Placement "+w.ns+"/europe", "NotSelected",
-		"<td>live</td>", `>120m</time></td>`, `failed</span> for <time class="age"`, `>3h</time></span>`)
+	page.shows(t, "<dt>Applied</dt>", "FieldConflict", "not applied", "on 1 of 3 clusters", "NotGood", "Why not elsewhere", other, "Placement "+w.ns+"/europe", "NotSelected",
+		`data-label="As of">live</td>`, `>120m</time></td>`, `failed</span> for <time class="age"`, `>3h</time></dd>`, "Where it runs")
 	page.hides(t, "<img", "<script>alert", " style=")
 	if strings.Index(page.text, `>`+bad+`</a>`) > strings.Index(page.text, `>`+good+`</a>`) {
 		t.Error("the worst cluster is not the first")
 	}
 	one := b.get(objectQuery(w, "settings", "cluster", bad))
-	one.shows(t, "Only cluster", "Who set each field on "+bad, "the hub serves no views of members")
+	one.shows(t, "Only cluster", "Who set each line on "+bad, "the hub serves no views of members")
 	one.hides(t, `>`+other+`</a>`)
 	b.get(objectQuery(w, "settings", "cluster", other)).shows(t, "<li>", "NotSelected")
 	if r := b.get(objectQuery(w, "missing")); r.StatusCode != http.StatusNotFound {
@@ -359,9 +359,9 @@ func TestTheObjectOfABundleHasAPage(t *testing.T) {
 		page         string
 		shows, hides []string
 	}{
-		"of a Bundle with a ConfigMap": {page: bundled, shows: append(why, "in Bundle "+w.ns+"/web", "Generation 1 of Bundle "+w.ns+"/web is not stored yet")},
+		"of a Bundle with a ConfigMap": {page: bundled, shows: append(why, "<dd>Bundle "+w.ns+"/web</dd>", "Generation 1 of Bundle "+w.ns+"/web is not stored yet")},
 		"of a ClusterBundle": {
-			page: w.bundled("everywhere", hubv1.BundleReference{Kind: hubv1.ClusterBundleKind, Name: w.ns}, here), shows: append(why, "in ClusterBundle "+w.ns),
+			page: w.bundled("everywhere", hubv1.BundleReference{Kind: hubv1.ClusterBundleKind, Name: w.ns}, here), shows: append(why, "<dd>ClusterBundle "+w.ns+"</dd>"),
 		},
 		"of an operator with a chart": {
 			page:  w.bundled("charted", hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: w.ns}, here),
@@ -417,7 +417,7 @@ func TestAnObjectPageShowsWhatMembersAnswer(t *testing.T) {
 	quiet := b.get(objectQuery(w, "settings"))
 	quiet.shows(t, `data-scope="`+w.ns+`"`)
 	quiet.hides(t, "did not answer", "BackOff")
-	b.get(objectQuery(w, "settings", "cluster", here)).shows(t, "Who set each field on "+here)
+	b.get(objectQuery(w, "settings", "cluster", here)).shows(t, "Who set each line on "+here)
 	b.get(objectQuery(w, "settings", "diff", hangs)).shows(t, "Difference on "+hangs, "the member did not answer in time")
 	b.get(objectQuery(w, "settings", "diff", "*", "cluster", "*")).hides(t, "Difference on")
 }
@@ -442,7 +442,7 @@ func TestATenantSeesItsNamespaceWithTheFactsFromTheViews(t *testing.T) {
 	}
 	b.get("/objects?text=set").shows(t, `<input type="hidden" name="text" value="set">`)
 	b.get("/?namespace="+w.ns).shows(t, mine)
-	b.get("/objects?namespace="+w.ns).shows(t, ">ConfigMap settings</a>", mine, `<option value="eu">`)
+	b.get("/objects?namespace="+w.ns).shows(t, ">settings</a>", mine, `<option value="eu">`)
 	b.get(objectQuery(w, "settings")).shows(t, "ClusterPlacement "+w.ns, "Why not elsewhere", "FieldConflict")
 	cluster := b.get("/clusters/" + mine + "?namespace=" + w.ns)
 	cluster.shows(t, "You see the part of the cluster that concerns namespace "+w.ns, "eu")
@@ -488,7 +488,7 @@ func TestAClusterPageShowsItsFactsAndItsCopies(t *testing.T) {
 	b := w.admin()
 	page := b.get("/clusters/" + name)
 	page.shows(t, "not ready", `">120m</time> ago`, "v1.36.3", "2 ready of 3", "eu", "cert-manager", "v1.18.2", "valid for 30 days, until "+expires.UTC().Format("2006-01-02 15:04 UTC"), `<dt>Joined</dt><dd><time class="age"`, "1 served of 2",
-		"TestSays", "cordoned", `<a href="/objects?cluster=`+url.QueryEscape(name)+`">1</a>`, ">1 unknown</a>")
+		"TestSays", "cordoned", `href="/objects?cluster=`+url.QueryEscape(name)+`"><span>All <strong>1</strong></span></a>`, "</span>1 unknown</a>")
 	page.hides(t, "<script>alert", " style=")
 	if r := b.get("/clusters/missing-" + w.ns); r.StatusCode != http.StatusNotFound {
 		t.Errorf("a cluster that the hub does not have: %s", r.Status)
@@ -527,6 +527,8 @@ func TestTheFleetLinksProblemsToTheirPages(t *testing.T) {
 	must(t, w.hub.Create(t.Context(), p))
 	p.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: "Invalid", LastTransitionTime: metav1.Now()}}
 	must(t, w.hub.Status().Update(t.Context(), p))
-	w.admin().get("/?namespace="+w.ns).shows(t, `<a href="/objects?namespace=`+w.ns+`&amp;placement=Placement&#43;`+w.ns+`%2Fwrong">`, `<a href="/clusters/`+name+`?namespace=`+w.ns+`">MemberCluster `+name,
-		`<a href="/object?kind=ConfigMap&amp;name=settings&amp;namespace=`+w.ns+`">ConfigMap `+w.ns+`/settings`)
+	page := w.admin().get("/?namespace=" + w.ns)
+	page.shows(t, `<a href="/objects?namespace=`+w.ns+`&amp;placement=Placement&#43;`+w.ns+`%2Fwrong">`, `<a href="/clusters/`+name+`?namespace=`+w.ns+`"><span class="sr">not ready: </span>Cluster `+name,
+		"1 copy", "hansectl problems --checks")
+	page.hides(t, "name=settings") // the cluster is the cause, and has an entry
 }

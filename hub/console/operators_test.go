@@ -66,9 +66,9 @@ func TestTheMatrixOfOperatorsShowsWhatEachWaitsFor(t *testing.T) {
 		return rest
 	}
 	for cluster, wants := range map[string][]string{
-		ready: {"</span> ready", "v1.2.3 (behind)"},
-		slow:  {"</span> not ready", "1 of 1 objects; waits for Deployment.apps " + w.ns + "/rotor-operator"},
-		away:  {"</span> unknown", "as of never"},
+		ready: {"</span>ready", "v1.2.3 (behind)"},
+		slow:  {"</span>not ready", "1 of 1 object; waits for Deployment.apps " + w.ns + "/rotor-operator"},
+		away:  {"</span>unknown", "as of never"},
 	} {
 		for _, want := range wants {
 			if text := row(cluster); !strings.Contains(text, want) {
@@ -84,7 +84,7 @@ func TestTheMatrixOfOperatorsShowsWhatEachWaitsFor(t *testing.T) {
 			t.Errorf("the page lacks %q:\n%s", want, page.text)
 		}
 	}
-	if !strings.Contains(page.text, "Gear.example.com: 1 objects, and no FederatedOperator defines the kind") {
+	if !strings.Contains(page.text, "Gear.example.com: 1 object, and no FederatedOperator defines the kind") {
 		t.Errorf("the page lacks the kind without an operator:\n%s", page.text)
 	}
 	if text := b.get("/operators?only=notready").text; strings.Contains(text, `href="/clusters/`+ready+`"`) || !strings.Contains(text, slow) || !strings.Contains(text, away) {

@@ -29,24 +29,32 @@ type page struct {
 	Scope scope
 	// Onward is the path that the browser loads next. It is empty for most pages.
 	Onward string
+	// Crumbs are the pages above this one. It is empty for the pages of the navigation.
+	Crumbs []crumb
 	// Body is the data of the page's template.
 	Body any
 
 	template string
 }
 
+// crumb is a page above the shown one, or a part of its name. Path is empty for a part without a page.
+type crumb struct{ Path, Title string }
+
 // frame has the data of the template that all pages share.
 type frame struct {
 	*page
-	User  string
-	CSRF  string
-	Now   time.Time
-	Notes []string
+	// User is the name of the user on the hub's API server, and Short is its short form.
+	User, Short string
+	CSRF        string
+	Now         time.Time
+	Notes       []string
 	// Page is the path of the page, without its query.
 	Page string
 	// Namespace is the only namespace of the pages. It is empty if the pages show all namespaces.
 	Namespace string
-	Links     []link
+	// Namespaces are the namespaces from which the user can choose. It is empty if they are not known, or too many.
+	Namespaces []string
+	Links      []link
 }
 
 // link is a link in the navigation, which all pages share.
@@ -83,13 +91,17 @@ func parse(names ...string) map[string]*template.Template {
 // because templates are parsed only once.
 var functions = template.FuncMap{
 	"ago":              ago,
+	"plural":           plural,
 	"plain":            plain,
+	"short":            short,
 	"clusterState":     clusterState,
 	"healthState":      healthState,
 	"resultState":      resultState,
+	"rolloutState":     rolloutState,
 	"waveClusterState": waveClusterState,
 	"waveState":        waveState,
 	"copyState":        copyState,
+	"childState":       childState,
 	"path":             pathOf,
 	"objectPath":       objectPath,
 	"problemPath":      problemPath,
@@ -100,8 +112,14 @@ var functions = template.FuncMap{
 // make the page arbitrarily large.
 const maxTextLength = 2000
 
+// maxNameLength is the maximum length of an object's name in a row, so that a row has a few lines.
+const maxNameLength = 72
+
 // plain returns a text of an object without characters that do not print, cut to maxTextLength characters.
 func plain(text string) string { return view.Printable(hubv1.CutMessage(text, maxTextLength)) }
+
+// short returns a name as plain does, cut to maxNameLength characters: for a row, whose link leads to the whole name.
+func short(name string) string { return view.Printable(hubv1.CutMessage(name, maxNameLength)) }
 
 // ago returns the time since t in words, such as 5m or 3d. The text is empty if t is not known. A script updates the
 // text on an open page.
@@ -113,30 +131,42 @@ func ago(t *metav1.Time, now time.Time) template.HTML {
 	return template.HTML(fmt.Sprintf(`<time class="age" datetime="%[1]s" title="%[1]s">%[2]s</time>`, stamp, age))
 }
 
-// state is how a page shows a state: by a colour, a symbol and a word. Each of the three is enough alone, also for
-// users who do not see colours.
-type state struct{ Class, Symbol, Word string }
+// state is how a page shows a state: by a colour, a sign and a word. Each of the three is enough alone, also for users
+// who do not see colours. Class names the colour and the sign, and is one of signs.
+type state struct{ Class, Word string }
+
+// signs are the classes of states, from the loudest to the quietest. The first four need somebody.
+var signs = []string{"down", "bad", "unknown", "held", "run", "todo", "off", "ok"}
+
+// cell is a state as a small square with a link. Quiet is true if the cause of the state is loud elsewhere on the page.
+type cell struct {
+	Class, Path, Label string
+	Quiet              bool
+}
 
 // clusterState returns the display of a cluster's state.
 func clusterState(c view.Cluster) state {
 	switch {
 	case c.Leaving:
-		return state{"off", "−", "leaving"}
+		return state{"off", "leaving"}
 	case c.Ready == string(metav1.ConditionFalse) && c.Reason != hubv1.ReasonUnreachable:
-		return state{"bad", "✕", "not ready"}
+		return state{"down", "not ready"}
 	case !c.Live:
-		return state{"unknown", "?", "unknown"}
+		return state{"unknown", "unknown"}
 	case c.Draining:
-		return state{"wait", "…", "draining"}
+		return state{"off", "draining"}
 	case c.Cordoned:
-		return state{"wait", "…", "cordoned"}
+		return state{"off", "cordoned"}
 	}
-	return state{"good", "✓", "ready"}
+	return state{"ok", "ready"}
 }
 
 // render returns the HTML of a page.
 func (p *page) render(v *visit) ([]byte, error) {
-	f := frame{page: p, User: v.session.User, CSRF: v.session.CSRF, Now: v.now, Page: v.URL.Path, Namespace: v.namespace, Links: links}
+	f := frame{
+		page: p, User: v.session.User, Short: shortUser(v.session.User), CSRF: v.session.CSRF, Now: v.now, Page: v.URL.Path,
+		Namespace: v.namespace, Namespaces: v.namespaces, Links: links,
+	}
 	if v.user != nil {
 		f.Notes = slices.Compact(slices.Sorted(slices.Values(v.user.notes)))
 	}

@@ -53,9 +53,20 @@ func objectPath(id hubv1.ObjectIdentity, namespace string) string {
 	return pathOf("/object", "group", id.Group, "kind", id.Kind, "namespace", id.Namespace, "name", id.Name)
 }
 
-// problemPath returns the path of the page with the details of a problem: the cluster, the object, or the objects of
-// the placement. It is empty if there is no such page.
+// problemPath returns the path of the page with the details of a problem: the cluster, the object, the rollout, the
+// held removals, or the objects of the placement. It is empty if there is no such page.
 func problemPath(p view.Problem, namespace string) string {
+	switch p.Topic {
+	case view.TopicRemoval:
+		return pathOf("/rollouts", "namespace", namespace) + "#held"
+	case view.TopicKind:
+		return pathOf("/objects", "kind", p.Of, "namespace", namespace)
+	case view.TopicRollout:
+		if of, name, ok := placementOf(p.Of); ok {
+			return rolloutPath(of, name)
+		}
+		return rolloutObjectPath(p.ID.Namespace, p.ID.BindingName())
+	}
 	// The parameter "placement" of the page /objects has the same form as p.Of, such as "Placement NAMESPACE/NAME".
 	if strings.HasPrefix(p.Of, "Placement ") || strings.HasPrefix(p.Of, "ClusterPlacement ") {
 		return pathOf("/objects", "placement", p.Of, "namespace", namespace)
@@ -67,17 +78,17 @@ func problemPath(p view.Problem, namespace string) string {
 func copyState(s rollup.CopyState) state {
 	switch s {
 	case rollup.CopyNotApplied:
-		return state{"bad", "✕", "not applied"}
+		return state{"down", "not applied"}
 	case rollup.CopyDegraded:
-		return state{"bad", "!", "degraded"}
+		return state{"bad", "degraded"}
 	case rollup.CopyUnknown:
-		return state{"unknown", "?", "unknown"}
+		return state{"unknown", "unknown"}
 	case rollup.CopyProgressing:
-		return state{"wait", "…", "progressing"}
+		return state{"run", "progressing"}
 	case rollup.CopyLeaving:
-		return state{"off", "−", "leaving"}
+		return state{"off", "leaving"}
 	case rollup.CopyHealthy:
-		return state{"good", "✓", "healthy"}
+		return state{"ok", "healthy"}
 	}
 	return state{}
 }
@@ -99,6 +110,8 @@ func conditionsOf(all []metav1.Condition, now time.Time) []condition {
 // namespaceChoice has the data for the template of the page on which a user enters a namespace.
 type namespaceChoice struct {
 	Path string
+	// Own is the namespace of the user's ServiceAccount, if it is the only namespace that is known.
+	Own string
 	// Keep has all query parameters of the requested page except the namespace.
 	Keep []parameter
 }
@@ -113,6 +126,9 @@ func (c *Console) choose(w http.ResponseWriter, v *visit) {
 		if name != "namespace" {
 			body.Keep = append(body.Keep, parameter{name, query.Get(name)})
 		}
+	}
+	if len(v.namespaces) == 1 {
+		body.Own = v.namespaces[0]
 	}
 	v.user = nil // the page shows no notes about missing rights to single kinds
 	answer, err := (&page{Title: "Choose a namespace", template: "choose", Body: body}).render(v)

@@ -22,10 +22,19 @@ import (
 // the page. `so` is the part of the note that says what is missing.
 func (u *user) unlessForbidden(err error, so string) error {
 	if apierrors.IsForbidden(err) {
-		u.note(so + ": " + err.Error())
+		u.note(so + ": " + lacking(err))
 		return nil
 	}
 	return err
+}
+
+// lacking returns the part of a Forbidden error that says which right is missing, such as "you cannot list resource
+// "events" in API group "" in the namespace "shop"". For an error of another form, it returns the whole text.
+func lacking(err error) string {
+	if _, what, found := strings.Cut(err.Error(), " cannot "); found {
+		return "you cannot " + what
+	}
+	return err.Error()
 }
 
 // members lists the MemberClusters that the user may list.
@@ -110,24 +119,43 @@ func (u *user) eachIn(ctx context.Context, of scope, visit func(hubv1.BindingObj
 	return scopes.EachBinding(ctx, u, string(of), pageSize, visit)
 }
 
-// eachPolicy calls visit with the conditions of each placement and override policy of a namespace. If namespace is
-// empty, it visits all policies, including cluster-scoped ones.
-func (u *user) eachPolicy(ctx context.Context, namespace string, visit func(of string, conditions []metav1.Condition)) error {
+// placements lists the placements of a namespace and the ClusterPlacements, or all of them if namespace is empty. A user of one namespace may read only its placements.
+func (u *user) placements(ctx context.Context, namespace string) ([]hubv1.PlacementObject, error) {
 	placements, err := scopes.Placements(ctx, u, client.InNamespace(namespace))
 	if err := u.unlessForbidden(err, "You do not see all placements"); err != nil {
-		return fmt.Errorf("listing placements: %w", err)
+		return nil, fmt.Errorf("listing placements: %w", err)
+	}
+	if len(placements) > 0 || namespace == "" {
+		return placements, nil
+	}
+	var here hubv1.PlacementList
+	if err := u.unlessForbidden(u.List(ctx, &here, client.InNamespace(namespace)), "You do not see placements"); err != nil {
+		return nil, fmt.Errorf("listing Placements: %w", err)
+	}
+	for i := range here.Items {
+		placements = append(placements, &here.Items[i])
+	}
+	return placements, nil
+}
+
+// eachPolicy calls visit with the conditions of each placement and override policy of a namespace. If namespace is
+// empty, it visits all policies, including cluster-scoped ones. It returns the placements.
+func (u *user) eachPolicy(ctx context.Context, namespace string, visit func(of string, conditions []metav1.Condition)) ([]hubv1.PlacementObject, error) {
+	placements, err := u.placements(ctx, namespace)
+	if err != nil {
+		return nil, err
 	}
 	for _, p := range placements {
 		visit(kindOf(p, "Placement")+" "+nameOf(p), p.PlacementStatus().Conditions)
 	}
 	overrides, err := scopes.OverridePolicies(ctx, u, client.InNamespace(namespace))
 	if err := u.unlessForbidden(err, "You do not see all override policies"); err != nil {
-		return fmt.Errorf("listing override policies: %w", err)
+		return nil, fmt.Errorf("listing override policies: %w", err)
 	}
 	for _, p := range overrides {
 		visit(kindOf(p, "OverridePolicy")+" "+nameOf(p), p.OverrideStatus().Conditions)
 	}
-	return nil
+	return placements, nil
 }
 
 // eachBundle calls visit for each Bundle and FederatedOperator of a namespace. If namespace is empty, it visits all of

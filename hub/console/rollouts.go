@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/store/scopes"
 	"github.com/hanse-dev/hanse/placement/guard"
 	"github.com/hanse-dev/hanse/placement/rollout"
 	"github.com/hanse-dev/hanse/view"
@@ -33,6 +32,8 @@ const (
 	maxHeld = 50
 	// maxNamed is the maximum number of objects that the page names in a wave. The table below the waves has all objects.
 	maxNamed = 5
+	// maxWaveCells is the maximum number of clusters that a wave shows one by one. The table of the wave has all of them.
+	maxWaveCells = 60
 )
 
 // address returns a path with a query from pairs of names and values. Empty values are left out.
@@ -108,7 +109,17 @@ func (rolloutsBody) Results() []view.RolloutResult {
 
 type rolloutRow struct {
 	view.PlacementRollout
-	Path string
+	Path  string
+	Track []step
+}
+
+// All returns the number of all objects of the placement's rollouts.
+func (r rolloutRow) All() int32 {
+	if r.Rollout == nil {
+		return 0
+	}
+	of := r.Rollout.Objects
+	return of.Moving + of.Passed + of.Failing + of.Pending
 }
 
 // heldRow is an object with a held removal.
@@ -126,18 +137,9 @@ func (h heldRow) Clusters() []string { return h.Held.Clusters[:min(20, len(h.Hel
 func (h heldRow) More() int { return len(h.Held.Clusters) - len(h.Clusters()) }
 
 func rolloutsPage(ctx context.Context, v *visit) (*page, error) {
-	placements, err := scopes.Placements(ctx, v.user, client.InNamespace(v.namespace))
-	if err := v.user.unlessForbidden(err, "You do not see all placements"); err != nil {
-		return nil, fmt.Errorf("listing placements: %w", err)
-	}
-	if len(placements) == 0 && v.namespace != "" { // a user of one namespace may read only its placements
-		var here hubv1.PlacementList
-		if err := v.user.unlessForbidden(v.user.List(ctx, &here, client.InNamespace(v.namespace)), "You do not see placements"); err != nil {
-			return nil, fmt.Errorf("listing Placements: %w", err)
-		}
-		for i := range here.Items {
-			placements = append(placements, &here.Items[i])
-		}
+	placements, err := v.user.placements(ctx, v.namespace)
+	if err != nil {
+		return nil, err
 	}
 	body := rolloutsBody{Result: v.FormValue("result"), Sort: v.FormValue("sort"), Namespace: v.namespace, CSRF: v.session.CSRF}
 	var holding []client.Object
@@ -148,9 +150,8 @@ func rolloutsPage(ctx context.Context, v *visit) (*page, error) {
 		if p.PlacementSpec().Rollout == nil {
 			continue
 		}
-		r := view.PlacementRolloutOf(p, nil)
-		if body.Result == "" || body.Result == string(r.Result) {
-			body.Rollouts = append(body.Rollouts, rolloutRow{r, rolloutPath(p.GetNamespace(), p.GetName())})
+		if row := rolloutRowOf(p); body.Result == "" || body.Result == string(row.Result) {
+			body.Rollouts = append(body.Rollouts, row)
 		}
 	}
 	order := body.Results()
@@ -283,6 +284,63 @@ func (w waveOfPage) Named() []view.RolloutObject {
 // More returns the number of objects of the wave that Named leaves out.
 func (w waveOfPage) More() int { return len(w.Objects) - len(w.Named()) }
 
+// Cells returns a cell for each cluster of the wave, at most maxWaveCells, those that are not well first.
+func (w waveOfPage) Cells() []cell {
+	var out []cell
+	for _, c := range w.OnClusters {
+		of := waveClusterState(c.State)
+		if c.Skipped {
+			of = state{"off", "skipped"}
+		}
+		label := fmt.Sprintf("%s: %s, %d of %d objects updated", c.Cluster, of.Word, c.Updated, c.Objects)
+		out = append(out, cell{Class: of.Class, Path: "/clusters/" + c.Cluster, Label: label, Quiet: of.Class == "unknown" || w.State == view.WavePending})
+	}
+	slices.SortStableFunc(out, func(a, b cell) int { return cmp.Compare(slices.Index(signs, a.Class), slices.Index(signs, b.Class)) })
+	return out[:min(len(out), maxWaveCells)]
+}
+
+// Rest returns the number of clusters without a cell.
+func (w waveOfPage) Rest() int { return max(len(w.OnClusters)-maxWaveCells, 0) }
+
+// Is returns the display of the wave's state: it names the user if the wave waits for the user.
+func (w waveOfPage) Is() state {
+	if w.Asks() {
+		return state{"held", "waits for you"}
+	}
+	return waveState(w.State)
+}
+
+// Troubles returns the clusters of the wave that the user should know of before an approval, at most maxNamed.
+func (w waveOfPage) Troubles() []view.TimelineCluster {
+	var out []view.TimelineCluster
+	for _, c := range w.OnClusters {
+		if (c.State == view.WaveClusterDegraded || c.State == view.WaveClusterUnknown) && len(out) < maxNamed {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Passed returns the waves before this one.
+func (w waveOfPage) Passed() []view.TimelineWave {
+	i := slices.IndexFunc(w.Page.RolloutTimeline.Waves, func(other view.TimelineWave) bool { return other.Name == w.Name })
+	return w.Page.RolloutTimeline.Waves[:max(i, 0)]
+}
+
+// Command returns the command that approves the wave.
+func (w waveOfPage) Command() string {
+	name := w.Page.RolloutTimeline.Name
+	if w.Page.Namespace == "" {
+		return "hansectl rollout approve clusterplacement/" + name + " " + w.Name
+	}
+	return "hansectl rollout approve " + name + " " + w.Name + " -n " + w.Page.Namespace
+}
+
+// Asking returns the waves that wait for the user's approval.
+func (b rolloutBody) Asking() []waveOfPage {
+	return slices.DeleteFunc(b.Waves(), func(w waveOfPage) bool { return !w.Asks() })
+}
+
 // MaySkip reports whether the page shows a form to skip a cluster.
 func (w waveOfPage) MaySkip(c view.TimelineCluster) bool {
 	return w.Page.May.Skip && w.Page.Changing > 0 && !c.Skipped && c.State != view.WaveClusterPassing
@@ -325,7 +383,7 @@ func rolloutPage(ctx context.Context, v *visit) (*page, error) {
 	if body.May, err = v.user.steeringRights(ctx, s); err != nil {
 		return nil, err
 	}
-	return &page{Title: "Rollout of " + s.Named, Nav: "rollouts", template: "rollout", Scope: v.scope(), Body: &body}, nil
+	return &page{Title: "Rollout of " + s.Named, Nav: "rollouts", template: "rollout", Scope: v.scope(), Crumbs: rolloutCrumbs(v.namespace, body.Kind), Body: &body}, nil
 }
 
 // Phases returns the values by which objects can be filtered.
@@ -432,32 +490,54 @@ func rolloutObjectPage(ctx context.Context, v *visit) (*page, error) {
 			return nil, err
 		}
 	}
-	return &page{Title: "Rollout of " + id.String(), Nav: "rollouts", template: "rolloutobject", Scope: v.scope(), Body: &body}, nil
+	return &page{Title: "Rollout of " + id.String(), Nav: "rollouts", template: "rolloutobject", Scope: v.scope(), Crumbs: rolloutCrumbs(v.namespace, id.Kind), Body: &body}, nil
+}
+
+// rolloutCrumbs returns the pages above the page of a rollout.
+func rolloutCrumbs(namespace, kind string) []crumb {
+	out := []crumb{{"/rollouts", "Rollouts"}}
+	if namespace != "" {
+		out = append(out, crumb{pathOf("/rollouts", "namespace", namespace), namespace})
+	}
+	return append(out, crumb{"", kind})
 }
 
 // resultState returns the display of a rollout's result.
 func resultState(r view.RolloutResult) state {
 	switch r {
 	case view.RolloutDone:
-		return state{"good", "✓", "done"}
+		return state{"ok", "done"}
 	case view.RolloutBroken:
-		return state{"bad", "✕", "failed"}
+		return state{"down", "failed"}
 	}
-	return state{"wait", "…", "running"}
+	return state{"run", "running"}
 }
+
+// rolloutState returns the display of the rollouts of a placement together: whom they wait for, or their result.
+func rolloutState(r view.PlacementRollout) state {
+	if r.Result == view.RolloutRuns && r.Rollout != nil && waits[r.Rollout.Phase] {
+		return waveState(r.Rollout.Phase)
+	}
+	return resultState(r.Result)
+}
+
+// waits has the phases in which a rollout waits for a person.
+var waits = map[hubv1.RolloutPhase]bool{hubv1.RolloutWaitingForApproval: true, hubv1.RolloutPaused: true, hubv1.RolloutWaitingForClusters: true}
 
 // waveState returns the display of the state of a wave, or of the phase of an object.
 func waveState(s any) state {
-	word := spaced(fmt.Sprint(s))
-	switch hubv1.RolloutPhase(fmt.Sprint(s)) {
-	case hubv1.RolloutComplete, hubv1.RolloutPhase(view.WavePassed):
-		return state{"good", "✓", word}
-	case hubv1.RolloutFailed, hubv1.RolloutRolledBack, hubv1.RolloutRollingBack:
-		return state{"bad", "✕", word}
-	case hubv1.RolloutPhase(view.WavePending):
-		return state{"off", "−", word}
+	word, phase := spaced(fmt.Sprint(s)), hubv1.RolloutPhase(fmt.Sprint(s))
+	switch {
+	case phase == hubv1.RolloutComplete, phase == hubv1.RolloutPhase(view.WavePassed):
+		return state{"ok", word}
+	case phase == hubv1.RolloutFailed, phase == hubv1.RolloutRolledBack, phase == hubv1.RolloutRollingBack:
+		return state{"down", word}
+	case phase == hubv1.RolloutPhase(view.WavePending):
+		return state{"todo", "not begun"}
+	case waits[phase]:
+		return state{"held", word}
 	}
-	return state{"wait", "…", word}
+	return state{"run", word}
 }
 
 // waveClusterState returns the display of the state of a cluster in a wave.
@@ -465,15 +545,15 @@ func waveClusterState(s view.WaveClusterState) state {
 	word := strings.ToLower(string(s))
 	switch s {
 	case view.WaveClusterPassing:
-		return state{"good", "✓", word}
+		return state{"ok", word}
 	case view.WaveClusterDegraded:
-		return state{"bad", "✕", word}
+		return state{"bad", word}
 	case view.WaveClusterUnknown:
-		return state{"unknown", "?", word}
+		return state{"unknown", word}
 	case view.WaveClusterWaiting:
-		return state{"off", "−", word}
+		return state{"todo", word}
 	}
-	return state{"wait", "…", word}
+	return state{"run", word}
 }
 
 // healthState returns the display of the health of a copy.
@@ -481,13 +561,13 @@ func healthState(h hubv1.Health) state {
 	word := strings.ToLower(string(h))
 	switch h {
 	case hubv1.HealthHealthy:
-		return state{"good", "✓", word}
+		return state{"ok", word}
 	case hubv1.HealthDegraded:
-		return state{"bad", "✕", word}
+		return state{"bad", word}
 	case hubv1.HealthProgressing:
-		return state{"wait", "…", word}
+		return state{"run", word}
 	}
-	return state{"unknown", "?", "unknown"}
+	return state{"unknown", "unknown"}
 }
 
 // spaced returns the words of a name in CamelCase, such as "waiting for approval".

@@ -276,7 +276,7 @@ func TestTheRolloutPagesShowWavesObjectsAndHistory(t *testing.T) {
 	for path, wants := range map[string][]string{
 		"/rollouts?namespace=" + r.ns:             {`href="/rollouts/placement?name=web&amp;namespace=` + r.ns, "waiting for approval", "Waiting for wave rest"},
 		"/rollouts?result=Done&namespace=" + r.ns: {"No placement that you may see has a rollout with the result Done"},
-		r.page():    {"<ol class=\"waves\">", `id="wave-asia"`, "passed", "Approve wave rest", "1 of 1 clusters have the new revision and are healthy", "1 of 1 changing objects</a> wait for the approval, the first one for", "degraded", "ConfigMap " + r.ns + "/settings"},
+		r.page():    {"<ol class=\"waves\">", `id="wave-asia"`, "passed", "Approve wave rest", "1 of 1 cluster has the new revision and is healthy", "waits for you", "hansectl rollout approve web rest -n " + r.ns, "1 of 1 changing object</a> waits for the approval, the first one for", "degraded", "ConfigMap " + r.ns + "/settings"},
 		r.history(): {"Return to revision 6", "Return to revision 4", "revision 7", "Crash"},
 	} {
 		answer := b.get(path)
@@ -312,7 +312,7 @@ func TestACopyOfAClusterThatDoesNotAnswerIsUnknown(t *testing.T) {
 	r.binding.Status.Clusters[0].LastObservedTime = &seen
 	must(t, r.hub.Status().Update(t.Context(), r.binding))
 	for _, path := range []string{r.page(), r.history()} {
-		if text := b.get(path).text; !strings.Contains(text, `<span class="state unknown">`) || strings.Contains(text, "</span> healthy") || strings.Contains(text, "</span> passing") {
+		if text := b.get(path).text; !strings.Contains(text, `<span class="state unknown">`) || strings.Contains(text, "</span>healthy") || strings.Contains(text, "</span>passing") {
 			t.Errorf("%s:\n%s", path, text)
 		}
 	}
@@ -373,7 +373,7 @@ func TestAHeldRemovalOfABundleIsConfirmed(t *testing.T) {
 	}
 	path := "/rollouts?namespace=" + w.ns
 	tenant, reader := w.signedIn(w.token(bundles("get", "list", "patch"), nil)), w.signedIn(w.token(bundles("get", "list"), nil))
-	if text := reader.get(path).text; !strings.Contains(text, "<h3>Bundle "+w.ns+"/web</h3>") || strings.Contains(text, `action="/removals/confirm"`) {
+	if text := reader.get(path).text; !strings.Contains(text, ">Bundle "+w.ns+"/web</h3>") || strings.Contains(text, `action="/removals/confirm"`) {
 		t.Errorf("the page of a reader is\n%s", text)
 	}
 	form := tenant.form(path, "/removals/confirm")

@@ -41,7 +41,7 @@ func TestAUserSignsInWithATokenAndOut(t *testing.T) {
 		}
 	}
 	page := b.get("/")
-	if page.StatusCode != http.StatusOK || !strings.Contains(page.text, `<span title="system:serviceaccount:`+w.ns) {
+	if page.StatusCode != http.StatusOK || !strings.Contains(page.text, `You are <code>system:serviceaccount:`+w.ns) {
 		t.Fatalf("the first page: %s: %s", page.Status, page.text)
 	}
 	if r := b.post("/signout", url.Values{}); r.StatusCode != http.StatusForbidden {

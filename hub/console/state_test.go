@@ -15,7 +15,7 @@ import (
 func TestOnlyAHealthyCopyOfAReachableClusterIsGreen(t *testing.T) {
 	t.Parallel()
 	for _, s := range rollup.CopyStates() {
-		if green := copyState(s).Class == "good"; green != (s == rollup.CopyHealthy) {
+		if green := copyState(s).Class == "ok"; green != (s == rollup.CopyHealthy) {
 			t.Errorf("a copy that is %s is green: %t", s, green)
 		}
 	}
@@ -30,12 +30,12 @@ func TestOnlyAHealthyCopyOfAReachableClusterIsGreen(t *testing.T) {
 			}
 			observed := ready == metav1.ConditionTrue && ago < time.Minute
 			cluster := clusterState(view.Clusters([]hubv1.MemberCluster{m}, nil, nil, now).Clusters[0])
-			if want := map[bool]string{true: "good", false: "unknown"}[observed]; cluster.Class != want {
+			if want := map[bool]string{true: "ok", false: "unknown"}[observed]; cluster.Class != want {
 				t.Errorf("a cluster with Ready=%q that was observed %s ago is %v, want %s", ready, ago, cluster, want)
 			}
 		}
 	}
-	if got := fmt.Sprint(operatorCell{On: &view.OperatorOnCluster{Ready: true, Away: true}}.State()); got != "{unknown ? unknown}" {
+	if got := fmt.Sprint(operatorCell{On: &view.OperatorOnCluster{Ready: true, Away: true}}.State()); got != "{unknown unknown}" {
 		t.Errorf("an operator is %s on a cluster that is away", got)
 	}
 }

@@ -122,7 +122,7 @@ func (u *user) steering(ctx context.Context, namespace, name string) (rollout.St
 		err = fmt.Errorf("%w: %w", errRefused, errManyChanges)
 	}
 	if dropped > 0 {
-		u.note(fmt.Sprintf("The waves leave out %d objects whose rollout is complete", dropped))
+		u.note(fmt.Sprintf("The waves leave out %d %s whose rollout is complete", dropped, plural(dropped, "object", "objects")))
 	}
 	return s, err
 }

@@ -107,6 +107,7 @@ func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, v, http.StatusServiceUnavailable, errBusy)
 		return
 	}
+	v.namespaces = withChosen(c.namespacesOf(ctx, v.session), v.namespace)
 	status, answer, err := func() (int, []byte, error) {
 		defer done() // freed before the answer is sent, so that a slow browser holds no slot
 		return v.whatIf(ctx)

@@ -18,7 +18,7 @@ import (
 // aged is a page that shows an age on each line. The test sets the page's clock, which is one day ahead of the hub's
 // clock.
 const aged = `<!doctype html><html lang="en"><head><title>Aged</title><script src="/clock.js"></script><script src="/assets/console.js" defer></script></head>
-<body><main id="main" data-scope="">%s<footer>As of <time datetime="2026-11-27T12:00:00Z">then</time></footer></main></body></html>`
+<body><main id="main" data-scope=""><p class="asof">As of <time datetime="2026-11-27T12:00:00Z">then</time></p>%s</main></body></html>`
 
 func TestAgesOfAPageGrowWithoutARequest(t *testing.T) {
 	if testing.Short() {

@@ -8,10 +8,10 @@
   function scrollable() {
     for (const part of document.querySelectorAll(".wide, pre")) {
       if (part.scrollWidth <= part.clientWidth) { part.removeAttribute("tabindex"); continue; }
-      const title = part.previousElementSibling;
+      const title = part.closest(".card")?.querySelector("h2, h3, summary");
       part.tabIndex = 0;
       part.setAttribute("role", "group");
-      part.setAttribute("aria-label", title?.matches("h1, h2, h3, h4") ? title.textContent : "Scrolls sideways");
+      part.setAttribute("aria-label", title?.textContent ?? "Scrolls sideways");
     }
   }
   scrollable();
@@ -34,7 +34,7 @@
   // Ages grow between loads. They use the hub's clock, because the browser's clock may be wrong.
   let seen = Date.now();
   function grow() {
-    const now = Date.parse(main()?.querySelector("footer time")?.dateTime) + Date.now() - seen;
+    const now = Date.parse(main()?.querySelector(".asof time")?.dateTime) + Date.now() - seen;
     if (document.hidden || isNaN(now)) return;
     for (const t of document.querySelectorAll("time.age")) {
       const age = words(now - Date.parse(t.dateTime));
@@ -50,7 +50,16 @@
   const offline = document.getElementById("offline");
   let source = null, reading = false, again = false, heard = Date.now();
 
+  // mark says in the head of the page whether the page updates itself now.
+  function mark(live) {
+    const head = main()?.querySelector(".asof");
+    if (!head) return;
+    head.classList.toggle("live", live);
+    head.classList.toggle("lost", !live);
+    head.firstChild.textContent = live ? "Live, as of " : "As of ";
+  }
   const lost = (why = "No connection to the hub.") => {
+    mark(false);
     offline.textContent = why + " This page is as of " + new Date(seen).toLocaleTimeString() + ".";
     offline.hidden = false;
   };
@@ -86,6 +95,7 @@
       [...main().querySelectorAll(".wide")].forEach((w, i) => { w.scrollLeft = left[i] ?? 0; });
       if (focus) same(focus, at)?.focus({ preventScroll: true });
       offline.hidden = true;
+      mark(source?.readyState === EventSource.OPEN);
     } catch {
       fail();
     } finally {
@@ -104,7 +114,7 @@
     let first = true;
     heard = Date.now();
     const on = (event, act) => mine.addEventListener(event, (e) => { if (e.data !== undefined) { heard = Date.now(); act(); } });
-    on("open", () => { if (!offline.hidden || !first) read(); first = false; });
+    on("open", () => { mark(true); if (!offline.hidden || !first) read(); first = false; });
     on("changed", read);
     on("beat", () => {});
     on("ended", () => { mine.close(); location.reload(); });
