@@ -106,6 +106,9 @@ const (
 	SetsAnnotation = Prefix + "sets"
 	// SetsVersion is the version of the rules for bundles as a whole.
 	SetsVersion = "1"
+	// SetFollowedAnnotation is on a binding that follows the SetRollout of its bundle. If the SetRollout is lost, the
+	// clusters keep the content that the binding gives them.
+	SetFollowedAnnotation = Prefix + "set-followed"
 
 	// GeneratedValuesSecretType is the type of the Secrets in hanse-system that keep the values which the templates of a
 	// chart made.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,10 +109,10 @@ func tooLarge(err error) error {
 }
 
 // heldBySets returns a function that reports whether a cluster may hold an object of a bundle although the bundle no
-// longer has it: a revision in the bundle's SetRollout that is in use has the object. The SetRollout is read uncached, because the
-// leader may just have begun to decide on the bundle as a whole. If a list of a revision cannot be read, the
-// function returns true for all objects, because nothing is removed then. While the hub does not decide on the bundle as
-// a whole, it returns false for all objects.
+// longer has it: a revision in the bundle's SetRollout that is in use has the object. The SetRollout is read uncached,
+// because the leader may just have begun to decide on the bundle as a whole. If a list of a revision cannot be read, or
+// the SetRollout is lost, the function returns true for all objects, because nothing is removed then. While the hub does
+// not decide on the bundle as a whole, it returns false for all objects.
 func (c *Controller) heldBySets(ctx context.Context, of hubv1.BundleReference) (func(hubv1.ObjectIdentity) bool, error) {
 	record, err := c.setRollout(ctx, c.opts.APIReader, of)
 	if err != nil {
@@ -119,7 +120,8 @@ func (c *Controller) heldBySets(ctx context.Context, of hubv1.BundleReference) (
 	}
 	held := map[hubv1.ObjectIdentity]bool{}
 	if record == nil || record.Spec.Rollout == nil {
-		return func(hubv1.ObjectIdentity) bool { return false }, nil
+		lost, err := c.lostSet(ctx, of)
+		return func(hubv1.ObjectIdentity) bool { return lost }, err
 	}
 	for _, n := range decide.SetInUse(&record.Spec) {
 		r := record.Spec.Revision(n)
@@ -135,6 +137,16 @@ func (c *Controller) heldBySets(ctx context.Context, of hubv1.BundleReference) (
 		}
 	}
 	return func(id hubv1.ObjectIdentity) bool { return held[id] }, nil
+}
+
+// lostSet reports whether a binding of a bundle without revisions has followed revisions of the bundle before. Their
+// SetRollout is then lost.
+func (c *Controller) lostSet(ctx context.Context, of hubv1.BundleReference) (bool, error) {
+	bindings, err := scopes.Bindings(ctx, c.opts.Client, of.Namespace, client.MatchingFields{bundleIndex: of.String()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, fmt.Errorf("listing the bindings of the objects of %s: %w", of, err)
+	}
+	return slices.ContainsFunc(bindings, func(b hubv1.BindingObject) bool { return b.GetAnnotations()[hubv1.SetFollowedAnnotation] != "" }), nil
 }
 
 // setRollout returns the SetRollout of a bundle, or nil.

@@ -60,6 +60,7 @@ func (r *run) write(ctx context.Context) (hubv1.BindingObject, error) {
 		controllerutil.AddFinalizer(b, hubv1.WithdrawFinalizer)
 		annotate(b, decide.WhenDeletedAnnotation, policyToRemember(r.in, r.out))
 		annotate(b, hubv1.SettingsAnnotation, settingsToRemember(r.in, r.out))
+		annotate(b, hubv1.SetFollowedAnnotation, followedMark(r.in, r.out))
 		turn, err := r.s.turn(r.in)
 		if err != nil {
 			return b, err
@@ -81,6 +82,7 @@ func (r *run) write(ctx context.Context) (hubv1.BindingObject, error) {
 	}
 	annotate(after, decide.WhenDeletedAnnotation, policyToRemember(r.in, r.out))
 	annotate(after, hubv1.SettingsAnnotation, settingsToRemember(r.in, r.out))
+	annotate(after, hubv1.SetFollowedAnnotation, followedMark(r.in, r.out))
 	if r.in.Object.State == decide.Exists && r.out.Spec.ObjectRef.UID != r.in.Spec().ObjectRef.UID {
 		annotate(after, objectSinceAnnotation, r.in.Object.Template.GetCreationTimestamp().UTC().Format(time.RFC3339))
 	}

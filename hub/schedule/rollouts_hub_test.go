@@ -27,24 +27,30 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// contents records which parts of revisions are stored.
+// contents stores parts of revisions, and records which of them are lost.
 type contents struct {
-	mu     sync.Mutex
-	stored map[string]bool
+	mu      sync.Mutex
+	stored  map[string]bool
+	content map[string][]byte
 }
 
 func (c *contents) Ensure(_ context.Context, p decide.Payload) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stored == nil {
-		c.stored = map[string]bool{}
+		c.stored, c.content = map[string]bool{}, map[string][]byte{}
 	}
-	c.stored[p.Digest] = true
+	c.stored[p.Digest], c.content[p.Digest] = true, p.Content
 	return nil
 }
 
-func (c *contents) Template(context.Context, string) (*unstructured.Unstructured, error) {
-	return nil, decide.ErrRevisionMissing
+func (c *contents) Template(_ context.Context, digest string) (*unstructured.Unstructured, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.stored[digest] {
+		return nil, decide.ErrRevisionMissing
+	}
+	return decide.ReadTemplate(c.content[digest])
 }
 
 func (c *contents) Lost(digest string) bool {

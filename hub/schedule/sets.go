@@ -112,6 +112,21 @@ func (s *Scheduler) hasSets() bool {
 	return s.opts.Rollouts.Sets != nil && s.opts.Rollouts.Revisions != nil
 }
 
+// followedMark returns the value of SetFollowedAnnotation for a binding that the plan writes.
+func followedMark(in decide.Input, p decide.Plan) string {
+	switch {
+	case p.Spec.Rollout == nil:
+		return ""
+	case in.Binding == nil && in.Set != nil:
+		return "true"
+	case in.Binding == nil:
+		return ""
+	case in.Set != nil && !in.Set.Lost && !equality.Semantic.DeepEqual(in.Spec(), p.Spec):
+		return "true"
+	}
+	return in.Binding.GetAnnotations()[hubv1.SetFollowedAnnotation]
+}
+
 // record returns the SetRollout of a bundle, or nil if there is none.
 func (s *Scheduler) record(ctx context.Context, from client.Reader, of hubv1.BundleReference) (*hubv1.SetRollout, error) {
 	r := &hubv1.SetRollout{}
@@ -136,11 +151,14 @@ func (s *Scheduler) follow(ctx context.Context, in decide.Input) (decide.Input, 
 	}
 	of := bundle.BundleReference
 	r, err := s.record(ctx, s.opts.Client, of)
-	if err != nil || r == nil || r.Spec.BundleUID != in.Object.Template.GetUID() {
+	if err != nil {
 		return in, err
 	}
-	if r.Spec.Rollout == nil {
-		if in.Binding == nil && s.mayBegin() && s.inputs.counts.copiesOf(decide.OwnerOfBundle(of)) == 0 {
+	if r == nil || r.Spec.BundleUID != in.Object.Template.GetUID() || r.Spec.Rollout == nil {
+		if in.Binding != nil && in.Binding.GetAnnotations()[hubv1.SetFollowedAnnotation] != "" {
+			in.Set = &decide.Set{Lost: true}
+		}
+		if r != nil && r.Spec.Rollout == nil && in.Binding == nil && s.mayBegin() && s.inputs.counts.copiesOf(decide.OwnerOfBundle(of)) == 0 {
 			in.Set = &decide.Set{} // the first revision of the bundle comes first
 		}
 		return in, nil

@@ -159,7 +159,7 @@ func (r *setRun) objects(ctx context.Context) error {
 		case client.IgnoreNotFound(err) != nil:
 			return fmt.Errorf("reading the binding of %s: %w", id, err)
 		case err == nil && hubv1.ObjectOf(b) == id:
-			o.Binding = b
+			o.Binding, o.Followed = b, b.GetAnnotations()[hubv1.SetFollowedAnnotation] != ""
 		}
 		r.in.Objects[id] = o
 	}

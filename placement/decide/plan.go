@@ -221,6 +221,9 @@ func (in input) follow(choice placement.Choice) Plan {
 	if winner.PlacementSpec().Rollout == nil {
 		in.Set = nil // without a rollout, each object goes to all its clusters at once
 	}
+	if in.Set != nil && in.Set.Lost {
+		return in.keep(metav1.ConditionUnknown, hubv1.ReasonPending, "every cluster keeps its copy until the hub has written the lost SetRollout of the bundle again")
+	}
 	compiled, err := in.Memo.Compile(winner)
 	if err != nil {
 		return in.keep(metav1.ConditionUnknown, hubv1.ReasonInvalid, fmt.Sprintf("%s is invalid, so every cluster keeps its copy: %v", nameOf(winner), err))

@@ -18,6 +18,9 @@ import (
 // Set is the part of the decision on a bundle as a whole (hubv1.SetRollout) that concerns one object of the bundle. The
 // object follows it: the decision on the object chooses clusters, and Set says which content each of them gets.
 type Set struct {
+	// Lost is true if the SetRollout is lost, and the binding has followed it. Each cluster then keeps its content, until
+	// the hub decides on the bundle as a whole again. All other fields are empty.
+	Lost bool
 	// Contents are the contents of the object in the revisions of the bundle that are in use, sorted by Numbers. A revision
 	// without the object is missing.
 	Contents []SetContent
@@ -83,53 +86,53 @@ func (c SetContent) Known(spec *hubv1.BindingSpec, digests func() ([]string, err
 // revised returns the revision of the object for each of the Contents of its Set, and the parts of these revisions that
 // are not stored yet.
 func (in input) revised(winner hubv1.PlacementObject, division *hubv1.Division) (out []hubv1.ObjectRevision, payloads []Payload, err error) {
-	spec := in.Spec()
 	for _, c := range in.Set.Contents {
-		var inputs Inputs
-		read := func() ([]string, error) {
-			template, err := in.Set.Read(c.Part)
-			if err != nil {
-				return nil, err
-			}
-			if inputs, err = InputsOf(template, in.selectable(), in.Facts.Overrides, winner.PlacementSpec(), in.Staging.Denied); err != nil {
-				return nil, err
-			}
-			return inputs.names(in.Staging.Key, division), nil
-		}
-		known, err := c.Known(spec, read)
-		if err != nil {
-			return nil, nil, err
-		}
-		lost := in.Staging.Lost
-		if known != nil && (lost == nil || !lost(known.Template) && !lost(known.Policies)) {
-			out = append(out, *known)
-			continue
-		}
-		if inputs.Template == nil {
-			if _, err := read(); err != nil {
-				return nil, nil, err
-			}
-		}
-		r := hubv1.ObjectRevision{
-			Number: c.Numbers[0], Generation: in.Object.Template.GetGeneration(), Template: inputs.names(in.Staging.Key, division)[0], Policies: c.Rules, Time: c.Time,
-		}
-		if known != nil {
-			r = *known
-		}
-		if digest(in.Staging.Key, inputs.Rules) != c.Rules {
-			earlier, err := in.Set.ReadRules(c.Rules)
-			if err != nil {
-				return nil, nil, err
-			}
-			inputs.Rules = earlier.Rules
-		}
-		more, err := in.payloads(inputs, r)
+		r, more, err := in.revision(c, winner, division)
 		if err != nil {
 			return nil, nil, err
 		}
 		out, payloads = append(out, r), append(payloads, more...)
 	}
 	return out, payloads, nil
+}
+
+// revision returns the revision of the object with one content, and the parts of it that are not stored yet.
+func (in input) revision(c SetContent, winner hubv1.PlacementObject, division *hubv1.Division) (r hubv1.ObjectRevision, missing []Payload, err error) {
+	var inputs Inputs
+	read := func() ([]string, error) {
+		template, err := in.Set.Read(c.Part)
+		if err != nil {
+			return nil, err
+		}
+		if inputs, err = InputsOf(template, in.selectable(), in.Facts.Overrides, winner.PlacementSpec(), in.Staging.Denied); err != nil {
+			return nil, err
+		}
+		return inputs.names(in.Staging.Key, division), nil
+	}
+	known, err := c.Known(in.Spec(), read)
+	if err != nil {
+		return r, nil, err
+	}
+	if lost := in.Staging.Lost; known != nil && (lost == nil || !lost(known.Template) && !lost(known.Policies)) {
+		return *known, nil, nil
+	}
+	names, err := read()
+	if err != nil {
+		return r, nil, err
+	}
+	r = hubv1.ObjectRevision{Number: c.Numbers[0], Generation: in.Object.Template.GetGeneration(), Template: names[0], Policies: c.Rules, Time: c.Time}
+	if known != nil {
+		r = *known
+	}
+	if digest(in.Staging.Key, inputs.Rules) != c.Rules {
+		earlier, err := in.Set.ReadRules(c.Rules)
+		if err != nil {
+			return r, nil, err
+		}
+		inputs.Rules = earlier.Rules
+	}
+	missing, err = in.payloads(inputs, r)
+	return r, missing, err
 }
 
 // names returns the digests by which a revision may name the template: the present one, and that of a hub which sent all

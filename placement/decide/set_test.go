@@ -494,3 +494,50 @@ func TestAnUpgradeWritesOnlyTheBindingsOfTheObjectsThatChange(t *testing.T) {
 	}
 	f.is(hubv1.RolloutComplete, "", nil)
 }
+
+// An upgrade of the hub finds objects with rollouts of their own in each state.
+func TestAnUpgradeOfTheHubWritesNothingOnMembers(t *testing.T) {
+	ended := map[string]bool{"complete": true, "rolled back": true, "in the middle of a wave": false, "failed": false, "the first revision is not healthy": true}
+	for name, begins := range ended {
+		t.Run(name, func(t *testing.T) {
+			f := newFleetOfSet(t, map[string]hubv1.RolloutFailure{"failed": hubv1.FailurePause}[name])
+			if name == "rolled back" {
+				f.policy.Spec.Rollout.OnFailure = hubv1.FailureRollback
+			}
+			alone := func(rounds int) {
+				for range rounds {
+					f.now = f.now.Add(20 * time.Second)
+					for _, id := range f.objects() {
+						f.decide(id)
+					}
+					f.report()
+				}
+			}
+			if name == "the first revision is not healthy" {
+				f.broken["c Deployment/m 1"] = true
+			}
+			f.brings(map[string]string{"ClusterRole/r": "1", "Deployment/m": "1"})
+			alone(6)
+			switch name {
+			case "rolled back", "failed":
+				f.broken["b Deployment/m 2"] = true
+				f.brings(map[string]string{"ClusterRole/r": "1", "Deployment/m": "2"})
+				alone(60)
+			case "in the middle of a wave":
+				f.policy.Spec.Rollout.Waves[1].Approval = hubv1.ApprovalManual
+				f.brings(map[string]string{"ClusterRole/r": "1", "Deployment/m": "2"})
+				alone(30)
+			}
+			before := f.on("a") + "|" + f.on("b") + "|" + f.on("c")
+			for range 10 {
+				f.round(nil)
+			}
+			if after := f.on("a") + "|" + f.on("b") + "|" + f.on("c"); after != before {
+				t.Errorf("the clusters had %q, and have %q", before, after)
+			}
+			if got := f.spec.Rollout != nil; got != begins {
+				t.Errorf("the bundle is decided on as a whole: %t, want %t", got, begins)
+			}
+		})
+	}
+}

@@ -29,7 +29,8 @@ type Adoption struct {
 // AdoptSet begins the decision on a bundle as a whole. The revisions of the bundle are what the clusters hold at present,
 // so that nothing changes on them. It returns no spec while the rollout of an object is still in progress, while a
 // removal waits, or if the clusters hold too many different states: each object then still follows its own rollout. It
-// also returns the lists that must be stored before the spec.
+// does not wait for a rollout that ended with a lost SetRollout. It also returns the lists that must be stored before
+// the spec.
 func AdoptSet(in Adoption) (*hubv1.SetRolloutSpec, []Payload, error) {
 	a := adoption{Adoption: in, phases: map[hubv1.RolloutPhase]bool{}, held: map[string]vector{}}
 	if settled, err := a.gather(); err != nil || !settled {
@@ -50,6 +51,7 @@ type adoption struct {
 	pending bool // the first revision of an object is not healthy on all clusters yet
 	proven  bool
 	failed  bool
+	lost    bool // an earlier SetRollout is lost
 	began   metav1.Time
 	highest int64
 	// desired is what all clusters shall hold, and held what each of them holds.
@@ -66,14 +68,21 @@ func (a *adoption) gather() (settled bool, err error) {
 	}
 	for id, o := range a.Objects {
 		spec := o.spec()
-		if _, has := newest[id]; !has && len(spec.Clusters) > 0 {
+		a.lost = a.lost || o.Followed
+		if _, has := newest[id]; !has && len(spec.Clusters) > 0 && !o.Followed {
 			return false, nil // its removal is not carried out yet
 		}
-		if settled, err := a.object(id, spec); err != nil || !settled {
+		if settled, err := a.object(id, o); err != nil || !settled {
 			return settled, err
 		}
 	}
+	if a.lost {
+		a.resume()
+	}
 	for _, held := range a.held {
+		if a.lost {
+			break // the SetRollout, and not the placement, has decided which cluster has an object
+		}
 		for id, of := range a.desired {
 			if _, has := held[id]; !has {
 				held[id] = of // the placement does not want the object there, or the cluster does not serve its kind
@@ -83,8 +92,23 @@ func (a *adoption) gather() (settled bool, err error) {
 	return true, nil
 }
 
-func (a *adoption) object(id hubv1.ObjectIdentity, spec *hubv1.BindingSpec) (settled bool, err error) {
-	if r := spec.Rollout; r != nil {
+// resume makes the content of the cluster whose turn is last the content that all clusters shall hold. A change that was
+// in progress when the SetRollout was lost thus begins again at the first wave.
+func (a *adoption) resume() {
+	policy, last, at := a.Placement.PlacementSpec().Rollout, "", -1
+	for _, name := range slices.Sorted(maps.Keys(a.held)) {
+		if w := WaveOf(policy, Facts{Clusters: a.Clusters}.Cluster(name)); w >= at {
+			last, at = name, w
+		}
+	}
+	if last != "" {
+		a.desired = maps.Clone(a.held[last])
+	}
+}
+
+func (a *adoption) object(id hubv1.ObjectIdentity, o SetObject) (settled bool, err error) {
+	spec := o.spec()
+	if r := spec.Rollout; r != nil && !o.Followed {
 		first := r.Wave == "" && r.Phase == hubv1.RolloutProgressing
 		if !first && r.Phase != hubv1.RolloutComplete && r.Phase != hubv1.RolloutRolledBack {
 			return false, nil
@@ -99,7 +123,7 @@ func (a *adoption) object(id hubv1.ObjectIdentity, spec *hubv1.BindingSpec) (set
 		if a.desired[id], err = a.content(id, spec, r.Revision); err != nil {
 			return false, err
 		}
-	} else if len(spec.Clusters) > 0 {
+	} else if len(spec.Clusters) > 0 && !o.Followed {
 		a.proven = false
 	}
 	for _, r := range spec.Revisions {
@@ -128,12 +152,14 @@ func (a *adoption) content(id hubv1.ObjectIdentity, spec *hubv1.BindingSpec, rev
 	if r == nil {
 		return newest, nil
 	}
-	names, err := a.Digests(id, newest.part)
-	if err != nil {
-		return content{}, err
-	}
-	if slices.Contains(names, r.Template) {
-		return content{newest.part, r.Policies}, nil
+	if newest.part != "" {
+		names, err := a.Digests(id, newest.part)
+		if err != nil {
+			return content{}, err
+		}
+		if slices.Contains(names, r.Template) {
+			return content{newest.part, r.Policies}, nil
+		}
 	}
 	part, err := a.Part(id, r.Template)
 	return content{part, r.Policies}, err
@@ -141,17 +167,8 @@ func (a *adoption) content(id hubv1.ObjectIdentity, spec *hubv1.BindingSpec, rev
 
 // begin returns the first state of the SetRollout. Its revisions have higher numbers than those in the bindings.
 func (a *adoption) begin() (*hubv1.SetRolloutSpec, []Payload, error) {
-	behind := false
-	distinct := []vector{a.desired}
-	clusters := map[string]int{} // index in distinct
-	for _, name := range slices.Sorted(maps.Keys(a.held)) {
-		i := slices.IndexFunc(distinct, func(v vector) bool { return maps.Equal(v, a.held[name]) })
-		if i < 0 {
-			distinct, i = append(distinct, a.held[name]), len(distinct)
-		}
-		clusters[name], behind = i, behind || i > 0
-	}
-	returned := a.phases[hubv1.RolloutRolledBack]
+	distinct, clusters := a.distinct()
+	behind, returned := len(distinct) > 1, a.phases[hubv1.RolloutRolledBack]
 	if behind && (returned || a.pending || !a.proven) || returned && a.pending || len(distinct) > maxAdopted {
 		return nil, nil, nil
 	}
@@ -168,26 +185,45 @@ func (a *adoption) begin() (*hubv1.SetRolloutSpec, []Payload, error) {
 		spec.Revisions, payloads = append(spec.Revisions, r), append(payloads, lists...)
 	}
 	last := &spec.Revisions[len(spec.Revisions)-1]
-	spec.Rollout = &hubv1.BindingRollout{Revision: last.Number, Newest: last.Number, Phase: hubv1.RolloutComplete, Since: now, Began: cmp.Or(a.began, now)}
-	switch {
-	case a.pending || !a.proven && !returned:
-		spec.Rollout.Phase, spec.Rollout.Start = hubv1.RolloutProgressing, hubv1.StartFirst
-	default:
-		spec.Rollout.Passed, last.Passed = last.Number, true
-	}
 	for _, name := range slices.Sorted(maps.Keys(clusters)) {
 		spec.Clusters = append(spec.Clusters, hubv1.SetCluster{Name: name, Revision: last.Number - int64(clusters[name]), Adopted: true})
 	}
+	spec.Rollout = &hubv1.BindingRollout{Revision: last.Number, Newest: last.Number, Phase: hubv1.RolloutComplete, Since: now, Began: cmp.Or(a.began, now)}
+	if a.pending || !a.proven && !returned {
+		spec.Rollout.Phase, spec.Rollout.Start = hubv1.RolloutProgressing, hubv1.StartFirst
+	} else {
+		spec.Rollout.Passed, last.Passed = last.Number, true
+	}
 	if returned {
-		spec.Revisions = append(spec.Revisions, hubv1.SetRevision{
-			Number: last.Number + 1, Generation: spec.Newest.Generation, List: spec.Newest.List, Policies: a.Policies, Time: spec.Newest.Time,
-		})
-		spec.Rollout.Newest, spec.Rollout.Phase = spec.Rollout.Revision+1, hubv1.RolloutRolledBack
-		if a.failed {
-			spec.Rollout.Failed = spec.Rollout.Newest
-		}
+		a.goBack(spec)
 	}
 	return spec, payloads, nil
+}
+
+// distinct returns the different states of the clusters, the desired one first, and the index of each cluster's state.
+func (a *adoption) distinct() (states []vector, of map[string]int) {
+	states, of = []vector{a.desired}, map[string]int{}
+	for _, name := range slices.Sorted(maps.Keys(a.held)) {
+		i := slices.IndexFunc(states, func(v vector) bool { return maps.Equal(v, a.held[name]) })
+		if i < 0 {
+			states, i = append(states, a.held[name]), len(states)
+		}
+		of[name] = i
+	}
+	return states, of
+}
+
+// goBack makes the newest content of the bundle a revision to which the clusters do not go, because they have returned
+// from it.
+func (a *adoption) goBack(spec *hubv1.SetRolloutSpec) {
+	newest := hubv1.SetRevision{
+		Number: spec.Rollout.Revision + 1, Generation: spec.Newest.Generation, List: spec.Newest.List, Policies: a.Policies, Time: spec.Newest.Time,
+	}
+	spec.Revisions = append(spec.Revisions, newest)
+	spec.Rollout.Newest, spec.Rollout.Phase = newest.Number, hubv1.RolloutRolledBack
+	if a.failed {
+		spec.Rollout.Failed = newest.Number
+	}
 }
 
 // revision returns a revision of the bundle with the given contents, and its lists in their stored form.

@@ -35,6 +35,8 @@ type SetInput struct {
 type SetObject struct {
 	// Binding is the binding of the object, or nil if it has none.
 	Binding hubv1.BindingObject
+	// Followed is true if the binding has followed a SetRollout that is lost since.
+	Followed bool
 	// Chosen are the clusters on which the placement wants the object, whatever revision of the bundle they hold.
 	Chosen map[string]bool
 	// Removals has, by cluster, the verdicts of package guard on the removal of the object with a change of the bundle.
