@@ -129,7 +129,7 @@ func unbound(id hubv1.ObjectIdentity, object *unstructured.Unstructured, winner 
 
 // what maps each reason why a placement is not accepted to the advice for the user.
 var what = map[string]string{
-	hubv1.ReasonNotFederated:   "add the kind to federatedKinds of the chart hanse-hub",
+	hubv1.ReasonNotFederated:   "run hansectl federate, or add the kind to federatedKinds of the chart hanse-hub",
 	hubv1.ReasonKindNotServed:  "install the kind's CustomResourceDefinition on the hub",
 	hubv1.ReasonHubWouldRun:    "set spec.hubExecution to Allowed to place the kinds although the hub acts on them",
 	hubv1.ReasonInvalid:        "correct the placement",

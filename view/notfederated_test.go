@@ -64,7 +64,7 @@ func TestAnObjectWithoutABindingGetsAReason(t *testing.T) {
 			placements: []hubv1.PlacementObject{placementFor("ConfigMap", accepted(metav1.ConditionFalse, hubv1.ReasonNotFederated, "the hub may not list ConfigMap"))},
 			want: NotFederated{
 				hubv1.ReasonNotFederated, "Placement/all selects it but is not accepted: the hub may not list ConfigMap",
-				"add the kind to federatedKinds of the chart hanse-hub",
+				"run hansectl federate, or add the kind to federatedKinds of the chart hanse-hub",
 			},
 		},
 		"scheduling is suspended": {

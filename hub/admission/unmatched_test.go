@@ -65,7 +65,7 @@ func TestWhatAPolicyNamesAndDoesNotExistIsAWarningThatListsWhatExists(t *testing
 		"all kinds that are not federated, at once": {
 			placement(`{resourceSelectors: [{kind: Secret}, {apiGroup: test.hanse.dev, kind: Widget, name: t3}], references: [{apiGroup: apps, kind: Deployment, path: spec.a}], clusters: {names: [eu-1]}}`),
 			lookup{unread: []string{"widgets", "deployments"}},
-			[]string{"the hub may not list and watch Widget.test.hanse.dev (resourceSelectors[1]), Deployment.apps (references[0]): add to the value federatedKinds of the chart hanse-hub: " +
+			[]string{"the hub may not list and watch Widget.test.hanse.dev (resourceSelectors[1]), Deployment.apps (references[0]): run hansectl federate widgets.test.hanse.dev deployments.apps, or add to the value federatedKinds of the chart hanse-hub: " +
 				"{apiGroups: [apps], resources: [deployments]}, {apiGroups: [test.hanse.dev], resources: [widgets]}; with status: true, the hub also writes their status"},
 		},
 		"a kind that the hub reads in some namespaces, by a ClusterPlacement": {

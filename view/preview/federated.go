@@ -42,14 +42,16 @@ func AskedKinds(spec *hubv1.PlacementSpec, hubRunsWorkloads bool) []AskedKind {
 	return out
 }
 
-// NotFederated returns the message about kinds of a placement that the hub may not read. It has the entries of the
-// chart's value that grant them. resource returns the plural name of a kind's resource.
+// NotFederated returns the message about kinds of a placement that the hub may not read. It has the command and the
+// entries of the chart's value that grant them. resource returns the plural name of a kind's resource.
 func NotFederated(missing []AskedKind, resource func(schema.GroupKind) string) string {
-	var kinds []string
+	var kinds, names []string
 	resources := map[string][]string{}
 	for _, a := range missing {
+		name := resource(a.Kind)
 		kinds = append(kinds, fmt.Sprintf("%s (%s)", a.Kind, a.Field))
-		resources[a.Kind.Group] = append(resources[a.Kind.Group], resource(a.Kind))
+		names = append(names, schema.GroupResource{Group: a.Kind.Group, Resource: name}.String())
+		resources[a.Kind.Group] = append(resources[a.Kind.Group], name)
 	}
 	var entries []string
 	for _, group := range slices.Sorted(maps.Keys(resources)) {
@@ -59,8 +61,8 @@ func NotFederated(missing []AskedKind, resource func(schema.GroupKind) string) s
 		}
 		entries = append(entries, fmt.Sprintf("{apiGroups: [%s], resources: [%s]}", named, strings.Join(resources[group], ", ")))
 	}
-	return fmt.Sprintf("the hub may not list and watch %s: add to the value federatedKinds of the chart hanse-hub: %s; with status: true, the hub also writes their status",
-		strings.Join(kinds, ", "), strings.Join(entries, ", "))
+	return fmt.Sprintf("the hub may not list and watch %s: run hansectl federate %s, or add to the value federatedKinds of the chart hanse-hub: %s; with status: true, the hub also writes their status",
+		strings.Join(kinds, ", "), strings.Join(names, " "), strings.Join(entries, ", "))
 }
 
 // Rights are the rights of the hub, as far as a plan knows them. The zero value knows none.

@@ -28,7 +28,7 @@ func TestAPlanNamesAllKindsThatAreNotFederatedAndPromisesNoCopiesOfThem(t *testi
 		p.Spec.References = []hubv1.ReferenceRule{{Kind: "Secret", Path: "spec.secret"}}
 	}
 	const message = "the hub may not list and watch Widget.example.com (resourceSelectors[0]), Deployment.apps (resourceSelectors[2]), Secret (references[0]): " +
-		`add to the value federatedKinds of the chart hanse-hub: ` +
+		`run hansectl federate widgets.example.com deployments.apps secrets, or add to the value federatedKinds of the chart hanse-hub: ` +
 		`{apiGroups: [""], resources: [secrets]}, {apiGroups: [apps], resources: [deployments]}, {apiGroups: [example.com], resources: [widgets]}; ` +
 		"with status: true, the hub also writes their status"
 	placed := Object{Group: "hanse.dev", Kind: "Placement", Namespace: "shop", Name: "web"}

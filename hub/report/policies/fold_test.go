@@ -344,7 +344,7 @@ func TestAcceptanceWhileTheHubStarts(t *testing.T) {
 		},
 		"the hub may not read the first kind and that of the reference": {
 			states: map[schema.GroupKind]informer.State{lamp: forbidden, bulb: synced, issuer: forbidden},
-			want: "the hub may not list and watch Lamp.example.com (resourceSelectors[0]), Issuer.example.com (references[0]): add to the value federatedKinds of the chart hanse-hub: " +
+			want: "the hub may not list and watch Lamp.example.com (resourceSelectors[0]), Issuer.example.com (references[0]): run hansectl federate lamps.example.com issuers.example.com, or add to the value federatedKinds of the chart hanse-hub: " +
 				"{apiGroups: [example.com], resources: [lamps, issuers]}; ", known: true,
 		},
 		"the hub may not read the first kind, and has not asked for the last": {
