@@ -193,7 +193,7 @@ fi
 cat <<EOF
 
 Done after $SECONDS s. The lab goes on running; try next:
-  export KUBECONFIG=$(config hub) PATH=$bin:$PWD/bin:\$PATH$endpoint
+  export KUBECONFIG=$(config hub) PATH=$bin:$PWD/bin:${helm%/*}:\$PATH$endpoint
   kubectl create token viewer -n monitoring                               # sign in with it at http://127.0.0.1:$console_port
   hansectl tree metrics -n monitoring                                     # down to the pods on each cluster
   hansectl get pods -n monitoring --clusters                              # of all clusters, in one table
