@@ -4,8 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NotificationSink is a receiver of the hub's events, such as a chat, a pager or a log. The hub sends the events that it
-// records by HTTPS: as signed CloudEvents, or as messages for Slack, Microsoft Teams or PagerDuty.
+// NotificationSink is a receiver of the hub's events, such as a chat, a pager or a log. The hub sends the events by
+// HTTPS: as signed CloudEvents, or as messages for Slack, Microsoft Teams or PagerDuty.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -105,9 +105,9 @@ type NotificationSecretRef struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// key in the Secret's data, for the format CloudEvents alone. Unset: "signingKey". The value has the format of Standard
-	// Webhooks: whsec_ followed by 24 to 64 bytes in base64. The value may have two such lines. The hub then signs each
-	// notification twice, so that a receiver can change from one key to the other.
+	// key in the Secret's data, for the format CloudEvents alone. Unset: "signingKey". The value has the format of
+	// Standard Webhooks: whsec_ followed by 24 to 64 bytes in base64. The value may have two such lines. The hub then
+	// signs each notification twice, so that a receiver can change from one key to the other.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

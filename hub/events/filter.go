@@ -10,8 +10,8 @@ import (
 )
 
 // selects reports whether the filter of a sink selects a notice, which is an event of the hub. A notice about the sink
-// itself is always selected. A new sink therefore gets a first message, which shows whether the receiver answers. The end
-// of an incident of PagerDuty is only filtered by its placement, because the incident would stay open without it.
+// itself is always selected. A new sink therefore gets a first message, which shows whether the receiver answers. The
+// end of an incident of PagerDuty is only filtered by its placement, because the incident would stay open without it.
 func selects(sink *hubv1.NotificationSink, n format.Notice) bool {
 	if n.IsAboutSink(sink.Name) {
 		return true

@@ -106,8 +106,8 @@ func (n Notice) command() string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9._:/-]+$`)
 
-// word returns a text as one word for a shell, or NAME for one that a shell might read in another way. Names of some kinds, such as
-// ClusterRoles, may have any characters, and users paste the command.
+// word returns a text as one word for a shell, or NAME for one that a shell might read in another way. Names of some
+// kinds, such as ClusterRoles, may have any characters, and users paste the command.
 func word(text string) string {
 	if plainWord.MatchString(text) {
 		return text

@@ -117,6 +117,7 @@ func FuzzAChatReadsTextsAsText(f *testing.F) {
 
 // checkFormats checks messages with a number of events that have this text, and objects of this name.
 func checkFormats(t *testing.T, text, name string, count uint8) {
+	t.Helper()
 	m := Message{Hub: "hub-1"}
 	for i := range 1 + int(count)%60 {
 		n := warning("ApplyFailed")

@@ -38,8 +38,8 @@ type teamsRun struct {
 	IsSubtle bool   `json:"isSubtle,omitempty"`
 }
 
-// Teams returns an adaptive card for a webhook of Workflows in Microsoft Teams. It has no entities, without which a card
-// mentions nobody.
+// Teams returns an adaptive card for a webhook of Workflows in Microsoft Teams. It has no entities, without which a
+// card mentions nobody.
 func (m Message) Teams() ([]byte, error) {
 	color := "Good"
 	if isWarning(m.main()) {
