@@ -82,7 +82,7 @@ func (m Message) footer() string {
 // command returns the command by which a user sees more about a notice, or decides.
 func (n Notice) command() string {
 	r := n.Regarding
-	kind := strings.ToLower(kindOf(r))
+	kind := kindOf(r)
 	if isOurs(r) {
 		kind = strings.ToLower(r.Kind)
 	}

@@ -80,13 +80,13 @@ func TestTheCommandOfANotice(t *testing.T) {
 		reason, action string
 		want           string
 	}{
-		"an object":                           {widget, "Degraded", "Observe", "hansectl status widget.example.com/web -n shop"},
+		"an object":                           {widget, "Degraded", "Observe", "hansectl status Widget.example.com/web -n shop"},
 		"a placement":                         {placement, "NotScheduled", "Schedule", "hansectl status placement/widgets -n shop"},
 		"a held removal":                      {placement, hubv1.ReasonRemovalHeld, "Schedule", "hansectl confirm placement/widgets -n shop"},
 		"a rollout of a placement":            {placement, hubv1.ReasonWaitingForApproval, "RollOut/asia/2", "hansectl rollout status placement/widgets -n shop"},
 		"a cluster":                           {cluster, "ClusterUnreachable", "Connect", "kubectl describe membercluster/eu-fra-1"},
 		"an operator":                         {operator, "InvalidChart", "Store", "hansectl operators rotors"},
-		"a name that a shell would carry out": {role, "ApplyFailed", "Apply", "hansectl status clusterrole.rbac.authorization.k8s.io/NAME"},
+		"a name that a shell would carry out": {role, "ApplyFailed", "Apply", "hansectl status ClusterRole.rbac.authorization.k8s.io/NAME"},
 	} {
 		n := warning(tc.reason)
 		n.Regarding, n.Action = tc.about, tc.action

@@ -58,7 +58,7 @@ func TestAnEventForPagerDuty(t *testing.T) {
 			"summary": "ApplyFailed: Widget shop/web: failed on 1 cluster: eu-fra-1", "source": "Widget.example.com/shop/web", "severity": "warning",
 			"timestamp": "2026-11-27T03:04:05Z", "component": "Widget.example.com", "group": "Placement shop/widgets", "class": "ApplyFailed",
 			"custom_details": map[string]any{
-				"message": "failed on 1 cluster: eu-fra-1", "object": "Widget shop/web", "run": "hansectl status widget.example.com/web -n shop", "hub": "hub-1",
+				"message": "failed on 1 cluster: eu-fra-1", "object": "Widget shop/web", "run": "hansectl status Widget.example.com/web -n shop", "hub": "hub-1",
 			},
 		},
 	}
