@@ -75,20 +75,23 @@ func faults(err error) string {
 		return oneLine(err)
 	}
 	var texts []string
-	var collect func(*jsonschema.ValidationError, string)
-	collect = func(e *jsonschema.ValidationError, key string) {
-		if name, ok := e.ErrorKind.(*kind.PropertyNames); ok {
-			key = fmt.Sprintf("%s: the key %q", pathOfKeys(e.SchemaURL), name.Property)
+	var collect func(e *jsonschema.ValidationError, key string, referred []string)
+	collect = func(e *jsonschema.ValidationError, key string, referred []string) {
+		switch is := e.ErrorKind.(type) {
+		case *kind.Reference:
+			referred = e.InstanceLocation
+		case *kind.PropertyNames:
+			key = fmt.Sprintf("%s: the key %q", pathOfKeys(e.SchemaURL, referred), is.Property)
 		}
 		for _, cause := range e.Causes {
-			collect(cause, key)
+			collect(cause, key, referred)
 		}
 		if len(e.Causes) == 0 { // the others, such as a reference, only say that something below them is wrong
 			unit := e.BasicOutput()
 			texts = append(texts, fmt.Sprintf("%s: %s", cmp.Or(key, valuePath(unit.InstanceLocation)), unit.Error))
 		}
 	}
-	collect(invalid, "")
+	collect(invalid, "", nil)
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
 	if len(texts) > maxFaults {
@@ -98,14 +101,19 @@ func faults(err error) string {
 }
 
 // pathOfKeys returns the path of the value whose keys a schema checks. The library gives no path for keys, so the path
-// consists of the properties in the URL of the schema. It has no indexes of lists.
-func pathOfKeys(schemaURL string) string {
+// consists of the properties in the URL of the schema. It has no indexes of lists. referred is the path of the value for
+// which the schema refers to one in $defs.
+func pathOfKeys(schemaURL string, referred []string) string {
 	parts := strings.Split(schemaURL, "/")
 	var names []string
 	for i := 0; i+1 < len(parts); i++ {
-		if parts[i] == "properties" {
+		switch parts[i] {
+		case "properties":
 			i++
 			names = append(names, parts[i])
+		case "$defs":
+			i++
+			names = slices.Clone(referred)
 		}
 	}
 	return valuePath(strings.Join(names, "/"))

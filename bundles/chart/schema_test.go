@@ -55,10 +55,16 @@ func TestSchemaMayReferToItself(t *testing.T) {
 }
 
 func TestAKeyThatTheSchemaForbidsHasAPath(t *testing.T) {
-	in := input(with(files{"values.schema.json": `{"properties": {"image": {"properties": {"labels": {"propertyNames": {"pattern": "^[a-z]+$"}}}}}}`}))
-	in.Values = []map[string]any{{"image": map[string]any{"labels": map[string]any{"A": 1}}}}
-	const wants = "the values do not fit values.schema.json of app: image.labels: the key \"A\": 'A' does not match pattern '^[a-z]+$'"
-	if _, err := Render(t.Context(), in); err == nil || !strings.HasSuffix(err.Error(), wants) {
-		t.Errorf("got %v, want %s", err, wants)
+	for name, text := range map[string]string{
+		"a schema of one piece": `{"properties": {"image": {"properties": {"labels": {"propertyNames": {"pattern": "^[a-z]+$"}}}}}}`,
+		"a schema in $defs": `{"properties": {"image": {"allOf": [{"$ref": "#/$defs/properties"}]}},
+			"$defs": {"properties": {"properties": {"labels": {"propertyNames": {"pattern": "^[a-z]+$"}}}}}}`,
+	} {
+		in := input(with(files{"values.schema.json": text}))
+		in.Values = []map[string]any{{"image": map[string]any{"labels": map[string]any{"A": 1}}}}
+		const wants = "the values do not fit values.schema.json of app: image.labels: the key \"A\": 'A' does not match pattern '^[a-z]+$'"
+		if _, err := Render(t.Context(), in); err == nil || !strings.HasSuffix(err.Error(), wants) {
+			t.Errorf("%s: got %v, want %s", name, err, wants)
+		}
 	}
 }
