@@ -176,7 +176,7 @@ hub apply -f - <<-EOF
 	apiVersion: rbac.authorization.k8s.io/v1
 	kind: ClusterRole
 	metadata: {name: demo-prometheuses}
-	rules: [{apiGroups: [monitoring.coreos.com], resources: [prometheuses], verbs: [get, list, watch]}]
+	rules: [{apiGroups: [monitoring.coreos.com], resources: [prometheuses], verbs: [get, list, watch]}, {apiGroups: [""], resources: [events], verbs: [list]}]
 	---
 	apiVersion: rbac.authorization.k8s.io/v1
 	kind: RoleBinding

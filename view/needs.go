@@ -16,6 +16,7 @@ import (
 // Topic says what a problem is about.
 type Topic string
 
+// These are the topics of problems.
 const (
 	TopicObject  Topic = "Object"
 	TopicCluster Topic = "Cluster"

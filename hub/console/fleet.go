@@ -61,9 +61,13 @@ type countPart struct {
 	N           int
 }
 
-// Loud returns the parts that the page names.
+// Loud returns the parts that the page names, the loudest first.
 func (c count) Loud() []countPart {
-	return slices.DeleteFunc(slices.Clone(c.Parts), func(p countPart) bool { return p.N == 0 || p.Word == "" })
+	out := slices.DeleteFunc(slices.Clone(c.Parts), func(p countPart) bool { return p.N == 0 || p.Word == "" })
+	slices.SortStableFunc(out, func(a, b countPart) int {
+		return cmp.Compare(slices.Index(signs, a.Class), slices.Index(signs, b.Class))
+	})
+	return out
 }
 
 // barPart is a rectangle of a bar.
@@ -124,7 +128,8 @@ type fleetReading struct {
 	operators  []*hubv1.FederatedOperator
 	held       int // removals
 	heldCopies int
-	hidden     bool // whether the user may not see all policies and bundles
+	// noPolicies is true if the user may not see all policies, and noBundles if the user may not see all bundles.
+	noPolicies, noBundles bool
 }
 
 func readFleetPage(ctx context.Context, v *visit) (*fleetReading, error) {
@@ -144,6 +149,7 @@ func readFleetPage(ctx context.Context, v *visit) (*fleetReading, error) {
 	if r.placements, err = v.user.eachPolicy(ctx, v.namespace, r.problems.AddPolicy); err != nil {
 		return nil, err
 	}
+	r.noPolicies, seen = len(v.user.notes) > seen, len(v.user.notes)
 	for _, p := range r.placements {
 		r.hold(hubv1.RemovalHeldOf(p))
 	}
@@ -160,7 +166,7 @@ func readFleetPage(ctx context.Context, v *visit) (*fleetReading, error) {
 			r.hold(members[i].Status.RemovalHeld)
 		}
 	}
-	r.hidden = len(v.user.notes) > seen
+	r.noBundles = len(v.user.notes) > seen
 	return r, err
 }
 
@@ -334,10 +340,10 @@ func (b *fleetBody) counts(read *fleetReading, clusters []view.Cluster) []count 
 		}
 		objects.Parts = append(objects.Parts, part)
 	}
-	return []count{ready.unlessNone(), objects.unlessNone(), b.rolloutCount(read).unless(read.hidden), count{
+	return []count{ready.unlessNone(), objects.unlessNone(), b.rolloutCount(read).unless(read.noPolicies), count{
 		Title: "Removals held", Path: pathOf("/rollouts", "namespace", b.Namespace) + "#held", N: read.held, Of: -1,
 		Parts: []countPart{{Class: "held", Word: plural(read.heldCopies, "copy", "copies"), N: read.heldCopies}},
-	}.unless(read.hidden), b.operatorCount(read)}
+	}.unless(read.noPolicies || read.noBundles), b.operatorCount(read)}
 }
 
 // unlessNone returns the count without a number if there is nothing to count.

@@ -95,3 +95,17 @@ func TestAUserChoosesANamespaceThatTheUserMayList(t *testing.T) {
 		t.Errorf("the page of the own namespace: %s", r.Status)
 	}
 }
+
+func TestTheFleetIsAlsoATable(t *testing.T) {
+	w := newWorld(t)
+	one, two := w.cluster("one", w.ns, metav1.ConditionTrue), w.cluster("two", "elsewhere", metav1.ConditionFalse)
+	b := w.admin()
+	row := `<th scope="row"><a href="/clusters/%s?namespace=` + w.ns + `">`
+	table := b.get("/?view=table&namespace=" + w.ns)
+	table.shows(t, fmt.Sprintf(row, one), fmt.Sprintf(row, two), "2 of 3", "TestSays")
+	table.hides(t, "<script>alert", `class="tile"`)
+	region := b.get("/?view=table&region=" + w.ns + "&namespace=" + w.ns)
+	region.shows(t, fmt.Sprintf(row, one))
+	region.hides(t, fmt.Sprintf(row, two))
+	b.get("/?namespace="+w.ns).shows(t, `class="tile"`, `title="`+one+`: ready"`, `title="`+two+`: not ready"`)
+}

@@ -16,7 +16,7 @@ type need struct {
 	view.Problem
 	State state
 	// Path is the path of the page with the details, and Action says what the page is for. Path is empty if there is no
-	// page.
+	// page, and Action if a command is the action.
 	Path, Action string
 	// Mine is true for a wave that the user may approve.
 	Mine bool
@@ -41,6 +41,8 @@ func (v *visit) needsOf(ctx context.Context, problems []view.Problem) ([]need, e
 	for _, p := range problems {
 		n := need{Problem: p, State: problemState(p), Path: problemPath(p, v.namespace), Action: "See why"}
 		switch {
+		case p.Topic == view.TopicCluster && p.Do != "":
+			n.Action = "" // the command is the action
 		case p.Topic == view.TopicRemoval:
 			n.Action = "Review"
 		case p.Topic == view.TopicRollout && p.State == view.ProblemWaits:

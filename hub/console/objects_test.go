@@ -441,7 +441,9 @@ func TestATenantSeesItsNamespaceWithTheFactsFromTheViews(t *testing.T) {
 		page.hides(t, "settings", ">"+mine, "copies", "of 0", "eu")
 	}
 	b.get("/objects?text=set").shows(t, `<input type="hidden" name="text" value="set">`)
-	b.get("/?namespace="+w.ns).shows(t, mine)
+	fleet := b.get("/?namespace=" + w.ns)
+	fleet.shows(t, mine)
+	fleet.hides(t, "all bundles", "not all are visible")
 	b.get("/objects?namespace="+w.ns).shows(t, ">settings</a>", mine, `<option value="eu">`)
 	b.get(objectQuery(w, "settings")).shows(t, "ClusterPlacement "+w.ns, "Why not elsewhere", "FieldConflict")
 	cluster := b.get("/clusters/" + mine + "?namespace=" + w.ns)

@@ -162,10 +162,8 @@ func (u *user) eachPolicy(ctx context.Context, namespace string, visit func(of s
 // them, including cluster-scoped ones.
 func (u *user) eachBundle(ctx context.Context, namespace string, visit func(hubv1.BundleObject)) error {
 	bundles, err := scopes.Bundles(ctx, u, client.InNamespace(namespace))
-	if err := u.unlessForbidden(err, "You do not see all bundles"); err != nil {
-		return fmt.Errorf("listing bundles: %w", err)
-	}
-	if len(bundles) == 0 && namespace != "" { // a user of one namespace may read only its Bundles
+	if apierrors.IsForbidden(err) && namespace != "" { // a user of one namespace may read only its Bundles
+		err, bundles = nil, nil
 		var here hubv1.BundleList
 		if err := u.unlessForbidden(u.List(ctx, &here, client.InNamespace(namespace)), "You do not see Bundles"); err != nil {
 			return fmt.Errorf("listing Bundles: %w", err)
@@ -173,6 +171,9 @@ func (u *user) eachBundle(ctx context.Context, namespace string, visit func(hubv
 		for i := range here.Items {
 			bundles = append(bundles, &here.Items[i])
 		}
+	}
+	if err := u.unlessForbidden(err, "You do not see all bundles"); err != nil {
+		return fmt.Errorf("listing bundles: %w", err)
 	}
 	for _, b := range bundles {
 		visit(b)
