@@ -87,7 +87,8 @@ func (r *PlacementRollout) result() (RolloutResult, string) {
 	counts := fmt.Sprintf("%d of %s have their newest revision on all clusters", n.Passed, counted(int(all), "object"))
 	switch {
 	case s.Stopped != nil:
-		return RolloutBroken, fmt.Sprintf("Revision %d of %s failed, which stops the placement: %s", s.Stopped.Revision, s.Stopped.Object, s.Message)
+		text := fmt.Sprintf("Revision %d of %s failed, which stops the placement: %s", s.Stopped.Revision, s.Stopped.Object, s.Message)
+		return RolloutBroken, strings.TrimSuffix(text, ": ")
 	case n.Moving > 0, s.Phase == hubv1.RolloutRollingBack:
 		return RolloutRuns, "Waiting for wave " + s.Wave + ": " + counts
 	case n.Failing > 0:

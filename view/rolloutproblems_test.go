@@ -34,3 +34,11 @@ func TestAWaveThatWaitsIsOneProblem(t *testing.T) {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 }
+
+func TestAStoppedRolloutWithoutAReasonEndsWithoutAColon(t *testing.T) {
+	p := &hubv1.Placement{}
+	p.Status.Rollout = &hubv1.PlacementRollout{Stopped: &hubv1.RolloutStop{Object: "Cache shop/sessions", Revision: 2}}
+	if got := PlacementRolloutOf(p, nil).Progress; got != "Revision 2 of Cache shop/sessions failed, which stops the placement" {
+		t.Errorf("the progress is %q", got)
+	}
+}

@@ -218,16 +218,25 @@ type fault struct {
 	Advice  string
 }
 
+// adviceOn says for which role a user may ask who lacks a right. namespace is the namespace of the page, if it has one.
+func adviceOn(err error, namespace string) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Group != hubv1.GroupVersion.Group {
+		return "Ask an administrator of the hub for this right."
+	}
+	if namespace != "" {
+		return "Ask for the ClusterRole hanse-view in namespace " + namespace + "."
+	}
+	return "Ask for the ClusterRole hanse-view in the namespace, or for the whole hub."
+}
+
 func (c *Console) fail(w http.ResponseWriter, v *visit, status int, err error) {
 	if failed := (*url.Error)(nil); errors.As(err, &failed) {
 		err = errUnreachable // the original error has an address inside the cluster
 	}
 	body := fault{Status: http.StatusText(status), Message: err.Error()}
 	if status == http.StatusForbidden && apierrors.IsForbidden(err) {
-		body.Advice = "Ask for the ClusterRole hanse-view in the namespace, or for the whole hub."
-		if v.namespace != "" {
-			body.Advice = "Ask for the ClusterRole hanse-view in namespace " + v.namespace + "."
-		}
+		body.Advice = adviceOn(err, v.namespace)
 	}
 	p := &page{Title: body.Status, template: "fault", Body: body}
 	answer, rendering := p.render(v)

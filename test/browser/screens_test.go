@@ -191,7 +191,7 @@ func TestEveryPageFitsEveryScreen(t *testing.T) {
 			t.Run(fleet+" "+page, func(t *testing.T) {
 				tab := tab.In(t)
 				tab.Visit(origin + path)
-				for _, width := range []int64{360, 390, 768, 1280, 1440} {
+				for _, width := range []int64{360, 390, 768, 1280, 1440, 2560, 3840} {
 					tab.Resize(width, 900)
 					if tab.ScrollsSideways() {
 						t.Errorf("%d pixels wide, the page scrolls sideways: %v", width, Eval[[]string](tab, widest))
@@ -206,6 +206,11 @@ func TestEveryPageFitsEveryScreen(t *testing.T) {
 					tab.Prefer(scheme)
 					for _, barrier := range tab.Barriers() {
 						t.Errorf("%d pixels wide, %s: %s", width, scheme, barrier)
+					}
+				}
+				if page == "fleet" || page == "long" { // their cells and boxes are links
+					for _, fault := range tab.Unreached() {
+						t.Errorf("by keyboard: %s", fault)
 					}
 				}
 				if Eval[bool](tab, `"pwned" in window`) {
