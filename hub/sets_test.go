@@ -1,12 +1,17 @@
 package hub
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/membership/shard"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
@@ -64,6 +70,172 @@ func (w *world) content(on client.Client, name string) (value, version string) {
 	return m.Data["value"], m.ResourceVersion
 }
 
+// config returns the manifest of a ConfigMap.
+func config(name, value string) runtime.RawExtension {
+	return runtime.RawExtension{Raw: fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"value":%q}}`, name, value)}
+}
+
+// change sets the manifests of a bundle.
+func (w *world) change(b *hubv1.Bundle, manifests ...runtime.RawExtension) {
+	w.Helper()
+	before := b.DeepCopy()
+	b.Spec.Manifests = manifests
+	must(w.T, w.hub.Patch(w.Context(), b, client.MergeFrom(before)))
+}
+
+// rollsOut creates a placement that sends bundles of the namespace shop to all members: first to one member each, in
+// this order, and then to the rest.
+func (w *world) rollsOut(first ...string) {
+	w.Helper()
+	w.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bundles"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update", "delete"}},
+	}})
+	w.create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bundles"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "bundles"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "shop", Name: "default"}},
+	})
+	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.BundleKind}}
+	p.Spec.Clusters.LabelSelector = &metav1.LabelSelector{}
+	p.Spec.AllowEmpty = true
+	p.Spec.Rollout = &hubv1.RolloutPolicy{
+		OnFailure: hubv1.FailureRollback, SettleSeconds: ptr.To[int32](0), HealthGate: hubv1.RolloutGate{MinObservedSeconds: ptr.To[int32](0)},
+	}
+	for _, name := range first {
+		p.Spec.Rollout.Waves = append(p.Spec.Rollout.Waves, hubv1.RolloutWave{Name: name, Clusters: &hubv1.RuleClusters{Names: []string{name}}})
+	}
+	p.Spec.Rollout.Waves = append(p.Spec.Rollout.Waves, hubv1.RolloutWave{Name: "rest"})
+	w.create(p)
+}
+
+// older pretends that a replica of an earlier version of the hub runs, until the returned function is called. None of
+// the members belongs to this replica.
+func (w *world) older(members ...string) (end func()) {
+	w.Helper()
+	var leases coordinationv1.LeaseList
+	must(w.T, w.hub.List(w.Context(), &leases, client.InNamespace(hubv1.SystemNamespace), client.MatchingLabels{"hanse.dev/lease": "replica"}))
+	if len(leases.Items) != 1 {
+		w.Fatalf("there are %d Leases of replicas", len(leases.Items))
+	}
+	present, seat := leases.Items[0].Labels["hanse.dev/replica"], ""
+	for i := 0; seat == "" || slices.ContainsFunc(members, func(m string) bool { return shard.Owner(m, []string{present, seat}) != present }); i++ {
+		seat = fmt.Sprintf("older-%d", i)
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Namespace: hubv1.SystemNamespace, Name: "hanse-replica-older", Labels: map[string]string{"hanse.dev/lease": "replica", "hanse.dev/replica": seat},
+	}}
+	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: ptr.To("older"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: ptr.To(metav1.NowMicro())}
+	w.create(lease)
+	ctx, cancel := context.WithCancel(w.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for tick := time.NewTicker(3 * time.Second); ; {
+			select {
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+				lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
+				_ = w.hub.Update(ctx, lease)
+			}
+		}
+	}()
+	return sync.OnceFunc(func() {
+		cancel()
+		<-ended
+		must(w.T, w.hub.Delete(w.Context(), lease))
+	})
+}
+
+// TestABundleIsTakenAsTheClustersHoldItWhenTheLastOlderReplicaHasEnded upgrades a hub whose bundle has been rolled out
+// object by object.
+func TestABundleIsTakenAsTheClustersHoldItWhenTheLastOlderReplicaHasEnded(t *testing.T) {
+	apiserver.Needed(t)
+	ctrl.SetLogger(logr.Discard())
+	w := startHub(t)
+	ctx := t.Context()
+	w.join()
+	second := w.another("us")
+	end := w.older("eu", "us")
+	w.rollsOut("eu", "us")
+	b := &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	b.Spec.Manifests = []runtime.RawExtension{config("settings", "one"), config("other", "one")}
+	w.create(b)
+	holds := func(on client.Client, name, want string) {
+		t.Helper()
+		eventually(t, time.Minute, func() error {
+			if got, _ := w.content(on, name); got != want {
+				return fmt.Errorf("%s has %q, want %q", name, got, want)
+			}
+			return nil
+		})
+	}
+	for _, c := range []client.Client{w.member, second} {
+		holds(c, "settings", "one")
+		holds(c, "other", "one")
+	}
+	record := &hubv1.SetRollout{}
+	read := func() error { return w.hub.Get(ctx, hubv1.ReferenceTo(b).SetRolloutKey(hubv1.SystemNamespace), record) }
+	eventually(t, time.Minute, read)
+
+	w.change(b, config("settings", "two"), config("other", "one"))
+	holds(w.member, "settings", "two")
+	holds(second, "settings", "two")
+	eventually(t, time.Minute, func() error {
+		id := hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
+		var binding hubv1.ResourceBinding
+		if err := w.hub.Get(ctx, id.BindingKey(), &binding); err != nil {
+			return err
+		}
+		if r := binding.Spec.Rollout; r == nil || r.Phase != hubv1.RolloutComplete || r.Passed != 2 {
+			return fmt.Errorf("the rollout of the object is %+v", r)
+		}
+		return nil
+	})
+	if must(t, read()); record.Spec.Rollout != nil {
+		t.Fatalf("with an older replica, the hub decides on the bundle as a whole: %+v", record.Spec)
+	}
+	versions := func() (out []string) {
+		for _, c := range []client.Client{w.member, second} {
+			for _, name := range []string{"settings", "other"} {
+				_, version := w.content(c, name)
+				out = append(out, version)
+			}
+		}
+		return out
+	}
+	before := versions()
+	end()
+	eventually(t, time.Minute, func() error {
+		if err := read(); err != nil || record.Spec.Rollout == nil {
+			return fmt.Errorf("the hub does not decide on the bundle as a whole yet: %w", err)
+		}
+		return nil
+	})
+	r := record.Spec.Rollout
+	if r.Phase != hubv1.RolloutComplete || r.Passed != r.Revision || len(record.Spec.Clusters) != 2 {
+		t.Errorf("the SetRollout has %+v", record.Spec)
+	}
+	for _, c := range record.Spec.Clusters {
+		if !c.Adopted || c.Revision != r.Revision {
+			t.Errorf("the entry is %+v", c)
+		}
+	}
+
+	if diff := cmp.Diff(before, versions()); diff != "" {
+		t.Errorf("the members were written to (-before +after):\n%s", diff)
+	}
+	w.change(b, config("settings", "two"), config("added", "three"))
+	for _, c := range []client.Client{w.member, second} {
+		holds(c, "added", "three")
+		holds(c, "other", "")
+	}
+	if _, now := w.content(second, "settings"); now != before[2] {
+		t.Error("an object that has not changed was written")
+	}
+}
+
 // TestABundleIsRolledOutAsAWhole changes a bundle on three members: it adds an object, changes one and drops one. The
 // second member refuses the added object. All members then return to the bundle as it was.
 func TestABundleIsRolledOutAsAWhole(t *testing.T) {
@@ -74,32 +246,7 @@ func TestABundleIsRolledOutAsAWhole(t *testing.T) {
 	w.join()
 	second, third := w.another("us"), w.another("zz")
 	members := map[string]client.Client{"eu": w.member, "us": second, "zz": third}
-	w.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bundles"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update", "delete"}},
-	}})
-	w.create(&rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bundles"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "bundles"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "shop", Name: "default"}},
-	})
-	wave := func(name string, clusters ...string) hubv1.RolloutWave {
-		out := hubv1.RolloutWave{Name: name}
-		if clusters != nil {
-			out.Clusters = &hubv1.RuleClusters{Names: clusters}
-		}
-		return out
-	}
-	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}
-	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.BundleKind}}
-	p.Spec.Clusters.LabelSelector = &metav1.LabelSelector{}
-	p.Spec.AllowEmpty = true
-	p.Spec.Rollout = &hubv1.RolloutPolicy{
-		Waves: []hubv1.RolloutWave{wave("first", "eu"), wave("second", "us"), wave("rest")}, OnFailure: hubv1.FailureRollback,
-		SettleSeconds: ptr.To[int32](0), HealthGate: hubv1.RolloutGate{MinObservedSeconds: ptr.To[int32](0)},
-	}
-	w.create(p)
-	config := func(name, value string) runtime.RawExtension {
-		return runtime.RawExtension{Raw: []byte(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"value":%q}}`, name, value))}
-	}
+	w.rollsOut("eu", "us")
 	b := &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	b.Spec.Manifests = []runtime.RawExtension{config("settings", "one"), config("dropped", "one")}
 	w.create(b)
@@ -135,13 +282,7 @@ func TestABundleIsRolledOutAsAWhole(t *testing.T) {
 	_, untouched := w.content(third, "settings")
 
 	must(t, second.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "added"}, Data: map[string]string{"value": "foreign"}}))
-	change := func(manifests ...runtime.RawExtension) {
-		t.Helper()
-		must(t, w.hub.Get(ctx, client.ObjectKeyFromObject(b), b))
-		b.Spec.Manifests = manifests
-		must(t, w.hub.Update(ctx, b))
-	}
-	change(config("settings", "two"), config("added", "two"))
+	w.change(b, config("settings", "two"), config("added", "two"))
 	record := phase(hubv1.RolloutRolledBack, "one", "one", "", "eu", "zz")
 	phase(hubv1.RolloutRolledBack, "one", "one", "foreign", "us")
 	if record.Spec.Rollout.Failed != record.Spec.Rollout.Newest {
@@ -152,7 +293,7 @@ func TestABundleIsRolledOutAsAWhole(t *testing.T) {
 	}
 
 	must(t, second.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "added"}}))
-	change(config("settings", "three"), config("added", "three"))
+	w.change(b, config("settings", "three"), config("added", "three"))
 	phase(hubv1.RolloutComplete, "three", "", "three", all...)
 	eventually(t, 30*time.Second, func() error {
 		err := w.hub.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "shop", Name: "dropped"}.ManifestName()}, &corev1.Secret{})
