@@ -88,8 +88,9 @@ type Sets interface {
 	EnsureSet(ctx context.Context, list decide.Payload, parts []decide.Payload) error
 	// SetLost reports whether a list was stored, and has been deleted by a user, or one of its parts.
 	SetLost(digest string) bool
-	// SetList returns a list. The error may be decide.ErrRevisionMissing.
+	// SetList returns a list, and SetPart an object in a list. The error may be decide.ErrRevisionMissing.
 	SetList(ctx context.Context, digest string) (decide.SetList, error)
+	SetPart(ctx context.Context, digest string) (*unstructured.Unstructured, error)
 }
 
 // Options has the settings of a Controller. All fields are required except PerNamespace and Clock.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/bundles/manifest"
 	"github.com/hanse-dev/hanse/hub/store/scopes"
 	"github.com/hanse-dev/hanse/placement/decide"
 )
@@ -137,6 +138,61 @@ func (c *Controller) heldBySets(ctx context.Context, of hubv1.BundleReference) (
 		}
 	}
 	return func(id hubv1.ObjectIdentity) bool { return held[id] }, nil
+}
+
+// restored returns the changes that store objects again which the bundle no longer has, but a revision in use has: a
+// rollout has returned to the revision after the hub had dropped the object, or a user has deleted the Secret. names are
+// the objects that the bundle has. An object that belongs to another bundle by now is left out.
+func (c *Controller) restored(ctx context.Context, b hubv1.BundleObject, names map[hubv1.ObjectIdentity]bool) (out []change, err error) {
+	of := hubv1.OfBundle(b)
+	record, err := c.setRollout(ctx, c.opts.Client, of.BundleReference)
+	if err != nil || record == nil || record.Spec.Rollout == nil || record.Spec.BundleUID != b.GetUID() {
+		return nil, err
+	}
+	done := map[hubv1.ObjectIdentity]bool{}
+	for _, n := range slices.Backward(decide.SetInUse(&record.Spec)) { // the newest content of the object
+		list, err := c.opts.Sets.SetList(ctx, record.Spec.Revision(n).List)
+		if errors.Is(err, decide.ErrRevisionMissing) {
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("reading revision %d of %s: %w", n, of, err)
+		}
+		for _, id := range list.Objects() {
+			if names[id] || done[id] {
+				continue
+			}
+			done[id] = true
+			ch, err := c.restore(ctx, b, id, list[id])
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, ch...)
+		}
+	}
+	return out, nil
+}
+
+// restore returns the change that stores an object of a revision of a bundle again, if it is not stored.
+func (c *Controller) restore(ctx context.Context, b hubv1.BundleObject, id hubv1.ObjectIdentity, part string) ([]change, error) {
+	before, sent, err := c.taken(ctx, hubv1.OfBundle(b), id)
+	if refused := (*refusal)(nil); errors.As(err, &refused) || err == nil && before != nil && before.GetDeletionTimestamp() == nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	content, err := c.opts.Sets.SetPart(ctx, part)
+	if errors.Is(err, decide.ErrRevisionMissing) {
+		return nil, nil // the SetRollout stops with this error
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading an earlier content of %s: %w", id, err)
+	}
+	next := manifest.Stored{Bundle: hubv1.OfBundle(b), UID: b.GetUID(), Generation: max(b.GetGeneration(), sent+1), Manifest: content.DeepCopy()}
+	if before != nil {
+		next.Generation = max(before.GetGeneration()+1, b.GetGeneration())
+	}
+	return []change{{next, before}}, nil
 }
 
 // lostSet reports whether a binding of a bundle without revisions has followed revisions of the bundle before. Their

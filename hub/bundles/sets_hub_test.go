@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
@@ -123,6 +124,18 @@ func TestAnObjectOfARevisionInUseIsNotRemoved(t *testing.T) {
 	record := w.lists(b, "a", "b")
 	before := record.DeepCopy()
 	newest := record.Spec.Newest
+	list, err := w.revisions(w.admin).SetList(t.Context(), newest.List)
+	must(t, err)
+	packed, err := list.Pack(key)
+	must(t, err)
+	var parts []decide.Payload
+	for _, id := range list.Objects() {
+		content, err := w.revisions(w.admin).SetPart(t.Context(), list[id])
+		must(t, err)
+		part, err := decide.PackPart(key, content)
+		must(t, err)
+		parts = append(parts, part)
+	}
 	record.Spec.Revisions = []hubv1.SetRevision{{Number: 1, List: newest.List, Time: newest.Time}}
 	record.Spec.Rollout = &hubv1.BindingRollout{Revision: 1, Newest: 1, Phase: hubv1.RolloutComplete, Since: newest.Time, Began: newest.Time}
 	must(t, w.admin.Patch(t.Context(), record, client.MergeFrom(before)))
@@ -130,6 +143,10 @@ func TestAnObjectOfARevisionInUseIsNotRemoved(t *testing.T) {
 	w.cut(b, configMap("b"), configMap("c"))
 	record = w.lists(b, "b", "c")
 	w.stores("a", "b", "c")
+	t.Run("and is stored again after a user has deleted its Secret", func(t *testing.T) {
+		w.forget("a")
+		w.stores("a", "b", "c")
+	})
 	t.Run("nor if its list is lost", func(t *testing.T) {
 		stop() // the process has read the list
 		must(t, w.admin.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: "set-list-" + newest.List}}))
@@ -144,6 +161,18 @@ func TestAnObjectOfARevisionInUseIsNotRemoved(t *testing.T) {
 		record.Spec.Revisions = []hubv1.SetRevision{{Number: 2, List: record.Spec.Newest.List, Time: newest.Time}}
 		must(t, w.admin.Patch(t.Context(), record, client.MergeFrom(before)))
 		w.stores("-a", "c") // b has no binding, so that its Secret is deleted at once
+	})
+	t.Run("and comes back with its content when the bundle returns to a revision", func(t *testing.T) {
+		must(t, w.revisions(w.admin).EnsureSet(t.Context(), packed, parts))
+		record = w.record(b)
+		before := record.DeepCopy()
+		record.Spec.Revisions = append([]hubv1.SetRevision{{Number: 1, List: newest.List, Time: newest.Time}}, record.Spec.Revisions...)
+		record.Spec.Rollout.Revision = 1
+		must(t, w.admin.Patch(t.Context(), record, client.MergeFrom(before)))
+		w.stores("a", "b", "c")
+		if value, _, _ := unstructured.NestedString(w.stored()["a"].Manifest.Object, "data", "a"); value != "b" {
+			t.Errorf("it has %q", value)
+		}
 	})
 }
 

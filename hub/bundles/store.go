@@ -184,6 +184,11 @@ func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted [
 		}
 		written = append(written, change{next, before})
 	}
+	restored, err := c.restored(ctx, b, names)
+	if err != nil {
+		return nil, err
+	}
+	written = append(written, restored...)
 	for _, before := range c.stored(of.BundleReference) {
 		if !names[hubv1.IdentityOf(before)] && before.GetDeletionTimestamp() == nil {
 			removed = append(removed, c.removal(before))
