@@ -239,18 +239,21 @@ func TestJoinChecksKindsAsTheMemberChart(t *testing.T) {
 		Properties struct {
 			GrantedKinds struct {
 				AllOf []struct {
-					Items struct {
-						Properties struct {
-							APIGroups pattern `json:"apiGroups"`
-							Resources pattern `json:"resources"`
-						} `json:"properties"`
-					} `json:"items"`
+					Ref string `json:"$ref"`
 				} `json:"allOf"`
 			} `json:"grantedKinds"`
 		} `json:"properties"`
+		Defs map[string]struct {
+			Items struct {
+				Properties struct {
+					APIGroups pattern `json:"apiGroups"`
+					Resources pattern `json:"resources"`
+				} `json:"properties"`
+			} `json:"items"`
+		} `json:"$defs"`
 	}
 	must(t, json.Unmarshal(text, &schema))
-	of := schema.Properties.GrantedKinds.AllOf[0].Items.Properties
+	of := schema.Defs[strings.TrimPrefix(schema.Properties.GrantedKinds.AllOf[0].Ref, "#/$defs/")].Items.Properties
 	if diff := cmp.Diff([]string{of.APIGroups.Items.Pattern, of.Resources.Items.Pattern}, []string{group.String(), resource.String()}); diff != "" {
 		t.Errorf("patterns of groups and resources (-chart +join):\n%s", diff)
 	}
