@@ -138,7 +138,8 @@ func screens() map[string]string {
 		"fleet": "/", "table": "/?view=table", "objects": "/objects", "bundle": "/objects?open=" + url.QueryEscape("Bundle shop/stack"),
 		"object": object + "orders", "copy": object + "orders&cluster=edge-017", "long": object + long(253), "cluster": "/clusters/ap-tyo-3",
 		"rollouts": "/rollouts", "rollout": "/rollouts/placement?namespace=shop&name=web", "history": "/rollouts/object?namespace=shop&binding=" + orders.BindingName(),
-		"operators": "/operators", "whatif": "/whatif", "error": "/none",
+		"operators": "/operators", "whatif": "/whatif", "error": "/none", "signin": "/signin?ended",
+		"asked": object + long(253) + "&diff=c0-0&tree=*&events=*",
 	}
 }
 
