@@ -76,7 +76,7 @@ type SetRolloutSpec struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=2000
+	// +kubebuilder:validation:MaxItems=2200
 	Clusters []SetCluster `json:"clusters,omitempty"`
 }
 
@@ -194,10 +194,8 @@ func (s *SetRolloutSpec) Revision(number int64) *SetRevision {
 
 // Cluster returns the entry of a cluster. It returns nil if the SetRollout has no entry for the cluster.
 func (s *SetRolloutSpec) Cluster(name string) *SetCluster {
-	for i := range s.Clusters {
-		if s.Clusters[i].Name == name {
-			return &s.Clusters[i]
-		}
+	if i := indexByName(s.Clusters, name, func(c *SetCluster) string { return c.Name }); i >= 0 {
+		return &s.Clusters[i]
 	}
 	return nil
 }
