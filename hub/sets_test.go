@@ -60,7 +60,8 @@ func (w *world) another(name string) client.Client {
 	return c
 }
 
-// content reads the value of a ConfigMap of the namespace shop, and its resourceVersion. Both are empty if there is none.
+// content reads the value of a ConfigMap of the namespace shop, and its resourceVersion. Both are empty if there is
+// none.
 func (w *world) content(on client.Client, name string) (value, version string) {
 	w.Helper()
 	var m corev1.ConfigMap

@@ -141,8 +141,8 @@ func withoutCommand(message string) (sentence, command string) {
 }
 
 // about adds the state of an object to its problem: what its worst copies say, and where they are. A problem whose
-// cause is only that clusters are away gets no state, because the clusters have entries. The same is true for a copy that is
-// still progressing.
+// cause is only that clusters are away gets no state, because the clusters have entries. The same is true for a copy
+// that is still progressing.
 func (t *Gatherer) about(p Problem, b hubv1.BindingObject, condition string) Problem {
 	p.Topic, p.State = TopicObject, ProblemNotReady
 	if condition == hubv1.ConditionScheduled || p.Reason == hubv1.ReasonTemplateMissing {

@@ -101,8 +101,8 @@ func faults(err error) string {
 }
 
 // pathOfKeys returns the path of the value whose keys a schema checks. The library gives no path for keys, so the path
-// consists of the properties in the URL of the schema. It has no indexes of lists. referred is the path of the value for
-// which the schema refers to one in $defs.
+// consists of the properties in the URL of the schema. It has no indexes of lists. referred is the path of the value
+// for which the schema refers to one in $defs.
 func pathOfKeys(schemaURL string, referred []string) string {
 	parts := strings.Split(schemaURL, "/")
 	var names []string

@@ -16,9 +16,9 @@
 // reviewed either.
 //
 // Any client that reaches the port and knows the path can read the answer to a review. An answer therefore shows only
-// names in the schema, names of objects and clusters, labels of clusters, and values and map keys that the policy itself
-// contains. It shows no other value or map key of an object. If the object is a Secret, the answer shows only names in
-// the schema.
+// names in the schema, names of objects and clusters, labels of clusters, and values and map keys that the policy
+// itself contains. It shows no other value or map key of an object. If the object is a Secret, the answer shows only
+// names in the schema.
 //
 // The controllers repeat most checks: they report an invalid policy in its status, and do not send a broken manifest
 // (hub/report/policies, hub/dispatch). The rights of the author cannot be checked later, because only the author's name

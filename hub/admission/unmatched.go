@@ -154,8 +154,8 @@ func notServed(gk schema.GroupKind, known *runtime.Scheme) string {
 	return text + ": install its CustomResourceDefinition on the hub"
 }
 
-// cannotRead reports whether the hub is known to lack the right to read a kind for a policy. A kind that the hub already
-// watches is readable for a cluster-scoped policy, also if it may be read in some namespaces only.
+// cannotRead reports whether the hub is known to lack the right to read a kind for a policy. A kind that the hub
+// already watches is readable for a cluster-scoped policy, also if it may be read in some namespaces only.
 func (r *Reviewer) cannotRead(ctx context.Context, policy client.Object, mapping *meta.RESTMapping) bool {
 	if r.options.Lookup == nil {
 		return false

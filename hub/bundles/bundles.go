@@ -221,8 +221,8 @@ func (c *Controller) BindingChanged(_ context.Context, change changes.Binding) {
 	}
 }
 
-// SetRolloutChanged is called for a SetRollout whose spec changed, or which was deleted. An object that no cluster shall
-// hold any more can then be removed, and a deleted SetRollout is made again.
+// SetRolloutChanged is called for a SetRollout whose spec changed, or which was deleted. An object that no cluster
+// shall hold any more can then be removed, and a deleted SetRollout is made again.
 func (c *Controller) SetRolloutChanged(_ context.Context, change changes.SetRollout) {
 	c.wake(cmp.Or(change.After, change.Before).Spec.Bundle)
 }

@@ -112,8 +112,8 @@ func tooLarge(err error) error {
 // heldBySets returns a function that reports whether a cluster may hold an object of a bundle although the bundle no
 // longer has it: a revision in the bundle's SetRollout that is in use has the object. The SetRollout is read uncached,
 // because the leader may just have begun to decide on the bundle as a whole. If a list of a revision cannot be read, or
-// the SetRollout is lost, the function returns true for all objects, because nothing is removed then. While the hub does
-// not decide on the bundle as a whole, it returns false for all objects.
+// the SetRollout is lost, the function returns true for all objects, because nothing is removed then. While the hub
+// does not decide on the bundle as a whole, it returns false for all objects.
 func (c *Controller) heldBySets(ctx context.Context, of hubv1.BundleReference) (func(hubv1.ObjectIdentity) bool, error) {
 	record, err := c.setRollout(ctx, c.opts.APIReader, of)
 	if err != nil {
@@ -141,8 +141,8 @@ func (c *Controller) heldBySets(ctx context.Context, of hubv1.BundleReference) (
 }
 
 // restored returns the changes that store objects again which the bundle no longer has, but a revision in use has: a
-// rollout has returned to the revision after the hub had dropped the object, or a user has deleted the Secret. names are
-// the objects that the bundle has. An object that belongs to another bundle by now is left out.
+// rollout has returned to the revision after the hub had dropped the object, or a user has deleted the Secret. names
+// are the objects that the bundle has. An object that belongs to another bundle by now is left out.
 func (c *Controller) restored(ctx context.Context, b hubv1.BundleObject, names map[hubv1.ObjectIdentity]bool) (out []change, err error) {
 	of := hubv1.OfBundle(b)
 	record, err := c.setRollout(ctx, c.opts.Client, of.BundleReference)

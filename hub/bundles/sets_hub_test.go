@@ -210,8 +210,8 @@ func (m mortal) Delete(ctx context.Context, o client.Object, opts ...client.Dele
 	return m.Client.Delete(ctx, o, opts...)
 }
 
-// TestAHubThatEndsInBetweenLeavesNoPartOfABundle ends the hub before each write of a change of a bundle. No object of the
-// bundle may change before the SetRollout names the complete new list.
+// TestAHubThatEndsInBetweenLeavesNoPartOfABundle ends the hub before each write of a change of a bundle. No object of
+// the bundle may change before the SetRollout names the complete new list.
 func TestAHubThatEndsInBetweenLeavesNoPartOfABundle(t *testing.T) {
 	t.Parallel()
 	apiserver.Needed(t)

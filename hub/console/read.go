@@ -119,7 +119,8 @@ func (u *user) eachIn(ctx context.Context, of scope, visit func(hubv1.BindingObj
 	return scopes.EachBinding(ctx, u, string(of), pageSize, visit)
 }
 
-// placements lists the placements of a namespace and the ClusterPlacements, or all of them if namespace is empty. A user of one namespace may read only its placements.
+// placements lists the placements of a namespace and the ClusterPlacements, or all of them if namespace is empty. A
+// user of one namespace may read only its placements.
 func (u *user) placements(ctx context.Context, namespace string) ([]hubv1.PlacementObject, error) {
 	placements, err := scopes.Placements(ctx, u, client.InNamespace(namespace))
 	if err := u.unlessForbidden(err, "You do not see all placements"); err != nil {

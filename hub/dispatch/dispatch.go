@@ -95,8 +95,8 @@ type Revisions interface {
 	Rules(ctx context.Context, digest string) (*decide.HeldRules, error)
 }
 
-// Options has the settings of a Dispatcher. The fields HubObject, Revisions, Sets, DeniedMetadataPrefixes, Key, Misfits,
-// Schema, Epochs, Workers, Clock and Tracer are optional; all other fields are required.
+// Options has the settings of a Dispatcher. The fields HubObject, Revisions, Sets, DeniedMetadataPrefixes, Key,
+// Misfits, Schema, Epochs, Workers, Clock and Tracer are optional; all other fields are required.
 type Options struct {
 	// Client reads bindings, policies, clusters and namespaces from the cache.
 	Client client.Client
@@ -110,7 +110,8 @@ type Options struct {
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 	// Revisions reads the revisions that the bindings name for single clusters. Default: no revision is stored.
 	Revisions Revisions
-	// Sets reads the lists of objects in the revisions of bundles. Default: each object of a bundle follows its own binding.
+	// Sets reads the lists of objects in the revisions of bundles. Default: each object of a bundle follows its own
+	// binding.
 	Sets Sets
 	// Namespace is the hub's namespace, which has the SetRollouts.
 	Namespace string

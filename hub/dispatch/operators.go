@@ -225,8 +225,8 @@ func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 }
 
 // objectsHere returns those objects of a bundle that the cluster shall hold and for which counts returns true, in the
-// state that this cluster's watches show. It leaves out objects that are being removed. It records the objects, so that each change of them queues the
-// waiting copy.
+// state that this cluster's watches show. It leaves out objects that are being removed. It records the objects, so that
+// each change of them queues the waiting copy.
 func (r *run) objectsHere(
 	ctx context.Context, of hubv1.BundleReference, set *setHere, counts func(hubv1.ObjectIdentity) bool,
 ) ([]operator.Object, error) {

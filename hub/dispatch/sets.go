@@ -18,9 +18,9 @@ import (
 	"github.com/hanse-dev/hanse/placement/decide"
 )
 
-// The SetRollout of a bundle says which revision of the bundle a cluster shall hold, and thus which objects. Objects that
-// only other revisions have delay nothing on this cluster. The bindings of the objects follow the SetRollout one by one.
-// An object whose binding has not followed yet is therefore not written in full, whatever its copy has.
+// The SetRollout of a bundle says which revision of the bundle a cluster shall hold, and thus which objects. Objects
+// that only other revisions have delay nothing on this cluster. The bindings of the objects follow the SetRollout one
+// by one. An object whose binding has not followed yet is therefore not written in full, whatever its copy has.
 
 // Sets reads the lists of objects in the revisions of bundles, and the objects in these lists. Callers must not change
 // the results, because they are shared. An error other than decide.ErrRevisionMissing may be temporary.
@@ -130,8 +130,8 @@ func (r *run) namesOf(ctx context.Context, part string, division *hubv1.Division
 	return decide.NamesOf(r.queue.opts.Key, template, r.queue.opts.DeniedMetadataPrefixes, division)
 }
 
-// behindSet reports whether the run's own binding does not follow the SetRollout of its bundle yet, or the cache does not
-// have the SetRollout that the binding follows.
+// behindSet reports whether the run's own binding does not follow the SetRollout of its bundle yet, or the cache does
+// not have the SetRollout that the binding follows.
 func (r *run) behindSet(ctx context.Context, set *setHere) (bool, error) {
 	follows, err := r.follows(ctx, set, r.in.object.ObjectIdentity, r.binding)
 	return !follows, err

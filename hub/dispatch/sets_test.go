@@ -55,7 +55,7 @@ func inNs(gvk schema.GroupVersionKind, name string) hubv1.ObjectIdentity {
 
 // setOf makes the hub decide on the operator as a whole. lists are the objects of its revisions 1, 2 and so on. All
 // clusters hold revision 1.
-func setOf(w *world, clusters []string, lists ...decide.SetList) revised {
+func setOf(w *world, clusters []string, lists ...decide.SetList) {
 	all := revised{"rules": {}}
 	of := hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: "rotors"}
 	record := &hubv1.SetRollout{Spec: hubv1.SetRolloutSpec{Bundle: of, Rollout: &hubv1.BindingRollout{Revision: 1, Newest: int64(len(lists))}}}
@@ -72,7 +72,6 @@ func setOf(w *world, clusters []string, lists ...decide.SetList) revised {
 	}
 	w.sets = map[types.NamespacedName]*hubv1.SetRollout{of.SetRolloutKey(""): record}
 	w.dispatcher.opts.Sets, w.dispatcher.opts.Revisions = all, all
-	return all
 }
 
 // holds makes a cluster hold a revision of the operator, and tells the dispatcher.

@@ -240,8 +240,8 @@ func (n *Notifier) changedSpec(uid types.UID) {
 	}
 }
 
-// distribute queues an event for each sink whose filter selects it. For a chat, the event first waits for other events of
-// the same cause.
+// distribute queues an event for each sink whose filter selects it. For a chat, the event first waits for other events
+// of the same cause.
 func (n *Notifier) distribute(ctx context.Context, event format.Notice, running *sync.WaitGroup) {
 	var sinks hubv1.NotificationSinkList
 	if err := n.opts.Client.List(ctx, &sinks, client.UnsafeDisableDeepCopy); err != nil {

@@ -20,8 +20,8 @@ type limits struct {
 	maxAge               time.Duration // maximum age of a message
 	greetAgain           time.Duration // pause after a first notification that no replica has sent
 	queued               int
-	// A group of events is complete when no event was added for groupQuiet, and at the latest after groupMax. groupEvery is
-	// how often the hub looks for complete groups.
+	// A group of events is complete when no event was added for groupQuiet, and at the latest after groupMax. groupEvery
+	// is how often the hub looks for complete groups.
 	groupQuiet, groupMax, groupEvery time.Duration
 }
 

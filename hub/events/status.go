@@ -77,8 +77,8 @@ func stored(t time.Time) *metav1.Time { return &metav1.Time{Time: t.Truncate(tim
 // isBefore reports whether t is before other. It returns false if other is nil.
 func isBefore(t time.Time, other *metav1.Time) bool { return other != nil && t.Before(other.Time) }
 
-// receiverOf returns the host of a sink's receiver, without the path and the query, which may contain a token. If the URL
-// is in a Secret, the host stays there, too.
+// receiverOf returns the host of a sink's receiver, without the path and the query, which may contain a token. If the
+// URL is in a Secret, the host stays there, too.
 func receiverOf(sink *hubv1.NotificationSink) string {
 	text := sink.Spec.URL
 	if text == "" && sink.Spec.Format == hubv1.FormatPagerDuty {

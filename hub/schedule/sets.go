@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -130,11 +131,12 @@ func followedMark(in decide.Input, p decide.Plan) string {
 // record returns the SetRollout of a bundle, or nil if there is none.
 func (s *Scheduler) record(ctx context.Context, from client.Reader, of hubv1.BundleReference) (*hubv1.SetRollout, error) {
 	r := &hubv1.SetRollout{}
-	switch err := from.Get(ctx, of.SetRolloutKey(s.opts.Rollouts.Namespace), r, client.UnsafeDisableDeepCopy); {
-	case client.IgnoreNotFound(err) != nil:
-		return nil, fmt.Errorf("reading the SetRollout of %s: %w", of, err)
-	case err != nil:
+	err := from.Get(ctx, of.SetRolloutKey(s.opts.Rollouts.Namespace), r, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
 		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the SetRollout of %s: %w", of, err)
 	}
 	return r, nil
 }
@@ -222,7 +224,8 @@ func (s *Scheduler) confirmSet(ctx context.Context, in decide.Input) (bool, erro
 	return cached != nil && live != nil && live.UID == cached.UID && equality.Semantic.DeepEqual(cached.Spec, live.Spec), nil
 }
 
-// chose records the clusters that a decision on an object of a bundle chose, and queues the bundle if they have changed.
+// chose records the clusters that a decision on an object of a bundle chose, and queues the bundle if they have
+// changed.
 func (s *Scheduler) chose(in decide.Input, p decide.Plan) {
 	if !s.hasSets() {
 		return
@@ -305,8 +308,8 @@ func (s *Scheduler) wholeBundles(ctx context.Context) map[hubv1.BundleReference]
 	return out
 }
 
-// SetRolloutChanged is called for every change of a SetRollout. It queues the step of the bundle, and the objects of the
-// bundle for which the change matters.
+// SetRolloutChanged is called for every change of a SetRollout. It queues the step of the bundle, and the objects of
+// the bundle for which the change matters.
 func (s *Scheduler) SetRolloutChanged(ctx context.Context, c changes.SetRollout) {
 	_, q := s.leading()
 	if q == nil || !s.hasSets() {
@@ -325,8 +328,8 @@ func (s *Scheduler) SetRolloutChanged(ctx context.Context, c changes.SetRollout)
 	s.addBehind(q, s.changedBy(ctx, of.Spec.Bundle, c)...)
 }
 
-// changedBy returns the objects of a bundle to which a change of its SetRollout matters. If a list cannot be read, these
-// are all objects.
+// changedBy returns the objects of a bundle to which a change of its SetRollout matters. If a list cannot be read,
+// these are all objects.
 func (s *Scheduler) changedBy(ctx context.Context, of hubv1.BundleReference, c changes.SetRollout) []key {
 	all := map[key]bool{}
 	for _, id := range s.opts.Templates.StoredOf(of) {

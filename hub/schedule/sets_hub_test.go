@@ -216,8 +216,8 @@ func (s *setScene) reports() (map[string]string, error) {
 	return out, failed
 }
 
-// rolls waits until the bundle has this phase and the clusters have these objects, while the clusters report. It returns
-// the states of the fleet until then.
+// rolls waits until the bundle has this phase and the clusters have these objects, while the clusters report. It
+// returns the states of the fleet until then.
 func (s *setScene) rolls(phase hubv1.RolloutPhase, want ...string) (states []string) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("the bundle is %s with %q", phase, want), func() error {

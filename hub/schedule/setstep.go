@@ -299,8 +299,8 @@ func (r *setRun) store(ctx context.Context) error {
 	return r.s.opts.Rollouts.Sets.EnsureSet(ctx, list, parts)
 }
 
-// part stores the content of a revision of an object as a part of lists, and returns the digest of the part. The binding
-// of the object names the content.
+// part stores the content of a revision of an object as a part of lists, and returns the digest of the part. The
+// binding of the object names the content.
 func (r *setRun) part(ctx context.Context, id key, template string) (string, error) {
 	u, err := r.s.opts.Rollouts.Revisions.Template(ctx, template)
 	if err != nil {

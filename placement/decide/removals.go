@@ -91,8 +91,8 @@ func (in input) verdictOn(cluster, reason string) Verdict {
 // isGuarded reports whether the change of an entry deletes a copy although package guard has not permitted it. The
 // guard does not judge copies of objects that a user has deleted, alone or with their bundle. It does not judge copies
 // that other clusters have replaced, copies that a drain evicts, and copies that the revision of a bundle no longer
-// has, because they are judged before the cluster gets this revision (SetStep). The guard also does not judge copies that no
-// object needs any more, and copies that stay on the member as orphans.
+// has, because they are judged before the cluster gets this revision (SetStep). The guard also does not judge copies
+// that no object needs any more, and copies that stay on the member as orphans.
 func (in input) isGuarded(before, after hubv1.BindingTarget) bool {
 	return before.State == hubv1.TargetPresent && after.State == hubv1.TargetAbsent &&
 		after.Absent.Policy == hubv1.RemovalDelete && !in.isDeletion(after.Absent) && after.Absent.Reason != hubv1.ReasonDraining &&

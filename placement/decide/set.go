@@ -21,8 +21,8 @@ type Set struct {
 	// Lost is true if the SetRollout is lost, and the binding has followed it. Each cluster then keeps its content, until
 	// the hub decides on the bundle as a whole again. All other fields are empty.
 	Lost bool
-	// Contents are the contents of the object in the revisions of the bundle that are in use, sorted by Numbers. A revision
-	// without the object is missing.
+	// Contents are the contents of the object in the revisions of the bundle that are in use, sorted by Numbers. A
+	// revision without the object is missing.
 	Contents []SetContent
 	// Holds has the revision of the bundle that each cluster shall hold, or 0 if that revision does not have the object. A
 	// cluster that is not in the map has no revision of the bundle yet.
@@ -33,8 +33,8 @@ type Set struct {
 	Rollout hubv1.BindingRollout
 	// Leads is true for the one object of the bundle whose binding shows the state of the rollout.
 	Leads bool
-	// Read returns a stored content of the object, and ReadRules stored override rules. The results are shared and must not
-	// be changed.
+	// Read returns a stored content of the object, and ReadRules stored override rules. The results are shared and must
+	// not be changed.
 	Read      func(part string) (*unstructured.Unstructured, error)
 	ReadRules func(digest string) (*HeldRules, error)
 }
@@ -135,8 +135,8 @@ func (in input) revision(c SetContent, winner hubv1.PlacementObject, division *h
 	return r, missing, err
 }
 
-// names returns the digests by which a revision may name the template: the present one, and that of a hub which sent all
-// fields.
+// names returns the digests by which a revision may name the template: the present one, and that of a hub which sent
+// all fields.
 func (i Inputs) names(key canonical.Key, division *hubv1.Division) []string {
 	return []string{TemplateDigest(key, i.Template, division), TemplateDigest(key, i.Whole, division)}
 }
@@ -209,8 +209,9 @@ func (in input) inUse(spec *hubv1.BindingSpec, revisions []hubv1.ObjectRevision)
 }
 
 // shown returns the state of the rollout that the binding shows. While a change is in progress or has not passed, the
-// binding of the object that leads shows the rollout of the bundle. All other bindings show a rollout that has ended, and change only if the content of their object
-// changes. Otherwise each step of a bundle would write the bindings of all its objects.
+// binding of the object that leads shows the rollout of the bundle. All other bindings show a rollout that has ended,
+// and change only if the content of their object changes. Otherwise each step of a bundle would write the bindings of
+// all its objects.
 func (in input) shown(revisions []hubv1.ObjectRevision) *hubv1.BindingRollout {
 	number := func(of int64) int64 {
 		if n := in.Set.number(revisions, of); n != 0 || of == 0 || len(revisions) == 0 {
@@ -269,8 +270,8 @@ func (in input) inTurn(d placement.Decision) placement.Decision {
 	return out
 }
 
-// chosen returns the clusters on which the placement wants the object, or still keeps it, whatever revision of the bundle
-// they hold.
+// chosen returns the clusters on which the placement wants the object, or still keeps it, whatever revision of the
+// bundle they hold.
 func (in input) chosen(d placement.Decision) []string {
 	var out []string
 	for _, t := range d.Targets {
@@ -283,8 +284,8 @@ func (in input) chosen(d placement.Decision) []string {
 	return out
 }
 
-// removalOf returns the removal policy for a copy on a cluster whose revision of the bundle does not have the object. It
-// is the policy for deleted objects. Claims for storage are kept, because a return to the revision with the object
+// removalOf returns the removal policy for a copy on a cluster whose revision of the bundle does not have the object.
+// It is the policy for deleted objects. Claims for storage are kept, because a return to the revision with the object
 // brings back no data.
 func removalOf(id hubv1.ObjectIdentity, deletion hubv1.DeletionPolicy) hubv1.RemovalPolicy {
 	if id.Group == "" && id.Kind == "PersistentVolumeClaim" && deletion.WhenDeleted == "" {

@@ -26,11 +26,11 @@ type Adoption struct {
 	Part func(id hubv1.ObjectIdentity, template string) (string, error)
 }
 
-// AdoptSet begins the decision on a bundle as a whole. The revisions of the bundle are what the clusters hold at present,
-// so that nothing changes on them. It returns no spec while the rollout of an object is still in progress, while a
-// removal waits, or if the clusters hold too many different states: each object then still follows its own rollout. It
-// does not wait for a rollout that ended with a lost SetRollout. It also returns the lists that must be stored before
-// the spec.
+// AdoptSet begins the decision on a bundle as a whole. The revisions of the bundle are what the clusters hold at
+// present, so that nothing changes on them. It returns no spec while the rollout of an object is still in progress,
+// while a removal waits, or if the clusters hold too many different states: each object then still follows its own
+// rollout. It does not wait for a rollout that ended with a lost SetRollout. It also returns the lists that must be
+// stored before the spec.
 func AdoptSet(in Adoption) (*hubv1.SetRolloutSpec, []Payload, error) {
 	a := adoption{Adoption: in, phases: map[hubv1.RolloutPhase]bool{}, held: map[string]vector{}}
 	if settled, err := a.gather(); err != nil || !settled {
@@ -92,8 +92,8 @@ func (a *adoption) gather() (settled bool, err error) {
 	return true, nil
 }
 
-// resume makes the content of the cluster whose turn is last the content that all clusters shall hold. A change that was
-// in progress when the SetRollout was lost thus begins again at the first wave.
+// resume makes the content of the cluster whose turn is last the content that all clusters shall hold. A change that
+// was in progress when the SetRollout was lost thus begins again at the first wave.
 func (a *adoption) resume() {
 	policy, last, at := a.Placement.PlacementSpec().Rollout, "", -1
 	for _, name := range slices.Sorted(maps.Keys(a.held)) {

@@ -347,8 +347,8 @@ func (s *setStep) next(r rollout.Result, targets []rollout.Target, now metav1.Ti
 	return spec
 }
 
-// definitions returns the revision whose definitions a cluster keeps, because they are newer than those of its revision.
-// It returns 0 if there is no such revision. The spec keeps this revision.
+// definitions returns the revision whose definitions a cluster keeps, because they are newer than those of its
+// revision. It returns 0 if there is no such revision. The spec keeps this revision.
 func (s *setStep) definitions(spec *hubv1.SetRolloutSpec, before hubv1.SetCluster, holds int64) int64 {
 	newest := s.Spec.Revision(max(before.Definitions, before.Revision))
 	if newest == nil {

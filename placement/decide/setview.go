@@ -24,8 +24,8 @@ func ViewSet(spec *hubv1.SetRolloutSpec, lists map[string]SetList) *SetView {
 	return v
 }
 
-// ContentsOf returns the contents of an object in the revisions of a bundle that are in use. lists has the lists of these
-// revisions, by digest.
+// ContentsOf returns the contents of an object in the revisions of a bundle that are in use. lists has the lists of
+// these revisions, by digest.
 func ContentsOf(spec *hubv1.SetRolloutSpec, lists map[string]SetList, id hubv1.ObjectIdentity) []SetContent {
 	return (&SetView{spec: spec, lists: lists, inUse: SetInUse(spec)}).Contents(id)
 }
@@ -89,8 +89,8 @@ func (v *SetView) Of(id hubv1.ObjectIdentity) *Set {
 	return set
 }
 
-// leader returns the object of the bundle whose binding shows the rollout of the bundle. It is the first object that the
-// change changes. If there is none, it is the first one that has a copy already, or else the first one.
+// leader returns the object of the bundle whose binding shows the rollout of the bundle. It is the first object that
+// the change changes. If there is none, it is the first one that has a copy already, or else the first one.
 func (v *SetView) leader() hubv1.ObjectIdentity {
 	var first, had hubv1.ObjectIdentity
 	if v.spec.Rollout == nil {

@@ -54,10 +54,10 @@ func (f *fakeHub) anyObject(name string, bundle *hubv1.BundleReference, rows ...
 	return b
 }
 
-func anyRow(cluster string, health hubv1.Health, message string) hubv1.ClusterRow {
+func healthyRow(cluster string) hubv1.ClusterRow {
 	at := ago(14 * time.Minute)
 	return hubv1.ClusterRow{
-		Name: cluster, UID: types.UID("c-" + cluster), Applied: metav1.ConditionTrue, Health: health, Reason: "Reason", Message: message, Revision: 7, LastTransitionTime: &at,
+		Name: cluster, UID: types.UID("c-" + cluster), Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Reason: "Reason", Revision: 7, LastTransitionTime: &at,
 	}
 }
 
@@ -73,7 +73,7 @@ func extremeFleet() *fakeHub {
 	for i := range 200 {
 		name := fmt.Sprintf("edge-%03d", i)
 		f.add(anyCluster(name, "edge-stores", metav1.ConditionTrue, "Connected", "", 0))
-		all = append(all, anyRow(name, hubv1.HealthHealthy, ""))
+		all = append(all, healthyRow(name))
 	}
 	all[17].Health, all[17].Message = hubv1.HealthDegraded, sentence
 	all[90].Health, all[90].Message = hubv1.HealthProgressing, "not yet"
@@ -81,13 +81,13 @@ func extremeFleet() *fakeHub {
 		for j := range 1 + i {
 			name := fmt.Sprintf("c%d-%d", i, j)
 			f.add(anyCluster(name, region, metav1.ConditionTrue, "Connected", "", 0))
-			all = append(all, anyRow(name, hubv1.HealthHealthy, ""))
+			all = append(all, healthyRow(name))
 		}
 	}
 	f.add(anyCluster("cn-sha-3", "cn-shanghai", metav1.ConditionFalse, hubv1.ReasonUnauthorized, "the member refuses the credential "+markup, 47*time.Minute),
 		anyCluster("ap-tyo-3", "ap-northeast-1", metav1.ConditionFalse, hubv1.ReasonUnreachable, sentence, 12*time.Minute),
 		anyCluster(long(63), "eu-central-1", metav1.ConditionTrue, "Connected", "", 0))
-	all = append(all, anyRow("ap-tyo-3", hubv1.HealthHealthy, ""), anyRow(long(63), hubv1.HealthHealthy, ""))
+	all = append(all, healthyRow("ap-tyo-3"), healthyRow(long(63)))
 	passing := ago(2 * time.Hour)
 	for i := range all {
 		if all[i].Name != "c0-0" {

@@ -122,8 +122,8 @@ func signedIn(t *testing.T, origin string) *browser.Tab {
 	return tab
 }
 
-// rowOf returns a JavaScript expression for the text of a cluster's table row, of its cell in a tile, or of the entry of
-// an object. The name is that of the cluster, or that of the object without its namespace.
+// rowOf returns a JavaScript expression for the text of a cluster's table row, of its cell in a tile, or of the entry
+// of an object. The name is that of the cluster, or that of the object without its namespace.
 func rowOf(name string) string {
 	return fmt.Sprintf(`([...document.querySelectorAll("tbody tr, .tile .cell, .inbox > li")].find((r) => {
   const title = r.matches(".cell") ? r.title.split(":")[0] : (r.cells?.[0] ?? r.querySelector(".what > :first-child")).innerText.trim();

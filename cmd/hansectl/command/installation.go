@@ -71,7 +71,7 @@ func readInstallation(ctx context.Context, c client.Client, of installedChart) (
 		}
 		r, err := release.Read(secrets.Items[i].Data["release"])
 		if err != nil {
-			return nil, fmt.Errorf("Secret %s: %w", secrets.Items[i].Name, err)
+			return nil, fmt.Errorf("reading the Helm release in Secret %s: %w", secrets.Items[i].Name, err)
 		}
 		if r.ChartName() == of.name {
 			found.release = r

@@ -110,9 +110,9 @@ type grantQuestion struct {
 	kind    schema.GroupKind
 }
 
-// askGrants asks each cluster that gets new copies whether it grants their kinds to the hub, by a list of one object. It
-// adds a problem for each object whose kind is not granted. The members make no dry run of new copies, because the hub
-// renders only the objects that it stores.
+// askGrants asks each cluster that gets new copies whether it grants their kinds to the hub, by a list of one object.
+// It adds a problem for each object whose kind is not granted. The members make no dry run of new copies, because the
+// hub renders only the objects that it stores.
 func (p *planRun) askGrants(ctx context.Context, c client.Client, made *preview.Plan) error {
 	gained := map[preview.Object][]string{}
 	asked := map[grantQuestion]string{} // the namespace of the list

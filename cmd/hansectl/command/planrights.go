@@ -31,8 +31,8 @@ type federated struct {
 	resource func(schema.GroupKind) (resource string, served bool)
 }
 
-// readFederated reads the roles of the hub. It returns nil if the hub was not installed by the chart, or if the user may
-// not read the roles. namespace is the namespace of the command, or empty for all.
+// readFederated reads the roles of the hub. It returns nil if the hub was not installed by the chart, or if the user
+// may not read the roles. namespace is the namespace of the command, or empty for all.
 func readFederated(ctx context.Context, c client.Client, namespace string) (*federated, error) {
 	if err := c.Get(ctx, client.ObjectKey{Name: hubName}, &rbacv1.ClusterRole{}); apierrors.IsNotFound(err) {
 		return nil, nil

@@ -155,8 +155,8 @@ func (c *Coordinator) Holder(member string) map[string]string {
 	return peer.Annotations
 }
 
-// EveryReplica reports whether the peer Lease of each replica has an annotation with this value. An expired Lease counts,
-// too. It returns false while no peer Lease is known.
+// EveryReplica reports whether the peer Lease of each replica has an annotation with this value. An expired Lease
+// counts, too. It returns false while no peer Lease is known.
 func (c *Coordinator) EveryReplica(annotation, value string) bool {
 	return c.book.all(func(l *coordinationv1.Lease) bool { return l.Annotations[annotation] == value })
 }

@@ -26,8 +26,8 @@ func (c *Controllers) SetRolloutChanged(_ context.Context, change changes.SetRol
 }
 
 // notInRevision returns, for each object of a bundle, the function that reports whether a cluster shall hold a revision
-// of the bundle without the object. The function is nil if the object counts on all clusters: the hub does not decide on
-// the bundle as a whole, or a list is lost.
+// of the bundle without the object. The function is nil if the object counts on all clusters: the hub does not decide
+// on the bundle as a whole, or a list is lost.
 func (p *bundles) notInRevision(ctx context.Context, of hubv1.BundleReference) (func(hubv1.ObjectIdentity) func(string) bool, error) {
 	none := func(hubv1.ObjectIdentity) func(string) bool { return nil }
 	if p.Sets == nil {

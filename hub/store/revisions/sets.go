@@ -158,8 +158,8 @@ func readSet[T any](ctx context.Context, s *Store, name string, parse func([]byt
 	return out, nil
 }
 
-// leadSets sweeps the lists and parts of bundles until ctx ends: at first, after a SetRollout has stopped naming a list,
-// and after a user has deleted a Secret.
+// leadSets sweeps the lists and parts of bundles until ctx ends: at first, after a SetRollout has stopped naming a
+// list, and after a user has deleted a Secret.
 func (s *Store) leadSets(ctx context.Context) {
 	go s.watch(ctx, hubv1.SetLabel, func(string) { s.setsDue.Store(true) })
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
@@ -207,9 +207,9 @@ func (s *Store) SweepSets(ctx context.Context) error {
 	return nil
 }
 
-// setsNamed returns the names of the Secrets with all lists and parts that SetRollouts name. stored are the Secrets of a
-// list that began at the given time. setsNamed reports the bundles whose newest list is not stored completely. The error
-// is decide.ErrRevisionMissing if a list is lost.
+// setsNamed returns the names of the Secrets with all lists and parts that SetRollouts name. stored are the Secrets of
+// a list that began at the given time. setsNamed reports the bundles whose newest list is not stored completely. The
+// error is decide.ErrRevisionMissing if a list is lost.
 func (s *Store) setsNamed(ctx context.Context, stored map[string]bool, began time.Time) (map[string]bool, error) {
 	var records hubv1.SetRolloutList
 	if err := s.opts.Client.List(ctx, &records, client.InNamespace(s.opts.Namespace), client.UnsafeDisableDeepCopy); err != nil {
