@@ -51,7 +51,7 @@ func (h *hub) checkAPI(address string) view.Check {
 	var missing []string
 	for _, resource := range []string{
 		"memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies", "bundles", "clusterbundles", "federatedoperators",
-		"resourcebindings", "clusterresourcebindings",
+		"resourcebindings", "clusterresourcebindings", "setrollouts",
 	} {
 		if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }) {
 			missing = append(missing, resource)
