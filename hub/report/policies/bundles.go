@@ -164,6 +164,9 @@ func worstOf(conditionType, good string, objects []bundled) metav1.Condition {
 	var failed, unknown, unplaced []string
 	var why, whyUnknown string
 	for _, o := range objects {
+		if o.binding == nil && o.notOn != nil {
+			continue // the bundle is rolled out as a whole, and no cluster has a revision with the object yet
+		}
 		if !o.follows() {
 			unplaced = append(unplaced, o.id.String())
 			continue

@@ -75,6 +75,9 @@ func TestTheConditionOfABundleIsTheWorstOfItsObjects(t *testing.T) {
 		"one has a binding without a placement": {
 			[]bundled{bound("a", "True"), unplaced}, 1, metav1.Condition{Status: "False", Reason: hubv1.ReasonPartlyPlaced, Message: "no placement selects 1 of 2 objects: ConfigMap shop/c"},
 		},
+		"an object that no revision on a cluster has yet does not count": {
+			[]bundled{bound("a", "True"), {id: unbound("b").id, notOn: func(string) bool { return true }}}, 1, metav1.Condition{Status: "True", Reason: "Good"},
+		},
 		"none follows a placement": {[]bundled{unbound("a"), unplaced}, 0, metav1.Condition{Status: "Unknown", Reason: hubv1.ReasonNothingPlaced, Message: nothing}},
 		"there are no objects":     {nil, 0, metav1.Condition{Status: "Unknown", Reason: hubv1.ReasonNothingPlaced, Message: "the hub has stored no object of this bundle: the condition Stored says why"}},
 	}
