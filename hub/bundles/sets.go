@@ -121,6 +121,9 @@ func (c *Controller) heldBySets(ctx context.Context, of hubv1.BundleReference) (
 	}
 	held := map[hubv1.ObjectIdentity]bool{}
 	if record == nil || record.Spec.Rollout == nil {
+		if record != nil && record.Spec.PlacementRef != nil { // the placement has no rollout any more
+			return func(hubv1.ObjectIdentity) bool { return false }, nil
+		}
 		lost, err := c.lostSet(ctx, of)
 		return func(hubv1.ObjectIdentity) bool { return lost }, err
 	}

@@ -157,13 +157,7 @@ func (s *Scheduler) follow(ctx context.Context, in decide.Input) (decide.Input, 
 		return in, err
 	}
 	if r == nil || r.Spec.BundleUID != in.Object.Template.GetUID() || r.Spec.Rollout == nil {
-		if in.Binding != nil && in.Binding.GetAnnotations()[hubv1.SetFollowedAnnotation] != "" {
-			in.Set = &decide.Set{Lost: true}
-		}
-		if r != nil && r.Spec.Rollout == nil && in.Binding == nil && s.mayBegin() && s.inputs.counts.copiesOf(decide.OwnerOfBundle(of)) == 0 {
-			in.Set = &decide.Set{} // the first revision of the bundle comes first
-		}
-		return in, nil
+		return s.unfollowed(ctx, in, of, r)
 	}
 	lists, err := s.lists(ctx, &r.Spec)
 	if errors.Is(err, decide.ErrRevisionMissing) {
@@ -176,6 +170,27 @@ func (s *Scheduler) follow(ctx context.Context, in decide.Input) (decide.Input, 
 	in.Set = decide.ViewSet(&r.Spec, lists).Of(in.Object.ID)
 	in.Set.Read = func(part string) (*unstructured.Unstructured, error) { return s.opts.Rollouts.Sets.SetPart(ctx, part) }
 	in.Set.ReadRules = func(digest string) (*decide.HeldRules, error) { return s.opts.Rollouts.Sets.SetRules(ctx, digest) }
+	return in, nil
+}
+
+// unfollowed sets the Set of an object whose bundle is not decided on as a whole, or whose SetRollout is lost: it then
+// names no placement. r is nil if there is none.
+func (s *Scheduler) unfollowed(ctx context.Context, in decide.Input, of hubv1.BundleReference, r *hubv1.SetRollout) (decide.Input, error) {
+	followed := in.Binding != nil && in.Binding.GetAnnotations()[hubv1.SetFollowedAnnotation] != ""
+	switch {
+	case followed && (r == nil || r.Spec.PlacementRef == nil || r.Spec.Rollout != nil):
+		in.Set = &decide.Set{Lost: true}
+	case followed:
+		newest, err := s.opts.Rollouts.Sets.SetList(ctx, r.Spec.Newest.List)
+		if err != nil {
+			return in, err
+		}
+		if _, has := newest[in.Object.ID]; !has {
+			in.Set = &decide.Set{Dropped: true}
+		}
+	case r != nil && r.Spec.Rollout == nil && in.Binding == nil && s.mayBegin() && s.inputs.counts.copiesOf(decide.OwnerOfBundle(of)) == 0:
+		in.Set = &decide.Set{} // the first revision of the bundle comes first
+	}
 	return in, nil
 }
 

@@ -388,3 +388,40 @@ func TestALostSetRolloutChangesNothingOnTheClusters(t *testing.T) {
 		t.Errorf("the clusters had %q", states)
 	}
 }
+
+func TestABundleWhosePlacementLosesItsRolloutGoesToAllClustersAtOnce(t *testing.T) {
+	apiserver.Needed(t)
+	s := newSetScene(t, "setends")
+	s.edit(s.placement, func() { s.placement.Spec.Rollout.Waves[1].Approval = hubv1.ApprovalManual })
+	one, two := "a=1 b=1 c=1", "a=1 b=2 d=2"
+	s.brings(map[string]string{"a": "1", "b": "1", "c": "1"})
+	s.rolls(hubv1.RolloutComplete, one, one, one)
+	s.brings(map[string]string{"a": "1", "b": "2", "d": "2"})
+	s.rolls(hubv1.RolloutWaitingForApproval, two, one, one)
+	s.edit(s.placement, func() { s.placement.Spec.Rollout = nil })
+	on := func(id key) string {
+		b := &hubv1.ResourceBinding{}
+		if err := hubClient.Get(t.Context(), id.BindingKey(), b); err != nil {
+			return err.Error()
+		}
+		var out []string
+		for _, e := range b.Spec.Clusters {
+			out = append(out, fmt.Sprintf("%s %s %d", strings.TrimPrefix(e.Name, s.id.Namespace+"-"), e.State, e.Revision))
+		}
+		return strings.Join(out, ", ")
+	}
+	s.eventually("the newest content is on all clusters", func() error {
+		for _, name := range []string{"a", "b", "d"} {
+			if got := on(s.named(name)); got != "ap Present 0, eu Present 0, us Present 0" {
+				return fmt.Errorf("%s is on %s", name, got)
+			}
+		}
+		return nil
+	})
+	if got := on(s.named("c")); strings.Contains(got, "ap Present") || !strings.Contains(got, "us Present 1") {
+		t.Errorf("the object that the bundle no longer has is on %s", got)
+	}
+	if r := s.record(); r.Spec.Rollout != nil || r.Spec.Clusters != nil {
+		t.Errorf("the SetRollout is %+v", r.Spec)
+	}
+}

@@ -47,7 +47,7 @@ func (s *Scheduler) stepSet(ctx context.Context, of hubv1.BundleReference) (ctrl
 	r := &setRun{s: s, of: of, facts: map[string]decide.Facts{}}
 	ready, err := r.gather(ctx)
 	if err == nil && ready && r.in.Placement.PlacementSpec().Rollout == nil {
-		return ctrl.Result{}, r.end(ctx)
+		return setStopped(r.end(ctx))
 	}
 	if err == nil && !ready {
 		s.dropSet(of)
@@ -381,7 +381,10 @@ func (r *setRun) tell(spec *hubv1.SetRolloutSpec) {
 // the newest content at once.
 func (r *setRun) end(ctx context.Context) error {
 	r.s.dropSet(r.of)
+	if r.record.Spec.Rollout == nil {
+		return nil
+	}
 	spec := r.record.Spec.DeepCopy()
-	spec.Revisions, spec.Rollout, spec.Clusters, spec.PlacementRef = nil, nil, nil, nil
+	spec.Revisions, spec.Rollout, spec.Clusters, spec.PlacementRef = nil, nil, nil, decide.ReferenceTo(r.in.Placement)
 	return r.write(ctx, spec)
 }

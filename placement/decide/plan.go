@@ -218,11 +218,12 @@ func (in input) withdrawUnselected(why string) Plan {
 // follow decides on the object as the chosen placement says.
 func (in input) follow(choice placement.Choice) Plan {
 	winner := choice.Winner
-	if winner.PlacementSpec().Rollout == nil {
-		in.Set = nil // without a rollout, each object goes to all its clusters at once
+	staged := winner.PlacementSpec().Rollout != nil
+	if in.Set.keeps(staged) {
+		return in.keep(metav1.ConditionUnknown, hubv1.ReasonPending, "every cluster keeps its copy until the hub has read which objects the bundle has")
 	}
-	if in.Set != nil && in.Set.Lost {
-		return in.keep(metav1.ConditionUnknown, hubv1.ReasonPending, "every cluster keeps its copy until the hub has written the lost SetRollout of the bundle again")
+	if !staged {
+		in.Set = nil // each object goes to all its clusters at once
 	}
 	compiled, err := in.Memo.Compile(winner)
 	if err != nil {

@@ -21,8 +21,11 @@ type Set struct {
 	// Lost is true if the SetRollout is lost, and the binding has followed it. Each cluster then keeps its content, until
 	// the hub decides on the bundle as a whole again. All other fields are empty.
 	Lost bool
-	// Contents are the contents of the object in the revisions of the bundle that are in use, sorted by Numbers. A
-	// revision without the object is missing.
+	// Dropped is true if the bundle no longer has the object. If the hub no longer decides on the bundle as a whole, each
+	// cluster keeps its content until the object is deleted.
+	Dropped bool
+	// Contents are the contents of the object in the revisions of the bundle that are in use, sorted by Numbers. A revision
+	// without the object is missing.
 	Contents []SetContent
 	// Holds has the revision of the bundle that each cluster shall hold, or 0 if that revision does not have the object. A
 	// cluster that is not in the map has no revision of the bundle yet.
@@ -37,6 +40,11 @@ type Set struct {
 	// not be changed.
 	Read      func(part string) (*unstructured.Unstructured, error)
 	ReadRules func(digest string) (*HeldRules, error)
+}
+
+// keeps reports whether each cluster keeps its content. staged is true if the placement has a rollout.
+func (s *Set) keeps(staged bool) bool {
+	return s != nil && (s.Lost && staged || s.Dropped && (!staged || s.Holds == nil))
 }
 
 // SetContent is one content of an object of a bundle.

@@ -28,16 +28,16 @@ func TestEachClusterEndsOnOneListOfTheBundle(t *testing.T) {
 				f.report()
 			}
 		}
-		for range rapid.IntRange(1, 4).Draw(t, "changes") {
+		for range rapid.IntRange(1, 3).Draw(t, "changes") {
 			f.disturbs(t)
-			for range rapid.IntRange(0, 12).Draw(t, "rounds") {
+			for range rapid.IntRange(0, 6).Draw(t, "rounds") {
 				f.stumbles(t)
 				f.checkHeld(t)
 			}
 		}
 		f.broken = map[string]bool{}
 		f.permits()
-		f.settlesWithin(40)
+		f.settlesWithin(25)
 		f.checkEnd(t)
 	})
 }

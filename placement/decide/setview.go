@@ -77,6 +77,8 @@ func (v *SetView) has(revision int64, id hubv1.ObjectIdentity) bool {
 // Of returns the part of the decision on the bundle that concerns one object. The SetRollout must have a rollout.
 func (v *SetView) Of(id hubv1.ObjectIdentity) *Set {
 	set := &Set{Contents: v.Contents(id), Holds: map[string]int64{}, Since: map[string]*metav1.Time{}, Rollout: *v.spec.Rollout, Leads: v.leads == id}
+	_, newest := v.lists[v.spec.Newest.List][id]
+	set.Dropped = !newest
 	for _, c := range v.spec.Clusters {
 		set.Holds[c.Name], set.Since[c.Name] = 0, c.Since
 		switch {
