@@ -21,6 +21,8 @@ import (
 // ClusterList is the output of the command clusters.
 type ClusterList struct {
 	Clusters []Cluster `json:"clusters"`
+	// Facts are further lines of text about a single cluster.
+	Facts []Line `json:"-"`
 }
 
 // Cluster is one member cluster in the list.
@@ -149,6 +151,17 @@ func (l ClusterList) Write(w io.Writer, now time.Time) {
 		})
 	}
 	table(w, []string{"NAME", "READY", "AS OF", "REGION", "VERSION", "NODES", "OBJECTS", "AGE", "REASON", "TAINTS"}, rows)
+	if len(l.Facts) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	facts := slices.Clone(l.Facts)
+	if message := l.Clusters[0].Message; message != "" {
+		facts = append([]Line{{"Message", message}}, facts...)
+	}
+	for _, f := range facts {
+		fmt.Fprintf(w, "%-18s %s\n", f.Name+":", printable(f.Text))
+	}
 }
 
 // taints returns the taints in the syntax of kubectl taint, such as "maintenance=true:NoSchedule".

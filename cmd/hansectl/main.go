@@ -27,13 +27,15 @@ func main() {
 		name = "kubectl hanse"
 	}
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	err := command.New(name, version, streams).ExecuteContext(ctx)
+	ran, err := command.New(name, version, streams).ExecuteContextC(ctx)
 	interrupted := ctx.Err() != nil
 	stop()
 	if err == nil {
 		return
 	}
 	switch {
+	case interrupted && errors.Is(err, context.Canceled) && command.Reads(ran):
+		fmt.Fprintf(os.Stderr, "%s: interrupted\n", name)
 	case interrupted && errors.Is(err, context.Canceled):
 		fmt.Fprintf(os.Stderr, "%s: interrupted; changes made so far stay\n", name)
 	case err.Error() != "":

@@ -10,6 +10,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/test/apiserver"
@@ -56,6 +57,28 @@ func TestATenantSeesTheClustersOfTheNamespace(t *testing.T) {
 	out, err = asTenant("clusters", "-n", "shop", "-o", "jsonpath={.clusters[*].name} {.clusters[*].objects}")
 	must(t, err)
 	wants(t, out, "ap-se-1 1")
+
+	t.Run("by name, with more about one cluster", func(t *testing.T) {
+		out, err := asTenant("clusters", "ap-se-1", "-n", "shop")
+		must(t, err)
+		wants(t, out, "ap-se-1   False", "\nRegion:            ap-southeast-1\n")
+		_, err = asTenant("clusters", "ap-se-2", "-n", "shop")
+		refused(t, err, `the hub has no MemberCluster "ap-se-2" that you may see: there are ap-se-1`)
+	})
+	t.Run("without a namespace, that of the context is used, with a note", func(t *testing.T) {
+		config, err := clientcmd.LoadFromFile(kubeconfig)
+		must(t, err)
+		config.Contexts[config.CurrentContext].Namespace = "shop"
+		inShop := filepath.Join(t.TempDir(), "in-shop")
+		must(t, clientcmd.WriteToFile(*config, inShop))
+		for _, args := range [][]string{{"problems"}, {"kinds"}, {"plan", "--set-label", "ap-se-1:tier=gold"}} {
+			out, err := run(t, append(args, "--kubeconfig", inShop, "--cache-dir", t.TempDir(), "--token-file", token, "--hub-endpoint", h.url)...)
+			must(t, err)
+			if strings.Count(out, "note: you may not read all namespaces, so that namespace shop of your context is used\n") != 1 {
+				t.Errorf("%v:\n%s", args, out)
+			}
+		}
+	})
 
 	file := planFile(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}}`)
 	_, err = asTenant("plan", "-f", file)

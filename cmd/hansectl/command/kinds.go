@@ -147,6 +147,9 @@ func (h *hub) inventory(ctx context.Context, w *window) (*view.Inventory, *view.
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := h.narrow(ctx, c); err != nil {
+		return nil, nil, err
+	}
 	var members hubv1.MemberClusterList
 	err = h.unlessForbidden(c.List(ctx, &members), "kinds that clusters serve are missing")
 	switch {

@@ -39,7 +39,7 @@ func newProblems(h *hub) *cobra.Command {
                          not created again, contested, or changed by the cluster
   Most contested fields  paths that another field manager keeps changing, with that manager and the number of copies
 
-All namespaces are included unless you name one. Policies and bundles of kinds that you may not list are left out, with
+All namespaces are included unless you name one, or may read only that of your context. Policies and bundles of kinds that you may not list are left out, with
 a warning.
 
 With --checks, the last part has the results of these checks, and how to mend each fault:
@@ -118,6 +118,9 @@ func (h *hub) problemsAndChecks(ctx context.Context, w *window, out output, limi
 func (h *hub) problems(ctx context.Context, w *window, limit int) (view.Problems, error) {
 	c, err := h.reader(w)
 	if err != nil {
+		return view.Problems{}, err
+	}
+	if err := h.narrow(ctx, c); err != nil {
 		return view.Problems{}, err
 	}
 	var members hubv1.MemberClusterList

@@ -47,6 +47,15 @@ type snapshotInput struct {
 // snapshot reads the fleet from the hub, or from the files that replace the hub. It makes the changes in a copy of the
 // fleet.
 func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, progress *progressPrinter) (*snapshot, error) {
+	if in.from == nil {
+		c, err := h.reader(w)
+		if err != nil {
+			return nil, err
+		}
+		if err := h.narrow(ctx, c); err != nil {
+			return nil, err
+		}
+	}
 	s := &snapshot{namespace: *h.flags.Namespace}
 	note, err := in.files.inNamespace(s.namespace)
 	if err != nil {
