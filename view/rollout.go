@@ -204,8 +204,22 @@ func (r *Rollout) waitsFor() string {
 	case i >= 0:
 		w := r.Waves[i]
 		count = fmt.Sprintf("%d of %d clusters have revision %d", w.Updated, w.Clusters, state.Revision)
+		if healthy := r.healthyIn(i); w.Updated == w.Clusters && healthy < w.Clusters {
+			count += fmt.Sprintf(", and %d of them are healthy", healthy)
+		}
 	}
 	return fmt.Sprintf("wave %s: %s", state.Wave, count)
+}
+
+// healthyIn returns the number of clusters of a wave whose copy is healthy at its revision.
+func (r *Rollout) healthyIn(wave int) int {
+	n := 0
+	for _, c := range r.Clusters {
+		if c.Wave != "" && c.wave == wave && c.PassingSince != nil {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *Rollout) subject() string {

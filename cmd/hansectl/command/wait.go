@@ -166,7 +166,7 @@ func behindNewest(b hubv1.BindingObject, row *hubv1.ClusterRow) bool {
 // onEveryCluster reports whether the aim "applied" or "healthy" is reached: every selected cluster holds the newest
 // generation. For the aim "healthy", every copy must also be Healthy. onEveryCluster also returns the state as text.
 func onEveryCluster(aim string, object *unstructured.Unstructured, binding hubv1.BindingObject) (string, bool) {
-	all, good, first := 0, 0, ""
+	all, good, first, behind := 0, 0, "", ""
 	for _, target := range binding.BindingSpec().Clusters {
 		if target.State != hubv1.TargetPresent {
 			continue
@@ -180,7 +180,9 @@ func onEveryCluster(aim string, object *unstructured.Unstructured, binding hubv1
 		case row.Applied != metav1.ConditionTrue:
 			why = cmp.Or(row.Reason, hubv1.ReasonPending)
 		case behindNewest(binding, row):
-			why = fmt.Sprintf("has revision %d, the newest is %d", row.Revision, binding.BindingSpec().Rollout.Newest)
+			// Such a cluster waits for others, and the state names the cluster for which it waits, if there is one.
+			behind = cmp.Or(behind, fmt.Sprintf("; %s: has revision %d, the newest is %d", target.Name, row.Revision, binding.BindingSpec().Rollout.Newest))
+			continue
 		case target.Revision == 0 && row.Generation < hubv1.Wanted(target, hubv1.HubObjectOf(binding.BindingSpec().ObjectRef, object)).Generation:
 			why = fmt.Sprintf("has generation %d, the hub has %d", row.Generation, object.GetGeneration())
 		case aim == aimHealthy && row.Health != hubv1.HealthHealthy:
@@ -196,5 +198,5 @@ func onEveryCluster(aim string, object *unstructured.Unstructured, binding hubv1
 	if all == 0 {
 		return "no cluster is chosen for it", false
 	}
-	return fmt.Sprintf("%s on %d of %s%s", aim, good, counted(all, "cluster"), first), good == all
+	return fmt.Sprintf("%s on %d of %s%s", aim, good, counted(all, "cluster"), cmp.Or(first, behind)), good == all
 }
