@@ -422,6 +422,23 @@ func TestAnObjectPageShowsWhatMembersAnswer(t *testing.T) {
 	b.get(objectQuery(w, "settings", "diff", "*", "cluster", "*")).hides(t, "Difference on")
 }
 
+func TestThePictureAsksTheClustersThatAreNotWell(t *testing.T) {
+	w := newWorld(t)
+	here, hangs, good := w.cluster("here", "eu", metav1.ConditionTrue), w.cluster("hangs", "cn", metav1.ConditionTrue), w.cluster("good", "us", metav1.ConditionTrue)
+	w.place("settings", refusedOn(here, "x"), refusedOn(hangs, "y"), healthyOn(good))
+	owned := []members.Child{{Kind: "ReplicaSet", Name: "web-1", Health: hubv1.HealthDegraded}}
+	w.serveViews(map[string]*stubMember{here: {children: owned}, hangs: {hangs: true}, good: {children: []members.Child{{Kind: "Job", Name: "never-asked", Health: hubv1.HealthDegraded}}}})
+	w.console.membersWithin = time.Minute // the picture has its own limit
+	b := w.admin()
+	begin := time.Now()
+	page := b.get(objectQuery(w, "settings"))
+	page.shows(t, "ReplicaSet web-1", "not shown", `data-scope="`+w.ns+`"`)
+	page.hides(t, "never-asked")
+	if took := time.Since(begin); took > readWithin {
+		t.Errorf("the page takes %s, although the picture waits for at most %s", took, drawnWithin)
+	}
+}
+
 func TestATenantSeesItsNamespaceWithTheFactsFromTheViews(t *testing.T) {
 	w := newWorld(t)
 	mine := w.cluster("mine", "eu", metav1.ConditionTrue)
