@@ -16,7 +16,7 @@ var groups = []struct {
 	{"change", "Change:", []string{"federate", "rollout", "wait", "suspend", "resume", "adopt", "withdraw", "confirm"}},
 	{"members", "Clusters:", []string{"join", "unjoin", "rotate", "cordon", "uncordon", "drain"}},
 	{"repair", "Repair:", []string{"prune", "accept-restore", "uninstall"}},
-	{"other", "Other:", []string{"version", "options", "completion", "help"}},
+	{"other", "Other:", []string{"sink", "version", "options", "completion", "help"}},
 }
 
 // addGroups puts the commands into the groups of the help.
