@@ -24,8 +24,8 @@ type Set struct {
 	// Dropped is true if the bundle no longer has the object. If the hub no longer decides on the bundle as a whole, each
 	// cluster keeps its content until the object is deleted.
 	Dropped bool
-	// Contents are the contents of the object in the revisions of the bundle that are in use, sorted by Numbers. A revision
-	// without the object is missing.
+	// Contents are the contents of the object in the revisions of the bundle that are in use, sorted by Numbers. A
+	// revision without the object is missing.
 	Contents []SetContent
 	// Holds has the revision of the bundle that each cluster shall hold, or 0 if that revision does not have the object. A
 	// cluster that is not in the map has no revision of the bundle yet.

@@ -2,8 +2,8 @@ package command
 
 import "github.com/spf13/cobra"
 
-// usageTemplate is cobra's usage template. It lists the commands in their groups. Instead of the list of global flags, it
-// has one line.
+// usageTemplate is cobra's usage template. It lists the commands in their groups. Instead of the list of global flags,
+// it has one line.
 const usageTemplate = `Usage:{{if .Runnable}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} [command]{{end}}{{if gt (len .Aliases) 0}}
