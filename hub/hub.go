@@ -37,6 +37,8 @@ type Options struct {
 	Webhook  WebhookOptions
 	View     ViewOptions
 	Console  ConsoleOptions
+	// TunnelAddress is host:port at which agents of members connect to the hub. "0" or empty turns it off.
+	TunnelAddress string
 	// Proxy returns the proxy of connections to members, repositories and the identity provider. If it is nil, there is no
 	// proxy.
 	Proxy func(*http.Request) (*url.URL, error)
@@ -129,6 +131,8 @@ func (o *Options) reviews() bool { return o.Webhook.Address != "" && o.Webhook.A
 
 func (o *Options) servesConsole() bool { return o.Console.Address != "" && o.Console.Address != "0" }
 
+func (o *Options) acceptsAgents() bool { return o.TunnelAddress != "" && o.TunnelAddress != "0" }
+
 func (o *Options) securesMetrics() bool {
 	return o.Manager.MetricsSecure && o.Manager.MetricsAddress != "" && o.Manager.MetricsAddress != "0"
 }
@@ -140,7 +144,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err != nil || self.UID == "" {
 		return err
 	}
-	process, err := newProcess(config, o, self)
+	process, err := newProcess(ctx, config, o, self)
 	if err != nil {
 		return err
 	}

@@ -224,6 +224,7 @@ func (p *parts) add(ctx context.Context) error {
 		},
 		p.addViews,
 		p.addConsole,
+		p.addTunnel,
 		func() error { return p.process.mgr.Add(p.knowledge.store) },
 		func() error { return p.process.mgr.Add(everywhere(p.work)) },
 	} {
@@ -281,6 +282,14 @@ func (p *parts) addConsole() error {
 		return fmt.Errorf("adding the console: %w", err)
 	}
 	return p.process.mgr.Add(p.controllers.console.Live)
+}
+
+// addTunnel accepts agents of members in every replica.
+func (p *parts) addTunnel() error {
+	if p.process.tunnel == nil {
+		return nil
+	}
+	return p.process.mgr.Add(p.process.tunnel)
 }
 
 // answersOfViews returns the handler for the console's requests to view objects on members. The handler passes each

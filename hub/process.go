@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"maps"
@@ -27,6 +28,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/admission/certificate"
 	"github.com/hanse-dev/hanse/hub/membership/shard"
 	"github.com/hanse-dev/hanse/hub/tracing"
+	"github.com/hanse-dev/hanse/hub/tunnel"
 	"github.com/hanse-dev/hanse/hub/views"
 	"github.com/hanse-dev/hanse/member/connect"
 )
@@ -39,14 +41,15 @@ type process struct {
 	host        string              // name of this replica in the status of NotificationSinks
 	certificate *certificate.Keeper // nil if neither webhook nor metrics need one
 	mgr         manager.Manager
-	views       *views.Server // nil if views are turned off
+	views       *views.Server  // nil if views are turned off
+	tunnel      *tunnel.Server // nil if agents are not accepted
 	links       *connect.Provider
 	coordinator *shard.Coordinator
 	held        *shard.Links    // links of the members in this replica's shard
 	tracer      *tracing.Tracer // nil if tracing is off
 }
 
-func newProcess(config *rest.Config, o Options, self identity) (*process, error) {
+func newProcess(ctx context.Context, config *rest.Config, o Options, self identity) (*process, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("reading the name of the host: %w", err)
@@ -59,9 +62,9 @@ func newProcess(config *rest.Config, o Options, self identity) (*process, error)
 	if p.views, err = views.Listen(o.View.Address, o.View.Host); err != nil {
 		return nil, err
 	}
-	p.links = connect.New(connect.Options{
-		Logger: p.mgr.GetLogger().WithName("connect"), Proxy: o.Proxy, HubID: string(self.UID),
-	})
+	if err := p.connectMembers(ctx, config); err != nil {
+		return nil, err
+	}
 	leases := rest.CopyConfig(config) // not guarded by the lead, because the lead depends on the coordinator's writes
 	leases.QPS = -1
 	p.coordinator, err = shard.New(shard.Options{
@@ -87,6 +90,26 @@ func leaseAnnotations(views map[string]string) map[string]string {
 	out := map[string]string{hubv1.SetsAnnotation: hubv1.SetsVersion}
 	maps.Copy(out, views)
 	return out
+}
+
+// connectMembers makes the links to members, and opens the port for agents of members.
+func (p *process) connectMembers(ctx context.Context, config *rest.Config) error {
+	options := connect.Options{Logger: p.mgr.GetLogger().WithName("connect"), Proxy: p.options.Proxy, HubID: string(p.hub.UID)}
+	if p.options.acceptsAgents() {
+		certificate, err := readTunnelCertificate(ctx, config, p.options.Namespace)
+		if err != nil {
+			return err
+		}
+		p.tunnel, err = tunnel.Listen(tunnel.Options{
+			Address: p.options.TunnelAddress, Certificate: certificate, NewLane: connect.NewLane, Logger: p.mgr.GetLogger().WithName("tunnel"),
+		})
+		if err != nil {
+			return err
+		}
+		options.Tunnels = p.tunnel
+	}
+	p.links = connect.New(options)
+	return nil
 }
 
 // newCertificate returns the keeper of the certificate for the webhook, the metrics and the console. The result is nil

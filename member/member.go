@@ -361,11 +361,11 @@ type Facts struct {
 // Links manages the links to all clusters. A link is the connection of the hub to one cluster. No method waits for the
 // network.
 type Links interface {
-	// Ensure creates or updates the link of a cluster. kubeconfig is the content of the cluster's Secret. A call with
-	// equal arguments changes nothing. With a new token or certificate, the existing clients and caches stay. With a new
-	// address, the link connects to it before the old connection ends. expectedID is status.clusterID, or empty while it
-	// is not known. If the cluster has another ID, the link gets the reason IdentityChanged.
-	Ensure(cluster string, kubeconfig []byte, expectedID string)
+	// Ensure creates or updates the link of a cluster, which reaches the cluster by the route. A call with equal arguments
+	// changes nothing. With a new token or certificate, the existing clients and caches stay. With a new address, the link
+	// connects to it before the old connection ends. expectedID is status.clusterID, or empty while it is not known. If
+	// the cluster has another ID, the link gets the reason IdentityChanged.
+	Ensure(cluster string, route Route, expectedID string)
 	// Remove ends the link of a cluster, which is the hub's connection, and removes the state of the link.
 	Remove(cluster string)
 	// State returns the state of a cluster's link. It returns false if the cluster has no link.

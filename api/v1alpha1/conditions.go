@@ -80,6 +80,9 @@ const (
 	ReasonIdentityChanged    = "IdentityChanged"
 	ReasonDuplicateCluster   = "DuplicateCluster"
 	ReasonClusterIDClaimed   = "ClusterIDClaimed"
+	ReasonTunnelOff          = "TunnelOff"       // the type is Tunnel, and the hub listens for no agents
+	ReasonPendingApproval    = "PendingApproval" // the type is Tunnel, and no key of an agent is set
+	ReasonAgentAway          = "AgentAway"       // the type is Tunnel, and no agent is connected
 	ReasonLeaving            = "Leaving"
 	ReasonCredentialsTaken   = "CredentialsTaken"
 	ReasonRenewalRefused     = "RenewalRefused" // the cluster does not let the hub renew its token

@@ -132,15 +132,20 @@ type DrainPolicy struct {
 const DefaultMaxUnavailable = 10
 
 // ConnectionType sets how the hub reaches a member.
-// +kubebuilder:validation:Enum=Direct
+// +kubebuilder:validation:Enum=Direct;Tunnel
 type ConnectionType string
 
-// ConnectionDirect means that the hub connects to the member's API server with a kubeconfig.
-const ConnectionDirect ConnectionType = "Direct"
+const (
+	// ConnectionDirect means that the hub connects to the member's API server with a kubeconfig.
+	ConnectionDirect ConnectionType = "Direct"
+	// ConnectionTunnel means that an agent of the member connects to the hub, which has no credentials for the member.
+	ConnectionTunnel ConnectionType = "Tunnel"
+)
 
 // Connection is a union: only the field that type names is set.
 //
 // +kubebuilder:validation:XValidation:rule="self.type == 'Direct' ? has(self.direct) : !has(self.direct)",message="set direct if and only if type is Direct"
+// +kubebuilder:validation:XValidation:rule="self.type == 'Tunnel' ? has(self.tunnel) : !has(self.tunnel)",message="set tunnel if and only if type is Tunnel"
 type Connection struct {
 	// type of the connection. It cannot be changed. To change it, delete the MemberCluster, which leaves the copies on the
 	// cluster by default, and join the cluster again.
@@ -151,6 +156,24 @@ type Connection struct {
 	// direct has the settings of the type Direct. It is set if, and only if, type is Direct.
 	// +optional
 	Direct *DirectConnection `json:"direct,omitempty"`
+
+	// tunnel has the settings of the type Tunnel. It is set if, and only if, type is Tunnel.
+	// +optional
+	Tunnel *TunnelConnection `json:"tunnel,omitempty"`
+}
+
+// TunnelConnection has the keys of the agent that connects the member to the hub.
+type TunnelConnection struct {
+	// keys are the fingerprints of the agent's keys: SHA256: and 43 characters, as hanse-member prints them. An agent with
+	// another key is refused. Whoever has the key of a fingerprint gets the objects that are sent to this
+	// cluster. If a key is removed, its agent is disconnected at once. Empty: the hub accepts no agent. At most 2, so that
+	// a key can be replaced without a gap.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:MaxLength=50
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^SHA256:[A-Za-z0-9+/]{43}$'))",message="a key is SHA256: and 43 characters, as hanse-member prints it"
+	Keys []string `json:"keys,omitempty"`
 }
 
 // DirectConnection has the kubeconfig with which the hub connects to the member's API server.

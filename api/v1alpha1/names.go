@@ -163,6 +163,11 @@ const (
 	// not revoked.
 	CredentialsRevokedAnnotation = Prefix + "credentials-revoked"
 
+	// TunnelSecret is the Secret in hanse-system with the key by which agents of members know the hub.
+	TunnelSecret = "hanse-tunnel"
+	// FingerprintAnnotation is set on the TunnelSecret. The value is the fingerprint of the key.
+	FingerprintAnnotation = Prefix + "fingerprint"
+
 	// TokenOfAnnotation is set on a Secret of a member to which a token is bound. The value tells which hub uses the
 	// token: it is the UID of that hub's namespace kube-system.
 	TokenOfAnnotation = Prefix + "token-of"

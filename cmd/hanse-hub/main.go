@@ -62,6 +62,8 @@ func run() error {
 		"Address at which users with a token view copies on members, over TLS; 0 turns it off.")
 	flag.StringVar(&o.View.Host, "view-advertise-host", "",
 		"Host or IP address at which other replicas reach --view-bind-address, if that flag has only a port.")
+	flag.StringVar(&o.TunnelAddress, "tunnel-bind-address", "0",
+		"Address at which agents of members connect to the hub, over TLS; 0 turns it off.")
 	scopes := consoleFlags(&o)
 	flag.StringVar(&o.Webhook.Address, "webhook-bind-address", "0",
 		"Address of the webhook that reviews policies; 0 turns it off.")

@@ -14,16 +14,22 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/credential"
 )
 
-// readKubeconfig reads the kubeconfig of the cluster from its Secret. If there is no kubeconfig, readKubeconfig ends
-// the link and sets Ready to False, because the hub must not use deleted credentials. If the read fails, nothing
-// changes.
-func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result, error) {
-	direct := run.cluster.Spec.Connection.Direct
+// readRoute reads how the hub reaches the cluster: the kubeconfig in its Secret, or the keys of its agent. If there is
+// no kubeconfig, readRoute ends the link and sets Ready to False, because the hub must not use deleted credentials. If
+// the read fails, nothing changes.
+func (r *Reconciler) readRoute(ctx context.Context, run *run) (ctrl.Result, error) {
+	connection := run.cluster.Spec.Connection
+	if connection.Tunnel != nil {
+		run.route = member.Route{Tunnel: true, Keys: connection.Tunnel.Keys}
+		return ctrl.Result{}, nil
+	}
+	direct := connection.Direct
 	if direct == nil {
-		return ctrl.Result{}, fmt.Errorf("connecting MemberCluster %s: spec.connection.direct is not set", run.cluster.Name)
+		return ctrl.Result{}, fmt.Errorf("connecting MemberCluster %s: spec.connection has neither direct nor tunnel", run.cluster.Name)
 	}
 	ref := direct.KubeconfigSecretRef
 	key := types.NamespacedName{Namespace: hubv1.SystemNamespace, Name: ref.Name}
@@ -42,8 +48,8 @@ func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result,
 		r.withoutLink(run, hubv1.ReasonSecretMissing,
 			fmt.Sprintf("Secret %s has no key %s, which spec.connection.direct.kubeconfigSecretRef names: put the member's kubeconfig there", key, ref.Key))
 	default:
-		run.kubeconfig, run.secret = secret.Data[ref.Key], &secret
-		run.stored = credentialOf(run.kubeconfig)
+		run.route, run.secret = member.Route{Kubeconfig: secret.Data[ref.Key]}, &secret
+		run.stored = credentialOf(run.route.Kubeconfig)
 	}
 	return ctrl.Result{}, nil
 }
@@ -88,7 +94,7 @@ func (r *Reconciler) connect(_ context.Context, run *run) (ctrl.Result, error) {
 			"status.clusterID is the ID of the hub's own cluster, but spec.hub is not set: nothing is read or written. If this is the hub itself, set spec.hub: true; else delete this MemberCluster and join the cluster again")
 		return ctrl.Result{}, nil
 	}
-	r.links.Ensure(run.cluster.Name, run.kubeconfig, expectedID)
+	r.links.Ensure(run.cluster.Name, run.route, expectedID)
 	return ctrl.Result{}, nil
 }
 

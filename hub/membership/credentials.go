@@ -129,7 +129,7 @@ func (r *Reconciler) renew(ctx context.Context, run *run) (ctrl.Result, error) {
 
 // store replaces the token in the Secret's kubeconfig. The rest of the Secret does not change.
 func (r *Reconciler) store(ctx context.Context, run *run, token string) error {
-	config, err := clientcmd.Load(run.kubeconfig)
+	config, err := clientcmd.Load(run.route.Kubeconfig)
 	if err != nil {
 		// The parser's error is left out, because it may quote the kubeconfig.
 		return fmt.Errorf("the kubeconfig of MemberCluster %s is invalid: correct it in the Secret", run.cluster.Name)

@@ -145,10 +145,10 @@ type fakeLinks struct {
 	states map[string]member.LinkState
 }
 
-func (l *fakeLinks) Ensure(cluster string, kubeconfig []byte, expectedID string) {
+func (l *fakeLinks) Ensure(cluster string, route member.Route, expectedID string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.wants[cluster] = want{string(kubeconfig), expectedID}
+	l.wants[cluster] = want{string(route.Kubeconfig), expectedID}
 }
 
 // Holds returns true, because the hub of these tests has one replica.

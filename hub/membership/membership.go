@@ -152,11 +152,11 @@ func (r *Reconciler) usersOf(ctx context.Context, secret client.Object) []reconc
 type run struct {
 	cluster, before *hubv1.MemberCluster // before is the object as last read or written
 
-	// kubeconfig and stored are set by the step readKubeconfig. kubeconfig is nil if the Secret has none; the hub then has
-	// no connection to the cluster. stored describes the credentials in the kubeconfig.
-	kubeconfig []byte
-	stored     credential.Credential
-	secret     *corev1.Secret // nil if there is no Secret
+	// route and stored are set by the step readRoute. route is empty if the Secret has no kubeconfig; the hub then has no
+	// connection to the cluster. stored describes the credentials in the kubeconfig.
+	route  member.Route
+	stored credential.Credential
+	secret *corev1.Secret // nil if there is no Secret
 	// settled is true if an earlier step has set the condition Ready, or if the cluster has left this replica's shard (the
 	// set of clusters that the replica serves). Later steps then do not read the state of the connection to the cluster.
 	settled bool
@@ -183,9 +183,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil // not in this replica's shard; a change of the shard wakes the cluster
 	}
 	run := &run{cluster: cluster.DeepCopy(), before: &cluster}
-	steps := []step{r.hold, r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint, r.credentials, r.setLastObserved}
+	steps := []step{r.hold, r.readRoute, r.refuseKnownRival, r.connect, r.observe, r.taint, r.credentials, r.setLastObserved}
 	if !cluster.DeletionTimestamp.IsZero() {
-		steps = []step{r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint, r.release, r.setLastObserved}
+		steps = []step{r.readRoute, r.refuseKnownRival, r.connect, r.observe, r.taint, r.release, r.setLastObserved}
 	}
 	result, err := walk(ctx, run, steps)
 	if err == nil && !run.released && r.links.Holds(req.Name) {

@@ -16,12 +16,12 @@ type record struct {
 	capacityWritten, observedWritten time.Time
 }
 
-// refused records that another MemberCluster represents the cluster of this MemberCluster's kubeconfig. The clusterID
+// refused records that another MemberCluster represents the cluster that this MemberCluster reaches. The clusterID
 // is not written to the status of this MemberCluster, because a clusterID in a status never changes. This MemberCluster
-// may get the kubeconfig of another cluster later.
+// may get another route later, such as another kubeconfig.
 type refused struct {
-	clusterID  string
-	kubeconfig [sha256.Size]byte
+	clusterID string
+	route     [sha256.Size]byte
 }
 
 // records has the data about each MemberCluster that is only in the memory of this replica.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
 )
 
 // rivals returns reconcile requests for the other MemberClusters with the same cluster as a changed MemberCluster. The
@@ -61,7 +63,7 @@ func (r *Reconciler) refuseKnownRival(ctx context.Context, run *run) (ctrl.Resul
 		return ctrl.Result{}, nil
 	}
 	id := run.cluster.Status.ClusterID
-	if f := r.records.of(run.cluster.Name).refused; id == "" && f.kubeconfig == sha256.Sum256(run.kubeconfig) {
+	if f := r.records.of(run.cluster.Name).refused; id == "" && f.route == routeHash(run.route) {
 		id = f.clusterID
 	}
 	if id == "" {
@@ -86,13 +88,21 @@ func (r *Reconciler) claim(ctx context.Context, run *run, id string) (refusedNow
 		return false, err
 	}
 	if holder != "" {
-		r.setRefused(run.cluster.Name, refused{clusterID: id, kubeconfig: sha256.Sum256(run.kubeconfig)})
+		r.setRefused(run.cluster.Name, refused{clusterID: id, route: routeHash(run.route)})
 		r.refuse(run, holder)
 		return true, nil
 	}
 	r.setRefused(run.cluster.Name, refused{})
 	run.cluster.Status.ClusterID = id
 	return false, nil
+}
+
+// routeHash tells the routes of a MemberCluster apart.
+func routeHash(route member.Route) [sha256.Size]byte {
+	if route.Tunnel {
+		return sha256.Sum256([]byte(strings.Join(route.Keys, ",")))
+	}
+	return sha256.Sum256(route.Kubeconfig)
 }
 
 func (r *Reconciler) refuse(run *run, holder string) {

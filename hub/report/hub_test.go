@@ -425,8 +425,8 @@ func (f *fakeFleet) Get(cluster string) (member.Cluster, error) {
 	return fakeCluster{fleet: f, name: cluster}, nil
 }
 
-func (f *fakeFleet) Ensure(string, []byte, string) {}
-func (f *fakeFleet) Remove(string)                 {}
+func (f *fakeFleet) Ensure(string, member.Route, string) {}
+func (f *fakeFleet) Remove(string)                       {}
 
 func (f *fakeFleet) State(cluster string) (member.LinkState, bool) {
 	f.mu.Lock()

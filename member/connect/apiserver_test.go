@@ -36,7 +36,7 @@ func TestARealClusterIsConnected(t *testing.T) {
 
 	p := New(quick)
 	a := start(t, p)
-	p.Ensure("eu", kubeconfig, "")
+	p.Ensure("eu", by(kubeconfig), "")
 	reaches(t, p, "eu", metav1.ConditionFalse, hubv1.ReasonForbidden)
 	grant(t, c, account)
 	s := reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
@@ -62,9 +62,9 @@ func TestARealClusterIsConnected(t *testing.T) {
 	}
 	user, err := server.AddUser(envtest.User{Name: "hub", Groups: []string{"system:masters"}}, nil)
 	must(t, err)
-	p.Ensure("eu", kubeconfigOf(t, clusterOf(admin), &clientcmdapi.AuthInfo{
+	p.Ensure("eu", by(kubeconfigOf(t, clusterOf(admin), &clientcmdapi.AuthInfo{
 		ClientCertificateData: user.Config().CertData, ClientKeyData: user.Config().KeyData,
-	}), s.Facts.ClusterID)
+	})), s.Facts.ClusterID)
 	reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
 	useClients(t, a.all()[0].cluster)
 	if len(a.all()) != 1 {

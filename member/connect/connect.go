@@ -28,6 +28,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -49,6 +50,8 @@ type Options struct {
 	// Proxy returns the proxy for connections to members. Default: no proxy, not even from the environment, because a
 	// proxy sees the names of members.
 	Proxy func(*http.Request) (*url.URL, error)
+	// Tunnels keeps the lanes of members whose agents connect to the hub. Default: the hub accepts no agents.
+	Tunnels Tunnels
 	// Logger gets one line for each change in the state of a link, which is the connection to one member. Default: no log.
 	Logger logr.Logger
 
@@ -123,10 +126,10 @@ func (p *Provider) Start(ctx context.Context, engage Engage) error {
 }
 
 // Ensure creates or updates the link of a cluster; see member.Links. It may be called before Start.
-func (p *Provider) Ensure(cluster string, kubeconfig []byte, expectedID string) {
-	to, r := parseKubeconfig(kubeconfig)
-	w := want{to: to, fault: r, expectedID: expectedID}
+func (p *Provider) Ensure(cluster string, route member.Route, expectedID string) {
 	p.mu.Lock()
+	to, r := p.connectionLocked(cluster, route)
+	w := want{to: to, fault: r, expectedID: expectedID}
 	l, found := p.links[cluster]
 	if !found {
 		l = newLink(cluster, p.options, p.changed)
@@ -138,6 +141,27 @@ func (p *Provider) Ensure(cluster string, kubeconfig []byte, expectedID string) 
 		p.launchLocked(l)
 	}
 	p.mu.Unlock()
+}
+
+// connectionLocked returns the connection to a cluster by a route. The caller holds p.mu, so that Remove cannot close
+// the lanes meanwhile.
+func (p *Provider) connectionLocked(cluster string, route member.Route) (member.Connection, *fault) {
+	switch {
+	case !route.Tunnel:
+		return parseKubeconfig(route.Kubeconfig)
+	case p.options.Tunnels == nil:
+		return member.Connection{}, &fault{hubv1.ReasonTunnelOff,
+			"the connection type is Tunnel, but the hub listens for no agents: set tunnel.enabled of the chart hanse-hub, or join the cluster with the type Direct"}
+	}
+	lanes := p.options.Tunnels.Open(cluster, route.Keys, func() { p.arrived(cluster) })
+	return member.Connection{Server: "http://" + cluster + ".agents.hanse.internal", Lanes: lanes}, nil
+}
+
+// arrived lets the link of a cluster probe at once, because an agent has opened a lane.
+func (p *Provider) arrived(cluster string) {
+	if l := p.link(cluster); l != nil {
+		l.orders.askToProbe()
+	}
 }
 
 // launchLocked starts the goroutine of a link. The caller holds p.mu.
@@ -185,6 +209,9 @@ func (p *Provider) drop(cluster string) bool {
 		return false
 	}
 	delete(p.links, cluster)
+	if p.options.Tunnels != nil {
+		p.options.Tunnels.Close(cluster)
+	}
 	l.dropMetrics()
 	if l.cancel != nil { // the goroutine of the link runs
 		l.cancel()

@@ -131,7 +131,7 @@ func TestFactsAreReadPageByPageAndKeptWhenTheyCannotBeRead(t *testing.T) {
 	f.set(func(f *fakeCluster) { f.nodes = []corev1.Node{aNode(), aNode(), aNode(), aNode(), aNode()} })
 	p := New(quick)
 	start(t, p)
-	p.Ensure("eu", f.kubeconfig(t), "")
+	p.Ensure("eu", by(f.kubeconfig(t)), "")
 	want := member.Facts{
 		ClusterID: "cluster-1", Kubernetes: "v1.36.3", Region: "eu", Zones: []string{"eu-a"},
 		Nodes: hubv1.NodeSummary{Total: 5, Ready: 5}, Capacity: cpus("20"), Allocatable: cpus("15"),

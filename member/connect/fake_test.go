@@ -26,6 +26,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/hanse-dev/hanse/member"
 )
 
 // authority is a certificate authority that signs the certificates of a fake cluster.
@@ -214,6 +216,9 @@ func (f *fakeCluster) kubeconfig(t *testing.T, edits ...func(*clientcmdapi.Clust
 	}
 	return kubeconfigOf(t, cluster, user)
 }
+
+// by returns the route by a kubeconfig.
+func by(kubeconfig []byte) member.Route { return member.Route{Kubeconfig: kubeconfig} }
 
 func kubeconfigOf(t *testing.T, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) []byte {
 	t.Helper()

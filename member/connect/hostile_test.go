@@ -336,7 +336,7 @@ func TestAClusterThatAnswersTooMuchIsNamedUntilItNoLongerDoes(t *testing.T) {
 	})
 	p := New(quick)
 	start(t, p)
-	p.Ensure("eu", f.kubeconfig(t), "")
+	p.Ensure("eu", by(f.kubeconfig(t)), "")
 	eventually(t, "what was too large", func() string {
 		if s, _ := p.State("eu"); strings.Contains(s.TooLarge, "GET /api/v1/nodes") && strings.Contains(s.TooLarge, "50000 objects") {
 			return ""

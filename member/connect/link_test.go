@@ -111,7 +111,7 @@ func TestALinkBecomesReadyAndIsHandedOutOnce(t *testing.T) {
 	p := New(quick)
 	changes := atomic.Int32{}
 	p.OnChange(func(string) { changes.Add(1) })
-	p.Ensure("eu", f.kubeconfig(t), "") // before Start
+	p.Ensure("eu", by(f.kubeconfig(t)), "") // before Start
 	if s, ok := p.State("eu"); !ok || s.Ready != metav1.ConditionUnknown || s.Reason != hubv1.ReasonConnecting {
 		t.Errorf("before the first try the link is %+v", s)
 	}
@@ -125,8 +125,8 @@ func TestALinkBecomesReadyAndIsHandedOutOnce(t *testing.T) {
 		s, _ := p.State("eu")
 		return cmp.Diff("v1.36.3", s.Facts.Kubernetes)
 	})
-	p.Ensure("eu", f.kubeconfig(t), "cluster-1")
-	p.Ensure("eu", f.kubeconfig(t), "cluster-1")
+	p.Ensure("eu", by(f.kubeconfig(t)), "cluster-1")
+	p.Ensure("eu", by(f.kubeconfig(t)), "cluster-1")
 	before := changes.Load()
 	observed := s.LastObserved
 	eventually(t, "more probes", func() string {
@@ -227,7 +227,7 @@ func TestAFaultIsNamed(t *testing.T) {
 			f.set(fault)
 			p := New(quick)
 			a := start(t, p)
-			p.Ensure("eu", f.kubeconfig(t), "")
+			p.Ensure("eu", by(f.kubeconfig(t)), "")
 			check := func(s member.LinkState) {
 				t.Helper()
 				if !strings.Contains(s.Message, tc.words) {
@@ -289,14 +289,14 @@ func TestAConnectionThatCannotBeMadeIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := New(quick)
 			start(t, p)
-			p.Ensure("eu", tc.kubeconfig, "")
+			p.Ensure("eu", by(tc.kubeconfig), "")
 			s := reaches(t, p, "eu", metav1.ConditionFalse, tc.reason)
 			for _, words := range tc.words {
 				if !strings.Contains(s.Message, words) {
 					t.Errorf("message %q does not hold %q", s.Message, words)
 				}
 			}
-			p.Ensure("eu", f.kubeconfig(t), "")
+			p.Ensure("eu", by(f.kubeconfig(t)), "")
 			reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
 		})
 	}
@@ -312,7 +312,7 @@ func TestOneProbeInVainIsNotAnOutage(t *testing.T) {
 		}
 	})
 	start(t, p)
-	p.Ensure("eu", f.kubeconfig(t), "")
+	p.Ensure("eu", by(f.kubeconfig(t)), "")
 	reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
 	failed := make(chan struct{})
 	once := sync.Once{}
@@ -364,7 +364,7 @@ func TestLastObservedIsTheTimeOfTheLastWatchEvent(t *testing.T) {
 			f := newFakeCluster(t)
 			p := New(quick)
 			start(t, p)
-			p.Ensure("eu", f.kubeconfig(t), "")
+			p.Ensure("eu", by(f.kubeconfig(t)), "")
 			reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
 			f.setRespond(c.fault)
 			broken := time.Now()
@@ -390,7 +390,7 @@ func TestAnEventOfAnyWatchSetsLastObserved(t *testing.T) {
 	f := newFakeCluster(t)
 	p := New(quick)
 	a := start(t, p)
-	p.Ensure("eu", f.kubeconfig(t), "")
+	p.Ensure("eu", by(f.kubeconfig(t)), "")
 	reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
 	deliver := make(chan struct{})
 	f.setRespond(func(w http.ResponseWriter, req *http.Request) {
@@ -425,7 +425,7 @@ func TestAnotherClusterEndsEverything(t *testing.T) {
 	f := newFakeCluster(t)
 	p := New(quick)
 	a := start(t, p)
-	p.Ensure("eu", f.kubeconfig(t), "cluster-1")
+	p.Ensure("eu", by(f.kubeconfig(t)), "cluster-1")
 	reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
 
 	f.set(func(f *fakeCluster) { f.id = "cluster-2" })
@@ -454,7 +454,7 @@ func TestTheExpectedClusterIsTheOnlyOneThatIsUsed(t *testing.T) {
 	f := newFakeCluster(t)
 	p := New(quick)
 	a := start(t, p)
-	p.Ensure("eu", f.kubeconfig(t), "the-one-that-joined")
+	p.Ensure("eu", by(f.kubeconfig(t)), "the-one-that-joined")
 	reaches(t, p, "eu", metav1.ConditionFalse, hubv1.ReasonIdentityChanged)
 	if len(a.all()) > 0 {
 		t.Error("it was handed out")
@@ -475,7 +475,7 @@ func TestAClusterCannotClaimToBeTheHub(t *testing.T) {
 	options.HubID = "hub-1"
 	p := New(options)
 	a := start(t, p)
-	p.Ensure("hostile", f.kubeconfig(t), "")
+	p.Ensure("hostile", by(f.kubeconfig(t)), "")
 	s := reaches(t, p, "hostile", metav1.ConditionFalse, hubv1.ReasonClusterIDClaimed)
 	if !strings.Contains(s.Message, "spec.hub: true") || s.Facts.ClusterID != "" {
 		t.Errorf("the state is %+v", s)
@@ -483,11 +483,11 @@ func TestAClusterCannotClaimToBeTheHub(t *testing.T) {
 	if len(a.all()) > 0 || asked.Load() > 0 {
 		t.Errorf("it was handed out %d times, and asked %d questions", len(a.all()), asked.Load())
 	}
-	p.Ensure("hub", f.kubeconfig(t), "hub-1") // the administrator declares that this member is the hub
+	p.Ensure("hub", by(f.kubeconfig(t)), "hub-1") // the administrator declares that this member is the hub
 	reaches(t, p, "hub", metav1.ConditionTrue, hubv1.ReasonConnected)
 
 	f.set(func(f *fakeCluster) { f.respond, f.id = nil, "cluster-1" })
-	p.Ensure("hostile", f.kubeconfig(t, withToken(fakeToken)), "")
+	p.Ensure("hostile", by(f.kubeconfig(t, withToken(fakeToken))), "")
 	reaches(t, p, "hostile", metav1.ConditionTrue, hubv1.ReasonConnected)
 	s = reaches(t, p, "hub", metav1.ConditionFalse, hubv1.ReasonIdentityChanged)
 	if !strings.Contains(s.Message, "is not the hub, although spec.hub is true") {
@@ -506,17 +506,17 @@ func TestAClusterThatHangsCostsNobodyElse(t *testing.T) {
 	p := New(options)
 	start(t, p)
 	for i := range 20 {
-		p.Ensure(fmt.Sprintf("slow-%d", i), slow.kubeconfig(t), "")
+		p.Ensure(fmt.Sprintf("slow-%d", i), by(slow.kubeconfig(t)), "")
 	}
 	at := time.Now()
-	p.Ensure("eu", f.kubeconfig(t), "")
+	p.Ensure("eu", by(f.kubeconfig(t)), "")
 	reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
 	if took := time.Since(at); took > 3*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	// A running attempt does not delay a new kubeconfig.
 	at = time.Now()
-	p.Ensure("slow-3", f.kubeconfig(t), "")
+	p.Ensure("slow-3", by(f.kubeconfig(t)), "")
 	reaches(t, p, "slow-3", metav1.ConditionTrue, hubv1.ReasonConnected)
 	if took := time.Since(at); took > 3*time.Second {
 		t.Errorf("with another kubeconfig it took %s", took)
@@ -533,7 +533,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	})
 	p := New(quick)
 	start(t, p)
-	p.Ensure("eu", f.kubeconfig(t), "")
+	p.Ensure("eu", by(f.kubeconfig(t)), "")
 	reaches(t, p, "eu", metav1.ConditionFalse, hubv1.ReasonUnreachable)
 	if asked.Load() > 0 || elsewhere.denied > 0 {
 		t.Error("the redirect was followed")

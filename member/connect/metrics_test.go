@@ -34,7 +34,7 @@ func TestALinkThatIsBackIsCounted(t *testing.T) {
 		}
 	}
 	p := New(Options{})
-	p.Ensure(cluster, nil, "")
+	p.Ensure(cluster, by(nil), "")
 	l := p.link(cluster)
 	ready := func(s metav1.ConditionStatus) { l.setState(member.LinkState{Ready: s}) }
 	is("a new link", 0)
@@ -51,6 +51,6 @@ func TestALinkThatIsBackIsCounted(t *testing.T) {
 	is("the member has left", -1)
 	ready(metav1.ConditionTrue)
 	is("a late state of the removed link", -1)
-	p.Ensure(cluster, nil, "")
+	p.Ensure(cluster, by(nil), "")
 	is("a member of that name joins", 0)
 }

@@ -29,6 +29,7 @@ type orders struct {
 	want      want
 	interrupt context.CancelFunc // cancels the current attempt; nil before the first one
 	looks     int                // number of reads that Look or LookAgain has requested
+	probe     bool               // true if an agent has opened a lane since the last probe
 }
 
 // setWant stores the wanted connection. If it has changed, setWant cancels the current attempt and wakes the goroutine.
@@ -65,6 +66,25 @@ func (o *orders) askToLook(times int) {
 	case o.wake <- struct{}{}:
 	default:
 	}
+}
+
+// askToProbe lets the goroutine of the link probe without the pause after earlier failures.
+func (o *orders) askToProbe() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.probe = true
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (o *orders) takeProbe() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	asked := o.probe
+	o.probe = false
+	return asked
 }
 
 func (o *orders) takeLooks() int {

@@ -41,7 +41,7 @@ func TestAProxyIsUsedOnlyIfItIsAskedFor(t *testing.T) {
 		}
 		s.pool.close()
 		// If no proxy is configured, the transport must ignore the proxy variables of the environment.
-		if tc.proxy == nil && (s.pool.requests.Proxy != nil || s.pool.watches.Proxy != nil) {
+		if tc.proxy == nil && (s.pool.requests.(*http.Transport).Proxy != nil || s.pool.watches.(*http.Transport).Proxy != nil) {
 			t.Errorf("%s: the transports ask somebody for a proxy", name)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 const (
 	delivers      = "watches deliver"
+	keysTaken     = "the agent of the cluster has a key of spec.connection.tunnel.keys, and the cluster accepts the agent's credentials"
 	underWay      = "the first connection is under way"
 	beforeIsInUse = "; until then the previous kubeconfig stays in use"
 )
@@ -69,6 +70,8 @@ func (r *runner) credentials() judgement {
 	switch {
 	case j == judgement{}:
 		return judgement{metav1.ConditionUnknown, hubv1.ReasonConnecting, underWay}
+	case j.status == metav1.ConditionTrue && r.wanted.to.Lanes != nil:
+		j.message = keysTaken
 	case j.status != metav1.ConditionTrue && r.inUse != nil && (r.pending() || r.wanted.fault != nil):
 		j.message += beforeIsInUse
 	}

@@ -34,7 +34,7 @@ func readyLink(t *testing.T, kubeconfig []byte) (*Provider, *aware, *Cluster) {
 	t.Helper()
 	p := New(quick)
 	a := start(t, p)
-	p.Ensure("eu", kubeconfig, "")
+	p.Ensure("eu", by(kubeconfig), "")
 	reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
 	return p, a, a.all()[0].cluster
 }
@@ -115,7 +115,7 @@ func TestCredentialsRotateWithoutAFailedRequest(t *testing.T) {
 			before := 0
 			for i := range tc.rounds {
 				kubeconfig, used := tc.next(t, f, i)
-				p.Ensure("eu", kubeconfig, "cluster-1")
+				p.Ensure("eu", by(kubeconfig), "cluster-1")
 				takesUp(t, p, used)
 				if i == 5 { // count only after five rounds of warm-up
 					before = runtime.NumGoroutine()
@@ -156,7 +156,7 @@ func TestABadKubeconfigLeavesTheOneInUse(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			p, a, c := readyLink(t, f.kubeconfig(t))
-			p.Ensure("eu", tc.kubeconfig, "cluster-1")
+			p.Ensure("eu", by(tc.kubeconfig), "cluster-1")
 			eventually(t, "the verdict on the kubeconfig", func() string {
 				s, _ := p.State("eu")
 				if s.Credentials == tc.status && s.CredentialsReason == tc.reason && strings.Contains(s.CredentialsMessage, "stays in use") {
@@ -168,7 +168,7 @@ func TestABadKubeconfigLeavesTheOneInUse(t *testing.T) {
 				t.Errorf("the link is %s %s: %s", s.Ready, s.Reason, s.Message)
 			}
 			must(t, getVersion(t.Context(), c))
-			p.Ensure("eu", f.kubeconfig(t), "cluster-1")
+			p.Ensure("eu", by(f.kubeconfig(t)), "cluster-1")
 			eventually(t, "the good kubeconfig again", func() string {
 				s, _ := p.State("eu")
 				if s.Credentials == metav1.ConditionTrue {
@@ -187,7 +187,7 @@ func TestAChangedAddressIsConnectedBeforeTheOldOneIsDropped(t *testing.T) {
 	old, moved := newFakeCluster(t), newFakeCluster(t)
 	moved.setRespond(hang)
 	p, a, c := readyLink(t, old.kubeconfig(t))
-	p.Ensure("eu", moved.kubeconfig(t), "cluster-1")
+	p.Ensure("eu", by(moved.kubeconfig(t)), "cluster-1")
 	eventually(t, "an attempt at the new address", func() string {
 		if s, _ := p.State("eu"); s.CredentialsReason == hubv1.ReasonUnreachable {
 			return ""
@@ -218,12 +218,12 @@ func TestAnotherClusterBehindANewAddressEndsEverything(t *testing.T) {
 	old, other := newFakeCluster(t), newFakeCluster(t)
 	other.set(func(f *fakeCluster) { f.id = "cluster-2" })
 	p, a, c := readyLink(t, old.kubeconfig(t))
-	p.Ensure("eu", other.kubeconfig(t), "cluster-1")
+	p.Ensure("eu", by(other.kubeconfig(t)), "cluster-1")
 	reaches(t, p, "eu", metav1.ConditionFalse, hubv1.ReasonIdentityChanged)
 	if a.all()[0].ctx.Err() == nil || getVersion(t.Context(), c) == nil {
 		t.Error("the cluster that joined is still used")
 	}
-	p.Ensure("eu", old.kubeconfig(t), "cluster-1")
+	p.Ensure("eu", by(old.kubeconfig(t)), "cluster-1")
 	reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
 }
 
@@ -251,14 +251,14 @@ func TestNothingIsLeftOfRemovedLinks(t *testing.T) {
 	p := New(quick)
 	a := start(t, p)
 	round := func(i int) {
-		p.Ensure("eu", f.kubeconfig(t), "")
+		p.Ensure("eu", by(f.kubeconfig(t)), "")
 		switch i % 3 {
 		case 0: // end the link at once, while it connects
 		case 1:
 			reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
 		case 2:
 			f.setRespond(hang)
-			p.Ensure("eu", f.kubeconfig(t, withToken("another")), "")
+			p.Ensure("eu", by(f.kubeconfig(t, withToken("another"))), "")
 			f.setRespond(nil)
 		}
 		p.Remove("eu")
@@ -292,10 +292,10 @@ func TestARecreatedLinkFollowsTheOneBefore(t *testing.T) {
 	p := New(quick)
 	a := start(t, p)
 	for range 30 {
-		p.Ensure("eu", f.kubeconfig(t), "")
+		p.Ensure("eu", by(f.kubeconfig(t)), "")
 		p.Remove("eu")
 	}
-	p.Ensure("eu", f.kubeconfig(t), "")
+	p.Ensure("eu", by(f.kubeconfig(t)), "")
 	reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
 	engaged := a.all()
 	for i, e := range engaged {

@@ -89,6 +89,9 @@ func (r *runner) step(ctx context.Context) time.Duration {
 		r.wanted.want = newest
 		r.wanted.tries, r.probes.due = attempts{}, time.Time{}
 	}
+	if r.link.orders.takeProbe() {
+		r.wanted.tries.due, r.probes.due = time.Time{}, time.Time{}
+	}
 	if r.pending() && !time.Now().Before(r.wanted.tries.due) {
 		r.tryCandidate(ctx, attempt)
 	}

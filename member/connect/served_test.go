@@ -123,7 +123,7 @@ func TestAClusterIsAskedAgainWhenSomebodySaysLook(t *testing.T) {
 	p := New(quick)
 	p.LookFor(func() []schema.GroupKind { return []schema.GroupKind{prometheus} })
 	start(t, p)
-	p.Ensure("eu", cluster.kubeconfig(t), "")
+	p.Ensure("eu", by(cluster.kubeconfig(t)), "")
 	serves := func(want string) func() string {
 		return func() string {
 			state, _ := p.State("eu")
@@ -168,7 +168,7 @@ func TestAClusterIsNotAskedForNoKinds(t *testing.T) {
 		}
 	})
 	start(t, p)
-	p.Ensure("eu", cluster.kubeconfig(t), "")
+	p.Ensure("eu", by(cluster.kubeconfig(t)), "")
 	eventually(t, "the cluster's version is known", func() string {
 		state, _ := p.State("eu")
 		if state.Facts.Kubernetes == "" {

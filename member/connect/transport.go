@@ -29,6 +29,7 @@ const (
 	streamWindow     = 512 << 10
 	connectionWindow = 3 << 20
 	firstWindow      = 1<<16 - 1 // part of connectionWindow that HTTP/2 gives each connection
+	maxHeader        = 256 << 10 // bytes of the headers of an answer
 	// largeFor is how long the link's state reports that an answer was too large. It equals the pause between two regular
 	// reads of discovery. If the answer of discovery is the one that is too large, the report therefore stays.
 	largeFor = looksSeldom
@@ -47,15 +48,25 @@ type proxyFunc func(*http.Request) (*url.URL, error)
 type pool struct {
 	// Writes, watches and other reads have separate connections. If the hub reads large answers slowly, or a member sends
 	// many that never end, they fill the window of the connection, and everything else on it waits.
-	requests, watches, reads *http.Transport
-	dialer                   member.Dialer
+	requests, watches, reads roundTripper
+	dialer                   *net.Dialer
+	endLanes                 func() // aborts the requests on lanes; nil without lanes
 
 	mu     sync.Mutex
 	conns  map[net.Conn]struct{}
 	closed bool
 }
 
+// roundTripper is the part of an http.Transport that a pool uses.
+type roundTripper interface {
+	http.RoundTripper
+	CloseIdleConnections()
+}
+
 func newPool(to member.Connection, proxy proxyFunc) (*pool, error) {
+	if to.Lanes != nil {
+		return poolOfLanes(to.Lanes), nil
+	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM([]byte(to.CA))
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: to.ServerName}
@@ -66,15 +77,10 @@ func newPool(to member.Connection, proxy proxyFunc) (*pool, error) {
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	p := &pool{dialer: to.Dial, conns: map[net.Conn]struct{}{}}
-	if p.dialer == nil {
-		p.dialer = &net.Dialer{
-			Timeout:         peerTimeout,
-			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: probeInterval, Interval: peerTimeout, Count: 3},
-		}
-	} else {
-		proxy = nil // the Dialer makes the connections
-	}
+	p := &pool{conns: map[net.Conn]struct{}{}, dialer: &net.Dialer{
+		Timeout:         peerTimeout,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: probeInterval, Interval: peerTimeout, Count: 3},
+	}}
 	p.requests, p.watches, p.reads = p.transport(config.Clone(), proxy), p.transport(config.Clone(), proxy), p.transport(config.Clone(), proxy)
 	return p, nil
 }
@@ -83,19 +89,24 @@ func newPool(to member.Connection, proxy proxyFunc) (*pool, error) {
 // an idle connection as often as a link is probed. If no answer comes, it closes the connection with all its streams.
 func (p *pool) transport(config *tls.Config, proxy proxyFunc) *http.Transport {
 	return &http.Transport{
-		Proxy:               proxy,
-		DialContext:         p.dial,
-		TLSClientConfig:     config,
-		TLSHandshakeTimeout: peerTimeout,
-		ForceAttemptHTTP2:   true,
-		HTTP2: &http.HTTP2Config{
-			SendPingTimeout: probeInterval, PingTimeout: peerTimeout,
-			MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connectionWindow - firstWindow,
-		},
+		Proxy:                  proxy,
+		DialContext:            p.dial,
+		TLSClientConfig:        config,
+		TLSHandshakeTimeout:    peerTimeout,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  http2(),
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConnsPerHost:    8,
-		MaxResponseHeaderBytes: 256 << 10,
+		MaxResponseHeaderBytes: maxHeader,
 		DisableCompression:     true, // package answer decompresses, and limits the size before and after
+	}
+}
+
+// http2 returns the limits and pings of a connection to a member.
+func http2() *http.HTTP2Config {
+	return &http.HTTP2Config{
+		SendPingTimeout: probeInterval, PingTimeout: peerTimeout,
+		MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connectionWindow - firstWindow,
 	}
 }
 
@@ -122,6 +133,9 @@ func (p *pool) close() {
 	conns := p.conns
 	p.conns = map[net.Conn]struct{}{}
 	p.mu.Unlock()
+	if p.endLanes != nil {
+		p.endLanes()
+	}
 	for conn := range conns {
 		_ = conn.(*pooledConn).Conn.Close()
 	}
@@ -129,7 +143,7 @@ func (p *pool) close() {
 }
 
 func (p *pool) closeIdle() {
-	for _, t := range []*http.Transport{p.requests, p.watches, p.reads} {
+	for _, t := range []roundTripper{p.requests, p.watches, p.reads} {
 		t.CloseIdleConnections()
 	}
 }
@@ -264,7 +278,7 @@ const (
 )
 
 // transportFor returns the connections for a request, and whether the request is a watch.
-func (p *pool) transportFor(u use, req *http.Request) (t *http.Transport, watch bool) {
+func (p *pool) transportFor(u use, req *http.Request) (t http.RoundTripper, watch bool) {
 	switch {
 	case u == writing:
 		return p.requests, false

@@ -39,6 +39,8 @@ type verdict struct {
 func judge(err error, to member.Connection, timeout time.Duration) verdict {
 	var status *statusError
 	switch {
+	case to.Lanes != nil:
+		return judgeLanes(err, to, timeout)
 	case errors.As(err, &status):
 		return judgeStatus(status, to)
 	case errors.Is(err, errStalled):
@@ -80,6 +82,47 @@ func judgeStatus(status *statusError, to member.Connection) verdict {
 	}
 	return verdict{reason: hubv1.ReasonUnreachable, answered: true, retryAfter: status.retryAfter,
 		message: fmt.Sprintf("%s answers with an error (%s): check that the address is that of a Kubernetes API server and that it is healthy", to.Server, text)}
+}
+
+// judgeLanes is judge for a cluster whose agent connects to the hub.
+func judgeLanes(err error, to member.Connection, timeout time.Duration) verdict {
+	var status *statusError
+	switch {
+	case errors.Is(err, member.ErrNoKey):
+		return verdict{reason: hubv1.ReasonPendingApproval, atOnce: true, credentials: metav1.ConditionFalse,
+			message: "spec.connection.tunnel.keys is empty: the hub accepts no agent. Compare the fingerprint that the agent prints when it starts, and set it there"}
+	case errors.Is(err, member.ErrAgentAway):
+		return verdict{reason: hubv1.ReasonAgentAway,
+			message: "no agent with a key of spec.connection.tunnel.keys is connected: look at the log of hanse-member on the cluster, which says why it does not reach the hub"}
+	case errors.As(err, &status):
+		return judgeAgentStatus(status, to)
+	case errors.Is(err, errStalled):
+		return verdict{reason: hubv1.ReasonWatchesStalled, answered: true, credentials: metav1.ConditionTrue,
+			message: fmt.Sprintf("the agent answers requests, but a watch delivered nothing within %s: look for an overloaded API server behind it", timeout)}
+	case errors.Is(err, errRedirect), errors.Is(err, errStrange):
+		return verdict{reason: hubv1.ReasonUnreachable, answered: true, message: "the server behind the agent does not answer like a Kubernetes API server: check the kubeconfig of hanse-member"}
+	case isTimeout(err):
+		return verdict{reason: hubv1.ReasonUnreachable,
+			message: fmt.Sprintf("the agent is connected, but does not answer within %s: look at its log and at the API server behind it", timeout)}
+	}
+	return verdict{reason: hubv1.ReasonAgentAway, message: fmt.Sprintf("the connection of the agent ended (%s): look at the log of hanse-member on the cluster", quoted(rootCause(err), to))}
+}
+
+func judgeAgentStatus(status *statusError, to member.Connection) verdict {
+	text := quoted(status.Error(), to)
+	switch status.code {
+	case http.StatusUnauthorized:
+		return verdict{reason: hubv1.ReasonUnauthorized, atOnce: true, answered: true, credentials: metav1.ConditionFalse,
+			message: "the cluster does not accept the credentials of its agent: check the kubeconfig or the ServiceAccount of hanse-member"}
+	case http.StatusForbidden:
+		return verdict{reason: hubv1.ReasonForbidden, answered: true, credentials: metav1.ConditionTrue,
+			message: fmt.Sprintf("the account of the agent may not watch namespaces: install the chart hanse-member on the cluster, or grant get and watch on namespaces (%s)", text)}
+	case http.StatusTooManyRequests:
+		return verdict{reason: hubv1.ReasonThrottled, answered: true, retryAfter: status.retryAfter,
+			message: "the cluster is too busy for a watch (429): the hub slows down and tries again; look at the load and the flow control of its API server"}
+	}
+	return verdict{reason: hubv1.ReasonUnreachable, answered: true, retryAfter: status.retryAfter,
+		message: fmt.Sprintf("the agent is connected, but its API server does not answer requests (%s): look at the log of hanse-member and at the API server", text)}
 }
 
 // anotherCluster returns the verdict on a cluster whose ID is not the expected one.

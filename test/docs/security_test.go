@@ -20,7 +20,7 @@ func TestEveryClaimHasItsTest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		claims := regexp.MustCompile("`([a-z0-9]+)\\.(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(text), -1)
+		claims := regexp.MustCompile("`([a-z0-9-]+)\\.(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(text), -1)
 		if len(claims) == 0 {
 			t.Errorf("%s names no test", page)
 		}

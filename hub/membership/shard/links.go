@@ -24,8 +24,8 @@ func (l *Links) Holds(cluster string) bool { return l.coordinator.Holds(cluster)
 
 // Ensure implements member.Links. It connects only to a cluster in this replica's shard. The connection ends before the
 // cluster is released.
-func (l *Links) Ensure(cluster string, kubeconfig []byte, expectedID string) {
-	l.coordinator.IfHeld(cluster, func() { l.Links.Ensure(cluster, kubeconfig, expectedID) })
+func (l *Links) Ensure(cluster string, route member.Route, expectedID string) {
+	l.coordinator.IfHeld(cluster, func() { l.Links.Ensure(cluster, route, expectedID) })
 }
 
 // Confirmed reports whether this replica has probed a cluster in its shard (the clusters that it serves). For a cluster

@@ -1,0 +1,161 @@
+// Command hanse-member is the agent of a member that the hub does not reach: it connects to the hub, and passes the
+// hub's requests on to the API server of its cluster.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
+
+	"github.com/hanse-dev/hanse/member/agent"
+	"github.com/hanse-dev/hanse/member/handshake"
+)
+
+// version is the version of the agent. The build sets it.
+var version = "unknown"
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "hanse-member:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are the flags of the command.
+type settings struct {
+	name, hub, hubKeys, keyFile string
+}
+
+func run() error {
+	var s settings
+	flag.StringVar(&s.name, "name", "", "Name of the MemberCluster of this cluster on the hub. Required.")
+	flag.StringVar(&s.hub, "hub", "", "Host and port at which the hub listens for agents, such as hub.example.com:8446. Required.")
+	flag.StringVar(&s.hubKeys, "hub-key", "",
+		"Fingerprint of the hub's key, as hansectl join NAME --tunnel prints it; a comma separates the present and the next one. Required.")
+	flag.StringVar(&s.keyFile, "key-file", "", "File with the private key of this agent, in PEM. Required.")
+	makeKey := flag.Bool("make-key", false, "Write a new key to --key-file, if the file does not exist, print the fingerprint of the key, and exit.")
+	showVersion := flag.Bool("version", false, "Print the version and exit.")
+	logs := zap.Options{TimeEncoder: zapcore.RFC3339NanoTimeEncoder}
+	logs.BindFlags(flag.CommandLine)
+	flag.Parse()
+	switch {
+	case *showVersion:
+		fmt.Println(version)
+		return nil
+	case flag.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	case *makeKey:
+		return makeKeyFile(os.Stdout, s.keyFile)
+	}
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logs)))
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the API server of this cluster: %w", err)
+	}
+	return connect(signals.SetupSignalHandler(), config, s)
+}
+
+// connect connects the cluster of config to the hub until ctx ends.
+func connect(ctx context.Context, config *rest.Config, s settings) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	pem, err := os.ReadFile(s.keyFile)
+	if err != nil {
+		return fmt.Errorf("reading --key-file: %w", err)
+	}
+	certificate, err := handshake.Certificate(pem)
+	if err != nil {
+		return fmt.Errorf("--key-file %s: %w", s.keyFile, err)
+	}
+	server, transport, err := apiServer(config)
+	if err != nil {
+		return err
+	}
+	logger := ctrl.Log.WithName("agent")
+	logger.Info("Connecting to the hub", "name", s.name, "hub", s.hub, "key", handshake.Fingerprint(certificate.Leaf), "server", server.Host, "version", version)
+	agent.New(agent.Options{
+		Name: s.name, Hub: s.hub, HubKeys: strings.Split(s.hubKeys, ","), Certificate: certificate,
+		Server: server, Transport: transport, Instance: rand.Text(), Logger: logger,
+	}).Run(ctx)
+	return nil
+}
+
+var errFlag = errors.New("not possible")
+
+// check returns an error for a flag that is missing or wrong.
+func (s settings) check() error {
+	if faults := validation.IsDNS1123Label(s.name); len(faults) > 0 {
+		return fmt.Errorf("--name %q: %w: %s", s.name, errFlag, faults[0])
+	}
+	_, port, err := net.SplitHostPort(s.hub)
+	if _, fault := strconv.ParseUint(port, 10, 16); err != nil || fault != nil {
+		return fmt.Errorf("--hub %q: %w: want host:port", s.hub, errFlag)
+	}
+	for key := range strings.SplitSeq(s.hubKeys, ",") {
+		if !handshake.IsFingerprint(key) {
+			return fmt.Errorf("--hub-key %q: %w: want SHA256: and 43 characters", s.hubKeys, errFlag)
+		}
+	}
+	if s.keyFile == "" {
+		return fmt.Errorf("--key-file is %w without a file: hanse-member --make-key --key-file FILE writes one", errFlag)
+	}
+	return nil
+}
+
+// apiServer returns the address of the API server, and the transport that adds the credentials of the agent.
+func apiServer(config *rest.Config) (*url.URL, http.RoundTripper, error) {
+	config = rest.CopyConfig(config)
+	config.DisableCompression = true // answers pass as they are
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the address of the API server: %w", err)
+	}
+	if server.Scheme != "https" {
+		return nil, nil, fmt.Errorf("the API server %s is %w: credentials are only sent over TLS", server.Host, errFlag)
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making the client of the API server: %w", err)
+	}
+	return &url.URL{Scheme: server.Scheme, Host: server.Host, Path: strings.TrimSuffix(server.Path, "/")}, transport, nil
+}
+
+// makeKeyFile writes a new key to the file, unless it exists, and prints the fingerprint of the key in it.
+func makeKeyFile(out io.Writer, file string) error {
+	if file == "" {
+		return fmt.Errorf("--make-key is %w without --key-file", errFlag)
+	}
+	pem, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		if pem, err = handshake.NewKey(); err == nil {
+			err = os.WriteFile(file, pem, 0o600)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("making the key: %w", err)
+	}
+	certificate, err := handshake.Certificate(pem)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	fmt.Fprintln(out, handshake.Fingerprint(certificate.Leaf))
+	return nil
+}

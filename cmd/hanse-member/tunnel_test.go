@@ -1,0 +1,310 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub"
+	"github.com/hanse-dev/hanse/test/apiserver"
+)
+
+// world is a hub with a port for agents, and a member whose address the hub does not know.
+type world struct {
+	*testing.T
+	hub, member client.Client
+	hubConfig   *rest.Config
+	account     *rest.Config // the member's API server, with the token of the account hanse-system/hanse
+	settings    settings
+	key         string // fingerprint of the agent's key
+}
+
+func TestAMemberThatTheHubCannotDialGetsCopies(t *testing.T) {
+	apiserver.Needed(t)
+	ctrl.SetLogger(logr.Discard())
+	w := startWorld(t)
+	cluster := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
+	cluster.Spec.AllowedNamespaces.From = hubv1.NamespacesFromAll
+	cluster.Spec.Connection = hubv1.Connection{Type: hubv1.ConnectionTunnel, Tunnel: &hubv1.TunnelConnection{}}
+	must(t, w.hub.Create(t.Context(), cluster))
+	w.ready(metav1.ConditionFalse, hubv1.ReasonPendingApproval)
+	stop := w.runAgent(w.account)
+	w.setKeys(w.key)
+	w.ready(metav1.ConditionTrue, hubv1.ReasonConnected)
+	w.place("shop", "settings")
+	w.copied("shop", "settings", "1")
+	w.noTrace()
+
+	stop() // the agent comes back alone, and writes that were made meanwhile arrive
+	w.set("shop", "settings", "2")
+	w.ready(metav1.ConditionFalse, hubv1.ReasonAgentAway)
+	stop = w.runAgent(w.account)
+	w.ready(metav1.ConditionTrue, hubv1.ReasonConnected)
+	w.copied("shop", "settings", "2")
+
+	w.setKeys()
+	w.ready(metav1.ConditionFalse, hubv1.ReasonPendingApproval)
+	w.setKeys(w.key)
+	w.ready(metav1.ConditionTrue, hubv1.ReasonConnected)
+
+	stop() // the same key before another cluster, such as a copy of the agent's Secret
+	w.runAgent(w.hubConfig)
+	w.ready(metav1.ConditionFalse, hubv1.ReasonIdentityChanged)
+	must(t, w.hub.Delete(t.Context(), &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all"}}))
+	w.copied("shop", "settings", "2")
+}
+
+// startWorld starts two API servers and a hub.
+func startWorld(t *testing.T) *world {
+	t.Helper()
+	onHub, onMember := apiserver.Hub(), &envtest.Environment{}
+	w := &world{T: t, hub: serve(t, onHub), member: serve(t, onMember)}
+	w.hubConfig = onHub.Config
+	w.account = accountOn(t, w.member, onMember.Config)
+	must(t, w.hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.SystemNamespace}}))
+	port := freeAddress(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- hub.Run(ctx, onHub.Config, hub.Options{
+			Namespace: hubv1.SystemNamespace, TunnelAddress: port, Manager: hub.ManagerOptions{HealthAddress: "0", MetricsAddress: "0"},
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("running the hub: %v", err)
+		}
+	})
+	w.settings = settings{name: "eu", hub: port, keyFile: filepath.Join(t.TempDir(), "key.pem")}
+	var out bytes.Buffer
+	must(t, makeKeyFile(&out, w.settings.keyFile))
+	w.key = strings.TrimSpace(out.String())
+	out.Reset()
+	if must(t, makeKeyFile(&out, w.settings.keyFile)); strings.TrimSpace(out.String()) != w.key {
+		t.Errorf("the key was made again: %s, then %s", w.key, out.String())
+	}
+	w.eventually("the key of the hub", func() error {
+		var secret corev1.Secret
+		err := w.hub.Get(t.Context(), client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubv1.TunnelSecret}, &secret)
+		w.settings.hubKeys = secret.Annotations[hubv1.FingerprintAnnotation]
+		return err
+	})
+	return w
+}
+
+func serve(t *testing.T, server *envtest.Environment) client.Client {
+	t.Helper()
+	config, err := server.Start()
+	must(t, err)
+	t.Cleanup(func() { _ = server.Stop() })
+	config.QPS = -1
+	scheme := runtime.NewScheme()
+	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	must(t, err)
+	return c
+}
+
+// accountOn creates the account of the agent with the rights that the chart hanse-member grants for ConfigMaps.
+func accountOn(t *testing.T, c client.Client, admin *rest.Config) *rest.Config {
+	t.Helper()
+	ctx := t.Context()
+	reads := []string{"get", "list", "watch"}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: "hanse"}}
+	must(t, c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.SystemNamespace}}))
+	must(t, c.Create(ctx, account))
+	must(t, c.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "hanse"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: reads},
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: append(reads, "create", "patch")},
+		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: reads},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: append(reads, "create", "update", "patch", "delete")},
+	}}))
+	must(t, c.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "hanse"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "hanse"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
+	}))
+	token := &authenticationv1.TokenRequest{}
+	must(t, c.SubResource("token").Create(ctx, account, token))
+	config := rest.AnonymousClientConfig(admin)
+	config.BearerToken = token.Status.Token
+	return config
+}
+
+// runAgent runs the command for the cluster of config, until the returned function is called.
+func (w *world) runAgent(config *rest.Config) (stop func()) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := connect(ctx, config, w.settings); err != nil {
+			w.Errorf("the agent ended: %v", err)
+		}
+	})
+	stop = sync.OnceFunc(func() { cancel(); running.Wait() })
+	w.Cleanup(stop)
+	return stop
+}
+
+func (w *world) setKeys(keys ...string) {
+	w.Helper()
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"connection": map[string]any{"tunnel": map[string]any{"keys": append([]string{}, keys...)}}}})
+	must(w.T, err)
+	must(w.T, w.hub.Patch(w.Context(), &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}, client.RawPatch("application/merge-patch+json", patch)))
+}
+
+func (w *world) ready(status metav1.ConditionStatus, reason string) {
+	w.Helper()
+	w.eventually("condition Ready", func() error {
+		var c hubv1.MemberCluster
+		if err := w.hub.Get(w.Context(), client.ObjectKey{Name: "eu"}, &c); err != nil {
+			return err
+		}
+		if is := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady); is == nil || is.Status != status || is.Reason != reason {
+			return fmt.Errorf("want %s with %s: %+v", status, reason, c.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+// place creates a ConfigMap on the hub, and a placement that selects it.
+func (w *world) place(namespace, name string) {
+	w.Helper()
+	ctx := w.Context()
+	must(w.T, w.hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	must(w.T, w.hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"n": "1"}}))
+	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "all"}}
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: "ConfigMap", Name: name}}
+	p.Spec.Clusters.Names = []string{"eu"}
+	must(w.T, w.hub.Create(ctx, p))
+}
+
+func (w *world) set(namespace, name, value string) {
+	w.Helper()
+	must(w.T, w.hub.Patch(w.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}},
+		client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"n":%q}}`, value))))
+}
+
+// copied waits until the member has the copy with this value.
+func (w *world) copied(namespace, name, value string) {
+	w.Helper()
+	w.eventually("the copy", func() error {
+		var copied corev1.ConfigMap
+		if err := w.member.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &copied); err != nil {
+			return err
+		}
+		if copied.Data["n"] != value || copied.Labels[hubv1.HubLabel] == "" {
+			return fmt.Errorf("it has %v and the labels %v", copied.Data, copied.Labels)
+		}
+		return nil
+	})
+}
+
+// noTrace checks that no object of the hub has the address of the member, or the credentials of its agent.
+func (w *world) noTrace() {
+	w.Helper()
+	agentKey, err := os.ReadFile(w.settings.keyFile)
+	must(w.T, err)
+	_, address, _ := strings.Cut(w.account.Host, "://")
+	checked := 0
+	for _, list := range []client.ObjectList{&corev1.SecretList{}, &corev1.ConfigMapList{}, &hubv1.MemberClusterList{}} {
+		must(w.T, w.hub.List(w.Context(), list))
+		items, err := meta.ExtractList(list)
+		must(w.T, err)
+		checked += len(items)
+		var text bytes.Buffer
+		for _, item := range items {
+			if secret, is := item.(*corev1.Secret); is {
+				for _, data := range secret.Data {
+					text.Write(data)
+				}
+			}
+			must(w.T, json.NewEncoder(&text).Encode(item))
+		}
+		for _, secret := range []string{w.account.BearerToken, string(agentKey), strings.Split(string(agentKey), "\n")[1], address} {
+			if bytes.Contains(text.Bytes(), []byte(secret)) {
+				w.Errorf("an object of %T on the hub has the address of the member, or a secret of its agent", list)
+			}
+		}
+	}
+	if checked < 3 {
+		w.Errorf("only %d objects were checked", checked)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+func (w *world) eventually(what string, check func() error) {
+	w.Helper()
+	deadline := time.After(time.Minute)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			w.Fatalf("%s: %v", what, err)
+		case <-tick.C:
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAWrongFlagIsNamed checks the messages about flags.
+func TestAWrongFlagIsNamed(t *testing.T) {
+	good := settings{name: "eu", hub: "hub.example.com:8446", hubKeys: "SHA256:" + strings.Repeat("A", 43), keyFile: "key.pem"}
+	must(t, good.check())
+	for flag, edit := range map[string]func(*settings){
+		"--name":     func(s *settings) { s.name = "Eu_1" },
+		"--hub ":     func(s *settings) { s.hub = "https://hub.example.com" },
+		"--hub-key":  func(s *settings) { s.hubKeys = "SHA256:abc" },
+		"--key-file": func(s *settings) { s.keyFile = "" },
+	} {
+		s := good
+		edit(&s)
+		if err := s.check(); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("want an error about %s: %v", flag, err)
+		}
+	}
+	if _, _, err := apiServer(&rest.Config{Host: "http://127.0.0.1:8080"}); !errors.Is(err, errFlag) {
+		t.Errorf("an API server without TLS gives %v", err)
+	}
+}
