@@ -39,7 +39,7 @@ func readTunnelCertificate(ctx context.Context, config *rest.Config, namespace s
 	}
 	certificate, err := handshake.Certificate(found.Data[secretKey])
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("Secret %s/%s has no usable key of the tunnel under %q; if you delete the Secret, the next start of the hub makes a new key, "+
+		return tls.Certificate{}, fmt.Errorf("reading the key of the tunnel: Secret %s/%s has no usable key under %q; if you delete the Secret, the next start of the hub makes a new key, "+
 			"whose fingerprint every agent needs: %w", namespace, hubv1.TunnelSecret, secretKey, err)
 	}
 	return certificate, nil

@@ -194,7 +194,7 @@ func hijack(w http.ResponseWriter) (net.Conn, error) {
 
 // take makes a lane of a connection.
 func (s *Server) take(l *lanes, a arrival) {
-	ctx, cancel := context.WithTimeout(context.Background(), strangerTimeout) //nolint:forbidigo // the lane outlives the request
+	ctx, cancel := context.WithTimeout(context.Background(), strangerTimeout) // the lane outlives the request
 	defer cancel()
 	client, err := s.options.NewLane(ctx, plainConn{a.conn})
 	if err != nil {

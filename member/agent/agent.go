@@ -159,9 +159,9 @@ func (a *Agent) verifyHub(state tls.ConnectionState) error {
 		return errors.New("the hub shows no key")
 	}
 	shown := state.PeerCertificates[0]
-	if print := handshake.Fingerprint(shown); !slices.Contains(a.options.HubKeys, print) {
+	if key := handshake.Fingerprint(shown); !slices.Contains(a.options.HubKeys, key) {
 		return fmt.Errorf("the server at %s shows the key %s, and --hub-key is %q: either a proxy inspects TLS (its issuer is %.64q), or the key of the hub was replaced",
-			a.options.Hub, print, a.options.HubKeys, shown.Issuer.String())
+			a.options.Hub, key, a.options.HubKeys, shown.Issuer.String())
 	}
 	return nil
 }

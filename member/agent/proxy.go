@@ -8,9 +8,8 @@ import (
 	"net/http/httputil"
 	"net/url"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // newProxy returns the handler of the hub's requests. It passes those that no rule of the filter refuses on to the API

@@ -32,7 +32,7 @@ func NewLane(ctx context.Context, conn net.Conn) (*http.ClientConn, error) {
 
 // poolOfLanes returns a pool whose requests go through the lanes of an agent. The lanes do not end with the pool.
 func poolOfLanes(lanes member.Lanes) *pool {
-	life, end := context.WithCancel(context.Background()) //nolint:forbidigo // it ends with the pool
+	life, end := context.WithCancel(context.Background()) // it ends with the pool
 	on := func(lane member.Lane) roundTripper { return &laneTransport{lanes: lanes, lane: lane, life: life} }
 	return &pool{requests: on(member.LaneRequests), watches: on(member.LaneWatches), reads: on(member.LaneReads), endLanes: end}
 }
