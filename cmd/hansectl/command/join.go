@@ -24,6 +24,7 @@ type join struct {
 	name          string
 	member        memberFlags
 	memberServer  string
+	tunnel        tunnelFlags
 	cluster       clusterFlags
 	grants        grantFlags
 	tokenLifetime time.Duration
@@ -35,7 +36,7 @@ type join struct {
 func newJoin(h *hub) *cobra.Command {
 	j := &join{hub: h}
 	cmd := &cobra.Command{
-		Use:   "join NAME --member-kubeconfig FILE",
+		Use:   "join NAME {--member-kubeconfig FILE | --tunnel [--key FINGERPRINT]}",
 		Short: "Join a cluster to the hub, or refresh its credentials",
 		Long: `Join a cluster to the hub.
 
@@ -54,6 +55,10 @@ Name a kind as deployments.apps, apps/deployments, or by its singular or short n
 cluster-admin, such as of Secrets, pods, workloads or webhook configurations, prints a WARNING with the reason. At the
 end, the command names the kinds that placements send to the member and that it does not grant.
 
+If the hub cannot reach the member, use --tunnel: the agent hanse-member of the member connects to the hub, which then
+has no credentials for the member. The command changes nothing on the member and needs no kubeconfig of it. The hub
+accepts only an agent with a key of --key.
+
 Run the command again with the same name to replace the token. It then changes only the labels and settings that you
 give; earlier grants stay. It adds the rules that each member needs, if the hub's ClusterRole lacks them, and prints
 them. A cluster that is a MemberCluster under another name is refused.`,
@@ -68,6 +73,9 @@ them. A cluster that is a MemberCluster under another name is refused.`,
   hansectl operators rbac prometheus-operator-1.0.0.tgz -n monitoring > prometheus-operator.yaml
   hansectl join cn-sha-1 --member-kubeconfig cn-sha-1.kubeconfig --grant-operator prometheus-operator.yaml
 
+  # The hub cannot reach the member; hanse-member has printed the fingerprint of its key
+  hansectl join edge-7 --tunnel --key SHA256:mVmEVz3oLpAJRWyGW0Bt5+8r2vTnAWwzF3c1w0Sx5dM
+
   # What would it do?
   hansectl join ap-se-1 --member-kubeconfig ap-se-1.kubeconfig --dry-run=client`,
 		Args: arguments("NAME"),
@@ -77,6 +85,9 @@ them. A cluster that is a MemberCluster under another name is refused.`,
 			wanted, change, err := j.parse()
 			if err != nil {
 				return usageError(cmd, err)
+			}
+			if j.tunnel.enabled {
+				return j.runTunnel(cmd.Context(), wanted)
 			}
 			if change.operators, err = readOperatorGrants(cmd.Context(), j.grants.operators); err != nil {
 				return err
@@ -89,8 +100,9 @@ them. A cluster that is a MemberCluster under another name is refused.`,
 		ValidArgsFunction: h.completeClusters,
 	}
 	f := cmd.Flags()
-	j.member.addTo(cmd, "used from this machine to make the hub's account there. Required.")
+	j.member.addTo(cmd, "used from this machine to make the hub's account there. Required without --tunnel.")
 	f.StringVar(&j.memberServer, "member-server", "", "Address at which the hub reaches the member, such as https://10.8.0.4:6443; by default that of the member kubeconfig.")
+	j.tunnel.addTo(f)
 	j.cluster.addTo(f)
 	j.grants.addTo(f)
 	_ = cmd.MarkFlagFilename(grantOperatorFlag, "yaml", "yml")
@@ -109,7 +121,10 @@ func (j *join) parse() (*hubv1.MemberCluster, grantChange, error) {
 	if faults := validation.IsDNS1123Label(j.name); len(faults) > 0 {
 		return nil, change, fmt.Errorf("NAME %q: %w: %s", j.name, errValue, faults[0])
 	}
-	if j.member.kubeconfig == "" {
+	if err := j.tunnel.check(j.cluster.given); err != nil {
+		return nil, change, err
+	}
+	if j.member.kubeconfig == "" && !j.tunnel.enabled {
 		return nil, change, fmt.Errorf("--member-kubeconfig is %w without a file", errValue)
 	}
 	if j.dryRun != "none" && j.dryRun != "client" {
