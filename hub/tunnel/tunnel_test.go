@@ -132,6 +132,18 @@ func (w *world) ask(lanes member.Lanes, lane member.Lane, method, path string, b
 	return lanes.RoundTrip(lane, req)
 }
 
+// refuses checks that a request through the lanes fails with this error.
+func (w *world) refuses(lanes member.Lanes, want error) {
+	w.Helper()
+	resp, err := w.ask(lanes, member.LaneReads, http.MethodGet, "/version", nil)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	if !errors.Is(err, want) {
+		w.Errorf("a request gives %v, want %v", err, want)
+	}
+}
+
 // answers waits until the lanes answer.
 func (w *world) answers(lanes member.Lanes) {
 	w.Helper()
@@ -232,9 +244,7 @@ func TestAKeyThatIsRemovedEndsItsLanesAtOnce(t *testing.T) {
 		t.Errorf("the watch ended after %s with %v", time.Since(begin), err)
 	}
 	must(t, watch.Body.Close())
-	if resp, err := w.ask(lanes, member.LaneReads, http.MethodGet, "/version", nil); !errors.Is(err, member.ErrAgentAway) {
-		t.Errorf("a request gives %v, %v", resp, err)
-	}
+	w.refuses(lanes, member.ErrAgentAway)
 	w.eventually("the agent's log", func() error {
 		if text := log(); !strings.Contains(text, "KeyUnknown") || !strings.Contains(text, fingerprint(key)) {
 			return fmt.Errorf("it has %s", text)
@@ -242,15 +252,11 @@ func TestAKeyThatIsRemovedEndsItsLanesAtOnce(t *testing.T) {
 		return nil
 	})
 	w.open()
-	if resp, err := w.ask(lanes, member.LaneReads, http.MethodGet, "/version", nil); !errors.Is(err, member.ErrNoKey) {
-		t.Errorf("without a key, a request gives %v, %v", resp, err)
-	}
+	w.refuses(lanes, member.ErrNoKey)
 	w.open(key)
 	w.answers(lanes)
 	w.server.Close("eu")
-	if resp, err := w.ask(lanes, member.LaneReads, http.MethodGet, "/version", nil); !errors.Is(err, member.ErrNotConnected) {
-		t.Errorf("after Close, a request gives %v, %v", resp, err)
-	}
+	w.refuses(lanes, member.ErrNotConnected)
 }
 
 func TestASecondAgentWaitsUntilTheFirstOneEnds(t *testing.T) {
@@ -310,9 +316,7 @@ func TestStrangersGetOneAnswerAndNoLane(t *testing.T) {
 	if err == nil || errors.Is(err, io.EOF) {
 		t.Errorf("a client without a key gets %v", err)
 	}
-	if resp, err := w.ask(lanes, member.LaneReads, http.MethodGet, "/version", nil); !errors.Is(err, member.ErrAgentAway) {
-		t.Errorf("a request gives %v, %v", resp, err)
-	}
+	w.refuses(lanes, member.ErrAgentAway)
 }
 
 // bodyOf returns the body of an answer.
@@ -357,7 +361,5 @@ func TestAnAgentTalksToNoOtherHub(t *testing.T) {
 		}
 		return nil
 	})
-	if resp, err := w.ask(lanes, member.LaneReads, http.MethodGet, "/version", nil); !errors.Is(err, member.ErrAgentAway) {
-		t.Errorf("a request gives %v, %v", resp, err)
-	}
+	w.refuses(lanes, member.ErrAgentAway)
 }

@@ -2,8 +2,8 @@
 // which the hub sends HTTP/2 requests to the agent.
 //
 // The agent opens a TLS 1.3 connection with the server name NAME.hanse.internal, and shows its key in a certificate
-// that it made itself. It sends POST /v1/lanes/LANE with the header Upgrade. After the answer 101, the agent is the HTTP/2
-// server of the connection, without a second TLS handshake.
+// that it made itself. It sends POST /v1/lanes/LANE with the header Upgrade. After the answer 101, the agent is the
+// HTTP/2 server of the connection, without a second TLS handshake.
 package handshake
 
 const (
