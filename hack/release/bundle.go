@@ -41,7 +41,7 @@ var (
 	exampleFiles = []string{"metrics/placement.yaml", "metrics/overrides.yaml", "overrides/tiers.yaml"}
 
 	// internal has the resources that only the hub writes, and for which the bundle therefore has no example.
-	internal = []string{"resourcebindings.hanse.dev", "clusterresourcebindings.hanse.dev"}
+	internal = []string{"resourcebindings.hanse.dev", "clusterresourcebindings.hanse.dev", "setrollouts.hanse.dev"}
 
 	minKubeVersion = regexp.MustCompile(`^>=(\d+\.\d+\.\d+)(-0)?$`)
 )
