@@ -52,7 +52,7 @@ func object(t *testing.T, kind, name, spec string) *unstructured.Unstructured {
 	obj.SetGroupVersionKind(hubv1.GroupVersion.WithKind(kind))
 	obj.SetName(name)
 	switch kind {
-	case "Placement", "OverridePolicy", "ResourceBinding", "Bundle":
+	case "Placement", "OverridePolicy", "ResourceBinding", "Bundle", "SetRollout":
 		obj.SetNamespace(metav1.NamespaceDefault)
 	}
 	return obj

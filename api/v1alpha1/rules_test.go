@@ -33,6 +33,7 @@ var creations = map[string]map[string]ruleCase{
 	"ClusterBundle":          bundleCases,
 	"FederatedOperator":      operatorCases,
 	"NotificationSink":       sinkCases,
+	"SetRollout":             setCases,
 }
 
 func TestCreating(t *testing.T) {

@@ -2,13 +2,10 @@ package v1alpha1_test
 
 import (
 	"context"
-	"path/filepath"
+	"strings"
 	"testing"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 const typeStays = "connection.type cannot be changed: delete the MemberCluster (its objects stay) and join again"
@@ -20,6 +17,12 @@ var updates = map[string]struct {
 }{
 	"a connection keeps its type": {
 		kind: "MemberCluster", before: memberSpec, after: "connection: {type: Direct, direct: {kubeconfigSecretRef: {name: other}}}\n" + everywhere,
+	},
+	"a connection of another type": {
+		kind: "MemberCluster", before: memberSpec, after: "connection: {type: Tunnel, tunnel: {}}\n" + everywhere, says: typeStays,
+	},
+	"a set keeps its bundle": {
+		kind: "SetRollout", before: setSpec, after: strings.ReplaceAll(setSpec, "rotors", "wheels"), says: "spec.bundle: Invalid value: bundle is immutable",
 	},
 	"a binding keeps its object's kind": {
 		kind: "ResourceBinding", before: thingRef, after: "objectRef: {apiVersion: example.com/v1, kind: Other, name: a, uid: u}",
@@ -58,35 +61,4 @@ func TestUpdating(t *testing.T) {
 			}
 		})
 	}
-}
-
-// There is only one type of connection now, so the schema refuses another type before the validation rules run. The
-// test therefore uses a copy of the CRD that accepts a second type.
-func TestTheRulesOfAConnectionHoldForAnotherType(t *testing.T) {
-	c := connect(t)
-	crd := readCRD(t, filepath.Join(crdFolder, "hanse.dev_memberclusters.yaml"))
-	crd.Spec.Group, crd.Name = "later.hanse.dev", "memberclusters.later.hanse.dev"
-	crd.Annotations = map[string]string{apiextensionsv1.KubeAPIApprovedAnnotation: "unapproved, for a test"}
-	connection := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["connection"]
-	kind := connection.Properties["type"]
-	kind.Enum = append(kind.Enum, apiextensionsv1.JSON{Raw: []byte(`"Tunnel"`)})
-	connection.Properties["type"] = kind
-	if _, err := envtest.InstallCRDs(hubConfig, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}}); err != nil {
-		t.Fatal(err)
-	}
-	later := func(spec string) *unstructured.Unstructured {
-		obj := object(t, "MemberCluster", "x", spec)
-		obj.SetAPIVersion("later.hanse.dev/v1alpha1")
-		return obj
-	}
-	obj := later(memberSpec)
-	if err := c.Create(t.Context(), obj); err != nil {
-		t.Fatal(err)
-	}
-	changed := later(everywhere + "connection: {type: Tunnel}")
-	changed.SetResourceVersion(obj.GetResourceVersion())
-	wantRefusal(t, c.Update(t.Context(), changed), typeStays)
-	both := later(everywhere + "connection: {type: Tunnel, direct: {kubeconfigSecretRef: {name: s}}}")
-	both.SetName("y")
-	wantRefusal(t, c.Create(t.Context(), both, client.DryRunAll), "set direct if and only if type is Direct")
 }
