@@ -517,7 +517,7 @@ func TestTheAPIServerShowsTheCopiesThatAPolicyWouldWithdraw(t *testing.T) {
 		})
 	}
 	warned(`{"names":["eu-1"]}`, "the policy would withdraw 3 copies of 3 objects, from sg-1 (3): first Gizmo.shop.example.com shop/g-0; the removal is within the limit and needs no confirmation")
-	warned(`{"names":["eu-1","sg-1","us-1"]}`, "")
+	warned(`{"names":["eu-1","sg-1","us-1"]}`, "no cluster is named us-1: there are eu-1, sg-1")
 	r.templates.delay.Store(int64(400 * time.Millisecond))
 	warned(`{"names":["eu-1"]}`, "could not compute within 1 s which copies the policy would withdraw, because there are too many objects: run hansectl plan")
 }

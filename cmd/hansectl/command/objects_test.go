@@ -226,7 +226,7 @@ func TestVersionHasThatOfTheHub(t *testing.T) {
 	}
 	out, err = runVersion(t, "v0.11.0", append([]string{"problems", "--checks"}, flags...)...)
 	must(t, err)
-	wants(t, out, "version   Warning   the hub is v0.9.1, hansectl is v0.11.0: more than one minor version apart; do: use hansectl of the hub's version")
+	wants(t, out, "version      Warning   the hub is v0.9.1, hansectl is v0.11.0: more than one minor version apart; do: use hansectl of the hub's version")
 	lease.Labels[hubv1.VersionLabel] = "0.9.1_acme.1"
 	must(t, onHub.Update(t.Context(), lease))
 	out, err = hansectl(t, "version", "-o", "jsonpath={.hub.version}")
