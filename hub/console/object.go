@@ -352,7 +352,7 @@ func (r *objectReader) holders(named string) []string {
 func (r *objectReader) askMembers(ctx context.Context, body *objectBody, in *decide.Input) {
 	ctx, cancel := context.WithTimeout(ctx, r.membersWithin)
 	defer cancel()
-	ask := r.questions()
+	ask, unwell := r.questions(), body.unwell()
 	var parts sync.WaitGroup
 	part := func(named string, read func(clusters []string)) {
 		if named != "" && named != every {
@@ -372,7 +372,7 @@ func (r *objectReader) askMembers(ctx context.Context, body *objectBody, in *dec
 	part(one(body.query.Get("diff")), func(clusters []string) { body.Diff = r.diff(ctx, ask, clusters[0]) })
 	part(body.query.Get("tree"), func(clusters []string) { body.Tree, body.TreeNotes = r.tree(ctx, ask, clusters) })
 	part(body.query.Get("events"), func(clusters []string) { r.events(ctx, ask, clusters, body.Events) })
-	if unwell := body.unwell(); body.Cluster == "" && len(unwell) > 0 && ask.views != nil {
+	if body.Cluster == "" && len(unwell) > 0 && ask.views != nil {
 		parts.Go(func() { body.owned = r.owned(ctx, ask, unwell) })
 	}
 	parts.Wait()

@@ -161,6 +161,9 @@ func clusterState(c view.Cluster) state {
 	return state{"ok", "ready"}
 }
 
+// smallPage is the size of a small page, such as that to sign in, in bytes.
+const smallPage = 4 << 10
+
 // render returns the HTML of a page.
 func (p *page) render(v *visit) ([]byte, error) {
 	f := frame{
@@ -170,8 +173,8 @@ func (p *page) render(v *visit) ([]byte, error) {
 	if v.user != nil {
 		f.Notes = slices.Compact(slices.Sorted(slices.Values(v.user.notes)))
 	}
-	var out bytes.Buffer
-	if err := templates[p.template].ExecuteTemplate(&out, "frame.html", f); err != nil {
+	out := bytes.NewBuffer(make([]byte, 0, smallPage))
+	if err := templates[p.template].ExecuteTemplate(out, "frame.html", f); err != nil {
 		return nil, fmt.Errorf("rendering the page %s: %w", p.template, err)
 	}
 	return out.Bytes(), nil
