@@ -122,6 +122,8 @@ func (w *world) lead() (stop func()) {
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	stop = sync.OnceFunc(func() {
+		<-mgr.Elected() // a manager that is stopped while its parts start may wait for them in vain
+		mgr.GetCache().WaitForCacheSync(ctx)
 		cancel()
 		if err := <-ended; err != nil {
 			w.Errorf("the manager ended: %v", err)
