@@ -33,6 +33,18 @@ func versionOn(ctx context.Context, member string, m *unstructured.Unstructured)
 	return nil
 }
 
+// setIs returns nil if the rollout of a bundle as a whole has this phase and wave.
+func setIs(ctx context.Context, b hubv1.BundleObject, phase hubv1.RolloutPhase, wave string) error {
+	var s hubv1.SetRollout
+	if err := suite.Hub.Get(ctx, hubv1.ReferenceTo(b).SetRolloutKey(hubv1.SystemNamespace), &s); err != nil {
+		return err
+	}
+	if r := s.Spec.Rollout; r == nil || r.Phase != phase || r.Wave != wave {
+		return fmt.Errorf("the rollout of %s is %+v, want phase %s and wave %q", b.GetName(), r, phase, wave)
+	}
+	return nil
+}
+
 // TestAnUpgradeOfABundleMovesAsOneSet upgrades a bundle wave by wave. The new version changes one object, adds two and
 // removes one. A cluster of the second wave refuses an added object. The whole bundle then returns to the version
 // before, also on the first wave, and the audit log of the last cluster has no write of the new version.
@@ -72,19 +84,7 @@ func TestAnUpgradeOfABundleMovesAsOneSet(t *testing.T) {
 	for _, m := range here {
 		hasFirst(m)
 	}
-	phase := func(want hubv1.RolloutPhase) func() error {
-		return func() error {
-			var s hubv1.SetRollout
-			if err := suite.Hub.Get(ctx, hubv1.ReferenceTo(b).SetRolloutKey(hubv1.SystemNamespace), &s); err != nil {
-				return err
-			}
-			if s.Spec.Rollout == nil || s.Spec.Rollout.Phase != want {
-				return fmt.Errorf("the rollout of ClusterBundle %s is %+v, want %s", ns, s.Spec.Rollout, want)
-			}
-			return nil
-		}
-	}
-	eventually(t, normal, phase(hubv1.RolloutComplete))
+	eventually(t, normal, func() error { return setIs(ctx, b, hubv1.RolloutComplete, "") })
 
 	refused := &hubv1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: ns}, Spec: hubv1.ClusterOverridePolicySpec{OverridePolicySpec: hubv1.OverridePolicySpec{
 		ResourceSelectors: []hubv1.ResourceSelector{{Kind: "ConfigMap", Name: added.GetName()}},
@@ -103,7 +103,7 @@ func TestAnUpgradeOfABundleMovesAsOneSet(t *testing.T) {
 		return suite.Hub.Update(ctx, b)
 	})
 	eventually(t, 2*normal, func() error { return versionOn(ctx, frankfurt, added) })
-	eventually(t, 2*normal, phase(hubv1.RolloutRolledBack))
+	eventually(t, 2*normal, func() error { return setIs(ctx, b, hubv1.RolloutRolledBack, "") })
 	for _, m := range here {
 		hasFirst(m)
 	}

@@ -42,7 +42,7 @@ func (u upgrade) stopsInItsWave(t *testing.T) {
 		"waves":[{"name":"first","clusters":{"names":["` + shanghai + `"]}},{"name":"rest","approval":"Manual"}]}}}`
 	ctx, d := t.Context(), u.deployment()
 	must(t, suite.Hub.Patch(ctx, u.placement, client.RawPatch(types.MergePatchType, []byte(waves))))
-	eventually(t, joined, func() error { return rolloutIs(ctx, d, hubv1.RolloutComplete, "") })
+	eventually(t, joined, func() error { return setIs(ctx, u.fop, hubv1.RolloutComplete, "") })
 	resources, behind := u.writes(t), writesBehind(t, d, []string{singapore})
 
 	u.definitionsOnHub(t, newerChart)
@@ -51,7 +51,7 @@ func (u upgrade) stopsInItsWave(t *testing.T) {
 		s.Chart.Values = &runtime.RawExtension{Raw: []byte(`{"image": "` + operatorImage + `:missing"}`)}
 	})
 	eventually(t, joined, func() error { return imageOn(ctx, shanghai, d, operatorImage+":missing") })
-	eventually(t, joined, func() error { return rolloutIs(ctx, d, hubv1.RolloutRolledBack, "") })
+	eventually(t, joined, func() error { return setIs(ctx, u.fop, hubv1.RolloutRolledBack, "") })
 	eventually(t, joined, func() error { return imageOn(ctx, shanghai, d, imageOf(olderChart)) })
 	if diff := cmp.Diff(behind, writesBehind(t, d, []string{singapore})); diff != "" {
 		t.Errorf("writes of the operator behind the first wave (-before +after):\n%s", diff)
@@ -69,14 +69,14 @@ func (u upgrade) goesInWaves(t *testing.T) {
 	ctx, d := t.Context(), u.deployment()
 	resources := u.writes(t)
 	u.edit(t, u.fop, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Values = nil })
-	eventually(t, joined, func() error { return rolloutIs(ctx, d, hubv1.RolloutWaitingForApproval, "rest") })
+	eventually(t, joined, func() error { return setIs(ctx, u.fop, hubv1.RolloutWaitingForApproval, "rest") })
 	must(t, imageOn(ctx, shanghai, d, imageOf(newerChart)))
 	must(t, imageOn(ctx, singapore, d, imageOf(olderChart)))
 	eventually(t, normal, func() error { return u.versionsAre(ctx, newerChart, olderChart) })
 
 	_, err := suite.Hansectl(ctx, "rollout", "approve", "clusterplacement/"+u.placement.Name, "rest")
 	must(t, err)
-	eventually(t, joined, func() error { return rolloutIs(ctx, d, hubv1.RolloutComplete, "") })
+	eventually(t, joined, func() error { return setIs(ctx, u.fop, hubv1.RolloutComplete, "") })
 	for _, name := range []string{shanghai, singapore} {
 		must(t, imageOn(ctx, name, d, imageOf(newerChart)))
 		eventually(t, normal, func() error { return definitionsAre(ctx, name, newerChart) })
