@@ -68,6 +68,8 @@ func (u upgrade) stopsInItsWave(t *testing.T) {
 func (u upgrade) goesInWaves(t *testing.T) {
 	ctx, d := t.Context(), u.deployment()
 	resources := u.writes(t)
+	// A good upgrade of a whole operator may take longer than the time after which the bad one failed.
+	must(t, suite.Hub.Patch(ctx, u.placement, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"rollout":{"healthGate":{"timeoutSeconds":600}}}}`))))
 	u.edit(t, u.fop, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Values = nil })
 	eventually(t, joined, func() error { return setIs(ctx, u.fop, hubv1.RolloutWaitingForApproval, "rest") })
 	must(t, imageOn(ctx, shanghai, d, imageOf(newerChart)))
