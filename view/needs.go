@@ -29,7 +29,7 @@ const (
 // ProblemState is how bad a problem is.
 type ProblemState string
 
-// These are the states of problems, from the most to the least urgent. A problem without a state needs nobody.
+// These are the states of problems, from the most to the least urgent. A problem without a state needs no user.
 const (
 	ProblemDegraded ProblemState = "Degraded" // the status of a copy reports a failure
 	ProblemNotReady ProblemState = "NotReady" // the hub cannot do its work

@@ -46,7 +46,7 @@ type Problems struct {
 // Problem is a rollout, or a condition of a cluster, a policy or an object of the hub.
 type Problem struct {
 	Of string `json:"of"`
-	// Topic and State say what the problem is about, and how bad it is. State is empty if nobody has to act: the cause is
+	// Topic and State say what the problem is about, and how bad it is. State is empty if no user has to act: the cause is
 	// another problem, or goes away by itself. Rank is 1 for the most urgent state. It is set only in Problems.Needs.
 	Topic Topic        `json:"topic"`
 	State ProblemState `json:"state,omitempty"`

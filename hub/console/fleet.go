@@ -114,7 +114,7 @@ type regionOfClusters struct {
 	// Path is the path of the table of these clusters. Rest is the number of clusters without a cell of their own.
 	Path string
 	Rest int
-	// Worst is the worst state of the clusters if it needs somebody, and WorstCount the number of clusters in this state.
+	// Worst is the worst state of the clusters if it needs a user, and WorstCount the number of clusters in this state.
 	Worst      state
 	WorstCount int
 }

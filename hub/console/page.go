@@ -135,7 +135,7 @@ func ago(t *metav1.Time, now time.Time) template.HTML {
 // who do not see colours. Class names the colour and the sign, and is one of signs.
 type state struct{ Class, Word string }
 
-// signs are the classes of states, from the loudest to the quietest. The first four need somebody.
+// signs are the classes of states, from the loudest to the quietest. The first four need a user.
 var signs = []string{"down", "bad", "unknown", "held", "run", "todo", "off", "ok"}
 
 // cell is a state as a small square with a link. Quiet is true if the cause of the state is loud elsewhere on the page.
