@@ -28,7 +28,7 @@ func (s *step) next() int {
 // while it had no clusters. In this case, the wave has to pass again with the clusters that have joined.
 func (s *step) passes(w int) bool {
 	switch passed := s.passedWave(w); {
-	case s.unapproved(w):
+	case s.closed(w):
 		return false
 	case passed != nil && passed.Healthy:
 		return true
@@ -86,6 +86,31 @@ func (s *step) unapproved(w int) bool {
 		}
 	}
 	return false
+}
+
+// closed reports whether the wave with index w has no approval, and a cluster of it or of a later wave would get the
+// revision. A wave without clusters needs its approval, too: a wrong cluster name in the policy must open no gate.
+func (s *step) closed(w int) bool {
+	if s.covered(w) {
+		return false
+	}
+	for _, t := range s.targets {
+		if t.Wave >= w && t.Holds != s.rollout.Revision && !t.Evicting {
+			return true
+		}
+	}
+	return false
+}
+
+// entrance returns the index of the first wave that is closed, up to the current wave. A change passes a wave without
+// its approval if no cluster needs the revision, and returns to the wave if such a cluster joins a later one.
+func (s *step) entrance() int {
+	for w := range s.at {
+		if s.closed(w) {
+			return w
+		}
+	}
+	return s.at
 }
 
 // lost reports whether clusters of the current wave have begun to change, and then all clusters of the wave have left

@@ -181,10 +181,10 @@ func TestAClusterThatJoinsGetsNoRevisionUnseen(t *testing.T) {
 			s.want("Failed asia: a=2 b=2 c=2 d=1 e=1").join("aa", 0).step().want("Failed asia: a=2 b=2 c=2 d=1 e=1 aa=1")
 		},
 		"a wave that was empty changes in its turn after its approval": func(s *story) {
-			manual(s).concurrent("1").leave("b").leave("c").change("t2").step().healthy("a").step().healthy("d", "e").step()
-			s.join("b", 1).join("c", 1).step().want("WaitingForApproval asia: a=2 d=2 e=2 b=1 c=1")
-			s.verb(hubv1.RolloutApproveAnnotation, "asia@"+s.at()).step().want("Progressing asia: a=2 d=2 e=2 b=2 c=1")
-			s.healthy("b").step().want("Progressing asia: a=2 d=2 e=2 b=2 c=2").healthy("c").step().want("Complete: a=2 d=2 e=2 b=2 c=2")
+			manual(s).concurrent("1").leave("b").leave("c").change("t2").step().healthy("a").step()
+			s.join("b", 1).join("c", 1).step().want("WaitingForApproval asia: a=2 d=1 e=1 b=1 c=1")
+			s.verb(hubv1.RolloutApproveAnnotation, "asia@"+s.at()).step().want("Progressing asia: a=2 d=1 e=1 b=2 c=1")
+			s.healthy("b").step().want("Progressing asia: a=2 d=1 e=1 b=2 c=2").healthy("c").step().want("Progressing rest: a=2 d=2 e=2 b=2 c=2")
 		},
 	})
 	t.Run("before a revision has passed, it gets the oldest one", func(t *testing.T) {
@@ -194,31 +194,28 @@ func TestAClusterThatJoinsGetsNoRevisionUnseen(t *testing.T) {
 }
 
 func TestAClusterJoinsAWaveThatNoApprovalCovers(t *testing.T) {
-	empty := func(s *story) *story { // wave asia is manual, and had no cluster when the change passed it
+	empty := func(s *story) *story { // wave asia is manual, and neither it nor a later wave has a cluster
 		s.in.Policy.Waves[1].Approval = hubv1.ApprovalManual
-		s.leave("b").leave("c").change("t2").step().healthy("a").step().healthy("d", "e").step().want("Complete: a=2 d=2 e=2")
-		return s
+		return s.leave("b").leave("c").leave("d").leave("e").change("t2").step().healthy("a").step().want("Complete: a=2")
 	}
 	tell(t, map[string]func(s *story){
 		"it gets the revision before, and the change is in progress again": func(s *story) {
-			empty(s).join("b", 1).step().want("WaitingForApproval asia: a=2 d=2 e=2 b=1")
+			empty(s).join("b", 1).step().want("WaitingForApproval asia: a=2 b=1")
 			s.says("wave asia waits for approval: hansectl rollout approve web asia -n shop").later(time.Hour).healthy("b")
-			s.verb(hubv1.RolloutApproveAnnotation, "asia@"+s.at()).step().want("Progressing asia: a=2 d=2 e=2 b=2")
-			s.healthy("b").step().want("Complete: a=2 d=2 e=2 b=2")
+			s.verb(hubv1.RolloutApproveAnnotation, "asia@"+s.at()).step().want("Progressing asia: a=2 b=2")
+			s.healthy("b").step().want("Complete: a=2 b=2")
 		},
 		"other waves are not judged again": func(s *story) {
 			s.in.Policy.OnFailure = hubv1.FailureRollback
-			empty(s).report(hubv1.HealthDegraded, "d").later(time.Hour).join("b", 1).step().healthy("b")
-			s.verb(hubv1.RolloutApproveAnnotation, "asia@"+s.at()).step().healthy("b").step().want("Complete: a=2 d=2 e=2 b=2")
+			empty(s).report(hubv1.HealthDegraded, "a").later(time.Hour).join("b", 1).step().healthy("b")
+			s.verb(hubv1.RolloutApproveAnnotation, "asia@"+s.at()).step().healthy("b").step().want("Complete: a=2 b=2")
 		},
 		"the approval stays for clusters that join later": func(s *story) {
 			empty(s).join("b", 1).step().verb(hubv1.RolloutApproveAnnotation, "asia@"+s.at()).step().healthy("b").step()
-			s.verb(hubv1.RolloutApproveAnnotation, "").join("c", 1).step().want("Complete: a=2 d=2 e=2 b=2 c=2")
+			s.verb(hubv1.RolloutApproveAnnotation, "").join("c", 1).step().want("Complete: a=2 b=2 c=2")
 		},
-		"it waits in a change that has passed the wave": func(s *story) {
-			s.in.Policy.Waves[1].Approval = hubv1.ApprovalManual
-			s.leave("b").leave("c").change("t2").step().healthy("a").step().join("b", 1).step().want("Progressing rest: a=2 d=2 e=2 b=1")
-			s.healthy("d", "e").step().want("WaitingForApproval asia: a=2 d=2 e=2 b=1")
+		"a promotion that was too late for the change covers it": func(s *story) {
+			empty(s).verb(hubv1.RolloutPromoteAnnotation, s.at()+" now").join("b", 1).step().want("Progressing rest: a=2 b=2")
 		},
 		"the first revision, a promotion and a return need no approval": func(s *story) {
 			s.in.Policy.Waves[1].Approval = hubv1.ApprovalManual
@@ -230,6 +227,37 @@ func TestAClusterJoinsAWaveThatNoApprovalCovers(t *testing.T) {
 				s.healthy("a", "b", "c", "d", "e", "bb", "cc").step()
 			}
 			s.want("RolledBack: a=1 b=1 c=1 d=1 e=1 bb=1 cc=1").join("dd", 1).step().want("RolledBack: a=1 b=1 c=1 d=1 e=1 bb=1 cc=1 dd=1")
+		},
+	})
+}
+
+func TestAManualWaveWithoutClustersNeedsItsApproval(t *testing.T) {
+	waits := func(s *story) *story { // wave asia is manual, and has lost its clusters before the change reaches it
+		s.in.Policy.Waves[1].Approval = hubv1.ApprovalManual
+		s.leave("b").leave("c").change("t2").step().healthy("a").step().want("WaitingForApproval asia: a=2 d=1 e=1")
+		return s.says("wave asia waits for approval: hansectl rollout approve web asia -n shop")
+	}
+	tell(t, map[string]func(s *story){
+		"an approval ends the wait": func(s *story) {
+			waits(s).verb(hubv1.RolloutApproveAnnotation, "asia@"+s.at()).step().want("Progressing rest: a=2 d=2 e=2")
+		},
+		"a skip of the wave is no approval": func(s *story) {
+			waits(s).verb(hubv1.RolloutSkipAnnotation, "wave/asia@"+s.at()).step().want("WaitingForApproval asia: a=2 d=1 e=1")
+		},
+		"a promotion ends the wait": func(s *story) {
+			waits(s).verb(hubv1.RolloutPromoteAnnotation, s.at()+" now").step().want("Progressing rest: a=2 d=2 e=2")
+		},
+		"a cluster that joins waits with the others": func(s *story) {
+			waits(s).join("b", 1).step().want("WaitingForApproval asia: a=2 d=1 e=1 b=1")
+		},
+		"a wave whose clusters leave while it waits goes on waiting": func(s *story) {
+			s.in.Policy.Waves[1].Approval = hubv1.ApprovalManual
+			s.change("t2").step().healthy("a").step().want("WaitingForApproval asia: a=2 b=1 c=1 d=1 e=1")
+			s.leave("b").leave("c").step().want("WaitingForApproval asia: a=2 d=1 e=1")
+		},
+		"the last wave has passed at once": func(s *story) {
+			s.in.Policy.Waves[2].Approval = hubv1.ApprovalManual
+			s.leave("d").leave("e").change("t2").step().healthy("a").step().healthy("b", "c").step().want("Complete: a=2 b=2 c=2")
 		},
 	})
 }

@@ -279,6 +279,7 @@ func (f *fleet) checkApprovals(t *rapid.T, o *object, in Input, r Result) {
 		return
 	}
 	for _, target := range in.Targets {
+		f.checkWavesBefore(t, o, v, target)
 		w, got := in.Policy.Waves[target.Wave], r.Holds[target.Cluster]
 		first := target.Holds == 0
 		if w.Approval != hubv1.ApprovalManual || target.Least == got || !first && !slices.Contains(r.Moved, target.Cluster) {
@@ -294,6 +295,19 @@ func (f *fleet) checkApprovals(t *rapid.T, o *object, in Input, r Result) {
 		}
 		if f.approved[w.Name].Before(o.changed.Truncate(time.Second)) {
 			t.Fatalf("%s of wave %s gets revision %d, which changed at %s; approved at %s: %+v", target.Cluster, w.Name, r.Rollout.Revision, o.changed, f.approved[w.Name], r.Rollout)
+		}
+	}
+}
+
+// checkWavesBefore checks that no cluster changes in the current wave while an earlier manual wave has no approval, also
+// if no cluster is in the earlier wave.
+func (f *fleet) checkWavesBefore(t *rapid.T, o *object, v view, target Target) {
+	if target.Wave != v.at || target.Holds == 0 || target.Evicting || !slices.Contains(v.r.Moved, target.Cluster) {
+		return
+	}
+	for _, w := range v.in.Policy.Waves[:v.at] {
+		if w.Approval == hubv1.ApprovalManual && f.approved[w.Name].Before(o.changed.Truncate(time.Second)) {
+			t.Fatalf("%s gets revision %d before wave %s is approved: %+v", target.Cluster, v.r.Rollout.Revision, w.Name, v.r.Rollout)
 		}
 	}
 }

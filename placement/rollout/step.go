@@ -131,10 +131,10 @@ func Step(in Input) Result {
 	s := newStep(in)
 	s.identify()
 	s.undo()
-	s.promote()
 	s.at = s.position()
 	s.place()
 	s.reopen()
+	s.promote()
 	s.examineKept()
 	switch {
 	case s.baseline():

@@ -96,11 +96,12 @@ func (s *step) establish() {
 // the newest revision at once.
 func (s *step) promote() {
 	r := &s.rollout
-	if r.Wave == "" && r.Revision == r.Newest || !s.covers(s.in.Verbs.Promote) {
+	if s.at == len(s.waves) && r.Revision == r.Newest || !s.covers(s.in.Verbs.Promote) {
 		return
 	}
 	r.Revision, r.Failed, r.RolledBack, r.Start = r.Newest, 0, 0, hubv1.StartPromotion
-	r.Wave, r.Phase = s.waves[len(s.waves)-1].Name, hubv1.RolloutProgressing
+	s.at = len(s.waves) - 1
+	r.Wave, r.Phase = s.waves[s.at].Name, hubv1.RolloutProgressing
 }
 
 // moveAll gives the revision of the promotion to all targets at once.
@@ -146,6 +147,7 @@ func (s *step) advance() {
 		}
 	}
 	s.rollout.Failed = 0
+	s.at = s.entrance()
 	s.catchUp()
 	s.change()
 }
@@ -225,7 +227,7 @@ func (s *step) change() {
 	waiting = waiting[:min(len(waiting), max(0, free-changing))]
 	var phase hubv1.RolloutPhase
 	var message string
-	if len(waiting) > 0 || s.unapproved(s.at) {
+	if len(waiting) > 0 || s.closed(s.at) {
 		if phase, message = s.blocked(); phase == "" {
 			for _, t := range waiting {
 				s.move(t)
