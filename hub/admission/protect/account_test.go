@@ -196,6 +196,30 @@ func TestTheHubWritesOnlyTheStatusOfUsersObjects(t *testing.T) {
 	}
 }
 
+// TestARoleBesideTheChartGivesTheHubNoMetadata grants the hub the status of a kind that is not federated.
+func TestARoleBesideTheChartGivesTheHubNoMetadata(t *testing.T) {
+	admin, ctx := installed(t), t.Context()
+	meta := metav1.ObjectMeta{Name: "account-beside"}
+	status := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}}
+	created := []client.Object{
+		&corev1.Node{ObjectMeta: meta},
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{status}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: theHub}},
+		},
+	}
+	for _, o := range created {
+		must(t, admin.Create(ctx, o))
+		t.Cleanup(func() { must(t, admin.Delete(context.WithoutCancel(ctx), o)) })
+	}
+	apiserver.AwaitRights(t, hubConfig, theHub, "", status)
+	hub, node := as(t, theHub), &corev1.Node{ObjectMeta: meta}
+	must(t, hub.Status().Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Running"}}`))))
+	err := hub.Status().Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"stolen":"yes"}}}`)))
+	refused(t, err, "the hub writes only the status of users' objects")
+}
+
 func TestAStatusIsWrittenOfAnObjectThatIsBeingDeleted(t *testing.T) {
 	admin := installed(t)
 	servesLamps(t, admin)
