@@ -69,6 +69,8 @@ refuses hanse-hub dry-run-without-protection-refused.yaml "webhook.dryRunRendere
 refuses hanse-hub "" "hanse-hub belongs in the namespace hanse-system" default
 refuses hanse-member wildcard-group-refused.yaml /grantedKinds/0/
 refuses hanse-member operator-escalate-refused.yaml "operator "
+refuses hanse-member tunnel-without-hub-refused.yaml "tunnel.hub is empty"
+refuses hanse-member tunnel-key-refused.yaml /tunnel/hubKeys/0
 says hanse-hub full-values.yaml "example.com/team: platform"
 says hanse-hub full-values.yaml 'example.com/scrape: "true"'
 says hanse-hub full-values.yaml "nodeAffinity:"
@@ -81,6 +83,11 @@ notes hanse-hub "" "hansectl join NAME"
 notes hanse-hub "" "hansectl problems --checks"
 notes hanse-hub no-pods-values.yaml "replicas is 0"
 notes hanse-hub full-values.yaml !federatedKinds=
+says hanse-member "" !hanse-agent
+says hanse-member tunnel-values.yaml "serviceAccountName: hanse-agent"
+says hanse-member tunnel-values.yaml "!hanse-token-a"
+notes hanse-member "" "hansectl join NAME"
+notes hanse-member tunnel-values.yaml "deploy/hanse-agent"
 notes hanse-member "" !WARNING
 notes hanse-member full-values.yaml !WARNING
 notes hanse-member risky-values.yaml "secrets: it reads every Secret"

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -40,16 +41,23 @@ func main() {
 
 // settings are the flags of the command.
 type settings struct {
-	name, hub, hubKeys, keyFile string
+	name, hub, hubKeys, keyFile, keySecret string
+}
+
+// addTo adds the flags to a set.
+func (s *settings) addTo(f *flag.FlagSet) {
+	f.StringVar(&s.name, "name", "", "Name of the MemberCluster of this cluster on the hub. Required.")
+	f.StringVar(&s.hub, "hub", "", "Host and port at which the hub listens for agents, such as hub.example.com:8446. Required.")
+	f.StringVar(&s.hubKeys, "hub-key", "",
+		"Fingerprint of the hub's key, as hansectl join NAME --tunnel prints it; a comma separates the present and the next one. Required.")
+	f.StringVar(&s.keyFile, "key-file", "", "File with the private key of this agent, in PEM. Required without --key-secret.")
+	f.StringVar(&s.keySecret, "key-secret", "", "Secret in the namespace hanse-system with the private key of this agent, which makes it if it does not exist. "+
+		"The requests of the hub then have tokens of the ServiceAccount hanse, which are bound to this Secret.")
 }
 
 func run() error {
 	var s settings
-	flag.StringVar(&s.name, "name", "", "Name of the MemberCluster of this cluster on the hub. Required.")
-	flag.StringVar(&s.hub, "hub", "", "Host and port at which the hub listens for agents, such as hub.example.com:8446. Required.")
-	flag.StringVar(&s.hubKeys, "hub-key", "",
-		"Fingerprint of the hub's key, as hansectl join NAME --tunnel prints it; a comma separates the present and the next one. Required.")
-	flag.StringVar(&s.keyFile, "key-file", "", "File with the private key of this agent, in PEM. Required.")
+	s.addTo(flag.CommandLine)
 	makeKey := flag.Bool("make-key", false, "Write a new key to --key-file, if the file does not exist, print the fingerprint of the key, and exit.")
 	showVersion := flag.Bool("version", false, "Print the version and exit.")
 	logs := zap.Options{TimeEncoder: zapcore.RFC3339NanoTimeEncoder}
@@ -77,25 +85,37 @@ func connect(ctx context.Context, config *rest.Config, s settings) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	pem, err := os.ReadFile(s.keyFile)
+	certificate, config, err := s.identity(ctx, config)
 	if err != nil {
-		return fmt.Errorf("reading --key-file: %w", err)
-	}
-	certificate, err := handshake.Certificate(pem)
-	if err != nil {
-		return fmt.Errorf("--key-file %s: %w", s.keyFile, err)
+		return err
 	}
 	server, transport, err := apiServer(config)
 	if err != nil {
 		return err
 	}
 	logger := ctrl.Log.WithName("agent")
-	logger.Info("Connecting to the hub", "name", s.name, "hub", s.hub, "key", handshake.Fingerprint(certificate.Leaf), "server", server.Host, "version", version)
+	logger.Info("Connecting to the hub", "name", s.name, "hub", s.hub, "fingerprint", handshake.Fingerprint(certificate.Leaf), "server", server.Host, "version", version)
 	agent.New(agent.Options{
 		Name: s.name, Hub: s.hub, HubKeys: strings.Split(s.hubKeys, ","), Certificate: certificate,
 		Server: server, Transport: transport, Instance: rand.Text(), Logger: logger,
 	}).Run(ctx)
 	return nil
+}
+
+// identity returns the certificate with the agent's key, and the credentials for the requests of the hub.
+func (s settings) identity(ctx context.Context, config *rest.Config) (tls.Certificate, *rest.Config, error) {
+	if s.keySecret != "" {
+		return fromSecret(ctx, config, s.keySecret)
+	}
+	pem, err := os.ReadFile(s.keyFile)
+	if err != nil {
+		return tls.Certificate{}, nil, fmt.Errorf("reading --key-file: %w", err)
+	}
+	certificate, err := handshake.Certificate(pem)
+	if err != nil {
+		return tls.Certificate{}, nil, fmt.Errorf("--key-file %s: %w", s.keyFile, err)
+	}
+	return certificate, config, nil
 }
 
 var errFlag = errors.New("not possible")
@@ -114,8 +134,8 @@ func (s settings) check() error {
 			return fmt.Errorf("--hub-key %q: %w: want SHA256: and 43 characters", s.hubKeys, errFlag)
 		}
 	}
-	if s.keyFile == "" {
-		return fmt.Errorf("--key-file is %w without a file: hanse-member --make-key --key-file FILE writes one", errFlag)
+	if (s.keyFile == "") == (s.keySecret == "") {
+		return fmt.Errorf("--key-file %q with --key-secret %q: %w: want one of them; hanse-member --make-key --key-file FILE writes a file", s.keyFile, s.keySecret, errFlag)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -15,9 +16,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,6 +31,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub"
 	"github.com/hanse-dev/hanse/test/apiserver"
+	"github.com/hanse-dev/hanse/test/charts"
 )
 
 // world is a hub with a port for agents, and a member whose address the hub does not know.
@@ -37,9 +39,10 @@ type world struct {
 	*testing.T
 	hub, member client.Client
 	hubConfig   *rest.Config
-	account     *rest.Config // the member's API server, with the token of the account hanse-system/hanse
-	settings    settings
-	key         string // fingerprint of the agent's key
+	agent       *rest.Config // the member's API server, with the token of the account hanse-system/hanse-agent
+	anonymous   *rest.Config // the member's API server, without credentials
+	settings    settings     // of the chart hanse-member
+	key         string       // fingerprint of the agent's key
 }
 
 func TestAMemberThatTheHubCannotDialGetsCopies(t *testing.T) {
@@ -51,7 +54,14 @@ func TestAMemberThatTheHubCannotDialGetsCopies(t *testing.T) {
 	cluster.Spec.Connection = hubv1.Connection{Type: hubv1.ConnectionTunnel, Tunnel: &hubv1.TunnelConnection{}}
 	must(t, w.hub.Create(t.Context(), cluster))
 	w.ready(metav1.ConditionFalse, hubv1.ReasonPendingApproval)
-	stop := w.runAgent(w.account)
+	stop := w.runAgent(w.agent, w.settings)
+	w.eventually("the key of the agent", func() error {
+		var secret corev1.Secret
+		return w.member.Get(t.Context(), client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: w.settings.keySecret}, &secret)
+	})
+	var out bytes.Buffer
+	must(t, makeKeyFile(&out, w.keyFile()))
+	w.key = strings.TrimSpace(out.String())
 	w.setKeys(w.key)
 	w.ready(metav1.ConditionTrue, hubv1.ReasonConnected)
 	w.place("shop", "settings")
@@ -61,7 +71,7 @@ func TestAMemberThatTheHubCannotDialGetsCopies(t *testing.T) {
 	stop() // the agent comes back alone, and writes that were made meanwhile arrive
 	w.set("shop", "settings", "2")
 	w.ready(metav1.ConditionFalse, hubv1.ReasonAgentAway)
-	stop = w.runAgent(w.account)
+	stop = w.runAgent(w.agent, w.settings)
 	w.ready(metav1.ConditionTrue, hubv1.ReasonConnected)
 	w.copied("shop", "settings", "2")
 
@@ -71,7 +81,9 @@ func TestAMemberThatTheHubCannotDialGetsCopies(t *testing.T) {
 	w.ready(metav1.ConditionTrue, hubv1.ReasonConnected)
 
 	stop() // the same key before another cluster, such as a copy of the agent's Secret
-	w.runAgent(w.hubConfig)
+	copied := w.settings
+	copied.keyFile, copied.keySecret = w.keyFile(), ""
+	w.runAgent(w.hubConfig, copied)
 	w.ready(metav1.ConditionFalse, hubv1.ReasonIdentityChanged)
 	must(t, w.hub.Delete(t.Context(), &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all"}}))
 	w.copied("shop", "settings", "2")
@@ -82,8 +94,7 @@ func startWorld(t *testing.T) *world {
 	t.Helper()
 	onHub, onMember := apiserver.Hub(), &envtest.Environment{}
 	w := &world{T: t, hub: serve(t, onHub), member: serve(t, onMember)}
-	w.hubConfig = onHub.Config
-	w.account = accountOn(t, w.member, onMember.Config)
+	w.hubConfig, w.anonymous = onHub.Config, rest.AnonymousClientConfig(onMember.Config)
 	must(t, w.hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.SystemNamespace}}))
 	port := freeAddress(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -99,20 +110,14 @@ func startWorld(t *testing.T) *world {
 			t.Errorf("running the hub: %v", err)
 		}
 	})
-	w.settings = settings{name: "eu", hub: port, keyFile: filepath.Join(t.TempDir(), "key.pem")}
-	var out bytes.Buffer
-	must(t, makeKeyFile(&out, w.settings.keyFile))
-	w.key = strings.TrimSpace(out.String())
-	out.Reset()
-	if must(t, makeKeyFile(&out, w.settings.keyFile)); strings.TrimSpace(out.String()) != w.key {
-		t.Errorf("the key was made again: %s, then %s", w.key, out.String())
-	}
+	var pin string
 	w.eventually("the key of the hub", func() error {
 		var secret corev1.Secret
 		err := w.hub.Get(t.Context(), client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubv1.TunnelSecret}, &secret)
-		w.settings.hubKeys = secret.Annotations[hubv1.FingerprintAnnotation]
+		pin = secret.Annotations[hubv1.FingerprintAnnotation]
 		return err
 	})
+	w.install(port, pin)
 	return w
 }
 
@@ -129,38 +134,53 @@ func serve(t *testing.T, server *envtest.Environment) client.Client {
 	return c
 }
 
-// accountOn creates the account of the agent with the rights that the chart hanse-member grants for ConfigMaps.
-func accountOn(t *testing.T, c client.Client, admin *rest.Config) *rest.Config {
-	t.Helper()
-	ctx := t.Context()
-	reads := []string{"get", "list", "watch"}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: "hanse"}}
-	must(t, c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.SystemNamespace}}))
-	must(t, c.Create(ctx, account))
-	must(t, c.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "hanse"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: reads},
-		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: append(reads, "create", "patch")},
-		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: reads},
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: append(reads, "create", "update", "patch", "delete")},
-	}}))
-	must(t, c.Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "hanse"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "hanse"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
-	}))
+// install creates the objects of the chart hanse-member on the member.
+func (w *world) install(hubAddress, pin string) {
+	w.Helper()
+	ctx := w.Context()
+	must(w.T, w.member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.SystemNamespace}}))
+	for _, o := range charts.Install(w.T, "hanse-member", map[string]any{
+		"grantedKinds": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}}},
+		"tunnel":       map[string]any{"enabled": true, "name": "eu", "hub": hubAddress, "hubKeys": []any{pin}},
+	}) {
+		must(w.T, w.member.Create(ctx, o))
+	}
+	var agent appsv1.Deployment
+	must(w.T, w.member.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: "hanse-agent"}, &agent))
+	flags := flag.NewFlagSet("hanse-member", flag.ContinueOnError)
+	w.settings.addTo(flags)
+	must(w.T, flags.Parse(agent.Spec.Template.Spec.Containers[0].Args))
+	must(w.T, w.settings.check())
 	token := &authenticationv1.TokenRequest{}
-	must(t, c.SubResource("token").Create(ctx, account, token))
-	config := rest.AnonymousClientConfig(admin)
-	config.BearerToken = token.Status.Token
-	return config
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: agent.Spec.Template.Spec.ServiceAccountName}}
+	must(w.T, w.member.SubResource("token").Create(ctx, account, token))
+	w.agent = rest.CopyConfig(w.anonymous)
+	w.agent.BearerToken = token.Status.Token
+}
+
+// keyFile returns a file with the key that the agent has made.
+func (w *world) keyFile() string {
+	w.Helper()
+	file := filepath.Join(w.TempDir(), "key.pem")
+	must(w.T, os.WriteFile(file, w.secret().Data[keyOfSecret], 0o600))
+	return file
+}
+
+// secret returns the Secret with the agent's key.
+func (w *world) secret() *corev1.Secret {
+	w.Helper()
+	var secret corev1.Secret
+	must(w.T, w.member.Get(w.Context(), client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: w.settings.keySecret}, &secret))
+	return &secret
 }
 
 // runAgent runs the command for the cluster of config, until the returned function is called.
-func (w *world) runAgent(config *rest.Config) (stop func()) {
+func (w *world) runAgent(config *rest.Config, s settings) (stop func()) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := connect(ctx, config, w.settings); err != nil {
+		if err := connect(ctx, config, s); err != nil {
 			w.Errorf("the agent ended: %v", err)
 		}
 	})
@@ -226,9 +246,8 @@ func (w *world) copied(namespace, name, value string) {
 // noTrace checks that no object of the hub has the address of the member, or the credentials of its agent.
 func (w *world) noTrace() {
 	w.Helper()
-	agentKey, err := os.ReadFile(w.settings.keyFile)
-	must(w.T, err)
-	_, address, _ := strings.Cut(w.account.Host, "://")
+	agentKey := w.secret().Data[keyOfSecret]
+	_, address, _ := strings.Cut(w.agent.Host, "://")
 	checked := 0
 	for _, list := range []client.ObjectList{&corev1.SecretList{}, &corev1.ConfigMapList{}, &hubv1.MemberClusterList{}} {
 		must(w.T, w.hub.List(w.Context(), list))
@@ -244,7 +263,7 @@ func (w *world) noTrace() {
 			}
 			must(w.T, json.NewEncoder(&text).Encode(item))
 		}
-		for _, secret := range []string{w.account.BearerToken, string(agentKey), strings.Split(string(agentKey), "\n")[1], address} {
+		for _, secret := range []string{w.agent.BearerToken, string(agentKey), strings.Split(string(agentKey), "\n")[1], address} {
 			if bytes.Contains(text.Bytes(), []byte(secret)) {
 				w.Errorf("an object of %T on the hub has the address of the member, or a secret of its agent", list)
 			}
@@ -288,15 +307,26 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// TestAKeyFileIsMadeOnce checks that --make-key keeps a key.
+func TestAKeyFileIsMadeOnce(t *testing.T) {
+	var first, second bytes.Buffer
+	file := filepath.Join(t.TempDir(), "key.pem")
+	must(t, errors.Join(makeKeyFile(&first, file), makeKeyFile(&second, file)))
+	if first.String() == "" || first.String() != second.String() {
+		t.Errorf("the key was made again: %s, then %s", first.String(), second.String())
+	}
+}
+
 // TestAWrongFlagIsNamed checks the messages about flags.
 func TestAWrongFlagIsNamed(t *testing.T) {
 	good := settings{name: "eu", hub: "hub.example.com:8446", hubKeys: "SHA256:" + strings.Repeat("A", 43), keyFile: "key.pem"}
 	must(t, good.check())
 	for flag, edit := range map[string]func(*settings){
-		"--name":     func(s *settings) { s.name = "Eu_1" },
-		"--hub ":     func(s *settings) { s.hub = "https://hub.example.com" },
-		"--hub-key":  func(s *settings) { s.hubKeys = "SHA256:abc" },
-		"--key-file": func(s *settings) { s.keyFile = "" },
+		"--name":       func(s *settings) { s.name = "Eu_1" },
+		"--hub ":       func(s *settings) { s.hub = "https://hub.example.com" },
+		"--hub-key":    func(s *settings) { s.hubKeys = "SHA256:abc" },
+		"--key-file":   func(s *settings) { s.keyFile = "" },
+		"--key-secret": func(s *settings) { s.keySecret = "hanse-agent" },
 	} {
 		s := good
 		edit(&s)

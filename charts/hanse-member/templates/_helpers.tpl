@@ -15,6 +15,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{/* Labels of the agent's pods. They select these pods, so that they have no version. */}}
+{{- define "hanse-member.agentLabels" -}}
+app.kubernetes.io/name: hanse-member
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: agent
+{{- end -}}
+
 {{/* The kinds of a rule as a JSON list, as in files/risks.yaml, such as ["secrets", "apps/deployments"]. */}}
 {{- define "hanse-member.kinds" -}}
 {{- $kinds := list -}}

@@ -96,16 +96,27 @@ func (j *join) runTunnel(ctx context.Context, wanted *hubv1.MemberCluster) error
 	}
 	keys := cluster.Spec.Connection.Tunnel.Keys
 	printLine(out, "", "keys %s, allowedNamespaces %s, leave %s", keysText(keys), describeAllowed(cluster.Spec.AllowedNamespaces), cluster.Spec.Leave.Policy)
-	fmt.Fprintf(out, "On the member, where ADDRESS:PORT reaches the Service hanse-hub-tunnel:\n  hanse-member --name=%s --hub=ADDRESS:PORT --hub-key=%s --key-file=FILE\n",
-		j.name, secret.Annotations[hubv1.FingerprintAnnotation])
+	j.printHelm(secret.Annotations[hubv1.FingerprintAnnotation])
 	if len(keys) == 0 {
-		fmt.Fprintf(out, "Approve the agent: hansectl join %s --tunnel --key SHA256:..., the fingerprint that hanse-member --make-key --key-file=FILE prints\n", j.name)
+		fmt.Fprintf(out, "Then approve the agent, by the fingerprint in its log (kubectl logs -n %s deploy/hanse-agent):\n  hansectl join %s --tunnel --key SHA256:...\n", hubv1.SystemNamespace, j.name)
 	}
 	if j.dryRun == "client" || !j.wait || len(keys) == 0 {
 		return nil
 	}
 	return j.awaitReady(ctx, onHub)
 }
+
+// printHelm prints the command that installs the agent on the member. pin is the fingerprint of the hub's key.
+func (j *join) printHelm(pin string) {
+	fmt.Fprintf(j.hub.streams.Out, `On the member, with its grantedKinds in grants.yaml (ADDRESS:PORT leads to the Service hanse-hub-tunnel):
+  helm upgrade --install hanse %s -n %s --create-namespace \
+    -f grants.yaml --set tunnel.enabled=true,tunnel.name=%s,tunnel.hub=ADDRESS:PORT \
+    --set 'tunnel.hubKeys={%s}'
+`, memberChartReference, hubv1.SystemNamespace, j.name, pin)
+}
+
+// memberChartReference is where releases of the chart hanse-member are.
+const memberChartReference = "oci://ghcr.io/hanse-dev/charts/hanse-member"
 
 func keysText(keys []string) string {
 	if len(keys) == 0 {

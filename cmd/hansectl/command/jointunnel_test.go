@@ -30,7 +30,7 @@ func TestAMemberJoinsByItsAgent(t *testing.T) {
 	}
 	out, err := hansectl(t, "join", "edge-7", "--tunnel", "--region", "eu")
 	must(t, err)
-	wants(t, out, "--name=edge-7", "--hub-key="+pin, "keys none", "Approve the agent")
+	wants(t, out, "tunnel.name=edge-7", "tunnel.hubKeys={"+pin+"}", "keys none", "approve the agent")
 	for _, keys := range [][]string{{first}, {first, second}, {second}} {
 		args := []string{"join", "edge-7", "--tunnel", "--wait=false"}
 		for _, key := range keys {
