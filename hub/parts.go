@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -29,6 +30,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/store/revisions"
 	"github.com/hanse-dev/hanse/hub/store/scopes"
 	"github.com/hanse-dev/hanse/hub/store/templates"
+	"github.com/hanse-dev/hanse/hub/tunnel"
 	"github.com/hanse-dev/hanse/hub/views"
 	"github.com/hanse-dev/hanse/member/discovery"
 )
@@ -289,7 +291,24 @@ func (p *parts) addTunnel() error {
 	if p.process.tunnel == nil {
 		return nil
 	}
+	p.process.tunnel.Apply = p.apply
 	return p.process.mgr.Add(p.process.tunnel)
+}
+
+// apply passes the request of an agent for its approval on to package membership.
+func (p *parts) apply(ctx context.Context, token string, a tunnel.Applicant) error {
+	err := p.controllers.members.RecordAgent(ctx, a.Cluster, token, hubv1.AgentRequest{
+		Key: a.Key, Address: a.Address, ClusterID: a.ClusterID, Kubernetes: a.Kubernetes, Version: a.Version,
+	})
+	switch {
+	case errors.Is(err, membership.ErrTokenUnknown):
+		return tunnel.ErrTokenUnknown
+	case errors.Is(err, membership.ErrTokenExpired):
+		return tunnel.ErrTokenExpired
+	case errors.Is(err, membership.ErrTokenUsed):
+		return tunnel.ErrTokenUsed
+	}
+	return err
 }
 
 // answersOfViews returns the handler for the console's requests to view objects on members. The handler passes each

@@ -385,12 +385,63 @@ type MemberClusterStatus struct {
 	// +optional
 	Credentials *CredentialsStatus `json:"credentials,omitempty"`
 
+	// agent describes the agent of a cluster with the connection type Tunnel.
+	// +optional
+	Agent *AgentStatus `json:"agent,omitempty"`
+
 	// conditions are of the types Ready, CredentialsValid, CredentialsExpireSoon, TopologyChanged, AnswersTooLarge,
 	// Unclaimed and RemovalHeld.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// AgentStatus describes the agent that connects a cluster to the hub.
+type AgentStatus struct {
+	// request is the agent that has asked to be approved, with the token of hansectl join. hansectl approve puts its key
+	// into spec.connection.tunnel.keys. Unset: no agent has used the present token.
+	// +optional
+	Request *AgentRequest `json:"request,omitempty"`
+}
+
+// AgentRequest is the request of an agent to be approved. The handshake proves that the agent has the key. The agent
+// reports all other data.
+type AgentRequest struct {
+	// key is the fingerprint of the agent's key.
+	// +required
+	// +kubebuilder:validation:MaxLength=50
+	Key string `json:"key"`
+
+	// token identifies the token that the agent used: 16 hexadecimal digits of a digest. The first key that uses a token
+	// owns it.
+	// +required
+	// +kubebuilder:validation:MaxLength=16
+	Token string `json:"token"`
+
+	// clusterID is the UID of the namespace kube-system of the agent's cluster. Unset: the agent cannot read it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ClusterID string `json:"clusterID,omitempty"`
+
+	// kubernetes is the version of the agent's API server.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Kubernetes string `json:"kubernetes,omitempty"`
+
+	// version is the version of the agent.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Version string `json:"version,omitempty"`
+
+	// address is the address from which the agent connects to the hub, as the hub sees it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Address string `json:"address,omitempty"`
+
+	// time of the first request with this key and token.
+	// +required
+	Time metav1.Time `json:"time"`
 }
 
 // CapacityGrowth limits the growth of a cluster's capacity. A faulty or hostile cluster could otherwise draw all

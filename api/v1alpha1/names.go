@@ -168,6 +168,14 @@ const (
 	// FingerprintAnnotation is set on the TunnelSecret. The value is the fingerprint of the key.
 	FingerprintAnnotation = Prefix + "fingerprint"
 
+	// JoinSecretType is the type of the Secrets in hanse-system by which an agent may ask for its approval, once. The name
+	// of such a Secret is JoinSecretPrefix and the name of the MemberCluster. It has no token, but JoinDigestKey: the
+	// SHA-256 of the token in hexadecimal digits, and JoinExpiryKey: the time until which a key may use it, by RFC 3339.
+	JoinSecretType   = "hanse.dev/join"
+	JoinSecretPrefix = "hanse-join-"
+	JoinDigestKey    = "sha256"
+	JoinExpiryKey    = "expires"
+
 	// TokenOfAnnotation is set on a Secret of a member to which a token is bound. The value tells which hub uses the
 	// token: it is the UID of that hub's namespace kube-system.
 	TokenOfAnnotation = Prefix + "token-of"

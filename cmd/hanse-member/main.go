@@ -41,7 +41,7 @@ func main() {
 
 // settings are the flags of the command.
 type settings struct {
-	name, hub, hubKeys, keyFile, keySecret string
+	name, hub, hubKeys, keyFile, keySecret, joinToken string
 }
 
 // addTo adds the flags to a set.
@@ -53,6 +53,8 @@ func (s *settings) addTo(f *flag.FlagSet) {
 	f.StringVar(&s.keyFile, "key-file", "", "File with the private key of this agent, in PEM. Required without --key-secret.")
 	f.StringVar(&s.keySecret, "key-secret", "", "Secret in the namespace hanse-system with the private key of this agent, which makes it if it does not exist. "+
 		"The requests of the hub then have tokens of the ServiceAccount hanse, which are bound to this Secret.")
+	f.StringVar(&s.joinToken, "join-token-file", "", "File with the token of hansectl join NAME --tunnel. With it, the agent asks for the approval of its key while the hub does not know the key. "+
+		"The file may be missing.")
 }
 
 func run() error {
@@ -95,9 +97,13 @@ func connect(ctx context.Context, config *rest.Config, s settings) error {
 	}
 	logger := ctrl.Log.WithName("agent")
 	logger.Info("Connecting to the hub", "name", s.name, "hub", s.hub, "fingerprint", handshake.Fingerprint(certificate.Leaf), "server", server.Host, "version", version)
+	join, err := s.join(server, transport)
+	if err != nil {
+		return err
+	}
 	agent.New(agent.Options{
 		Name: s.name, Hub: s.hub, HubKeys: strings.Split(s.hubKeys, ","), Certificate: certificate,
-		Server: server, Transport: transport, Instance: rand.Text(), Logger: logger,
+		Server: server, Transport: transport, Join: join, Instance: rand.Text(), Logger: logger,
 	}).Run(ctx)
 	return nil
 }

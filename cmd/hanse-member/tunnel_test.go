@@ -3,11 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"flag"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +34,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub"
+	"github.com/hanse-dev/hanse/member/handshake"
 	"github.com/hanse-dev/hanse/test/apiserver"
 	"github.com/hanse-dev/hanse/test/charts"
 )
@@ -47,7 +52,8 @@ type world struct {
 
 func TestAMemberThatTheHubCannotDialGetsCopies(t *testing.T) {
 	apiserver.Needed(t)
-	ctrl.SetLogger(logr.Discard())
+	log := &recorder{}
+	ctrl.SetLogger(funcr.New(log.record, funcr.Options{Verbosity: 9})) // of the hub and of the agent
 	w := startWorld(t)
 	cluster := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
 	cluster.Spec.AllowedNamespaces.From = hubv1.NamespacesFromAll
@@ -55,18 +61,17 @@ func TestAMemberThatTheHubCannotDialGetsCopies(t *testing.T) {
 	must(t, w.hub.Create(t.Context(), cluster))
 	w.ready(metav1.ConditionFalse, hubv1.ReasonPendingApproval)
 	stop := w.runAgent(w.agent, w.settings)
-	w.eventually("the key of the agent", func() error {
-		var secret corev1.Secret
-		return w.member.Get(t.Context(), client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: w.settings.keySecret}, &secret)
-	})
-	var out bytes.Buffer
-	must(t, makeKeyFile(&out, w.keyFile()))
-	w.key = strings.TrimSpace(out.String())
+	w.key = w.requested()
+	begin := time.Now()
 	w.setKeys(w.key)
 	w.ready(metav1.ConditionTrue, hubv1.ReasonConnected)
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("the member is Ready %s after the approval", took)
+	}
 	w.place("shop", "settings")
 	w.copied("shop", "settings", "1")
 	w.noTrace()
+	w.nothingIsAccepted()
 
 	stop() // the agent comes back alone, and writes that were made meanwhile arrive
 	w.set("shop", "settings", "2")
@@ -87,6 +92,150 @@ func TestAMemberThatTheHubCannotDialGetsCopies(t *testing.T) {
 	w.ready(metav1.ConditionFalse, hubv1.ReasonIdentityChanged)
 	must(t, w.hub.Delete(t.Context(), &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all"}}))
 	w.copied("shop", "settings", "2")
+	for what, secret := range map[string]string{
+		"token of the agent": w.agent.BearerToken, "token to join": joinToken, "key of the agent": strings.Split(string(w.secret().Data[keyOfSecret]), "\n")[1], "tokens of the account": ".eyJ",
+	} {
+		if log.has(secret) {
+			t.Errorf("the logs have the %s", what)
+		}
+	}
+	if !log.has(w.key) {
+		t.Error("the logs lack the fingerprint of the agent's key")
+	}
+}
+
+// recorder keeps the lines of a log.
+type recorder struct {
+	mu    sync.Mutex
+	lines strings.Builder
+}
+
+func (r *recorder) record(prefix, args string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprintln(&r.lines, prefix, args)
+}
+
+func (r *recorder) has(text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Contains(r.lines.String(), text)
+}
+
+// joinToken is the token by which the agent asks for its approval.
+const joinToken = "canary-of-the-join-token"
+
+// requested waits until the hub shows the request of the agent, and returns its key.
+func (w *world) requested() string {
+	w.Helper()
+	var c hubv1.MemberCluster
+	w.eventually("the request of the agent", func() error {
+		must(w.T, w.hub.Get(w.Context(), client.ObjectKey{Name: "eu"}, &c))
+		if c.Status.Agent == nil || c.Status.Agent.Request == nil {
+			return fmt.Errorf("the status has none: %+v", c.Status.Conditions)
+		}
+		return nil
+	})
+	var system corev1.Namespace
+	must(w.T, w.member.Get(w.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, &system))
+	got := c.Status.Agent.Request
+	var out bytes.Buffer
+	must(w.T, makeKeyFile(&out, w.keyFile()))
+	if got.ClusterID != string(system.UID) || got.Key != strings.TrimSpace(out.String()) || got.Kubernetes == "" || got.Version != version || got.Address != "127.0.0.1" {
+		w.Errorf("the hub shows the request %+v", got)
+	}
+	if ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady); !strings.Contains(ready.Message, "hansectl approve eu") || !strings.Contains(ready.Message, got.Key) {
+		w.Errorf("the condition Ready says %q", ready.Message)
+	}
+	return got.Key
+}
+
+// nothingIsAccepted tries each text in the Secrets, ConfigMaps and MemberClusters of the hub as a token on the member,
+// and each private key as a client certificate.
+func (w *world) nothingIsAccepted() {
+	w.Helper()
+	tried := map[string]bool{}
+	for _, list := range []client.ObjectList{&corev1.SecretList{}, &corev1.ConfigMapList{}, &hubv1.MemberClusterList{}} {
+		must(w.T, w.hub.List(w.Context(), list))
+		items, err := meta.ExtractList(list)
+		must(w.T, err)
+		for _, item := range items {
+			if secret, is := item.(*corev1.Secret); is {
+				for _, data := range secret.Data {
+					w.refused(string(data), tried)
+				}
+			}
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(item)
+			must(w.T, err)
+			w.refusedIn(content, tried)
+		}
+	}
+	if len(tried) < 20 {
+		w.Errorf("only %d texts were tried", len(tried))
+	}
+	accepted := rest.CopyConfig(w.anonymous)
+	accepted.BearerToken = w.agent.BearerToken
+	if code := w.get(accepted); code == http.StatusUnauthorized {
+		w.Errorf("the token of the agent is refused: %d", code)
+	}
+}
+
+// refusedIn tries the texts of a part of an object.
+func (w *world) refusedIn(part any, tried map[string]bool) {
+	w.Helper()
+	switch part := part.(type) {
+	case map[string]any:
+		for key, value := range part {
+			w.refused(key, tried)
+			w.refusedIn(value, tried)
+		}
+	case []any:
+		for _, value := range part {
+			w.refusedIn(value, tried)
+		}
+	case string:
+		w.refused(part, tried)
+	}
+}
+
+// refused tries the words of a text on the member.
+func (w *world) refused(text string, tried map[string]bool) {
+	w.Helper()
+	words := strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'`,;(){}", r) })
+	for _, word := range append(words, text) {
+		if len(word) < 16 || tried[word] || strings.ContainsFunc(word, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			continue
+		}
+		tried[word] = true
+		config := rest.CopyConfig(w.anonymous)
+		config.BearerToken = word
+		if code := w.get(config); code != http.StatusUnauthorized {
+			w.Errorf("the member answers %d to the token %.20s... of the hub", code, word)
+		}
+	}
+	certificate, err := handshake.Certificate([]byte(text))
+	if err != nil || tried[text] {
+		return
+	}
+	tried[text] = true
+	config := rest.CopyConfig(w.anonymous)
+	config.CertData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]})
+	config.KeyData = []byte(text)
+	if code := w.get(config); code != http.StatusUnauthorized {
+		w.Errorf("the member answers %d to a key of the hub", code)
+	}
+}
+
+// get returns the status code of a request to the member.
+func (w *world) get(config *rest.Config) int {
+	w.Helper()
+	config.QPS = -1
+	c, err := rest.HTTPClientFor(config)
+	must(w.T, err)
+	resp, err := c.Get(config.Host + "/api/v1/namespaces/kube-system")
+	must(w.T, err)
+	must(w.T, resp.Body.Close())
+	return resp.StatusCode
 }
 
 // startWorld starts two API servers and a hub.
@@ -141,7 +290,7 @@ func (w *world) install(hubAddress, pin string) {
 	must(w.T, w.member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.SystemNamespace}}))
 	for _, o := range charts.Install(w.T, "hanse-member", map[string]any{
 		"grantedKinds": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}}},
-		"tunnel":       map[string]any{"enabled": true, "name": "eu", "hub": hubAddress, "hubKeys": []any{pin}},
+		"tunnel":       map[string]any{"enabled": true, "name": "eu", "hub": hubAddress, "hubKeys": []any{pin}, "joinToken": map[string]any{"value": joinToken}},
 	}) {
 		must(w.T, w.member.Create(ctx, o))
 	}
@@ -151,6 +300,15 @@ func (w *world) install(hubAddress, pin string) {
 	w.settings.addTo(flags)
 	must(w.T, flags.Parse(agent.Spec.Template.Spec.Containers[0].Args))
 	must(w.T, w.settings.check())
+	var given corev1.Secret
+	must(w.T, w.member.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: agent.Spec.Template.Spec.Volumes[0].Secret.SecretName}, &given))
+	w.settings.joinToken = filepath.Join(w.TempDir(), filepath.Base(w.settings.joinToken))
+	must(w.T, os.WriteFile(w.settings.joinToken, given.Data["token"], 0o600))
+	digest := sha256.Sum256([]byte(joinToken))
+	must(w.T, w.hub.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: hubv1.JoinSecretPrefix + "eu"}, Type: hubv1.JoinSecretType,
+		Data: map[string][]byte{hubv1.JoinDigestKey: []byte(hex.EncodeToString(digest[:])), hubv1.JoinExpiryKey: []byte(time.Now().Add(time.Hour).Format(time.RFC3339))},
+	}))
 	token := &authenticationv1.TokenRequest{}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: agent.Spec.Template.Spec.ServiceAccountName}}
 	must(w.T, w.member.SubResource("token").Create(ctx, account, token))

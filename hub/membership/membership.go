@@ -23,6 +23,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -131,7 +132,7 @@ func request(cluster string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: cluster}}
 }
 
-// usersOf returns reconcile requests for the MemberClusters whose kubeconfig is in the Secret.
+// usersOf returns reconcile requests for the MemberClusters whose kubeconfig, or token for an agent, is in the Secret.
 func (r *Reconciler) usersOf(ctx context.Context, secret client.Object) []reconcile.Request {
 	var list hubv1.MemberClusterList
 	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -139,6 +140,9 @@ func (r *Reconciler) usersOf(ctx context.Context, secret client.Object) []reconc
 		return nil
 	}
 	var requests []reconcile.Request
+	if name, ok := strings.CutPrefix(secret.GetName(), hubv1.JoinSecretPrefix); ok {
+		requests = append(requests, request(name))
+	}
 	for i := range list.Items {
 		direct := list.Items[i].Spec.Connection.Direct
 		if direct != nil && direct.KubeconfigSecretRef.Name == secret.GetName() {
@@ -183,7 +187,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil // not in this replica's shard; a change of the shard wakes the cluster
 	}
 	run := &run{cluster: cluster.DeepCopy(), before: &cluster}
-	steps := []step{r.hold, r.readRoute, r.refuseKnownRival, r.connect, r.observe, r.taint, r.credentials, r.setLastObserved}
+	steps := []step{r.hold, r.readRoute, r.refuseKnownRival, r.connect, r.observe, r.approval, r.taint, r.credentials, r.setLastObserved}
 	if !cluster.DeletionTimestamp.IsZero() {
 		steps = []step{r.readRoute, r.refuseKnownRival, r.connect, r.observe, r.taint, r.release, r.setLastObserved}
 	}

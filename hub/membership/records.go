@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"sync"
 	"time"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // record has data about one MemberCluster that is only in the memory of this replica, and not in the status.
@@ -14,6 +16,8 @@ type record struct {
 	// capacityWritten and observedWritten are the times at which capacity and lastObservedTime were last written to the
 	// status.
 	capacityWritten, observedWritten time.Time
+	// request is an agent that has asked to be approved. The status gets it.
+	request hubv1.AgentRequest
 }
 
 // refused records that another MemberCluster represents the cluster that this MemberCluster reaches. The clusterID

@@ -49,6 +49,9 @@ type Options struct {
 
 // Server listens for agents, and keeps the lanes of the members on which this replica works.
 type Server struct {
+	// Apply records agents that ask for their approval. It is set before Start. nil: agents cannot ask.
+	Apply Apply
+
 	options  Options
 	listener net.Listener
 
@@ -133,6 +136,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	instance := r.Header.Get(handshake.InstanceHeader)
 	key := handshake.Fingerprint(r.TLS.PeerCertificates[0])
 	switch {
+	case known && r.Method == http.MethodPost && r.URL.Path == handshake.JoinPath:
+		s.join(w, r, name, key)
+		return
 	case !known || !asked || r.Method != http.MethodPost || !isLane(member.Lane(lane)):
 		http.Error(w, "this port is for agents of members only", http.StatusNotFound)
 		return

@@ -56,6 +56,8 @@ type Options struct {
 	// Server is the URL of the API server. Transport adds the credentials of the agent's account to each request.
 	Server    *url.URL
 	Transport http.RoundTripper
+	// Join asks for the approval of a key that the hub does not know. Unset: the agent only waits for it.
+	Join *Join
 	// Instance distinguishes this process from other agents with the same key.
 	Instance string
 	Logger   logr.Logger
@@ -65,6 +67,7 @@ type Options struct {
 type Agent struct {
 	options Options
 	proxy   http.Handler
+	opened  signal
 }
 
 // New returns an agent. It connects when Run is called.
@@ -86,8 +89,11 @@ func (a *Agent) keep(ctx context.Context, lane member.Lane) {
 	logger := a.options.Logger.WithValues("lane", lane)
 	failures, last := 0, ""
 	for ctx.Err() == nil {
-		begin := time.Now()
+		begin, opened := time.Now(), a.opened.wait()
 		err := a.open(ctx, lane)
+		if errors.Is(err, errKeyUnknown) && a.options.Join != nil && lane == member.LaneRequests {
+			err = a.join(ctx)
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -99,9 +105,17 @@ func (a *Agent) keep(ctx context.Context, lane member.Lane) {
 			last = text
 		}
 		failures++
+		pause := pauseAfter(failures)
+		if errors.Is(err, errPending) {
+			pause, failures = pendingPause, 0
+		}
+		if !errors.Is(err, errKeyUnknown) && !errors.Is(err, errPending) {
+			opened = nil // another lane tells nothing about this one
+		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(pauseAfter(failures)):
+		case <-opened: // the hub has accepted the key on another lane
+		case <-time.After(pause):
 		}
 	}
 }
@@ -121,12 +135,18 @@ func (a *Agent) open(ctx context.Context, lane member.Lane) error {
 		return err
 	}
 	a.options.Logger.Info("Opened a lane to the hub", "lane", lane, "hub", a.options.Hub)
+	a.opened.raise()
 	a.serve(ctx, conn)
 	return errEnded
 }
 
 // connect opens the connection of a lane. The hub has then accepted the agent's key.
 func (a *Agent) connect(ctx context.Context, lane member.Lane) (net.Conn, error) {
+	return a.dial(ctx, func(conn net.Conn) (net.Conn, error) { return a.upgrade(conn, lane) })
+}
+
+// dial opens a connection to the hub and uses it, within openTimeout.
+func (a *Agent) dial(ctx context.Context, use func(net.Conn) (net.Conn, error)) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	dialer := tls.Dialer{
@@ -142,7 +162,7 @@ func (a *Agent) connect(ctx context.Context, lane member.Lane) (net.Conn, error)
 		return nil, fmt.Errorf("connecting to the hub: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	lanes, err := a.upgrade(conn, lane)
+	used, err := use(conn)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -150,7 +170,7 @@ func (a *Agent) connect(ctx context.Context, lane member.Lane) (net.Conn, error)
 		_ = conn.Close()
 		return nil, err
 	}
-	return lanes, nil
+	return used, nil
 }
 
 // verifyHub checks that the server has a key of the hub. It also runs for a resumed session.
@@ -192,7 +212,10 @@ func (a *Agent) upgrade(conn net.Conn, lane member.Lane) (net.Conn, error) {
 		return &begunConn{Conn: conn, rest: io.MultiReader(bytes.NewReader(begun), conn)}, err
 	}
 	text, _ := io.ReadAll(resp.Body)
-	return nil, fmt.Errorf("the hub answers %s: %.512s", resp.Status, member.Line(string(text), 512))
+	if resp.StatusCode == http.StatusForbidden {
+		return nil, fmt.Errorf("%w: it answers %s: %s", errKeyUnknown, resp.Status, member.Line(string(text), 512))
+	}
+	return nil, fmt.Errorf("the hub answers %s: %s", resp.Status, member.Line(string(text), 512))
 }
 
 // begunConn is a connection whose first bytes were already read.

@@ -4,6 +4,9 @@
 // The agent opens a TLS 1.3 connection with the server name NAME.hanse.internal, and shows its key in a certificate
 // that it made itself. It sends POST /v1/lanes/LANE with the header Upgrade. After the answer 101, the agent is the
 // HTTP/2 server of the connection, without a second TLS handshake.
+//
+// An agent with a key that the hub does not know may send POST /v1/join with a token and Facts, so that a user can
+// approve its key. The answer is 202 until the key is approved.
 package handshake
 
 const (
@@ -15,4 +18,13 @@ const (
 	LanePath = "/v1/lanes/"
 	// ServerSuffix follows the name of the member in the server name of the agent's TLS connection.
 	ServerSuffix = ".hanse.internal"
+	// JoinPath is the path to which an agent sends its Facts, and its token as a bearer token, to be approved.
+	JoinPath = "/v1/join"
 )
+
+// Facts are what an agent reports of its cluster, for the user who approves it.
+type Facts struct {
+	ClusterID  string `json:"clusterID,omitempty"`
+	Kubernetes string `json:"kubernetes,omitempty"`
+	Version    string `json:"version,omitempty"`
+}

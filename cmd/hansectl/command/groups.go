@@ -14,7 +14,7 @@ var groups = []struct {
 	{"look", "Look:", []string{"status", "problems", "explain", "tree", "get", "events", "logs", "clusters", "kinds", "operators", "health", "dashboard"}},
 	{"before", "Before a change:", []string{"plan", "diff", "render"}},
 	{"change", "Change:", []string{"federate", "rollout", "wait", "suspend", "resume", "adopt", "withdraw", "confirm"}},
-	{"members", "Clusters:", []string{"join", "unjoin", "rotate", "cordon", "uncordon", "drain"}},
+	{"members", "Clusters:", []string{"join", "unjoin", "approve", "revoke", "rotate", "cordon", "uncordon", "drain"}},
 	{"repair", "Repair:", []string{"prune", "accept-restore", "uninstall"}},
 	{"other", "Other:", []string{"sink", "version", "options", "completion", "help"}},
 }

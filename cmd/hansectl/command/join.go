@@ -56,8 +56,9 @@ cluster-admin, such as of Secrets, pods, workloads or webhook configurations, pr
 end, the command names the kinds that placements send to the member and that it does not grant.
 
 If the hub cannot reach the member, use --tunnel: the agent hanse-member of the member connects to the hub, which then
-has no credentials for the member. The command changes nothing on the member and needs no kubeconfig of it. The hub
-accepts only an agent with a key of --key.
+has no credentials for the member. The command changes nothing on the member and needs no kubeconfig of it. It prints the
+helm command for the member, with a token by which the agent asks for its approval; hansectl approve lets it connect.
+With --key, the hub accepts an agent with this key, and no token is needed.
 
 Run the command again with the same name to replace the token. It then changes only the labels and settings that you
 give; earlier grants stay. It adds the rules that each member needs, if the hub's ClusterRole lacks them, and prints
@@ -73,7 +74,10 @@ them. A cluster that is a MemberCluster under another name is refused.`,
   hansectl operators rbac prometheus-operator-1.0.0.tgz -n monitoring > prometheus-operator.yaml
   hansectl join cn-sha-1 --member-kubeconfig cn-sha-1.kubeconfig --grant-operator prometheus-operator.yaml
 
-  # The hub cannot reach the member; hanse-member has printed the fingerprint of its key
+  # The hub cannot reach the member: its agent asks for approval with a token
+  hansectl join edge-7 --tunnel
+
+  # The fingerprint of the agent's key is known, as hanse-member --make-key prints it
   hansectl join edge-7 --tunnel --key SHA256:mVmEVz3oLpAJRWyGW0Bt5+8r2vTnAWwzF3c1w0Sx5dM
 
   # What would it do?

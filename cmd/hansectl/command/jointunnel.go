@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -96,23 +97,39 @@ func (j *join) runTunnel(ctx context.Context, wanted *hubv1.MemberCluster) error
 	}
 	keys := cluster.Spec.Connection.Tunnel.Keys
 	printLine(out, "", "keys %s, allowedNamespaces %s, leave %s", keysText(keys), describeAllowed(cluster.Spec.AllowedNamespaces), cluster.Spec.Leave.Policy)
-	j.printHelm(secret.Annotations[hubv1.FingerprintAnnotation])
-	if len(keys) == 0 {
-		fmt.Fprintf(out, "Then approve the agent, by the fingerprint in its log (kubectl logs -n %s deploy/hanse-agent):\n  hansectl join %s --tunnel --key SHA256:...\n", hubv1.SystemNamespace, j.name)
+	token := ""
+	switch {
+	case len(keys) > 0:
+	case j.dryRun == "client":
+		token = "TOKEN"
+	default:
+		if token, err = newJoinToken(ctx, onHub, j.name, time.Now()); err != nil {
+			return err
+		}
 	}
+	j.printHelm(secret.Annotations[hubv1.FingerprintAnnotation], token)
 	if j.dryRun == "client" || !j.wait || len(keys) == 0 {
 		return nil
 	}
 	return j.awaitReady(ctx, onHub)
 }
 
-// printHelm prints the command that installs the agent on the member. pin is the fingerprint of the hub's key.
-func (j *join) printHelm(pin string) {
-	fmt.Fprintf(j.hub.streams.Out, `On the member, with its grantedKinds in grants.yaml (ADDRESS:PORT leads to the Service hanse-hub-tunnel):
+// printHelm prints the command that installs the agent on the member. pin is the fingerprint of the hub's key. token is
+// empty if the agent needs no approval.
+func (j *join) printHelm(pin, token string) {
+	out := j.hub.streams.Out
+	fmt.Fprintf(out, `On the member, with its grantedKinds in grants.yaml (ADDRESS:PORT leads to the Service hanse-hub-tunnel):
   helm upgrade --install hanse %s -n %s --create-namespace \
     -f grants.yaml --set tunnel.enabled=true,tunnel.name=%s,tunnel.hub=ADDRESS:PORT \
-    --set 'tunnel.hubKeys={%s}'
-`, memberChartReference, hubv1.SystemNamespace, j.name, pin)
+    --set 'tunnel.hubKeys={%s}'`, memberChartReference, hubv1.SystemNamespace, j.name, pin)
+	if token == "" {
+		fmt.Fprintln(out)
+		return
+	}
+	fmt.Fprintf(out, ` --set tunnel.joinToken.value=%s
+Then, within an hour:
+  hansectl approve %s
+`, token, j.name)
 }
 
 // memberChartReference is where releases of the chart hanse-member are.

@@ -43,7 +43,7 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 	_ = root.RegisterFlagCompletionFunc("namespace", h.completeNamespaces)
 	root.SetUsageTemplate(usageTemplate)
 
-	root.AddCommand(newJoin(h), newUnjoin(h), newRotate(h), newCordon(h), newUncordon(h), newDrain(h), newConfirm(h), newClusters(h), newGet(h),
+	root.AddCommand(newJoin(h), newUnjoin(h), newApprove(h), newRevoke(h), newRotate(h), newCordon(h), newUncordon(h), newDrain(h), newConfirm(h), newClusters(h), newGet(h),
 		newStatus(h), newWait(h), newExplain(h), newProblems(h), newKinds(h), newHealth(h), newDiff(h), newTree(h), newEvents(h), newLogs(h), newRender(h), newPlan(h), newSuspend(h), newResume(h), newAdopt(h), newFederate(h),
 		newWithdraw(h), newRollout(h), newOperators(h), newDashboard(h), newSink(h), newAcceptRestore(h), newPrune(h), newUninstall(h), newVersion(h), newOptions())
 	addGroups(root)
