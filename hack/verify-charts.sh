@@ -130,6 +130,7 @@ says hanse-member no-policy-values.yaml !ValidatingAdmissionPolicy
 says hanse-hub "" "name: leader-election"
 says hanse-hub "" "policyName: hanse-hub-rollouts"
 says hanse-hub "" "policyName: hanse-hub-account"
+says hanse-hub "" "policyName: hanse-hub-approvals"
 says hanse-hub full-values.yaml "--webhook-dry-run-rendered"
 says hanse-hub full-values.yaml "verbs: [get, list, watch, create]"
 says hanse-hub full-values.yaml "request.?dryRun.orValue(false)"
