@@ -11,7 +11,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOL := $(CURDIR)/hack/tool.sh
 # The Go modules that contain code of Hanse. All other modules contain only the go.mod of a tool or of a component of
 # the lab.
-MODULES := . lab hack/image hack/release hack/crdcheck hack/monitoring
+MODULES := . lab provider hack/image hack/release hack/crdcheck hack/monitoring
 # Binaries, tools, tests and the control planes of the lab are compiled with the same flags, so that the build cache has
 # each package once. Only the race detector needs others, among them cgo. Clones in other folders share the cache, too.
 export GOFLAGS := -trimpath
@@ -220,6 +220,8 @@ test-envtest: lab node-packages ## Run the tests of test-unit and those that nee
 	$(call say,tests with a real API server)
 	assets="$$(bin/lab build --print-bin)"; KUBEBUILDER_ASSETS="$$assets" $(RACE) $(call GOTESTSUM,hanse) -race -timeout 25m -p 3 $(PACKAGES)
 	cd lab && $(RACE) $(call GOTESTSUM,lab) -race ./...
+	assets="$$(bin/lab build --print-bin)"; cd provider && KUBEBUILDER_ASSETS="$$assets" HANSE_HELM="$$($(TOOL) --path helm)" \
+		$(RACE) $(call GOTESTSUM,provider) -race ./...
 
 .PHONY: test-norace
 test-norace: ## Run the tests of bounds and of operators' definitions, for which the race detector is too slow
@@ -227,12 +229,13 @@ test-norace: ## Run the tests of bounds and of operators' definitions, for which
 	$(call GOTESTSUM,norace) $(SHORT) $$(hack/norace-tests.sh)
 
 .PHONY: test-modules
-test-modules: ## Run the tests of the modules in hack
-	$(call say,tests of the modules in hack)
+test-modules: ## Run the tests of the modules in hack, and those of the provider that need only Go
+	$(call say,tests of the modules in hack and of the provider)
 	cd hack/image && $(call GOTESTSUM,image) -count=1 ./... # they run files that Go's test cache does not see
 	cd hack/release && HANSE_HELM="$$($(TOOL) --path helm)" $(call GOTESTSUM,release) ./...
 	cd hack/crdcheck && $(call GOTESTSUM,crdcheck) ./...
 	cd hack/monitoring && $(call GOTESTSUM,monitoring) -count=1 ./... # they run files that Go's test cache does not see
+	cd provider && $(call GOTESTSUM,provider-go) ./...
 
 .PHONY: test-e2e
 test-e2e: lab build-race browser $(if $(E2E_PODS),ready-pods) ## Run the end-to-end tests, with a hub and regional clusters on the lab; E2E_RUN='TestA|TestB' selects some

@@ -94,6 +94,7 @@ notes hanse-member "" !WARNING
 notes hanse-member full-values.yaml !WARNING
 notes hanse-member risky-values.yaml "secrets: it reads every Secret"
 notes hanse-member risky-values.yaml "apps/deployments: it runs pods in kube-system"
+notes hanse-member risky-values.yaml "WARNING: consumer tokens"
 notes hanse-member risky-values.yaml !configmaps
 notes hanse-member operators-values.yaml "apps/daemonsets: it runs pods in kube-system"
 notes hanse-member operators-values.yaml "!it reads every Secret"
@@ -101,6 +102,9 @@ notes hanse-member risky-values.yaml !batch/jobs
 says hanse-member risky-values.yaml 'namespace: "shop"'
 says hanse-member operators-values.yaml "name: hanse-operator-widgets"
 says hanse-member operators-values.yaml 'namespace: "widgets"'
+says hanse-member consumers-values.yaml "resourceNames: [hanse-consumer-isolate]"
+says hanse-member "" !hanse-consumer
+refuses hanse-member consumer-bind-refused.yaml "consumer all: rules.0 has the verb bind"
 says hanse-member kube-system-values.yaml 'namespace: "kube-system"'
 for namespace in 123 null 456; do
 	says hanse-member odd-names-values.yaml "namespace: \"$namespace\""

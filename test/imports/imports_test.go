@@ -20,7 +20,7 @@ import (
 const module = "github.com/hanse-dev/hanse/"
 
 // layers has the folders at the top, from the ground. A package imports packages of its own folder and of lower layers.
-var layers = [][]string{{"api", "charts"}, {"internal"}, {"member", "overrides"}, {"bundles"}, {"placement"}, {"view"}, {"hub"}, {"cmd"}, {"test", "hack"}}
+var layers = [][]string{{"api", "charts"}, {"internal"}, {"member", "overrides"}, {"bundles"}, {"placement"}, {"view"}, {"hub"}, {"cmd"}, {"provider"}, {"test", "hack"}}
 
 // pure are the packages that decide, render, judge or merge: a name with a final slash stands for a whole folder. They
 // import no client, clock or logger, and of this module only each other, and the packages of plain.
@@ -70,6 +70,7 @@ var rules = []rule{
 	{from: []string{"cmd/hanse-member"}, to: []string{module}, except: []string{module + "member/agent", module + "member/handshake"}, why: "an agent has no code of the hub"},
 	{from: []string{"hub"}, to: []string{module + "member/agent"}, why: "the agent runs on members"},
 	{from: []string{"cmd/hansectl"}, to: []string{module + "hub"}, except: []string{module + "hub/store/inputs", module + "hub/store/scopes", module + "hub/views"}, why: "hansectl imports no controller"},
+	{from: []string{"provider"}, to: []string{module}, except: []string{module + "api", module + "member/credential", module + "provider"}, why: "authors of controllers import the provider without the hub"},
 	{from: []string{"test/chaos"}, to: []string{module}, except: []string{module + "api", module + "test"}, why: "the oracle renders with code of its own"},
 }
 
@@ -95,7 +96,7 @@ func TestImportsPointDown(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && path != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || entry.Name() == "bin" || isModule(path)):
+		case entry.IsDir() && path != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || entry.Name() == "bin" || isModule(path) && entry.Name() != "provider"):
 			return fs.SkipDir
 		case entry.IsDir() || filepath.Ext(path) != ".go":
 			return nil
@@ -123,7 +124,8 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
-// isModule reports whether a folder is a module of its own, whose imports the rules do not concern.
+// isModule reports whether a folder is a module of its own. The rules concern the provider alone of these, because
+// others import it.
 func isModule(folder string) bool {
 	_, err := os.Stat(filepath.Join(folder, "go.mod"))
 	return err == nil
@@ -195,6 +197,9 @@ func TestAnImportAgainstTheLayoutIsRefused(t *testing.T) {
 		"of a registry":                              {from: "hub/schedule", to: "oras.land/oras-go/v2/registry/remote"},
 		"of the network by a rendering":              {from: "bundles/chart", to: "net"},
 		"of a path by a rendering":                   {from: "bundles/chart", to: "net/netip", allowed: true},
+		"of the links by the provider":               {from: "provider", to: module + "member/connect"},
+		"of the hub by the provider's example":       {from: "provider/example", to: module + "hub"},
+		"of tokens by the provider":                  {from: "provider", to: module + "member/credential", allowed: true},
 		"of the hub's code by the oracle":            {from: "test/chaos", to: module + "overrides"},
 		"of a client by view":                        {from: "view", to: "k8s.io/client-go/rest"},
 		"of the libraries of an API server by api":   {from: "api/v1alpha1", to: "k8s.io/client-go/rest"},
