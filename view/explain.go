@@ -29,6 +29,8 @@ type Explanation struct {
 	Division *ExplainedDivision `json:"division,omitempty"`
 	// Rollout is the rollout of the object, from its binding. It is absent if the placement has no rollout.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
+	// BundleRollout is the rollout of the bundle that contains the object. The text shows it instead of Rollout.
+	BundleRollout *BundleRollout `json:"bundleRollout,omitempty"`
 	// Notes name the inputs of the decision that hansectl does not know, or that may differ from the hub's inputs.
 	Notes []string `json:"notes,omitempty"`
 	// Fields shows which policy or manager set each field on the requested cluster, if the user asked for fields.

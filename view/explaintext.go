@@ -76,7 +76,10 @@ func (e Explanation) about() []Line {
 // below returns the lines below the table of clusters.
 func (e Explanation) below() []Line {
 	var out []Line
-	if e.Rollout != nil {
+	switch {
+	case e.BundleRollout != nil:
+		out = append(out, Line{"Rollout", e.BundleRollout.text()})
+	case e.Rollout != nil:
 		out = append(out, Line{"Rollout", inShort(e.Rollout)})
 	}
 	for _, n := range e.Notes {

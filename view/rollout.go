@@ -29,7 +29,9 @@ const (
 
 // Rollout is the output of `rollout status` for one object.
 type Rollout struct {
-	Object    Object `json:"object"`
+	Object Object `json:"object"`
+	// Asked is the object of a bundle that the user has named. Object is then the bundle, which is rolled out as a whole.
+	Asked     string `json:"asked,omitempty"`
 	Placement string `json:"placement,omitempty"`
 	// Result is the result of the object's rollout: Running, Done or Failed. Progress describes the result in one line.
 	Result   RolloutResult        `json:"result"`

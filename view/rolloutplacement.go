@@ -56,12 +56,12 @@ func PlacementRolloutOf(p hubv1.PlacementObject, following []hubv1.BindingObject
 			r.Asked[a[1]] = value
 		}
 	}
-	for _, b := range following {
+	for _, b := range onePerSet(following) {
 		spec := b.BindingSpec()
 		if b.GetDeletionTimestamp() != nil || spec.Rollout != nil && spec.Rollout.Phase == hubv1.RolloutComplete {
 			continue
 		}
-		o := RolloutObject{Object: hubv1.ObjectOf(b).String(), Rollout: spec.Rollout}
+		o := RolloutObject{Object: subjectOf(b), Rollout: spec.Rollout}
 		if n := b.BindingStatus().Summary.Updated; n != nil {
 			o.Updated = *n
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // rolloutProblems have the rollouts that need a user.
@@ -26,13 +27,20 @@ type waitingWave struct {
 // add examines the rollout of one object. Objects that wait in the same wave for the same reason are one problem, which
 // has the message of the first one. worst finds the worst copies of the object.
 func (p *rolloutProblems) add(name string, b hubv1.BindingObject, worst func(hubv1.BindingObject) worstCopies) {
-	of := b.BindingSpec().Rollout
-	if of == nil || b.GetDeletionTimestamp() != nil {
+	state := b.BindingSpec().Rollout
+	if state == nil || b.GetDeletionTimestamp() != nil {
 		return
 	}
 	id := hubv1.ObjectOf(b)
-	found := Problem{Of: name, Topic: TopicRollout, State: ProblemNotReady, ID: id, Since: &of.Since, Message: of.Message}
-	switch of.Phase {
+	of := name
+	if FollowsSet(b) {
+		if decide.LeadOfSet([]hubv1.BindingObject{b}) == nil {
+			return // another object of the bundle shows the rollout
+		}
+		of = b.BindingSpec().ObjectRef.Bundle.String()
+	}
+	found := Problem{Of: of, Topic: TopicRollout, State: ProblemNotReady, ID: id, Since: &state.Since, Message: state.Message}
+	switch state.Phase {
 	case hubv1.RolloutFailed:
 		found.Reason = hubv1.ReasonRolloutFailed
 	case hubv1.RolloutRolledBack:
@@ -42,6 +50,9 @@ func (p *rolloutProblems) add(name string, b hubv1.BindingObject, worst func(hub
 		return
 	default:
 		return
+	}
+	if FollowsSet(b) {
+		id = b.BindingSpec().ObjectRef.Bundle.Identity()
 	}
 	found.Do = "hansectl rollout status " + id.Kind + " " + id.Name
 	if id.Namespace != "" {

@@ -18,6 +18,9 @@ func (r Rollout) Write(w io.Writer, now time.Time) {
 	if state.Wave != "" {
 		wave = state.Wave + ", " + wave
 	}
+	if r.Asked != "" {
+		line(w, "Object", r.Asked+" changes with the bundle")
+	}
 	line(w, "Wave", wave)
 	var rows [][]string
 	for _, c := range r.Clusters {

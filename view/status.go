@@ -45,7 +45,9 @@ type Federated struct {
 	OnObject *OnObject `json:"onObject,omitempty"`
 	// Rollout is the state of the object's rollout. It is absent if the placement has no rollout.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
-	Waiting []Wait                `json:"waiting,omitempty"`
+	// BundleRollout is the rollout of the bundle that contains the object. The text shows it instead of Rollout.
+	BundleRollout *BundleRollout `json:"bundleRollout,omitempty"`
+	Waiting       []Wait         `json:"waiting,omitempty"`
 	// NotSent has the labels, annotations, finalizers and owner references of the hub object that its copies do not get,
 	// such as "label argocd.argoproj.io/instance".
 	NotSent []string `json:"notSent,omitempty"`
@@ -148,7 +150,9 @@ type StatusInput struct {
 	// Blind is true if the user may not read the hub's Lease. A cluster then counts as live only if it was observed
 	// recently.
 	Blind bool
-	Now   time.Time
+	// BundleRollout is the rollout of the bundle that contains the object, see RolloutOfBundle. It may be nil.
+	BundleRollout *BundleRollout
+	Now           time.Time
 }
 
 // Of returns the status of an object.
@@ -165,7 +169,7 @@ func Of(in StatusInput) Status {
 	}
 	s.Placement, s.OtherPlacements, s.Conditions = spec.PlacementRef, status.OtherPlacements, status.Conditions
 	s.StatusTo, s.Unplaced = statusTo(status.Conditions), unplacedOf(in.Binding)
-	s.Rollout, s.decided = spec.Rollout, in.Binding.GetGeneration()
+	s.Rollout, s.BundleRollout, s.decided = spec.Rollout, in.BundleRollout, in.Binding.GetGeneration()
 	summary := status.Summary
 	summary.Desired = 0 // the status may belong to an earlier decision
 	if in.Silence != nil {

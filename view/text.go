@@ -44,6 +44,10 @@ func (s Status) Undated(wide bool) string {
 		s.Rollout = s.Rollout.DeepCopy()
 		s.Rollout.Since = now
 	}
+	if b := s.BundleRollout; b != nil {
+		s.BundleRollout = &BundleRollout{b.Bundle, *b.DeepCopy()}
+		s.BundleRollout.Since = now
+	}
 	var text strings.Builder
 	s.write(&text, now.Time, wide)
 	return text.String()
@@ -81,7 +85,10 @@ type Line struct{ Name, Text string }
 // Lines returns the lines about the whole object, without ages. It leaves out lines without a text.
 func (s Status) Lines() []Line {
 	rollout := ""
-	if s.Rollout != nil {
+	switch {
+	case s.BundleRollout != nil:
+		rollout = s.BundleRollout.text()
+	case s.Rollout != nil:
 		rollout = inShort(s.Rollout)
 	}
 	return filled(s.lines(rollout, false))
@@ -361,7 +368,10 @@ func (s Status) onObject(wide bool) string {
 
 // rollout describes the progress of the object's rollout. It returns an empty text if the object has no rollout.
 func (s Status) rollout(now time.Time) string {
-	if s.Rollout == nil {
+	switch {
+	case s.BundleRollout != nil:
+		return s.BundleRollout.text() + ", for " + age(s.BundleRollout.Since, now)
+	case s.Rollout == nil:
 		return ""
 	}
 	return inShort(s.Rollout) + ", for " + age(s.Rollout.Since, now)

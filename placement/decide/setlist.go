@@ -16,6 +16,12 @@ import (
 // maps the same objects to the digests of their override rules.
 type SetList map[hubv1.ObjectIdentity]string
 
+// ContentKey is the key of a Payload in the data of its Secret.
+const ContentKey = "content"
+
+// SetListSecret returns the name of the Secret that stores the list with this digest.
+func SetListSecret(digest string) string { return "set-list-" + digest }
+
 // setEntry is an entry of a stored SetList.
 type setEntry struct {
 	Group     string `json:"group,omitempty"`

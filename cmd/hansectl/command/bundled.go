@@ -194,15 +194,15 @@ func (h *hub) findBundle(ctx context.Context, c client.Client, kind, name string
 }
 
 // bundled returns the bindings of the objects of a bundle.
-func bundled(ctx context.Context, c client.Client, b hubv1.BundleObject) ([]hubv1.BindingObject, error) {
+func bundled(ctx context.Context, c client.Client, of hubv1.BundleReference) ([]hubv1.BindingObject, error) {
 	var out []hubv1.BindingObject
 	keep := func(binding hubv1.BindingObject) {
-		if ref := binding.BindingSpec().ObjectRef.Bundle; ref != nil && *ref == hubv1.ReferenceTo(b) {
+		if ref := binding.BindingSpec().ObjectRef.Bundle; ref != nil && *ref == of {
 			out = append(out, binding.DeepCopyObject().(hubv1.BindingObject))
 		}
 	}
-	if b.GetNamespace() != "" {
-		err := eachBindingIn(ctx, c, b.GetNamespace(), keep)
+	if of.Namespace != "" {
+		err := eachBindingIn(ctx, c, of.Namespace, keep)
 		return out, err
 	}
 	err := eachBinding(ctx, c, keep)
@@ -235,7 +235,7 @@ func (h *hub) statusOfBundle(ctx context.Context, c client.Client, out output, k
 	if _, err := h.warnOfSilence(ctx, c); err != nil {
 		return err
 	}
-	bindings, err := bundled(ctx, c, b)
+	bindings, err := bundled(ctx, c, hubv1.ReferenceTo(b))
 	if err != nil {
 		return err
 	}

@@ -132,6 +132,9 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 		return fmt.Errorf("the hub has no MemberCluster %q: %s", e.cluster, preview.ThereAre(names))
 	}
 	shown := view.Explain(in, decide.Replay(in), e.cluster)
+	if shown.BundleRollout, err = e.hub.bundleRollout(ctx, c, binding); err != nil {
+		return err
+	}
 	if e.fields {
 		if shown.Fields, err = e.fieldsOf(ctx, c, in); err != nil {
 			return err

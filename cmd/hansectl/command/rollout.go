@@ -62,7 +62,7 @@ func (h *hub) readStaged(ctx context.Context, c client.Client, id hubv1.ObjectId
 	case s.binding.BindingSpec().Rollout != nil:
 		return s, nil
 	}
-	followed, err := h.followed(ctx, c, s.binding)
+	followed, err := h.followed(ctx, c, s.binding.BindingSpec().PlacementRef)
 	switch {
 	case err != nil:
 		return s, err
@@ -76,8 +76,7 @@ func (h *hub) readStaged(ctx context.Context, c client.Client, id hubv1.ObjectId
 
 // followed returns the placement that an object follows. It returns nil if the object follows no placement, or if the
 // user may not read the placement.
-func (h *hub) followed(ctx context.Context, c client.Client, b hubv1.BindingObject) (placementObject, error) {
-	ref := b.BindingSpec().PlacementRef
+func (h *hub) followed(ctx context.Context, c client.Client, ref *hubv1.PlacementReference) (placementObject, error) {
 	if ref == nil {
 		return nil, nil
 	}

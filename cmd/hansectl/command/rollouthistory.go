@@ -21,7 +21,7 @@ func newRolloutHistory(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history (KIND NAME | KIND/NAME)",
 		Short: "Show the revisions of an object that the hub stores",
-		Long: `Show the revisions of an object that the hub stores.
+		Long: `Show the revisions of an object that the hub stores. For an object of a bundle, these are the revisions of the bundle.
 
   GENERATION  generation of the object on the hub with this revision
   PASSED      yes if the revision passed on all clusters
@@ -51,6 +51,13 @@ func (h *hub) rolloutHistory(ctx context.Context, out output, kind, name string)
 	id, version, err := h.identify(ctx, c, kind, name)
 	if err != nil {
 		return err
+	}
+	set, err := h.readSet(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	if set != nil && set.in.Spec != nil {
+		return out.print(h.streams.Out, view.SetHistoryOf(set.in))
 	}
 	found, err := h.readStaged(ctx, c, id, version)
 	if err != nil {

@@ -29,7 +29,8 @@ func newRolloutStatus(h *hub) *cobra.Command {
 		Use:   "status (KIND NAME | KIND/NAME)",
 		Short: "Show the progress of a change",
 		Long: `Show the progress of an object's change, with one row per cluster. For a Placement or ClusterPlacement, the command
-shows the objects whose change is not complete.
+shows the objects whose change is not complete. A bundle or operator changes as a whole: for it, and for each of its
+objects, the command shows the rollout of the bundle.
 
   WAVE      the wave of the cluster; - if you may not read the placement or the MemberClusters
   REVISION  the revision that the cluster shall hold
@@ -46,7 +47,10 @@ is 1 when a revision has failed or was rolled back, and after --timeout.`,
   # In a pipeline
   kubectl apply -f web.yaml && hansectl rollout status deployment/web -n shop --watch --timeout 2h
 
-  hansectl rollout status placement web -n shop`,
+  hansectl rollout status placement web -n shop
+
+  # An operator, or any of its objects
+  hansectl rollout status federatedoperator gears`,
 		Args: objectArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := s.check(cmd); err != nil {
@@ -138,12 +142,23 @@ func (s *rolloutStatus) seeObject(ctx context.Context, c client.Client, kind, na
 	if err != nil {
 		return rolloutState{}, err
 	}
+	set, err := s.hub.readSet(ctx, c, id)
+	if err != nil {
+		return rolloutState{}, err
+	}
+	if set != nil && set.in.Spec != nil {
+		r := view.SetRolloutOf(set.in, set.asked)
+		return rolloutState{r, r.Result, r.Progress}, nil
+	}
 	found, err := s.hub.readStaged(ctx, c, id, version)
 	if err != nil {
 		return rolloutState{}, err
 	}
 	in := view.RolloutInput{ID: id, Object: found.object, Binding: found.binding}
-	followed, err := s.hub.followed(ctx, c, found.binding)
+	if set != nil && set.lead != nil {
+		in = view.RolloutInput{ID: hubv1.ObjectOf(set.lead), Binding: set.lead}
+	}
+	followed, err := s.hub.followed(ctx, c, in.Binding.BindingSpec().PlacementRef)
 	if err != nil {
 		return rolloutState{}, err
 	}

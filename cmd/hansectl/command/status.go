@@ -237,6 +237,9 @@ func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdenti
 			return found, err
 		}
 	}
+	if in.BundleRollout, err = h.bundleRollout(ctx, c, binding); err != nil {
+		return found, err
+	}
 	in.Blind, in.Now = h.blind, time.Now()
 	found = view.Of(in)
 	if binding == nil {

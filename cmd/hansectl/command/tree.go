@@ -119,7 +119,7 @@ func (t *tree) read(ctx context.Context, c client.Client, text string) (shown vi
 }
 
 func (t *tree) ofBundle(ctx context.Context, c client.Client, b hubv1.BundleObject) (view.Tree, error) {
-	bindings, err := bundled(ctx, c, b)
+	bindings, err := bundled(ctx, c, hubv1.ReferenceTo(b))
 	if err != nil {
 		return view.Tree{}, err
 	}

@@ -112,6 +112,12 @@ func (w *waiting) run(ctx context.Context, kind, name string) error {
 			return "", false, w.hub.noObject(ctx, c, id)
 		}
 		state, done := reached(w.aim, object, binding)
+		if done && (w.aim == aimApplied || w.aim == aimHealthy) {
+			waits, err := w.hub.clustersOfSet(ctx, c, binding)
+			if waits != "" || err != nil {
+				return waits, false, err
+			}
+		}
 		return state, done, nil
 	})
 	if errors.Is(err, errTimeout) {

@@ -41,7 +41,7 @@ const (
 	// kept is the maximum number of parts of revisions in memory. A part is a template or a set of override rules.
 	kept = 512
 
-	contentKey     = "content"
+	contentKey     = decide.ContentKey
 	usedAnnotation = hubv1.Prefix + "used"
 )
 

@@ -47,7 +47,7 @@ func newSetParts() *setParts {
 	return &setParts{ensured: map[string]time.Time{}, unnamed: map[string]time.Time{}, read: weighted{max: keptBytes}}
 }
 
-func listName(digest string) string { return "set-list-" + digest }
+func listName(digest string) string { return decide.SetListSecret(digest) }
 func partName(digest string) string { return "set-part-" + digest }
 
 // OnSetLost registers a function that is called with the bundles whose newest list is not stored completely any more,
