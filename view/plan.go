@@ -235,7 +235,7 @@ func (p Plan) list(names []string) string {
 func (p Plan) Sections() []PlanSection {
 	var out []PlanSection
 	for _, s := range []PlanSection{
-		p.moved(), p.textsOf("ASSUMED", p.Assumed), p.removals(), p.moves(), p.creations(), p.changesOf("CHANGED", p.Summary.Changed, p.Changes),
+		p.moved(), p.textsOf("ASSUMED", p.Assumed), p.bundles(), p.removals(), p.moves(), p.creations(), p.changesOf("CHANGED", p.Summary.Changed, p.Changes),
 		p.placements(), p.away(), p.clusters(), p.guard(), p.refusals(), p.problemsOf("PROBLEMS", p.Problems), p.live(), p.notAsked(), p.textsOf("NOTES", p.Notes),
 	} {
 		if len(s.Items) == 0 {
@@ -268,6 +268,27 @@ func (p Plan) moved() PlanSection {
 	}
 	for _, d := range p.MovedSince {
 		s.Items = append(s.Items, PlanItem{What: d.Object.String(), Where: d.What})
+	}
+	return s
+}
+
+// bundles returns the section about bundles that change as a whole.
+func (p Plan) bundles() PlanSection {
+	s := p.section("BUNDLES: each changes as a whole, wave by wave")
+	for _, b := range p.Bundles {
+		i := PlanItem{What: b.Bundle}
+		for _, of := range []struct {
+			verb    string
+			objects []preview.Object
+		}{{"adds", b.Added}, {"changes", b.Changed}, {"removes", b.Removed}} {
+			if len(of.objects) > 0 {
+				i.Lines = append(i.Lines, fmt.Sprintf("%s %s: %s", of.verb, counted(len(of.objects), "object"), p.objectsText(of.objects)))
+			}
+		}
+		for _, w := range b.Waves {
+			i.Lines = append(i.Lines, p.waveText(w))
+		}
+		s.add(i)
 	}
 	return s
 }

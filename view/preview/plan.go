@@ -27,6 +27,8 @@ type Plan struct {
 	Creations []Creation `json:"creations,omitempty"`
 	// Changes are the changes of copies that stay on their clusters.
 	Changes []Change `json:"changes,omitempty"`
+	// Bundles are the changes of bundles that are rolled out as a whole. Their objects are also in the lists above.
+	Bundles []BundleChange `json:"bundles,omitempty"`
 	// Placements are the objects that follow another placement after the change.
 	Placements []PlacementChange `json:"placements,omitempty"`
 	// Away are the objects with copies on clusters that stop answering by the change.
@@ -265,6 +267,7 @@ func (d *decisions) plan(ctx context.Context, o Options, problems []Problem) (Pl
 	m := &maker{
 		decisions: d, options: o, edit: editOf(d.before, d.after), plan: Plan{Notes: d.restless()},
 		awayBefore: awayIn(d.before.Clusters), awayAfter: awayIn(d.after.Clusters), totals: totalsOf(d.before.Clusters, d.after.Clusters),
+		sets: map[hubv1.BundleReference]*setChange{},
 	}
 	for _, p := range problems {
 		m.problem(p)
@@ -275,6 +278,7 @@ func (d *decisions) plan(ctx context.Context, o Options, problems []Problem) (Pl
 		}
 		m.object(p)
 	}
+	m.bundles()
 	m.ungranted()
 	m.plan.Summary.Objects = len(d.after.Objects)
 	m.plan.Clusters = m.totals.changed()
@@ -297,6 +301,7 @@ type maker struct {
 	awayBefore, awayAfter map[string]bool
 	totals                totals
 	judged                []judgedRemoval
+	sets                  map[hubv1.BundleReference]*setChange
 	plan                  Plan
 }
 
@@ -318,7 +323,9 @@ func (m *maker) object(p pair) {
 	}
 	m.onClusters(p)
 	m.unplaced(p)
+	changes := len(m.plan.Changes)
 	m.compare(p, slices.DeleteFunc(shares, func(s Share) bool { return !slices.Contains(p.Stayed, s.Cluster) }))
+	m.inSet(p, len(m.plan.Changes) > changes)
 }
 
 // followed returns the placement that an object follows, such as "Placement shop/web". It is empty if the object

@@ -11,32 +11,20 @@ import (
 // waves returns the waves in which the clusters of an object get the change. It leaves out waves without a changed
 // copy. It returns nil if all clusters get the change at once. Waves apply if the object's placement has a rollout
 // before and after the change, and the object or an override policy changes. Changed data of a cluster is never rolled
-// out in waves.
+// out in waves. An object of a bundle changes with the bundle, see BundleChange.
 func (m *maker) waves(p pair, fields map[string][]Field) []Wave {
-	if p.Old == nil || rolloutOf(m.before, p.Before) == nil || p.Old.Object == p.New.Object && len(m.edit.overrides) == 0 {
+	if p.Old == nil || hubv1.BundleOf(p.New.Object) != nil || rolloutOf(m.before, p.Before) == nil || p.Old.Object == p.New.Object && len(m.edit.overrides) == 0 {
 		return nil
 	}
 	policy := rolloutOf(m.after, p.After)
 	if policy == nil {
 		return nil
 	}
-	all := make([]Wave, len(policy.Waves))
-	for i, w := range policy.Waves {
-		all[i] = Wave{Name: w.Name, Approval: w.Approval == hubv1.ApprovalManual}
+	changing := map[string]bool{}
+	for name := range fields {
+		changing[name] = true
 	}
-	for _, c := range m.after.Clusters {
-		if _, changes := fields[c.Name]; changes {
-			w := &all[decide.WaveOf(policy, c)]
-			w.Clusters = append(w.Clusters, c.Name)
-		}
-	}
-	var out []Wave
-	for _, w := range all {
-		if len(w.Clusters) > 0 {
-			out = append(out, w)
-		}
-	}
-	return out
+	return m.wavesOf(policy, changing)
 }
 
 // noteTemplate adds a note to the plan if a rollback or an undo has given an object's clusters an older template (state
