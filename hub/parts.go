@@ -327,7 +327,7 @@ func (p *parts) addViews() error {
 	}
 	p.process.views.Handler = views.New(views.Options{
 		Client: p.process.mgr.GetClient(), APIReader: p.process.mgr.GetAPIReader(), Mapper: p.process.mgr.GetRESTMapper(),
-		Members: views.MembersOf(p.fleet), Intent: p.controllers.dispatcher.Intent, Adopt: p.controllers.dispatcher.Adopt,
+		Members: views.MembersOf(p.fleet), Intent: p.controllers.dispatcher.Intent, NextIntent: p.controllers.dispatcher.NextIntent, Adopt: p.controllers.dispatcher.Adopt,
 		HubObject: p.knowledge.definitions.HubObject,
 		Epochs:    p.knowledge.epochs, Rank: dispatch.Rank,
 		Holder: func(cluster string) views.Holder {

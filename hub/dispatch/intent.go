@@ -32,6 +32,26 @@ func (d *Dispatcher) Intent(
 	return r.intended(ctx)
 }
 
+// NextIntent returns the write that the hub would make if the object's rollout reached the cluster now. It returns the
+// same values and errors as Intent.
+func (d *Dispatcher) NextIntent(
+	ctx context.Context, cluster string, object hubv1.ObjectIdentity,
+) (in member.ApplyIntent, stop *member.Outcome, err error) {
+	r, stop, err := d.sent(ctx, cluster, object)
+	if r == nil {
+		return in, stop, err
+	}
+	if rollout := r.binding.BindingSpec().Rollout; rollout != nil && r.target.Revision != 0 {
+		next := *r.target // the binding is that of the cache
+		next.Revision = rollout.Revision
+		r.target = &next
+	}
+	if err := r.gather(ctx); err != nil {
+		return in, nil, err
+	}
+	return r.intended(ctx)
+}
+
 // Adopt adopts the unmanaged object with this UID on the cluster. The caller has checked that the user may do so. The
 // adoption policy replaces the placement's policy for this call. Afterwards, the object is a copy. Adopt returns the
 // same errors as Intent.

@@ -12,6 +12,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 func TestIntentIsWhatWouldBeWrittenWithOtherPolicies(t *testing.T) {
@@ -52,6 +53,41 @@ func TestIntentIsWhatWouldBeWrittenWithOtherPolicies(t *testing.T) {
 	}
 	if in, stop, err = ask(left, nil); err != nil || stop == nil || stop.Reason != hubv1.ReasonWithdrawn || in.Manifest != nil {
 		t.Errorf("where it does not go: got %+v %+v, %v", in, stop, err)
+	}
+}
+
+func TestTheNextIntentIsThatOfTheRollout(t *testing.T) {
+	w := newWorld(t, takes("eu"))
+	b := w.add(neededKind, "settings")
+	w.says("settings", "data", map[string]any{"a": "second"})
+	earlier := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": "first"}}}
+	earlier.SetNamespace("ns")
+	earlier.SetName("settings")
+	template, _ := templatesOf{w}.Get(hubv1.ObjectOf(b))
+	w.dispatcher.opts.Revisions = oneRevision{earlier}
+	w.engage()
+	second := decide.TemplateDigest(w.dispatcher.opts.Key, w.dispatcher.queue("eu").renderings.get(template, "v1").prepared.Manifest(), nil)
+	w.edit(func() {
+		b.Spec.Revisions = []hubv1.ObjectRevision{{Number: 1, Template: "first", Policies: "rules"}, {Number: 2, Template: second, Policies: "rules"}}
+		b.Spec.Target("eu").Revision = 1
+		b.Spec.Rollout = &hubv1.BindingRollout{Revision: 2, Newest: 2, Phase: hubv1.RolloutWaitingForApproval}
+	})
+	says := func(in member.ApplyIntent, stop *member.Outcome, err error) string {
+		if err != nil || stop != nil {
+			t.Fatalf("got %+v, %v", stop, err)
+		}
+		a, _, _ := unstructured.NestedString(in.Manifest.Object, "data", "a")
+		return a
+	}
+	id := hubv1.ObjectOf(b)
+	if a := says(w.dispatcher.Intent(t.Context(), "eu", id, nil)); a != "first" {
+		t.Errorf("the copy gets %q now", a)
+	}
+	if a := says(w.dispatcher.NextIntent(t.Context(), "eu", id)); a != "second" {
+		t.Errorf("the copy gets %q next", a)
+	}
+	if b.Spec.Target("eu").Revision != 1 {
+		t.Error("the question has changed the binding")
 	}
 }
 

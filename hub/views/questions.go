@@ -76,6 +76,9 @@ func (v *View) diff(ctx context.Context, q *question) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if in.Next && len(in.Policies) > 0 {
+		return nil, apierrors.NewBadRequest("a request for the next revision tries no policies")
+	}
 	policies, err := policiesOf(in.Policies, p.id)
 	if err != nil {
 		return nil, err
@@ -90,7 +93,7 @@ func (v *View) diff(ctx context.Context, q *question) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	intent, stop, err := v.opts.Intent(ctx, q.cluster, p.id, policies)
+	intent, stop, err := v.intent(ctx, q.cluster, p.id, policies, in.Next)
 	if err != nil {
 		return nil, v.unlessAway(err)
 	}
@@ -115,6 +118,15 @@ func (v *View) diff(ctx context.Context, q *question) (any, error) {
 	return wire.DiffAnswer{
 		Before: content(before), After: content(after), Unadopted: preview.Unadopted, Changed: preview.Changed, Refused: reasonOf(preview.Refused),
 	}, nil
+}
+
+func (v *View) intent(
+	ctx context.Context, cluster string, id hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject, next bool,
+) (member.ApplyIntent, *member.Outcome, error) {
+	if next {
+		return v.opts.NextIntent(ctx, cluster, id)
+	}
+	return v.opts.Intent(ctx, cluster, id, policies)
 }
 
 func (v *View) unlessAway(err error) error {

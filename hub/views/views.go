@@ -114,6 +114,8 @@ type Options struct {
 	// Intent returns the write that the hub would make to a copy, see dispatch.Dispatcher. The given policies replace the
 	// hub's policies of the same name.
 	Intent func(ctx context.Context, cluster string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error)
+	// NextIntent returns the same if the object's rollout reached the cluster now.
+	NextIntent func(ctx context.Context, cluster string, object hubv1.ObjectIdentity) (member.ApplyIntent, *member.Outcome, error)
 	// Adopt takes an object of a member over as a copy, see dispatch.Dispatcher.
 	Adopt func(
 		ctx context.Context, cluster string, object hubv1.ObjectIdentity, adoption hubv1.Adoption, uid types.UID,

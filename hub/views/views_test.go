@@ -232,6 +232,19 @@ func TestDiff(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+	t.Run("the copy of the next revision is asked for without policies", func(t *testing.T) {
+		in := request()
+		in.Next = true
+		var answer wire.DiffAnswer
+		must(t, w.ask(reader, here, wire.Diff, in, &answer))
+		if colour := w.members[here].previewed.Manifest.Object["data"]; !cmp.Equal(colour, map[string]any{"colour": "next"}) || answer.Refused != nil {
+			t.Errorf("the member is asked about %v, refused: %v", colour, answer.Refused)
+		}
+		in.Policies = []json.RawMessage{policy}
+		if err := w.ask(author, here, wire.Diff, in, nil); !apierrors.IsBadRequest(err) {
+			t.Errorf("with a policy: got %v", err)
+		}
+	})
 	t.Run("other policies may be tried by who may make them", func(t *testing.T) {
 		must(t, w.ask(author, here, wire.Diff, request(policy), &wire.DiffAnswer{}))
 		if len(tried) != 1 || tried[0].GetName() != "p" {

@@ -123,6 +123,9 @@ func newWorld(t *testing.T) *world {
 			Intent: func(_ context.Context, _ string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error) {
 				return w.intent(object, policies)
 			},
+			NextIntent: func(context.Context, string, hubv1.ObjectIdentity) (member.ApplyIntent, *member.Outcome, error) {
+				return member.ApplyIntent{Manifest: configMap("next")}, nil, nil
+			},
 			Adopt: func(
 				_ context.Context, name string, object hubv1.ObjectIdentity, adoption hubv1.Adoption, uid types.UID,
 			) (member.Outcome, error) {
@@ -361,14 +364,16 @@ type fakeMember struct {
 	logs   []member.LogIntent
 	log    func(member.LogIntent) (member.Log, error)
 
-	asked    []member.ViewIntent
-	live     *unstructured.Unstructured
-	refusal  *member.Outcome
-	preview  member.Preview
-	children member.Children
-	owners   []member.Owner
-	entered  chan struct{} // if set, View and Children send on it when they begin to wait
-	wait     chan struct{} // if set, View and Children wait until it is closed
+	asked   []member.ViewIntent
+	live    *unstructured.Unstructured
+	refusal *member.Outcome
+	preview member.Preview
+	// previewed is the intent of the last preview.
+	previewed member.ApplyIntent
+	children  member.Children
+	owners    []member.Owner
+	entered   chan struct{} // if set, View and Children send on it when they begin to wait
+	wait      chan struct{} // if set, View and Children wait until it is closed
 }
 
 // pause waits until the channel wait is closed. It returns false at once if the test has not set this channel.
@@ -411,7 +416,10 @@ func (m *fakeMember) View(ctx context.Context, in member.ViewIntent) (*unstructu
 }
 
 // Preview implements member.Viewer.
-func (m *fakeMember) Preview(context.Context, member.ApplyIntent) member.Preview { return m.preview }
+func (m *fakeMember) Preview(_ context.Context, in member.ApplyIntent) member.Preview {
+	m.previewed = in
+	return m.preview
+}
 
 // Children implements member.Viewer.
 func (m *fakeMember) Children(ctx context.Context, owners []member.Owner) member.Children {

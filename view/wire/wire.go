@@ -114,6 +114,9 @@ type DiffRequest struct {
 	// Policies are OverridePolicies and ClusterOverridePolicies to try out. For this request, each replaces the hub's
 	// policy of the same name.
 	Policies []json.RawMessage `json:"policies,omitempty"`
+	// Next asks for the copy that the hub would write if the object's rollout reached the cluster now. There are then no
+	// policies.
+	Next bool `json:"next,omitempty"`
 }
 
 // DiffAnswer has the copy before and after the hub's next write. Both are without status, managedFields, and the hub's
