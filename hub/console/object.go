@@ -37,10 +37,12 @@ type objectBody struct {
 	// Cluster is the only cluster that the page shows. It is empty if the page shows all clusters.
 	Cluster string
 	// Explanation says why each cluster gets the object or not. It is nil if the object is being deleted or has no
-	// binding. It is also nil if the console cannot read all data from which the hub decides. Fields says who has set each
-	// field of the copy on the page's only cluster; it is nil if the page shows all clusters.
+	// binding. It is also nil if the console cannot read all data from which the hub decides.
 	Explanation *view.Explanation
-	Fields      *view.Fields
+	// Fields says who has set each field of the copy on the cluster FieldsOf: the page's only cluster, or the one with the
+	// worst copy. Only for the page's only cluster, it also says who manages the fields on the member.
+	Fields   *view.Fields
+	FieldsOf string
 	// Events are the object's events on the hub, and those on the members that answer requests for this page.
 	Events *view.Events
 	// Picture shows the way from the object to its clusters, and to the objects of the clusters that are not well. owned
@@ -119,6 +121,9 @@ type onMembers struct {
 	Diff      *view.ClusterDiff
 	Tree      *view.TreeObject
 	TreeNotes []view.ClusterNote
+	Logs      *objectLogs
+	// MayLogs is true if the page offers the logs of pods.
+	MayLogs bool
 	// Asked is true if the page shows data that the hub has just requested from a member. Such a page does not load again
 	// by itself.
 	Asked bool
@@ -160,6 +165,7 @@ func objectPage(ctx context.Context, v *visit) (*page, error) {
 		r.askMembers(ctx, &body, decision)
 		if len(body.Status.Clusters) > 0 && body.Cluster == "" {
 			body.draw()
+			body.render(decision)
 		}
 	}
 	if decision != nil {
@@ -367,10 +373,14 @@ func (r *objectReader) askMembers(ctx context.Context, body *objectBody, in *dec
 	// "*", which means all clusters.
 	one := func(named string) string { return strings.TrimPrefix(named, every) }
 	if in != nil {
-		part(one(body.Cluster), func(clusters []string) { body.Fields = r.fields(ctx, ask, in, clusters[0]) })
+		part(one(body.Cluster), func(clusters []string) { body.Fields, body.FieldsOf = r.fields(ctx, ask, in, clusters[0]), clusters[0] })
 	}
 	part(one(body.query.Get("diff")), func(clusters []string) { body.Diff = r.diff(ctx, ask, clusters[0]) })
 	part(body.query.Get("tree"), func(clusters []string) { body.Tree, body.TreeNotes = r.tree(ctx, ask, clusters) })
+	part(one(body.query.Get("logs")), func(clusters []string) { body.Logs = r.logs(ctx, ask, clusters[0]) })
+	if ask.views != nil {
+		parts.Go(func() { body.MayLogs = r.mayLogs(ctx) })
+	}
 	part(body.query.Get("events"), func(clusters []string) { r.events(ctx, ask, clusters, body.Events) })
 	if body.Cluster == "" && len(unwell) > 0 && ask.views != nil {
 		parts.Go(func() { body.owned = r.owned(ctx, ask, unwell) })

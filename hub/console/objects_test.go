@@ -137,6 +137,7 @@ type stubMember struct {
 	preview  members.Preview
 	children []members.Child
 	events   []members.Event
+	logs     map[string]string // by pod
 	hangs    bool
 }
 
@@ -175,6 +176,12 @@ func (m *stubMember) Events(ctx context.Context, _ string, _ []members.Involved)
 	return members.Events{Items: m.events}, nil
 }
 
+// Log implements member.Reader.
+func (m *stubMember) Log(ctx context.Context, in members.LogIntent) (members.Log, error) {
+	m.wait(ctx)
+	return members.Log{Text: m.logs[in.Pod]}, nil
+}
+
 // serveViews serves package views with the given stub members, so that the console's requests about members reach
 // these stubs.
 func (w *world) serveViews(stubs map[string]*stubMember) {
@@ -190,6 +197,9 @@ func (w *world) serveViews(stubs map[string]*stubMember) {
 			return nil, members.ErrNotConnected
 		},
 		Intent: func(context.Context, string, hubv1.ObjectIdentity, []hubv1.OverridePolicyObject) (members.ApplyIntent, *members.Outcome, error) {
+			return members.ApplyIntent{Manifest: &unstructured.Unstructured{}}, nil, nil
+		},
+		NextIntent: func(context.Context, string, hubv1.ObjectIdentity) (members.ApplyIntent, *members.Outcome, error) {
 			return members.ApplyIntent{Manifest: &unstructured.Unstructured{}}, nil, nil
 		},
 		Holder: func(string) views.Holder { return views.Holder{Here: true} },
@@ -295,7 +305,7 @@ func TestAnObjectPageShowsTheReasonsOfFailures(t *testing.T) {
 		t.Error("the worst cluster is not the first")
 	}
 	one := b.get(objectQuery(w, "settings", "cluster", bad))
-	one.shows(t, "Only cluster", "Who set each line on "+bad, "the hub serves no views of members")
+	one.shows(t, "Only on", "show all clusters", "Who set each line on "+bad, "the hub serves no views of members")
 	one.hides(t, `>`+other+`</a>`)
 	b.get(objectQuery(w, "settings", "cluster", other)).shows(t, "<li>", "NotSelected")
 	if r := b.get(objectQuery(w, "missing")); r.StatusCode != http.StatusNotFound {
@@ -400,10 +410,13 @@ func TestAnObjectPageShowsWhatMembersAnswer(t *testing.T) {
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "settings", "namespace": w.ns}, "data": map[string]any{"colour": colour},
 		}}
 	}
+	log := strings.Repeat("2026-11-27T12:00:06.5Z line 1 of many\n", 300)
+	log += strings.Repeat("2026-11-27T12:00:07.5Z \u001b[31m<b>failed\n", maxLogLines)
 	w.serveViews(map[string]*stubMember{
 		here: {
+			logs: map[string]string{"web-1-a<i>": log},
 			live: copied("red"), preview: members.Preview{Before: copied("blue<b>"), After: copied("red")},
-			children: []members.Child{{Kind: "ReplicaSet", Name: "web-1", Children: []members.Child{{Kind: "Pod", Name: "web-1-a<i>", State: "CrashLoopBackOff 0/1"}}}},
+			children: []members.Child{{Kind: "ReplicaSet", Name: "web-1", Children: []members.Child{{Kind: "Pod", Name: "web-1-a<i>", State: "CrashLoopBackOff 0/1", Containers: []string{"web"}}}}},
 			events:   []members.Event{{Kind: "Pod", Name: "web-1-a", Type: "Warning", Reason: "BackOff", Message: "restarting <u>", Last: metav1.Now()}},
 		},
 		hangs: {hangs: true},
@@ -417,7 +430,13 @@ func TestAnObjectPageShowsWhatMembersAnswer(t *testing.T) {
 	quiet := b.get(objectQuery(w, "settings"))
 	quiet.shows(t, `data-scope="`+w.ns+`"`)
 	quiet.hides(t, "did not answer", "BackOff")
+	quiet.shows(t, "Who set each line on "+hangs)
 	b.get(objectQuery(w, "settings", "cluster", here)).shows(t, "Who set each line on "+here)
+	logs := b.get(objectQuery(w, "settings", "logs", here))
+	logs.shows(t, "Logs on "+here, "web-1-a&lt;i&gt;", "<td>12:00:07</td>", "&lt;b&gt;failed", `data-scope=""`)
+	logs.hides(t, "<b>failed", "line 1 ", "\u001b")
+	b.get(objectQuery(w, "settings", "logs", hangs)).shows(t, "Logs on "+hangs, "the member did not answer in time")
+	b.get(objectQuery(w, "settings", "logs", "*")).hides(t, "Logs on")
 	b.get(objectQuery(w, "settings", "diff", hangs)).shows(t, "Difference on "+hangs, "the member did not answer in time")
 	b.get(objectQuery(w, "settings", "diff", "*", "cluster", "*")).hides(t, "Difference on")
 }

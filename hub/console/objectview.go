@@ -3,11 +3,13 @@ package console
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member/rollup"
+	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -62,6 +64,64 @@ func (b objectBody) Says() string {
 	}
 	return cmp.Or(row.Message, row.Reason)
 }
+
+// render renders the worst copy, for its YAML beside the picture. It asks no member.
+func (b *objectBody) render(in *decide.Input) {
+	rows := b.Rows().Rows
+	if in == nil || len(rows) == 0 {
+		return
+	}
+	i := slices.IndexFunc(in.Facts.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == rows[0].Cluster })
+	if i < 0 {
+		return
+	}
+	b.Fields, b.FieldsOf = view.FieldsOf(*in, in.Facts.Overrides, in.Facts.Clusters[i], nil), rows[0].Cluster
+}
+
+// Lines returns the lines about the object that neither the facts nor the picture show.
+func (b objectBody) Lines() []view.Line {
+	return slices.DeleteFunc(b.Status.Lines(), func(l view.Line) bool { return l.Name == "Regions" || l.Name == "Rollout" })
+}
+
+// Chosen says how many clusters get the object, and by which placement.
+func (b objectBody) Chosen() string {
+	e := b.Explanation
+	text := fmt.Sprintf("%d of %d clusters", e.Selected, len(e.Clusters))
+	if p := e.Placement; p != nil {
+		text += " by " + p.Kind + " " + strings.TrimPrefix(p.Namespace+"/"+p.Name, "/")
+	}
+	if !e.Same {
+		text += "; the console computes another decision than the hub"
+	}
+	return text
+}
+
+// maxDifferences is the maximum number of clusters that the page names of those that the hub decided otherwise.
+const maxDifferences = 10
+
+// Decision returns the lines about the decision.
+func (b objectBody) Decision() []view.Line {
+	e := *b.Explanation
+	if more := len(e.Differences) - maxDifferences; more > 0 {
+		e.Differences = append(slices.Clone(e.Differences[:maxDifferences]), fmt.Sprintf("and %d more: see hansectl explain", more))
+	}
+	return e.Lines()
+}
+
+// Columns says which columns of the table of clusters have something to say.
+func (b objectBody) Columns() objectColumns {
+	var out objectColumns
+	generations := map[string]bool{}
+	for _, r := range b.Rows().Rows {
+		out.Ready = out.Ready || r.Text.Ready != ""
+		out.AsOf = out.AsOf || !r.LastObservedTime.IsZero()
+		generations[r.Text.Generation] = true
+	}
+	out.Generation = len(generations) > 1
+	return out
+}
+
+type objectColumns struct{ Ready, Generation, AsOf bool }
 
 // YAML returns the lines of the copy on the page's only cluster, with the rule that set each of them.
 func (b objectBody) YAML() []yamlLine {

@@ -106,6 +106,8 @@ var functions = template.FuncMap{
 	"objectPath":       objectPath,
 	"problemPath":      problemPath,
 	"conditions":       conditionsOf,
+	"difference":       differenceOf,
+	"seconds":          func(n int32) string { return duration.HumanDuration(time.Duration(n) * time.Second) },
 }
 
 // maxTextLength is the maximum length of an object's text on a page. Without this limit, the author of an object could

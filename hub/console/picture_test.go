@@ -152,7 +152,7 @@ func TestEachLineOfACopySaysWhoSetIt(t *testing.T) {
 	}
 	want := []string{
 		"apiVersion: apps/v1", "kind: Deployment", "metadata:", "  annotations:", `    a/b~c: "x\ny" <- Hanse`, "  name: web", "spec:", "  args:", "  - --a",
-		"  - image: web:2 <- OverridePolicy/args (one)", "    name: web", "  empty: {}", "  none: []", `  quoted: "yes"`, "  replicas: 5 <- OverridePolicy/us (rule) (template: 3)", "data: {}",
+		"  - image: web:2 <- OverridePolicy/args (one)", "    name: web", "  empty: {}", "  none: []", `  quoted: "yes"`, "  replicas: 5 <- OverridePolicy/us (rule) (3)", "data: {}",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)

@@ -237,11 +237,57 @@ type rolloutBody struct {
 	Now         metav1.Time
 	Changing    int
 	Seen        bool // whether the user may see the clusters
+	// Changes has the change that an approval begins, by the name of the wave.
+	Changes map[string]*waveChange
 }
 
 type rolloutObjectRow struct {
 	view.RolloutObject
 	Path string
+}
+
+// rank orders the rows: those that wait or fail first, those without a revision last.
+func (r rolloutObjectRow) rank() int {
+	phases := rolloutBody{}.Phases()
+	if r.Rollout == nil {
+		return len(phases) + 1
+	}
+	if i := slices.Index(phases, r.Rollout.Phase); i >= 0 {
+		return i
+	}
+	return len(phases)
+}
+
+// Verdict returns the display of the rollouts together. It names the wave, and the user if the wave waits for the user.
+func (b rolloutBody) Verdict() state {
+	out := rolloutState(b.PlacementRollout)
+	wave := ""
+	if b.Rollout != nil && b.Result == view.RolloutRuns {
+		wave = b.Rollout.Wave
+	}
+	if asking := b.Asking(); len(asking) > 0 {
+		return state{"held", "wave " + asking[0].Name + " waits for you"}
+	}
+	if wave != "" {
+		out.Word = "wave " + wave + ": " + out.Word
+	}
+	return out
+}
+
+// Since returns the time since which the first object waits for the approval that the verdict names.
+func (b rolloutBody) Since() *metav1.Time {
+	if asking := b.Asking(); len(asking) > 0 {
+		return asking[0].Since()
+	}
+	return nil
+}
+
+// Summary says how far the rollouts are, without the wave, which the verdict names.
+func (b rolloutBody) Summary() string {
+	if begin, rest, found := strings.Cut(b.Progress, ": "); found && strings.HasPrefix(begin, "Waiting for wave ") {
+		return rest
+	}
+	return b.Progress
 }
 
 // steeringRights are the user's rights on the rollouts of a placement.
@@ -378,11 +424,13 @@ func rolloutPage(ctx context.Context, v *visit) (*page, error) {
 			body.Rows = append(body.Rows, row)
 		}
 	}
+	slices.SortStableFunc(body.Rows, func(a, b rolloutObjectRow) int { return cmp.Compare(a.rank(), b.rank()) })
 	body.Part = partOf(v, len(body.Rows))
 	body.Rows = body.Rows[body.Part.From:body.Part.To]
 	if body.May, err = v.user.steeringRights(ctx, s); err != nil {
 		return nil, err
 	}
+	body.askChanges(ctx, v, names)
 	return &page{Title: "Rollout of " + s.Named, Nav: "rollouts", template: "rollout", Scope: v.scope(), Crumbs: rolloutCrumbs(v.namespace, body.Kind), Body: &body}, nil
 }
 

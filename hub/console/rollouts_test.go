@@ -276,7 +276,7 @@ func TestTheRolloutPagesShowWavesObjectsAndHistory(t *testing.T) {
 	for path, wants := range map[string][]string{
 		"/rollouts?namespace=" + r.ns:             {`href="/rollouts/placement?name=web&amp;namespace=` + r.ns, "waiting for approval", "Waiting for wave rest"},
 		"/rollouts?result=Done&namespace=" + r.ns: {"No placement that you may see has a rollout with the result Done"},
-		r.page():    {"<ol class=\"waves\">", `id="wave-asia"`, "passed", "Approve wave rest", "1 of 1 cluster has the new revision and is healthy", "waits for you", "hansectl rollout approve web rest -n " + r.ns, "1 of 1 changing object</a> waits for the approval, the first one for", "degraded", "ConfigMap " + r.ns + "/settings"},
+		r.page():    {"<ol class=\"waves\">", `id="wave-asia"`, "passed", "Approve wave rest", "1 of 1 cluster updated and healthy", "waits for you", "hansectl rollout approve web rest -n " + r.ns, "1 of 1 changing object</a> waits for the approval, the first one for", "degraded", "ConfigMap " + r.ns + "/settings"},
 		r.history(): {"Return to revision 6", "Return to revision 4", "revision 7", "Crash"},
 	} {
 		answer := b.get(path)

@@ -19,11 +19,14 @@ const (
 	maxLineLength = 400
 )
 
+// fromTemplate is the author of a value of the hub object, see overrides.Author.
+const fromTemplate = "template"
+
 // yamlLine is a line of a copy, with the rule that set it. By is empty if the line is as in the hub object.
 type yamlLine struct {
 	N        int
 	Text, By string
-	Was      string // the value before, such as "template: 3"
+	Was      string // the value before, with its author unless it is that of the hub object
 	Set      bool
 }
 
@@ -122,8 +125,15 @@ func (w *yamlWriter) add(text, pointer string) {
 
 func (l *yamlLine) set(f view.FieldRow) {
 	l.Set, l.By = true, f.SetBy
-	if len(f.Shadowed) > 0 {
-		l.Was = f.Shadowed[0]
+	if len(f.Shadowed) == 0 {
+		return
+	}
+	l.Was = f.Shadowed[0]
+	if by, value, found := strings.Cut(l.Was, ": "); found {
+		l.Was = value
+		if by != fromTemplate {
+			l.Was += " by " + by
+		}
 	}
 }
 

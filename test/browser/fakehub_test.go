@@ -28,6 +28,8 @@ type fakeHub struct {
 	objects []client.Object
 	// rightless is true if the user has no right.
 	rightless bool
+	// views answers the requests about members. It is nil if the hub answers none.
+	views http.Handler
 }
 
 // served are the kinds that the fake API server knows, with their resources.
@@ -147,7 +149,7 @@ func (f *fakeHub) console(t *testing.T) string {
 	api := httptest.NewServer(f)
 	t.Cleanup(api.Close)
 	c, err := console.New(console.Options{
-		Config: &rest.Config{Host: api.URL}, Mapper: f.mapper(), Logger: logr.Discard(),
+		Config: &rest.Config{Host: api.URL}, Mapper: f.mapper(), Logger: logr.Discard(), Views: f.views,
 		Key: func() ([]byte, error) { return []byte("a key of 32 bytes for test alone"), nil },
 	})
 	if err != nil {

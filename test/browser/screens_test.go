@@ -28,6 +28,7 @@ func ago(d time.Duration) metav1.Time { return metav1.NewTime(time.Now().Add(-d)
 // anyCluster returns a MemberCluster. away is how long it has not answered.
 func anyCluster(name, region string, ready metav1.ConditionStatus, reason, message string, away time.Duration) *hubv1.MemberCluster {
 	m := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: ago(40 * 24 * time.Hour), Labels: map[string]string{hubv1.RegionLabel: region}}}
+	m.Spec.AllowedNamespaces.From = hubv1.NamespacesFromAll
 	at := ago(away)
 	m.Status.LastObservedTime, m.Status.Version.Kubernetes, m.Status.Nodes = &at, "v1.36.3", hubv1.NodeSummary{Total: 12, Ready: 12}
 	m.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: ready, Reason: reason, Message: message, LastTransitionTime: at}}
