@@ -30,6 +30,9 @@ type PlacementRollout struct {
 // RolloutObject is an object whose rollout is not complete.
 type RolloutObject struct {
 	Object string `json:"object"`
+	// Bundle is the bundle whose rollout this is. The object is the first one that the change of the bundle changes. Bundle
+	// is empty if the object has a rollout of its own.
+	Bundle string `json:"bundle,omitempty"`
 	// Rollout is the state of the object's rollout. It is absent until the hub has stored a revision of the object.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
 	// Updated is the number of clusters with the newest revision. Desired is the number of clusters that shall hold the
@@ -37,6 +40,9 @@ type RolloutObject struct {
 	Updated int32 `json:"updated"`
 	Desired int32 `json:"desired"`
 }
+
+// Name returns the name of what is rolled out: the bundle, or the object.
+func (o RolloutObject) Name() string { return cmp.Or(o.Bundle, o.Object) }
 
 // rolloutAnnotations pairs each annotation that controls a rollout with its text in the output.
 var rolloutAnnotations = [][2]string{
@@ -61,7 +67,10 @@ func PlacementRolloutOf(p hubv1.PlacementObject, following []hubv1.BindingObject
 		if b.GetDeletionTimestamp() != nil || spec.Rollout != nil && spec.Rollout.Phase == hubv1.RolloutComplete {
 			continue
 		}
-		o := RolloutObject{Object: subjectOf(b), Rollout: spec.Rollout}
+		o := RolloutObject{Object: hubv1.ObjectOf(b).String(), Rollout: spec.Rollout}
+		if FollowsSet(b) {
+			o.Bundle = spec.ObjectRef.Bundle.String()
+		}
 		if n := b.BindingStatus().Summary.Updated; n != nil {
 			o.Updated = *n
 		}
@@ -134,11 +143,11 @@ func (r PlacementRollout) writeObjects(w io.Writer, now time.Time) {
 	for _, o := range r.Objects {
 		updated := fmt.Sprintf("%d/%d", o.Updated, o.Desired)
 		if o.Rollout == nil {
-			rows = append(rows, []string{o.Object, "", "", "", hubv1.ReasonBaselinePending, updated, "", ""})
+			rows = append(rows, []string{o.Name(), "", "", "", hubv1.ReasonBaselinePending, updated, "", ""})
 			continue
 		}
 		s := o.Rollout
-		rows = append(rows, []string{o.Object, revisionCell(s.Revision), revisionCell(s.Newest), s.Wave, string(s.Phase), updated, age(s.Since, now), s.Message})
+		rows = append(rows, []string{o.Name(), revisionCell(s.Revision), revisionCell(s.Newest), s.Wave, string(s.Phase), updated, age(s.Since, now), s.Message})
 	}
 	table(w, []string{"OBJECT", "REVISION", "NEWEST", "WAVE", "PHASE", "UPDATED", "SINCE", "WHY"}, rows)
 }

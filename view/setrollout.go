@@ -146,14 +146,6 @@ func FollowsSet(b hubv1.BindingObject) bool {
 	return b.BindingSpec().ObjectRef.Bundle != nil && b.GetAnnotations()[hubv1.SetFollowedAnnotation] != ""
 }
 
-// subjectOf names what a rollout in a binding is about: the object, or the bundle with which it changes.
-func subjectOf(b hubv1.BindingObject) string {
-	if FollowsSet(b) {
-		return b.BindingSpec().ObjectRef.Bundle.String()
-	}
-	return hubv1.ObjectOf(b).String()
-}
-
 // onePerSet leaves out the bindings of objects that change with a bundle, except the one binding that shows the rollout
 // of the bundle. A bundle whose rollout is complete is left out.
 func onePerSet(bindings []hubv1.BindingObject) []hubv1.BindingObject {

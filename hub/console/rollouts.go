@@ -467,7 +467,9 @@ type rolloutObjectBody struct {
 	view.Rollout
 	History view.RolloutHistory
 	// PlacementPath is the path of the placement's page. It is empty if no placement selects the object.
-	PlacementPath      string
+	PlacementPath string
+	// Bundle is the bundle of the object. It is empty if the object is in none.
+	Bundle             string
 	Namespace, Binding string
 	State, CSRF        string
 	MayUndo            bool
@@ -533,7 +535,9 @@ func rolloutObjectPage(ctx context.Context, v *visit) (*page, error) {
 		}
 	}
 	body.Rollout = view.RolloutOf(in)
-	if b.BindingSpec().ObjectRef.Bundle == nil {
+	if of := b.BindingSpec().ObjectRef.Bundle; of != nil {
+		body.Bundle = of.String()
+	} else {
 		if body.MayUndo, err = v.user.mayUndo(ctx, b); err != nil {
 			return nil, err
 		}
