@@ -228,6 +228,7 @@ func (p *parts) add(ctx context.Context) error {
 		p.addConsole,
 		p.addTunnel,
 		func() error { return p.process.mgr.Add(p.knowledge.store) },
+		p.addGrants,
 		func() error { return p.process.mgr.Add(everywhere(p.work)) },
 	} {
 		if err := add(); err != nil {

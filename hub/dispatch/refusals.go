@@ -25,6 +25,25 @@ func (q *queue) learn(key types.NamespacedName, kind schema.GroupKind, o member.
 	return o
 }
 
+// Refused returns the namespaces of copies for which the hub lacks a right on a member, one copy of each kind.
+func (d *Dispatcher) Refused(cluster string) []string {
+	var out []string
+	if q := d.queue(cluster); q != nil {
+		for _, key := range q.refusals.Probes() {
+			out = append(out, key.Namespace)
+		}
+	}
+	return out
+}
+
+// TryRefused tries one copy of each refused kind again at once, because the rights of the hub on the member have
+// changed. If the member accepts it, all refused copies are tried.
+func (d *Dispatcher) TryRefused(cluster string) {
+	if q := d.queue(cluster); q != nil {
+		q.tryAgain(q.refusals.Probes())
+	}
+}
+
 func (q *queue) tryAgain(keys []types.NamespacedName) {
 	for _, key := range keys {
 		q.gate.add(due{key, lowPriority + q.copies.rank(key)})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,8 +40,11 @@ func TestAMemberThatGrantsOneRightIsAskedForAllRefusedCopiesAtOnce(t *testing.T)
 	for _, name := range []string{"one", "two", "three"} {
 		w.reads("eu", name, hubv1.ReasonForbidden, "")
 	}
+	if diff := cmp.Diff([]string{"ns", "ns"}, w.dispatcher.Refused("eu")); diff != "" {
+		t.Errorf("the namespaces of one refused copy of each kind (-want +got):\n%s", diff)
+	}
 	granted.Store(true)
-	w.dispatcher.WakeObject(t.Context(), hubv1.ObjectIdentity{Group: first.Group, Kind: first.Kind, Namespace: "ns", Name: "two"})
+	w.dispatcher.TryRefused("eu")
 	for _, name := range []string{"one", "two", "three"} {
 		w.reads("eu", name, hubv1.ReasonApplied, "") // long before the next try of each, which is after 30 s
 	}

@@ -1,6 +1,8 @@
 package pace
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +36,13 @@ func (r *Refusals) Refused(key types.NamespacedName, kind schema.GroupKind) (pro
 		r.probes[kind] = key
 	}
 	return r.probes[kind] == key
+}
+
+// Probes returns the probes of all kinds: the writes to try first after the rights of the hub have changed.
+func (r *Refusals) Probes() []types.NamespacedName {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.probes))
 }
 
 // Settled forgets a write that is not refused any more, and returns the writes to try now. These are all refused writes

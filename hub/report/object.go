@@ -207,6 +207,23 @@ func (r *Reporter) tryAgain(keys []types.NamespacedName) {
 	}
 }
 
+// Refused returns the namespaces of hub objects whose status the hub may not write, one object of each kind.
+func (r *Reporter) Refused() []string {
+	var out []string
+	for _, key := range r.refusals.Probes() {
+		out = append(out, key.Namespace)
+	}
+	return out
+}
+
+// TryRefused writes the status of one object of each refused kind again at once, because the rights of the hub have
+// changed. If the API server accepts it, all refused statuses are written.
+func (r *Reporter) TryRefused() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tryAgain(r.refusals.Probes())
+}
+
 // merge merges the statuses in the rows, writes the result to the hub object, and returns the next condition
 // StatusWritten. It returns nil if the condition stays as it is.
 func (r *run) merge(ctx context.Context) (*verdict, error) {

@@ -3,6 +3,7 @@ package report
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -28,6 +29,13 @@ func TestAStatusThatTheHubMayNotWriteIsTriedAgain(t *testing.T) {
 	}
 	if e := reporter.entries[key("second")]; e.window.open() {
 		t.Error("the second object is queued although the right is still missing")
+	}
+	if diff := cmp.Diff([]string{"ns"}, reporter.Refused()); diff != "" {
+		t.Errorf("the namespaces of one refused object of each kind (-want +got):\n%s", diff)
+	}
+	reporter.TryRefused()
+	if first, second := reporter.entries[key("first")], reporter.entries[key("second")]; !first.window.open() || second.window.open() {
+		t.Error("after a change of rights, not the first object alone is queued")
 	}
 	after("first", false, true)
 	if e := reporter.entries[key("second")]; !e.window.open() {

@@ -264,6 +264,19 @@ func (ob *Observer) State(gvk schema.GroupVersionKind) (informer.State, bool) {
 // Restart restarts every watch at once. It is called after a link has become ready again.
 func (ob *Observer) Restart() { ob.watches.Restart() }
 
+// Forbidden returns the kinds in use that the hub may not watch.
+func (ob *Observer) Forbidden() []schema.GroupKind {
+	ob.mu.Lock()
+	defer ob.mu.Unlock()
+	var out []schema.GroupKind
+	for gvk := range ob.holders {
+		if state, _ := ob.watches.State(gvk); state.Reason == hubv1.ReasonForbidden {
+			out = append(out, gvk.GroupKind())
+		}
+	}
+	return out
+}
+
 // Retry makes the failed watches of a kind try again at once.
 func (ob *Observer) Retry(gk schema.GroupKind) {
 	ob.mu.Lock()

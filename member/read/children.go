@@ -51,6 +51,11 @@ type Finder struct{ client dynamic.Interface }
 // NewFinder returns a Finder. Every request of the client has a timeout.
 func NewFinder(client dynamic.Interface) *Finder { return &Finder{client: client} }
 
+// Rights returns the hub's rights on the member in a namespace; see the function Rights.
+func (f *Finder) Rights(ctx context.Context, namespace string) (string, error) {
+	return Rights(ctx, f.client, namespace)
+}
+
 // Children finds the children of each owner. It implements a method of member.Viewer.
 func (f *Finder) Children(ctx context.Context, owners []member.Owner) member.Children {
 	s := &search{ctx: ctx, client: f.client, lists: map[place]map[types.UID][]listed{}, granted: map[string]Rules{}}

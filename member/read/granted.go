@@ -1,9 +1,12 @@
 package read
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,18 +22,48 @@ var selfReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Ver
 
 // In asks the member, with a SelfSubjectRulesReview, for the hub's rights in a namespace.
 func In(ctx context.Context, client dynamic.Interface, namespace string) (Rules, error) {
-	review := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": selfReviews.GroupVersion().String(), "kind": "SelfSubjectRulesReview", "spec": map[string]any{"namespace": namespace},
-	}}
-	answer, err := client.Resource(selfReviews).Create(ctx, review, metav1.CreateOptions{})
+	status, err := review(ctx, client, namespace)
 	if err != nil {
-		return Rules{}, fmt.Errorf("asking what the hub may do in namespace %s of the member: %w", namespace, err)
+		return Rules{}, err
 	}
-	found, _, _ := unstructured.NestedSlice(answer.Object, "status", "resourceRules")
-	if incomplete, _, _ := unstructured.NestedBool(answer.Object, "status", "incomplete"); incomplete {
+	found, _, _ := unstructured.NestedSlice(status, "resourceRules")
+	if incomplete, _, _ := unstructured.NestedBool(status, "incomplete"); incomplete {
 		return Rules{}, nil
 	}
 	return Rules{found}, nil
+}
+
+// Rights returns the hub's rights in a namespace as a text, which is equal for equal rights. An empty namespace stands
+// for the cluster-wide rights.
+func Rights(ctx context.Context, client dynamic.Interface, namespace string) (string, error) {
+	status, err := review(ctx, client, cmp.Or(namespace, metav1.NamespaceDefault))
+	if err != nil {
+		return "", err
+	}
+	found, _, _ := unstructured.NestedSlice(status, "resourceRules")
+	var rules []string
+	for _, rule := range found { // the server lists them in any order
+		text, err := json.Marshal(rule)
+		if err != nil {
+			return "", fmt.Errorf("writing a rule of the hub as JSON: %w", err)
+		}
+		rules = append(rules, string(text))
+	}
+	slices.Sort(rules)
+	return strings.Join(slices.Compact(rules), "\n"), nil
+}
+
+// review asks the API server for the hub's rights in a namespace.
+func review(ctx context.Context, client dynamic.Interface, namespace string) (status map[string]any, err error) {
+	question := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": selfReviews.GroupVersion().String(), "kind": "SelfSubjectRulesReview", "spec": map[string]any{"namespace": namespace},
+	}}
+	answer, err := client.Resource(selfReviews).Create(ctx, question, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("asking what the hub may do in namespace %s of the cluster: %w", namespace, err)
+	}
+	status, _, _ = unstructured.NestedMap(answer.Object, "status")
+	return status, nil
 }
 
 // Allow reports whether the rules allow all these verbs on all objects of a resource. It also returns true if the rules

@@ -4,7 +4,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 func rule(groups, resources, verbs []any, names ...any) any {
@@ -36,6 +40,31 @@ func TestRules(t *testing.T) {
 				t.Errorf("got %t", got)
 			}
 		})
+	}
+}
+
+func TestRightsAreEqualIfOnlyTheOrderOfRulesDiffers(t *testing.T) {
+	read := func(rules ...any) string {
+		client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
+		client.PrependReactor("create", "selfsubjectrulesreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			o := a.(clienttesting.CreateAction).GetObject().(*unstructured.Unstructured).DeepCopy()
+			if ns, _, _ := unstructured.NestedString(o.Object, "spec", "namespace"); ns != "default" {
+				t.Errorf("asked for the rights in namespace %q", ns)
+			}
+			return true, o, unstructured.SetNestedSlice(o.Object, rules, "status", "resourceRules")
+		})
+		text, err := Rights(t.Context(), client, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	watch, write := rule([]any{"shop"}, []any{"widgets"}, []any{"watch"}), rule([]any{"shop"}, []any{"widgets"}, []any{"patch"})
+	if read(watch, write) != read(write, watch, write) {
+		t.Error("the same rules in another order are other rights")
+	}
+	if read(watch, write) == read(watch) {
+		t.Error("fewer rules are the same rights")
 	}
 }
 

@@ -229,6 +229,27 @@ func (s *Store) Retry(ctx context.Context, groups sets.Set[string]) {
 	}
 }
 
+// Forbidden returns the wanted kinds that the hub may not read.
+func (s *Store) Forbidden() []schema.GroupKind {
+	s.mu.Lock()
+	wanted := s.wanted
+	s.mu.Unlock()
+	var out []schema.GroupKind
+	for gk := range wanted {
+		if state, _ := s.State(gk); state.Reason == hubv1.ReasonForbidden {
+			out = append(out, gk)
+		}
+	}
+	return out
+}
+
+// RetryForbidden reads the kinds again at once that the hub could not read for lack of a right.
+func (s *Store) RetryForbidden() {
+	for _, gk := range s.Forbidden() {
+		s.watches.Retry(unversioned(gk))
+	}
+}
+
 // Wanted returns the watched kinds of a group, sorted by name.
 func (s *Store) Wanted(group string) []schema.GroupKind {
 	s.mu.Lock()
