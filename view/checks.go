@@ -274,9 +274,14 @@ func grantsOf(kinds map[string]int) string {
 	return strings.Join(out, ",")
 }
 
-// Checks returns one check for each cluster and reason. If there are none, it returns one check with the result OK.
-func (l Lacks) Checks() []Check {
-	if len(l) == 0 {
+// Checks returns one check for each cluster and reason. If there are none, it returns one check with the result OK, or
+// Unknown if the hub does not accept some placements: their objects have no copies, which members could refuse.
+func (l Lacks) Checks(unaccepted *Unaccepted) []Check {
+	switch {
+	case len(l) == 0 && unaccepted.placements > 0:
+		return []Check{{Name: "grants", Result: FindingUnknown, Message: fmt.Sprintf(
+			"no member refuses an object, but the objects of %s are not sent yet: see the check placements", counted(unaccepted.placements, "placement"))}}
+	case len(l) == 0:
 		return []Check{{Name: "grants", Result: FindingOK, Message: "no member refuses or lacks the kind of a placed object"}}
 	}
 	keys := slices.SortedFunc(maps.Keys(l), func(a, b lack) int {

@@ -156,4 +156,10 @@ func TestPlacementsThatAreNotAcceptedFailACheck(t *testing.T) {
 	if diff := cmp.Diff(want, u.Checks()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	if got := (Lacks{}).Checks(&u); len(got) != 1 || got[0].Result != FindingUnknown || !strings.Contains(got[0].Message, "the objects of 4 placements are not sent yet") {
+		t.Errorf("grants beside placements that are not accepted: %+v", got)
+	}
+	if got := (Lacks{}).Checks(&Unaccepted{}); len(got) != 1 || got[0].Result != FindingOK {
+		t.Errorf("grants without such placements: %+v", got)
+	}
 }

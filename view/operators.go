@@ -175,7 +175,7 @@ func (o Operators) Write(w io.Writer, now time.Time) {
 
 // WriteWide writes the table with the names of the kinds, and a table of operators by cluster.
 func (o Operators) WriteWide(w io.Writer, now time.Time) {
-	o.write(w, now, func(s OperatorSummary) string { return strings.Join(s.Provides, ",") })
+	o.write(w, now, func(s OperatorSummary) string { return kindNames(s.Provides) })
 	o.writeMatrix(w)
 	o.writeNotes(w)
 }
@@ -243,6 +243,30 @@ func (o Operators) writeNotes(w io.Writer) {
 	if len(elsewhere) > 0 {
 		line(w, "Note", "kinds in use on clusters that their operator is not placed on: "+strings.Join(elsewhere, "; "))
 	}
+}
+
+// kindNames returns kinds, such as Rotor.example.com, as text: the first ones of each group, as in "Prometheus, Probe and
+// 8 more (monitoring.coreos.com)".
+func kindNames(kinds []string) string {
+	const maxKinds = 2
+	byGroup := map[string][]string{}
+	for _, kind := range kinds {
+		name, group, _ := strings.Cut(kind, ".")
+		byGroup[group] = append(byGroup[group], name)
+	}
+	var out []string
+	for _, group := range slices.Sorted(maps.Keys(byGroup)) {
+		names := byGroup[group]
+		text := strings.Join(names[:min(len(names), maxKinds)], ", ")
+		if more := len(names) - maxKinds; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		out = append(out, text+" ("+group+")")
+	}
+	if more := len(out) - maxKinds; more > 0 {
+		out = append(out[:maxKinds], fmt.Sprintf("and kinds of %s more", counted(more, "group")))
+	}
+	return strings.Join(out, ", ")
 }
 
 // firstClusters returns up to maxClusters of the names as text, and the number of the others.
@@ -479,7 +503,7 @@ func (o OperatorOnClusters) Write(w io.Writer, now time.Time) {
 
 // WriteWide writes the same as Write, and the names of the kinds.
 func (o OperatorOnClusters) WriteWide(w io.Writer, now time.Time) {
-	o.write(w, now, "kinds "+printable(strings.Join(o.Provides, ",")))
+	o.write(w, now, "kinds "+printable(kindNames(o.Provides)))
 }
 
 func (o OperatorOnClusters) write(w io.Writer, now time.Time, kinds string) {

@@ -240,3 +240,17 @@ func TestOneOperatorMarksItsClustersThatAreBehind(t *testing.T) {
 		}
 	}
 }
+
+func TestTheNamesOfManyKindsFitOneLine(t *testing.T) {
+	t.Parallel()
+	for want, kinds := range map[string][]string{
+		"":                                 nil,
+		"Rotor (example.com)":              {"Rotor.example.com"},
+		"A, B and 2 more (x.io), C (y.io)": {"A.x.io", "C.y.io", "B.x.io", "D.x.io", "E.x.io"},
+		"A (a.io), B (b.io), and kinds of 1 group more": {"A.a.io", "B.b.io", "C.c.io"},
+	} {
+		if got := kindNames(kinds); got != want {
+			t.Errorf("%v are %q, want %q", kinds, got, want)
+		}
+	}
+}

@@ -217,8 +217,17 @@ func (s Status) summary() []string {
 		}
 		parts = append(parts, text)
 	}
+	return append(parts, s.healthy())
+}
+
+// healthy returns the condition Healthy as text. It is Unknown if the condition says that all clusters are healthy, and
+// some of them do not answer now: the hub writes that into the condition some seconds later.
+func (s Status) healthy() string {
 	healthy := "Healthy=Unknown (not yet reported)"
 	if c := meta.FindStatusCondition(s.Conditions, hubv1.ConditionHealthy); c != nil {
+		if away := s.unobserved(); c.Status == metav1.ConditionTrue && len(away) > 0 {
+			return "Healthy=Unknown (not observed now: " + firstClusters(away) + ")"
+		}
 		var details []string
 		// The reason HealthyEverywhere covers only the clusters that get the object. It is not printed if some selected
 		// clusters do not get the object.
@@ -233,7 +242,18 @@ func (s Status) summary() []string {
 			healthy += " (" + strings.Join(details, ", ") + ")"
 		}
 	}
-	return append(parts, healthy)
+	return healthy
+}
+
+// unobserved returns the clusters that shall have the object and whose rows may be out of date.
+func (s Status) unobserved() []string {
+	var out []string
+	for _, r := range s.Clusters {
+		if r.State == hubv1.TargetPresent && r.lastKnown() {
+			out = append(out, r.Cluster)
+		}
+	}
+	return out
 }
 
 func (s Status) rows(now time.Time, wide bool) [][]string {

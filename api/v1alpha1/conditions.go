@@ -151,6 +151,7 @@ const (
 	ReasonUndoBlocked           = "UndoBlocked"           // the chart to return to breaks objects in use
 	ReasonNonDeterministicChart = "NonDeterministicChart" // the chart of an operator renders differently each time
 	ReasonValuesWouldChange     = "ValuesWouldChange"     // the chart generates other fields than those with kept values
+	ReasonValuesNotKept         = "ValuesNotKept"         // a Secret of another type has the name of that with kept values
 	ReasonCertificateExpires    = "CertificateExpires"    // of CertificateExpiresSoon
 	ReasonNothingPlaced         = "NothingPlaced"         // no placement selects the bundle
 	ReasonPartlyPlaced          = "PartlyPlaced"          // some objects follow no placement
@@ -238,6 +239,7 @@ const (
 	ReasonPending            = "Pending"
 	ReasonAppliedEverywhere  = "AppliedEverywhere"
 	ReasonFailedOnSome       = "FailedOnSome"
+	ReasonWaitingOnSome      = "WaitingOnSome" // no cluster refuses the copy, and on some it waits for other objects or a user
 	ReasonNotYetReported     = "NotYetReported"
 	ReasonHealthyEverywhere  = "HealthyEverywhere"
 	ReasonDegradedOnSome     = "DegradedOnSome"

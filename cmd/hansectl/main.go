@@ -12,7 +12,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 
 	"github.com/hanse-dev/hanse/cmd/hansectl/command"
 )
@@ -21,6 +23,7 @@ import (
 var version = "unknown"
 
 func main() {
+	klog.SetLogger(logr.Discard()) // client-go logs the errors that it also returns
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	name := "hansectl"
 	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-") {

@@ -110,7 +110,8 @@ func keptKey(namespace string, o hubv1.BundleObject) types.NamespacedName {
 
 // readKept reads the kept values of an operator, and the resourceVersion of their Secret. ID is empty if there are
 // none, if a user has edited the Secret so that it cannot be read, or if the values belong to an earlier operator of
-// the same name. The resourceVersion is empty if the Secret does not exist.
+// the same name. The resourceVersion is empty if the Secret does not exist. The error is a *refusal if a Secret of
+// another type has its name, because the type of a Secret never changes.
 func (c *Controller) readKept(ctx context.Context, o *hubv1.FederatedOperator) (out *kept, version string, err error) {
 	key := keptKey(c.opts.Namespace, o)
 	var secret corev1.Secret
@@ -119,6 +120,9 @@ func (c *Controller) readKept(ctx context.Context, o *hubv1.FederatedOperator) (
 		return &kept{}, "", nil
 	case err != nil:
 		return nil, "", fmt.Errorf("reading the kept values in Secret %s: %w", key, err)
+	case secret.Type != hubv1.GeneratedValuesSecretType:
+		return nil, "", &refusal{hubv1.ReasonValuesNotKept, fmt.Sprintf(
+			"the hub keeps the generated values of the chart in Secret %s of the type %s, but a Secret of the type %s has this name: delete it", key, hubv1.GeneratedValuesSecretType, secret.Type)}
 	}
 	out = &kept{}
 	if err := out.Read(&secret); err != nil || out.Operator != o.UID {
@@ -159,6 +163,9 @@ func (c *Controller) dropKept(ctx context.Context, of hubv1.BundleReference) err
 	var secret corev1.Secret
 	if err := c.opts.APIReader.Get(ctx, key, &secret); err != nil {
 		return client.IgnoreNotFound(err)
+	}
+	if secret.Type != hubv1.GeneratedValuesSecretType {
+		return nil // the hub did not make it
 	}
 	live := of.New()
 	if err := c.opts.APIReader.Get(ctx, of.Key(), live); err == nil && live.GetDeletionTimestamp() == nil {

@@ -117,6 +117,17 @@ func (g generates) test(t *testing.T, stop func()) func() {
 		named("edited")
 		same("edited")
 	})
+	t.Run("a Secret of another type in place of theirs is reported, and its end is noticed", func(t *testing.T) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: g.secret().Namespace, Name: g.secret().Name}}
+		must(t, w.admin.Delete(t.Context(), secret.DeepCopy()))
+		must(t, w.admin.Create(t.Context(), secret))
+		named("blocked")
+		w.operatorSays(o, hubv1.ReasonValuesNotKept, "a Secret of the type Opaque has this name: delete it")
+		must(t, w.admin.Delete(t.Context(), secret))
+		named("edited")
+		w.operatorSays(o, hubv1.ReasonStored, "")
+		same("edited")
+	})
 	t.Run("a further generated value waits for a request, which replaces all values once", func(t *testing.T) {
 		w.edited(o, func(s *hubv1.FederatedOperatorSpec) {
 			s.Chart.Values = &runtime.RawExtension{Raw: []byte(`{"guest": true}`)}

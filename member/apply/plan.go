@@ -177,8 +177,8 @@ func notAdopted(t target, in member.ApplyIntent, live *unstructured.Unstructured
 		return nil
 	case !back && in.Adoption != hubv1.AdoptionAlways && in.Adoption != hubv1.AdoptionIfNoDiff && !madeOnDemand(live):
 		out = refused(hubv1.ReasonAlreadyExists, member.RetrySlowly,
-			"%s exists on the cluster and is not Hanse's: %srun hansectl adopt, or set spec.apply.adoption to IfNoDiff or Always",
-			t, deleteIt(t))
+			"%s exists on the cluster and is not Hanse's: run hansectl adopt, set spec.apply.adoption to IfNoDiff or Always%s",
+			t, orDeleteIt(t))
 	case !back && t.secret() && in.Adoption != hubv1.AdoptionAlways:
 		out = refused(hubv1.ReasonAlreadyExists, member.RetrySlowly,
 			"%s exists on the cluster and is not Hanse's, and the values of a Secret are not compared: run hansectl adopt --overwrite, "+
@@ -215,13 +215,13 @@ func wasOrphaned(in member.ApplyIntent, live *unstructured.Unstructured) bool {
 	return in.Orphaned != nil && live.GetUID() == in.Orphaned.UID
 }
 
-// deleteIt returns a text for a message, which advises users to delete an object. The text is empty for a Namespace and
+// orDeleteIt returns a text for a message, which advises users to delete an object. The text is empty for a Namespace and
 // a CustomResourceDefinition, because their deletion also deletes other objects.
-func deleteIt(t target) string {
+func orDeleteIt(t target) string {
 	if t.gvk.GroupKind() == (schema.GroupKind{Group: definitions.Group, Kind: "CustomResourceDefinition"}) || t.gvk.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		return ""
 	}
-	return "delete it there, "
+	return ", or delete it there"
 }
 
 // othersOrDeleting returns the outcome for an object of another hub, for the copy of another object, and for a copy

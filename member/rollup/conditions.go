@@ -89,10 +89,13 @@ func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 }
 
 // failedReason returns HubIsOlder if a failed row has this reason, because an administrator must then act on the hub.
-// Otherwise it returns FailedOnSome.
+// It returns WaitingOnSome if all copies only wait (see Waits), and otherwise FailedOnSome.
 func failedReason(failed []hubv1.ClusterRow) string {
 	if slices.ContainsFunc(failed, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder }) {
 		return hubv1.ReasonHubIsOlder
+	}
+	if !slices.ContainsFunc(failed, func(row hubv1.ClusterRow) bool { return !Waits(row.Reason) }) {
+		return hubv1.ReasonWaitingOnSome
 	}
 	return hubv1.ReasonFailedOnSome
 }

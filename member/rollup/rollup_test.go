@@ -455,6 +455,18 @@ func TestConditions(t *testing.T) {
 			applied: [3]string{"False", "HubIsOlder", "on 1 of 2 clusters: b (HubIsOlder)"},
 			healthy: [3]string{"True", "HealthyEverywhere", "on 1 of 1 clusters"},
 		},
+		"copies that wait for other objects or a user are no failure": {
+			rows: []hubv1.ClusterRow{
+				row("a", no, hubv1.HealthUnknown, "OperatorNotReady"), row("b", no, hubv1.HealthHealthy, "Suspended"), row("c", yes, hubv1.HealthHealthy, ""),
+			},
+			applied: [3]string{"False", "WaitingOnSome", "on 2 of 3 clusters: a (OperatorNotReady), b (Suspended)"},
+			healthy: [3]string{"Unknown", "PartiallyUnknown", "on 1 of 3 clusters: a (OperatorNotReady)"},
+		},
+		"one failure among copies that wait is a failure": {
+			rows:    []hubv1.ClusterRow{row("a", no, hubv1.HealthHealthy, "BundleNotReady"), row("b", no, hubv1.HealthHealthy, "Forbidden")},
+			applied: [3]string{"False", "FailedOnSome", "on 2 of 2 clusters: a (BundleNotReady), b (Forbidden)"},
+			healthy: [3]string{"True", "HealthyEverywhere", "on 2 of 2 clusters"},
+		},
 		"at most three are named": {
 			rows: []hubv1.ClusterRow{
 				row("a", no, hubv1.HealthUnknown, "TooLarge"), row("b", no, hubv1.HealthUnknown, "TooLarge"), row("c", no, hubv1.HealthUnknown, "TooLarge"),

@@ -580,11 +580,11 @@ func suspendedScheduling(t *testing.T) {
 
 	patchPlacement(t, p, `{"suspend":{"scheduling":false,"dispatching":true}}`)
 	eventually(t, normal, func() error {
-		return placementCondition(ctx, p, hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonFailedOnSome, "writing to members is suspended; 2 of 2 objects")
+		return placementCondition(ctx, p, hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonWaitingOnSome, "writing to members is suspended; 2 of 2 objects")
 	})
 	eventually(t, normal, func() error { return rowIs(ctx, second, frankfurt, metav1.ConditionFalse, hubv1.ReasonSuspended) })
 	eventually(t, normal, func() error {
-		return says(ctx, second, hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonFailedOnSome, "on 1 of 1 clusters: eu-fra-1 (Suspended)")
+		return says(ctx, second, hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonWaitingOnSome, "on 1 of 1 clusters: eu-fra-1 (Suspended)")
 	})
 	// The suspension delays the withdrawal.
 	eventually(t, normal, func() error { return rowIs(ctx, first, frankfurt2, metav1.ConditionFalse, hubv1.ReasonSuspended) })

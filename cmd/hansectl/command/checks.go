@@ -166,7 +166,7 @@ func askWebhook(ctx context.Context, c client.Client) (view.Check, *hubv1.Placem
 	probe := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "hansectl-check-"}}
 	probe.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: "ConfigMap", Name: "hansectl-check"}}
 	probe.Spec.Clusters.Names = []string{"hansectl-check"}
-	err := c.Create(ctx, probe, client.DryRunAll)
+	err := c.Create(withoutWarnings(ctx), probe, client.DryRunAll)
 	switch {
 	case err == nil:
 		return view.Check{Name: "webhook", Result: view.FindingOK, Message: "it answers"}, probe
@@ -196,7 +196,8 @@ func checkMembers(ctx context.Context, c client.Client) []view.Check {
 	for i := range members {
 		out = append(out, view.CheckMember(&members[i], time.Now()))
 	}
-	out = append(out, checkPlacements(ctx, c)...)
+	unaccepted, checks := checkPlacements(ctx, c)
+	out = append(out, checks...)
 	lacks, lost := view.Lacks{}, view.LostRevisions{}
 	if err := eachBinding(ctx, c, func(b hubv1.BindingObject) {
 		lacks.Add(b)
@@ -204,15 +205,15 @@ func checkMembers(ctx context.Context, c client.Client) []view.Check {
 	}); err != nil {
 		return append(out, unread("grants", err))
 	}
-	return append(append(out, lacks.Checks()...), lost.Checks()...)
+	return append(append(out, lacks.Checks(unaccepted)...), lost.Checks()...)
 }
 
-// checkPlacements checks whether the hub accepts all placements.
-func checkPlacements(ctx context.Context, c client.Client) []view.Check {
-	var found view.Unaccepted
+// checkPlacements checks whether the hub accepts all placements. It also returns those that it does not accept.
+func checkPlacements(ctx context.Context, c client.Client) (*view.Unaccepted, []view.Check) {
+	found := &view.Unaccepted{}
 	for _, list := range []client.ObjectList{&hubv1.PlacementList{}, &hubv1.ClusterPlacementList{}} {
 		if err := c.List(ctx, list); err != nil {
-			return []view.Check{unread("placements", err)}
+			return found, []view.Check{unread("placements", err)}
 		}
 		_ = meta.EachListItem(list, func(o runtime.Object) error {
 			p := o.(hubv1.PlacementObject)
@@ -220,7 +221,7 @@ func checkPlacements(ctx context.Context, c client.Client) []view.Check {
 			return nil
 		})
 	}
-	return found.Checks()
+	return found, found.Checks()
 }
 
 func unread(name string, err error) view.Check {

@@ -38,8 +38,23 @@ type hub struct {
 func (h *hub) adjust(config *rest.Config) *rest.Config {
 	config.UserAgent = "hansectl/" + h.version
 	config.QPS = -1 // the API server limits requests (priority and fairness)
-	config.WarningHandler = rest.NewWarningWriter(h.streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	config.WarningHandlerWithContext = quietWarnings{rest.NewWarningWriter(h.streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})}
 	return config
+}
+
+// quietWarnings prints warnings of API servers, except those about requests with the context of withoutWarnings.
+type quietWarnings struct{ rest.WarningHandler }
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (w quietWarnings) HandleWarningHeaderWithContext(ctx context.Context, code int, agent, text string) {
+	if ctx.Value(quietWarnings{}) == nil {
+		w.HandleWarningHeader(code, agent, text)
+	}
+}
+
+// withoutWarnings returns a context for requests that users did not ask for, such as probes.
+func withoutWarnings(ctx context.Context) context.Context {
+	return context.WithValue(ctx, quietWarnings{}, true)
 }
 
 // connect returns a client of the hub's API server, and the address of this API server.

@@ -24,7 +24,7 @@ func newOperators(h *hub) *cobra.Command {
   VERSION   version of the operator, as the chart says it
   CLUSTERS  clusters on which the operator is ready / clusters that its placement selects
   STORED    whether the hub has stored the objects of the newest generation
-  KINDS     number of kinds that the operator defines; -o wide has their names
+  KINDS     number of kinds that the operator defines; -o wide has the first names, and -o json all
 
 With -o wide, a second table has a row per cluster and a column per operator, with the version of its copies there.
 

@@ -86,7 +86,11 @@ func newRolloutPause(h *hub) *cobra.Command {
 			if err := a.annotate(cmd.Context(), rollout.Pause); err != nil {
 				return err
 			}
-			a.print("paused: no more clusters begin to change until hansectl rollout resume %s; clusters that have begun go on", args[0])
+			resumed := args[0]
+			if namespace := a.placement.GetNamespace(); namespace != "" {
+				resumed += " -n " + namespace
+			}
+			a.print("paused: no more clusters begin to change until hansectl rollout resume %s; clusters that have begun go on", resumed)
 			return nil
 		},
 		ValidArgsFunction: h.completePlacements,
