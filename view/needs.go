@@ -189,14 +189,20 @@ func (t *Gatherer) worstCopies(b hubv1.BindingObject) worstCopies {
 		}
 		out.all++
 		row := b.BindingStatus().Row(target.Name)
-		if m := t.members[target.Name]; m != nil && !isReady(m) || row != nil && row.LastObservedTime != nil {
+		m := t.members[target.Name]
+		refused := row != nil && row.Reason == hubv1.ReasonForbidden
+		if m != nil && !isReady(m) || row != nil && row.LastObservedTime != nil && !refused {
 			out.away++
 			continue
 		}
 		if row == nil {
 			continue
 		}
-		switch state := rollup.StateOf(target.State, row, true); {
+		state := rollup.StateOf(target.State, row, true)
+		if refused { // the cluster answers, but the hub may not watch the kind there, so it has not observed the copy
+			state = rollup.CopyNotApplied
+		}
+		switch {
 		case state != rollup.CopyDegraded && state != rollup.CopyNotApplied:
 		case out.state == 0 || state < out.state:
 			out.state, out.clusters, out.reason, out.message = state, []string{target.Name}, row.Reason, row.Message

@@ -71,3 +71,16 @@ func TestOneCauseIsOneEntryAndTheWorstIsTheFirst(t *testing.T) {
 		t.Errorf("%d entries, and in all %v", len(few.Entries), few.Of)
 	}
 }
+
+func TestACopyOfAKindThatAClusterDoesNotGrantNeedsAUser(t *testing.T) {
+	t.Parallel()
+	refused := refusedOn("a-2")
+	refused.LastObservedTime = &metav1.Time{Time: now.Add(-time.Hour)} // the hub may not watch the kind either
+	refused.Reason, refused.Message = hubv1.ReasonForbidden, "the hub may not patch deployments"
+	g := NewGatherer(matrixFleet())
+	g.Add(failing("api", hubv1.ConditionApplied, hubv1.ReasonFailedOnSome, time.Minute, refused, healthyOn("a-1")))
+	needs := g.Needs(10).Entries
+	if len(needs) == 0 || needs[0].Of != "Deployment.apps shop/api" || needs[0].Reason != hubv1.ReasonForbidden || needs[0].Where != "1 of 2 clusters: a-2" {
+		t.Errorf("got %+v", needs)
+	}
+}

@@ -46,16 +46,30 @@ func eachMember(clusters []string, ask func(cluster string) error) (notAsked []v
 
 // noteMembers prints on standard error which clusters did not answer, and returns an error if there are any.
 func (h *hub) noteMembers(notes, notAsked []view.ClusterNote) error {
-	for _, n := range notes {
+	for _, n := range byNote(notes) {
 		fmt.Fprintf(h.streams.ErrOut, "warning: %s: %s\n", n.Cluster, view.Printable(n.Note))
 	}
-	for _, n := range notAsked {
+	for _, n := range byNote(notAsked) {
 		fmt.Fprintf(h.streams.ErrOut, "error: %s: %s\n", n.Cluster, view.Printable(n.Note))
 	}
 	if n := len(notAsked); n > 0 {
 		return fmt.Errorf("%s could not be asked", counted(n, "cluster"))
 	}
 	return nil
+}
+
+// byNote merges clusters with the same note into one entry, such as "ap-se-1, cn-sha-1".
+func byNote(notes []view.ClusterNote) []view.ClusterNote {
+	var out []view.ClusterNote
+	for _, n := range notes {
+		i := slices.IndexFunc(out, func(o view.ClusterNote) bool { return o.Note == n.Note })
+		if i < 0 {
+			out = append(out, n)
+			continue
+		}
+		out[i].Cluster += ", " + n.Cluster
+	}
+	return out
 }
 
 // memberQuestion names a copy about which a command asks a member.

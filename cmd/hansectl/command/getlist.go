@@ -67,10 +67,10 @@ func (g *get) watchList(ctx context.Context, look func() *view.Listed) error {
 		if err := s.show(found, found.Versions()); err != nil {
 			return err
 		}
-		for _, n := range found.Notes {
+		for _, n := range byNote(found.Notes) {
 			g.hub.warn(fmt.Sprintf("warning: %s: %s\n", n.Cluster, view.Printable(n.Note)))
 		}
-		for _, n := range found.NotAsked {
+		for _, n := range byNote(found.NotAsked) {
 			g.hub.warn(fmt.Sprintf("error: %s: %s\n", n.Cluster, view.Printable(n.Note)))
 		}
 		select {

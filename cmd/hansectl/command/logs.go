@@ -130,7 +130,7 @@ func (l *logs) print(ctx context.Context, viewer *views.Client, r *view.LogReade
 	for _, cluster := range clusters {
 		l.printOne(r, cluster, answers[cluster])
 	}
-	for _, n := range notAsked {
+	for _, n := range byNote(notAsked) {
 		l.hub.warn(fmt.Sprintf("error: %s: %s\n", n.Cluster, view.Printable(n.Note)))
 	}
 	if len(notAsked) > 0 {

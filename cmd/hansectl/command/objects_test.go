@@ -117,7 +117,7 @@ func TestStatusShowsTheObjectsOfANamespaceAndOfAPlacement(t *testing.T) {
 			{[]string{"suspend", "--selector", "tier notin (test,early)"}, "suspended: nothing is written to a, clusters with tier notin (early,test)", hubv1.SuspendPolicy{Clusters: []string{"a"}, ClusterSelector: tier("NotIn", "early", "test")}},
 			{[]string{"resume", "--selector"}, "suspended: nothing is written to a", hubv1.SuspendPolicy{Clusters: []string{"a"}}},
 			{[]string{"suspend", "--selector", "tier"}, "suspended: nothing is written to a, clusters with tier", hubv1.SuspendPolicy{Clusters: []string{"a"}, ClusterSelector: tier("Exists")}},
-			{[]string{"resume"}, "not suspended", hubv1.SuspendPolicy{}},
+			{[]string{"resume"}, "not suspended any more", hubv1.SuspendPolicy{}},
 		} {
 			out, err := hansectl(t, append(step.args, "placement/all", "-n", "shop")...)
 			must(t, err)

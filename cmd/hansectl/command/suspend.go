@@ -218,7 +218,7 @@ func suspendedText(p *hubv1.SuspendPolicy) string {
 		parts = append(parts, "nothing is written to "+clusters)
 	}
 	if parts == nil {
-		return "not suspended"
+		return "not suspended any more"
 	}
 	return "suspended: " + strings.Join(parts, "; ")
 }
