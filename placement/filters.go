@@ -26,6 +26,9 @@ type filter struct {
 // means that there is no such reason.
 type cause struct{ reason, message string }
 
+// filterNoExecute is the name of the filter by NoExecute taints.
+const filterNoExecute = "NoExecute taints"
+
 // filters has all filters, in the order of their evaluation. Filters with unselects come first, so that their reason is
 // reported if several filters reject a cluster. The comment of a filter says when the filter rejects a cluster ("it").
 var filters = []filter{
@@ -35,7 +38,7 @@ var filters = []filter{
 	{"labelSelector", true, true, labelsDiffer},       // labelSelector does not match its labels
 	{"expression", true, true, mismatchOfUserData},    // expression is false, and reads only data that users set
 	{"override rules", true, false, excludedByRule},   // a rule of an override policy excludes it by such data
-	{"NoExecute taints", true, false, noExecute},      // it has a NoExecute taint that is not or no longer tolerated
+	{filterNoExecute, true, false, noExecute},         // it has a NoExecute taint that is not or no longer tolerated
 	{"expression now", false, true, mismatchOfFacts},  // expression is false or fails, and reads other data
 	{"override rules now", false, false, excludedNow}, // a rule of an override policy excludes it by other data
 	{"topologyKeys", false, true, topologyMissing},    // it lacks the label of a constraint's topologyKey

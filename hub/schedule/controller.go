@@ -151,6 +151,8 @@ type Scheduler struct {
 	inputs  inputs
 	shared  shared
 	results results
+
+	clusters clusterChanges
 }
 
 // inputs are the inputs of decisions that the Scheduler keeps in memory.
@@ -174,6 +176,7 @@ type shared struct {
 // results has the last decisions for hub/report, hub/report/policies and traces.
 type results struct {
 	decisions decisions
+	placed    placed
 	onRemoval func(kind string, key types.NamespacedName)
 	changeLog changeLog
 }
@@ -269,6 +272,7 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 		return ctrl.Result{}, nil
 	}
 	r := &run{s: s, began: s.opts.Clock.Now()}
+	s.results.placed.begin(id)
 	var err error
 	r.in, err = s.gather(ctx, id)
 	if errors.Is(err, errNotListed) {
@@ -287,6 +291,7 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	if err != nil {
 		return stopped(err)
 	}
+	s.results.placed.end(id, r.out, r.in.Object.State == decide.Exists)
 	return ctrl.Result{RequeueAfter: r.out.Again}, nil
 }
 

@@ -1,13 +1,9 @@
 package schedule
 
 import (
-	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -69,38 +65,5 @@ func TestTheCopiesOfABundleAreCountedBesideThoseOfThePlacement(t *testing.T) {
 	m.count(types.NamespacedName{Name: "b"}, nil)
 	if len(m.copies) > 0 {
 		t.Errorf("counted are %v", m.copies)
-	}
-}
-
-func TestWhichKindsAClusterServesOtherwise(t *testing.T) {
-	t.Parallel()
-	gk := func(kind string) schema.GroupKind { return schema.GroupKind{Group: "example.com", Kind: kind} }
-	type says = map[schema.GroupKind][]string
-	tests := map[string]struct {
-		before, after says
-		want          []string
-	}{
-		"nothing has changed":               {says{gk("A"): {"v1"}, gk("B"): nil}, says{gk("A"): {"v1"}, gk("B"): {}}, nil},
-		"another version, and one more":     {says{gk("A"): {"v1"}, gk("B"): {"v1"}}, says{gk("A"): {"v2"}, gk("B"): {"v1", "v2"}}, []string{"A", "B"}},
-		"a kind of which nothing was known": {nil, says{gk("A"): nil}, []string{"A"}},
-		"a kind that is no longer asked for": {
-			says{gk("A"): {"v1"}, gk("B"): {"v1"}}, says{gk("B"): {"v1"}}, []string{"A"},
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var got []string
-			for moved := range servedOtherwise(tc.before, tc.after) {
-				got = append(got, moved.Kind)
-			}
-			slices.Sort(got)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-	if moved := servedOtherwise(nil, nil); !moved.Equal(sets.New[schema.GroupKind]()) {
-		t.Errorf("nothing became %v", moved)
 	}
 }

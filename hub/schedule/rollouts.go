@@ -226,7 +226,7 @@ func (s *Scheduler) stagedBy(p hubv1.OverridePolicyObject) []key {
 	defer s.shared.rollouts.mu.Unlock()
 	var out []key
 	for id := range s.shared.rollouts.owners {
-		if maySelect([]hubv1.OverridePolicyObject{p}, id) {
+		if decide.MaySelect([]hubv1.OverridePolicyObject{p}, id) {
 			out = append(out, id)
 		}
 	}

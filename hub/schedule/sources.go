@@ -6,9 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,8 +18,6 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/store/changes"
 	"github.com/hanse-dev/hanse/hub/store/scopes"
-	"github.com/hanse-dev/hanse/placement"
-	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 type (
@@ -134,19 +130,6 @@ func (s *Scheduler) NamespaceChanged(_ context.Context, c changes.Namespace) {
 	s.wakeBehind(func() []key { return s.inNamespace(cmp.Or(c.After, c.Before).Name) })
 }
 
-// ClusterChanged is called for every change of a cluster. If the cluster is new or deleted, or its spec or labels have
-// changed, it queues all objects with a binding. Otherwise it queues the objects that the changed status concerns.
-func (s *Scheduler) ClusterChanged(ctx context.Context, c changes.Cluster) {
-	if c.Before == nil || c.After == nil || c.Parts&(changes.Spec|changes.Labels) != 0 || c.Before.IsAway() != c.After.IsAway() {
-		s.wakeSets(ctx)
-	}
-	if c.Parts&(changes.Added|changes.Deleted|changes.Spec|changes.Labels) != 0 {
-		s.wakeBehind(func() []key { return s.bound(ctx) })
-	} else if _, q := s.leading(); q != nil {
-		s.clusterMoved(ctx, c.Before, c.After, q)
-	}
-}
-
 // wakeBehind queues many objects at once. They get a lower priority than objects that have changed themselves.
 func (s *Scheduler) wakeBehind(keys func() []key) {
 	if _, q := s.leading(); q != nil {
@@ -213,78 +196,6 @@ func withdrawnRows(b hubv1.BindingObject) map[string]int64 {
 	return rows
 }
 
-// clusterMoved queues the objects whose decisions depend on a changed part of the cluster's status.
-func (s *Scheduler) clusterMoved(ctx context.Context, before, after *hubv1.MemberCluster, q queue) {
-	if before.IsAway() != after.IsAway() || !equality.Semantic.DeepEqual(steady(before), steady(after)) {
-		s.addUncounted(q, s.bound(ctx)...)
-		return
-	}
-	s.factsMoved(ctx, decide.ClusterOf(before), decide.ClusterOf(after), q)
-}
-
-// factsMoved queues the objects of kinds for which the cluster now serves other versions than before. If other reported
-// data has changed, such as the nodes, it also queues the objects whose placements or excluding override rules read
-// this data.
-func (s *Scheduler) factsMoved(ctx context.Context, before, after placement.Cluster, q queue) {
-	if decide.SameCluster(before, after) {
-		return
-	}
-	before.Revision, after.Revision = "", ""
-	served := servedOtherwise(before.Served, after.Served)
-	before.Served, after.Served = nil, nil
-	facts := !equality.Semantic.DeepEqual(before, after)
-	placements, err := scopes.Placements(ctx, s.opts.Client, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
-		return
-	}
-	reading := map[hubv1.PlacementReference]bool{}
-	for _, p := range placements {
-		if compiled, err := s.inputs.memo.Compile(p); facts && ((err == nil && compiled.ReadsFacts()) || decide.DividesByCapacity(p.PlacementSpec())) {
-			reading[placementKey(decide.ReferenceTo(p))] = true
-		}
-	}
-	var excluding []hubv1.OverridePolicyObject
-	if facts {
-		excluding = s.excludingByFacts(ctx)
-	}
-	if len(reading) == 0 && len(served) == 0 && len(excluding) == 0 {
-		return
-	}
-	bindings, err := scopes.Bindings(ctx, s.opts.Client, "", client.UnsafeDisableDeepCopy)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
-		return
-	}
-	for _, b := range bindings {
-		ref, id := b.BindingSpec().PlacementRef, hubv1.ObjectOf(b)
-		if served.Has(id.GroupKind()) || ref != nil && reading[placementKey(ref)] || maySelect(excluding, id) {
-			s.addBehind(q, id)
-		}
-	}
-}
-
-// servedOtherwise returns the kinds whose served versions have changed.
-func servedOtherwise(before, after map[schema.GroupKind][]string) sets.Set[schema.GroupKind] {
-	moved := sets.New[schema.GroupKind]()
-	for gk, versions := range after {
-		if known, ok := before[gk]; !ok || !slices.Equal(known, versions) {
-			moved.Insert(gk)
-		}
-	}
-	for gk := range before {
-		if _, ok := after[gk]; !ok {
-			moved.Insert(gk)
-		}
-	}
-	return moved
-}
-
-// placementKey returns a placement reference with only the kind, namespace and name, for use as a map key.
-func placementKey(ref *hubv1.PlacementReference) hubv1.PlacementReference {
-	return hubv1.PlacementReference{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
-}
-
 // counting waits until all bindings of the first list are counted. The scheduler makes no decision before that.
 func (s *Scheduler) counting(ctx context.Context, _ queue) error {
 	if !s.inputs.counts.await(ctx) {
@@ -292,15 +203,6 @@ func (s *Scheduler) counting(ctx context.Context, _ queue) error {
 	}
 	s.inputs.counts.complete.Store(true)
 	return nil
-}
-
-// steady returns the data of a cluster that decisions use, without data that may change often. It leaves out the
-// annotations and reported data such as the nodes.
-func steady(c *hubv1.MemberCluster) placement.Cluster {
-	seen := decide.ClusterOf(c)
-	seen.Revision, seen.Annotations, seen.Version, seen.Capacity, seen.Allocatable, seen.Nodes = "", nil, "", nil, nil, hubv1.NodeSummary{}
-	seen.Served, seen.ServedInFull, seen.Operators = nil, false, nil
-	return seen
 }
 
 // selectedBy returns all objects of the kinds that a placement selects. If the placement selects a kind of bundles, it
@@ -372,6 +274,11 @@ func (s *Scheduler) begin(ctx context.Context, q queue) error {
 	s.shared.limits.begin(s.opts.Clock.Now())
 	s.shared.removals.begin()
 	s.shared.sets.forget(nil)
+	fleet, err := scopes.Clusters(ctx, s.opts.Client, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return err
+	}
+	s.clusters.begin(fleet)
 	s.learnRollouts(ctx)
 	s.wakeSets(ctx)
 	for gk := range s.opts.Templates.StoredKinds().Union(s.wants.current()) {

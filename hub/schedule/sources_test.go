@@ -2,7 +2,9 @@ package schedule
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +19,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/store/changes"
 	"github.com/hanse-dev/hanse/internal/informer"
+	"github.com/hanse-dev/hanse/placement/decide"
+	"github.com/hanse-dev/hanse/placement/decide/decidetest"
 )
 
 func TestAnObjectThatChangesGoesBeforeThoseOfAClusterThatDoes(t *testing.T) {
@@ -70,56 +74,114 @@ func (q *behinds) AddWithOpts(o priorityqueue.AddOpts, keys ...key) {
 	}
 }
 
-// threeBindings is a client that lists three bindings, and no other objects.
-type threeBindings struct{ client.Client }
+// aFleet is a cache with three bindings of the placement web, two of them on the cluster eu, and with the clusters of the
+// fleet.
+type aFleet struct {
+	client.Client
+	placement *hubv1.Placement
+	clusters  []hubv1.MemberCluster
+}
 
-func (threeBindings) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
-	if list, ok := into.(*hubv1.ResourceBindingList); ok {
-		list.Items = make([]hubv1.ResourceBinding, 3)
+func (f aFleet) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	switch list := into.(type) {
+	case *hubv1.ResourceBindingList:
+		for i, on := range []string{"eu", "eu", "sg"} {
+			b := bound(present(on))
+			b.Name, b.Spec.ObjectRef.Name = fmt.Sprint("b", i), fmt.Sprint("w", i)
+			list.Items = append(list.Items, *b)
+		}
+	case *hubv1.PlacementList:
+		list.Items = []hubv1.Placement{*f.placement}
+	case *hubv1.MemberClusterList:
+		list.Items = f.clusters
 	}
 	return nil
 }
 
-func TestObjectsWakeBehindOthersWhenAClusterMovesByItself(t *testing.T) {
-	before := &hubv1.MemberCluster{}
-	before.Generation, before.Labels = 1, map[string]string{"tier": "gold"}
-	before.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionTrue}}
+// TestAChangeOfAClusterWakesTheObjectsThatItConcerns: the placement web selects one cluster with the label tier=gold,
+// and each of its objects has one.
+func TestAChangeOfAClusterWakesTheObjectsThatItConcerns(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*hubv1.MemberCluster)
 		woken  int
 		// waits is true if removals wait for the decisions on the objects.
 		waits bool
 	}{
-		"it is lost": {func(c *hubv1.MemberCluster) { c.Status.Conditions[0].Status = metav1.ConditionFalse }, 3, false},
+		"it is lost": {decidetest.Unreachable, 2, false},
 		"it is lost and said to be unreachable": {func(c *hubv1.MemberCluster) {
-			c.Status.Conditions[0].Status = metav1.ConditionFalse
+			decidetest.Unreachable(c)
 			c.Status.Taints = []corev1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}}
-		}, 3, false},
+		}, 2, false},
 		"it answers and has a taint": {func(c *hubv1.MemberCluster) {
 			c.Status.Taints = []corev1.Taint{{Key: "slow", Effect: corev1.TaintEffectNoExecute}}
-		}, 3, false},
-		"somebody labels it":                {func(c *hubv1.MemberCluster) { c.Labels["tier"] = "silver" }, 3, true},
-		"somebody changes its spec":         {func(c *hubv1.MemberCluster) { c.Generation++ }, 3, true},
-		"somebody changes it as it is lost": {func(c *hubv1.MemberCluster) { c.Generation++; c.Status.Conditions = nil }, 3, true},
-		"another one has its name":          {func(c *hubv1.MemberCluster) { c.UID = "other" }, 3, true},
-		"its last contact was later":        {func(c *hubv1.MemberCluster) { c.ResourceVersion = "2" }, 0, false},
+		}, 2, false},
+		"a user changes the label that the placement reads": {func(c *hubv1.MemberCluster) { c.Labels["tier"] = "silver" }, 3, true},
+		"a user changes a label that no policy reads":       {func(c *hubv1.MemberCluster) { c.Labels["team"] = "b" }, 0, false},
+		"a user cordons it":                       {func(c *hubv1.MemberCluster) { c.Generation++; c.Spec.Unschedulable = true }, 2, true},
+		"a user changes its spec as it is lost":   {func(c *hubv1.MemberCluster) { c.Generation++; c.Spec.Unschedulable = true; decidetest.Unreachable(c) }, 2, true},
+		"its nodes change, which no policy reads": {func(c *hubv1.MemberCluster) { c.Status.Nodes.Ready = 7 }, 0, false},
+		"its last contact was later":              {func(c *hubv1.MemberCluster) { c.ResourceVersion = "2" }, 0, false},
 	} {
-		after, q := before.DeepCopy(), &behinds{}
-		test.change(after)
-		s := &Scheduler{
-			shared: shared{removals: removals{pending: pending{clock: clock.RealClock{}}}}, opts: Options{Client: threeBindings{}},
-			lead: lead{ctx: t.Context(), queue: q},
-		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before := cluster("eu", func(c *hubv1.MemberCluster) { c.Generation, c.Labels = 1, map[string]string{"tier": "gold"} })
+				after, q := before.DeepCopy(), &behinds{}
+				test.change(after)
+				s := fleetScheduler(t, q, before, after)
+				feed := changes.NewFeed()
+				feed.Clusters.On(changes.All, s.ClusterChanged)
+				feed.Clusters.Handler(t.Context()).OnUpdate(before, after)
+				<-time.After(2 * collectFor)
+				synctest.Wait()
+				if q.n != test.woken {
+					t.Errorf("%d objects wake, want %d", q.n, test.woken)
+				}
+				if waits := s.shared.removals.pending.until(time.Now()); waits != test.waits {
+					t.Errorf("removals wait for these objects: %t, want %t", waits, test.waits)
+				}
+			})
+		})
+	}
+}
+
+// fleetScheduler returns a leading scheduler of an aFleet whose cluster eu has changed, and whose objects are placed.
+func fleetScheduler(t *testing.T, q queue, before, after *hubv1.MemberCluster) *Scheduler {
+	one := int32(1)
+	web := policy("web", decidetest.Spreading(hubv1.SpreadPolicy{NumberOfClusters: &one}))
+	web.Spec.Clusters.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
+	s := &Scheduler{
+		shared: shared{removals: removals{pending: pending{clock: clock.RealClock{}}}}, lead: lead{ctx: t.Context(), queue: q},
+		opts: Options{Client: aFleet{placement: web, clusters: []hubv1.MemberCluster{*after, *cluster("sg"), *cluster("us")}}},
+	}
+	s.clusters.begin([]*hubv1.MemberCluster{before, cluster("sg"), cluster("us")})
+	for i := range 3 {
+		s.results.placed.end(hubv1.ObjectIdentity{Group: object.Group, Kind: object.Kind, Namespace: object.Namespace, Name: fmt.Sprint("w", i)}, decide.Plan{Placed: true}, true)
+	}
+	return s
+}
+
+// TestClustersThatAreLostTogetherWakeTheirObjectsOnce: with their region, hundreds of clusters are lost within seconds.
+func TestClustersThatAreLostTogetherWakeTheirObjectsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &behinds{}
+		eu, sg := cluster("eu"), cluster("sg")
+		s := fleetScheduler(t, q, eu, eu)
 		feed := changes.NewFeed()
 		feed.Clusters.On(changes.All, s.ClusterChanged)
-		feed.Clusters.Handler(t.Context()).OnUpdate(before, after)
-		if q.n != test.woken {
-			t.Errorf("%s: %d objects wake, want %d", name, q.n, test.woken)
+		for range 2 {
+			for _, c := range []*hubv1.MemberCluster{eu, sg} {
+				away := c.DeepCopy()
+				decidetest.Unreachable(away)
+				feed.Clusters.Handler(t.Context()).OnUpdate(c, away)
+				<-time.After(collectFor / 2)
+			}
 		}
-		if waits := s.shared.removals.pending.until(time.Now()); waits != test.waits {
-			t.Errorf("%s: removals wait for these objects: %t, want %t", name, waits, test.waits)
+		<-time.After(2 * collectFor)
+		synctest.Wait()
+		if q.n != 3 {
+			t.Errorf("%d objects wake, want each of the 3 objects once", q.n)
 		}
-	}
+	})
 }
 
 // oneBinding is a synced cache with the binding of one object and no other objects.

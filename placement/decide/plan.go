@@ -45,6 +45,10 @@ type Plan struct {
 	// Chosen are the clusters on which the placement wants the object, sorted, even if the revision of its bundle on a
 	// cluster does not have the object. It is nil if the decision chooses no clusters, as while scheduling is suspended.
 	Chosen []string
+	// Placed is true if the object has all the clusters and replicas that its policies ask for, and leaves none. Another
+	// cluster that such an object could get then does not change the decision, unless the placement wants every cluster,
+	// or arranges the objects anew (see placement.Reach).
+	Placed bool
 	Status Status
 	Claims Claims
 	// Again is the time until the decision may change without an event. It is 0 if only an event can change the decision.
@@ -140,13 +144,20 @@ func (in input) plan() Plan {
 		p.Status.OtherPlacements = names(choice.Others)
 		return p
 	case in.Object.HubRuns && choice.Winner.PlacementSpec().HubExecution != hubv1.HubExecutionAllowed:
-		return in.keep(metav1.ConditionFalse, hubv1.ReasonHubWouldRun, fmt.Sprintf(
+		return in.forNoCluster(hubv1.ReasonHubWouldRun, fmt.Sprintf(
 			"the hub itself would act on a %s: to place it anyway, set hubExecution: Allowed in %s", in.Object.ID.Kind, nameOf(choice.Winner)))
 	}
 	if r := in.forbidden(); r != nil {
-		return in.keep(metav1.ConditionFalse, r.Reason, r.Message)
+		return in.forNoCluster(r.Reason, r.Message)
 	}
 	return in.follow(choice)
+}
+
+// forNoCluster keeps the recorded decision on an object that no cluster may get.
+func (in input) forNoCluster(reason, message string) Plan {
+	p := in.keep(metav1.ConditionFalse, reason, message)
+	p.Placed = true
+	return p
 }
 
 // forbidden returns the reason for which the object must not be sent to any member. It is nil if the object may be
@@ -278,9 +289,18 @@ func (in input) follow(choice placement.Choice) Plan {
 	}
 	p.WhenDeleted = whenDeleted
 	p.Status.OtherPlacements = names(choice.Others)
+	p.Placed = in.isPlaced(d, p, rest)
 	p.Status.Decision = explained(d, winner.PlacementSpec().Spread != nil)
 	p.Status.Scheduled = withHeld(in.withBlocked(withRest(in.withEarlier(summary(p.Spec, d, len(in.Facts.Clusters)), &p), rest, total), d), p.Claims.Removals, len(would.Targets) == 0)
 	return p
+}
+
+// isPlaced returns Plan.Placed of the decision d, which leads to the plan p. rest is the number of replicas for which no
+// cluster has room.
+func (in input) isPlaced(d placement.Decision, p Plan, rest int64) bool {
+	waits := p.Claims.EvictionWaits || len(p.Claims.FullDrains) > 0 || p.Claims.Answers != AnswersIrrelevant || len(p.Claims.Removals) > 0
+	lacks := rest > 0 || d.Kept || len(d.Targets) == 0 || len(d.Shortfalls) > 0 || len(d.Unmoved) > 0 || len(d.Evict) > 0 || len(d.Missing) > 0
+	return !waits && !lacks && in.Set == nil && !in.Object.Unconfirmed
 }
 
 // unrevised keeps the current decision, because the current object and policies cannot be stored as a revision of a

@@ -74,6 +74,7 @@ func (in input) followReferrers() Plan {
 	if !in.keepsEarlier(&p) {
 		p.addPresent(needed)
 	}
+	p.Placed = true // another cluster matters only when a referrer is on it
 	p.Spec.Referenced, p.Spec.References, p.Spec.Division = true, nil, nil
 	in.refer(&p)
 	p.WhenDeleted = in.recordedOr(owner)

@@ -17,13 +17,10 @@ import (
 // that affect cluster-scoped objects. A missing namespace is not an error.
 func Facts(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) (decide.Facts, error) {
 	var f decide.Facts
-	var clusters hubv1.MemberClusterList
-	if err := r.List(ctx, &clusters, options...); err != nil {
-		return decide.Facts{}, fmt.Errorf("listing MemberClusters: %w", err)
-	}
-	f.Clusters = add(nil, clusters.Items, func(c *hubv1.MemberCluster) *hubv1.MemberCluster { return c })
-	slices.SortFunc(f.Clusters, func(a, b *hubv1.MemberCluster) int { return strings.Compare(a.Name, b.Name) })
 	var err error
+	if f.Clusters, err = Clusters(ctx, r, options...); err != nil {
+		return decide.Facts{}, err
+	}
 	if f.Placements, err = PlacementsFor(ctx, r, namespace, options...); err != nil {
 		return decide.Facts{}, err
 	}
@@ -40,4 +37,15 @@ func Facts(ctx context.Context, r client.Reader, namespace string, options ...cl
 	}
 	f.NamespaceLabels, f.NamespaceRead = ns.Labels, err == nil
 	return f, nil
+}
+
+// Clusters lists all MemberClusters, sorted by name.
+func Clusters(ctx context.Context, r client.Reader, options ...client.ListOption) ([]*hubv1.MemberCluster, error) {
+	var list hubv1.MemberClusterList
+	if err := r.List(ctx, &list, options...); err != nil {
+		return nil, fmt.Errorf("listing MemberClusters: %w", err)
+	}
+	clusters := add(nil, list.Items, func(c *hubv1.MemberCluster) *hubv1.MemberCluster { return c })
+	slices.SortFunc(clusters, func(a, b *hubv1.MemberCluster) int { return strings.Compare(a.Name, b.Name) })
+	return clusters, nil
 }
