@@ -118,8 +118,8 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	pacer := pace.New(nil)
 
 	c := &controllers{
-		copies: report.NewCopies(p.mgr.GetClient()), notifier: notifier,
-		members: membership.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.held, string(p.hub.UID), failover.Grace),
+		copies: report.NewCopies(p.clusters), notifier: notifier,
+		members: membership.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.clusters, p.held, string(p.hub.UID), failover.Grace),
 	}
 	c.members.KeepTokens(f.tokensOf, recorder)
 	c.unclaimed = c.members.CountUnclaimed(f.copies)
@@ -140,7 +140,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 			Revisions: stored, Sets: stored, Namespace: p.options.Namespace, Key: p.hub.Key, DeniedMetadataPrefixes: p.options.Objects.DeniedMetadataPrefixes,
 			SetsBegin: func() bool { return p.coordinator.EveryReplica(hubv1.SetsAnnotation, hubv1.SetsVersion) },
 		},
-		Failover: failover, Guard: p.options.Limits.Guard, Pacer: pacer, Tracer: p.tracer,
+		Failover: failover, Guard: p.options.Limits.Guard, Pacer: pacer, Tracer: p.tracer, Clusters: p.clusters,
 	})
 	c.reporter, err = report.New(report.Options{
 		Client: p.mgr.GetClient(), HubConfig: p.mgr.GetConfig(),
@@ -171,7 +171,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	})
 	c.policies = policies.New(policies.Options{
 		Client: p.mgr.GetClient(), Templates: k.store, HubRunsWorkloads: k.runWorkloads, ScalePath: k.definitions.ScalePath, Events: recorder,
-		Removals: c.scheduler, Pacer: pacer, Sets: stored, Namespace: p.options.Namespace,
+		Removals: c.scheduler, Pacer: pacer, Sets: stored, Namespace: p.options.Namespace, Clusters: p.clusters,
 	})
 	c.bundles = bundles.New(bundles.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store, Events: recorder,
@@ -218,7 +218,7 @@ func (p *parts) add(ctx context.Context) error {
 		func() error { return p.process.mgr.Add(manager.RunnableFunc(lead)) },
 		func() error { return p.process.mgr.Add(manager.RunnableFunc(p.countCopies)) },
 		func() error {
-			return p.process.mgr.Add(manager.RunnableFunc(membership.Readiness{Reader: p.process.mgr.GetClient()}.Lead))
+			return p.process.mgr.Add(manager.RunnableFunc(membership.Readiness{Store: p.process.clusters}.Lead))
 		},
 		func() error { return p.process.mgr.Add(manager.RunnableFunc(p.sweepRevisions)) },
 		func() error {

@@ -27,6 +27,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/admission"
 	"github.com/hanse-dev/hanse/hub/admission/certificate"
 	"github.com/hanse-dev/hanse/hub/membership/shard"
+	"github.com/hanse-dev/hanse/hub/store/clusters"
 	"github.com/hanse-dev/hanse/hub/tracing"
 	"github.com/hanse-dev/hanse/hub/tunnel"
 	"github.com/hanse-dev/hanse/hub/views"
@@ -44,6 +45,7 @@ type process struct {
 	views       *views.Server  // nil if views are turned off
 	tunnel      *tunnel.Server // nil if agents are not accepted
 	links       *connect.Provider
+	clusters    *clusters.Store
 	coordinator *shard.Coordinator
 	held        *shard.Links    // links of the members in this replica's shard
 	tracer      *tracing.Tracer // nil if tracing is off
@@ -65,10 +67,11 @@ func newProcess(ctx context.Context, config *rest.Config, o Options, self identi
 	if err := p.connectMembers(ctx, config); err != nil {
 		return nil, err
 	}
+	p.clusters = clusters.New(p.mgr.GetClient())
 	leases := rest.CopyConfig(config) // not guarded by the lead, because the lead depends on the coordinator's writes
 	leases.QPS = -1
 	p.coordinator, err = shard.New(shard.Options{
-		Config: leases, Namespace: o.Namespace, Identity: o.Identity, Members: p.mgr.GetClient(),
+		Config: leases, Namespace: o.Namespace, Identity: o.Identity, Members: p.clusters,
 		HangUp: p.links.Remove, Annotations: leaseAnnotations(p.views.Annotations()), Logger: p.mgr.GetLogger().WithName("shard"),
 	})
 	if err != nil {

@@ -99,6 +99,7 @@ func (p *parts) followPolicies() {
 	overrides.On(changes.All, p.controllers.policies.OverridePolicyChanged)
 
 	clusters := p.knowledge.changes.Clusters
+	p.process.clusters.Follow(clusters) // registered first, so that later handlers find the change
 	clusters.On(lifetime, p.process.coordinator.ClusterChanged)
 	clusters.On(changes.Deleted|changes.Readiness, p.controllers.reporter.ClusterChanged)
 	clusters.On(changes.Facts|changes.Served|changes.AllowedNamespaces, p.controllers.dispatcher.ClusterChanged)

@@ -23,6 +23,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/store/clusters"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
@@ -83,7 +84,7 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 	if err != nil {
 		return err
 	}
-	reconciler = New(mgr.GetClient(), mgr.GetAPIReader(), links, hubID, grace)
+	reconciler = New(mgr.GetClient(), mgr.GetAPIReader(), clusters.New(mgr.GetClient()), links, hubID, grace)
 	links.onChange = reconciler.Wake
 	reconciler.now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	reconciler.KeepTokens(func(cluster string) (Tokens, error) { return issuer(cluster), nil }, recorder)

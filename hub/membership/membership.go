@@ -46,6 +46,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/hub/store/clusters"
 	"github.com/hanse-dev/hanse/hub/store/scopes"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/credential"
@@ -62,6 +63,7 @@ type Links interface {
 type Reconciler struct {
 	client    client.Client
 	apiReader client.Reader
+	clusters  *clusters.Store
 	links     Links
 	hubID     string
 	grace     time.Duration
@@ -79,11 +81,11 @@ type Reconciler struct {
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]] // nil until the controller runs
 }
 
-// New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace. A cluster that has been
+// New returns a Reconciler. all has all MemberClusters. hubID is the UID of the hub's own kube-system namespace. A cluster that has been
 // unreachable for the time grace gets a NoExecute taint.
-func New(c client.Client, apiReader client.Reader, links Links, hubID string, grace time.Duration) *Reconciler {
+func New(c client.Client, apiReader client.Reader, all *clusters.Store, links Links, hubID string, grace time.Duration) *Reconciler {
 	r := &Reconciler{
-		client: c, apiReader: apiReader, links: links, hubID: hubID, grace: grace, now: time.Now,
+		client: c, apiReader: apiReader, clusters: all, links: links, hubID: hubID, grace: grace, now: time.Now,
 		unclaimed: func(string) (int, bool) { return 0, false },
 	}
 	r.tokenRequests = newTokenRequests(func() time.Time { return r.now() }, r.Wake)
@@ -134,8 +136,8 @@ func request(cluster string) reconcile.Request {
 
 // usersOf returns reconcile requests for the MemberClusters whose kubeconfig, or token for an agent, is in the Secret.
 func (r *Reconciler) usersOf(ctx context.Context, secret client.Object) []reconcile.Request {
-	var list hubv1.MemberClusterList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	now, err := r.clusters.Current(ctx)
+	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing MemberClusters to wake them")
 		return nil
 	}
@@ -143,10 +145,10 @@ func (r *Reconciler) usersOf(ctx context.Context, secret client.Object) []reconc
 	if name, ok := strings.CutPrefix(secret.GetName(), hubv1.JoinSecretPrefix); ok {
 		requests = append(requests, request(name))
 	}
-	for i := range list.Items {
-		direct := list.Items[i].Spec.Connection.Direct
+	for _, c := range now.Clusters {
+		direct := c.Spec.Connection.Direct
 		if direct != nil && direct.KubeconfigSecretRef.Name == secret.GetName() {
-			requests = append(requests, request(list.Items[i].Name))
+			requests = append(requests, request(c.Name))
 		}
 	}
 	return requests

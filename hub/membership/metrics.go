@@ -5,10 +5,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/store/clusters"
 )
 
 var (
@@ -30,9 +29,9 @@ var Metrics = []prometheus.Collector{credentialsExpiry, unclaimedCopies, Readine
 
 func init() { metrics.Registry.MustRegister(credentialsExpiry, unclaimedCopies) }
 
-// Readiness is the metric that says whether each member is ready. Each scrape reads the MemberClusters from the cache,
+// Readiness is the metric that says whether each member is ready. Each scrape reads the MemberClusters from memory,
 // so that a deleted MemberCluster has no time series.
-type Readiness struct{ client.Reader }
+type Readiness struct{ *clusters.Store }
 
 // Lead exports the metric until ctx ends. The manager calls Lead in the leading replica only.
 func (r Readiness) Lead(ctx context.Context) error {
@@ -50,13 +49,12 @@ func (Readiness) Describe(out chan<- *prometheus.Desc) { out <- memberReady }
 
 // Collect implements prometheus.Collector.
 func (r Readiness) Collect(out chan<- prometheus.Metric) {
-	var clusters hubv1.MemberClusterList
-	if r.List(context.Background(), &clusters, client.UnsafeDisableDeepCopy) != nil {
+	all, err := r.Current(context.Background())
+	if err != nil {
 		return // the cache stops because this process ends
 	}
 	now := time.Now()
-	for i := range clusters.Items {
-		c := &clusters.Items[i]
+	for _, c := range all.Clusters {
 		ready := 0.0
 		if c.IsObserved(now) {
 			ready = 1

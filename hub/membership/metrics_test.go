@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/store/clusters"
 )
 
 func TestReadinessFollowsTheMemberClusters(t *testing.T) {
@@ -36,7 +37,7 @@ func TestReadinessFollowsTheMemberClusters(t *testing.T) {
 		t.Fatal(err)
 	}
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(Readiness{c})
+	registry.MustRegister(Readiness{clusters.New(c)})
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,8 @@ type record struct {
 	// refused is set if another MemberCluster represents the same cluster. The hub then does not connect to the cluster
 	// again for this MemberCluster.
 	refused refused
+	// claimed is the clusterID that this replica has set in the status. The write may have failed.
+	claimed string
 	// capacityWritten and observedWritten are the times at which capacity and lastObservedTime were last written to the
 	// status.
 	capacityWritten, observedWritten time.Time
@@ -48,6 +50,18 @@ func (r *records) refusedFor(clusterID string) (names []string) {
 	defer r.mu.Unlock()
 	for name, known := range r.byCluster {
 		if known.refused.clusterID == clusterID {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// claimantsOf returns the names of the MemberClusters for which this replica has claimed the cluster with this ID.
+func (r *records) claimantsOf(clusterID string) (names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, known := range r.byCluster {
+		if known.claimed == clusterID {
 			names = append(names, name)
 		}
 	}

@@ -69,7 +69,7 @@ func (r *Reconciler) refuseKnownRival(ctx context.Context, run *run) (ctrl.Resul
 	if id == "" {
 		return ctrl.Result{}, nil
 	}
-	holder, err := holderOf(ctx, r.client, run.cluster, id, sameCluster(id))
+	holder, err := r.holderOf(ctx, run.cluster, id)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -79,11 +79,14 @@ func (r *Reconciler) refuseKnownRival(ctx context.Context, run *run) (ctrl.Resul
 	return ctrl.Result{}, nil
 }
 
-// claim sets clusterID in the status, unless another MemberCluster has this ID. In that case, refusedNow is true. claim
-// reads from the API server, because a cached read could miss a recent write. It is called only while the status has no
-// clusterID.
+// claim sets clusterID in the status, unless another MemberCluster has this ID. In that case, refusedNow is true. It is
+// called only while the status has no clusterID.
+//
+// The candidates come from the index, and from the claims of this replica, because the cache may be behind its writes.
+// An uncached read of each must confirm that it has the ID. Two replicas may claim one cluster at the same moment, for
+// two MemberClusters. Then both have the ID until each sees the other one, and the younger is refused (holderOf).
 func (r *Reconciler) claim(ctx context.Context, run *run, id string) (refusedNow bool, err error) {
-	holder, err := holderOf(ctx, r.apiReader, run.cluster, id)
+	holder, err := r.confirmedHolder(ctx, run.cluster, id)
 	if err != nil {
 		return false, err
 	}
@@ -92,9 +95,32 @@ func (r *Reconciler) claim(ctx context.Context, run *run, id string) (refusedNow
 		r.refuse(run, holder)
 		return true, nil
 	}
-	r.setRefused(run.cluster.Name, refused{})
+	r.records.change(run.cluster.Name, func(known *record) { known.refused, known.claimed = refused{}, id })
 	run.cluster.Status.ClusterID = id
 	return false, nil
+}
+
+// confirmedHolder returns the same as holderOf, from the API server. It makes one request for each MemberCluster that
+// may have the ID, and none if there is no such MemberCluster.
+func (r *Reconciler) confirmedHolder(ctx context.Context, self *hubv1.MemberCluster, id string) (string, error) {
+	candidates := sets.New(r.records.claimantsOf(id)...)
+	var same hubv1.MemberClusterList
+	if err := r.client.List(ctx, &same, sameCluster(id), client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("looking for another MemberCluster of the same cluster as %s: %w", self.Name, err)
+	}
+	for i := range same.Items {
+		candidates.Insert(same.Items[i].Name)
+	}
+	var confirmed []hubv1.MemberCluster
+	for _, name := range sets.List(candidates.Delete(self.Name)) {
+		var c hubv1.MemberCluster
+		if err := r.apiReader.Get(ctx, client.ObjectKey{Name: name}, &c); client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("confirming that MemberCluster %s has the same cluster as %s: %w", name, self.Name, err)
+		} else if err == nil {
+			confirmed = append(confirmed, c)
+		}
+	}
+	return oldest(confirmed, self, id), nil
 }
 
 // routeHash tells the routes of a MemberCluster apart.
@@ -114,16 +140,19 @@ func (r *Reconciler) refuse(run *run, holder string) {
 // is none. A MemberCluster with the ID in its status has precedence, because it may have objects on the cluster. Among
 // several MemberClusters with the ID, the oldest one has precedence. If several are equally old, the first by name has
 // precedence.
-//
-// An uncached reader has no index of clusterIDs, so it gets no options.
-func holderOf(ctx context.Context, reader client.Reader, self *hubv1.MemberCluster, id string, options ...client.ListOption) (string, error) {
-	var list hubv1.MemberClusterList
-	if err := reader.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+func (r *Reconciler) holderOf(ctx context.Context, self *hubv1.MemberCluster, id string) (string, error) {
+	var same hubv1.MemberClusterList
+	if err := r.client.List(ctx, &same, sameCluster(id), client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("looking for another MemberCluster of the same cluster as %s: %w", self.Name, err)
 	}
+	return oldest(same.Items, self, id), nil
+}
+
+// oldest returns the name of the MemberCluster that represents the cluster instead of self, as holderOf says.
+func oldest(others []hubv1.MemberCluster, self *hubv1.MemberCluster, id string) string {
 	var holder *hubv1.MemberCluster
-	for i := range list.Items {
-		other := &list.Items[i]
+	for i := range others {
+		other := &others[i]
 		if other.Name == self.Name || other.Status.ClusterID != id {
 			continue
 		}
@@ -135,9 +164,9 @@ func holderOf(ctx context.Context, reader client.Reader, self *hubv1.MemberClust
 		}
 	}
 	if holder == nil {
-		return "", nil
+		return ""
 	}
-	return holder.Name, nil
+	return holder.Name
 }
 
 func isOlder(a, b *hubv1.MemberCluster) bool {

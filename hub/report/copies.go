@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/store/changes"
+	fleet "github.com/hanse-dev/hanse/hub/store/clusters"
 )
 
 // These are the values of the metric label hold. They tell why a copy stays at an older revision, or why its removal
@@ -106,7 +107,7 @@ var (
 // A scrape reads the MemberClusters from the cache, because a cluster can become unreachable while no binding changes.
 // A cluster without a MemberCluster has no series, even if bindings still name it.
 type Copies struct {
-	members client.Reader
+	members *fleet.Store
 
 	mu     sync.Mutex
 	counts counts
@@ -149,8 +150,8 @@ type (
 	}
 )
 
-// NewCopies returns Copies without any binding. members reads the MemberClusters.
-func NewCopies(members client.Reader) *Copies {
+// NewCopies returns Copies without any binding. members has the MemberClusters.
+func NewCopies(members *fleet.Store) *Copies {
 	c := counts{
 		copies: map[clusterKind]copyCount{}, ofCluster: map[string]map[string]int{}, ofKind: map[string]map[string]int{},
 		held: map[string]heldCount{}, ofPolicy: map[types.NamespacedName]placementCount{}, durations: map[types.NamespacedName]durationCount{},
@@ -380,13 +381,13 @@ func (*Copies) Describe(out chan<- *prom.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Copies) Collect(out chan<- prom.Metric) {
-	var members hubv1.MemberClusterList
-	if c.members.List(context.Background(), &members, client.UnsafeDisableDeepCopy) != nil {
+	all, err := c.members.Current(context.Background())
+	if err != nil {
 		return // the cache is stopping, and so is this process
 	}
-	observed, now := make(map[string]bool, len(members.Items)), time.Now()
-	for i := range members.Items {
-		observed[members.Items[i].Name] = members.Items[i].IsObserved(now)
+	observed, now := make(map[string]bool, len(all.Clusters)), time.Now()
+	for _, m := range all.Clusters {
+		observed[m.Name] = m.IsObserved(now)
 	}
 	counted := c.snapshot()
 	counted.collect(out, observed)

@@ -18,6 +18,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/store/changes"
+	fleet "github.com/hanse-dev/hanse/hub/store/clusters"
 )
 
 // series returns the series of the metrics with the given names, as "name labels: value". All names are without the
@@ -72,7 +73,7 @@ func countedIn(t *testing.T, clusters ...string) *Copies {
 	for _, name := range clusters {
 		known.items = append(known.items, *clusterThatIs(name, metav1.ConditionTrue))
 	}
-	c := NewCopies(known)
+	c := NewCopies(fleet.New(known))
 	c.PlacementChanged(t.Context(), changes.Placement{After: &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "all"}}})
 	return c
 }
@@ -187,7 +188,7 @@ func TestAWantedCopyIsCountedByItsRow(t *testing.T) {
 			t.Parallel()
 			c := countedIn(t, "a")
 			if tc.away {
-				c.members = &members{items: []hubv1.MemberCluster{*clusterThatIs("a", metav1.ConditionFalse)}}
+				c.members = fleet.New(&members{items: []hubv1.MemberCluster{*clusterThatIs("a", metav1.ConditionFalse)}})
 			}
 			b := placedOn("Widget", []hubv1.BindingTarget{tc.target})
 			b.Spec.Rollout = tc.rollout
@@ -251,7 +252,7 @@ func TestSeriesFollowWhatExists(t *testing.T) {
 	}
 	step("of applied copies", "copies a Widget: 1", "copies b Widget: 1", "copies_out_of_sync a Widget: 0", "copies_out_of_sync b Widget: 0",
 		"placement_copies ns all: 2", "placement_copies_in_sync ns all: 2")
-	c.members = &members{items: []hubv1.MemberCluster{*clusterThatIs("a", metav1.ConditionTrue)}}
+	c.members = fleet.New(&members{items: []hubv1.MemberCluster{*clusterThatIs("a", metav1.ConditionTrue)}})
 	step("after a cluster has left", "copies a Widget: 1", "copies_out_of_sync a Widget: 0", "placement_copies ns all: 2", "placement_copies_in_sync ns all: 2")
 	c.PlacementChanged(t.Context(), changes.Placement{Before: &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "all"}}})
 	step("after the placement is deleted", "copies a Widget: 1", "copies_out_of_sync a Widget: 0")

@@ -14,6 +14,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/store/changes"
+	fleet "github.com/hanse-dev/hanse/hub/store/clusters"
 	"github.com/hanse-dev/hanse/member/rollup"
 	"github.com/hanse-dev/hanse/view"
 )
@@ -76,7 +77,7 @@ func printed(t *testing.T, b hubv1.BindingObject, known []hubv1.MemberCluster) s
 // prefix, and are separated by spaces.
 func copySamples(t *testing.T, known *members, b hubv1.BindingObject) string {
 	t.Helper()
-	one := NewCopies(known)
+	one := NewCopies(fleet.New(known))
 	one.BindingChanged(t.Context(), changes.Binding{After: b})
 	var names []string
 	for _, s := range nonZero(series(t, one, "copies_out_of_sync", "copies_failing", "copies_unknown")) {
@@ -122,7 +123,7 @@ func TestPagesAndHansectlAndMetricsAgreeOnRandomStates(t *testing.T) {
 				t.Fatalf("seed %d: %s is live: %t", seed, c.Name, c.Live)
 			}
 		}
-		all, matrix := NewCopies(known), view.NewMatrixGatherer(known.items, view.MatrixQuery{}, time.Now())
+		all, matrix := NewCopies(fleet.New(known)), view.NewMatrixGatherer(known.items, view.MatrixQuery{}, time.Now())
 		var shown view.CopyCounts
 		sums := map[string]int{}
 		for i := range 1 + random.IntN(5) {
@@ -206,7 +207,7 @@ func TestPagesAndHansectlAndMetricsAgreeOnTheRolloutsOfRandomFleets(t *testing.T
 		random := rand.New(rand.NewPCG(seed, 7))
 		p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "all"}}
 		p.Spec.Rollout = &hubv1.RolloutPolicy{Waves: []hubv1.RolloutWave{{Name: "one"}, {Name: "two"}}}
-		counted, want := NewCopies(&members{}), map[hubv1.RolloutPhase]int{}
+		counted, want := NewCopies(fleet.New(&members{})), map[hubv1.RolloutPhase]int{}
 		var objects []hubv1.BindingObject
 		for i := range random.IntN(12) {
 			b := placedOn("Widget", nil)

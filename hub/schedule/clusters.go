@@ -182,11 +182,11 @@ func (s *Scheduler) touchesOf(ctx context.Context, collected []decide.ClusterCha
 	if err != nil {
 		return nil, err
 	}
-	fleet, err := scopes.Clusters(ctx, s.opts.Client, client.UnsafeDisableDeepCopy)
+	now, err := s.opts.Clusters.Current(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := &touches{outage: decide.NewOutage(s.clusters.swap(fleet), fleet, s.opts.Failover.MaxAway)}
+	out := &touches{outage: decide.NewOutage(s.clusters.swap(now.Clusters), now.Clusters, s.opts.Failover.MaxAway)}
 	for _, c := range collected {
 		t := decide.NewTouch(c, placements, policies, &s.inputs.memo)
 		if !t.Nothing() || t.Waves() {

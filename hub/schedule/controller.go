@@ -42,6 +42,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/hub/store/clusters"
 	"github.com/hanse-dev/hanse/hub/tracing"
 	"github.com/hanse-dev/hanse/internal/canonical"
 	"github.com/hanse-dev/hanse/internal/informer"
@@ -96,6 +97,8 @@ type Options struct {
 	Templates Templates
 	Recorder  events.EventRecorder
 	Kinds     Kinds
+	// Clusters has the MemberClusters. Default: each decision lists them.
+	Clusters *clusters.Store
 	// Rollouts lets rollouts change the clusters in waves. Default: a change goes to all clusters at once.
 	Rollouts Rollouts
 	// Workers is the number of concurrent decisions. Default 4.
@@ -195,6 +198,9 @@ func New(o Options) *Scheduler {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Clusters == nil {
+		o.Clusters = clusters.New(o.Client)
 	}
 	if o.Pacer == nil {
 		o.Pacer = pace.New(o.Clock)

@@ -15,12 +15,11 @@ import (
 
 // reportDrains updates status.drain of the MemberClusters. It removes the field if a cluster is not drained any more.
 func (s *Scheduler) reportDrains(ctx context.Context) error {
-	var list hubv1.MemberClusterList
-	if err := s.opts.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing MemberClusters: %w", err)
+	fleet, err := s.opts.Clusters.Current(ctx)
+	if err != nil {
+		return err
 	}
-	for i := range list.Items {
-		c := &list.Items[i]
+	for _, c := range fleet.Clusters {
 		now := s.drained(c)
 		if equality.Semantic.DeepEqual(c.Status.Drain, now) {
 			continue

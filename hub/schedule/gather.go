@@ -49,7 +49,7 @@ func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide
 	if in.Object.Template != nil && hubv1.BundleOf(in.Object.Template) != nil {
 		in.Object.HubRuns = false // the hub does not have the object
 	}
-	if in.Facts, err = scopes.Facts(ctx, s.opts.Client, id.Namespace, client.UnsafeDisableDeepCopy); err != nil {
+	if in.Facts, err = s.facts(ctx, id.Namespace); err != nil {
 		return decide.Input{}, fmt.Errorf("gathering the inputs for %s: %w", id, err)
 	}
 	if in.Object.State == decide.Exists && id.Namespace != "" && !in.Facts.NamespaceRead {
@@ -71,6 +71,15 @@ func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide
 		return decide.Input{}, fmt.Errorf("gathering the inputs for %s: %w", id, err)
 	}
 	return in, nil
+}
+
+// facts reads the inputs that the decisions on all objects of a namespace share, from memory.
+func (s *Scheduler) facts(ctx context.Context, namespace string) (decide.Facts, error) {
+	now, err := s.opts.Clusters.Current(ctx)
+	if err != nil {
+		return decide.Facts{}, err
+	}
+	return scopes.FactsOf(ctx, s.opts.Client, now.Clusters, namespace, client.UnsafeDisableDeepCopy)
 }
 
 // find sets the State of an object, which tells whether the object exists. If the object is not in memory, find asks

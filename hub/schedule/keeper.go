@@ -176,13 +176,13 @@ func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 			out = append(out, decide.OwnerOfBundle(hubv1.ReferenceTo(b)))
 		}
 	}
-	var clusters hubv1.MemberClusterList
-	if err := s.opts.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+	now, err := s.opts.Clusters.Current(ctx)
+	if err != nil {
 		return nil
 	}
-	for i := range clusters.Items {
-		if hubv1.RemovalHeldOf(&clusters.Items[i]) != nil {
-			out = append(out, decide.Owner{Kind: decide.MemberClusterKind, Name: clusters.Items[i].Name})
+	for _, c := range now.Clusters {
+		if hubv1.RemovalHeldOf(c) != nil {
+			out = append(out, decide.Owner{Kind: decide.MemberClusterKind, Name: c.Name})
 		}
 	}
 	return out

@@ -16,7 +16,6 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundles/manifest"
 	"github.com/hanse-dev/hanse/hub/pace"
-	"github.com/hanse-dev/hanse/hub/store/scopes"
 	"github.com/hanse-dev/hanse/placement"
 	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/placement/rollout"
@@ -170,7 +169,7 @@ func (r *setRun) factsOf(ctx context.Context, namespace string) (decide.Facts, e
 	if known, ok := r.facts[namespace]; ok {
 		return known, nil
 	}
-	facts, err := scopes.Facts(ctx, r.s.opts.Client, namespace, client.UnsafeDisableDeepCopy)
+	facts, err := r.s.facts(ctx, namespace)
 	if err != nil {
 		return facts, fmt.Errorf("gathering the inputs for %s: %w", r.of, err)
 	}

@@ -274,11 +274,11 @@ func (s *Scheduler) begin(ctx context.Context, q queue) error {
 	s.shared.limits.begin(s.opts.Clock.Now())
 	s.shared.removals.begin()
 	s.shared.sets.forget(nil)
-	fleet, err := scopes.Clusters(ctx, s.opts.Client, client.UnsafeDisableDeepCopy)
+	now, err := s.opts.Clusters.Current(ctx)
 	if err != nil {
 		return err
 	}
-	s.clusters.begin(fleet)
+	s.clusters.begin(now.Clusters)
 	s.learnRollouts(ctx)
 	s.wakeSets(ctx)
 	for gk := range s.opts.Templates.StoredKinds().Union(s.wants.current()) {

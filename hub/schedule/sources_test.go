@@ -18,6 +18,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/store/changes"
+	"github.com/hanse-dev/hanse/hub/store/clusters"
 	"github.com/hanse-dev/hanse/internal/informer"
 	"github.com/hanse-dev/hanse/placement/decide"
 	"github.com/hanse-dev/hanse/placement/decide/decidetest"
@@ -151,8 +152,9 @@ func fleetScheduler(t *testing.T, q queue, before, after *hubv1.MemberCluster) *
 	web.Spec.Clusters.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
 	s := &Scheduler{
 		shared: shared{removals: removals{pending: pending{clock: clock.RealClock{}}}}, lead: lead{ctx: t.Context(), queue: q},
-		opts: Options{Client: aFleet{placement: web, clusters: []hubv1.MemberCluster{*after, *cluster("sg"), *cluster("us")}}},
 	}
+	s.opts.Client = aFleet{placement: web, clusters: []hubv1.MemberCluster{*after, *cluster("sg"), *cluster("us")}}
+	s.opts.Clusters = clusters.New(s.opts.Client)
 	s.clusters.begin([]*hubv1.MemberCluster{before, cluster("sg"), cluster("us")})
 	for i := range 3 {
 		s.results.placed.end(hubv1.ObjectIdentity{Group: object.Group, Kind: object.Kind, Namespace: object.Namespace, Name: fmt.Sprint("w", i)}, decide.Plan{Placed: true}, true)

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/pace"
@@ -97,14 +96,11 @@ func (c *Coordinator) look(ctx context.Context) time.Duration {
 }
 
 func (c *Coordinator) view(ctx context.Context, t *term) (v view, lapsed []*coordinationv1.Lease, next time.Duration, err error) {
-	var list hubv1.MemberClusterList
-	if err := c.opts.Members.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return view{}, nil, 0, fmt.Errorf("listing MemberClusters: %w", err)
+	all, err := c.opts.Members.Current(ctx)
+	if err != nil {
+		return view{}, nil, 0, err
 	}
-	v = view{self: t.id, held: map[string]bool{}}
-	for i := range list.Items {
-		v.members = append(v.members, list.Items[i].Name)
-	}
+	v = view{self: t.id, members: all.Names(), held: map[string]bool{}}
 	v.peers, lapsed, v.fences, next = c.book.read()
 	for i := range v.peers {
 		if v.peers[i].id == t.id {

@@ -40,9 +40,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/hub/store/clusters"
 )
 
 // Options has the settings of a Coordinator. The fields Identity, Annotations and Logger are optional; all other fields
@@ -57,8 +57,8 @@ type Options struct {
 	// allowed in a DNS label. No other running process may have the same identity. At the start, Leases of an ended
 	// process with this identity are deleted. The default is a random identity.
 	Identity string
-	// Members reads the MemberClusters from the hub's cache.
-	Members client.Reader
+	// Members has the MemberClusters.
+	Members *clusters.Store
 	// HangUp ends the work on a member. After HangUp has returned, this process sends no more requests to the member.
 	HangUp func(member string)
 	// Annotations are the annotations of this replica's peer Lease. Other replicas read them with Holder.

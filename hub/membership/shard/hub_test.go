@@ -31,6 +31,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/hub/store/changes"
+	"github.com/hanse-dev/hanse/hub/store/clusters"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
@@ -118,7 +119,7 @@ func (w *world) start(name string) *replica {
 		})
 	})
 	c, err := New(Options{
-		Config: config, Namespace: w.namespace, Identity: name, Members: w.cache,
+		Config: config, Namespace: w.namespace, Identity: name, Members: clusters.New(w.cache),
 		HangUp: func(string) {},
 	})
 	if err != nil {

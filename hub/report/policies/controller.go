@@ -22,6 +22,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/hub/store/clusters"
 	"github.com/hanse-dev/hanse/internal/informer"
 )
 
@@ -62,6 +63,8 @@ type Options struct {
 	// Client reads from the cache, and writes the status of policies.
 	Client    client.Client
 	Templates Templates
+	// Clusters has the MemberClusters. If it is nil, they are listed for each status.
+	Clusters *clusters.Store
 	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager, so that it would run the pods of its own
 	// objects.
 	HubRunsWorkloads func() bool
@@ -94,6 +97,9 @@ func New(opts Options) *Controllers {
 	}
 	if opts.ScalePath == nil {
 		opts.ScalePath = func(context.Context, schema.GroupKind) string { return "" }
+	}
+	if opts.Clusters == nil {
+		opts.Clusters = clusters.New(opts.Client)
 	}
 	if opts.Pacer == nil {
 		opts.Pacer = pace.New(opts.Clock)

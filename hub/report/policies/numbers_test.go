@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/store/clusters"
 	"github.com/hanse-dev/hanse/internal/informer"
 )
 
@@ -44,7 +45,7 @@ func TestNumbersOfRegionsAloneAreWrittenEveryTenSeconds(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(time.Now())
 	placements := &placements{
 		Options: Options{
-			Client: c, Templates: &fakeTemplates{state: informer.State{Synced: true}}, HubRunsWorkloads: func() bool { return false },
+			Client: c, Clusters: clusters.New(c), Templates: &fakeTemplates{state: informer.State{Synced: true}}, HubRunsWorkloads: func() bool { return false },
 			Events: events.NewFakeRecorder(10), Clock: clock,
 		},
 		records: map[types.NamespacedName]*record{},

@@ -3,11 +3,8 @@ package policies
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundles/operator"
@@ -43,18 +40,16 @@ func storedOf(objects []bundled) []operator.Stored {
 // all objects that the hub has stored for the operator. again is the time after which writeFacts must be called again,
 // or 0.
 func (p *bundles) writeFacts(ctx context.Context, name string, objects []bundled) (again time.Duration, err error) {
-	var clusters hubv1.MemberClusterList
-	if err := p.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return 0, fmt.Errorf("listing MemberClusters: %w", err)
+	fleet, err := p.Clusters.Current(ctx)
+	if err != nil {
+		return 0, err
 	}
 	wasInstalled := map[string]bool{}
-	for i := range clusters.Items {
-		c := &clusters.Items[i]
+	for _, c := range fleet.Clusters {
 		wasInstalled[c.Name] = slices.ContainsFunc(c.Status.Operators, func(f hubv1.OperatorFact) bool { return f.Name == name && f.Installed })
 	}
 	facts := operator.Facts(name, storedOf(objects), wasInstalled)
-	for i := range clusters.Items {
-		before := &clusters.Items[i]
+	for _, before := range fleet.Clusters {
 		fact, placed := facts[before.Name]
 		now := withoutFact(before.Status.Operators, name)
 		if placed {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/store/clusters"
 )
 
 // rows returns a stored object of an operator. Its binding has these rows in the status, and a target in the spec for
@@ -160,7 +161,7 @@ func (nothing) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ .
 
 func TestNoOperatorIsRemovedBeforeItsObjectsAreRead(t *testing.T) {
 	t.Parallel()
-	p := &bundles{Options{Client: nothing{}, Templates: &fakeTemplates{unread: true}}, operatorNamed}
+	p := &bundles{Options{Client: nothing{}, Clusters: clusters.New(nothing{}), Templates: &fakeTemplates{unread: true}}, operatorNamed}
 	if again, err := p.update(t.Context(), types.NamespacedName{Name: "rotors"}); again == 0 || err != nil {
 		t.Errorf("again after %s, error %v", again, err)
 	}

@@ -122,13 +122,13 @@ func (p *overridePolicies) namespaceLabels(ctx context.Context, name string) (ma
 
 // clusters returns all clusters by name, with the data that the rules of override policies can read.
 func (p *overridePolicies) clusters(ctx context.Context) (map[string]overrides.Cluster, error) {
-	var list hubv1.MemberClusterList
-	if err := p.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing clusters: %w", err)
+	now, err := p.Clusters.Current(ctx)
+	if err != nil {
+		return nil, err
 	}
-	out := make(map[string]overrides.Cluster, len(list.Items))
-	for i := range list.Items {
-		out[list.Items[i].Name] = overrides.ClusterOf(&list.Items[i])
+	out := make(map[string]overrides.Cluster, len(now.Clusters))
+	for _, c := range now.Clusters {
+		out[c.Name] = overrides.ClusterOf(c)
 	}
 	return out, nil
 }

@@ -119,13 +119,13 @@ func (p *placements) read(ctx context.Context, key types.NamespacedName) (of sel
 	if of.lost, err = bindings(ctx, p.Client, key.Namespace, client.MatchingFields{otherIndex: key.String()}); err != nil {
 		return of, err
 	}
-	var clusters hubv1.MemberClusterList
-	if err := p.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return of, fmt.Errorf("listing MemberClusters: %w", err)
+	now, err := p.Clusters.Current(ctx)
+	if err != nil {
+		return of, err
 	}
-	of.regions = make(map[string]string, len(clusters.Items))
-	for i := range clusters.Items {
-		of.regions[clusters.Items[i].Name] = regionOf(&clusters.Items[i])
+	of.regions = make(map[string]string, len(now.Clusters))
+	for _, c := range now.Clusters {
+		of.regions[c.Name] = regionOf(c)
 	}
 	return of, nil
 }

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/store/clusters"
 	"github.com/hanse-dev/hanse/placement/decide"
 )
 
@@ -42,7 +43,7 @@ func TestAnObjectCountsOnTheClustersWhoseRevisionHasIt(t *testing.T) {
 		Revisions: []hubv1.SetRevision{{Number: 1, List: "a"}, {Number: 2, List: "b"}},
 		Clusters:  []hubv1.SetCluster{{Name: "behind", Revision: 1}, {Name: "there", Revision: 2}, {Name: "returned", Revision: 1, Definitions: 2}},
 	}
-	p := &bundles{Options{Client: s, Sets: s}, operatorNamed}
+	p := &bundles{Options{Client: s, Clusters: clusters.New(s), Sets: s}, operatorNamed}
 	check := func(id hubv1.ObjectIdentity, want map[string]bool) {
 		t.Helper()
 		notOn, err := p.notInRevision(t.Context(), of)

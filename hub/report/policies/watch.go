@@ -174,12 +174,12 @@ func (c *Controllers) wakeBundles(ctx context.Context, of *keeper) {
 // wakeOperators queues all operators. It also queues deleted operators whose state is still in a MemberCluster.
 func (c *Controllers) wakeOperators(ctx context.Context) {
 	c.wakeBundles(ctx, c.operators)
-	var clusters hubv1.MemberClusterList
-	if err := c.opts.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+	now, err := c.opts.Clusters.Current(ctx)
+	if err != nil {
 		return // the cache stops because this process ends
 	}
-	for i := range clusters.Items {
-		for _, o := range clusters.Items[i].Status.Operators {
+	for _, cluster := range now.Clusters {
+		for _, o := range cluster.Status.Operators {
 			c.operators.wake(types.NamespacedName{Name: o.Name})
 		}
 	}

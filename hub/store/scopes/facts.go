@@ -16,11 +16,17 @@ import (
 // Facts reads the policies and clusters that affect the objects of a namespace. With an empty namespace, it reads those
 // that affect cluster-scoped objects. A missing namespace is not an error.
 func Facts(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) (decide.Facts, error) {
-	var f decide.Facts
-	var err error
-	if f.Clusters, err = Clusters(ctx, r, options...); err != nil {
+	all, err := Clusters(ctx, r, options...)
+	if err != nil {
 		return decide.Facts{}, err
 	}
+	return FactsOf(ctx, r, all, namespace, options...)
+}
+
+// FactsOf returns the same as Facts with these clusters, which are sorted by name.
+func FactsOf(ctx context.Context, r client.Reader, all []*hubv1.MemberCluster, namespace string, options ...client.ListOption) (decide.Facts, error) {
+	f := decide.Facts{Clusters: all}
+	var err error
 	if f.Placements, err = PlacementsFor(ctx, r, namespace, options...); err != nil {
 		return decide.Facts{}, err
 	}
