@@ -17,6 +17,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -41,7 +42,7 @@ func main() {
 
 // settings are the flags of the command.
 type settings struct {
-	name, hub, hubKeys, keyFile, keySecret, joinToken string
+	name, hub, hubKeys, keyFile, keySecret, joinToken, probes string
 }
 
 // addTo adds the flags to a set.
@@ -55,6 +56,7 @@ func (s *settings) addTo(f *flag.FlagSet) {
 		"The requests of the hub then have tokens of the ServiceAccount hanse, which are bound to this Secret.")
 	f.StringVar(&s.joinToken, "join-token-file", "", "File with the token of hansectl join NAME --tunnel. With it, the agent asks for the approval of its key while the hub does not know the key. "+
 		"The file may be missing.")
+	f.StringVar(&s.probes, "health-probe-bind-address", "0", "Address of the probe /readyz, which succeeds while the agent is connected to the hub. 0 turns it off.")
 }
 
 func run() error {
@@ -101,12 +103,40 @@ func connect(ctx context.Context, config *rest.Config, s settings) error {
 	if err != nil {
 		return err
 	}
-	agent.New(agent.Options{
+	connection := agent.New(agent.Options{
 		Name: s.name, Hub: s.hub, HubKeys: strings.Split(s.hubKeys, ","), Certificate: certificate,
 		Server: server, Transport: transport, Join: join, Instance: rand.Text(), Logger: logger,
-	}).Run(ctx)
+	})
+	end, err := serveProbe(s.probes, connection.Ready)
+	if err != nil {
+		return err
+	}
+	defer end()
+	connection.Run(ctx)
 	return nil
 }
+
+// serveProbe answers /readyz at an address, until the returned function is called.
+func serveProbe(address string, ready func() bool) (end func(), err error) {
+	if address == "0" || address == "" {
+		return func() {}, nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listening for probes: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !ready() {
+			http.Error(w, "not connected to the hub", http.StatusServiceUnavailable)
+		}
+	})
+	server := &http.Server{Handler: mux, ReadTimeout: probeTimeout, WriteTimeout: probeTimeout, MaxHeaderBytes: 8 << 10}
+	go func() { _ = server.Serve(listener) }() // it ends with end
+	return func() { _ = server.Close() }, nil
+}
+
+const probeTimeout = 5 * time.Second
 
 // identity returns the certificate with the agent's key, and the credentials for the requests of the hub.
 func (s settings) identity(ctx context.Context, config *rest.Config) (tls.Certificate, *rest.Config, error) {

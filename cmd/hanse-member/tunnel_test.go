@@ -62,9 +62,11 @@ func TestAMemberThatTheHubCannotDialGetsCopies(t *testing.T) {
 	w.ready(metav1.ConditionFalse, hubv1.ReasonPendingApproval)
 	stop := w.runAgent(w.agent, w.settings)
 	w.key = w.requested()
+	w.probes(http.StatusServiceUnavailable)
 	begin := time.Now()
 	w.setKeys(w.key)
 	w.ready(metav1.ConditionTrue, hubv1.ReasonConnected)
+	w.probes(http.StatusOK)
 	if took := time.Since(begin); took > 5*time.Second {
 		t.Errorf("the member is Ready %s after the approval", took)
 	}
@@ -124,6 +126,21 @@ func (r *recorder) has(text string) bool {
 
 // joinToken is the token by which the agent asks for its approval.
 const joinToken = "canary-of-the-join-token"
+
+// probes waits until the probe of the agent has this answer.
+func (w *world) probes(code int) {
+	w.Helper()
+	w.eventually("the probe", func() error {
+		resp, err := http.Get("http://" + w.settings.probes + "/readyz")
+		if err != nil {
+			return err
+		}
+		if resp.StatusCode != code {
+			err = fmt.Errorf("it answers %s", resp.Status)
+		}
+		return errors.Join(err, resp.Body.Close())
+	})
+}
 
 // requested waits until the hub shows the request of the agent, and returns its key.
 func (w *world) requested() string {
@@ -302,6 +319,7 @@ func (w *world) install(hubAddress, pin string) {
 	must(w.T, w.settings.check())
 	var given corev1.Secret
 	must(w.T, w.member.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: agent.Spec.Template.Spec.Volumes[0].Secret.SecretName}, &given))
+	w.settings.probes = freeAddress(w.T)
 	w.settings.joinToken = filepath.Join(w.TempDir(), filepath.Base(w.settings.joinToken))
 	must(w.T, os.WriteFile(w.settings.joinToken, given.Data["token"], 0o600))
 	digest := sha256.Sum256([]byte(joinToken))

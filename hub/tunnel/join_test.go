@@ -85,3 +85,28 @@ func TestARequestToJoinThatIsNotOneIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestANewKeyReplacesTheOldOneWhenItIsApproved runs the agent with the old key until the approval of the new one.
+func TestANewKeyReplacesTheOldOneWhenItIsApproved(t *testing.T) {
+	w, old, next := newWorld(t), newKey(t), newKey(t)
+	w.server.Apply = func(context.Context, string, Applicant) error { return nil }
+	lanes := w.open(old)
+	w.runAgent(old, "one")
+	w.answers(lanes)
+	_, log := w.runAgent(next, "two", func(o *agent.Options) {
+		o.Join = &agent.Join{Token: "another-canary", Facts: func(context.Context) handshake.Facts { return handshake.Facts{} }}
+	})
+	w.eventually("the request of the new key", func() error {
+		if !strings.Contains(log(), "waiting for hansectl approve eu") {
+			return fmt.Errorf("the log has %s", log())
+		}
+		return nil
+	})
+	w.answers(lanes)
+	begin := time.Now()
+	w.open(next)
+	w.answers(lanes)
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("the new key has the lanes %s after its approval", took)
+	}
+}

@@ -24,6 +24,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -68,7 +69,13 @@ type Agent struct {
 	options Options
 	proxy   http.Handler
 	opened  signal
+	open    atomic.Int32 // lanes that are open now
 }
+
+// Ready reports whether all lanes are open.
+func (a *Agent) Ready() bool { return a.open.Load() == int32(len(allLanes)) }
+
+var allLanes = []member.Lane{member.LaneRequests, member.LaneWatches, member.LaneReads}
 
 // New returns an agent. It connects when Run is called.
 func New(o Options) *Agent {
@@ -78,7 +85,7 @@ func New(o Options) *Agent {
 // Run keeps the three lanes open until ctx ends.
 func (a *Agent) Run(ctx context.Context) {
 	var lanes sync.WaitGroup
-	for _, lane := range []member.Lane{member.LaneRequests, member.LaneWatches, member.LaneReads} {
+	for _, lane := range allLanes {
 		lanes.Go(func() { a.keep(ctx, lane) })
 	}
 	lanes.Wait()
@@ -90,7 +97,7 @@ func (a *Agent) keep(ctx context.Context, lane member.Lane) {
 	failures, last := 0, ""
 	for ctx.Err() == nil {
 		begin, opened := time.Now(), a.opened.wait()
-		err := a.open(ctx, lane)
+		err := a.openLane(ctx, lane)
 		if errors.Is(err, errKeyUnknown) && a.options.Join != nil && lane == member.LaneRequests {
 			err = a.join(ctx)
 		}
@@ -128,13 +135,15 @@ func pauseAfter(failures int) time.Duration {
 
 var errEnded = errors.New("the lane ended")
 
-// open opens one lane and serves the hub's requests on it. It returns when the lane has ended. The error says why.
-func (a *Agent) open(ctx context.Context, lane member.Lane) error {
+// openLane opens one lane and serves the hub's requests on it. It returns when the lane has ended. The error says why.
+func (a *Agent) openLane(ctx context.Context, lane member.Lane) error {
 	conn, err := a.connect(ctx, lane)
 	if err != nil {
 		return err
 	}
 	a.options.Logger.Info("Opened a lane to the hub", "lane", lane, "hub", a.options.Hub)
+	a.open.Add(1)
+	defer a.open.Add(-1)
 	a.opened.raise()
 	a.serve(ctx, conn)
 	return errEnded

@@ -137,6 +137,7 @@ func setUp(ctx context.Context, config fleet.Config) error {
 	if err != nil {
 		return err
 	}
+	f.Agents = true
 	say("installing CRDs and charts")
 	if err := applyCRD(ctx, f.Hub.Client, "testdata/widget-crd.yaml"); err != nil {
 		return err

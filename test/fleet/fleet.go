@@ -55,6 +55,9 @@ type Fleet struct {
 	// HubEtcdMetrics and MemberEtcdMetrics are the URLs of the metrics pages of the hub's etcd and of the members'
 	// shared etcd.
 	HubEtcdMetrics, MemberEtcdMetrics string
+	// Agents lets the hub listen for agents of members: InstallHub sets the value of the chart, and each hub process has a
+	// port.
+	Agents bool
 }
 
 // Cluster is one control plane, with the access of an administrator, which bypasses the fault proxy.

@@ -21,6 +21,7 @@ type HubProcess struct {
 	Metrics string // address of its metrics page, which is plain HTTP on loopback
 	View    string // address at which users read copies on members through the hub
 	Console string // address of the console, which is plain HTTP on loopback
+	Tunnel  string // host:port for agents of members; empty without Agents
 
 	probes string
 	cmd    *exec.Cmd
@@ -86,6 +87,12 @@ func (f *Fleet) RunHub(name string, args ...string) (*HubProcess, error) {
 		"--view-bind-address", view, "--console-bind-address", console, "--console-secure=false",
 		"--removal-limit-copies", "1000", "--removal-window", "1s", // tests delete more copies in a short time than users do
 	}, args...)...)
+	if f.Agents {
+		if h.Tunnel, err = FreeAddress(); err != nil {
+			return nil, err
+		}
+		h.cmd.Args = append(h.cmd.Args, "--tunnel-bind-address", h.Tunnel)
+	}
 	h.cmd.Stdout, h.cmd.Stderr = log, log
 	h.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 atexit_sleep_ms=0", "GOGC=200") // the chart sets the same GOGC
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

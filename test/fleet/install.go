@@ -49,6 +49,9 @@ func WithWebhook(url string) func(values map[string]any) {
 // kubelet.
 func (f *Fleet) InstallHub(ctx context.Context, kinds []Kind, options ...func(values map[string]any)) error {
 	content := map[string]any{"replicas": 0, "federatedKinds": kinds, "uninstallHook": map[string]any{"enabled": false}}
+	if f.Agents {
+		content["tunnel"] = map[string]any{"enabled": true, "service": map[string]any{"type": "ClusterIP"}}
+	}
 	for _, o := range options {
 		o(content)
 	}

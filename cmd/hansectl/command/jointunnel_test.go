@@ -91,6 +91,13 @@ func approvesAgent(t *testing.T, joined, key string) {
 	if err := onHub.Get(t.Context(), stored, &secret); !apierrors.IsNotFound(err) {
 		t.Errorf("the token stays: %v", err)
 	}
+	out, err = hansectl(t, "rotate", "edge-7")
+	must(t, err)
+	wants(t, out, "--set tunnel.keySecret=hanse-agent-20", "--set tunnel.joinToken.value=", "hansectl approve edge-7")
+	must(t, onHub.Get(t.Context(), stored, &secret))
+	if got := string(secret.Data[hubv1.JoinDigestKey]); got == hex.EncodeToString(digest[:]) {
+		t.Error("the token of rotate is the earlier one")
+	}
 	out, err = hansectl(t, "revoke", "edge-7")
 	must(t, err)
 	wants(t, out, "revoked keys: "+key)

@@ -41,6 +41,9 @@ these cases, give the kubeconfig of an admin of the member. The rules of the hub
 that does not expire is replaced by a token that expires, and the Secret of the old token is deleted on the member. If
 two hubs share the member, they share this Secret: first run hansectl join again for each hub.
 
+For a member with an agent, the command prints the helm command with which the agent makes a new key, and asks for its
+approval. Until hansectl approve, the agent with the old key stays connected.
+
 An attacker who controlled the hub may have made tokens that this command does not revoke. Delete the ServiceAccount
 hanse-system/hanse of the member and join again.`,
 		Example: `  hansectl rotate eu-fra-1
@@ -84,6 +87,9 @@ func (r *rotate) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if cluster.Spec.Connection.Tunnel != nil && cluster.DeletionTimestamp == nil {
+		return r.byAgent(ctx, hub)
+	}
 	if cluster.Spec.Connection.Direct == nil || cluster.DeletionTimestamp != nil {
 		return fmt.Errorf("membercluster/%s is being deleted, or its connection type is not %s: there is no token to rotate", r.name, hubv1.ConnectionDirect)
 	}
@@ -98,6 +104,25 @@ func (r *rotate) run(ctx context.Context) error {
 		return r.byAdmin(ctx, hub, cluster, cmp.Or(r.memberServer, secret.Annotations[serverAnnotation]))
 	}
 	return r.byHub(ctx, hub, cluster)
+}
+
+// byAgent prints how the agent of the member makes a new key.
+func (r *rotate) byAgent(ctx context.Context, hub client.Client) error {
+	if r.member.kubeconfig != "" {
+		return fmt.Errorf("--member-kubeconfig is %w for a member with an agent", errValue)
+	}
+	now := time.Now()
+	token, err := newJoinToken(ctx, hub, r.name, now)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(r.hub.streams.Out, `On the member:
+  helm upgrade hanse %s -n %s --reuse-values \
+    --set tunnel.keySecret=hanse-agent-%s --set tunnel.joinToken.value=%s
+Then, within an hour, replace the key:
+  hansectl approve %s
+`, memberChartReference, hubv1.SystemNamespace, now.UTC().Format("20060102-1504"), token, r.name)
+	return nil
 }
 
 // byHub asks the hub to request a new token. The hub uses the connection to the member that it already has.
