@@ -181,11 +181,14 @@ func (t *Gatherer) AddPolicy(of string, conditions []metav1.Condition) {
 	}
 }
 
-// AddBundle examines whether the hub has stored the objects of a bundle, whether it holds the removal of copies of
-// objects that the bundle no longer contains, and whether a certificate that it keeps expires soon.
+// AddBundle examines whether the hub has stored the objects of a bundle, and can roll them out to all clusters. It also
+// examines whether the hub holds the removal of copies of objects that the bundle no longer contains, and whether a
+// certificate that it keeps expires soon.
 func (t *Gatherer) AddBundle(b hubv1.BundleObject) {
-	if c := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored); c != nil && c.Status == metav1.ConditionFalse {
-		t.ofPolicies = append(t.ofPolicies, problem(hubv1.ReferenceTo(b).String(), c).aboutPolicy(c.Type))
+	for _, needed := range []string{hubv1.ConditionStored, hubv1.ConditionScheduled} {
+		if c := meta.FindStatusCondition(b.BundleStatus().Conditions, needed); c != nil && c.Status == metav1.ConditionFalse {
+			t.ofPolicies = append(t.ofPolicies, problem(hubv1.ReferenceTo(b).String(), c).aboutPolicy(c.Type))
+		}
 	}
 	for _, trouble := range []string{hubv1.ConditionRemovalHeld, hubv1.ConditionCertificateExpiresSoon} {
 		if c := meta.FindStatusCondition(b.BundleStatus().Conditions, trouble); c != nil && c.Status == metav1.ConditionTrue {

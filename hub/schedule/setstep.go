@@ -50,6 +50,7 @@ func (s *Scheduler) stepSet(ctx context.Context, of hubv1.BundleReference) (ctrl
 	}
 	if err == nil && !ready {
 		s.dropSet(of)
+		err = r.unbounded(ctx)
 	}
 	if err != nil || !ready {
 		return setStopped(err)
@@ -66,6 +67,9 @@ func (s *Scheduler) stepSet(ctx context.Context, of hubv1.BundleReference) (ctrl
 		}
 		if p.Spec.Rollout != nil && !s.shared.rollouts.claim(setKey(of), r.owner(), &p.Progress, p.Spec.Rollout.Phase == hubv1.RolloutWaitingForOthers, version) {
 			continue
+		}
+		if fits, err := r.fits(ctx, p.Spec); err != nil || !fits {
+			return setStopped(err) // a change of the placement or of a cluster queues the bundle again
 		}
 		r.judge(p.Removals)
 		if err := r.write(ctx, p.Spec); err != nil {
@@ -380,8 +384,8 @@ func (r *setRun) tell(spec *hubv1.SetRolloutSpec) {
 // the newest content at once.
 func (r *setRun) end(ctx context.Context) error {
 	r.s.dropSet(r.of)
-	if r.record.Spec.Rollout == nil {
-		return nil
+	if err := r.unbounded(ctx); err != nil || r.record.Spec.Rollout == nil {
+		return err
 	}
 	spec := r.record.Spec.DeepCopy()
 	spec.Revisions, spec.Rollout, spec.Clusters, spec.PlacementRef = nil, nil, nil, decide.ReferenceTo(r.in.Placement)
